@@ -1,0 +1,1 @@
+//! taskscope: analysis (under construction).

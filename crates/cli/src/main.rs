@@ -1,0 +1,2 @@
+//! The `taskscope` command: arguments, messages, exit codes.
+fn main() {}

@@ -1,0 +1,19 @@
+//! What can happen in a traced program: event codes, their fields, meanings and effects.
+//!
+//! Every event of every model is declared exactly once, in [`models`]. Recorders take codes from
+//! there by name, readers take field types, sentences and effects. Codes are spelt nowhere else.
+//!
+//! The framing of events in a stream file is in [`framing`]. This crate does no I/O, allocates
+//! nothing, and depends on nothing, so that it can be part of a traced program.
+#![forbid(unsafe_code)]
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+mod code;
+pub mod framing;
+pub mod models;
+pub mod spec;
+
+pub use code::Code;

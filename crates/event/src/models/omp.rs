@@ -1,0 +1,34 @@
+//! What OMPT reports beyond ovni's `openmp` model: regions and teams, dependences, suspended and
+//! cancelled tasks, chunks.
+//!
+//! Region and task ids are per process and 32 bits wide. Flags, kinds and states are OMPT's numbers
+//! (OpenMP 5.2, section 19.4.4).
+
+use super::prelude::*;
+
+/// The letter that opens every code of this model.
+pub const LETTER: u8 = b'X';
+/// The model version that these events belong to.
+pub const VERSION: &str = "1.0.0";
+
+/// Bytes of one dependence in [`TASK_DEPENDENCES`]: u64 address, u8 OMPT dependence type.
+pub const DEPENDENCE_BYTES: usize = 9;
+
+events! {
+    THREAD_TYPE = b"XHt" plain (r#type: u32) Rule, "is an OpenMP thread of type {type}";
+    REGION_BEGIN = b"XRb" plain (region: u32, requested: u32, site: u32, flags: u32) Rule, "begins parallel region {region} at site {site}, {requested} threads requested, flags {flags}";
+    REGION_END = b"XRe" plain (region: u32) Rule, "ends parallel region {region}";
+    IMPLICIT_BEGIN = b"XIb" plain (region: u32, index: u32, team: u32) Rule, "joins region {region} as member {index} of {team}";
+    IMPLICIT_END = b"XIe" plain (region: u32) Rule, "leaves region {region}, as the runtime reports it, which may be late";
+    TASK_DEPENDENCES = b"XTd" jumbo (taskid: u32, dependences: rest) Rule, "declares the dependences {dependences} of task {taskid}";
+    TASK_SUSPENDED = b"XTs" plain (taskid: u32, status: u32) Rule, "suspended task {taskid} rather than ended it, OMPT status {status}";
+    TASK_CANCELLED = b"XTc" plain (taskid: u32) Rule, "ended task {taskid} because it was cancelled";
+    TASK_DETACHED = b"XTp" plain (taskid: u32) Rule, "ran task {taskid} to its end, but its detach event is open";
+    TASK_FULFILLED = b"XTf" plain (taskid: u32) Rule, "fulfilled the detach event of task {taskid}";
+    CHUNK = b"XCk" plain (start: u64, iterations: u64) Rule, "starts the chunk of {iterations} iterations from {start}";
+    MASKED_BEGIN = b"XMb" plain (site: u32) Rule, "begins a masked construct at site {site}";
+    MASKED_END = b"XMe" plain () Rule, "ends the masked construct";
+    TASKGROUP_BEGIN = b"XGb" plain (site: u32) Rule, "opens a taskgroup at site {site}";
+    TASKGROUP_END = b"XGe" plain () Rule, "closes the taskgroup";
+    CANCEL = b"XNc" plain (site: u32, flags: u32) Rule, "meets a cancellation at site {site}, OMPT flags {flags}";
+}

@@ -1,0 +1,22 @@
+//! What the recorder says about itself: losses and switches.
+
+use super::prelude::*;
+
+/// The letter that opens every code of this model.
+pub const LETTER: u8 = b'R';
+/// The model version that these events belong to.
+pub const VERSION: &str = "1.0.0";
+
+/// `reason` of a loss.
+pub mod loss {
+    /// The file system or a limit refused more room.
+    pub const NO_SPACE: u32 = 1;
+    /// The event came from a signal handler that interrupted the recorder.
+    pub const REENTERED: u32 = 2;
+    /// The configured size was reached.
+    pub const SIZE_CAP: u32 = 3;
+}
+
+events! {
+    LOST = b"RLo" plain (events: u64, reason: u32) Rule, "lost {events} events before this point, reason {reason}";
+}

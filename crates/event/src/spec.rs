@@ -1,0 +1,179 @@
+//! The form of an event's declaration, and the macro that writes a model's table.
+
+use crate::Code;
+
+/// The type of a payload field, little endian, unaligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldType {
+    /// 8-bit unsigned.
+    U8,
+    /// 32-bit unsigned.
+    U32,
+    /// 64-bit unsigned.
+    U64,
+    /// 32-bit signed.
+    I32,
+    /// 64-bit signed.
+    I64,
+    /// Bytes up to and including a NUL; only in jumbo events.
+    Str,
+    /// All remaining bytes, in an inner form that the event's meaning describes; only as last field.
+    Rest,
+}
+
+impl FieldType {
+    /// Size in bytes where it is fixed.
+    pub const fn size(self) -> Option<usize> {
+        match self {
+            FieldType::U8 => Some(1),
+            FieldType::U32 | FieldType::I32 => Some(4),
+            FieldType::U64 | FieldType::I64 => Some(8),
+            FieldType::Str | FieldType::Rest => None,
+        }
+    }
+}
+
+/// A named payload field.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Name as in the event's sentence.
+    pub name: &'static str,
+    /// How its bytes are read.
+    pub ty: FieldType,
+}
+
+/// What a thread holds one value, or a stack of values, of per model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// The part of the runtime that the thread is in; a stack.
+    Subsystem,
+    /// Whether the worker has work; a single value.
+    Idle,
+    /// The kind of thread; a stack.
+    ThreadType,
+    /// The library function that the thread is in; a stack.
+    Function,
+}
+
+/// What an event does to its thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Effect {
+    /// Pushes a value with its label.
+    Push(Channel, i64, &'static str),
+    /// Pops that value, which must be on top.
+    Pop(Channel, i64, &'static str),
+    /// Sets a single-valued channel.
+    Set(Channel, i64, &'static str),
+    /// Changes nothing.
+    Ignore,
+    /// What it does is written as code in the model.
+    Rule,
+}
+
+/// The declaration of one event.
+#[derive(Clone, Copy, Debug)]
+pub struct EventSpec {
+    /// Name of the constant that holds the code.
+    pub name: &'static str,
+    /// The three characters.
+    pub code: Code,
+    /// Whether the payload is jumbo data.
+    pub jumbo: bool,
+    /// Payload fields in order.
+    pub fields: &'static [Field],
+    /// What it does to the thread that emitted it.
+    pub effect: Effect,
+    /// A sentence whose subject is the thread; `{field}` stands for a value.
+    pub meaning: &'static str,
+}
+
+/// The declaration of one model.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelSpec {
+    /// The letter that opens its codes.
+    pub letter: u8,
+    /// Name as in `ovni.require` or, for taskscope's own models, in `taskscope.require`.
+    pub name: &'static str,
+    /// Version of the events below, `major.minor.patch`.
+    pub version: &'static str,
+    /// Whether it is one of taskscope's own models, which live in `taskscope.obs`.
+    pub own: bool,
+    /// All its events.
+    pub events: &'static [EventSpec],
+}
+
+impl ModelSpec {
+    /// The declaration of `code`, if it belongs to this model.
+    pub fn find(&self, code: Code) -> Option<&'static EventSpec> {
+        self.events.iter().find(|event| event.code == code)
+    }
+}
+
+macro_rules! field_type {
+    (u8) => {
+        $crate::spec::FieldType::U8
+    };
+    (u32) => {
+        $crate::spec::FieldType::U32
+    };
+    (u64) => {
+        $crate::spec::FieldType::U64
+    };
+    (i32) => {
+        $crate::spec::FieldType::I32
+    };
+    (i64) => {
+        $crate::spec::FieldType::I64
+    };
+    (str) => {
+        $crate::spec::FieldType::Str
+    };
+    (rest) => {
+        $crate::spec::FieldType::Rest
+    };
+}
+pub(crate) use field_type;
+
+macro_rules! is_jumbo {
+    (plain) => {
+        false
+    };
+    (jumbo) => {
+        true
+    };
+}
+pub(crate) use is_jumbo;
+
+/// `NAME = b"MCV" plain|jumbo (field: type, …) Effect, "meaning";` for each event: declares a
+/// constant `NAME: Code` and a row of the table `EVENTS`.
+macro_rules! events {
+    ($( $name:ident = $code:literal $kind:ident ($($field:ident : $ty:ident),*) $effect:expr, $meaning:literal; )*) => {
+        $(
+            #[doc = concat!("The thread ", $meaning, ".")]
+            pub const $name: $crate::Code = $crate::Code::new($code);
+        )*
+        /// All events of this model.
+        pub static EVENTS: &[$crate::spec::EventSpec] = &[$(
+            $crate::spec::EventSpec {
+                name: stringify!($name),
+                code: $name,
+                jumbo: $crate::spec::is_jumbo!($kind),
+                fields: &[$( $crate::spec::Field {
+                    name: $crate::spec::field_name(stringify!($field)),
+                    ty: $crate::spec::field_type!($ty),
+                } ),*],
+                effect: $effect,
+                meaning: $meaning,
+            },
+        )*];
+    };
+}
+pub(crate) use events;
+
+/// A field's name without the `r#` that keeps it from being a keyword.
+pub(crate) const fn field_name(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', ..] => name.split_at(2).1,
+        _ => name,
+    }
+}

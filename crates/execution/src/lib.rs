@@ -1,0 +1,1 @@
+//! taskscope: execution (under construction).

@@ -1,0 +1,1 @@
+//! taskscope: export (under construction).

@@ -1,0 +1,1 @@
+//! taskscope: model (under construction).

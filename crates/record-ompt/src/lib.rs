@@ -1,0 +1,1 @@
+//! taskscope: record-ompt (under construction).

@@ -1,0 +1,1 @@
+//! taskscope: record (under construction).

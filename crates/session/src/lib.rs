@@ -1,0 +1,1 @@
+//! taskscope: session (under construction).

@@ -1,0 +1,1 @@
+//! taskscope: symbol (under construction).

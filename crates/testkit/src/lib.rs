@@ -1,0 +1,1 @@
+//! taskscope: testkit (under construction).

@@ -1,0 +1,1 @@
+//! taskscope: trace (under construction).

@@ -1,0 +1,1 @@
+//! taskscope: view (under construction).
