@@ -1,2 +1,65 @@
-//! The `taskscope` command: arguments, messages, exit codes.
-fn main() {}
+//! The `taskscope` command: the definition of the command line and the glue between its parts.
+//!
+//! What each verb does lies in `verbs/<verb>.rs`: a `pub struct Args` that clap fills in and a
+//! `pub fn run(Args) -> anyhow::Result<ExitCode>`. To add a verb, write that file, name it in
+//! `verbs/mod.rs`, and add one variant to [`Verb`] and one arm to [`Verb::run`].
+//!
+//! Results go to stdout ([`output::results`]), talk goes to stderr. A verb returns its errors
+//! ([`messages::Failure`] where there is something to say beyond one line); only `main` prints
+//! them and turns them into an exit code. A closed pipe is success.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout)] // `println!` panics on a closed pipe; write to `output::results()`
+
+mod messages;
+mod output;
+mod verbs;
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use verbs::record;
+
+/// Records task-parallel programs and says where their time went.
+///
+/// `taskscope record -- ./app` runs ./app with a recorder attached, no recompilation needed, and
+/// prints where its cores' time went and what is to blame.
+#[derive(Parser)]
+#[command(name = "taskscope", version, arg_required_else_help = true, infer_subcommands = false)]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Record(record::Args),
+}
+
+impl Verb {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Verb::Record(args) => record::run(args),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    // A link under another name (`ovniemu`, …) is another command line: tell them apart here, by the
+    // file name of the first argument, and give each its own parser beside `taskscope` below.
+    taskscope(std::env::args_os().collect())
+}
+
+fn taskscope(arguments: Vec<OsString>) -> ExitCode {
+    // A job script tells "could not run" from the program's own exit code by 125, as with `env`.
+    let misuse = if arguments.get(1).is_some_and(|verb| verb == "record") { record::CANNOT_RUN } else { 2 };
+    match CommandLine::try_parse_from(arguments) {
+        Ok(command_line) => messages::finish(command_line.verb.run()),
+        Err(error) => {
+            let asked_for_help = !error.use_stderr();
+            // Nothing is left to do when even the message cannot be written.
+            let _ = error.print();
+            ExitCode::from(if asked_for_help { 0 } else { misuse })
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! How an error looks and which exit code it gives: the one place that prints errors.
+//!
+//! ```text
+//! error: cannot read cholesky.trace/…/stream.obs
+//!   why:  it ends in the middle of an event at byte 1 048 571 (was the program killed?)
+//!   kept: 1 204 551 events up to 11.98 s; what came later on this thread is missing
+//!   try:  taskscope report cholesky.trace        (goes on with what is there, and says so)
+//! ```
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Exit code of a verb that could not do its work, unless the verb says otherwise.
+pub const FAILED: u8 = 2;
+
+/// An error with everything that its reader needs. Any other error type prints its own message
+/// and, as `why:`, the chain of its causes.
+#[derive(Debug)]
+pub struct Failure {
+    error: String,
+    why: Option<String>,
+    kept: Option<String>,
+    remedy: Option<String>,
+    exit_code: u8,
+}
+
+impl Failure {
+    /// `error` is one line in lower case, without a full stop.
+    pub fn new(error: impl Into<String>) -> Self {
+        Failure { error: error.into(), why: None, kept: None, remedy: None, exit_code: FAILED }
+    }
+
+    /// The cause, as far as it was observed.
+    pub fn why(mut self, why: impl Into<String>) -> Self {
+        self.why = Some(why.into());
+        self
+    }
+
+    /// What is usable in spite of the error.
+    pub fn kept(mut self, kept: impl Into<String>) -> Self {
+        self.kept = Some(kept.into());
+        self
+    }
+
+    /// What to do about it, best a command that can be pasted.
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// The exit code, when it is not [`FAILED`].
+    pub fn exit_code(mut self, code: u8) -> Self {
+        self.exit_code = code;
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.error)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Turns what a verb returned into the process's exit code, and prints its error if it has one.
+pub fn finish(result: anyhow::Result<ExitCode>) -> ExitCode {
+    let error = match result {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    if is_closed_pipe(&error) {
+        return ExitCode::SUCCESS;
+    }
+    print(&error);
+    ExitCode::from(error.downcast_ref::<Failure>().map_or(FAILED, |failure| failure.exit_code))
+}
+
+/// Prints an error in the form above on stderr.
+pub fn print(error: &anyhow::Error) {
+    let mut stderr = anstream::AutoStream::auto(io::stderr().lock());
+    // When stderr is closed there is nobody to tell.
+    let _ = write_error(&mut stderr, error);
+}
+
+fn write_error(out: &mut impl Write, error: &anyhow::Error) -> io::Result<()> {
+    let red = anstyle::AnsiColor::Red.on_default().bold();
+    writeln!(out, "{red}error:{red:#} {error}")?;
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => {
+            write_part(out, "why:", failure.why.as_deref())?;
+            write_part(out, "kept:", failure.kept.as_deref())?;
+            write_part(out, "try:", failure.remedy.as_deref())
+        }
+        None => error.chain().skip(1).try_for_each(|cause| write_part(out, "why:", Some(&cause.to_string()))),
+    }
+}
+
+/// One labelled part; further lines of the text are aligned below its first.
+fn write_part(out: &mut impl Write, label: &str, text: Option<&str>) -> io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    for (number, line) in text.into_iter().flat_map(str::lines).enumerate() {
+        let label = if number == 0 { label } else { "" };
+        writeln!(out, "  {bold}{label:<5}{bold:#} {line}")?;
+    }
+    Ok(())
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    fn shown(error: anyhow::Error) -> String {
+        let mut text = Vec::new();
+        write_error(&mut anstream::StripStream::new(&mut text), &error).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn parts_are_labelled_and_aligned() {
+        let failure = Failure::new("cannot read x").why("it is empty").remedy("one\ntwo");
+        let text = shown(failure.into());
+        assert_eq!(text, "error: cannot read x\n  why:  it is empty\n  try:  one\n        two\n");
+    }
+
+    #[test]
+    fn causes_of_other_errors_are_given_as_why() {
+        let cause = io::Error::new(io::ErrorKind::NotFound, "no such file");
+        let text = shown(anyhow::Error::new(cause).context("cannot open x.trace"));
+        assert_eq!(text, "error: cannot open x.trace\n  why:  no such file\n");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_success_however_deep_it_lies() {
+        let closed: io::Result<ExitCode> = Err(io::ErrorKind::BrokenPipe.into());
+        let result = closed.context("cannot write").context("cannot print the report");
+        assert_eq!(finish(result), ExitCode::SUCCESS);
+        assert_eq!(finish(Err(Failure::new("x").exit_code(125).into())), ExitCode::from(125));
+    }
+}

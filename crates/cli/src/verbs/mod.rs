@@ -1,0 +1,3 @@
+//! One file for each verb of the command.
+
+pub mod record;

@@ -1,0 +1,93 @@
+//! Runs the program as if taskscope were not there.
+//!
+//! The child stays in our process group, so that signals of the terminal (`^C`, `^\`, `^Z`) reach it
+//! directly. We only have to survive them, wait, and end as the child ended. Signals that somebody
+//! sends to us alone (a batch system, `kill`) are forwarded.
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::{Cause, Origin};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Signals that would end us while the program still runs.
+const SURVIVED: [Signal; 6] =
+    [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    status: ExitStatus,
+    /// From just before the start to just after the end of the program.
+    pub wall: Duration,
+}
+
+/// Starts the program and waits for it. An error means that it never ran.
+pub fn run(command: &mut Command) -> io::Result<Outcome> {
+    // A signal that our caller ignores (`nohup`) must stay ignored in the child; one with a handler
+    // of ours falls back to its default there, as if we had never touched it.
+    let ignored = ignored_signals();
+    let survived =
+        SURVIVED.iter().map(|&signal| signal as i32).filter(|&signal| ignored & (1 << (signal - 1)) == 0);
+    let mut signals = SignalsInfo::<WithOrigin>::new(survived)?;
+    let begin = Instant::now();
+    let mut child = command.spawn()?;
+    let pid = Pid::from_raw(child.id() as i32);
+    let handle = signals.handle();
+    let forwarder = std::thread::spawn(move || {
+        for origin in signals.forever() {
+            forward(&origin, pid);
+        }
+    });
+    let status = child.wait();
+    let wall = begin.elapsed();
+    handle.close();
+    // The thread ends with its iterator; if it panicked there is nothing left to forward.
+    let _ = forwarder.join();
+    Ok(Outcome { status: status?, wall })
+}
+
+fn forward(origin: &Origin, child: Pid) {
+    let from_terminal = matches!(origin.cause, Cause::Kernel);
+    if let (false, Ok(signal)) = (from_terminal, Signal::try_from(origin.signal)) {
+        // An error means that the child has ended meanwhile.
+        let _ = nix::sys::signal::kill(child, signal);
+    }
+}
+
+/// Bit mask of ignored signals (bit 0 is signal 1), as the kernel shows it for this process.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+impl Outcome {
+    /// The exit code, unless a signal ended the program.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// The signal that ended the program.
+    pub fn signal(&self) -> Option<i32> {
+        self.status.signal()
+    }
+
+    /// Ends this process as the program ended: by the same signal, without a core dump of ours, or
+    /// with the returned exit code.
+    pub fn pass_on(&self) -> ExitCode {
+        if let Some(signal) = self.signal() {
+            // Both, because a core pattern that is a pipe does not ask the limit.
+            let _ = nix::sys::prctl::set_dumpable(false);
+            let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            // Real-time signals are not known there; a shell would show them like this.
+            return ExitCode::from(128u8.saturating_add(signal as u8));
+        }
+        ExitCode::from(self.exit_code().unwrap_or(0) as u8)
+    }
+}
