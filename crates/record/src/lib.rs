@@ -1,1 +1,39 @@
-//! taskscope: record (under construction).
+//! Writes streams in ovni format (version 3) from inside a traced program.
+//!
+//! ```text
+//!  thread ── enter() ──▶ Recording ── point / begin / end / jumbo ──▶ mapped stream.obs, taskscope.obs
+//!              │ one flag, one state word        plain stores, the model byte last
+//!  process ─ start() … finish(): directories, metadata, closing of streams of threads that still live
+//! ```
+//!
+//! **The caller** (an OMPT tool, a C library, a Rust API) calls [`process::start`] once, then
+//! [`thread::attach`] on each thread; on the event path [`enter`], one [`Recording::now`], and any
+//! number of events; [`thread::detach`] at a thread's end; [`process::finish`] at the end.
+//!
+//! **What holds.**
+//! - No lock, allocation or system call on the event path once a segment is mapped.
+//! - An event is complete when its first word is stored, last; a process that dies by `kill -9`
+//!   loses no completed event, since the pages belong to the kernel.
+//! - A begin is kept only if the room for its end is reserved; what is dropped is counted in the
+//!   stream itself ([`taskscope_event::models::recorder::LOST`], updated in place).
+//! - The program is never aborted: a full disk, a limit, a missing directory stop that stream only.
+//! - A forked child sees its recorder memory wiped, so it can never write its parent's streams; it
+//!   starts a process of its own at its next attach.
+//! - A signal handler that interrupts an event finds `enter()` closed; what it would have written
+//!   is counted as lost.
+//!
+//! **Not for** reading traces, and not a place for what a runtime's events mean.
+//!
+//! Linux only; x86-64 and aarch64.
+
+pub mod clock;
+mod map;
+mod metadata;
+pub mod process;
+mod stream;
+pub mod thread;
+mod tls;
+
+pub use metadata::Json;
+pub use stream::Half;
+pub use thread::{Recording, ThreadRecorder, enter};

@@ -1,0 +1,315 @@
+//! Nanoseconds of `CLOCK_MONOTONIC`, read from the time-stamp counter.
+//!
+//! A line `ns0 + (tsc - tsc0) * rate`, called an anchor, holds for a span of at most 100 ms. The
+//! first event after a span takes a new anchor from the kernel's clock; all threads share one table
+//! of one anchor, guarded by a sequence number, and keep a copy of their own.
+//!
+//! ```text
+//!   ns │            ┌─ valid until ─┐
+//!      │        ___/                 a new anchor starts at max(kernel's clock, end of the old line):
+//!      │    ___/                     nobody has used the old line beyond its span, so no thread
+//!      │___/                         ever sees time go back, and the error stays that of one span
+//!      └──────────────────── tsc
+//! ```
+//!
+//! Where the counter is not invariant, every reading is a `clock_gettime`.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*, fence};
+
+/// Longest time that an anchor holds.
+const MAX_SPAN_NS: u64 = 100_000_000;
+/// The first anchor's span; each next one doubles it, since the rate is known better and better.
+const FIRST_SPAN_NS: u64 = 2_000_000;
+/// How long the rate is measured before the first anchor.
+const FIRST_MEASUREMENT_NS: u64 = 1_000_000;
+
+/// Where the time comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The invariant time-stamp counter, anchored to `CLOCK_MONOTONIC`.
+    Counter,
+    /// `clock_gettime(CLOCK_MONOTONIC)` at every reading.
+    Kernel,
+}
+
+/// A line from counter ticks to nanoseconds. All zero: no line, ask the kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Anchor {
+    tsc0: u64,
+    ns0: u64,
+    /// Nanoseconds per tick, as a binary fraction with 32 bits after the point.
+    rate: u64,
+    /// Ticks from `tsc0` for which the line holds.
+    span: u64,
+}
+
+impl Anchor {
+    #[inline(always)]
+    fn ns_at(&self, ticks_since_tsc0: u64) -> u64 {
+        self.ns0 + ((ticks_since_tsc0 as u128 * self.rate as u128) >> 32) as u64
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.ns_at(self.span)
+    }
+}
+
+/// A thread's copy of the anchor, and its last reading, below which it never falls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ThreadClock {
+    anchor: Anchor,
+    last_ns: u64,
+}
+
+impl ThreadClock {
+    /// Nanoseconds of `CLOCK_MONOTONIC`; never less than the thread's previous reading.
+    #[inline(always)]
+    pub fn now(&mut self) -> u64 {
+        let ticks = counter().wrapping_sub(self.anchor.tsc0);
+        let ns = if ticks < self.anchor.span { self.anchor.ns_at(ticks) } else { self.refresh() };
+        self.last_ns = self.last_ns.max(ns);
+        self.last_ns
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refresh(&mut self) -> u64 {
+        if TABLE.source() == Source::Kernel {
+            return kernel_ns();
+        }
+        for _ in 0..4 {
+            if let Some(anchor) = TABLE.read() {
+                self.anchor = anchor;
+                let ticks = counter().wrapping_sub(anchor.tsc0);
+                if ticks < anchor.span {
+                    return anchor.ns_at(ticks);
+                }
+            }
+            TABLE.renew();
+        }
+        // Another thread is renewing the anchor and does not get the CPU: do not wait for it.
+        kernel_ns()
+    }
+}
+
+/// The process's anchor table: one anchor, one writer at a time, any number of readers.
+struct Table {
+    sequence: AtomicU32,
+    writing: AtomicBool,
+    anchor: [AtomicU64; 4],
+    /// The counter and the kernel's clock when the rate was last measured from.
+    measured_from: [AtomicU64; 2],
+    renewals: AtomicU64,
+    largest_correction_ns: AtomicU64,
+    source: AtomicU32,
+}
+
+static TABLE: Table = Table {
+    sequence: AtomicU32::new(0),
+    writing: AtomicBool::new(false),
+    anchor: [const { AtomicU64::new(0) }; 4],
+    measured_from: [const { AtomicU64::new(0) }; 2],
+    renewals: AtomicU64::new(0),
+    largest_correction_ns: AtomicU64::new(0),
+    source: AtomicU32::new(0),
+};
+
+impl Table {
+    fn source(&self) -> Source {
+        if self.source.load(Relaxed) == 1 { Source::Counter } else { Source::Kernel }
+    }
+
+    fn read(&self) -> Option<Anchor> {
+        let before = self.sequence.load(Acquire);
+        if before & 1 != 0 {
+            return None;
+        }
+        let [tsc0, ns0, rate, span] = [0, 1, 2, 3].map(|i| self.anchor[i].load(Relaxed));
+        fence(Acquire);
+        (self.sequence.load(Relaxed) == before).then_some(Anchor { tsc0, ns0, rate, span })
+    }
+
+    /// Takes a new anchor, unless another thread is doing so.
+    fn renew(&self) {
+        if self.writing.compare_exchange(false, true, Acquire, Relaxed).is_err() {
+            return;
+        }
+        let [tsc0, ns0, rate, span] = [0, 1, 2, 3].map(|i| self.anchor[i].load(Relaxed));
+        let old = Anchor { tsc0, ns0, rate, span };
+        let (tsc, ns) = sample();
+        // Somebody may have renewed it while this thread came here.
+        if tsc.wrapping_sub(old.tsc0) >= old.span {
+            self.store(self.next(old, tsc, ns));
+            self.renewals.fetch_add(1, Relaxed);
+        }
+        self.writing.store(false, Release);
+    }
+
+    fn next(&self, old: Anchor, tsc: u64, ns: u64) -> Anchor {
+        let [from_tsc, from_ns] = [0, 1].map(|i| self.measured_from[i].load(Relaxed));
+        let (ticks, elapsed) = (tsc.wrapping_sub(from_tsc).max(1), ns.saturating_sub(from_ns));
+        let measured = (((elapsed as u128) << 32) / ticks as u128) as u64;
+        if elapsed >= MAX_SPAN_NS {
+            // A long base is precise, a fresh one follows the kernel's slewing.
+            self.measured_from[0].store(tsc, Relaxed);
+            self.measured_from[1].store(ns, Relaxed);
+        }
+        let span_ns =
+            (((old.span as u128 * old.rate as u128) >> 31) as u64).clamp(FIRST_SPAN_NS, MAX_SPAN_NS);
+        let span = (((span_ns as u128) << 32) / measured.max(1) as u128) as u64;
+        let start = ns.max(old.end_ns());
+        let ahead = start - ns;
+        if tsc.wrapping_sub(old.tsc0) < old.span.saturating_mul(2) {
+            let line = old.ns_at(tsc.wrapping_sub(old.tsc0));
+            self.largest_correction_ns.fetch_max(line.abs_diff(ns), Relaxed);
+        }
+        // A line that starts ahead of the kernel's clock meets it again at the end of the span.
+        let correction = (((ahead.min(span_ns / 2) as u128) << 32) / span.max(1) as u128) as u64;
+        Anchor { tsc0: tsc, ns0: start, rate: measured.saturating_sub(correction), span }
+    }
+
+    fn store(&self, anchor: Anchor) {
+        let sequence = self.sequence.load(Relaxed);
+        self.sequence.store(sequence.wrapping_add(1), Relaxed);
+        fence(Release);
+        for (slot, value) in self.anchor.iter().zip([anchor.tsc0, anchor.ns0, anchor.rate, anchor.span]) {
+            slot.store(value, Relaxed);
+        }
+        self.sequence.store(sequence.wrapping_add(2), Release);
+    }
+}
+
+/// Chooses the source and takes the first anchor; costs a millisecond. Call once before any
+/// reading, and again in a forked child.
+pub(crate) fn start() {
+    TABLE.writing.store(false, Relaxed);
+    if TABLE.sequence.load(Relaxed) & 1 != 0 {
+        TABLE.sequence.fetch_add(1, Relaxed);
+    }
+    if TABLE.source() == Source::Counter {
+        return;
+    }
+    if !counter_is_invariant() {
+        return;
+    }
+    let (tsc, ns) = sample();
+    TABLE.measured_from[0].store(tsc, Relaxed);
+    TABLE.measured_from[1].store(ns, Relaxed);
+    let mut last = sample();
+    while last.1 < ns + FIRST_MEASUREMENT_NS {
+        last = sample();
+    }
+    let first = TABLE.next(Anchor { tsc0: tsc, ns0: ns, rate: 0, span: 0 }, last.0, last.1);
+    TABLE.store(first);
+    TABLE.source.store(1, Release);
+}
+
+/// Where readings come from since [`start`].
+pub fn source() -> Source {
+    TABLE.source()
+}
+
+/// How often the anchor was renewed, and the largest distance between a line's end and the kernel's
+/// clock that was found then, in nanoseconds.
+pub fn renewals_and_largest_correction_ns() -> (u64, u64) {
+    (TABLE.renewals.load(Relaxed), TABLE.largest_correction_ns.load(Relaxed))
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds.
+pub fn kernel_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing; the clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The counter and the kernel's clock at one instant: the tightest of a few tries.
+fn sample() -> (u64, u64) {
+    let mut best = (u64::MAX, 0, 0);
+    for _ in 0..5 {
+        let before = counter();
+        let ns = kernel_ns();
+        let width = counter().wrapping_sub(before);
+        if width < best.0 {
+            best = (width, before.wrapping_add(width / 2), ns);
+        }
+    }
+    (best.1, best.2)
+}
+
+#[inline(always)]
+fn counter() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe {
+        core::arch::x86_64::_rdtsc()
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let ticks: u64;
+        // SAFETY: Linux lets user code read the virtual counter.
+        unsafe { core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
+        ticks
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn counter_is_invariant() -> bool {
+    true
+}
+
+/// The processor says that the counter ticks evenly in every power state, and the kernel itself
+/// keeps time by it (it watches the counters of all processors and leaves a bad one).
+#[cfg(target_arch = "x86_64")]
+fn counter_is_invariant() -> bool {
+    use core::arch::x86_64::__cpuid;
+    let invariant = __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0;
+    let kernel = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    invariant
+        && matches!(kernel.as_deref().map(str::trim), Ok("tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_lie_between_two_readings_of_the_kernels_clock() {
+        start();
+        let mut clock = ThreadClock::default();
+        let mut errors = Vec::new();
+        let begin = kernel_ns();
+        while kernel_ns() < begin + 400_000_000 {
+            let before = kernel_ns();
+            let ours = clock.now();
+            let after = kernel_ns();
+            errors.push(before.saturating_sub(ours).max(ours.saturating_sub(after)));
+        }
+        errors.sort_unstable();
+        // The bound is a promise of the design; a percentile keeps a descheduled sample from failing it.
+        assert!(
+            errors[errors.len() * 99 / 100] <= 200,
+            "99th percentile {} ns",
+            errors[errors.len() * 99 / 100]
+        );
+    }
+
+    #[test]
+    fn threads_never_see_time_go_back() {
+        start();
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                std::thread::spawn(|| {
+                    let (mut clock, mut last) = (ThreadClock::default(), 0);
+                    let end = kernel_ns() + 150_000_000;
+                    while last < end {
+                        let now = clock.now();
+                        assert!(now >= last);
+                        last = now;
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().unwrap());
+    }
+}

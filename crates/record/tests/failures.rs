@@ -1,0 +1,307 @@
+//! What happens when the program ends badly, forks, or meets a limit. Each test runs its program in
+//! a child process, made by running this test binary again.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use taskscope_event::Code;
+use taskscope_event::framing::*;
+use taskscope_event::models::{ovni, recorder};
+use taskscope_record::{enter, process, thread};
+
+const ROLE: &str = "RECORD_TEST_ROLE";
+
+/// Runs the test `name` of this binary again in a child, where `role()` is true.
+fn child(name: &str, directory: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    command.env(ROLE, directory).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+fn role() -> Option<PathBuf> {
+    std::env::var_os(ROLE).map(PathBuf::from)
+}
+
+fn start(directory: &Path) {
+    process::start(process::Config {
+        trace_directory: directory.to_owned(),
+        app_id: 1,
+        require: vec![("ovni", ovni::VERSION)],
+        own_require: vec![("taskscope-recorder", recorder::VERSION)],
+        attributes: vec![],
+    })
+    .unwrap();
+}
+
+fn attach() -> bool {
+    thread::attach(std::ptr::null_mut(), Box::new(|r, at| r.end(at, ovni::THREAD_ENDS, [])))
+}
+
+fn temporary(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("taskscope-record-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    directory
+}
+
+/// Every directory with a `stream.json` below `root`.
+fn streams(root: &Path) -> Vec<PathBuf> {
+    let mut found = vec![];
+    let mut todo = vec![root.to_owned()];
+    while let Some(directory) = todo.pop() {
+        for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                todo.push(entry.path());
+            } else if entry.file_name() == "stream.json" {
+                found.push(entry.path().parent().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Decodes by the framing alone: the events, and whether non-zero bytes follow the last one.
+fn decode(file: &Path) -> (Vec<(Code, u64, Vec<u8>)>, bool) {
+    let bytes = std::fs::read(file).unwrap();
+    assert_eq!(bytes[..FILE_HEADER_BYTES], file_header());
+    let mut at = FILE_HEADER_BYTES;
+    let mut events = vec![];
+    while at + EVENT_HEADER_BYTES <= bytes.len() && bytes[at + 1] != 0 {
+        let size = payload_bytes(bytes[at]);
+        let clock = u64::from_le_bytes(bytes[at + 4..at + 12].try_into().unwrap());
+        let payload = bytes[at + 12..at + 12 + size].to_vec();
+        events.push((Code([bytes[at + 1], bytes[at + 2], bytes[at + 3]]), clock, payload));
+        at += EVENT_HEADER_BYTES + size;
+    }
+    (events, bytes[at..].iter().any(|b| *b != 0))
+}
+
+fn sequence_numbers(events: &[(Code, u64, Vec<u8>)]) -> Vec<u64> {
+    events
+        .iter()
+        .filter(|(code, ..)| *code == ovni::THREAD_CREATES)
+        .map(|(.., payload)| u64::from_le_bytes(payload[4..12].try_into().unwrap()))
+        .collect()
+}
+
+fn numbered(sequence: u64) -> [u8; 12] {
+    let mut payload = [0; 12];
+    payload[4..].copy_from_slice(&sequence.to_le_bytes());
+    payload
+}
+
+#[test]
+fn a_killed_program_loses_no_completed_event() {
+    const NAME: &str = "a_killed_program_loses_no_completed_event";
+    if let Some(directory) = role() {
+        start(&directory);
+        // Each thread publishes the last sequence number that it has completed in a shared file.
+        let threads: Vec<_> = (0..2)
+            .map(|i| {
+                let published = directory.join(format!("published.{i}"));
+                std::thread::spawn(move || {
+                    use std::os::unix::fs::FileExt;
+                    assert!(attach());
+                    let tid = enter().unwrap().os_tid();
+                    let file = std::fs::File::create(published).unwrap();
+                    for sequence in 1u64.. {
+                        let mut r = enter().unwrap();
+                        let at = r.now();
+                        r.point(at, ovni::THREAD_CREATES, numbered(sequence));
+                        drop(r);
+                        if sequence.is_multiple_of(64) {
+                            let mut record = [0; 12];
+                            record[..8].copy_from_slice(&sequence.to_le_bytes());
+                            record[8..].copy_from_slice(&tid.to_le_bytes());
+                            file.write_all_at(&record, 0).unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().unwrap());
+    }
+    for round in 0..12 {
+        let directory = temporary("kill");
+        let mut running = child(NAME, &directory).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(15 + 7 * round));
+        running.kill().unwrap();
+        running.wait().unwrap();
+        if !directory.exists() {
+            continue;
+        }
+        for i in 0..2 {
+            let Ok(record) = std::fs::read(directory.join(format!("published.{i}"))) else { continue };
+            if record.len() < 12 {
+                continue;
+            }
+            let completed = u64::from_le_bytes(record[..8].try_into().unwrap());
+            let tid = i32::from_le_bytes(record[8..].try_into().unwrap());
+            let stream = streams(&directory)
+                .into_iter()
+                .find(|s| s.ends_with(format!("thread.{tid}")))
+                .expect("the thread's stream");
+            let (events, _) = decode(&stream.join("stream.obs"));
+            let numbers = sequence_numbers(&events);
+            assert!(numbers.len() as u64 >= completed, "{} of {completed} events", numbers.len());
+            assert!(numbers.iter().zip(1..).all(|(a, b)| *a == b));
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
+
+#[test]
+fn a_forked_child_writes_streams_of_its_own() {
+    const NAME: &str = "a_forked_child_writes_streams_of_its_own";
+    if let Some(directory) = role() {
+        start(&directory);
+        assert!(attach());
+        for sequence in 1..=100 {
+            let mut r = enter().unwrap();
+            let at = r.now();
+            r.point(at, ovni::THREAD_CREATES, numbered(sequence));
+        }
+        // SAFETY: the child only records and leaves.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            assert!(enter().is_none());
+            assert!(attach());
+        }
+        for sequence in if pid == 0 { 1001..=1010 } else { 101..=200 } {
+            let mut r = enter().unwrap();
+            let at = r.now();
+            r.point(at, ovni::THREAD_CREATES, numbered(sequence));
+        }
+        thread::detach();
+        process::finish();
+        if pid != 0 {
+            // SAFETY: waits for our own child.
+            unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        }
+        // SAFETY: ends this helper process at once, as the test harness must not run in the child.
+        unsafe { libc::_exit(0) };
+    }
+    let directory = temporary("fork");
+    assert!(child(NAME, &directory).status().unwrap().success());
+    let mut counts: Vec<_> = streams(&directory)
+        .iter()
+        .map(|s| sequence_numbers(&decode(&s.join("stream.obs")).0))
+        .map(|numbers| (numbers.len(), numbers[0], *numbers.last().unwrap()))
+        .collect();
+    counts.sort();
+    assert_eq!(counts, [(10, 1001, 1010), (200, 1, 200)]);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn at_the_file_size_limit_ends_are_kept_and_losses_are_counted() {
+    const NAME: &str = "at_the_file_size_limit_ends_are_kept_and_losses_are_counted";
+    const BEGINS: u64 = 100_000;
+    if let Some(directory) = role() {
+        let limit = libc::rlimit { rlim_cur: 256 << 10, rlim_max: 256 << 10 };
+        // SAFETY: limits this helper process only.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
+        start(&directory);
+        assert!(attach());
+        for sequence in 0..BEGINS {
+            let mut r = enter().unwrap();
+            let at = r.now();
+            r.begin(at, ovni::FLUSH_BEGIN, [], 0);
+            r.begin(at, ovni::UNSORTED_BEGIN, [], 0);
+            r.point(at, ovni::THREAD_CREATES, numbered(sequence));
+            r.end(at, ovni::UNSORTED_END, []);
+            r.end(at, ovni::FLUSH_END, []);
+        }
+        thread::detach();
+        process::finish();
+        return;
+    }
+    let directory = temporary("limit");
+    assert!(child(NAME, &directory).status().unwrap().success());
+    let stream = &streams(&directory)[0];
+    let (events, torn) = decode(&stream.join("stream.obs"));
+    assert!(!torn && events.len() > 10_000);
+    let mut open = vec![];
+    for (code, ..) in &events {
+        match *code {
+            ovni::FLUSH_END => assert_eq!(open.pop(), Some(ovni::FLUSH_BEGIN)),
+            ovni::UNSORTED_END => assert_eq!(open.pop(), Some(ovni::UNSORTED_BEGIN)),
+            ovni::FLUSH_BEGIN | ovni::UNSORTED_BEGIN => open.push(*code),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty());
+    let (own, _) = decode(&stream.join("taskscope.obs"));
+    assert_eq!(own.len(), 1);
+    assert_eq!(own[0].0, recorder::LOST);
+    let lost = u64::from_le_bytes(own[0].2[..8].try_into().unwrap());
+    // The closer's own end has no begin here, so it is a plain event that may or may not fit.
+    let kept = events.len() as u64 - u64::from(events.last().unwrap().0 == ovni::THREAD_ENDS);
+    assert!((lost + kept).abs_diff(5 * BEGINS) <= 1, "{lost} lost, {kept} kept");
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn finishing_closes_the_streams_of_threads_that_still_write() {
+    const NAME: &str = "finishing_closes_the_streams_of_threads_that_still_write";
+    if let Some(directory) = role() {
+        start(&directory);
+        for _ in 0..3 {
+            std::thread::spawn(|| {
+                assert!(attach());
+                loop {
+                    if let Some(mut r) = enter() {
+                        let at = r.now();
+                        r.point(at, ovni::BURST, []);
+                    }
+                }
+            });
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert_eq!(process::finish(), 0);
+        std::process::exit(0);
+    }
+    let directory = temporary("finish");
+    assert!(child(NAME, &directory).status().unwrap().success());
+    let streams = streams(&directory);
+    assert_eq!(streams.len(), 3);
+    for stream in streams {
+        let (events, torn) = decode(&stream.join("stream.obs"));
+        assert!(!torn);
+        assert_eq!(events.last().unwrap().0, ovni::THREAD_ENDS);
+        assert_eq!(events.iter().filter(|e| e.0 == ovni::THREAD_ENDS).count(), 1);
+        assert!(events.is_sorted_by_key(|e| e.1));
+        let json = std::fs::read_to_string(stream.join("stream.json")).unwrap();
+        assert!(json.contains("\"finished\":1"), "{json}");
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_thread_that_just_ends_is_finished_all_the_same() {
+    let Some(directory) = role() else {
+        let directory = temporary("thread-end");
+        let name = "a_thread_that_just_ends_is_finished_all_the_same";
+        assert!(child(name, &directory).status().unwrap().success());
+        let streams = streams(&directory);
+        assert_eq!(streams.len(), 2);
+        for stream in streams {
+            assert!(std::fs::read_to_string(stream.join("stream.json")).unwrap().contains("\"finished\":1"));
+            assert_eq!(decode(&stream.join("stream.obs")).0.len(), 2);
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+        return;
+    };
+    start(&directory);
+    for _ in 0..2 {
+        std::thread::spawn(|| {
+            assert!(attach());
+            let mut r = enter().unwrap();
+            let at = r.now();
+            r.point(at, ovni::BURST, []);
+        })
+        .join()
+        .unwrap();
+    }
+}
