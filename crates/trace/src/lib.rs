@@ -1,1 +1,39 @@
-//! taskscope: trace (under construction).
+//! Trace directories on disk: discover, map, decode, correct clocks, merge, write.
+//!
+//! **The caller** gives a directory to [`Trace::open`] and walks [`Stream::events`] (one thread) or
+//! [`Trace::merge`] (many threads, one total order).
+//!
+//! **The crate** finds every stream as ovni does (any directory with a `stream.json`, however
+//! deep, sub-directories of a trace too), reads metadata version 3 (JSON with comments), maps
+//! finished stream files and reads unfinished ones into memory, applies `clock-offsets.txt`, sorts
+//! regions that were recorded unsorted, and merges `taskscope.obs` with the `stream.obs` beside it.
+//! Decoding copies nothing: an event borrows its payload from the file.
+//!
+//! **Damage is no error.** Whatever is wrong with a stream is a [`Problem`] with stream, byte offset
+//! and time; what can be read is read. No input makes this crate panic, hang, or use memory beyond
+//! a small multiple of the input's size. [`OpenError`] is left for traces with nothing to read.
+//!
+//! **Not for** what events mean: that is `taskscope-model`'s.
+//!
+//! A file that shrinks while it is mapped kills the reader with SIGBUS; therefore only streams
+//! whose metadata says `ovni.finished` are mapped.
+#![deny(unsafe_code)]
+
+mod bytes;
+mod clock_offsets;
+mod decode;
+mod discover;
+mod merge;
+mod metadata;
+mod problem;
+mod stream;
+mod survey;
+mod trace;
+
+pub use clock_offsets::{ClockOffset, ClockOffsets};
+pub use decode::{Decoder, Event};
+pub use merge::{Merged, MergedEvent};
+pub use metadata::{CpuEntry, MarkDeclaration, Metadata};
+pub use problem::{Problem, ProblemKind};
+pub use stream::{File, ReadOrder, Stream, StreamFile, ThreadEvents};
+pub use trace::{ClockSource, OpenError, OpenOptions, Trace};

@@ -1,0 +1,47 @@
+//! The bytes of a stream file: mapped when nobody writes it any more, else read into memory.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Deref;
+use std::path::Path;
+
+/// Files below this size are read: a mapping costs more than the copy, and thousands of small
+/// streams would use up the mappings that a process may have.
+const SMALLEST_MAPPED_BYTES: u64 = 128 * 1024;
+
+/// The content of a file.
+pub(crate) enum FileBytes {
+    Read(Vec<u8>),
+    Mapped(memmap2::Mmap),
+}
+
+impl FileBytes {
+    /// Loads `path`. With `may_map`, the caller holds that the file does not change any more.
+    pub(crate) fn load(path: &Path, may_map: bool) -> io::Result<FileBytes> {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        if may_map && metadata.len() >= SMALLEST_MAPPED_BYTES {
+            // SAFETY: the map is read-only and private, and the metadata beside the file says that
+            // its writer has finished. Should something still shrink it, the kernel ends this
+            // process with SIGBUS; it cannot make us read memory of another object.
+            return Ok(FileBytes::Mapped(unsafe { memmap2::Mmap::map(&file)? }));
+        }
+        let mut bytes = Vec::with_capacity(metadata.len() as usize);
+        file.read_to_end(&mut bytes)?;
+        Ok(FileBytes::Read(bytes))
+    }
+}
+
+impl Deref for FileBytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            FileBytes::Read(bytes) => bytes,
+            FileBytes::Mapped(map) => map,
+        }
+    }
+}

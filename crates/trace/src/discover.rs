@@ -1,0 +1,72 @@
+//! Finds the streams below a directory: every directory with a file called `stream.json`.
+
+use crate::problem::{Problem, ProblemKind};
+use rustc_hash::FxHashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A directory that holds a stream.
+pub(crate) struct Found {
+    /// Absolute, or relative to the working directory, as the root was given.
+    pub(crate) directory: PathBuf,
+    /// Relative to the root, `/` between parts; bytes that are no UTF-8 are replaced for display.
+    pub(crate) relative_path: String,
+}
+
+/// All streams below `root`, ordered by the bytes of their relative paths (the order in which ovni
+/// loads them, which decides ties of clocks). Symbolic links are followed; a directory that was
+/// already visited is not entered again, so loops end.
+pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
+    let mut found: Vec<(Vec<u8>, Found)> = Vec::new();
+    let mut visited: FxHashSet<(u64, u64)> = FxHashSet::default();
+    let mut pending = vec![(root.to_path_buf(), Vec::<u8>::new())];
+    while let Some((directory, relative)) = pending.pop() {
+        let shown = String::from_utf8_lossy(&relative).into_owned();
+        let entries = match fs::metadata(&directory).and_then(|metadata| {
+            if visited.insert((metadata.dev(), metadata.ino())) {
+                fs::read_dir(&directory).map(Some)
+            } else {
+                Ok(None)
+            }
+        }) {
+            Ok(Some(entries)) => entries,
+            Ok(None) => continue,
+            Err(error) => {
+                let text = format!("cannot read the directory: {error}");
+                problems.push(Problem::of_stream(ProblemKind::Unreadable, &shown, text));
+                continue;
+            }
+        };
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let text = format!("cannot read the directory to its end: {error}");
+                    problems.push(Problem::of_stream(ProblemKind::Unreadable, &shown, text));
+                    break;
+                }
+            };
+            let name = entry.file_name();
+            // Only links need the call that follows them; broken ones are no streams.
+            let is_directory = match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => fs::metadata(entry.path()).is_ok_and(|m| m.is_dir()),
+                Ok(kind) => kind.is_dir(),
+                Err(_) => false,
+            };
+            if is_directory {
+                let mut below = relative.clone();
+                if !below.is_empty() {
+                    below.push(b'/');
+                }
+                below.extend_from_slice(name.as_encoded_bytes());
+                pending.push((entry.path(), below));
+            } else if name == "stream.json" {
+                let found_here = Found { directory: directory.clone(), relative_path: shown.clone() };
+                found.push((relative.clone(), found_here));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.into_iter().map(|(_, stream)| stream).collect()
+}

@@ -1,0 +1,241 @@
+//! `stream.json`, read into types. Comments are allowed, as ovni allows them.
+
+use crate::problem::{Problem, ProblemKind};
+use serde_json::Value;
+
+/// Larger metadata files are refused: a JSON tree takes many times the room of its text.
+const MAX_METADATA_BYTES: usize = 64 * 1024 * 1024;
+
+/// A CPU of a loom, as one of its threads declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuEntry {
+    /// Logical index, which events name.
+    pub index: i64,
+    /// Number of the hardware thread, which is shown.
+    pub phyid: i64,
+}
+
+/// `ovni.mark.<type>`: a mark that the user defined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkDeclaration {
+    /// The text of the type as it stands in the metadata; should be a number from 0 to 99.
+    pub mark_type: String,
+    /// Title of the view.
+    pub title: Option<String>,
+    /// `stack` or `single`.
+    pub channel: Option<String>,
+    /// Value (as text) and label.
+    pub labels: Vec<(String, String)>,
+}
+
+/// What `stream.json` says; absent attributes are `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Metadata {
+    /// The whole document.
+    pub raw: Value,
+    /// Metadata version.
+    pub version: Option<i64>,
+    /// `ovni.part`.
+    pub part: Option<String>,
+    /// Models and their versions that the thread's events need, in the order of the file.
+    pub require: Option<Vec<(String, String)>>,
+    /// Whether `ovni.finished` is 1.
+    pub finished: bool,
+    /// Thread id.
+    pub tid: Option<i64>,
+    /// Process id.
+    pub pid: Option<i64>,
+    /// Name of the loom.
+    pub loom: Option<String>,
+    /// Application id, > 0.
+    pub app_id: Option<i64>,
+    /// MPI rank of the process.
+    pub rank: Option<i64>,
+    /// Number of ranks.
+    pub nranks: Option<i64>,
+    /// CPUs of the loom; `None` without the key.
+    pub loom_cpus: Option<Vec<CpuEntry>>,
+    /// Version of the recording library.
+    pub library_version: Option<String>,
+    /// Commit of the recording library.
+    pub library_commit: Option<String>,
+    /// User marks.
+    pub marks: Vec<MarkDeclaration>,
+    /// `nosv.can_breakdown`.
+    pub nosv_can_breakdown: Option<bool>,
+    /// Names of nOS-V's hardware counters by index.
+    pub hardware_counters: Vec<(String, Option<String>)>,
+}
+
+impl Metadata {
+    /// Reads the text of a `stream.json`. What is missing or odd goes to `problems`.
+    pub(crate) fn parse(bytes: &[u8], stream: &str, problems: &mut Vec<Problem>) -> Metadata {
+        let mut report = |kind, text: String| problems.push(Problem::of_stream(kind, stream, text));
+        if bytes.len() > MAX_METADATA_BYTES {
+            report(
+                ProblemKind::BadMetadata,
+                format!("stream.json has {} bytes; more than 64 MiB are not read", bytes.len()),
+            );
+            return Metadata::default();
+        }
+        let text = String::from_utf8_lossy(bytes);
+        if matches!(text, std::borrow::Cow::Owned(_)) {
+            report(
+                ProblemKind::BadMetadata,
+                "stream.json holds bytes that are no UTF-8; they were replaced".to_owned(),
+            );
+        }
+        let raw: Value = match serde_json::from_str(&without_comments(&text)) {
+            Ok(raw) => raw,
+            Err(error) => {
+                report(ProblemKind::BadMetadata, format!("stream.json is no valid JSON: {error}"));
+                return Metadata::default();
+            }
+        };
+        if !raw.is_object() {
+            report(ProblemKind::BadMetadata, "stream.json holds no JSON object".to_owned());
+            return Metadata::default();
+        }
+        let ovni = &raw["ovni"];
+        let metadata = Metadata {
+            version: integer(&raw["version"]),
+            part: string(&ovni["part"]),
+            require: ovni["require"].as_object().map(|models| {
+                models
+                    .iter()
+                    .map(|(name, version)| (name.clone(), string(version).unwrap_or_default()))
+                    .collect()
+            }),
+            finished: integer(&ovni["finished"]) == Some(1),
+            tid: integer(&ovni["tid"]),
+            pid: integer(&ovni["pid"]),
+            loom: string(&ovni["loom"]),
+            app_id: integer(&ovni["app_id"]),
+            rank: integer(&ovni["rank"]),
+            nranks: integer(&ovni["nranks"]),
+            loom_cpus: ovni["loom_cpus"].as_array().map(|cpus| cpus.iter().map(cpu_entry).collect()),
+            library_version: string(&ovni["lib"]["version"]),
+            library_commit: string(&ovni["lib"]["commit"]),
+            marks: ovni["mark"].as_object().into_iter().flatten().map(mark).collect(),
+            nosv_can_breakdown: raw["nosv"]["can_breakdown"].as_bool(),
+            hardware_counters: raw["nosv"]["hwc"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(index, counter)| (index.clone(), string(&counter["name"])))
+                .collect(),
+            raw: Value::Null,
+        };
+        match metadata.version {
+            Some(3) => {}
+            Some(other) => {
+                report(ProblemKind::MetadataVersion, format!("metadata version {other} is read as version 3"))
+            }
+            None => report(ProblemKind::MetadataVersion, "stream.json names no metadata version".to_owned()),
+        }
+        Metadata { raw, ..metadata }
+    }
+
+    /// The host that the loom's clock belongs to: the loom's name up to its first dot.
+    pub fn host(&self) -> &str {
+        let loom = self.loom.as_deref().unwrap_or("");
+        loom.split('.').next().unwrap_or("")
+    }
+}
+
+/// A number without fraction; JSON numbers with a fraction are cut, as ovni does.
+fn integer(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_f64().map(|number| number as i64))
+}
+
+fn string(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn cpu_entry(value: &Value) -> CpuEntry {
+    CpuEntry { index: integer(&value["index"]).unwrap_or(-1), phyid: integer(&value["phyid"]).unwrap_or(-1) }
+}
+
+fn mark((mark_type, value): (&String, &Value)) -> MarkDeclaration {
+    MarkDeclaration {
+        mark_type: mark_type.clone(),
+        title: string(&value["title"]),
+        channel: string(&value["chan_type"]),
+        labels: value["labels"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(value, label)| (value.clone(), string(label).unwrap_or_default()))
+            .collect(),
+    }
+}
+
+/// The text with `/* … */` and `// …` outside of strings replaced by blanks.
+fn without_comments(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    let mut in_string = false;
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' if in_string => {
+                clean.push(character);
+                clean.extend(characters.next());
+                continue;
+            }
+            '"' => in_string = !in_string,
+            '/' if !in_string && characters.peek() == Some(&'/') => {
+                while characters.peek().is_some_and(|next| *next != '\n') {
+                    characters.next();
+                }
+                continue;
+            }
+            '/' if !in_string && characters.peek() == Some(&'*') => {
+                characters.next();
+                let mut previous = ' ';
+                for next in characters.by_ref() {
+                    if previous == '*' && next == '/' {
+                        break;
+                    }
+                    previous = next;
+                }
+                clean.push(' ');
+                continue;
+            }
+            _ => {}
+        }
+        clean.push(character);
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_go_and_strings_stay() {
+        let text = "{/* a \" */ \"k\": \"// no /* comment */ \\\" //\" // end\n}";
+        assert_eq!(without_comments(text), "{  \"k\": \"// no /* comment */ \\\" //\" \n}");
+    }
+
+    #[test]
+    fn attributes_are_found() {
+        let mut problems = Vec::new();
+        let text = br#"{"version":3,"ovni":{"part":"thread","tid":7,"pid":5,"loom":"node1.3","finished":1,
+            "require":{"ovni":"1.1.0"},"loom_cpus":[{"index":0,"phyid":4}],
+            "mark":{"0":{"title":"T","chan_type":"stack","labels":{"1":"one"}}}}}"#;
+        let metadata = Metadata::parse(text, "s", &mut problems);
+        assert!(problems.is_empty());
+        assert_eq!(metadata.host(), "node1");
+        assert_eq!(metadata.loom_cpus.unwrap(), [CpuEntry { index: 0, phyid: 4 }]);
+        assert_eq!(metadata.marks[0].labels, [("1".to_owned(), "one".to_owned())]);
+        assert!(metadata.finished);
+    }
+
+    #[test]
+    fn nested_beyond_reason_is_refused_not_crashed() {
+        let mut problems = Vec::new();
+        Metadata::parse("[".repeat(100_000).as_bytes(), "s", &mut problems);
+        assert_eq!(problems[0].kind, ProblemKind::BadMetadata);
+    }
+}

@@ -1,0 +1,278 @@
+//! A thread's stream: its metadata, its files, its events.
+
+use crate::bytes::FileBytes;
+use crate::decode::{Decoder, Event};
+use crate::metadata::Metadata;
+use crate::problem::{Problem, ProblemKind};
+use crate::survey::{Survey, survey};
+use std::path::{Path, PathBuf};
+use taskscope_event::framing::FILE_HEADER_BYTES;
+
+/// Which of a stream's two files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum File {
+    /// `stream.obs`: ovni's models.
+    Standard,
+    /// `taskscope.obs`: taskscope's own models.
+    Own,
+}
+
+impl File {
+    /// The file's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            File::Standard => "stream.obs",
+            File::Own => "taskscope.obs",
+        }
+    }
+}
+
+/// In which order the events of a file are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadOrder {
+    /// Unsorted regions sorted, clocks that go back raised: clocks never decrease.
+    #[default]
+    Repaired,
+    /// As they lie in the file, with the clocks that they have.
+    Stored,
+}
+
+/// One file of a stream, with what the survey found in it.
+pub struct StreamFile {
+    bytes: FileBytes,
+    survey: Survey,
+}
+
+impl StreamFile {
+    fn load(path: &Path, unfinished: bool) -> std::io::Result<StreamFile> {
+        let bytes = FileBytes::load(path, !unfinished)?;
+        let survey = survey(&bytes, unfinished);
+        Ok(StreamFile { bytes, survey })
+    }
+
+    /// Number of whole events.
+    pub fn event_count(&self) -> u64 {
+        self.survey.events
+    }
+
+    /// Bytes of header and whole events.
+    pub fn used_bytes(&self) -> u64 {
+        self.survey.end as u64
+    }
+
+    /// All bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether it has regions that must be sorted.
+    pub fn needs_sorting(&self) -> bool {
+        !self.survey.windows.is_empty()
+    }
+
+    fn decoder(&self, offset_ns: i64, order: ReadOrder) -> Decoder<'_> {
+        let repaired = order == ReadOrder::Repaired;
+        let windows: &[_] = if repaired { &self.survey.windows } else { &[] };
+        Decoder::new(&self.bytes, FILE_HEADER_BYTES, self.survey.end, offset_ns, windows, repaired)
+    }
+}
+
+/// A thread's stream.
+pub struct Stream {
+    /// Path of its directory below the trace's root, `/` between parts; empty for the root itself.
+    pub relative_path: String,
+    /// Path of its directory.
+    pub directory: PathBuf,
+    /// What `stream.json` says.
+    pub metadata: Metadata,
+    /// What is added to its clocks, nanoseconds.
+    pub clock_offset_ns: i64,
+    pub(crate) standard: Option<StreamFile>,
+    pub(crate) own: Option<StreamFile>,
+    pub(crate) order: ReadOrder,
+}
+
+impl Stream {
+    /// Loads the stream in `directory`.
+    pub(crate) fn load(
+        directory: PathBuf,
+        relative_path: String,
+        with_own: bool,
+        order: ReadOrder,
+    ) -> (Stream, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let metadata = match std::fs::read(directory.join("stream.json")) {
+            Ok(bytes) => Metadata::parse(&bytes, &relative_path, &mut problems),
+            Err(error) => {
+                let text = format!("cannot read stream.json: {error}");
+                problems.push(Problem::of_stream(ProblemKind::Unreadable, &relative_path, text));
+                Metadata::default()
+            }
+        };
+        let mut stream = Stream {
+            relative_path,
+            directory,
+            metadata,
+            clock_offset_ns: 0,
+            standard: None,
+            own: None,
+            order,
+        };
+        stream.name_from_path();
+        if !stream.metadata.finished {
+            let text = format!(
+                "missing ovni.finished: {}: the thread has not ended its stream (was the program killed?)",
+                stream.relative_path
+            );
+            problems.push(Problem::of_stream(ProblemKind::UnfinishedStream, &stream.relative_path, text));
+        }
+        stream.standard = stream.load_file(File::Standard, &mut problems);
+        if with_own {
+            stream.own = stream.load_file(File::Own, &mut problems);
+        }
+        (stream, problems)
+    }
+
+    /// Where the metadata is damaged, the names of the directories tell who the thread was.
+    fn name_from_path(&mut self) {
+        for part in self.relative_path.rsplit('/') {
+            if let Some(tid) = part.strip_prefix("thread.") {
+                self.metadata.tid = self.metadata.tid.or(tid.parse().ok());
+            } else if let Some(pid) = part.strip_prefix("proc.") {
+                self.metadata.pid = self.metadata.pid.or(pid.parse().ok());
+            } else if let Some(loom) = part.strip_prefix("loom.") {
+                self.metadata.loom.get_or_insert_with(|| loom.to_owned());
+            }
+        }
+    }
+
+    fn load_file(&self, file: File, problems: &mut Vec<Problem>) -> Option<StreamFile> {
+        let report = |kind, text: String| {
+            let mut problem = Problem::of_stream(kind, &self.relative_path, text);
+            problem.file = Some(file);
+            problem
+        };
+        let loaded = match StreamFile::load(&self.directory.join(file.name()), !self.metadata.finished) {
+            Ok(loaded) => loaded,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if file == File::Standard {
+                    problems.push(report(ProblemKind::MissingStream, "there is no stream.obs".to_owned()));
+                }
+                return None;
+            }
+            Err(error) => {
+                problems.push(report(ProblemKind::Unreadable, format!("cannot read the file: {error}")));
+                return None;
+            }
+        };
+        for finding in &loaded.survey.findings {
+            if finding.kind == ProblemKind::UnfinishedStream {
+                continue;
+            }
+            let mut problem = report(finding.kind, finding.text.clone());
+            problem.offset = Some(finding.offset as u64);
+            problem.clock_ns = finding.clock;
+            problem.count = finding.count;
+            problems.push(problem);
+        }
+        if loaded.survey.events == 0 && loaded.survey.findings.is_empty() {
+            problems.push(report(ProblemKind::EmptyStream, "the stream has zero events".to_owned()));
+        }
+        Some(loaded)
+    }
+
+    /// Whether the metadata says that the thread has ended its stream.
+    pub fn is_finished(&self) -> bool {
+        self.metadata.finished
+    }
+
+    /// One of its files, if it is there.
+    pub fn file(&self, file: File) -> Option<&StreamFile> {
+        match file {
+            File::Standard => self.standard.as_ref(),
+            File::Own => self.own.as_ref(),
+        }
+    }
+
+    /// Events of both files.
+    pub fn event_count(&self) -> u64 {
+        [&self.standard, &self.own].into_iter().flatten().map(StreamFile::event_count).sum()
+    }
+
+    /// Corrected clock of the first event in the order of reading, nanoseconds.
+    pub fn first_clock_ns(&self) -> Option<i64> {
+        self.events().map(|(_, event)| event.clock_ns).next()
+    }
+
+    /// The highest corrected clock, nanoseconds.
+    pub fn last_clock_ns(&self) -> Option<i64> {
+        [&self.standard, &self.own]
+            .into_iter()
+            .flatten()
+            .filter(|file| file.survey.events > 0)
+            .map(|file| file.survey.highest_clock.saturating_add(self.clock_offset_ns))
+            .max()
+    }
+
+    /// The events of one file alone; none if it is absent.
+    pub fn events_of(&self, file: File) -> impl Iterator<Item = Event<'_>> + Clone {
+        let decoder = self.file(file).map(|file| file.decoder(self.clock_offset_ns, self.order));
+        decoder.into_iter().flatten()
+    }
+
+    /// The events of both files by clock; on ties those of `stream.obs` come first.
+    pub fn events(&self) -> ThreadEvents<'_> {
+        ThreadEvents::new(
+            self.standard.as_ref().map(|file| file.decoder(self.clock_offset_ns, self.order)),
+            self.own.as_ref().map(|file| file.decoder(self.clock_offset_ns, self.order)),
+        )
+    }
+}
+
+/// The events of a thread's two files, merged by clock.
+#[derive(Clone)]
+pub struct ThreadEvents<'a> {
+    standard: Decoder<'a>,
+    own: Decoder<'a>,
+    next_standard: Option<Event<'a>>,
+    next_own: Option<Event<'a>>,
+}
+
+impl<'a> ThreadEvents<'a> {
+    fn new(standard: Option<Decoder<'a>>, own: Option<Decoder<'a>>) -> Self {
+        let nothing = || Decoder::new(&[], 0, 0, 0, &[], false);
+        let mut standard = standard.unwrap_or_else(nothing);
+        let mut own = own.unwrap_or_else(nothing);
+        let (next_standard, next_own) = (standard.next(), own.next());
+        ThreadEvents { standard, own, next_standard, next_own }
+    }
+
+    /// The clock of the next event.
+    #[inline]
+    pub fn peek_clock_ns(&self) -> Option<i64> {
+        match (&self.next_standard, &self.next_own) {
+            (Some(standard), Some(own)) => Some(standard.clock_ns.min(own.clock_ns)),
+            (Some(event), None) | (None, Some(event)) => Some(event.clock_ns),
+            (None, None) => None,
+        }
+    }
+}
+
+impl<'a> Iterator for ThreadEvents<'a> {
+    type Item = (File, Event<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<(File, Event<'a>)> {
+        let own_is_first = match (&self.next_standard, &self.next_own) {
+            (Some(standard), Some(own)) => own.clock_ns < standard.clock_ns,
+            (standard, _) => standard.is_none(),
+        };
+        if own_is_first {
+            let event = std::mem::replace(&mut self.next_own, self.own.next());
+            event.map(|event| (File::Own, event))
+        } else {
+            let event = std::mem::replace(&mut self.next_standard, self.standard.next());
+            event.map(|event| (File::Standard, event))
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! One pass over a stream file before it is played: where it really ends, how many events it has,
+//! what is wrong with it, and which parts were recorded unsorted.
+//!
+//! Regions of unsorted events (between ovni's `UNSORTED_BEGIN` and `UNSORTED_END`) hold events that
+//! belong into the past. Sorting rewrites an index, never the file:
+//!
+//! ```text
+//! stored   1  5  9 [ 3  4 ] 12         [ and ] are the region's border events
+//! window      └──────────┘             from the first event later than the region's earliest
+//! read     1  3  4  5  9 [ ] 12        stable, so equal clocks keep their stored order
+//! ```
+
+use crate::decode::{EventHead, clock_of};
+use crate::problem::ProblemKind;
+use taskscope_event::framing::{FILE_HEADER_BYTES, MAGIC, STREAM_VERSION};
+use taskscope_event::models::ovni;
+
+/// Events between two checkpoints; a search for a clock walks at most this many.
+const CHECKPOINT_EVENTS: u64 = 64;
+
+/// What the pass found.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    pub(crate) events: u64,
+    /// Uncorrected clocks; `None` without events.
+    pub(crate) first_clock: Option<i64>,
+    pub(crate) highest_clock: i64,
+    /// Byte after the last whole event.
+    pub(crate) end: usize,
+    /// Parts to read in another order, ascending, disjoint.
+    pub(crate) windows: Vec<Window>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// A part of the file whose events are read in the order of `order`.
+#[derive(Debug)]
+pub(crate) struct Window {
+    pub(crate) begin: usize,
+    pub(crate) end: usize,
+    /// Byte offsets of all its events, by clock.
+    pub(crate) order: Vec<usize>,
+}
+
+/// Something to report, before it has a stream's name.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) kind: ProblemKind,
+    pub(crate) offset: usize,
+    pub(crate) clock: Option<i64>,
+    pub(crate) count: u64,
+    pub(crate) text: String,
+}
+
+struct Disorder {
+    earliest_clock: i64,
+    /// Byte after the region's last event.
+    end: usize,
+}
+
+/// Passes over `bytes`. An `unfinished` file ends at the first event without a model letter.
+pub(crate) fn survey(bytes: &[u8], unfinished: bool) -> Survey {
+    let mut result = Survey::default();
+    if let Some(finding) = check_file_header(bytes) {
+        result.findings.push(finding);
+        return result;
+    }
+    let mut position = FILE_HEADER_BYTES;
+    let mut highest = i64::MIN;
+    let mut checkpoints: Vec<(usize, i64)> = Vec::new();
+    let mut disorders: Vec<Disorder> = Vec::new();
+    // (offset of the region's first byte, earliest clock that lies too early in it)
+    let mut region: Option<(usize, Option<i64>)> = None;
+    let mut goes_back = Counter::default();
+    let mut too_large = Counter::default();
+
+    let end_finding = loop {
+        if position == bytes.len() {
+            break None;
+        }
+        let Some(head) = EventHead::read(bytes, position) else {
+            break Some(tail(bytes, position, unfinished, "the file ends in the middle of an event"));
+        };
+        if head.code.model() == 0 {
+            break Some(tail(bytes, position, unfinished, "an event has no model letter"));
+        }
+        if head.end > bytes.len() {
+            let text = format!(
+                "the file ends in the middle of an event: `{}` announces {} bytes, {} are there",
+                head.code,
+                head.end - position,
+                bytes.len() - position
+            );
+            break Some(Finding {
+                kind: ProblemKind::TruncatedEvent,
+                offset: position,
+                clock: Some(highest).filter(|_| result.events > 0),
+                count: 1,
+                text,
+            });
+        }
+        if result.events.is_multiple_of(CHECKPOINT_EVENTS) {
+            checkpoints.push((position, highest));
+        }
+        let clock = clock_of(head.raw_clock);
+        if head.raw_clock > i64::MAX as u64 {
+            too_large.add(position, clock);
+        }
+        if result.events == 0 {
+            result.first_clock = Some(clock);
+        }
+        result.events += 1;
+        if head.code == ovni::UNSORTED_END
+            && let Some((_, earliest)) = region.take()
+            && let Some(earliest_clock) = earliest
+        {
+            disorders.push(Disorder { earliest_clock, end: position });
+        }
+        if clock >= highest {
+            highest = clock;
+        } else if let Some((_, earliest)) = &mut region {
+            *earliest = Some(earliest.map_or(clock, |other| other.min(clock)));
+        } else {
+            goes_back.add(position, clock);
+        }
+        if head.code == ovni::UNSORTED_BEGIN {
+            region = Some((position, None));
+        }
+        position = head.end;
+    };
+    result.end = position;
+    result.highest_clock = highest;
+    result.findings.extend(end_finding);
+    if let Some((offset, earliest)) = region {
+        if let Some(earliest_clock) = earliest {
+            disorders.push(Disorder { earliest_clock, end: position });
+        }
+        result.findings.push(Finding {
+            kind: ProblemKind::OpenUnsortedRegion,
+            offset,
+            clock: None,
+            count: 1,
+            text: "a region of unsorted events is never closed".to_owned(),
+        });
+    }
+    goes_back.report(
+        ProblemKind::ClockGoesBack,
+        "stream_step: clock goes backwards; the event is taken to be at the latest clock before it",
+        &mut result.findings,
+    );
+    too_large.report(
+        ProblemKind::ClockTooLarge,
+        "the clock is beyond 2^63 ns and taken as 2^63 - 1",
+        &mut result.findings,
+    );
+    if let Some(first) = disorders.first() {
+        result.findings.push(Finding {
+            kind: ProblemKind::UnsortedRegion,
+            offset: first.end,
+            clock: Some(first.earliest_clock),
+            count: disorders.len() as u64,
+            text: "clock goes backwards within regions of unsorted events, which were sorted while reading"
+                .to_owned(),
+        });
+    }
+    result.windows = windows(bytes, &disorders, &checkpoints);
+    result
+}
+
+fn check_file_header(bytes: &[u8]) -> Option<Finding> {
+    let finding = |kind, text: String| Some(Finding { kind, offset: 0, clock: None, count: 1, text });
+    if bytes.len() < FILE_HEADER_BYTES {
+        let text = format!("the file has {} bytes, too few for the header of a stream", bytes.len());
+        return finding(ProblemKind::BadMagic, text);
+    }
+    if bytes[..4] != MAGIC {
+        return finding(ProblemKind::BadMagic, "the file does not start with `ovni`".to_owned());
+    }
+    let version = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+    if version != STREAM_VERSION {
+        let text = format!("stream version mismatch {version} (expected {STREAM_VERSION})");
+        return finding(ProblemKind::StreamVersion, text);
+    }
+    None
+}
+
+/// What the bytes from `position` on are when no event can be read there.
+fn tail(bytes: &[u8], position: usize, unfinished: bool, text: &str) -> Finding {
+    let rest = &bytes[position..];
+    let zeros = rest.iter().all(|byte| *byte == 0);
+    let kind = match (unfinished, zeros) {
+        // The room that a recorder had prepared: the regular end of an unfinished stream, which
+        // its missing `ovni.finished` already tells.
+        (true, true) => ProblemKind::UnfinishedStream,
+        (true, false) => ProblemKind::TornEvent,
+        (false, true) => ProblemKind::ZeroTail,
+        (false, false) => ProblemKind::TruncatedEvent,
+    };
+    let text = match kind {
+        ProblemKind::UnfinishedStream => "ends in room prepared for more events".to_owned(),
+        ProblemKind::TornEvent => "one event was being written when recording stopped".to_owned(),
+        ProblemKind::ZeroTail => format!("{} zero bytes follow the last event", rest.len()),
+        _ => text.to_owned(),
+    };
+    Finding { kind, offset: position, clock: None, count: 1, text }
+}
+
+/// The parts to reorder. Intervals are joined before anything is sorted, so that the cost stays
+/// n log n even when every region reaches back to the start.
+fn windows(bytes: &[u8], disorders: &[Disorder], checkpoints: &[(usize, i64)]) -> Vec<Window> {
+    let mut intervals: Vec<(usize, usize)> = Vec::new();
+    for disorder in disorders {
+        let begin = first_event_later_than(disorder.earliest_clock, bytes, checkpoints).min(disorder.end);
+        let mut interval = (begin, disorder.end);
+        while let Some(previous) = intervals.last()
+            && previous.1 > interval.0
+        {
+            interval.0 = interval.0.min(previous.0);
+            intervals.pop();
+        }
+        intervals.push(interval);
+    }
+    intervals.into_iter().map(|(begin, end)| window(bytes, begin, end)).collect()
+}
+
+fn first_event_later_than(clock: i64, bytes: &[u8], checkpoints: &[(usize, i64)]) -> usize {
+    // A checkpoint holds the highest clock before it, so the last one that is not above `clock`
+    // lies at or before the event that is sought.
+    let after = checkpoints.partition_point(|(_, highest_before)| *highest_before <= clock);
+    let mut position = checkpoints[after.saturating_sub(1)].0;
+    while let Some(head) = EventHead::read(bytes, position) {
+        if clock_of(head.raw_clock) > clock {
+            break;
+        }
+        position = head.end;
+    }
+    position
+}
+
+fn window(bytes: &[u8], begin: usize, end: usize) -> Window {
+    let mut order = Vec::new();
+    let mut position = begin;
+    while position < end {
+        let Some(head) = EventHead::read(bytes, position) else { break };
+        order.push((clock_of(head.raw_clock), position));
+        position = head.end;
+    }
+    order.sort_by_key(|(clock, _)| *clock);
+    Window { begin, end, order: order.into_iter().map(|(_, offset)| offset).collect() }
+}
+
+#[derive(Default)]
+struct Counter {
+    first: Option<(usize, i64)>,
+    count: u64,
+}
+
+impl Counter {
+    fn add(&mut self, offset: usize, clock: i64) {
+        self.first.get_or_insert((offset, clock));
+        self.count += 1;
+    }
+
+    fn report(self, kind: ProblemKind, text: &str, findings: &mut Vec<Finding>) {
+        if let Some((offset, clock)) = self.first {
+            findings.push(Finding {
+                kind,
+                offset,
+                clock: Some(clock),
+                count: self.count,
+                text: text.to_owned(),
+            });
+        }
+    }
+}

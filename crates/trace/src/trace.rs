@@ -1,0 +1,234 @@
+//! A trace directory as a whole.
+
+use crate::clock_offsets::ClockOffsets;
+use crate::discover::find_streams;
+use crate::merge::Merged;
+use crate::problem::{Problem, ProblemKind};
+use crate::stream::{ReadOrder, Stream};
+use rustc_hash::FxHashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// First events further apart than this show that the clocks of the hosts differ.
+const CLOCK_GATE_NS: i64 = 3600 * 1_000_000_000;
+
+/// Where the offsets between the clocks of hosts come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClockSource {
+    /// `clock-offsets.txt` in the trace's root, where there is one.
+    #[default]
+    Beside,
+    /// This file.
+    File(PathBuf),
+    /// No correction.
+    None,
+}
+
+/// How to open a trace.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Offsets between hosts.
+    pub clocks: ClockSource,
+    /// Whether to read `taskscope.obs` too.
+    pub own_events: bool,
+    /// In which order events are read.
+    pub order: ReadOrder,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions { clocks: ClockSource::Beside, own_events: true, order: ReadOrder::Repaired }
+    }
+}
+
+/// Why there is nothing to read.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The path cannot be read as a directory.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// As it was given.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is no stream below it.
+    #[error("no streams in {}: no directory in it holds a stream.json", path.display())]
+    NoStreams {
+        /// As it was given.
+        path: PathBuf,
+    },
+    /// The offset file that was named cannot be used.
+    #[error("{text}")]
+    ClockOffsets {
+        /// A sentence that says why.
+        text: String,
+    },
+}
+
+/// A trace: its streams and what is wrong with them.
+pub struct Trace {
+    root: PathBuf,
+    streams: Vec<Stream>,
+    problems: Vec<Problem>,
+}
+
+impl Trace {
+    /// Opens the trace in `root`, or the part of a trace that lies there.
+    ///
+    /// # Errors
+    /// Only where nothing at all can be read; damage is in [`Trace::problems`].
+    pub fn open(root: impl AsRef<Path>, options: &OpenOptions) -> Result<Trace, OpenError> {
+        let root = root.as_ref();
+        std::fs::read_dir(root)
+            .map_err(|source| OpenError::Unreadable { path: root.to_path_buf(), source })?;
+        let mut problems = Vec::new();
+        let found = find_streams(root, &mut problems);
+        if found.is_empty() {
+            return Err(OpenError::NoStreams { path: root.to_path_buf() });
+        }
+        let (tasks, paths): (Vec<_>, Vec<_>) =
+            found.into_iter().map(|found| (found.directory, found.relative_path)).unzip();
+        let loaded = in_parallel(tasks.len(), |index| {
+            Stream::load(tasks[index].clone(), paths[index].clone(), options.own_events, options.order)
+        });
+        let mut streams = Vec::with_capacity(loaded.len());
+        for (stream, found) in loaded {
+            streams.push(stream);
+            problems.extend(found);
+        }
+        let mut trace = Trace { root: root.to_path_buf(), streams, problems };
+        trace.correct_clocks(&options.clocks)?;
+        trace.check_clock_gate();
+        Ok(trace)
+    }
+
+    /// The directory, as it was given.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// All streams, ordered by their relative paths.
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// What is wrong, in the order of the streams.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Events of all streams.
+    pub fn event_count(&self) -> u64 {
+        self.streams.iter().map(Stream::event_count).sum()
+    }
+
+    /// The events of all streams in one total order.
+    pub fn merge(&self) -> Merged<'_> {
+        Merged::new(self.streams.iter().enumerate())
+    }
+
+    /// The events of the streams with these indices in one total order; indices out of range are
+    /// left out.
+    pub fn merge_of(&self, streams: impl IntoIterator<Item = usize>) -> Merged<'_> {
+        let mut indices: Vec<usize> = streams.into_iter().collect();
+        indices.sort_unstable();
+        indices.dedup();
+        Merged::new(indices.into_iter().filter_map(|index| Some((index, self.streams.get(index)?))))
+    }
+
+    fn correct_clocks(&mut self, source: &ClockSource) -> Result<(), OpenError> {
+        let offsets = match source {
+            ClockSource::None => None,
+            ClockSource::File(path) => {
+                Some(ClockOffsets::load(path).map_err(|text| OpenError::ClockOffsets { text })?)
+            }
+            ClockSource::Beside => {
+                let path = self.root.join("clock-offsets.txt");
+                match path.exists().then(|| ClockOffsets::load(&path)) {
+                    Some(Ok(offsets)) => Some(offsets),
+                    Some(Err(text)) => {
+                        self.problems.push(Problem::of_stream(ProblemKind::ClockOffsets, "", text));
+                        None
+                    }
+                    None => None,
+                }
+            }
+        };
+        let looms: FxHashSet<&str> =
+            self.streams.iter().filter_map(|stream| stream.metadata.loom.as_deref()).collect();
+        let Some(offsets) = offsets else {
+            if looms.len() > 1 {
+                let text = format!("no clock offset file loaded with {} looms", looms.len());
+                self.problems.push(Problem::of_stream(ProblemKind::NoClockOffsets, "", text));
+            }
+            return Ok(());
+        };
+        for entry in &offsets.entries {
+            if !looms.iter().any(|loom| loom.split('.').next() == Some(entry.host.as_str())) {
+                let text = format!("the clock offsets name host `{}`, which no loom is on", entry.host);
+                self.problems.push(Problem::of_stream(ProblemKind::ClockOffsets, "", text));
+            }
+        }
+        for stream in &mut self.streams {
+            stream.clock_offset_ns = offsets.offset_ns(stream.metadata.host()).unwrap_or(0);
+            if stream.clock_offset_ns == 0 {
+                continue;
+            }
+            for problem in &mut self.problems {
+                if problem.stream == stream.relative_path
+                    && let Some(clock) = &mut problem.clock_ns
+                {
+                    *clock = clock.saturating_add(stream.clock_offset_ns);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_clock_gate(&mut self) {
+        let mut first: Option<i64> = None;
+        for stream in &self.streams {
+            let Some(clock) = stream.first_clock_ns() else { continue };
+            let delta = clock.saturating_sub(*first.get_or_insert(clock)).saturating_abs();
+            if delta > CLOCK_GATE_NS {
+                let text = format!(
+                    "detected large clock gate: its clock starts {:.2} h away from that of the first stream",
+                    delta as f64 / CLOCK_GATE_NS as f64
+                );
+                let mut problem = Problem::of_stream(ProblemKind::ClockGate, &stream.relative_path, text);
+                problem.clock_ns = Some(clock);
+                self.problems.push(problem);
+            }
+        }
+    }
+}
+
+/// Calls `work` for every index below `count` on all cores, and returns the results in order.
+fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get()).min(count);
+    if cores < 2 {
+        return (0..count).map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(count));
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                let mut mine = Vec::new();
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count {
+                        break;
+                    }
+                    mine.push((index, work(index)));
+                }
+                done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(mine);
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,137 @@
+//! What reading does with damaged streams, on streams built byte by byte.
+
+use std::fs;
+use std::path::Path;
+use taskscope_event::Code;
+use taskscope_event::framing::{file_header, head_word};
+use taskscope_event::models::{kernel, ovni};
+use taskscope_trace::{File, OpenError, OpenOptions, ProblemKind, Trace};
+
+fn event(code: Code, clock: u64) -> Vec<u8> {
+    let mut bytes = head_word(0, code).to_le_bytes().to_vec();
+    bytes.extend(clock.to_le_bytes());
+    bytes
+}
+
+fn stream(events: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = file_header().to_vec();
+    bytes.extend(events.concat());
+    bytes
+}
+
+fn write(root: &Path, tid: u32, finished: bool, standard: &[u8]) {
+    let directory = root.join(format!("loom.n.1/proc.1/thread.{tid}"));
+    fs::create_dir_all(&directory).unwrap();
+    let finished = if finished { ",\"finished\":1" } else { "" };
+    let json = format!(
+        "{{\"version\":3,\"ovni\":{{\"part\":\"thread\",\"tid\":{tid},\"pid\":1,\"loom\":\"n.1\"{finished}}}}}"
+    );
+    fs::write(directory.join("stream.json"), json).unwrap();
+    fs::write(directory.join("stream.obs"), standard).unwrap();
+}
+
+fn clocks(trace: &Trace) -> Vec<i64> {
+    trace.merge().map(|merged| merged.event.clock_ns).collect()
+}
+
+fn kinds(trace: &Trace) -> Vec<ProblemKind> {
+    trace.problems().iter().map(|problem| problem.kind).collect()
+}
+
+#[test]
+fn a_truncated_stream_keeps_its_whole_events() {
+    let root = tempfile::tempdir().unwrap();
+    let mut bytes = stream(&[event(ovni::BURST, 10), event(ovni::BURST, 20)]);
+    bytes.truncate(bytes.len() - 1);
+    write(root.path(), 1, true, &bytes);
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(clocks(&trace), [10]);
+    assert_eq!(kinds(&trace), [ProblemKind::TruncatedEvent]);
+    assert_eq!(trace.problems()[0].offset, Some(20));
+}
+
+#[test]
+fn an_unfinished_stream_ends_at_the_first_uncommitted_event() {
+    let root = tempfile::tempdir().unwrap();
+    let mut torn = event(ovni::BURST, 20);
+    torn[1] = 0;
+    let mut bytes = stream(&[event(ovni::BURST, 10), torn]);
+    bytes.extend([0; 100]);
+    write(root.path(), 1, false, &bytes);
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(clocks(&trace), [10]);
+    assert_eq!(kinds(&trace), [ProblemKind::UnfinishedStream, ProblemKind::TornEvent]);
+}
+
+#[test]
+fn unsorted_regions_are_sorted_and_overlaps_joined() {
+    let root = tempfile::tempdir().unwrap();
+    let bytes = stream(&[
+        event(ovni::BURST, 1),
+        event(ovni::BURST, 100),
+        event(ovni::UNSORTED_BEGIN, 200),
+        event(kernel::OUT_OF_CPU, 50),
+        event(kernel::BACK_ON_CPU, 150),
+        event(ovni::UNSORTED_END, 201),
+        event(ovni::UNSORTED_BEGIN, 202),
+        event(kernel::OUT_OF_CPU, 40),
+        event(ovni::UNSORTED_END, 203),
+        event(ovni::BURST, 300),
+    ]);
+    write(root.path(), 1, true, &bytes);
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(clocks(&trace), [1, 40, 50, 100, 150, 200, 201, 202, 203, 300]);
+    assert_eq!(kinds(&trace), [ProblemKind::UnsortedRegion]);
+    assert_eq!(trace.problems()[0].count, 2);
+}
+
+#[test]
+fn a_clock_that_goes_back_outside_a_region_is_raised_and_counted() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), 1, true, &stream(&[event(ovni::BURST, 10), event(ovni::BURST, 5)]));
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(clocks(&trace), [10, 10]);
+    assert_eq!(kinds(&trace), [ProblemKind::ClockGoesBack]);
+}
+
+#[test]
+fn own_events_come_after_standard_ones_of_the_same_clock() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), 1, true, &stream(&[event(ovni::BURST, 10), event(ovni::BURST, 20)]));
+    let own = stream(&[event(ovni::BURST, 5), event(ovni::BURST, 10)]);
+    fs::write(root.path().join("loom.n.1/proc.1/thread.1/taskscope.obs"), own).unwrap();
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    let order: Vec<(File, i64)> = trace.merge().map(|m| (m.file, m.event.clock_ns)).collect();
+    assert_eq!(order, [(File::Own, 5), (File::Standard, 10), (File::Own, 10), (File::Standard, 20)]);
+}
+
+#[test]
+fn links_that_form_a_loop_end() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), 1, true, &stream(&[event(ovni::BURST, 10)]));
+    std::os::unix::fs::symlink(root.path(), root.path().join("loom.n.1/again")).unwrap();
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(trace.streams().len(), 1);
+}
+
+#[test]
+fn a_directory_without_streams_is_an_error() {
+    let root = tempfile::tempdir().unwrap();
+    assert!(matches!(Trace::open(root.path(), &OpenOptions::default()), Err(OpenError::NoStreams { .. })));
+    let missing = root.path().join("absent");
+    assert!(matches!(Trace::open(missing, &OpenOptions::default()), Err(OpenError::Unreadable { .. })));
+}
+
+#[test]
+fn jumbo_sizes_near_four_gigabytes_do_not_overflow() {
+    let root = tempfile::tempdir().unwrap();
+    for (index, size) in [u32::MAX, u32::MAX - 12, u32::MAX / 2].into_iter().enumerate() {
+        let mut jumbo = event(ovni::BURST, 20);
+        jumbo[0] = 0x13;
+        jumbo.extend(size.to_le_bytes());
+        write(root.path(), index as u32 + 1, true, &stream(&[event(ovni::BURST, 10), jumbo]));
+    }
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(clocks(&trace), [10, 10, 10]);
+    assert_eq!(kinds(&trace), [ProblemKind::TruncatedEvent; 3]);
+}
