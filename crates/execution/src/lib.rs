@@ -1,1 +1,35 @@
-//! taskscope: execution (under construction).
+//! What was true when: threads and their sections, tasks, regions, waits, holders of locks.
+//!
+//! Models push [`Change`]s to an [`Observer`]; [`ExecutionBuilder`] is the observer that keeps what
+//! analyses need, in columns. The caller adds processes and threads first, hands every event's time
+//! to [`ExecutionBuilder::event`], lets models push changes, and takes the [`Execution`] at the end.
+//!
+//! What holds, whatever the input:
+//! - the sections of a thread never overlap, never have negative length, and tile the time from its
+//!   first event to its end;
+//! - with "not started" and "ended" they tile the time of its process;
+//! - edges that clocks put in the wrong order are clamped to zero length and counted.
+//!
+//! No I/O, no names of functions (see `symbol`), no judgement (see `analysis`).
+#![forbid(unsafe_code)]
+
+mod builder;
+mod catalog;
+mod change;
+mod execution;
+mod ids;
+mod state;
+mod tables;
+mod track;
+
+pub use builder::ExecutionBuilder;
+pub use catalog::{Catalog, Gap, Module, Object, Process, Site, Type};
+pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
+pub use execution::{Anomalies, Execution, Tally, Thread};
+pub use ids::{
+    GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex,
+    TypeIndex,
+};
+pub use state::{Group, State};
+pub use tables::{Dependence, Hold, NO_TIME, Region, TaskStatus, Tasks, WorkShare};
+pub use track::{Span, Track};

@@ -1,1 +1,4 @@
-//! taskscope: model (under construction).
+//! Events to changes, one module per runtime; no I/O.
+#![forbid(unsafe_code)]
+
+pub mod semantic;

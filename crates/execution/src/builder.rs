@@ -1,0 +1,392 @@
+//! The observer that keeps an execution.
+
+use crate::catalog::grown;
+use crate::{
+    Anomaly, Catalog, Change, Definition, Dependence, Execution, Gap, GapIndex, Hold, NO_TIME, Object,
+    ObjectIndex, Observer, Place, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State,
+    TaskStatus, Thread, ThreadIndex, ThreadKind, TypeIndex, WorkShare,
+};
+use rustc_hash::FxHashMap;
+
+/// Builds an [`Execution`] from changes.
+///
+/// Changes must come in the order of time over all threads of a process, as a merged trace gives
+/// them: holders of locks and members of regions are matched across threads.
+#[derive(Debug, Default)]
+pub struct ExecutionBuilder {
+    execution: Execution,
+    open: Vec<OpenThread>,
+    holders: Vec<Option<Hold>>,
+    /// Holders whose release has not been reported although the next holder has the object.
+    superseded: Vec<(ObjectIndex, ThreadIndex, u64)>,
+    ordinals: FxHashMap<(ThreadIndex, RegionIndex, TypeIndex), u32>,
+}
+
+#[derive(Debug)]
+struct OpenThread {
+    /// Time of the last change.
+    last_change: u64,
+    /// Serial code that the thread is in when it is in no region.
+    gap: GapIndex,
+    /// Worksharing shares that are open, innermost last.
+    works: Vec<WorkShare>,
+    /// Nesting of holds by object, where above one.
+    depths: Vec<(ObjectIndex, u32)>,
+    current: Section,
+}
+
+impl ExecutionBuilder {
+    /// An empty builder.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a process; threads refer to it.
+    pub fn add_process(&mut self, loom: &str, pid: u64) -> ProcessIndex {
+        let index = ProcessIndex::of(self.execution.processes.len());
+        self.execution.processes.push(Process { loom: loom.to_string(), pid, first: NO_TIME, last: 0 });
+        index
+    }
+
+    /// Adds a thread; changes refer to it.
+    pub fn add_thread(&mut self, process: ProcessIndex, tid: u64) -> ThreadIndex {
+        let index = ThreadIndex::of(self.execution.threads.len());
+        let gap = self.new_gap(process, SiteIndex::NONE);
+        self.execution.threads.push(Thread::new(process, tid));
+        self.open.push(OpenThread {
+            last_change: 0,
+            gap,
+            works: Vec::new(),
+            depths: Vec::new(),
+            current: Section::of(State::Unknown),
+        });
+        index
+    }
+
+    /// An event of `thread` lies at `at`, whether or not it changes anything.
+    #[inline]
+    pub fn event(&mut self, thread: ThreadIndex, at: u64) {
+        let thread = &mut self.execution.threads[thread.index()];
+        thread.events += 1;
+        thread.first = thread.first.min(at);
+        thread.last = thread.last.max(at);
+    }
+
+    /// The execution, with every open section, hold and share closed: what a thread was in at its
+    /// last event lasts to its end, or, where its end is not in the trace, to the last event of its
+    /// process, as a killed program's threads all stop together.
+    pub fn finish(mut self) -> Execution {
+        for thread in self.execution.threads.iter().filter(|t| t.events > 0) {
+            let process = &mut self.execution.processes[thread.process.index()];
+            process.first = process.first.min(thread.first);
+            process.last = process.last.max(thread.last);
+        }
+        for process in &mut self.execution.processes {
+            process.first = process.first.min(process.last);
+        }
+        for (thread, open) in self.execution.threads.iter_mut().zip(&mut self.open) {
+            if thread.events == 0 {
+                continue;
+            }
+            let last = self.execution.processes[thread.process.index()].last;
+            if thread.track.is_empty() {
+                thread.track.set(thread.first, Section::of(State::Unknown));
+            }
+            thread.track.close(if thread.ended { thread.track.end() } else { last });
+            let end = thread.track.end();
+            self.execution
+                .works
+                .extend(open.works.drain(..).map(|w| WorkShare { end: end.max(w.start), ..w }));
+        }
+        for hold in self.holders.into_iter().flatten() {
+            let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
+            self.execution.holds.push(Hold { end, ..hold });
+        }
+        self.execution.choose_workers();
+        self.execution
+    }
+
+    fn new_gap(&mut self, process: ProcessIndex, after: SiteIndex) -> GapIndex {
+        let gaps = &mut self.execution.catalog.gaps;
+        gaps.push(Gap { process, after, before: SiteIndex::NONE });
+        GapIndex::of(gaps.len() - 1)
+    }
+
+    fn set(&mut self, thread: ThreadIndex, at: u64, section: Section) {
+        let open = &mut self.open[thread.index()];
+        open.current = section;
+        let shown = if section.state == State::Serial && section.place == Place::UNKNOWN {
+            Section { place: Place::gap(open.gap), ..section }
+        } else {
+            section
+        };
+        let back = self.execution.threads[thread.index()].track.set(at, shown);
+        if back > 0 {
+            self.execution.anomalies.count(thread, at, Anomaly::TimeRunsBack { ns: back });
+        }
+    }
+
+    fn region_mut(&mut self, region: RegionIndex) -> &mut Region {
+        let blank = Region {
+            site: SiteIndex::NONE,
+            parent: RegionIndex::NONE,
+            master: ThreadIndex::NONE,
+            begin: NO_TIME,
+            end: NO_TIME,
+            requested: 0,
+            members: 0,
+        };
+        grown(&mut self.execution.regions, region.index(), &blank)
+    }
+
+    fn region_begins(&mut self, thread: ThreadIndex, at: u64, region: RegionIndex, begun: Region) {
+        let row = self.region_mut(region);
+        let members = row.members;
+        *row = Region { members, ..begun };
+        if !begun.parent.is_some() {
+            let gap = self.open[thread.index()].gap;
+            if let Some(gap) = self.execution.catalog.gaps.get_mut(gap.index()) {
+                gap.before = begun.site;
+            }
+        }
+        // Serial code that is shown from this very instant on belongs to no gap.
+        self.open[thread.index()].last_change = at;
+    }
+
+    fn region_ends(&mut self, thread: ThreadIndex, at: u64, region: RegionIndex) {
+        let row = self.region_mut(region);
+        row.end = at;
+        let (site, parent) = (row.site, row.parent);
+        if !parent.is_some() {
+            let process = self.execution.threads[thread.index()].process;
+            let gap = self.new_gap(process, site);
+            let open = &mut self.open[thread.index()];
+            open.gap = gap;
+            if open.current.state == State::Serial {
+                let current = open.current;
+                self.set(thread, at, current);
+            }
+        }
+    }
+
+    fn acquires(&mut self, thread: ThreadIndex, at: u64, object: ObjectIndex, site: SiteIndex) {
+        let task = self.open[thread.index()].current.task;
+        let holder = grown(&mut self.holders, object.index(), &None);
+        match holder {
+            Some(held) if held.thread == thread => {
+                let depths = &mut self.open[thread.index()].depths;
+                match depths.iter_mut().find(|(o, _)| *o == object) {
+                    Some((_, depth)) => *depth += 1,
+                    None => depths.push((object, 2)),
+                }
+                return;
+            }
+            Some(held) => {
+                // The runtime reports a release after it has happened, so the next holder may be
+                // reported first.
+                self.superseded.push((object, held.thread, at));
+                self.execution.holds.push(Hold { end: at.max(held.start), ..*held });
+                self.open[held.thread.index()].depths.retain(|(o, _)| *o != object);
+            }
+            None => {}
+        }
+        *holder = Some(Hold { object, thread, site, task, start: at, end: NO_TIME });
+    }
+
+    fn releases(&mut self, thread: ThreadIndex, at: u64, object: ObjectIndex) {
+        let late = self.superseded.iter().position(|(o, t, _)| *o == object && *t == thread);
+        if let Some(late) = late {
+            let (_, _, since) = self.superseded.swap_remove(late);
+            let ns = at.saturating_sub(since);
+            self.execution.anomalies.late_releases.count(ns);
+            return;
+        }
+        match self.holders.get_mut(object.index()) {
+            Some(slot @ Some(_)) if slot.is_some_and(|held| held.thread == thread) => {
+                let depths = &mut self.open[thread.index()].depths;
+                if let Some(row) = depths.iter().position(|(o, _)| *o == object) {
+                    depths[row].1 -= 1;
+                    if depths[row].1 == 1 {
+                        depths.swap_remove(row);
+                    }
+                } else if let Some(held) = slot.take() {
+                    self.execution.holds.push(Hold { end: at.max(held.start), ..held });
+                }
+            }
+            _ => self.execution.anomalies.count(thread, at, Anomaly::EndWithoutBegin),
+        }
+    }
+
+    fn lost(&mut self, thread: ThreadIndex, at: u64, events: u64) {
+        self.execution.threads[thread.index()].lost_events += events;
+        let open = &self.open[thread.index()];
+        let (since, current) = (open.last_change, open.current);
+        if !self.execution.threads[thread.index()].track.is_empty() {
+            self.set(thread, since.min(at), Section::of(State::Unknown));
+            self.set(thread, at, current);
+        }
+    }
+
+    fn task_change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
+        let tasks = &mut self.execution.tasks;
+        match change {
+            Change::TaskCreated { task, ty, parent, region } => {
+                tasks.grow_to(task);
+                let row = task.index();
+                tasks.ty[row] = ty;
+                tasks.parent[row] = parent;
+                tasks.region[row] = region;
+                tasks.creator[row] = thread;
+                // A start that another thread's clock puts before the creation: clamp (zero length).
+                tasks.created[row] = at.min(tasks.began[row]);
+            }
+            Change::TaskStarts { task } => {
+                tasks.grow_to(task);
+                let row = task.index();
+                if tasks.began[row] == NO_TIME {
+                    tasks.began[row] = at;
+                    tasks.runner[row] = thread;
+                }
+                tasks.status[row] = TaskStatus::Running;
+            }
+            Change::TaskEnds { task } => {
+                tasks.grow_to(task);
+                tasks.ended[task.index()] = at;
+                tasks.status[task.index()] = TaskStatus::Ended;
+            }
+            Change::TaskSuspends { task } => {
+                tasks.grow_to(task);
+                tasks.status[task.index()] = TaskStatus::Suspended;
+            }
+            Change::TaskCancelled { task } => {
+                tasks.grow_to(task);
+                tasks.status[task.index()] = TaskStatus::Cancelled;
+            }
+            Change::TaskDepends { task, address, kind } => {
+                self.execution.dependences.push(Dependence { task, address, kind });
+            }
+            _ => {}
+        }
+    }
+
+    fn work_begins(&mut self, thread: ThreadIndex, at: u64, ty: TypeIndex, region: RegionIndex) {
+        let next = self.ordinals.entry((thread, region, ty)).or_insert(0);
+        let ordinal = *next;
+        *next += 1;
+        let works = &mut self.open[thread.index()].works;
+        works.push(WorkShare {
+            ty,
+            region,
+            thread,
+            ordinal,
+            start: at,
+            end: NO_TIME,
+            chunks: 0,
+            iterations: 0,
+        });
+    }
+}
+
+impl Observer for ExecutionBuilder {
+    fn define(&mut self, definition: Definition<'_>) {
+        let catalog: &mut Catalog = &mut self.execution.catalog;
+        match definition {
+            Definition::Module { process, start, end, bias, build_id, path } => {
+                catalog.modules.push(crate::Module {
+                    process,
+                    start,
+                    end,
+                    bias,
+                    build_id: build_id.to_string(),
+                    path: path.to_string(),
+                })
+            }
+            Definition::Site { site, process, address } => {
+                *catalog.site_mut(site) = crate::Site { process, address };
+            }
+            Definition::Type { ty, process, label } => {
+                let row = catalog.type_mut(ty);
+                row.process = process;
+                if !label.is_empty() {
+                    row.label = label.to_string();
+                }
+            }
+            Definition::TypeSite { ty, site, kind } => {
+                let row = catalog.type_mut(ty);
+                row.site = site;
+                row.kind = Some(kind);
+            }
+            Definition::Object { object, process, id, kind } => {
+                let blank = Object { process: ProcessIndex::NONE, id: 0, kind: 0 };
+                *grown(&mut catalog.objects, object.index(), &blank) = Object { process, id, kind };
+            }
+        }
+    }
+
+    #[inline]
+    fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
+        match change {
+            Change::Enter(now) | Change::Leave(now) | Change::Become(now) => self.set(thread, at, now),
+            Change::ThreadBegins => {}
+            Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,
+            Change::ThreadWorks => self.execution.threads[thread.index()].worker = true,
+            Change::ThreadEnds => {
+                let thread = &mut self.execution.threads[thread.index()];
+                thread.track.close(at);
+                thread.ended = true;
+            }
+            Change::RegionBegins { region, parent, site, requested } => {
+                let begun =
+                    Region { site, parent, master: thread, begin: at, end: NO_TIME, requested, members: 0 };
+                self.region_begins(thread, at, region, begun);
+            }
+            Change::RegionJoins { region, .. } => self.region_mut(region).members += 1,
+            Change::RegionEnds { region } => self.region_ends(thread, at, region),
+            Change::WorkBegins { ty, region } => self.work_begins(thread, at, ty, region),
+            Change::WorkEnds => {
+                if let Some(work) = self.open[thread.index()].works.pop() {
+                    self.execution.works.push(WorkShare { end: at.max(work.start), ..work });
+                }
+            }
+            Change::Chunk { iterations, .. } => {
+                if let Some(work) = self.open[thread.index()].works.last_mut() {
+                    work.chunks += 1;
+                    work.iterations = work.iterations.saturating_add(iterations);
+                }
+            }
+            Change::Acquires { object, site } => self.acquires(thread, at, object, site),
+            Change::Releases { object } => self.releases(thread, at, object),
+            Change::Lost { events } => self.lost(thread, at, events),
+            _ => self.task_change(thread, at, change),
+        }
+        self.open[thread.index()].last_change = at;
+    }
+
+    fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
+        self.execution.anomalies.count(thread, at, anomaly);
+    }
+}
+
+impl Execution {
+    /// A worker of OpenMP is a thread that ever was in a team. A process whose threads never were
+    /// has one worker: its initial thread.
+    fn choose_workers(&mut self) {
+        for process in 0..self.processes.len() {
+            let mut own: Vec<&mut Thread> =
+                (self.threads.iter_mut()).filter(|t| t.process.index() == process && t.events > 0).collect();
+            if own.iter().any(|t| t.worker) {
+                continue;
+            }
+            let pid = self.processes[process].pid;
+            // The initial thread by its role, else by its id, else the first that did something.
+            let initial = own
+                .iter()
+                .position(|t| t.kind == ThreadKind::Initial)
+                .or_else(|| own.iter().position(|t| t.tid == pid))
+                .or_else(|| own.iter().enumerate().min_by_key(|(_, t)| t.first).map(|(i, _)| i));
+            if let Some(initial) = initial {
+                own[initial].worker = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Names and origins: processes, modules, code sites, types, objects.
+
+use crate::{ProcessIndex, SiteIndex, TypeIndex, TypeKind};
+
+/// A process of the trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// The loom (node and CPU set) that it ran in; empty where not told.
+    pub loom: String,
+    /// Process id.
+    pub pid: u64,
+    /// Time of its first event, nanoseconds of the trace's clock.
+    pub first: u64,
+    /// Time of its last event.
+    pub last: u64,
+}
+
+/// A file that was loaded into a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// The process.
+    pub process: ProcessIndex,
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// Address minus bias is an address of the file.
+    pub bias: u64,
+    /// Build id in hexadecimal; may be empty.
+    pub build_id: String,
+    /// Path at run time.
+    pub path: String,
+}
+
+/// A place in the code of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The process.
+    pub process: ProcessIndex,
+    /// Return address of the call into the runtime; 0 where never defined.
+    pub address: u64,
+}
+
+/// A task type or worksharing construct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Type {
+    /// The process.
+    pub process: ProcessIndex,
+    /// Label that the runtime or recorder gave; may be empty.
+    pub label: String,
+    /// Place of the construct, if told.
+    pub site: SiteIndex,
+    /// What it is the type of, if told.
+    pub kind: Option<TypeKind>,
+}
+
+/// Something that threads wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// The process.
+    pub process: ProcessIndex,
+    /// Address or other id in the process.
+    pub id: u64,
+    /// `taskscope_event::models::wait::kind`.
+    pub kind: u32,
+}
+
+/// Serial code of a thread between two parallel regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gap {
+    /// The process.
+    pub process: ProcessIndex,
+    /// Construct of the region before it; none at the start of the program.
+    pub after: SiteIndex,
+    /// Construct of the region after it; none at the end of the program.
+    pub before: SiteIndex,
+}
+
+/// All names.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// Loaded files.
+    pub modules: Vec<Module>,
+    /// Code sites, by [`SiteIndex`].
+    pub sites: Vec<Site>,
+    /// Types, by [`TypeIndex`].
+    pub types: Vec<Type>,
+    /// Objects, by [`ObjectIndex`](crate::ObjectIndex).
+    pub objects: Vec<Object>,
+    /// Serial code, by [`GapIndex`](crate::GapIndex).
+    pub gaps: Vec<Gap>,
+}
+
+impl Catalog {
+    /// The code site of a type, if known.
+    pub fn type_site(&self, ty: TypeIndex) -> SiteIndex {
+        self.types.get(ty.index()).map_or(SiteIndex::NONE, |t| t.site)
+    }
+
+    /// The row of `site`, made if it is new.
+    pub(crate) fn site_mut(&mut self, site: SiteIndex) -> &mut Site {
+        let blank = Site { process: ProcessIndex::NONE, address: 0 };
+        grown(&mut self.sites, site.index(), &blank)
+    }
+
+    /// The row of `ty`, made if it is new.
+    pub(crate) fn type_mut(&mut self, ty: TypeIndex) -> &mut Type {
+        let blank =
+            Type { process: ProcessIndex::NONE, label: String::new(), site: SiteIndex::NONE, kind: None };
+        grown(&mut self.types, ty.index(), &blank)
+    }
+}
+
+/// `table[index]`, after filling it up with `blank`. Models number densely, so this grows by little.
+pub(crate) fn grown<'a, T: Clone>(table: &'a mut Vec<T>, index: usize, blank: &T) -> &'a mut T {
+    if index >= table.len() {
+        table.resize(index + 1, blank.clone());
+    }
+    &mut table[index]
+}

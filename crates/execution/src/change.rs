@@ -1,0 +1,306 @@
+//! What models tell observers: definitions of names, and changes of threads, tasks and regions.
+
+use crate::{
+    ObjectIndex, Place, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex, ThreadIndex, TypeIndex,
+};
+
+/// Receives what models derive from events.
+///
+/// Changes of one thread come in the order of time. Between threads only
+/// [`complete_until`](Observer::complete_until) is promised. Times are nanoseconds of the trace's
+/// clock.
+pub trait Observer {
+    /// A name for a number that changes use. May come after the first use of the number.
+    fn define(&mut self, definition: Definition<'_>);
+
+    /// At `at`, `change` happened on `thread`.
+    fn change(&mut self, thread: ThreadIndex, at: u64, change: Change);
+
+    /// An event did not fit what is known; the model went on as the anomaly's name says.
+    fn anomaly(&mut self, _thread: ThreadIndex, _at: u64, _anomaly: Anomaly) {}
+
+    /// No further change on any thread has a time before `at`.
+    fn complete_until(&mut self, _at: u64) {}
+}
+
+/// What a type is the type of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TypeKind {
+    /// Explicit tasks; OMPT task flags where known.
+    Task {
+        /// OMPT's `ompt_task_flag_t`.
+        flags: u32,
+    },
+    /// A worksharing construct; OMPT work kind where known.
+    Work {
+        /// OMPT's `ompt_work_t`; 0 where not known.
+        kind: u32,
+    },
+}
+
+/// The name or origin of a number.
+#[derive(Clone, Copy, Debug)]
+pub enum Definition<'a> {
+    /// A loaded file of a process. Addresses from `start` to before `end` belong to it.
+    Module {
+        /// The process that loaded it.
+        process: ProcessIndex,
+        /// First address.
+        start: u64,
+        /// First address after it.
+        end: u64,
+        /// What to subtract from an address to get one of the file.
+        bias: u64,
+        /// Build id in hexadecimal; empty where the file has none.
+        build_id: &'a str,
+        /// Path at run time.
+        path: &'a str,
+    },
+    /// A place in the code: the return address of a call into the runtime.
+    Site {
+        /// Its number.
+        site: SiteIndex,
+        /// The process whose addresses are meant.
+        process: ProcessIndex,
+        /// The return address.
+        address: u64,
+    },
+    /// A type is known to exist, with the label that the runtime gave.
+    Type {
+        /// Its number.
+        ty: TypeIndex,
+        /// The process that it belongs to.
+        process: ProcessIndex,
+        /// Label from the runtime; may be empty.
+        label: &'a str,
+    },
+    /// Where a type was written.
+    TypeSite {
+        /// Its number.
+        ty: TypeIndex,
+        /// The code site of its construct.
+        site: SiteIndex,
+        /// Task or worksharing.
+        kind: TypeKind,
+    },
+    /// Something to wait for.
+    Object {
+        /// Its number.
+        object: ObjectIndex,
+        /// The process that it belongs to.
+        process: ProcessIndex,
+        /// Its address or other id in the process.
+        id: u64,
+        /// `taskscope_event::models::wait::kind`.
+        kind: u32,
+    },
+}
+
+/// What a thread is in from now on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Section {
+    /// What it does.
+    pub state: State,
+    /// Where in the code.
+    pub place: Place,
+    /// The innermost explicit task, if any.
+    pub task: TaskIndex,
+    /// The innermost parallel region, if any.
+    pub region: RegionIndex,
+    /// What it waits for, if that is known.
+    pub object: ObjectIndex,
+}
+
+impl Section {
+    /// A section of which only the state is known.
+    pub const fn of(state: State) -> Section {
+        Section {
+            state,
+            place: Place::UNKNOWN,
+            task: TaskIndex::NONE,
+            region: RegionIndex::NONE,
+            object: ObjectIndex::NONE,
+        }
+    }
+}
+
+/// The role of a thread in its runtime.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThreadKind {
+    /// Runs `main`, or called the runtime first.
+    Initial,
+    /// Made by the runtime to work in teams.
+    Worker,
+    /// Made by the runtime for other purposes.
+    Helper,
+    /// Not told.
+    Unknown,
+}
+
+/// Something that happened on a thread.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// The thread exists from here.
+    ThreadBegins,
+    /// The thread's role is known.
+    ThreadIs(ThreadKind),
+    /// The thread is a member of a team, so it is a worker of its process.
+    ThreadWorks,
+    /// The thread has ended.
+    ThreadEnds,
+    /// Enters a section; it is now in this.
+    Enter(Section),
+    /// Leaves the innermost section; it is now in this outer one.
+    Leave(Section),
+    /// The innermost section turned out to be, or became, this.
+    Become(Section),
+    /// Begins a parallel region.
+    RegionBegins {
+        /// The region.
+        region: RegionIndex,
+        /// The region around it, if any.
+        parent: RegionIndex,
+        /// Place of the construct.
+        site: SiteIndex,
+        /// Threads asked for; 0 where not told.
+        requested: u32,
+    },
+    /// Becomes a member of a region's team.
+    RegionJoins {
+        /// The region.
+        region: RegionIndex,
+        /// Number in the team.
+        index: u32,
+        /// Size of the team; 0 where not told.
+        team: u32,
+    },
+    /// Ends a parallel region.
+    RegionEnds {
+        /// The region.
+        region: RegionIndex,
+    },
+    /// Creates a task.
+    TaskCreated {
+        /// The task.
+        task: TaskIndex,
+        /// Its type.
+        ty: TypeIndex,
+        /// The explicit task that creates it, if any.
+        parent: TaskIndex,
+        /// The region in which it is created, if any.
+        region: RegionIndex,
+    },
+    /// Starts or resumes a task.
+    TaskStarts {
+        /// The task.
+        task: TaskIndex,
+    },
+    /// Ended the task.
+    TaskEnds {
+        /// The task.
+        task: TaskIndex,
+    },
+    /// The last `TaskEnds` of this task was a suspension.
+    TaskSuspends {
+        /// The task.
+        task: TaskIndex,
+    },
+    /// The task ended by cancellation.
+    TaskCancelled {
+        /// The task.
+        task: TaskIndex,
+    },
+    /// A task declared a dependence.
+    TaskDepends {
+        /// The task.
+        task: TaskIndex,
+        /// Address.
+        address: u64,
+        /// OMPT dependence type.
+        kind: u8,
+    },
+    /// Begins its share of a worksharing construct.
+    WorkBegins {
+        /// The construct.
+        ty: TypeIndex,
+        /// The region whose team shares it.
+        region: RegionIndex,
+    },
+    /// Ends its share of the innermost worksharing construct.
+    WorkEnds,
+    /// Starts a chunk of the innermost worksharing construct.
+    Chunk {
+        /// First iteration.
+        start: u64,
+        /// Iterations.
+        iterations: u64,
+    },
+    /// Holds an object.
+    Acquires {
+        /// The object.
+        object: ObjectIndex,
+        /// Where it asked for it.
+        site: SiteIndex,
+    },
+    /// Reports that it has released an object. The report may come after the next holder's.
+    Releases {
+        /// The object.
+        object: ObjectIndex,
+    },
+    /// Events of this thread were lost between its previous change and here.
+    Lost {
+        /// How many.
+        events: u64,
+    },
+}
+
+/// An event that does not fit what is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Anomaly {
+    /// An end without its begin; ignored.
+    EndWithoutBegin,
+    /// An end that is not the innermost begin's; what lay inside was ended too.
+    EndsNotInnermost,
+    /// A task or region that nobody created; taken as created here.
+    NotCreated,
+    /// A task or region created after its first use (clocks of threads differ); `ns` apart.
+    Inverted {
+        /// By how many nanoseconds.
+        ns: u64,
+    },
+    /// A time before the thread's previous one; set to the previous one.
+    TimeRunsBack {
+        /// By how many nanoseconds.
+        ns: u64,
+    },
+    /// A payload shorter than the event's fields; the event was ignored.
+    ShortPayload,
+    /// An event after the thread's end; ignored.
+    AfterEnd,
+    /// An event that no model knows; ignored.
+    UnknownEvent,
+}
+
+impl Anomaly {
+    /// The name in JSON and for `explain`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Anomaly::EndWithoutBegin => "end-without-begin",
+            Anomaly::EndsNotInnermost => "ends-not-innermost",
+            Anomaly::NotCreated => "not-created",
+            Anomaly::Inverted { .. } => "inverted-edge",
+            Anomaly::TimeRunsBack { .. } => "time-runs-back",
+            Anomaly::ShortPayload => "short-payload",
+            Anomaly::AfterEnd => "after-end",
+            Anomaly::UnknownEvent => "unknown-event",
+        }
+    }
+
+    /// How far apart the two times were, where it is about times.
+    pub const fn nanos(self) -> u64 {
+        match self {
+            Anomaly::Inverted { ns } | Anomaly::TimeRunsBack { ns } => ns,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What was true when, kept in columns.
+
+use crate::{
+    Anomaly, Catalog, Dependence, Hold, NO_TIME, Process, ProcessIndex, Region, Section, Span, State, Tasks,
+    ThreadIndex, ThreadKind, Track, WorkShare,
+};
+use std::collections::BTreeMap;
+
+/// A thread and its time.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// Its process.
+    pub process: ProcessIndex,
+    /// Thread id.
+    pub tid: u64,
+    /// Its role in the runtime.
+    pub kind: ThreadKind,
+    /// Whether it counts in the capacity of its process.
+    pub worker: bool,
+    /// Whether its end is in the trace.
+    pub ended: bool,
+    /// Time of its first event.
+    pub first: u64,
+    /// Time of its last event.
+    pub last: u64,
+    /// Number of its events.
+    pub events: u64,
+    /// Events that its recorder says were lost.
+    pub lost_events: u64,
+    /// Its sections, from its first event to its end.
+    pub track: Track,
+}
+
+impl Thread {
+    pub(crate) fn new(process: ProcessIndex, tid: u64) -> Thread {
+        Thread {
+            process,
+            tid,
+            kind: ThreadKind::Unknown,
+            worker: false,
+            ended: false,
+            first: NO_TIME,
+            last: 0,
+            events: 0,
+            lost_events: 0,
+            track: Track::default(),
+        }
+    }
+}
+
+/// How often something happened, how large it was at most, and where first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How often.
+    pub count: u64,
+    /// The largest, in nanoseconds.
+    pub max_ns: u64,
+    /// Thread and time of the first, where known.
+    pub first: Option<(ThreadIndex, u64)>,
+}
+
+impl Tally {
+    pub(crate) fn count(&mut self, ns: u64) {
+        self.count += 1;
+        self.max_ns = self.max_ns.max(ns);
+    }
+}
+
+/// What did not fit, counted.
+#[derive(Clone, Debug, Default)]
+pub struct Anomalies {
+    /// By [`Anomaly::name`].
+    pub by_name: BTreeMap<&'static str, Tally>,
+    /// Releases that were reported after the next holder's acquisition; expected with OMPT.
+    pub late_releases: Tally,
+}
+
+impl Anomalies {
+    pub(crate) fn count(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
+        let tally = self.by_name.entry(anomaly.name()).or_default();
+        tally.count(anomaly.nanos());
+        tally.first.get_or_insert((thread, at));
+    }
+}
+
+/// Everything that is known of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Execution {
+    /// Processes, by [`ProcessIndex`].
+    pub processes: Vec<Process>,
+    /// Threads, by [`ThreadIndex`].
+    pub threads: Vec<Thread>,
+    /// Names and origins.
+    pub catalog: Catalog,
+    /// Task instances.
+    pub tasks: Tasks,
+    /// Parallel region instances, by [`RegionIndex`](crate::RegionIndex).
+    pub regions: Vec<Region>,
+    /// Shares of worksharing constructs, by their ends.
+    pub works: Vec<WorkShare>,
+    /// Who held what, by the ends.
+    pub holds: Vec<Hold>,
+    /// Dependences of tasks, by creation.
+    pub dependences: Vec<Dependence>,
+    /// What did not fit.
+    pub anomalies: Anomalies,
+}
+
+impl Execution {
+    /// Time of the first and after the last event of the trace; zero for an empty trace.
+    pub fn range(&self) -> (u64, u64) {
+        let first = self.processes.iter().filter(|p| p.last > 0).map(|p| p.first).min().unwrap_or(0);
+        let last = self.processes.iter().map(|p| p.last).max().unwrap_or(0);
+        (first, last)
+    }
+
+    /// The workers, in the order of threads.
+    pub fn workers(&self) -> impl Iterator<Item = (ThreadIndex, &Thread)> {
+        let all = self.threads.iter().enumerate().map(|(i, t)| (ThreadIndex(i as u32), t));
+        all.filter(|(_, t)| t.worker)
+    }
+
+    /// The thread's time over the whole run of its process: before its first event it has not
+    /// started, after its end it has ended. The spans tile the process's time exactly.
+    pub fn spans_of_run(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> + '_ {
+        let thread = &self.threads[thread.index()];
+        let process = &self.processes[thread.process.index()];
+        let edge = |start: u64, end: u64, state| Span { start, end, section: Section::of(state) };
+        let before = edge(process.first, thread.track.start(), State::NotStarted);
+        let after = edge(thread.track.end(), process.last, State::Ended);
+        std::iter::once(before)
+            .chain(thread.track.spans())
+            .chain(std::iter::once(after))
+            .filter(|span| span.end > span.start)
+    }
+}

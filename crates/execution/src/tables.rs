@@ -1,0 +1,146 @@
+//! Columns of everything that is not a section: tasks, regions, worksharing, holds, dependences.
+
+use crate::{ObjectIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex, TypeIndex};
+
+/// A time that is not known.
+pub const NO_TIME: u64 = u64::MAX;
+
+/// How a task's life ended, as far as the trace goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum TaskStatus {
+    /// Created, never started.
+    Created,
+    /// Started, not ended.
+    Running,
+    /// Left its thread before its end.
+    Suspended,
+    /// Ended.
+    Ended,
+    /// Ended by cancellation.
+    Cancelled,
+}
+
+/// Task instances, by [`TaskIndex`], which is the order of creation.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    /// Type.
+    pub ty: Vec<TypeIndex>,
+    /// The explicit task that created it, if any.
+    pub parent: Vec<TaskIndex>,
+    /// The region in which it was created, if any.
+    pub region: Vec<RegionIndex>,
+    /// Thread that created it; none where its creation is not in the trace.
+    pub creator: Vec<ThreadIndex>,
+    /// Thread that started it first.
+    pub runner: Vec<ThreadIndex>,
+    /// Time of creation, or [`NO_TIME`].
+    pub created: Vec<u64>,
+    /// Time of its first start, or [`NO_TIME`].
+    pub began: Vec<u64>,
+    /// Time of its last end or suspension, or [`NO_TIME`].
+    pub ended: Vec<u64>,
+    /// How its life ended.
+    pub status: Vec<TaskStatus>,
+}
+
+impl Tasks {
+    /// Number of tasks.
+    pub fn len(&self) -> usize {
+        self.ty.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ty.is_empty()
+    }
+
+    /// How many began.
+    pub fn began_count(&self) -> u64 {
+        self.began.iter().filter(|at| **at != NO_TIME).count() as u64
+    }
+
+    pub(crate) fn grow_to(&mut self, task: TaskIndex) {
+        let rows = task.index() + 1;
+        if rows > self.len() {
+            self.ty.resize(rows, TypeIndex::NONE);
+            self.parent.resize(rows, TaskIndex::NONE);
+            self.region.resize(rows, RegionIndex::NONE);
+            self.creator.resize(rows, ThreadIndex::NONE);
+            self.runner.resize(rows, ThreadIndex::NONE);
+            self.created.resize(rows, NO_TIME);
+            self.began.resize(rows, NO_TIME);
+            self.ended.resize(rows, NO_TIME);
+            self.status.resize(rows, TaskStatus::Created);
+        }
+    }
+}
+
+/// A parallel region instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Place of the construct.
+    pub site: SiteIndex,
+    /// The region around it, if any.
+    pub parent: RegionIndex,
+    /// Thread that began it.
+    pub master: ThreadIndex,
+    /// Time of its begin, or [`NO_TIME`].
+    pub begin: u64,
+    /// Time of its end, or [`NO_TIME`].
+    pub end: u64,
+    /// Threads asked for; 0 where not told.
+    pub requested: u32,
+    /// Members that joined.
+    pub members: u32,
+}
+
+/// One thread's share of one execution of a worksharing construct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkShare {
+    /// The construct.
+    pub ty: TypeIndex,
+    /// The region whose team shares it.
+    pub region: RegionIndex,
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// How often this thread had executed this construct in this region before.
+    pub ordinal: u32,
+    /// Begin.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+    /// Chunks reported.
+    pub chunks: u32,
+    /// Iterations in them.
+    pub iterations: u64,
+}
+
+/// A time during which a thread held an object, as seen by the next holder: it ends at the report
+/// of the release or at the next holder's acquisition, whichever is earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The object.
+    pub object: ObjectIndex,
+    /// The holder.
+    pub thread: ThreadIndex,
+    /// Where it asked for the object.
+    pub site: SiteIndex,
+    /// The explicit task that it was in, if any.
+    pub task: TaskIndex,
+    /// Time of the acquisition.
+    pub start: u64,
+    /// Time of the release.
+    pub end: u64,
+}
+
+/// A dependence that a task declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dependence {
+    /// The task.
+    pub task: TaskIndex,
+    /// Address.
+    pub address: u64,
+    /// OMPT dependence type.
+    pub kind: u8,
+}

@@ -1,0 +1,148 @@
+//! One thread's time, cut into sections that never overlap: columns, one row per section.
+
+use crate::{ObjectIndex, Place, RegionIndex, Section, State, TaskIndex};
+
+/// The sections of one thread, in time order. A section ends where the next one starts.
+#[derive(Clone, Debug, Default)]
+pub struct Track {
+    start: Vec<u64>,
+    state: Vec<State>,
+    place: Vec<Place>,
+    task: Vec<TaskIndex>,
+    region: Vec<RegionIndex>,
+    object: Vec<ObjectIndex>,
+    end: u64,
+}
+
+/// A section with its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First nanosecond.
+    pub start: u64,
+    /// First nanosecond after it.
+    pub end: u64,
+    /// What the thread was in.
+    pub section: Section,
+}
+
+impl Span {
+    /// Its length in nanoseconds.
+    pub fn nanos(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+impl Track {
+    /// Number of sections.
+    pub fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    /// Whether nothing is known of the thread.
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+
+    /// When the first section starts; `end` where there is none.
+    pub fn start(&self) -> u64 {
+        self.start.first().copied().unwrap_or(self.end)
+    }
+
+    /// When the last section ends.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The section of row `row`.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn span(&self, row: usize) -> Span {
+        Span {
+            start: self.start[row],
+            end: self.start.get(row + 1).copied().unwrap_or(self.end),
+            section: Section {
+                state: self.state[row],
+                place: self.place[row],
+                task: self.task[row],
+                region: self.region[row],
+                object: self.object[row],
+            },
+        }
+    }
+
+    /// All sections in time order.
+    pub fn spans(&self) -> impl ExactSizeIterator<Item = Span> + '_ {
+        (0..self.len()).map(|row| self.span(row))
+    }
+
+    /// The row that holds time `at`, if any.
+    pub fn row_at(&self, at: u64) -> Option<usize> {
+        if at >= self.end {
+            return None;
+        }
+        self.start.partition_point(|start| *start <= at).checked_sub(1)
+    }
+
+    /// From `at` on the thread is in `section`. A time before the last section's start is taken as
+    /// that start; the answer is how far it was before.
+    pub(crate) fn set(&mut self, at: u64, section: Section) -> u64 {
+        let last = self.start.last().copied().unwrap_or(at);
+        let (at, back) = if at < last { (last, last - at) } else { (at, 0) };
+        self.end = self.end.max(at);
+        match self.start.len().checked_sub(1) {
+            Some(row) if self.span(row).section == section => {}
+            Some(row) if self.start[row] == at => self.replace(row, section),
+            _ => self.push(at, section),
+        }
+        back
+    }
+
+    /// The last section ends at `at`, or where it started, if that is later.
+    pub(crate) fn close(&mut self, at: u64) {
+        self.end = at.max(self.start.last().copied().unwrap_or(at));
+    }
+
+    fn replace(&mut self, row: usize, section: Section) {
+        self.state[row] = section.state;
+        self.place[row] = section.place;
+        self.task[row] = section.task;
+        self.region[row] = section.region;
+        self.object[row] = section.object;
+    }
+
+    fn push(&mut self, at: u64, section: Section) {
+        self.start.push(at);
+        self.state.push(section.state);
+        self.place.push(section.place);
+        self.task.push(section.task);
+        self.region.push(section.region);
+        self.object.push(section.object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_set_twice_at_one_time_keeps_the_second() {
+        let mut track = Track::default();
+        track.set(5, Section::of(State::Serial));
+        track.set(9, Section::of(State::Task));
+        track.set(9, Section::of(State::Barrier));
+        track.close(12);
+        let spans: Vec<_> = track.spans().map(|s| (s.start, s.end, s.section.state)).collect();
+        assert_eq!(spans, [(5, 9, State::Serial), (9, 12, State::Barrier)]);
+        assert_eq!((track.row_at(4), track.row_at(8), track.row_at(12)), (None, Some(0), None));
+    }
+
+    #[test]
+    fn time_that_runs_back_is_clamped_and_told() {
+        let mut track = Track::default();
+        track.set(10, Section::of(State::Serial));
+        assert_eq!(track.set(7, Section::of(State::Task)), 3);
+        track.close(3);
+        assert_eq!((track.len(), track.start(), track.end()), (1, 10, 10));
+    }
+}

@@ -1,0 +1,149 @@
+//! Dictionary events: the numbers of one process to numbers of the whole trace.
+
+use super::payload::{text, u32_at, u64_at};
+use super::{Interpreter, Short};
+use rustc_hash::FxHashMap;
+use taskscope_event::Code;
+use taskscope_event::models::{dictionary, openmp};
+use taskscope_execution::{
+    Change, Definition, ObjectIndex, Observer, Place, ProcessIndex, SiteIndex, State, ThreadIndex, TypeIndex,
+    TypeKind,
+};
+
+/// OMPT's `ompt_work_taskloop`: the encountering thread creates the loop's tasks.
+const WORK_TASKLOOP: u32 = 7;
+
+/// Numbers of processes to numbers of the trace, given in the order of first mention.
+#[derive(Default)]
+pub struct Names {
+    sites: FxHashMap<(ProcessIndex, u32), SiteIndex>,
+    types: FxHashMap<(ProcessIndex, u32), TypeIndex>,
+    objects: FxHashMap<(ProcessIndex, u64, u32), ObjectIndex>,
+    work_kinds: Vec<u32>,
+}
+
+impl Names {
+    /// The site with this number; 0 is none.
+    pub fn site(&mut self, process: ProcessIndex, id: u32) -> SiteIndex {
+        if id == 0 {
+            return SiteIndex::NONE;
+        }
+        let next = SiteIndex::of(self.sites.len());
+        *self.sites.entry((process, id)).or_insert(next)
+    }
+
+    /// The type with this number.
+    pub fn ty<O: Observer>(&mut self, process: ProcessIndex, id: u32, out: &mut O) -> TypeIndex {
+        let next = TypeIndex::of(self.types.len());
+        let ty = *self.types.entry((process, id)).or_insert(next);
+        if ty == next {
+            self.work_kinds.push(0);
+            out.define(Definition::Type { ty, process, label: "" });
+        }
+        ty
+    }
+
+    /// The object with this id and wait kind.
+    pub fn object<O: Observer>(
+        &mut self,
+        process: ProcessIndex,
+        id: u64,
+        kind: u32,
+        out: &mut O,
+    ) -> ObjectIndex {
+        let next = ObjectIndex::of(self.objects.len());
+        let object = *self.objects.entry((process, id, kind)).or_insert(next);
+        if object == next {
+            out.define(Definition::Object { object, process, id, kind });
+        }
+        object
+    }
+
+    /// What a thread does in a worksharing construct of this type.
+    pub fn work_state(&self, ty: TypeIndex) -> State {
+        match self.work_kinds.get(ty.index()) {
+            Some(&WORK_TASKLOOP) => State::TaskCreation,
+            _ => State::Worksharing,
+        }
+    }
+}
+
+impl Interpreter {
+    /// A type and the label that the runtime gave it.
+    pub(super) fn define_type<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        payload: &[u8],
+        code: Code,
+        out: &mut O,
+    ) -> Result<(), Short> {
+        if code == openmp::TYPE_CREATE {
+            let ty = self.type_at(thread, payload, 0, out)?;
+            let (label, _) = text(&payload[4..]);
+            let process = self.threads[thread.index()].process;
+            out.define(Definition::Type { ty, process, label: &label });
+        }
+        Ok(())
+    }
+
+    pub(super) fn dictionary_event<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let process = self.threads[thread.index()].process;
+        match code {
+            dictionary::MODULE => {
+                let start = u64_at(payload, 0).ok_or(Short)?;
+                let end = u64_at(payload, 8).ok_or(Short)?;
+                let bias = u64_at(payload, 16).ok_or(Short)?;
+                let (build_id, rest) = text(&payload[24..]);
+                let (path, _) = text(rest);
+                out.define(Definition::Module {
+                    process,
+                    start,
+                    end,
+                    bias,
+                    build_id: &build_id,
+                    path: &path,
+                });
+            }
+            dictionary::SITE => {
+                let site = self.site_at(thread, payload, 0)?;
+                let address = u64_at(payload, 4).ok_or(Short)?;
+                if site.is_some() {
+                    out.define(Definition::Site { site, process, address });
+                }
+            }
+            dictionary::TASK_TYPE_SITE => {
+                let ty = self.type_at(thread, payload, 0, out)?;
+                let site = self.site_at(thread, payload, 4)?;
+                let flags = u32_at(payload, 8).ok_or(Short)?;
+                out.define(Definition::TypeSite { ty, site, kind: TypeKind::Task { flags } });
+            }
+            dictionary::WORK_TYPE_SITE => {
+                let ty = self.type_at(thread, payload, 0, out)?;
+                let site = self.site_at(thread, payload, 4)?;
+                let kind = u32_at(payload, 8).ok_or(Short)?;
+                self.names.work_kinds[ty.index()] = kind;
+                out.define(Definition::TypeSite { ty, site, kind: TypeKind::Work { kind } });
+                // The construct may have begun by the standard event of the same clock.
+                let state = self.names.work_state(ty);
+                let top = self.threads[thread.index()].frames.top_mut();
+                if let Some(top) = top.filter(|top| top.section.place == Place::of_type(ty))
+                    && top.section.state == State::Worksharing
+                    && top.section.state != state
+                {
+                    top.section.state = state;
+                    let now = top.section;
+                    out.change(thread, at, Change::Become(now));
+                }
+            }
+            _ => out.anomaly(thread, at, taskscope_execution::Anomaly::UnknownEvent),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! The stack of sections that a thread is in.
+
+use super::sections::Subsystem;
+use taskscope_execution::{ObjectIndex, Place, RegionIndex, Section, State, TaskIndex, TypeIndex};
+
+/// What opened a section, and must close it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Opener {
+    Subsystem(Subsystem),
+    Task(TaskIndex),
+    Work(TypeIndex),
+    Masked,
+    Paused,
+    OutOfCpu,
+}
+
+/// An open section.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub opener: Opener,
+    /// When it was opened.
+    pub since: u64,
+    pub section: Section,
+}
+
+/// Where a wait of one kind takes place, until told otherwise.
+#[derive(Clone, Copy)]
+pub struct Sticky {
+    pub place: Place,
+    pub object: ObjectIndex,
+    pub kind: u32,
+}
+
+/// A thread's open sections, innermost last.
+#[derive(Debug, Default)]
+pub struct Frames {
+    open: Vec<Frame>,
+}
+
+/// How an end matched.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Closed {
+    /// It closed the innermost section.
+    Innermost,
+    /// It closed a section with others open inside, which were closed too.
+    WithInner,
+    /// No such section is open.
+    Nothing,
+}
+
+/// More sections than this on one thread are no program, but a damaged trace.
+const MOST_OPEN: usize = 1 << 16;
+
+impl Frames {
+    /// Opens a section. Beyond the limit the oldest are forgotten, so memory stays bounded.
+    pub fn push(&mut self, frame: Frame) {
+        if self.open.len() == MOST_OPEN {
+            self.open.drain(..MOST_OPEN / 2);
+        }
+        self.open.push(frame);
+    }
+
+    /// Closes the innermost section of this opener.
+    pub fn pop(&mut self, opener: Opener) -> Closed {
+        match self.open.iter().rposition(|frame| frame.opener == opener) {
+            Some(row) => {
+                let inner = row + 1 < self.open.len();
+                self.open.truncate(row);
+                if inner { Closed::WithInner } else { Closed::Innermost }
+            }
+            None => Closed::Nothing,
+        }
+    }
+
+    /// The innermost section.
+    pub fn top(&self) -> Option<&Frame> {
+        self.open.last()
+    }
+
+    /// The innermost section, to change it.
+    pub fn top_mut(&mut self) -> Option<&mut Frame> {
+        self.open.last_mut()
+    }
+
+    /// The region of which the thread is a member by its innermost implicit task.
+    pub fn region(&self) -> RegionIndex {
+        self.open.last().map_or(RegionIndex::NONE, |frame| frame.section.region)
+    }
+
+    /// The innermost explicit task.
+    pub fn task(&self) -> TaskIndex {
+        self.open.last().map_or(TaskIndex::NONE, |frame| frame.section.task)
+    }
+
+    /// Turns all sections of the region that has ended into idle time, if the innermost is a wait in
+    /// it: the runtime reports the end of a worker's last barrier only when it next needs the worker.
+    pub fn idle_after(&mut self, region: RegionIndex) -> bool {
+        let waits = self.top().is_some_and(|top| {
+            top.section.region == region && top.section.state.group() == taskscope_execution::Group::Sync
+        });
+        if waits {
+            for frame in self.open.iter_mut().filter(|frame| frame.section.region == region) {
+                frame.section = Section::of(State::Idle);
+            }
+        }
+        waits
+    }
+}

@@ -1,0 +1,354 @@
+//! What events mean: OpenMP's and taskscope's own events to changes of an execution.
+//!
+//! The caller adds processes and threads, then hands over every event in the order of time over all
+//! threads of a process. Everything is pushed to an [`Observer`]. Traces of ovni's own OpenMP-V
+//! runtime, which have none of taskscope's events, work too: what only those events tell (regions,
+//! holders of locks, places) stays unknown.
+//!
+//! Never fails: an event that does not fit is reported as an [`Anomaly`], and the interpreter goes on.
+
+mod dictionary;
+mod frames;
+mod locks;
+mod payload;
+mod regions;
+mod sections;
+mod tasks;
+
+use dictionary::Names;
+use frames::{Closed, Frame, Frames, Opener, Sticky};
+use regions::RegionState;
+use sections::{Edge, Subsystem};
+use taskscope_event::Code;
+use taskscope_event::models::{self, kernel, omp, openmp, ovni, recorder, wait};
+use taskscope_execution::{
+    Anomaly, Change, ObjectIndex, Observer, Place, ProcessIndex, RegionIndex, Section, SiteIndex, State,
+    TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
+};
+
+/// The largest wait kind that is kept apart; see `taskscope_event::models::wait::kind`.
+const WAIT_KINDS: usize = 16;
+
+/// Derives changes from events.
+#[derive(Default)]
+pub struct Interpreter {
+    threads: Vec<ThreadState>,
+    names: Names,
+    tasks: tasks::TaskNumbers,
+    regions: Vec<RegionState>,
+    region_numbers: regions::RegionNumbers,
+}
+
+struct ThreadState {
+    process: ProcessIndex,
+    kind: ThreadKind,
+    begun: bool,
+    ended: bool,
+    works: bool,
+    frames: Frames,
+    sticky: [Option<Sticky>; WAIT_KINDS],
+    /// A region that has begun and whose fork section has not opened yet.
+    forking: RegionIndex,
+    /// A region that the thread has joined and whose section has not opened yet.
+    joining: RegionIndex,
+    /// The region of the section that was closed last, and when.
+    ended_task: TaskIndex,
+}
+
+impl ThreadState {
+    /// What the thread does in no section.
+    fn base(&self) -> Section {
+        Section::of(match self.kind {
+            ThreadKind::Initial => State::Serial,
+            ThreadKind::Worker => State::Idle,
+            ThreadKind::Helper | ThreadKind::Unknown => State::Unknown,
+        })
+    }
+
+    fn now(&self) -> Section {
+        self.frames.top().map_or_else(|| self.base(), |frame| frame.section)
+    }
+}
+
+/// An event was too short for its fields.
+struct Short;
+
+impl Interpreter {
+    /// An interpreter that knows no thread yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the thread that gets the next number; numbers must be those of the observer.
+    pub fn add_thread(&mut self, process: ProcessIndex) -> ThreadIndex {
+        self.threads.push(ThreadState {
+            process,
+            kind: ThreadKind::Unknown,
+            begun: false,
+            ended: false,
+            works: false,
+            frames: Frames::default(),
+            sticky: [None; WAIT_KINDS],
+            forking: RegionIndex::NONE,
+            joining: RegionIndex::NONE,
+            ended_task: TaskIndex::NONE,
+        });
+        ThreadIndex::of(self.threads.len() - 1)
+    }
+
+    /// Takes one event of `thread` at `at` nanoseconds. `payload` is without the size field of jumbo
+    /// events.
+    #[inline]
+    pub fn event<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) {
+        let state = &mut self.threads[thread.index()];
+        if !state.begun {
+            state.begun = true;
+            let base = state.base();
+            out.change(thread, at, Change::ThreadBegins);
+            out.change(thread, at, Change::Become(base));
+        }
+        if state.ended {
+            return self.after_end(thread, at, code, payload, out);
+        }
+        if self.dispatch(thread, at, code, payload, out).is_err() {
+            out.anomaly(thread, at, Anomaly::ShortPayload);
+        }
+    }
+
+    fn dispatch<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        if let Some((subsystem, edge)) = Subsystem::of(code) {
+            match edge {
+                Edge::Begin => self.open_subsystem(thread, at, subsystem, out),
+                Edge::End => {
+                    self.close(thread, at, Opener::Subsystem(subsystem), out);
+                }
+            }
+            return Ok(());
+        }
+        match code {
+            openmp::TASK_CREATE => self.task_created(thread, at, payload, out),
+            openmp::TASK_EXECUTE => self.task_starts(thread, at, payload, out),
+            openmp::TASK_END => self.task_ends(thread, at, payload, out),
+            openmp::WORKSHARE_EXECUTE => self.work_begins(thread, at, payload, out),
+            openmp::WORKSHARE_END => self.work_ends(thread, at, payload, out),
+            ovni::THREAD_ENDS => {
+                self.threads[thread.index()].ended = true;
+                out.change(thread, at, Change::ThreadEnds);
+                Ok(())
+            }
+            ovni::THREAD_PAUSES => {
+                self.open(thread, at, Opener::Paused, Section::of(State::Paused), out);
+                Ok(())
+            }
+            ovni::THREAD_RESUMES => {
+                self.close(thread, at, Opener::Paused, out);
+                Ok(())
+            }
+            kernel::OUT_OF_CPU => {
+                self.open(thread, at, Opener::OutOfCpu, Section::of(State::OutOfCpu), out);
+                Ok(())
+            }
+            kernel::BACK_ON_CPU => {
+                self.close(thread, at, Opener::OutOfCpu, out);
+                Ok(())
+            }
+            _ => match code.model() {
+                openmp::LETTER => self.define_type(thread, payload, code, out),
+                omp::LETTER => self.omp_event(thread, at, code, payload, out),
+                wait::LETTER => self.wait_event(thread, at, code, payload, out),
+                models::dictionary::LETTER => self.dictionary_event(thread, at, code, payload, out),
+                recorder::LETTER => {
+                    let events = payload::u64_at(payload, 0).ok_or(Short)?;
+                    out.change(thread, at, Change::Lost { events });
+                    Ok(())
+                }
+                _ => {
+                    if models::model_of(code.model()).is_none() {
+                        out.anomaly(thread, at, Anomaly::UnknownEvent);
+                    }
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// After a thread's end only names and releases still tell something.
+    fn after_end<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) {
+        if code.model() == models::dictionary::LETTER {
+            if self.dictionary_event(thread, at, code, payload, out).is_err() {
+                out.anomaly(thread, at, Anomaly::ShortPayload);
+            }
+        } else if code == recorder::LOST {
+            if let Some(events) = payload::u64_at(payload, 0) {
+                out.change(thread, at, Change::Lost { events });
+            }
+        } else {
+            out.anomaly(thread, at, Anomaly::AfterEnd);
+        }
+    }
+
+    /// Opens a section; what it does not say itself (task, region) it has from the one around it.
+    fn open<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        opener: Opener,
+        section: Section,
+        out: &mut O,
+    ) {
+        self.threads[thread.index()].frames.push(Frame { opener, since: at, section });
+        out.change(thread, at, Change::Enter(section));
+    }
+
+    fn close<O: Observer>(&mut self, thread: ThreadIndex, at: u64, opener: Opener, out: &mut O) -> bool {
+        let state = &mut self.threads[thread.index()];
+        let closed = state.frames.pop(opener);
+        match closed {
+            Closed::Nothing => {
+                out.anomaly(thread, at, Anomaly::EndWithoutBegin);
+                return false;
+            }
+            Closed::WithInner => out.anomaly(thread, at, Anomaly::EndsNotInnermost),
+            Closed::Innermost => {}
+        }
+        out.change(thread, at, Change::Leave(state.now()));
+        true
+    }
+
+    /// Changes the innermost section, which must have been opened by `opener`.
+    fn change_top<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        out: &mut O,
+        change: impl FnOnce(&mut Section),
+    ) {
+        if let Some(top) = self.threads[thread.index()].frames.top_mut() {
+            let before = top.section;
+            change(&mut top.section);
+            if top.section != before {
+                out.change(thread, at, Change::Become(top.section));
+            }
+        }
+    }
+
+    fn open_subsystem<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        subsystem: Subsystem,
+        out: &mut O,
+    ) {
+        let state = &mut self.threads[thread.index()];
+        let around = state.now();
+        let Some(inner) = subsystem.state() else {
+            return self.open(thread, at, Opener::Subsystem(subsystem), around, out);
+        };
+        let mut section =
+            Section { state: inner, place: Place::UNKNOWN, object: ObjectIndex::NONE, ..around };
+        if let Some(kind) = subsystem.wait_kind() {
+            if let Some(sticky) = state.sticky[kind as usize] {
+                section.place = sticky.place;
+                section.object = sticky.object;
+                section.state = sections::mutex_state(sticky.kind).unwrap_or(inner);
+            } else if subsystem == Subsystem::BarrierJoin {
+                section.place = self.region_place(section.region);
+            }
+        }
+        match subsystem {
+            Subsystem::UserMicrotask => return self.enter_implicit_task(thread, at, section, out),
+            Subsystem::ForkCall => {
+                let state = &mut self.threads[thread.index()];
+                let region = std::mem::replace(&mut state.forking, RegionIndex::NONE);
+                section.place = self.region_place(region);
+            }
+            Subsystem::BarrierJoin | Subsystem::BarrierPlain if self.region_is_over(section.region) => {
+                section = Section::of(State::Idle);
+            }
+            // The chunk of a construct whose type is already known.
+            _ if inner == State::Worksharing && around.state == State::Worksharing => {
+                section.place = around.place;
+            }
+            _ => {}
+        }
+        self.open(thread, at, Opener::Subsystem(subsystem), section, out);
+    }
+
+    /// The thread takes part in a team or runs a task: it is a worker.
+    fn works<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
+        let state = &mut self.threads[thread.index()];
+        if !state.works {
+            state.works = true;
+            out.change(thread, at, Change::ThreadWorks);
+        }
+    }
+
+    fn work_begins<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let ty = self.type_at(thread, payload, 0, out)?;
+        let around = self.threads[thread.index()].now();
+        let state = self.names.work_state(ty);
+        let section = Section { state, place: Place::of_type(ty), object: ObjectIndex::NONE, ..around };
+        out.change(thread, at, Change::WorkBegins { ty, region: around.region });
+        self.open(thread, at, Opener::Work(ty), section, out);
+        Ok(())
+    }
+
+    fn work_ends<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let ty = self.type_at(thread, payload, 0, out)?;
+        if self.close(thread, at, Opener::Work(ty), out) {
+            out.change(thread, at, Change::WorkEnds);
+        }
+        Ok(())
+    }
+
+    /// The type with the number at byte `offset` of the payload.
+    fn type_at<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        payload: &[u8],
+        offset: usize,
+        out: &mut O,
+    ) -> Result<TypeIndex, Short> {
+        let id = payload::u32_at(payload, offset).ok_or(Short)?;
+        Ok(self.names.ty(self.threads[thread.index()].process, id, out))
+    }
+
+    /// The site with the number at byte `offset` of the payload; 0 is no site.
+    fn site_at(&mut self, thread: ThreadIndex, payload: &[u8], offset: usize) -> Result<SiteIndex, Short> {
+        let id = payload::u32_at(payload, offset).ok_or(Short)?;
+        Ok(self.names.site(self.threads[thread.index()].process, id))
+    }
+}

@@ -1,0 +1,238 @@
+//! Parallel regions and their teams; masked constructs and chunks.
+
+use super::frames::Opener;
+use super::payload::{u32_at, u64_at};
+use super::sections::Subsystem;
+use super::{Interpreter, Short};
+use rustc_hash::FxHashMap;
+use taskscope_event::Code;
+use taskscope_event::models::omp;
+use taskscope_execution::{
+    Anomaly, Change, ObjectIndex, Observer, Place, ProcessIndex, RegionIndex, Section, SiteIndex, State,
+    TaskIndex, ThreadIndex, ThreadKind,
+};
+
+/// Region ids of processes to numbers of the trace.
+pub type RegionNumbers = FxHashMap<(ProcessIndex, u32), RegionIndex>;
+
+/// What is known of a region while it runs.
+pub struct RegionState {
+    site: SiteIndex,
+    begun: bool,
+    over: bool,
+    members: Vec<ThreadIndex>,
+}
+
+/// OMPT's `ompt_thread_t`.
+mod thread_type {
+    pub const INITIAL: u32 = 1;
+    pub const WORKER: u32 = 2;
+    pub const OTHER: u32 = 3;
+}
+
+impl Interpreter {
+    /// The construct of a region, if known.
+    pub(super) fn region_place(&self, region: RegionIndex) -> Place {
+        self.regions.get(region.index()).map_or(Place::UNKNOWN, |region| Place::site(region.site))
+    }
+
+    /// Whether the region's end has been reported.
+    pub(super) fn region_is_over(&self, region: RegionIndex) -> bool {
+        self.regions.get(region.index()).is_some_and(|region| region.over)
+    }
+
+    fn new_region(&mut self, process: ProcessIndex, id: u32) -> RegionIndex {
+        let region = RegionIndex::of(self.regions.len());
+        self.regions.push(RegionState {
+            site: SiteIndex::NONE,
+            begun: false,
+            over: false,
+            members: Vec::new(),
+        });
+        self.region_numbers.insert((process, id), region);
+        region
+    }
+
+    fn region_at(&mut self, thread: ThreadIndex, payload: &[u8]) -> Result<RegionIndex, Short> {
+        let id = u32_at(payload, 0).ok_or(Short)?;
+        let process = self.threads[thread.index()].process;
+        Ok(match self.region_numbers.get(&(process, id)) {
+            Some(region) => *region,
+            None => self.new_region(process, id),
+        })
+    }
+
+    pub(super) fn omp_event<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        match code {
+            omp::THREAD_TYPE => self.thread_type(thread, at, payload, out),
+            omp::REGION_BEGIN => self.region_begins(thread, at, payload, out),
+            omp::REGION_END => self.region_ends(thread, at, payload, out),
+            omp::IMPLICIT_BEGIN => self.joins_region(thread, at, payload, out),
+            // The section itself is closed by the standard event.
+            omp::IMPLICIT_END => Ok(()),
+            omp::CHUNK => {
+                let start = u64_at(payload, 0).ok_or(Short)?;
+                let iterations = u64_at(payload, 8).ok_or(Short)?;
+                out.change(thread, at, Change::Chunk { start, iterations });
+                Ok(())
+            }
+            omp::MASKED_BEGIN => {
+                let place = Place::site(self.site_at(thread, payload, 0)?);
+                let around = self.threads[thread.index()].now();
+                let section = Section { state: State::Masked, place, object: ObjectIndex::NONE, ..around };
+                self.open(thread, at, Opener::Masked, section, out);
+                Ok(())
+            }
+            omp::MASKED_END => {
+                self.close(thread, at, Opener::Masked, out);
+                Ok(())
+            }
+            omp::TASKGROUP_BEGIN | omp::TASKGROUP_END | omp::CANCEL => Ok(()),
+            omp::TASK_DEPENDENCES
+            | omp::TASK_SUSPENDED
+            | omp::TASK_CANCELLED
+            | omp::TASK_DETACHED
+            | omp::TASK_FULFILLED => self.task_detail(thread, at, code, payload, out),
+            _ => {
+                out.anomaly(thread, at, Anomaly::UnknownEvent);
+                Ok(())
+            }
+        }
+    }
+
+    fn thread_type<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let kind = match u32_at(payload, 0).ok_or(Short)? {
+            thread_type::INITIAL => ThreadKind::Initial,
+            thread_type::WORKER => ThreadKind::Worker,
+            thread_type::OTHER => ThreadKind::Helper,
+            _ => ThreadKind::Unknown,
+        };
+        let state = &mut self.threads[thread.index()];
+        state.kind = kind;
+        out.change(thread, at, Change::ThreadIs(kind));
+        if state.frames.top().is_none() {
+            out.change(thread, at, Change::Become(state.base()));
+        }
+        Ok(())
+    }
+
+    fn region_begins<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let requested = u32_at(payload, 4).ok_or(Short)?;
+        let site = self.site_at(thread, payload, 8)?;
+        let mut region = self.region_at(thread, payload)?;
+        if self.regions[region.index()].begun {
+            // An id that is used again is another region.
+            let id = u32_at(payload, 0).ok_or(Short)?;
+            region = self.new_region(self.threads[thread.index()].process, id);
+        } else if !self.regions[region.index()].members.is_empty() {
+            out.anomaly(thread, at, Anomaly::Inverted { ns: 0 });
+        }
+        let row = &mut self.regions[region.index()];
+        row.site = site;
+        row.begun = true;
+        let state = &mut self.threads[thread.index()];
+        let parent = state.frames.region();
+        out.change(thread, at, Change::RegionBegins { region, parent, site, requested });
+        // The fork section may have been opened by the standard event of the same clock.
+        let fork = Opener::Subsystem(Subsystem::ForkCall);
+        match state.frames.top() {
+            Some(top) if top.opener == fork && top.since == at => {
+                self.change_top(thread, at, out, |section| section.place = Place::site(site));
+            }
+            _ => state.forking = region,
+        }
+        Ok(())
+    }
+
+    fn region_ends<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let region = self.region_at(thread, payload)?;
+        let row = &mut self.regions[region.index()];
+        row.over = true;
+        let begun = row.begun;
+        let members = std::mem::take(&mut row.members);
+        if !begun {
+            out.anomaly(thread, at, Anomaly::EndWithoutBegin);
+        }
+        for member in members.into_iter().filter(|member| *member != thread) {
+            let state = &mut self.threads[member.index()];
+            if !state.ended && state.frames.idle_after(region) {
+                out.change(member, at, Change::Become(state.now()));
+            }
+        }
+        out.change(thread, at, Change::RegionEnds { region });
+        Ok(())
+    }
+
+    fn joins_region<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let index = u32_at(payload, 4).ok_or(Short)?;
+        let team = u32_at(payload, 8).ok_or(Short)?;
+        let region = self.region_at(thread, payload)?;
+        self.works(thread, at, out);
+        self.regions[region.index()].members.push(thread);
+        out.change(thread, at, Change::RegionJoins { region, index, team });
+        // The section may have been opened by the standard event of the same clock.
+        let place = self.region_place(region);
+        let state = &mut self.threads[thread.index()];
+        match state.frames.top() {
+            Some(top)
+                if top.opener == Opener::Subsystem(Subsystem::UserMicrotask)
+                    && top.since == at
+                    && top.section.state == State::ImplicitTask =>
+            {
+                self.change_top(thread, at, out, |section| {
+                    section.place = place;
+                    section.region = region;
+                });
+            }
+            _ => state.joining = region,
+        }
+        Ok(())
+    }
+
+    /// The body of the region's implicit task starts.
+    pub(super) fn enter_implicit_task<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        section: Section,
+        out: &mut O,
+    ) {
+        let state = &mut self.threads[thread.index()];
+        let region = std::mem::replace(&mut state.joining, RegionIndex::NONE);
+        let place = self.region_place(region);
+        self.works(thread, at, out);
+        let section = Section { place, region, task: TaskIndex::NONE, ..section };
+        self.open(thread, at, Opener::Subsystem(Subsystem::UserMicrotask), section, out);
+    }
+}

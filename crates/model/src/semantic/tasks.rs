@@ -1,0 +1,155 @@
+//! Explicit tasks: created, started, suspended, ended.
+
+use super::frames::Opener;
+use super::payload::{u32_at, u64_at};
+use super::{Interpreter, Short};
+use rustc_hash::FxHashMap;
+use taskscope_event::models::omp;
+use taskscope_execution::{
+    Anomaly, Change, ObjectIndex, Observer, Place, ProcessIndex, Section, State, TaskIndex, ThreadIndex,
+    TypeIndex,
+};
+
+/// Task ids of processes to numbers of the trace, in the order of creation.
+#[derive(Default)]
+pub struct TaskNumbers {
+    numbers: FxHashMap<(ProcessIndex, u32), TaskIndex>,
+    types: Vec<TypeIndex>,
+    /// First use of tasks that were used before their creation was seen.
+    early: FxHashMap<TaskIndex, u64>,
+}
+
+impl TaskNumbers {
+    /// The task, and whether it is new.
+    fn number(&mut self, process: ProcessIndex, id: u32) -> (TaskIndex, bool) {
+        let next = TaskIndex::of(self.types.len());
+        let task = *self.numbers.entry((process, id)).or_insert(next);
+        if task == next {
+            self.types.push(TypeIndex::NONE);
+        }
+        (task, task == next)
+    }
+
+    fn ty(&self, task: TaskIndex) -> TypeIndex {
+        self.types[task.index()]
+    }
+}
+
+impl Interpreter {
+    /// The task with the id at the start of the payload, which should have been created.
+    fn known_task<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<TaskIndex, Short> {
+        let id = u32_at(payload, 0).ok_or(Short)?;
+        let (task, new) = self.tasks.number(self.threads[thread.index()].process, id);
+        if new {
+            self.tasks.early.insert(task, at);
+            out.anomaly(thread, at, Anomaly::NotCreated);
+        }
+        Ok(task)
+    }
+
+    pub(super) fn task_created<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let id = u32_at(payload, 0).ok_or(Short)?;
+        let ty = self.type_at(thread, payload, 4, out)?;
+        let state = &self.threads[thread.index()];
+        let (parent, region) = (state.frames.task(), state.frames.region());
+        let (task, new) = self.tasks.number(state.process, id);
+        if !new {
+            match self.tasks.early.remove(&task) {
+                Some(used) => out.anomaly(thread, at, Anomaly::Inverted { ns: at - used.min(at) }),
+                // An id that is used again is another task.
+                None => return self.task_recreated(thread, at, id, ty, out),
+            }
+        }
+        self.tasks.types[task.index()] = ty;
+        out.change(thread, at, Change::TaskCreated { task, ty, parent, region });
+        Ok(())
+    }
+
+    fn task_recreated<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        id: u32,
+        ty: TypeIndex,
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let state = &self.threads[thread.index()];
+        let (parent, region) = (state.frames.task(), state.frames.region());
+        let task = TaskIndex::of(self.tasks.types.len());
+        self.tasks.types.push(ty);
+        self.tasks.numbers.insert((state.process, id), task);
+        out.change(thread, at, Change::TaskCreated { task, ty, parent, region });
+        Ok(())
+    }
+
+    pub(super) fn task_starts<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let task = self.known_task(thread, at, payload, out)?;
+        let ty = self.tasks.ty(task);
+        let around = self.threads[thread.index()].now();
+        let place = if ty.is_some() { Place::of_type(ty) } else { Place::UNKNOWN };
+        let section =
+            Section { state: State::Task, place, task, object: ObjectIndex::NONE, region: around.region };
+        out.change(thread, at, Change::TaskStarts { task });
+        self.works(thread, at, out);
+        self.open(thread, at, Opener::Task(task), section, out);
+        Ok(())
+    }
+
+    pub(super) fn task_ends<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let task = self.known_task(thread, at, payload, out)?;
+        if self.close(thread, at, Opener::Task(task), out) {
+            self.threads[thread.index()].ended_task = task;
+            out.change(thread, at, Change::TaskEnds { task });
+        }
+        Ok(())
+    }
+
+    /// Suspensions and cancellations qualify the end that the standard model reports for them.
+    pub(super) fn task_detail<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: taskscope_event::Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let task = self.known_task(thread, at, payload, out)?;
+        match code {
+            omp::TASK_SUSPENDED => out.change(thread, at, Change::TaskSuspends { task }),
+            omp::TASK_CANCELLED => out.change(thread, at, Change::TaskCancelled { task }),
+            omp::TASK_DEPENDENCES => {
+                for dependence in payload[4..].chunks_exact(omp::DEPENDENCE_BYTES) {
+                    let address = u64_at(dependence, 0).ok_or(Short)?;
+                    out.change(thread, at, Change::TaskDepends { task, address, kind: dependence[8] });
+                }
+            }
+            // A detached task's body has ended; what remains is an open event, no thread's time.
+            _ => {}
+        }
+        Ok(())
+    }
+}
