@@ -3,7 +3,7 @@
 //! Every event of every model is declared exactly once, in [`models`]. Recorders take codes from
 //! there by name, readers take field types, sentences and effects. Codes are spelt nowhere else.
 //!
-//! The framing of events in a stream file is in [`framing`]. This crate does no I/O, allocates
+//! The framing of events in a stream file is in [`framing`], the form of an unfinished one in [`tail`]. This crate does no I/O, allocates
 //! nothing, and depends on nothing, so that it can be part of a traced program.
 #![forbid(unsafe_code)]
 #![no_std]
@@ -15,5 +15,6 @@ mod code;
 pub mod framing;
 pub mod models;
 pub mod spec;
+pub mod tail;
 
 pub use code::Code;

@@ -1,7 +1,7 @@
 //! Writes streams in ovni format (version 3) from inside a traced program.
 //!
 //! ```text
-//!  thread ── enter() ──▶ Recording ── point / begin / end / jumbo ──▶ mapped stream.obs, taskscope.obs
+//!  thread ── enter() ──▶ Recording ── point / begin / end / jumbo ──▶ mapped tail ──▶ stream.obs, taskscope.obs
 //!              │ one flag, one state word        plain stores, the model byte last
 //!  process ─ start() … finish(): directories, metadata, closing of streams of threads that still live
 //! ```
@@ -11,9 +11,9 @@
 //! number of events; [`thread::detach`] at a thread's end; [`process::finish`] at the end.
 //!
 //! **What holds.**
-//! - No lock, allocation or system call on the event path once a segment is mapped.
+//! - No lock or allocation on the event path; one `write` per full region (256 KiB), no other system call.
 //! - An event is complete when its first word is stored, last; a process that dies by `kill -9`
-//!   loses no completed event, since the pages belong to the kernel.
+//!   loses no completed event, since the pages of the tail belong to the kernel.
 //! - A begin is kept only if the room for its end is reserved; what is dropped is counted in the
 //!   stream itself ([`taskscope_event::models::recorder::LOST`], updated in place).
 //! - The program is never aborted: a full disk, a limit, a missing directory stop that stream only.
@@ -27,10 +27,10 @@
 //! Linux only; x86-64 and aarch64.
 
 pub mod clock;
-mod map;
 mod metadata;
 pub mod process;
 mod stream;
+mod tailed_file;
 pub mod thread;
 mod tls;
 

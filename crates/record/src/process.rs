@@ -191,8 +191,8 @@ impl Process {
     }
 
     /// Writes `stream.json`: at the start without `ovni.finished`, at the end with it and with the
-    /// count of lost events. A failure leaves the earlier one in place.
-    pub fn write_metadata(&self, directory: &Path, os_tid: i32, finished_with_losses: Option<u64>) {
+    /// count of lost events. A failure leaves the earlier one in place. Returns whether it worked.
+    pub fn write_metadata(&self, directory: &Path, os_tid: i32, finished_with_losses: Option<u64>) -> bool {
         let config = lock(&self.config);
         let versions = |list: &[(&str, &str)]| {
             Json::object(list.iter().map(|(name, version)| (*name, Json::string(version))))
@@ -241,7 +241,7 @@ impl Process {
             ("ovni", Json::object(ovni)),
             ("taskscope", Json::object(own)),
         ]);
-        let _ = json.replace_file(&directory.join("stream.json"));
+        json.replace_file(&directory.join("stream.json")).is_ok()
     }
 }
 

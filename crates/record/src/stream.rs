@@ -1,7 +1,7 @@
 //! One stream file of one thread: where the next event goes, and what happens when it does not fit.
 //!
 //! ```text
-//!   base            pos                 end     + reserved     window end
+//!   active region   pos                 end     + reserved     region end
 //!    │ events ……… │ free, zeros ……… │ room for ends of open begins │
 //! ```
 //! A begin takes its own bytes and moves `end` down by the bytes of its end, which therefore always
@@ -16,7 +16,7 @@ use taskscope_event::Code;
 use taskscope_event::framing::*;
 use taskscope_event::models::recorder;
 
-use crate::map::{MappedFile, NoRoom, page_bytes};
+use crate::tailed_file::{NoRoom, TailedFile};
 
 /// The two files of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,19 +37,14 @@ impl Half {
     }
 }
 
-/// First window; thousands of threads may exist.
-const FIRST_WINDOW_BYTES: usize = 32 << 10;
-/// Windows double up to this size.
-const LARGEST_WINDOW_BYTES: usize = 2 << 20;
-
 /// The event path's view comes first, so that it shares a cache line.
 #[repr(C)]
 pub(crate) struct Stream {
     pos: *mut u8,
     /// Null while a dropped begin is open, and when closed.
     end: *mut u8,
-    /// End of the mapped window.
-    window_end: *mut u8,
+    /// End of the active region.
+    region_end: *mut u8,
     /// `end` as it is to be when the dropped begin ends.
     resume_end: *mut u8,
     /// Begins that were dropped and are still open.
@@ -57,31 +52,28 @@ pub(crate) struct Stream {
     /// No further growth is tried.
     full: Option<NoRoom>,
     pub lost_events: u64,
-    file: Option<MappedFile>,
-    path: PathBuf,
+    file: Option<TailedFile>,
 }
 
 impl Stream {
     /// Creates the file with its header.
     pub fn create(directory: &Path, half: Half) -> Result<Self, NoRoom> {
-        let path = directory.join(half.file_name());
-        let file = MappedFile::create(&path, FIRST_WINDOW_BYTES.max(page_bytes()))?;
-        let base = file.base();
-        // SAFETY: the window is longer than the header.
+        let file = TailedFile::create(&directory.join(half.file_name()))?;
+        let start = file.start();
+        // SAFETY: a region is longer than the header.
         let pos = unsafe {
-            ptr::copy_nonoverlapping(file_header().as_ptr(), base, FILE_HEADER_BYTES);
-            base.add(FILE_HEADER_BYTES)
+            ptr::copy_nonoverlapping(file_header().as_ptr(), start, FILE_HEADER_BYTES);
+            start.add(FILE_HEADER_BYTES)
         };
         Ok(Stream {
             pos,
             end: file.end(),
-            window_end: file.end(),
+            region_end: file.end(),
             resume_end: ptr::null_mut(),
             dropped_depth: 0,
             full: None,
             lost_events: 0,
             file: Some(file),
-            path,
         })
     }
 
@@ -120,9 +112,9 @@ impl Stream {
     /// The event that closes what [`Stream::begin`] opened last.
     #[inline(always)]
     pub fn end<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
-        // Its begin moved `end` down by as much; an end that has no begin finds the window's end.
+        // Its begin moved `end` down by as much; an end that has no begin finds the region's end.
         let reserved =
-            !self.end.is_null() && self.window_end as usize - self.end as usize >= EVENT_HEADER_BYTES + N;
+            !self.end.is_null() && self.region_end as usize - self.end as usize >= EVENT_HEADER_BYTES + N;
         if reserved {
             // SAFETY: checked just now.
             unsafe {
@@ -161,7 +153,7 @@ impl Stream {
     }
 
     /// # Safety
-    /// `EVENT_HEADER_BYTES + N` bytes at `pos` lie in the window.
+    /// `EVENT_HEADER_BYTES + N` bytes at `pos` lie in the region.
     #[inline(always)]
     unsafe fn put<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
         let start = self.pos;
@@ -211,28 +203,23 @@ impl Stream {
         false
     }
 
-    /// Maps a further window with room for `bytes` more and what is reserved.
+    /// Goes on in another region with room for `bytes` more and what is reserved.
     fn grow(&mut self, bytes: usize) -> bool {
         let Some(file) = self.file.as_mut() else { return false };
         if self.full.is_some() {
             return false;
         }
-        let reserved = self.window_end as usize - self.end as usize;
-        let mut window = (file.bytes() * 2).min(LARGEST_WINDOW_BYTES).max(bytes + reserved);
-        loop {
-            match file.advance(self.pos, window) {
-                Ok(pos) => {
-                    (self.pos, self.window_end) = (pos, file.end());
-                    // SAFETY: the window holds `bytes + reserved` bytes from `pos` on.
-                    self.end = unsafe { self.window_end.sub(reserved) };
-                    return true;
-                }
-                // A smaller window may still fit, where something is nearly full.
-                Err(_) if window / 2 >= (bytes + reserved).max(page_bytes()) => window /= 2,
-                Err(why) => {
-                    self.full = Some(why);
-                    return false;
-                }
+        let reserved = self.region_end as usize - self.end as usize;
+        match file.advance(self.pos, bytes + reserved) {
+            Ok(()) => {
+                (self.pos, self.region_end) = (file.start(), file.end());
+                // SAFETY: the region holds `bytes + reserved` bytes.
+                self.end = unsafe { self.region_end.sub(reserved) };
+                true
+            }
+            Err(why) => {
+                self.full = Some(why);
+                false
             }
         }
     }
@@ -244,7 +231,7 @@ impl Stream {
 
     /// Keeps room for the loss record, so that a loss can be told when nothing else fits.
     pub fn set_room_for_loss_record_aside(&mut self) {
-        // SAFETY: the first window is far longer; called once, right after creation.
+        // SAFETY: the first region is far longer; called once, right after creation.
         self.end = unsafe { self.end.sub(LOSS_RECORD_BYTES) };
     }
 
@@ -253,13 +240,13 @@ impl Stream {
     pub fn put_loss_record(&mut self, at: u64, events: u64, reason: u32) -> Option<u64> {
         let offset = self.file.as_ref()?.offset_of(self.pos) + EVENT_HEADER_BYTES as u64;
         let end = if self.dropped_depth > 0 { &mut self.resume_end } else { &mut self.end };
-        if end.is_null() || (self.window_end as usize - *end as usize) < LOSS_RECORD_BYTES {
+        if end.is_null() || (self.region_end as usize - *end as usize) < LOSS_RECORD_BYTES {
             return None;
         }
         let mut payload = [0; 12];
         payload[..8].copy_from_slice(&events.to_le_bytes());
         payload[8..].copy_from_slice(&reason.to_le_bytes());
-        // SAFETY: the room was set aside below the window's end.
+        // SAFETY: the room was set aside below the region's end.
         unsafe {
             *end = end.add(LOSS_RECORD_BYTES);
             self.put(at, recorder::LOST, payload);
@@ -274,19 +261,23 @@ impl Stream {
         }
     }
 
-    /// Cuts the file at its last event and closes it; an empty own stream is removed.
-    pub fn finish(&mut self, half: Half) {
-        if let Some(file) = self.file.take() {
-            let size = file.finish(self.pos);
-            if half == Half::Own && size == FILE_HEADER_BYTES as u64 {
-                let _ = std::fs::remove_file(&self.path);
-            }
-        }
+    /// Cuts the file at its last event and closes it. Returns the tail, to be removed when the
+    /// metadata says that the stream is finished; nothing if that failed, and the stream stays
+    /// unfinished.
+    pub fn finish(&mut self) -> Option<PathBuf> {
+        let file = self.file.take()?;
+        let (pos, tail) = (self.pos, file.tail_path().to_owned());
         self.close();
+        file.finish(pos).ok().map(|_| tail)
+    }
+
+    /// Whether there is no event in it.
+    pub fn is_empty(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.offset_of(self.pos) == FILE_HEADER_BYTES as u64)
     }
 
     /// No event is taken any more.
-    pub fn close(&mut self) {
+    fn close(&mut self) {
         (self.end, self.resume_end, self.dropped_depth) = (ptr::null_mut(), ptr::null_mut(), 0);
         self.full = Some(NoRoom::Other);
     }

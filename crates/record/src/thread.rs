@@ -22,9 +22,9 @@ use taskscope_event::Code;
 use taskscope_event::models::recorder;
 
 use crate::clock::ThreadClock;
-use crate::map::page_bytes;
 use crate::process;
 use crate::stream::{Half, Stream};
+use crate::tailed_file::page_bytes;
 use crate::tls;
 
 const RECORDING: u32 = 1;
@@ -230,9 +230,18 @@ impl ThreadRecorder {
                 None => self.tell_loss(at),
             }
         }
-        self.standard.finish(Half::Standard);
-        self.own.finish(Half::Own);
-        process.write_metadata(&self.directory, self.os_tid, Some(lost));
+        let own_is_empty = self.own.is_empty();
+        let tails = (self.standard.finish(), self.own.finish());
+        if own_is_empty {
+            let _ = std::fs::remove_file(self.directory.join(Half::Own.file_name()));
+        }
+        // The tails go last: until the metadata is complete they belong to the stream.
+        if let (Some(standard), Some(own)) = tails
+            && process.write_metadata(&self.directory, self.os_tid, Some(lost))
+        {
+            let _ = std::fs::remove_file(standard);
+            let _ = std::fs::remove_file(own);
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use taskscope_event::Code;
 use taskscope_event::framing::*;
 use taskscope_event::models::{ovni, recorder};
+use taskscope_event::tail;
 use taskscope_record::{enter, process, thread};
 
 const ROLE: &str = "RECORD_TEST_ROLE";
@@ -63,7 +64,13 @@ fn streams(root: &Path) -> Vec<PathBuf> {
 
 /// Decodes by the framing alone: the events, and whether non-zero bytes follow the last one.
 fn decode(file: &Path) -> (Vec<(Code, u64, Vec<u8>)>, bool) {
-    let bytes = std::fs::read(file).unwrap();
+    let mut bytes = std::fs::read(file).unwrap();
+    if let Ok(tail) = std::fs::read(file.with_extension("tail")) {
+        let (base, active) = tail::active(&tail).unwrap();
+        bytes.truncate(base as usize);
+        assert_eq!(bytes.len(), base as usize);
+        bytes.extend_from_slice(active);
+    }
     assert_eq!(bytes[..FILE_HEADER_BYTES], file_header());
     let mut at = FILE_HEADER_BYTES;
     let mut events = vec![];
