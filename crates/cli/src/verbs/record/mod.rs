@@ -2,13 +2,28 @@
 //! that is the program's: input, output, signals, exit code.
 
 mod child;
+mod directory;
+mod elf;
+mod environment;
+mod launcher;
+mod libgomp;
+mod loader;
 mod program;
+mod recorder_library;
+mod run_file;
+mod summary;
+mod wrapped;
 
-use crate::messages::Failure;
+use crate::messages::{self, Failure};
+use directory::TraceDirectory;
+use environment::Environment;
+use run_file::{Notice, RunFile};
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
-/// Exit code when the program could not be tried at all, as with `env`.
+/// Exit code when recording could not be set up and the program was not run, as with `env`.
 pub const CANNOT_RUN: u8 = 125;
 
 /// Run a program with a recorder attached, write a trace directory, print a summary.
@@ -16,8 +31,26 @@ pub const CANNOT_RUN: u8 = 125;
 /// The program's input, output, signals and exit code pass through. Exit codes of taskscope's own
 /// are those of `env`: 125 when recording could not be set up (the program was not run), 126 when
 /// the program cannot be executed, 127 when it was not found.
+///
+/// A program that was built with GCC uses GCC's OpenMP runtime, which cannot be recorded. It is run
+/// on LLVM's runtime instead where that is installed and offers every function that the program
+/// needs; the report says so.
 #[derive(clap::Args)]
+#[command(override_usage = "taskscope record [OPTIONS] [--] CMD [ARGS]...")]
 pub struct Args {
+    /// Write the trace to this directory, instead of CMD.trace. A directory that holds something is
+    /// never touched: the next free number is added to the name.
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Do not replace GCC's OpenMP runtime by LLVM's: such a program runs unchanged and unrecorded.
+    #[arg(long)]
+    no_preload: bool,
+
+    /// Print neither notices nor the summary; errors only.
+    #[arg(short, long)]
+    quiet: bool,
+
     /// The program to run, and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -26,16 +59,83 @@ pub struct Args {
 /// Runs the program; never returns when the program was killed by a signal.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let program = program::find(&args.command[0])?;
-    let mut command = std::process::Command::new(&program);
-    {
-        use std::os::unix::process::CommandExt;
-        command.arg0(&args.command[0]);
+    let tool = recorder_library::find().map_err(|failure| failure.exit_code(CANNOT_RUN))?;
+    let rank = launcher::rank();
+    let trace = directory::take(args.output.as_deref(), &program, rank.as_ref())?;
+
+    let mut environment = Environment::attaching(&tool, &trace.path);
+    if !args.no_preload {
+        environment.replace_libgomp(&wrapped::programs_of(&program, &args.command[1..]));
     }
-    command.args(&args.command[1..]);
-    let outcome = child::run(&mut command).map_err(|error| {
-        Failure::new(format!("cannot run {}", program.display()))
-            .why(error.to_string())
-            .exit_code(program::CANNOT_EXECUTE)
-    })?;
+    let names = environment.names();
+    let passed_on = launcher::arguments_that_pass_on(&program, &names);
+    if let Some(list) = launcher::extended_list(&program, &names) {
+        environment.set("OMPI_MCA_mca_base_env_list", list);
+    }
+
+    // One process speaks for a job.
+    let speaks = !args.quiet && rank.as_ref().is_none_or(|rank| rank.rank == 0);
+    let notices = all_notices(environment.notices, &trace);
+    if speaks {
+        notices.iter().for_each(summary::print_notice);
+    }
+    let typed: Vec<String> = args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let mut run_file = RunFile::begin(typed, &program, rank.map(|rank| rank.rank), notices);
+    write_run_file(&run_file, &trace);
+
+    let mut command = Command::new(&program);
+    command.arg0(&args.command[0]).args(&passed_on).args(&args.command[1..]).envs(environment.variables);
+    let outcome = match child::run(&mut command) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            trace.give_back();
+            return Err(cannot_execute(&program, &error).into());
+        }
+    };
+
+    run_file.wall_ns = Some(outcome.wall.as_nanos() as u64);
+    run_file.exit_code = outcome.exit_code();
+    run_file.signal = outcome.signal();
+    let recorded = trace.has_streams();
+    if recorded || trace.was_asked_for() {
+        write_run_file(&run_file, &trace);
+    } else {
+        trace.give_back();
+    }
+    if speaks {
+        summary::print(&run_file, &trace, recorded);
+    }
     Ok(outcome.pass_on())
+}
+
+fn all_notices(mut notices: Vec<Notice>, trace: &TraceDirectory) -> Vec<Notice> {
+    if let Some(wanted) = &trace.instead_of {
+        let text =
+            format!("{} is not empty and stays as it is: recording into {}", wanted.display(), trace.shown());
+        notices.push(Notice { name: "directory-taken", text });
+    }
+    notices
+}
+
+/// The program's fate is not the run file's: when it cannot be written, that is said, and that is all.
+fn write_run_file(run_file: &RunFile, trace: &TraceDirectory) {
+    if let Err(error) = run_file.write(&trace.run_file) {
+        let failure =
+            Failure::new(format!("cannot write {}", trace.run_file.display())).why(error.to_string()).kept(
+                "the program and its recording go on; the report will not know the command and its exit code",
+            );
+        messages::print(&failure.into());
+    }
+}
+
+fn cannot_execute(program: &Path, error: &std::io::Error) -> Failure {
+    let failure =
+        Failure::new(format!("cannot run {}", program.display())).exit_code(program::CANNOT_EXECUTE);
+    match error.raw_os_error() {
+        Some(nix::libc::ENOEXEC) => {
+            failure.why("it is neither a program for this machine nor a script that begins with #!")
+        }
+        Some(nix::libc::ENOENT) => failure.why("the interpreter that it names does not exist"),
+        _ => failure.why(error.to_string()),
+    }
 }

@@ -1,0 +1,57 @@
+# The two commands for a newcomer: `make demo` and `make test`. Each installs what is missing from the
+# distribution's packages, builds quietly, and does little on its second run.
+
+PREFIX ?= /usr/local
+CARGO ?= cargo
+cargo = $(CARGO) --quiet
+release = target/release
+
+.PHONY: help test demo build install uninstall bench soak lint clean packages
+
+help:
+	@echo "make test               install what is missing, build, run every test"
+	@echo "make demo               install what is missing, build, record an example, print its report"
+	@echo "make build              build the command and the recorder (release)"
+	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
+	@echo "make uninstall PREFIX=P remove what install put there"
+	@echo "make bench              measure what recording costs (minutes; wants a quiet machine)"
+	@echo "make soak SECONDS=S     record, check and report the examples again and again"
+	@echo "make lint               formatting, clippy, documentation"
+	@echo "make clean              remove everything that was built"
+
+packages:
+	@scripts/install-packages
+
+test: packages
+	@$(cargo) build --workspace --all-targets
+	@$(MAKE) --no-print-directory -s -C examples/openmp
+	@$(CARGO) test --workspace --no-fail-fast
+
+build:
+	@$(cargo) build --release -p taskscope -p taskscope-record-ompt
+
+demo: packages build
+	@scripts/demo
+
+install: build
+	@scripts/install $(DESTDIR)$(PREFIX)
+
+uninstall:
+	@scripts/install --uninstall $(DESTDIR)$(PREFIX)
+
+bench: packages build
+	@$(MAKE) --no-print-directory -s -C examples/openmp
+	@scripts/bench
+
+soak: packages build
+	@$(MAKE) --no-print-directory -s -C examples/openmp
+	@scripts/soak $(SECONDS)
+
+lint:
+	@$(CARGO) fmt --all --check
+	@$(cargo) clippy --workspace --all-targets -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" $(cargo) doc --workspace --no-deps --document-private-items
+
+clean:
+	@$(cargo) clean
+	@$(MAKE) --no-print-directory -s -C examples/openmp clean

@@ -1,0 +1,213 @@
+//! Chooses the trace directory and takes possession of it, without a race between processes.
+//!
+//! A directory belongs to who creates the run file in it (`taskscope-run.json`; each further rank of
+//! a job has its own). Ranks of one job thus meet in the first directory of their name in which
+//! their own file does not exist yet, however they are ordered in time, and a second job of the same
+//! name finds them all there and goes on to the next number.
+
+use super::CANNOT_RUN;
+use super::launcher::Rank;
+use crate::messages::Failure;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A directory that is ours to record into.
+#[derive(Debug)]
+pub struct TraceDirectory {
+    /// Absolute.
+    pub path: PathBuf,
+    /// The run file, created empty.
+    pub run_file: PathBuf,
+    /// The first choice, when it was taken.
+    pub instead_of: Option<PathBuf>,
+    /// Directories that did not exist before, the innermost last.
+    created: Vec<PathBuf>,
+    asked_for: bool,
+}
+
+/// Takes `output`, or the default for this command: `CMD.trace`, `CMD.JOB.trace` under a launcher,
+/// each with the next free number when it is taken.
+pub fn take(output: Option<&Path>, command: &Path, rank: Option<&Rank>) -> Result<TraceDirectory, Failure> {
+    let wanted = match output {
+        Some(output) => output.to_owned(),
+        None => PathBuf::from(default_name(command, rank)),
+    };
+    take_numbered(&wanted, output.is_some(), rank).map_err(|error| {
+        let failure = Failure::new(format!("cannot record into {}", wanted.display()))
+            .why(reason(&error))
+            .exit_code(CANNOT_RUN);
+        match output {
+            Some(_) => failure.kept("nothing was run"),
+            None => failure
+                .kept("nothing was run")
+                .remedy(format!("taskscope record -o {} -- …", std::env::temp_dir().join(&wanted).display())),
+        }
+    })
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "a file of that name exists".to_owned()
+        }
+        io::ErrorKind::PermissionDenied => "no permission to write there".to_owned(),
+        io::ErrorKind::StorageFull => "the file system is full".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn default_name(command: &Path, rank: Option<&Rank>) -> String {
+    let name = command.file_name().unwrap_or(command.as_os_str()).to_string_lossy();
+    match rank {
+        Some(rank) => format!("{name}.{}.trace", rank.job),
+        None => format!("{name}.trace"),
+    }
+}
+
+fn take_numbered(wanted: &Path, asked_for: bool, rank: Option<&Rank>) -> io::Result<TraceDirectory> {
+    let wanted = std::path::absolute(wanted)?;
+    let run_file_name = match rank {
+        Some(Rank { rank: 1.., .. }) => format!("taskscope-run.{}.json", rank.map_or(0, |rank| rank.rank)),
+        _ => "taskscope-run.json".to_owned(),
+    };
+    for number in 1u32.. {
+        let path = if number == 1 { wanted.clone() } else { numbered(&wanted, number) };
+        let created = create_all(&path)?;
+        let run_file = path.join(&run_file_name);
+        if is_usable(&path, &created, rank)? && create_new(&run_file)? {
+            let instead_of = (number > 1 && asked_for).then_some(wanted);
+            return Ok(TraceDirectory { path, run_file, instead_of, created, asked_for });
+        }
+    }
+    Err(io::Error::other("every number is taken"))
+}
+
+fn numbered(wanted: &Path, number: u32) -> PathBuf {
+    let mut name = wanted.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    PathBuf::from(name)
+}
+
+/// Creates a directory and its parents; returns those that did not exist.
+fn create_all(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut created = Vec::new();
+    let missing: Vec<&Path> = path.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
+    for directory in missing.into_iter().rev() {
+        match fs::create_dir(directory) {
+            Ok(()) => created.push(directory.to_owned()),
+            // Another rank was quicker.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if !path.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    Ok(created)
+}
+
+/// A process alone never records into a directory that holds something; ranks share theirs.
+fn is_usable(path: &Path, created: &[PathBuf], rank: Option<&Rank>) -> io::Result<bool> {
+    Ok(rank.is_some()
+        || created.iter().any(|directory| directory == path)
+        || fs::read_dir(path)?.next().is_none())
+}
+
+fn create_new(file: &Path) -> io::Result<bool> {
+    match File::create_new(file) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+impl TraceDirectory {
+    /// Whether any process recorded something into it.
+    pub fn has_streams(&self) -> bool {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("loom."))
+    }
+
+    /// Whether the user named the directory, and so wants it even without streams.
+    pub fn was_asked_for(&self) -> bool {
+        self.asked_for
+    }
+
+    /// Removes what [`take`] created, as far as it is empty: a trace that was not asked for and has
+    /// nothing in it would only be litter.
+    pub fn give_back(&self) {
+        // What cannot be removed (another rank's file in it) is to stay.
+        let _ = fs::remove_file(&self.run_file);
+        for directory in self.created.iter().rev() {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+
+    /// The path as a user would type it.
+    pub fn shown(&self) -> String {
+        let here = std::env::current_dir().unwrap_or_default();
+        self.path.strip_prefix(here).unwrap_or(&self.path).display().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(rank: u32) -> Option<Rank> {
+        Some(Rank { rank, job: "7".into() })
+    }
+
+    #[test]
+    fn a_process_alone_takes_the_next_free_number() {
+        let root = tempfile::tempdir().unwrap();
+        let wanted = root.path().join("deep/a.trace");
+        let names: Vec<_> = (0..3).map(|_| take(Some(&wanted), Path::new("a"), None).unwrap().path).collect();
+        assert_eq!(names, [wanted.clone(), numbered(&wanted, 2), numbered(&wanted, 3)]);
+    }
+
+    #[test]
+    fn an_empty_directory_is_used_and_an_unused_one_given_back() {
+        let root = tempfile::tempdir().unwrap();
+        let taken = take(Some(root.path()), Path::new("a"), None).unwrap();
+        assert_eq!(taken.path, root.path());
+        taken.give_back();
+        assert!(root.path().is_dir(), "it was there before us");
+        let below = take(Some(&root.path().join("x/y")), Path::new("a"), None).unwrap();
+        below.give_back();
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn ranks_of_one_job_meet_whatever_their_order_and_a_second_job_goes_on() {
+        let root = tempfile::tempdir().unwrap();
+        let wanted = root.path().join("a.7.trace");
+        for number in 1..=3 {
+            let expected = if number == 1 { wanted.clone() } else { numbered(&wanted, number) };
+            let threads: Vec<_> = (0..8)
+                .map(|index| {
+                    let wanted = wanted.clone();
+                    std::thread::spawn(move || {
+                        take(Some(&wanted), Path::new("a"), rank(index).as_ref()).unwrap().path
+                    })
+                })
+                .collect();
+            for thread in threads {
+                assert_eq!(thread.join().unwrap(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("a");
+        fs::write(&file, "x").unwrap();
+        for wanted in [file.clone(), file.join("below")] {
+            let error = take(Some(&wanted), Path::new("a"), None).unwrap_err();
+            assert!(error.to_string().contains("cannot record into"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What the loader reads of an ELF file: needed libraries, search paths, symbols asked for and given.
+
+use object::read::elf::{Dyn, ElfFile, FileHeader, Sym};
+use object::{Endianness, ReadCache, ReadRef};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+
+/// The dynamic part of one ELF file. Names that are not UTF-8 are read with replacement characters.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Dynamic {
+    /// 64-bit rather than 32-bit.
+    pub is_64_bit: bool,
+    /// The machine that the code is for (`e_machine`).
+    pub machine: u16,
+    /// `DT_NEEDED`, in order.
+    pub needed: Vec<String>,
+    /// `DT_RPATH`, split at colons, as written.
+    pub rpath: Vec<String>,
+    /// `DT_RUNPATH`, split at colons, as written.
+    pub runpath: Vec<String>,
+    /// Functions and data that it wants from other objects, without versions.
+    pub imports: BTreeSet<String>,
+    /// Functions and data that it offers to other objects, without versions.
+    pub exports: BTreeSet<String>,
+}
+
+/// Reads a file; `None` when it is not an ELF file that a loader could use (a script, for instance).
+pub fn read(path: &Path) -> Option<Dynamic> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    match object::FileKind::parse(&cache).ok()? {
+        object::FileKind::Elf64 => parse::<object::elf::FileHeader64<Endianness>, _>(&cache),
+        object::FileKind::Elf32 => parse::<object::elf::FileHeader32<Endianness>, _>(&cache),
+        _ => None,
+    }
+}
+
+fn parse<'data, Header: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(data: R) -> Option<Dynamic> {
+    let file = ElfFile::<Header, R>::parse(data).ok()?;
+    let (header, endian) = (file.elf_header(), file.endian());
+    let mut dynamic =
+        Dynamic { is_64_bit: header.is_type_64(), machine: header.e_machine(endian).0, ..Dynamic::default() };
+    // A statically linked program has no such section, and nothing to say here.
+    if let Some((entries, link)) = file.elf_section_table().dynamic(endian, data).ok()? {
+        let strings = file.elf_section_table().strings(endian, data, link).ok()?;
+        for entry in entries {
+            let text =
+                || entry.string(endian, strings).ok().map(|name| String::from_utf8_lossy(name).into_owned());
+            match entry.tag(endian) {
+                object::elf::DT_NEEDED => dynamic.needed.extend(text()),
+                object::elf::DT_RPATH => dynamic.rpath.extend(text().iter().flat_map(|paths| split(paths))),
+                object::elf::DT_RUNPATH => dynamic.runpath.extend(text().iter().flat_map(|paths| split(paths))),
+                _ => {}
+            }
+        }
+    }
+    let symbols = file.elf_dynamic_symbol_table();
+    for symbol in symbols.iter() {
+        let Ok(name) = symbol.name(endian, symbols.strings()) else { continue };
+        let names = if symbol.is_undefined(endian) { &mut dynamic.imports } else { &mut dynamic.exports };
+        names.insert(String::from_utf8_lossy(name).into_owned());
+    }
+    Some(dynamic)
+}
+
+fn split(paths: &str) -> impl Iterator<Item = String> + '_ {
+    paths.split(':').filter(|path| !path.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dynamic_program_needs_its_c_library() {
+        let own = read(&std::env::current_exe().unwrap()).unwrap();
+        assert!(own.needed.iter().any(|name| name.starts_with("libc.so")), "{:?}", own.needed);
+        assert!(own.imports.contains("malloc"), "{:?}", own.imports);
+        assert_eq!(own.is_64_bit, cfg!(target_pointer_width = "64"));
+    }
+
+    #[test]
+    fn what_is_no_elf_file_is_none() {
+        let directory = std::env::temp_dir().join(format!("taskscope-elf-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        for (name, content) in
+            [("empty", &b""[..]), ("script", b"#!/bin/sh\n"), ("torn", b"\x7fELF\x02\x01\x01")]
+        {
+            let path = directory.join(name);
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(read(&path), None, "{name}");
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(read(Path::new("/nonexistent")), None);
+    }
+}

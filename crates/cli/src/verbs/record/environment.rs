@@ -1,0 +1,129 @@
+//! The variables that attach the recorder to whatever the command starts.
+//!
+//! | variable | value |
+//! | --- | --- |
+//! | `OMP_TOOL_LIBRARIES` | our OMPT tool; the OpenMP runtime loads it |
+//! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
+//! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | the user's own `OMP_TOOL_LIBRARIES`; our tool chains to it |
+//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads |
+
+use super::libgomp::{self, Decision};
+use super::run_file::Notice;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Variables to set, and what a reader of the trace must know about them.
+#[derive(Debug, Default)]
+pub struct Environment {
+    /// In no particular order.
+    pub variables: Vec<(&'static str, OsString)>,
+    /// For the run file and the screen.
+    pub notices: Vec<Notice>,
+}
+
+impl Environment {
+    /// What attaches `tool` and makes it write to `trace`, seen from this process's variables.
+    pub fn attaching(tool: &Path, trace: &Path) -> Self {
+        let mut environment = Environment::default();
+        environment.set("OMP_TOOL_LIBRARIES", tool);
+        environment.set("TASKSCOPE_TRACE_DIR", trace);
+        let next = users_tools(std::env::var_os("OMP_TOOL_LIBRARIES"));
+        if let Some(next) = next {
+            let text = format!("the tool in OMP_TOOL_LIBRARIES ({}) runs behind taskscope's", next.display());
+            environment.notice("tool-chained", text);
+            environment.set("TASKSCOPE_NEXT_TOOL_LIBRARIES", &next);
+        }
+        if std::env::var_os("OMP_TOOL").is_some_and(|value| value == "disabled") {
+            let text = "OMP_TOOL=disabled is set: the OpenMP runtime will load no tool, nothing will be recorded; \
+                        unset OMP_TOOL to record";
+            environment.notice("tool-disabled", text.to_owned());
+        }
+        environment
+    }
+
+    /// Adds what the programs that the command starts need when they use libgomp.
+    pub fn replace_libgomp(&mut self, programs: &[PathBuf]) {
+        let decisions = programs.iter().map(|program| (program, libgomp::decide(program)));
+        let mut decisions: Vec<_> =
+            decisions.filter(|(_, decision)| *decision != Decision::NotNeeded).collect();
+        // One program that cannot be run on the replacement decides for all, as all see the variable.
+        decisions.sort_by_key(|(_, decision)| matches!(decision, Decision::Replace(_)));
+        let Some((program, decision)) = decisions.into_iter().next() else { return };
+        let program = program.display();
+        match decision {
+            Decision::Replace(runtime) => {
+                let text = format!(
+                    "{program} is built for GCC's libgomp, which cannot be recorded: it runs on LLVM's {} instead, \
+                     and all timings are of that runtime (--no-preload keeps libgomp, and records nothing)",
+                    runtime.display()
+                );
+                self.notice("runtime-replaced", text);
+                let mut preload = OsString::from(&runtime);
+                if let Some(users) = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
+                    preload.push(":");
+                    preload.push(users);
+                }
+                self.set("LD_PRELOAD", preload);
+            }
+            Decision::Keep { symbol, used_by } => {
+                let text = format!(
+                    "nothing is recorded of {program}: {} calls {symbol}, which LLVM's OpenMP runtime cannot do for \
+                     GCC's code, so it runs on GCC's libgomp unchanged; build it with clang -fopenmp to record it",
+                    used_by.display()
+                );
+                self.notice("runtime-kept", text);
+            }
+            Decision::Mixed(other) => {
+                let text = format!(
+                    "{program} uses two OpenMP runtimes, GCC's libgomp and {}: only what runs on the second is recorded",
+                    other.display()
+                );
+                self.notice("runtimes-mixed", text);
+            }
+            Decision::NoReplacement => {
+                let text = format!(
+                    "nothing is recorded of {program}: it is built for GCC's libgomp, which cannot be recorded, and \
+                     LLVM's OpenMP runtime is not installed; to record it: apt-get install libomp-19-dev"
+                );
+                self.notice("no-ompt-runtime", text);
+            }
+            Decision::NotNeeded => {}
+        }
+    }
+
+    /// The names of all variables, for launchers that pass on only what they are told to.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.variables.iter().map(|(name, _)| *name).collect()
+    }
+
+    pub fn set(&mut self, name: &'static str, value: impl AsRef<OsStr>) {
+        self.variables.push((name, value.as_ref().to_owned()));
+    }
+
+    fn notice(&mut self, name: &'static str, text: String) {
+        self.notices.push(Notice { name, text });
+    }
+}
+
+/// The user's list of tools without ours, which is in it when `record` runs inside `record`.
+fn users_tools(list: Option<OsString>) -> Option<OsString> {
+    let list = list?;
+    let is_ours = |path: &PathBuf| path.file_name() == Some(OsStr::new(super::recorder_library::FILE_NAME));
+    let others: Vec<PathBuf> =
+        std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty() && !is_ours(path)).collect();
+    if others.is_empty() { None } else { std::env::join_paths(others).ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_tool_is_not_chained_to_itself() {
+        let tools = |list: &str| users_tools(Some(list.into())).map(|list| list.into_string().unwrap());
+        assert_eq!(tools("/x/libother.so"), Some("/x/libother.so".into()));
+        assert_eq!(tools("/x/libtaskscope_ompt.so:/x/libother.so"), Some("/x/libother.so".into()));
+        assert_eq!(tools("/x/libtaskscope_ompt.so"), None);
+        assert_eq!(tools(""), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! Running under a launcher of parallel jobs (`mpirun taskscope record -- ./app`), and starting one
+//! (`taskscope record -- mpirun ./app`).
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// One process of a job, as its launcher's variables describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// From 0.
+    pub rank: u32,
+    /// A name that all processes of the job know: its id, or else its size (`np4`).
+    pub job: String,
+}
+
+/// Rank, size and job variables, the most specific first. Slurm sets its rank variable in a batch
+/// script too, where no step has been launched; that is not a rank.
+const LAUNCHERS: [(&str, &str, &[&str]); 6] = [
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"]),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", &[]),
+    ("PALS_RANKID", "PALS_SIZE", &["PALS_APID"]),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", &["SLURM_JOB_ID", "SLURM_STEP_ID"]),
+    ("PMIX_RANK", "PMIX_SIZE", &["PMIX_NAMESPACE"]),
+    ("PMI_RANK", "PMI_SIZE", &["PMI_JOBID"]),
+];
+
+/// Job ids of batch systems, for launchers that give none.
+const BATCH_JOBS: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"];
+
+/// This process's rank, if a launcher started it.
+pub fn rank() -> Option<Rank> {
+    rank_of(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+}
+
+fn rank_of(variable: impl Fn(&str) -> Option<String>) -> Option<Rank> {
+    LAUNCHERS.iter().find_map(|(rank, size, job)| {
+        let rank = variable(rank)?.parse().ok()?;
+        let size = variable(size);
+        let ids: Vec<String> = job.iter().filter_map(|name| variable(name)).collect();
+        if job.contains(&"SLURM_STEP_ID") && (ids.len() < job.len() || size.as_deref() == Some("1")) {
+            return None;
+        }
+        // Open MPI's names are alternatives for one id; Slurm's are its parts.
+        let id = if job.contains(&"SLURM_STEP_ID") { Some(ids.join(".")) } else { ids.into_iter().next() };
+        let id = id.or_else(|| BATCH_JOBS.iter().find_map(|name| variable(name)));
+        let job = id.or_else(|| size.map(|size| format!("np{size}"))).unwrap_or_else(|| "job".to_owned());
+        Some(Rank {
+            rank,
+            job: job
+                .chars()
+                .map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' })
+                .collect(),
+        })
+    })
+}
+
+/// What has to be added to the arguments of a launcher so that the programs that it starts on other
+/// nodes get these variables. Open MPI is the one that passes on nothing by itself.
+pub fn arguments_that_pass_on(program: &Path, variables: &[&str]) -> Vec<OsString> {
+    if !is_open_mpi(program) || std::env::var_os("OMPI_MCA_mca_base_env_list").is_some() {
+        return Vec::new();
+    }
+    variables.iter().flat_map(|name| [OsString::from("-x"), OsString::from(name)]).collect()
+}
+
+/// The user's own list of variables for Open MPI, which does not allow `-x` beside it, extended.
+pub fn extended_list(program: &Path, variables: &[&str]) -> Option<OsString> {
+    let mut list = std::env::var_os("OMPI_MCA_mca_base_env_list").filter(|_| is_open_mpi(program))?;
+    for name in variables {
+        list.push(";");
+        list.push(name);
+    }
+    Some(list)
+}
+
+fn is_open_mpi(program: &Path) -> bool {
+    let named_so = program.file_name().and_then(OsStr::to_str).is_some_and(|name| {
+        ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|launcher| name.starts_with(launcher))
+    });
+    if !named_so {
+        return false;
+    }
+    let version = Command::new(program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let version =
+        String::from_utf8_lossy(&version.map(|output| output.stdout).unwrap_or_default()).into_owned();
+    version.contains("Open MPI") || version.contains("PRRTE") || version.contains("prterun")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank_with(variables: &[(&str, &str)]) -> Option<Rank> {
+        rank_of(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()))
+    }
+
+    #[test]
+    fn the_launchers_variables_are_understood() {
+        let open_mpi = [
+            ("OMPI_COMM_WORLD_RANK", "3"),
+            ("OMPI_COMM_WORLD_SIZE", "4"),
+            ("PMIX_RANK", "3"),
+            ("PMIX_NAMESPACE", "prterun-node1-77@1"),
+        ];
+        assert_eq!(rank_with(&open_mpi), Some(Rank { rank: 3, job: "prterun-node1-77_1".into() }));
+        let slurm = [
+            ("SLURM_PROCID", "1"),
+            ("SLURM_JOB_ID", "77"),
+            ("SLURM_STEP_ID", "2"),
+            ("SLURM_STEP_NUM_TASKS", "8"),
+        ];
+        assert_eq!(rank_with(&slurm), Some(Rank { rank: 1, job: "77.2".into() }));
+        assert_eq!(
+            rank_with(&[("PMI_RANK", "0"), ("PMI_SIZE", "16")]),
+            Some(Rank { rank: 0, job: "np16".into() })
+        );
+        assert_eq!(
+            rank_with(&[("PMI_RANK", "0"), ("PMI_SIZE", "16"), ("PBS_JOBID", "9.host")]),
+            Some(Rank { rank: 0, job: "9.host".into() })
+        );
+    }
+
+    #[test]
+    fn a_batch_script_and_a_plain_shell_are_no_ranks() {
+        assert_eq!(rank_with(&[("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "77")]), None);
+        assert_eq!(rank_with(&[]), None);
+        assert_eq!(rank_with(&[("PMI_RANK", "none")]), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! `taskscope-run.json`: what was run, how it ended, and everything about the recording that a reader
+//! of the trace must know. Written before the program starts, and again, completed, after its end.
+
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The value of the key `schema`.
+pub const SCHEMA: &str = "taskscope-run/1";
+
+/// A fact about the recording that changes how its numbers are to be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    /// Stable, for `--allow NAME` and scripts.
+    pub name: &'static str,
+    /// One sentence, with its remedy where there is one.
+    pub text: String,
+}
+
+/// The content of the file. `wall_ns` is missing while the program runs, and for ever when it was
+/// killed together with `taskscope`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunFile {
+    schema: &'static str,
+    /// Version of taskscope.
+    taskscope: &'static str,
+    /// The command as typed; bytes that are not UTF-8 are replaced.
+    pub command: Vec<String>,
+    /// The file that was run.
+    pub program: String,
+    /// Working directory.
+    pub cwd: String,
+    /// Host name.
+    pub host: String,
+    /// Position in a job of several processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// Nanoseconds since 1970 (UTC) at the start of the program.
+    pub start_unix_ns: u64,
+    /// From just before the start to just after the end of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_ns: Option<u64>,
+    /// The program's exit code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that killed the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Measured on this host by a short calibration of the recorder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording_cost_ns_per_event: Option<f64>,
+    /// Degraded modes and the like.
+    pub notices: Vec<Notice>,
+}
+
+impl RunFile {
+    /// The file of a program that is about to start.
+    pub fn begin(command: Vec<String>, program: &Path, rank: Option<u32>, notices: Vec<Notice>) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let host = nix::unistd::gethostname().unwrap_or_default();
+        RunFile {
+            schema: SCHEMA,
+            taskscope: env!("CARGO_PKG_VERSION"),
+            command,
+            program: program.display().to_string(),
+            cwd: std::env::current_dir().unwrap_or_default().display().to_string(),
+            host: host.to_string_lossy().into_owned(),
+            rank,
+            start_unix_ns: since_1970.as_nanos() as u64,
+            wall_ns: None,
+            exit_code: None,
+            signal: None,
+            recording_cost_ns_per_event: None,
+            notices,
+        }
+    }
+
+    /// Writes the file whole or not at all: under another name first, then renamed.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let unfinished = path.with_extension("json.new");
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
+            // Half of a file helps nobody; the older one still stands.
+            let _ = fs::remove_file(&unfinished);
+        })
+    }
+}
