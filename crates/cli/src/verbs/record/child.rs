@@ -18,6 +18,16 @@ use std::time::{Duration, Instant};
 const SURVIVED: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
 
+/// Makes a write beyond the limit of `ulimit -f` an error of ours and not our end. The program, which
+/// starts with default handlers, meets the limit as it would without us.
+pub fn survive_file_size_limit() {
+    let exceeded = std::sync::Arc::default();
+    if ignored_signals() & (1 << (Signal::SIGXFSZ as i32 - 1)) == 0 {
+        // On failure we are as we were.
+        let _ = signal_hook::flag::register(Signal::SIGXFSZ as i32, exceeded);
+    }
+}
+
 /// How the program ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {

@@ -147,9 +147,14 @@ impl TraceDirectory {
 
     /// The path as a user would type it.
     pub fn shown(&self) -> String {
-        let here = std::env::current_dir().unwrap_or_default();
-        self.path.strip_prefix(here).unwrap_or(&self.path).display().to_string()
+        as_typed(&self.path)
     }
+}
+
+/// Relative to the working directory where it lies below that.
+pub fn as_typed(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
 }
 
 #[cfg(test)]

@@ -49,7 +49,9 @@ fn parse<'data, Header: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(data
             match entry.tag(endian) {
                 object::elf::DT_NEEDED => dynamic.needed.extend(text()),
                 object::elf::DT_RPATH => dynamic.rpath.extend(text().iter().flat_map(|paths| split(paths))),
-                object::elf::DT_RUNPATH => dynamic.runpath.extend(text().iter().flat_map(|paths| split(paths))),
+                object::elf::DT_RUNPATH => {
+                    dynamic.runpath.extend(text().iter().flat_map(|paths| split(paths)))
+                }
                 _ => {}
             }
         }

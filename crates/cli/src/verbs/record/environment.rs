@@ -53,9 +53,9 @@ impl Environment {
         match decision {
             Decision::Replace(runtime) => {
                 let text = format!(
-                    "{program} is built for GCC's libgomp, which cannot be recorded: it runs on LLVM's {} instead, \
-                     and all timings are of that runtime (--no-preload keeps libgomp, and records nothing)",
-                    runtime.display()
+                    "{program} is built for GCC's libgomp and runs on LLVM's {} instead, which can be recorded; \
+                     timings are that runtime's (--no-preload keeps libgomp)",
+                    runtime.file_name().unwrap_or_default().display()
                 );
                 self.notice("runtime-replaced", text);
                 let mut preload = OsString::from(&runtime);

@@ -1,6 +1,7 @@
 //! `taskscope record [options] -- CMD…`: runs CMD with a recorder attached and passes on everything
 //! that is the program's: input, output, signals, exit code.
 
+mod calibration;
 mod child;
 mod directory;
 mod elf;
@@ -58,6 +59,7 @@ pub struct Args {
 
 /// Runs the program; never returns when the program was killed by a signal.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    child::survive_file_size_limit();
     let program = program::find(&args.command[0])?;
     let tool = recorder_library::find().map_err(|failure| failure.exit_code(CANNOT_RUN))?;
     let rank = launcher::rank();
@@ -97,6 +99,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     run_file.exit_code = outcome.exit_code();
     run_file.signal = outcome.signal();
     let recorded = trace.has_streams();
+    if recorded {
+        run_file.recording_cost_ns_per_event = calibration::nanos_per_event(&trace.path);
+    }
     if recorded || trace.was_asked_for() {
         write_run_file(&run_file, &trace);
     } else {
@@ -110,8 +115,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn all_notices(mut notices: Vec<Notice>, trace: &TraceDirectory) -> Vec<Notice> {
     if let Some(wanted) = &trace.instead_of {
-        let text =
-            format!("{} is not empty and stays as it is: recording into {}", wanted.display(), trace.shown());
+        let wanted = directory::as_typed(wanted);
+        let text = format!("{wanted} is not empty and stays as it is: recording into {}", trace.shown());
         notices.push(Notice { name: "directory-taken", text });
     }
     notices

@@ -1,0 +1,52 @@
+//! What one event costs on this host: a short recording by this process itself, after the program.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+use taskscope_event::models::{openmp, ovni};
+use taskscope_record::{enter, process, thread};
+
+/// Pairs of a begin and an end. Together about 2.5 MiB and some milliseconds.
+const PAIRS: u32 = 100_000;
+
+/// Nanoseconds an event, clock reading and page faults included, on the file system of `trace`.
+/// `None` when nothing could be recorded there (a full disk). Works once in a process.
+pub fn nanos_per_event(trace: &Path) -> Option<f64> {
+    // Readers of the trace look at directories called `loom.…` only, should this one ever stay.
+    let directory = trace.join(".calibration");
+    let measured = measure(&directory);
+    let _ = fs::remove_dir_all(&directory);
+    measured
+}
+
+fn measure(directory: &Path) -> Option<f64> {
+    let config = process::Config {
+        trace_directory: directory.to_owned(),
+        app_id: 1,
+        require: vec![("ovni", ovni::VERSION), ("openmp", openmp::VERSION)],
+        own_require: Vec::new(),
+        attributes: Vec::new(),
+    };
+    process::start(config).ok()?;
+    if !thread::attach(std::ptr::null_mut(), Box::new(|_, _| {})) {
+        return None;
+    }
+    let begin = Instant::now();
+    for _ in 0..PAIRS {
+        write(|recording, now| recording.begin(now, openmp::TASK_TASKWAIT_BEGIN, [], 0))?;
+        write(|recording, now| recording.end(now, openmp::TASK_TASKWAIT_END, []))?;
+    }
+    let spent = begin.elapsed();
+    let lost = enter()?.lost_events();
+    thread::detach();
+    process::finish();
+    (lost == 0).then(|| spent.as_nanos() as f64 / f64::from(2 * PAIRS))
+}
+
+/// One event as a callback writes it: enter, read the clock, write.
+fn write(event: impl FnOnce(&mut thread::Recording, u64)) -> Option<()> {
+    let mut recording = enter()?;
+    let now = recording.now();
+    event(&mut recording, now);
+    Some(())
+}
