@@ -10,6 +10,27 @@ use std::path::Path;
 /// streams would use up the mappings that a process may have.
 const SMALLEST_MAPPED_BYTES: u64 = 128 * 1024;
 
+/// An unfinished stream file with what its tail adds (form: [`taskscope_event::tail`]), and how many
+/// bytes before the tail are missing, which happens only when the machine itself went down.
+pub(crate) fn load_unfinished(path: &Path) -> io::Result<(FileBytes, u64)> {
+    let mut bytes = match FileBytes::load(path, false)? {
+        FileBytes::Read(bytes) => bytes,
+        FileBytes::Mapped(map) => map.to_vec(),
+    };
+    let Ok(tail) = FileBytes::load(&path.with_extension("tail"), false) else {
+        return Ok((FileBytes::Read(bytes), 0));
+    };
+    let Some((base, newest)) = taskscope_event::tail::active(&tail) else {
+        return Ok((FileBytes::Read(bytes), 0));
+    };
+    let missing = base.saturating_sub(bytes.len() as u64);
+    if missing == 0 {
+        bytes.truncate(base as usize);
+        bytes.extend_from_slice(newest);
+    }
+    Ok((FileBytes::Read(bytes), missing))
+}
+
 /// The content of a file.
 pub(crate) enum FileBytes {
     Read(Vec<u8>),

@@ -1,10 +1,10 @@
 //! A thread's stream: its metadata, its files, its events.
 
-use crate::bytes::FileBytes;
+use crate::bytes::{FileBytes, load_unfinished};
 use crate::decode::{Decoder, Event};
 use crate::metadata::Metadata;
 use crate::problem::{Problem, ProblemKind};
-use crate::survey::{Survey, survey};
+use crate::survey::{Finding, Survey, survey};
 use std::path::{Path, PathBuf};
 use taskscope_event::framing::FILE_HEADER_BYTES;
 
@@ -45,8 +45,20 @@ pub struct StreamFile {
 
 impl StreamFile {
     fn load(path: &Path, unfinished: bool) -> std::io::Result<StreamFile> {
-        let bytes = FileBytes::load(path, !unfinished)?;
-        let survey = survey(&bytes, unfinished);
+        let (bytes, missing) =
+            if unfinished { load_unfinished(path)? } else { (FileBytes::load(path, true)?, 0) };
+        let mut survey = survey(&bytes, unfinished);
+        if missing > 0 {
+            survey.findings.push(Finding {
+                kind: ProblemKind::TruncatedEvent,
+                offset: bytes.len(),
+                clock: None,
+                count: 1,
+                text: format!(
+                    "{missing} bytes are missing between the file's end and its tail, and with them the tail"
+                ),
+            });
+        }
         Ok(StreamFile { bytes, survey })
     }
 

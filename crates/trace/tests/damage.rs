@@ -135,3 +135,34 @@ fn jumbo_sizes_near_four_gigabytes_do_not_overflow() {
     assert_eq!(clocks(&trace), [10, 10, 10]);
     assert_eq!(kinds(&trace), [ProblemKind::TruncatedEvent; 3]);
 }
+
+#[test]
+fn the_tail_file_continues_an_unfinished_stream() {
+    use taskscope_event::tail;
+    let root = tempfile::tempdir().unwrap();
+    // What lies behind the tail's base is a copy of the tail, made just before the program died.
+    let kept = stream(&[event(ovni::BURST, 10), event(ovni::BURST, 20)]);
+    let newest = [event(ovni::BURST, 30), event(ovni::BURST, 40)].concat();
+    write(root.path(), 1, false, &[kept.clone(), newest[..12].to_vec()].concat());
+    let region = tail::region(1);
+    let mut bytes = vec![0; (region.offset + region.bytes) as usize];
+    bytes[..8].copy_from_slice(&tail::header(kept.len() as u64, 1).to_le_bytes());
+    bytes[region.offset as usize..][..newest.len()].copy_from_slice(&newest);
+    let tail_path = root.path().join("loom.n.1/proc.1/thread.1/stream.tail");
+    fs::write(&tail_path, &bytes).unwrap();
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(clocks(&trace), [10, 20, 30, 40]);
+    assert_eq!(kinds(&trace), [ProblemKind::UnfinishedStream]);
+
+    // A finished stream has no tail; one that was left behind is not read.
+    write(root.path(), 1, true, &[kept.clone(), newest].concat());
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(clocks(&trace), [10, 20, 30, 40]);
+    assert_eq!(kinds(&trace), []);
+
+    // After a power failure the file may be shorter than the tail believes.
+    write(root.path(), 1, false, &kept[..20]);
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(clocks(&trace), [10]);
+    assert!(kinds(&trace).contains(&ProblemKind::TruncatedEvent));
+}
