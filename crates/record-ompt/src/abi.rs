@@ -1,0 +1,183 @@
+//! The part of the OMPT C interface (OpenMP 5.2, chapter 19) that the tool uses.
+//!
+//! Enumerations are plain integers here: a runtime may send values that this version of the
+//! standard does not know, and those must not be undefined behaviour.
+
+use core::ffi::{c_char, c_int, c_uint, c_void};
+
+/// A word per thread, region or task that belongs to the tool.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union Data {
+    /// As a number.
+    pub value: u64,
+    /// As a pointer.
+    pub ptr: *mut c_void,
+}
+
+/// `ompt_callback_t`: any callback; cast to its real type by the runtime.
+pub type Callback = unsafe extern "C" fn();
+/// `ompt_interface_fn_t`: any entry point; cast to its real type by the tool.
+pub type EntryPoint = unsafe extern "C" fn();
+/// `ompt_function_lookup_t`.
+pub type Lookup = unsafe extern "C" fn(name: *const c_char) -> Option<EntryPoint>;
+/// `ompt_set_callback_t`.
+pub type SetCallback = unsafe extern "C" fn(event: c_int, callback: Option<Callback>) -> c_int;
+/// `ompt_initialize_t`: returns non-zero to keep the tool active.
+pub type Initialize = unsafe extern "C" fn(lookup: Lookup, initial_device: c_int, tool_data: *mut Data) -> c_int;
+/// `ompt_finalize_t`.
+pub type Finalize = unsafe extern "C" fn(tool_data: *mut Data);
+/// `ompt_start_tool`, as a tool library exports it.
+pub type StartTool = unsafe extern "C" fn(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult;
+
+/// What `ompt_start_tool` hands to the runtime.
+#[repr(C)]
+pub struct StartToolResult {
+    /// Called once, early.
+    pub initialize: Option<Initialize>,
+    /// Called once, when the runtime shuts down.
+    pub finalize: Option<Finalize>,
+    /// A word of the tool's own.
+    pub tool_data: Data,
+}
+
+/// One dependence of a task.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Dependence {
+    /// The address, or an iteration for doacross loops.
+    pub variable: Data,
+    /// `ompt_dependence_type_t`.
+    pub kind: c_int,
+}
+
+/// The iterations that a dispatch hands out.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Chunk {
+    /// First iteration.
+    pub start: u64,
+    /// How many.
+    pub iterations: u64,
+}
+
+/// `ompt_frame_t`, which the tool never looks into.
+pub type Frame = c_void;
+
+/// `ompt_callbacks_t`: the numbers under which callbacks are registered.
+#[expect(missing_docs, reason = "the names are the standard's")]
+pub mod event {
+    use super::c_int;
+    pub const THREAD_BEGIN: c_int = 1;
+    pub const THREAD_END: c_int = 2;
+    pub const PARALLEL_BEGIN: c_int = 3;
+    pub const PARALLEL_END: c_int = 4;
+    pub const TASK_CREATE: c_int = 5;
+    pub const TASK_SCHEDULE: c_int = 6;
+    pub const IMPLICIT_TASK: c_int = 7;
+    pub const SYNC_REGION_WAIT: c_int = 16;
+    pub const MUTEX_RELEASED: c_int = 17;
+    pub const DEPENDENCES: c_int = 18;
+    pub const WORK: c_int = 20;
+    pub const MASKED: c_int = 21;
+    pub const SYNC_REGION: c_int = 23;
+    pub const MUTEX_ACQUIRE: c_int = 26;
+    pub const MUTEX_ACQUIRED: c_int = 27;
+    pub const NEST_LOCK: c_int = 28;
+    pub const CANCEL: c_int = 30;
+    pub const DISPATCH: c_int = 32;
+}
+
+/// `ompt_scope_endpoint_t`.
+pub mod endpoint {
+    use super::c_int;
+    /// The scope begins.
+    pub const BEGIN: c_int = 1;
+    /// The scope ends.
+    pub const END: c_int = 2;
+    /// Both at once: the scope had no duration.
+    pub const BEGIN_END: c_int = 3;
+}
+
+/// `ompt_task_status_t`: what became of the task that ran before.
+#[expect(missing_docs, reason = "the names are the standard's")]
+pub mod status {
+    use super::c_int;
+    pub const COMPLETE: c_int = 1;
+    pub const CANCEL: c_int = 3;
+    pub const DETACH: c_int = 4;
+    pub const EARLY_FULFILL: c_int = 5;
+    pub const LATE_FULFILL: c_int = 6;
+    pub const SWITCH: c_int = 7;
+    pub const TASKWAIT_COMPLETE: c_int = 8;
+}
+
+/// `ompt_task_flag_t`.
+#[expect(missing_docs, reason = "the names are the standard's")]
+pub mod task_flag {
+    pub const INITIAL: u32 = 0x0000_0001;
+    pub const EXPLICIT: u32 = 0x0000_0004;
+    pub const TARGET: u32 = 0x0000_0008;
+    pub const TASKWAIT: u32 = 0x0000_0010;
+}
+
+/// `ompt_work_t`.
+#[expect(missing_docs, reason = "the names are the standard's")]
+pub mod work {
+    pub const LOOP: u32 = 1;
+    pub const SECTIONS: u32 = 2;
+    pub const SINGLE_EXECUTOR: u32 = 3;
+    pub const SINGLE_OTHER: u32 = 4;
+    pub const WORKSHARE: u32 = 5;
+    pub const DISTRIBUTE: u32 = 6;
+    pub const TASKLOOP: u32 = 7;
+    pub const SCOPE: u32 = 8;
+    pub const LOOP_STATIC: u32 = 10;
+    pub const LOOP_DYNAMIC: u32 = 11;
+    pub const LOOP_GUIDED: u32 = 12;
+    pub const LOOP_OTHER: u32 = 13;
+}
+
+/// `ompt_sync_region_t`.
+#[expect(missing_docs, reason = "the names are the standard's")]
+pub mod sync {
+    use super::c_int;
+    pub const BARRIER_EXPLICIT: c_int = 3;
+    pub const TASKWAIT: c_int = 5;
+    pub const TASKGROUP: c_int = 6;
+    pub const REDUCTION: c_int = 7;
+    pub const BARRIER_IMPLICIT_PARALLEL: c_int = 9;
+    pub const BARRIER_TEAMS: c_int = 10;
+}
+
+/// `ompt_mutex_t`.
+#[expect(missing_docs, reason = "the names are the standard's")]
+pub mod mutex {
+    use super::c_int;
+    pub const LOCK: c_int = 1;
+    pub const TEST_LOCK: c_int = 2;
+    pub const NEST_LOCK: c_int = 3;
+    pub const TEST_NEST_LOCK: c_int = 4;
+    pub const CRITICAL: c_int = 5;
+    pub const ATOMIC: c_int = 6;
+    pub const ORDERED: c_int = 7;
+}
+
+/// `ompt_dispatch_t`.
+#[expect(missing_docs, reason = "the names are the standard's")]
+pub mod dispatch {
+    use super::c_int;
+    pub const LOOP_CHUNK: c_int = 3;
+    pub const TASKLOOP_CHUNK: c_int = 4;
+    pub const DISTRIBUTE_CHUNK: c_int = 5;
+}
+
+/// Addresses below this are no objects: LLVM hands out field offsets from a null team
+/// (0x220 and the like) as pointers.
+const LOWEST_OBJECT: usize = 64 << 10;
+
+/// Whether the runtime's pointer can point to anything.
+#[inline(always)]
+pub fn is_object<T>(pointer: *const T) -> bool {
+    pointer as usize >= LOWEST_OBJECT
+}

@@ -1,0 +1,347 @@
+//! What a thread has open, as one stack: regions, implicit tasks, tasks, worksharing, waits, locks.
+//!
+//! Runtimes report some ends late, some never (gcc's `single`, a task that moves to another thread).
+//! The stack knows what is open, so that every event that is written as a begin gets its end, in
+//! order, before whatever encloses it ends.
+//!
+//! ```text
+//!   Region ▸ Member ▸ Work ▸ Wait ▸ Task ▸ Wait        one thread's stack, innermost last
+//!   └───────────┴────────────────────┴── contexts: what is in one context never closes what is
+//!                                        beneath it
+//! ```
+
+use taskscope_event::Code;
+use taskscope_event::models::{omp, openmp, ovni};
+
+use crate::thread::Moment;
+
+/// ovni's emulator keeps at most 512 values per stack. Beyond this depth only the innermost thing is
+/// shown: the one beneath is ended while something lies on it, and begun again afterwards.
+const DEEPEST_SHOWN: usize = 480;
+
+/// A begin event and its end, both without payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    begin: Code,
+    end: Code,
+}
+
+macro_rules! pairs {
+    ($( $(#[$doc:meta])* $name:ident = $begin:ident, $end:ident; )*) => {
+        $( $(#[$doc])* pub const $name: Pair = Pair { begin: openmp::$begin, end: openmp::$end }; )*
+    };
+}
+
+/// The pairs that the tool uses.
+pub mod pair {
+    use super::{Pair, openmp};
+    pairs! {
+        /// The runtime forks and joins a team.
+        FORK = RUNTIME_FORK_CALL_BEGIN, RUNTIME_FORK_CALL_END;
+        /// User code of an implicit task.
+        MICROTASK = RUNTIME_USER_MICROTASK_BEGIN, RUNTIME_USER_MICROTASK_END;
+        /// The barrier at the end of a region.
+        JOIN = BARRIER_JOIN_BEGIN, BARRIER_JOIN_END;
+        /// Any other barrier.
+        BARRIER = BARRIER_PLAIN_BEGIN, BARRIER_PLAIN_END;
+        /// Waiting for child tasks.
+        TASKWAIT = TASK_TASKWAIT_BEGIN, TASK_TASKWAIT_END;
+        /// Waiting for the predecessors of a `taskwait depend`.
+        DEPEND_WAIT = TASK_TASKWAIT_DEPS_BEGIN, TASK_TASKWAIT_DEPS_END;
+        /// Waiting for the tasks of a taskgroup.
+        TASKGROUP = TASK_TASKGROUP_BEGIN, TASK_TASKGROUP_END;
+        /// Waiting for a critical, a lock, a turn.
+        ACQUIRING = CRITICAL_ACQUIRING_BEGIN, CRITICAL_ACQUIRING_END;
+        /// Inside a critical construct.
+        CRITICAL = CRITICAL_SECTION_BEGIN, CRITICAL_SECTION_END;
+        /// A loop with a static schedule.
+        STATIC_LOOP = WORK_DISTRIBUTION_STATIC_FOR_CHUNK_BEGIN, WORK_DISTRIBUTION_STATIC_FOR_CHUNK_END;
+        /// A loop with any other schedule.
+        DYNAMIC_LOOP = WORK_DISTRIBUTION_DYNAMIC_FOR_CHUNK_BEGIN, WORK_DISTRIBUTION_DYNAMIC_FOR_CHUNK_END;
+        /// A sections construct.
+        SECTIONS = WORK_DISTRIBUTION_SECTION_BEGIN, WORK_DISTRIBUTION_SECTION_END;
+        /// The body of a single.
+        SINGLE = WORK_DISTRIBUTION_SINGLE_BEGIN, WORK_DISTRIBUTION_SINGLE_END;
+        /// A distribute construct.
+        DISTRIBUTE = WORK_DISTRIBUTION_DISTRIBUTE_BEGIN, WORK_DISTRIBUTION_DISTRIBUTE_END;
+    }
+}
+
+/// Where an implicit task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// In user code.
+    Running,
+    /// In the barrier at the region's end.
+    Joining,
+    /// Behind it; the runtime has not reported the end yet.
+    Joined,
+}
+
+/// Something that is open on a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// A parallel region that this thread has forked.
+    Region { region: u32 },
+    /// This thread's implicit task in a team.
+    Member { region: u32, phase: Phase },
+    /// An explicit task that runs.
+    Task { id: u32 },
+    /// A worksharing construct of this type and OMPT kind.
+    Work { typeid: u32, kind: u32, pair: Option<Pair> },
+    /// A wait.
+    Wait { pair: Pair },
+    /// The scope of a taskgroup.
+    Taskgroup,
+    /// A masked construct.
+    Masked,
+}
+
+impl Open {
+    fn is_context(self) -> bool {
+        matches!(self, Open::Region { .. } | Open::Member { .. } | Open::Task { .. })
+    }
+}
+
+/// One entry of the stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// What is open.
+    pub open: Open,
+    /// The code site that opened it; 0 is unknown.
+    pub site: u32,
+    /// For a context: the one beneath, as [`Frames::context`].
+    outer: usize,
+}
+
+/// The stack.
+#[derive(Default)]
+pub struct Frames {
+    stack: Vec<Frame>,
+    /// Length of the stack up to and with the innermost context; 0 where there is none.
+    context: usize,
+}
+
+impl Frames {
+    /// The innermost region, implicit task or task.
+    #[inline(always)]
+    pub fn innermost_context(&self) -> Option<&Frame> {
+        self.stack.get(self.context.wrapping_sub(1))
+    }
+
+    /// The innermost entry.
+    #[inline(always)]
+    pub fn top(&self) -> Option<&Frame> {
+        self.stack.last()
+    }
+
+    /// Whether nothing is open.
+    pub fn is_empty(&self) -> bool {
+        self.stack.is_empty()
+    }
+
+    /// The site of the innermost entry that has one.
+    pub fn nearest_site(&self) -> u32 {
+        self.stack.iter().rev().map(|frame| frame.site).find(|site| *site != 0).unwrap_or(0)
+    }
+
+    /// How many entries lie above the innermost one in the current context that `wanted` accepts.
+    #[inline(always)]
+    fn above(&self, wanted: impl Fn(Open) -> bool) -> Option<usize> {
+        let in_context = self.stack.get(self.context..).unwrap_or_default();
+        in_context.iter().rev().position(|frame| wanted(frame.open))
+    }
+
+    /// The same in the whole stack.
+    fn above_anywhere(&self, wanted: impl Fn(Open) -> bool) -> Option<usize> {
+        self.stack.iter().rev().position(|frame| wanted(frame.open))
+    }
+}
+
+impl Moment<'_> {
+    /// Opens something; its own event, where it has one, has been written by the caller.
+    /// Without memory for the entry nothing is opened, and its end is later not found.
+    #[inline(always)]
+    pub fn open(&mut self, open: Open, site: u32) -> bool {
+        let depth = self.thread.frames.stack.len();
+        if depth == self.thread.frames.stack.capacity() && self.thread.frames.stack.try_reserve(64).is_err() {
+            return false;
+        }
+        if depth >= DEEPEST_SHOWN {
+            self.hide_top();
+        }
+        let frames = &mut self.thread.frames;
+        frames.stack.push(Frame { open, site, outer: frames.context });
+        if open.is_context() {
+            frames.context = depth + 1;
+        }
+        self.show(open);
+        true
+    }
+
+    /// Closes the innermost entry. A task is said to be suspended with `suspended` as OMPT status,
+    /// rather than ended.
+    #[inline(always)]
+    pub fn close_top(&mut self, suspended: Option<u32>) {
+        let Some(frame) = self.thread.frames.stack.pop() else { return };
+        if frame.open.is_context() {
+            self.thread.frames.context = frame.outer;
+        }
+        self.hide(frame.open);
+        match frame.open {
+            Open::Task { id } => {
+                if let Some(status) = suspended {
+                    self.tell_suspended(id, status);
+                }
+            }
+            Open::Region { region } => self.recorder.own_end(self.at, omp::REGION_END, region.to_le_bytes()),
+            Open::Member { region, .. } => {
+                self.recorder.own_end(self.at, omp::IMPLICIT_END, region.to_le_bytes());
+            }
+            Open::Taskgroup => self.recorder.own_end(self.at, omp::TASKGROUP_END, []),
+            Open::Masked => self.recorder.own_end(self.at, omp::MASKED_END, []),
+            Open::Work { .. } | Open::Wait { .. } => {}
+        }
+        if self.thread.frames.stack.len() >= DEEPEST_SHOWN {
+            self.show_top();
+        }
+    }
+
+    fn tell_suspended(&mut self, task: u32, status: u32) {
+        let ([a, b, c, d], [e, f, g, h]) = (task.to_le_bytes(), status.to_le_bytes());
+        self.recorder.own_point(self.at, omp::TASK_SUSPENDED, [a, b, c, d, e, f, g, h]);
+    }
+
+    /// Closes the innermost entries.
+    #[inline(always)]
+    pub fn close_many(&mut self, count: usize, suspended: Option<u32>) {
+        for _ in 0..count {
+            self.close_top(suspended);
+        }
+    }
+
+    /// Closes the innermost entry of the current context that `wanted` accepts, and what the runtime
+    /// forgot to end above it. Nothing happens when there is none.
+    #[inline(always)]
+    pub fn close_in_context(&mut self, wanted: impl Fn(Open) -> bool) {
+        if let Some(above) = self.thread.frames.above(wanted) {
+            self.close_many(above + 1, None);
+        }
+    }
+
+    /// Closes what lies above the innermost context.
+    #[inline(always)]
+    pub fn close_to_context(&mut self) {
+        let frames = &self.thread.frames;
+        self.close_many(frames.stack.len().saturating_sub(frames.context), None);
+    }
+
+    /// Closes entries until `wanted` accepts the innermost one, which stays; tasks among them count
+    /// as suspended with `status`. Says whether there is one; if not, nothing is closed.
+    pub fn uncover(&mut self, status: u32, wanted: impl Fn(Open) -> bool) -> bool {
+        let above = self.thread.frames.above_anywhere(wanted);
+        self.close_many(above.unwrap_or(0), Some(status));
+        above.is_some()
+    }
+
+    /// Closes everything.
+    pub fn close_all(&mut self) {
+        while !self.thread.frames.is_empty() {
+            self.close_top(None);
+        }
+    }
+
+    /// Moves the implicit task that is the innermost context to `phase`.
+    pub fn set_phase(&mut self, phase: Phase) {
+        let index = self.thread.frames.context.wrapping_sub(1);
+        let Some(&Frame { open: Open::Member { region, .. }, .. }) = self.thread.frames.stack.get(index) else {
+            return;
+        };
+        self.hide_top();
+        if let Some(frame) = self.thread.frames.stack.get_mut(index) {
+            frame.open = Open::Member { region, phase };
+        }
+        self.show_top();
+    }
+
+    fn show_top(&mut self) {
+        if let Some(frame) = self.thread.frames.stack.last() {
+            self.show(frame.open);
+        }
+    }
+
+    fn hide_top(&mut self) {
+        let Some(&Frame { open, .. }) = self.thread.frames.stack.last() else { return };
+        self.hide(open);
+        if let Open::Task { id } = open {
+            self.tell_suspended(id, crate::abi::status::SWITCH as u32);
+        }
+    }
+
+    /// Writes the standard events that begin something.
+    #[inline(always)]
+    fn show(&mut self, open: Open) {
+        match open {
+            Open::Task { id } => self.recorder.begin(self.at, openmp::TASK_EXECUTE, id.to_le_bytes(), 4),
+            Open::Wait { pair } => self.begin_pair(pair),
+            Open::Work { typeid, pair, .. } => {
+                if let Some(pair) = pair {
+                    self.begin_pair(pair);
+                }
+                if typeid != 0 {
+                    self.recorder.begin(self.at, openmp::WORKSHARE_EXECUTE, typeid.to_le_bytes(), 4);
+                }
+            }
+            Open::Region { .. } => self.begin_pair(pair::FORK),
+            Open::Member { phase: Phase::Running, .. } => self.begin_pair(pair::MICROTASK),
+            Open::Member { phase: Phase::Joining, .. } => self.begin_pair(pair::JOIN),
+            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
+        }
+    }
+
+    /// Writes the standard events that end it.
+    #[inline(always)]
+    fn hide(&mut self, open: Open) {
+        match open {
+            Open::Task { id } => self.recorder.end(self.at, openmp::TASK_END, id.to_le_bytes()),
+            Open::Wait { pair } => self.end_pair(pair),
+            Open::Work { typeid, pair, .. } => {
+                if typeid != 0 {
+                    self.recorder.end(self.at, openmp::WORKSHARE_END, typeid.to_le_bytes());
+                }
+                if let Some(pair) = pair {
+                    self.end_pair(pair);
+                }
+            }
+            Open::Region { .. } => self.end_pair(pair::FORK),
+            Open::Member { phase: Phase::Running, .. } => self.end_pair(pair::MICROTASK),
+            Open::Member { phase: Phase::Joining, .. } => self.end_pair(pair::JOIN),
+            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
+        }
+    }
+
+    #[inline(always)]
+    fn begin_pair(&mut self, pair: Pair) {
+        self.recorder.begin(self.at, pair.begin, [], 0);
+    }
+
+    #[inline(always)]
+    fn end_pair(&mut self, pair: Pair) {
+        self.recorder.end(self.at, pair.end, []);
+    }
+
+    /// Writes the events that open a thread's stream.
+    pub fn begin_thread(&mut self) {
+        let mut payload = [0; 16];
+        // The virtual CPU: OpenMP threads are not bound to one CPU each. No creator is known.
+        payload[..4].copy_from_slice(&(-1i32).to_le_bytes());
+        payload[4..8].copy_from_slice(&(-1i32).to_le_bytes());
+        self.recorder.begin(self.at, ovni::THREAD_EXECUTES, payload, 0);
+    }
+
+    /// Ends everything that is open, and the thread.
+    pub fn end_thread(&mut self) {
+        self.close_all();
+        self.recorder.end(self.at, ovni::THREAD_ENDS, []);
+    }
+}

@@ -1,0 +1,90 @@
+//! What the tool keeps in the word that the runtime gives it per region and per task: no memory is
+//! allocated for either.
+//!
+//! ```text
+//!   bits 0–31  id (0: unknown)      32–55  code site (0: unknown)      56–63  flags
+//! ```
+
+use crate::abi::{self, Data};
+
+/// An explicit task, which runs and is recorded.
+pub const EXPLICIT: u8 = 1;
+/// An explicit task that has begun to run.
+pub const STARTED: u8 = 2;
+/// A `taskwait depend`, which OMPT reports as a task that never runs.
+pub const WAIT: u8 = 4;
+
+/// The content of a tool's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Word(pub u64);
+
+impl Word {
+    /// Packs an id, a site (dropped where it does not fit) and flags.
+    #[inline(always)]
+    pub fn new(id: u32, site: u32, flags: u8) -> Self {
+        let site = if site < 1 << 24 { site } else { 0 };
+        Word(u64::from(id) | u64::from(site) << 32 | u64::from(flags) << 56)
+    }
+
+    /// The region's or task's id.
+    #[inline(always)]
+    pub fn id(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The code site of its construct.
+    #[inline(always)]
+    pub fn site(self) -> u32 {
+        (self.0 >> 32) as u32 & 0x00ff_ffff
+    }
+
+    /// Whether all bits of `flag` are set.
+    #[inline(always)]
+    pub fn has(self, flag: u8) -> bool {
+        (self.0 >> 56) as u8 & flag == flag
+    }
+
+    /// The same with `flag` set.
+    #[inline(always)]
+    pub fn with(self, flag: u8) -> Self {
+        Word(self.0 | u64::from(flag) << 56)
+    }
+
+    /// Reads the runtime's word; zero where there is none.
+    #[inline(always)]
+    pub fn load(data: *const Data) -> Self {
+        if !abi::is_object(data) {
+            return Word(0);
+        }
+        // SAFETY: the runtime passes pointers to live words to its callbacks; all bit patterns are numbers.
+        Word(unsafe { (*data).value })
+    }
+
+    /// Writes the runtime's word, where there is one.
+    #[inline(always)]
+    pub fn store(self, data: *mut Data) {
+        if abi::is_object(data) {
+            // SAFETY: as in `load`; the word is the tool's to write.
+            unsafe { (*data).value = self.0 }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_hold_what_was_put_in() {
+        let word = Word::new(u32::MAX, 0x00ff_ffff, EXPLICIT).with(STARTED);
+        assert_eq!((word.id(), word.site()), (u32::MAX, 0x00ff_ffff));
+        assert!(word.has(EXPLICIT) && word.has(STARTED) && !word.has(WAIT));
+        assert_eq!(Word::new(1, 1 << 24, 0).site(), 0, "a site that does not fit is unknown");
+    }
+
+    #[test]
+    fn offsets_from_null_are_no_words() {
+        assert_eq!(Word::load(0x220 as *const Data), Word(0));
+        Word(7).store(0x220 as *mut Data);
+    }
+}
