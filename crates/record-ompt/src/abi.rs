@@ -24,11 +24,13 @@ pub type Lookup = unsafe extern "C" fn(name: *const c_char) -> Option<EntryPoint
 /// `ompt_set_callback_t`.
 pub type SetCallback = unsafe extern "C" fn(event: c_int, callback: Option<Callback>) -> c_int;
 /// `ompt_initialize_t`: returns non-zero to keep the tool active.
-pub type Initialize = unsafe extern "C" fn(lookup: Lookup, initial_device: c_int, tool_data: *mut Data) -> c_int;
+pub type Initialize =
+    unsafe extern "C" fn(lookup: Lookup, initial_device: c_int, tool_data: *mut Data) -> c_int;
 /// `ompt_finalize_t`.
 pub type Finalize = unsafe extern "C" fn(tool_data: *mut Data);
 /// `ompt_start_tool`, as a tool library exports it.
-pub type StartTool = unsafe extern "C" fn(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult;
+pub type StartTool =
+    unsafe extern "C" fn(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult;
 
 /// What `ompt_start_tool` hands to the runtime.
 #[repr(C)]

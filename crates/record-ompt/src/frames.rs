@@ -80,17 +80,18 @@ pub enum Phase {
 
 /// Something that is open on a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the ids that the variants speak of")]
 pub enum Open {
     /// A parallel region that this thread has forked.
     Region { region: u32 },
-    /// This thread's implicit task in a team.
+    /// This thread's implicit task in the team of a region.
     Member { region: u32, phase: Phase },
     /// An explicit task that runs.
     Task { id: u32 },
-    /// A worksharing construct of this type and OMPT kind.
+    /// A worksharing construct of this type and OMPT kind; not every kind is a section of ovni's.
     Work { typeid: u32, kind: u32, pair: Option<Pair> },
-    /// A wait.
-    Wait { pair: Pair },
+    /// A wait, or a critical construct.
+    Section { pair: Pair },
     /// The scope of a taskgroup.
     Taskgroup,
     /// A masked construct.
@@ -159,14 +160,23 @@ impl Frames {
 }
 
 impl Moment<'_> {
-    /// Opens something; its own event, where it has one, has been written by the caller.
-    /// Without memory for the entry nothing is opened, and its end is later not found.
+    /// Opens something that has no event in taskscope's own models.
     #[inline(always)]
-    pub fn open(&mut self, open: Open, site: u32) -> bool {
+    pub fn open(&mut self, open: Open, site: u32) {
+        self.open_with(open, site, |_| {});
+    }
+
+    /// Opens something; `own` writes the begin of taskscope's own models, whose end [`close_top`]
+    /// writes. Without memory for the entry nothing is opened, and its end is later not found.
+    ///
+    /// [`close_top`]: Moment::close_top
+    #[inline(always)]
+    pub fn open_with(&mut self, open: Open, site: u32, own: impl FnOnce(&mut Self)) {
         let depth = self.thread.frames.stack.len();
         if depth == self.thread.frames.stack.capacity() && self.thread.frames.stack.try_reserve(64).is_err() {
-            return false;
+            return;
         }
+        own(self);
         if depth >= DEEPEST_SHOWN {
             self.hide_top();
         }
@@ -176,7 +186,6 @@ impl Moment<'_> {
             frames.context = depth + 1;
         }
         self.show(open);
-        true
     }
 
     /// Closes the innermost entry. A task is said to be suspended with `suspended` as OMPT status,
@@ -200,7 +209,7 @@ impl Moment<'_> {
             }
             Open::Taskgroup => self.recorder.own_end(self.at, omp::TASKGROUP_END, []),
             Open::Masked => self.recorder.own_end(self.at, omp::MASKED_END, []),
-            Open::Work { .. } | Open::Wait { .. } => {}
+            Open::Work { .. } | Open::Section { .. } => {}
         }
         if self.thread.frames.stack.len() >= DEEPEST_SHOWN {
             self.show_top();
@@ -254,7 +263,8 @@ impl Moment<'_> {
     /// Moves the implicit task that is the innermost context to `phase`.
     pub fn set_phase(&mut self, phase: Phase) {
         let index = self.thread.frames.context.wrapping_sub(1);
-        let Some(&Frame { open: Open::Member { region, .. }, .. }) = self.thread.frames.stack.get(index) else {
+        let Some(&Frame { open: Open::Member { region, .. }, .. }) = self.thread.frames.stack.get(index)
+        else {
             return;
         };
         self.hide_top();
@@ -283,7 +293,7 @@ impl Moment<'_> {
     fn show(&mut self, open: Open) {
         match open {
             Open::Task { id } => self.recorder.begin(self.at, openmp::TASK_EXECUTE, id.to_le_bytes(), 4),
-            Open::Wait { pair } => self.begin_pair(pair),
+            Open::Section { pair } => self.begin_pair(pair),
             Open::Work { typeid, pair, .. } => {
                 if let Some(pair) = pair {
                     self.begin_pair(pair);
@@ -304,7 +314,7 @@ impl Moment<'_> {
     fn hide(&mut self, open: Open) {
         match open {
             Open::Task { id } => self.recorder.end(self.at, openmp::TASK_END, id.to_le_bytes()),
-            Open::Wait { pair } => self.end_pair(pair),
+            Open::Section { pair } => self.end_pair(pair),
             Open::Work { typeid, pair, .. } => {
                 if typeid != 0 {
                     self.recorder.end(self.at, openmp::WORKSHARE_END, typeid.to_le_bytes());

@@ -1,1 +1,41 @@
-//! taskscope: record-ompt (under construction).
+//! The OMPT tool: records OpenMP programs that are neither recompiled nor relinked.
+//!
+//! An OpenMP runtime that implements the tools interface of OpenMP 5 (LLVM's, Intel's) loads
+//! `libtaskscope_ompt.so` because `OMP_TOOL_LIBRARIES` names it, and calls its callbacks. With
+//! `TASKSCOPE_TRACE_DIR` unset the tool declines, and the program runs as if it were not there.
+//!
+//! ```text
+//!  runtime ── callback ──▶ parallel, tasks, work, sync, mutexes ──▶ frames ──▶ record: stream.obs
+//!                                  what it means                 what is open          taskscope.obs
+//! ```
+//!
+//! **What is recorded.** Events of ovni's `ovni` and `openmp` models where they fit, taskscope's
+//! `wait`, `omp` and `dictionary` models for the rest. A plain task costs three events: created,
+//! executes, ends. Everything that a thread opens it also closes, in order, whatever the runtime
+//! reports or forgets ([`frames`]).
+//!
+//! **What is not.** Device constructs; `flush`; `atomic`, which compilers do inline; reductions.
+//!
+//! **Rules of a guest.** No callback aborts, prints, or waits for another thread, apart from the
+//! first meeting with a code address. Pointers from the runtime are checked before use. Without
+//! memory or disk space events are counted as lost, never written half.
+
+// A panic in a callback would abort the program.
+#![cfg_attr(
+    not(test),
+    warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
+pub mod abi;
+pub mod dictionary;
+pub mod frames;
+pub mod ids;
+pub mod modules;
+pub mod mutexes;
+pub mod parallel;
+pub mod sync;
+pub mod tasks;
+pub mod thread;
+pub mod tool;
+pub mod word;
+pub mod work;

@@ -117,12 +117,14 @@ impl ThreadRecorder {
         self.user
     }
 
-    /// A standard event that neither opens nor closes anything.
+    /// A standard event that neither opens nor closes anything. Returns whether it was kept.
     #[inline(always)]
-    pub fn point<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
-        if !self.standard.point(at, code, payload) {
+    pub fn point<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
+        let kept = self.standard.point(at, code, payload);
+        if !kept {
             self.tell_loss(at);
         }
+        kept
     }
 
     /// A standard event that opens something which the same stream closes by [`ThreadRecorder::end`];
@@ -143,11 +145,14 @@ impl ThreadRecorder {
         }
     }
 
-    /// A standard event with data of any length, stored as `parts` one after another.
-    pub fn jumbo(&mut self, at: u64, code: Code, parts: &[&[u8]]) {
-        if !self.standard.jumbo(at, code, parts) {
+    /// A standard event with data of any length, stored as `parts` one after another. Returns whether
+    /// it was kept.
+    pub fn jumbo(&mut self, at: u64, code: Code, parts: &[&[u8]]) -> bool {
+        let kept = self.standard.jumbo(at, code, parts);
+        if !kept {
             self.tell_loss(at);
         }
+        kept
     }
 
     /// [`ThreadRecorder::point`] in the own stream.

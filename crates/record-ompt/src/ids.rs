@@ -1,0 +1,60 @@
+//! Ids that are unique in the process without a shared counter per use: threads take blocks.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Ids per block. A thread that creates one task uses one block; four million fit in 32 bits.
+const BLOCK: u64 = 1024;
+
+/// The next free id of the process. One counter serves regions and tasks.
+static NEXT: AtomicU64 = AtomicU64::new(BLOCK);
+
+/// A thread's block of ids.
+#[derive(Default)]
+pub struct Ids {
+    next: u32,
+    left: u32,
+}
+
+impl Ids {
+    /// A new id; zero when 32 bits are used up.
+    #[inline(always)]
+    pub fn take(&mut self) -> u32 {
+        if self.left == 0 {
+            self.refill();
+        }
+        let id = self.next;
+        self.next = id.wrapping_add(1);
+        // Without ids left in the process this stays zero, and every call comes here for a zero.
+        self.left = self.left.saturating_sub(1);
+        id
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self) {
+        let first = NEXT.fetch_add(BLOCK, Relaxed);
+        let fits = first + BLOCK <= 1 << 32;
+        (self.next, self.left) = if fits { (first as u32, BLOCK as u32) } else { (0, 0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn threads_never_share_an_id() {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                std::thread::spawn(|| {
+                    let mut ids = Ids::default();
+                    (0..5000).map(|_| ids.take()).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let ids: Vec<u32> = threads.into_iter().flat_map(|t| t.join().unwrap()).collect();
+        assert!(ids.iter().all(|id| *id != 0));
+        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 20_000);
+    }
+}

@@ -1,0 +1,99 @@
+//! Critical constructs, locks, ordered, atomic.
+
+use core::ffi::{c_int, c_uint, c_void};
+
+use taskscope_event::models::wait::{self, kind};
+
+use crate::abi::{endpoint, mutex};
+use crate::frames::{Open, pair};
+use crate::thread::{Moment, record};
+
+/// `ompt_callback_mutex_acquire`: comes for every acquire, contended or not. A test waits for
+/// nothing.
+pub unsafe extern "C" fn mutex_acquire(
+    mutex_kind: c_int,
+    _hint: c_uint,
+    _implementation: c_uint,
+    object: u64,
+    codeptr: *const c_void,
+) {
+    if matches!(mutex_kind, mutex::TEST_LOCK | mutex::TEST_NEST_LOCK) {
+        return;
+    }
+    record(|moment| {
+        let site = moment.site(codeptr);
+        moment.tell_wait_object(wait_kind(mutex_kind), object, site);
+        moment.open(Open::Section { pair: pair::ACQUIRING }, site);
+    });
+}
+
+/// `ompt_callback_mutex_acquired`; after a test, only if it succeeded.
+pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, _codeptr: *const c_void) {
+    record(|moment| {
+        if !matches!(mutex_kind, mutex::TEST_LOCK | mutex::TEST_NEST_LOCK) {
+            moment.end_acquiring();
+        }
+        moment.tell_held(wait::ACQUIRED, object, mutex_kind);
+        if mutex_kind == mutex::CRITICAL {
+            moment.open(Open::Section { pair: pair::CRITICAL }, 0);
+        }
+    });
+}
+
+/// `ompt_callback_mutex_released`: called after the unlock, so that another thread's `acquired` may
+/// be earlier.
+pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, _codeptr: *const c_void) {
+    record(|moment| {
+        if mutex_kind == mutex::CRITICAL {
+            moment.close_in_context(|open| open == Open::Section { pair: pair::CRITICAL });
+        }
+        moment.tell_held(wait::RELEASED, object, mutex_kind);
+    });
+}
+
+/// `ompt_callback_nest_lock`: an owner takes its lock once more, which ends an acquire, or gives one
+/// of its holds back.
+pub unsafe extern "C" fn nest_lock(scope: c_int, _object: u64, _codeptr: *const c_void) {
+    if scope == endpoint::BEGIN {
+        record(|moment| moment.end_acquiring());
+    }
+}
+
+fn wait_kind(mutex_kind: c_int) -> u32 {
+    match mutex_kind {
+        mutex::CRITICAL => kind::CRITICAL,
+        mutex::NEST_LOCK | mutex::TEST_NEST_LOCK => kind::NEST_LOCK,
+        mutex::ORDERED => kind::ORDERED,
+        mutex::ATOMIC => kind::ATOMIC,
+        _ => kind::LOCK,
+    }
+}
+
+impl Moment<'_> {
+    /// Says for which object and where this thread waits in this way from now on, unless it has.
+    #[inline(always)]
+    fn tell_wait_object(&mut self, kind: u32, object: u64, site: u32) {
+        let Some(told) = self.thread.wait_objects.get_mut(kind as usize) else { return };
+        if *told != (object, site) {
+            *told = (object, site);
+            let mut payload = [0; 16];
+            payload[..8].copy_from_slice(&object.to_le_bytes());
+            payload[8..12].copy_from_slice(&site.to_le_bytes());
+            payload[12..].copy_from_slice(&kind.to_le_bytes());
+            self.recorder.own_point(self.at, wait::WAIT_OBJECT, payload);
+        }
+    }
+
+    #[inline(always)]
+    fn tell_held(&mut self, code: taskscope_event::Code, object: u64, mutex_kind: c_int) {
+        let mut payload = [0; 12];
+        payload[..8].copy_from_slice(&object.to_le_bytes());
+        payload[8..].copy_from_slice(&wait_kind(mutex_kind).to_le_bytes());
+        self.recorder.own_point(self.at, code, payload);
+    }
+
+    #[inline(always)]
+    fn end_acquiring(&mut self) {
+        self.close_in_context(|open| open == Open::Section { pair: pair::ACQUIRING });
+    }
+}

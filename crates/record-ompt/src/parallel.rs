@@ -1,0 +1,118 @@
+//! Threads, parallel regions, implicit tasks.
+
+use core::ffi::{c_int, c_uint, c_void};
+
+use taskscope_event::models::omp;
+use taskscope_record::{enter, thread as recorder};
+
+use crate::abi::{Data, Frame, endpoint, status};
+use crate::frames::{Open, Phase};
+use crate::thread::{Moment, attach, record};
+use crate::word::Word;
+
+/// `ompt_callback_thread_begin`.
+pub unsafe extern "C" fn thread_begin(thread_type: c_int, _thread: *mut Data) {
+    attach(thread_type as u32);
+}
+
+/// `ompt_callback_thread_end`.
+pub unsafe extern "C" fn thread_end(_thread: *mut Data) {
+    // SAFETY: no preconditions.
+    let is_main = enter().is_some_and(|recorder| recorder.os_tid() == unsafe { libc::getpid() });
+    if is_main {
+        // The runtime may come back on this thread, after a pause or when it is loaded again.
+        record(|moment| moment.close_all());
+    } else {
+        recorder::detach();
+    }
+}
+
+/// `ompt_callback_parallel_begin`.
+pub unsafe extern "C" fn parallel_begin(
+    _task: *mut Data,
+    _frame: *const Frame,
+    parallel: *mut Data,
+    requested: c_uint,
+    flags: c_int,
+    codeptr: *const c_void,
+) {
+    record(|moment| {
+        let site = moment.site(codeptr);
+        let region = moment.thread.regions.take();
+        Word::new(region, site, 0).store(parallel);
+        let mut payload = [0; 16];
+        for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags as u32]) {
+            part.copy_from_slice(&value.to_le_bytes());
+        }
+        moment.open_with(Open::Region { region }, site, |moment| {
+            moment.recorder.own_begin(moment.at, omp::REGION_BEGIN, payload, 4);
+        });
+    });
+}
+
+/// `ompt_callback_parallel_end`. Which region ends is known from the stack: preloaded under gcc's
+/// `teams`, the runtime names another one.
+pub unsafe extern "C" fn parallel_end(
+    _parallel: *mut Data,
+    _task: *mut Data,
+    _flags: c_int,
+    _codeptr: *const c_void,
+) {
+    record(|moment| {
+        if moment.uncover(status::SWITCH as u32, |open| matches!(open, Open::Region { .. })) {
+            moment.close_top(None);
+        }
+    });
+}
+
+/// `ompt_callback_implicit_task`.
+pub unsafe extern "C" fn implicit_task(
+    scope: c_int,
+    parallel: *mut Data,
+    task: *mut Data,
+    team: c_uint,
+    index: c_uint,
+    _flags: c_int,
+) {
+    record(|moment| {
+        if scope == endpoint::BEGIN {
+            let forked = match moment.thread.frames.top() {
+                Some(frame) => match frame.open {
+                    Open::Region { region } => Some(Word::new(region, frame.site, 0)),
+                    _ => None,
+                },
+                None => None,
+            };
+            let word = forked.unwrap_or_else(|| {
+                // A member that did not fork the team comes from its pool with nothing open.
+                moment.close_all();
+                Word::load(parallel)
+            });
+            word.store(task);
+            if word.id() != 0 {
+                moment.begin_member(word, index, team);
+            }
+        } else {
+            // An initial task outside any league has the word 0, and no member has.
+            let region = Word::load(task).id();
+            let is_it = |open| matches!(open, Open::Member { region: known, .. } if known == region);
+            if moment.uncover(status::SWITCH as u32, is_it) {
+                moment.close_top(None);
+            }
+        }
+    });
+}
+
+impl Moment<'_> {
+    fn begin_member(&mut self, word: Word, index: u32, team: u32) {
+        let region = word.id();
+        self.thread.last_work_site = 0;
+        let mut payload = [0; 12];
+        for (part, value) in payload.chunks_exact_mut(4).zip([region, index, team]) {
+            part.copy_from_slice(&value.to_le_bytes());
+        }
+        self.open_with(Open::Member { region, phase: Phase::Running }, word.site(), |moment| {
+            moment.recorder.own_begin(moment.at, omp::IMPLICIT_BEGIN, payload, 4);
+        });
+    }
+}

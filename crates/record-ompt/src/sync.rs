@@ -1,0 +1,121 @@
+//! Barriers, taskwaits, taskgroups.
+
+use core::ffi::{c_int, c_void};
+
+use taskscope_event::models::omp;
+use taskscope_event::models::wait::{self, kind};
+
+use crate::abi::{Data, endpoint, sync};
+use crate::frames::{Open, Pair, Phase, pair};
+use crate::thread::{Moment, record};
+
+/// `ompt_callback_sync_region`: only for the scope of a taskgroup, which includes user code. All
+/// other kinds come at the same instant as their wait.
+pub unsafe extern "C" fn sync_region(
+    kind: c_int,
+    scope: c_int,
+    _parallel: *mut Data,
+    _task: *mut Data,
+    codeptr: *const c_void,
+) {
+    if kind != sync::TASKGROUP {
+        return;
+    }
+    record(|moment| {
+        if scope == endpoint::BEGIN {
+            let site = moment.site(codeptr);
+            moment.open_with(Open::Taskgroup, site, |moment| {
+                moment.recorder.own_begin(moment.at, omp::TASKGROUP_BEGIN, site.to_le_bytes(), 0);
+            });
+        } else {
+            moment.close_in_context(|open| open == Open::Taskgroup);
+        }
+    });
+}
+
+/// `ompt_callback_sync_region_wait`.
+pub unsafe extern "C" fn sync_region_wait(
+    kind: c_int,
+    scope: c_int,
+    _parallel: *mut Data,
+    _task: *mut Data,
+    codeptr: *const c_void,
+) {
+    record(|moment| {
+        let begins = scope == endpoint::BEGIN;
+        match kind {
+            sync::REDUCTION => {}
+            sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS if begins => moment.begin_join(codeptr),
+            sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS => moment.end_join(),
+            sync::TASKWAIT if begins => {
+                let site = moment.site(codeptr);
+                moment.begin_wait(kind::TASKWAIT, pair::TASKWAIT, site);
+            }
+            sync::TASKWAIT => moment.end_wait(pair::TASKWAIT),
+            sync::TASKGROUP if begins => {
+                let site = moment.site(codeptr);
+                moment.begin_wait(kind::TASKGROUP, pair::TASKGROUP, site);
+            }
+            sync::TASKGROUP => moment.end_wait(pair::TASKGROUP),
+            _ if begins => moment.begin_barrier(kind, codeptr),
+            _ => moment.end_wait(pair::BARRIER),
+        }
+    });
+}
+
+impl Moment<'_> {
+    /// Says where this thread waits in this way from now on, unless it has.
+    #[inline(always)]
+    pub fn tell_wait_site(&mut self, kind: u32, site: u32) {
+        let Some(told) = self.thread.wait_sites.get_mut(kind as usize) else { return };
+        if *told != site {
+            *told = site;
+            let ([a, b, c, d], [e, f, g, h]) = (kind.to_le_bytes(), site.to_le_bytes());
+            self.recorder.own_point(self.at, wait::WAIT_SITE, [a, b, c, d, e, f, g, h]);
+        }
+    }
+
+    #[inline(always)]
+    fn begin_wait(&mut self, kind: u32, pair: Pair, site: u32) {
+        self.tell_wait_site(kind, site);
+        self.open(Open::Section { pair }, site);
+    }
+
+    #[inline(always)]
+    fn end_wait(&mut self, pair: Pair) {
+        self.close_in_context(|open| open == Open::Section { pair });
+    }
+
+    fn begin_barrier(&mut self, sync_kind: c_int, codeptr: *const c_void) {
+        let is_task = matches!(self.thread.frames.innermost_context(), Some(frame) if matches!(frame.open, Open::Task { .. }));
+        if !is_task {
+            // Nothing of an implicit task can enclose a barrier: what is open has not been ended.
+            self.close_to_context();
+        }
+        let mut site = self.known_site(codeptr);
+        if site == 0 && sync_kind != sync::BARRIER_EXPLICIT {
+            site = self.thread.last_work_site;
+        }
+        if site == 0 {
+            site = self.thread.frames.nearest_site();
+        }
+        self.begin_wait(kind::BARRIER, pair::BARRIER, site);
+    }
+
+    /// The barrier at a region's end: the implicit task's user code is over.
+    fn begin_join(&mut self, codeptr: *const c_void) {
+        self.close_to_context();
+        // A worker has no code pointer here; the region's site is that of its implicit task.
+        let site = self.site(codeptr);
+        self.tell_wait_site(kind::JOIN_BARRIER, site);
+        self.set_phase(Phase::Joining);
+    }
+
+    fn end_join(&mut self) {
+        let joining = |open| matches!(open, Open::Member { phase: Phase::Joining, .. });
+        if self.thread.frames.innermost_context().is_some_and(|frame| joining(frame.open)) {
+            self.close_to_context();
+            self.set_phase(Phase::Joined);
+        }
+    }
+}

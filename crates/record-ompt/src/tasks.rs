@@ -1,0 +1,158 @@
+//! Explicit tasks: creation, dependences, scheduling.
+
+use core::ffi::{c_int, c_void};
+
+use taskscope_event::models::{omp, openmp};
+
+use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
+use crate::frames::{Open, pair};
+use crate::thread::{Moment, record};
+use crate::word::{EXPLICIT, STARTED, WAIT, Word};
+
+/// `ompt_callback_task_create`. It reports three things: explicit tasks, `taskwait depend` (a task
+/// that never runs, whose creation is the begin of the wait), and target tasks, which run only where
+/// they are deferred and are recorded by who records devices.
+pub unsafe extern "C" fn task_create(
+    _task: *mut Data,
+    _frame: *const Frame,
+    new_task: *mut Data,
+    flags: c_int,
+    _has_dependences: c_int,
+    codeptr: *const c_void,
+) {
+    let flags = flags as u32;
+    record(|moment| {
+        if flags & task_flag::EXPLICIT != 0 && flags & task_flag::TARGET == 0 {
+            moment.create_task(new_task, flags, codeptr);
+        } else if flags & task_flag::TASKWAIT != 0 {
+            let site = moment.site(codeptr);
+            let id = moment.thread.tasks.take();
+            Word::new(id, site, WAIT).store(new_task);
+            moment.tell_wait_site(taskscope_event::models::wait::kind::TASKWAIT_DEPEND, site);
+            moment.open(Open::Section { pair: pair::DEPEND_WAIT }, site);
+        } else {
+            Word::default().store(new_task);
+        }
+    });
+}
+
+/// `ompt_callback_dependences`. Those of a `taskwait depend` (also what an undeferred task with
+/// dependences begins with) are recorded under an id that no task has.
+pub unsafe extern "C" fn dependences(task: *mut Data, list: *const Dependence, count: c_int) {
+    let word = Word::load(task);
+    if !abi::is_object(list) || count <= 0 || !(word.has(EXPLICIT) || word.has(WAIT)) {
+        return;
+    }
+    // SAFETY: the runtime passes `count` dependences.
+    let list = unsafe { core::slice::from_raw_parts(list, count as usize) };
+    record(|moment| {
+        let scratch = &mut moment.thread.scratch;
+        scratch.clear();
+        if scratch.try_reserve(list.len() * omp::DEPENDENCE_BYTES).is_err() {
+            return;
+        }
+        for dependence in list {
+            // SAFETY: every bit pattern is a number.
+            scratch.extend_from_slice(&unsafe { dependence.variable.value }.to_le_bytes());
+            scratch.push(dependence.kind as u8);
+        }
+        let id = word.id().to_le_bytes();
+        moment.recorder.own_jumbo(moment.at, omp::TASK_DEPENDENCES, &[&id, &moment.thread.scratch]);
+    });
+}
+
+/// `ompt_callback_task_schedule`.
+pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: *mut Data) {
+    record(|moment| {
+        let task = Word::load(prior);
+        match prior_status {
+            status::EARLY_FULFILL | status::LATE_FULFILL => {
+                if task.has(EXPLICIT) {
+                    moment.recorder.own_point(moment.at, omp::TASK_FULFILLED, task.id().to_le_bytes());
+                }
+                return;
+            }
+            status::TASKWAIT_COMPLETE => {
+                moment.close_in_context(|open| open == Open::Section { pair: pair::DEPEND_WAIT });
+                return;
+            }
+            status::COMPLETE | status::CANCEL | status::DETACH if task.has(EXPLICIT) => {
+                moment.end_task(task, prior_status);
+            }
+            _ => {}
+        }
+        if abi::is_object(next) {
+            moment.switch_to(next, prior_status);
+        }
+    });
+}
+
+impl Moment<'_> {
+    #[inline(always)]
+    fn create_task(&mut self, new_task: *mut Data, flags: u32, codeptr: *const c_void) {
+        let entry = self.task_type(codeptr, flags);
+        let id = self.thread.tasks.take();
+        let ([a, b, c, d], [e, f, g, h]) = (id.to_le_bytes(), entry.typeid.to_le_bytes());
+        // A task whose creation is not in the trace must not run in it either.
+        let kept = id != 0
+            && entry.typeid != 0
+            && self.recorder.point(self.at, openmp::TASK_CREATE, [a, b, c, d, e, f, g, h]);
+        let word = if kept { Word::new(id, entry.site, EXPLICIT) } else { Word::default() };
+        word.store(new_task);
+    }
+
+    #[inline(always)]
+    fn end_task(&mut self, task: Word, prior_status: c_int) {
+        let id = task.id();
+        if task.has(STARTED) {
+            let frames = &self.thread.frames;
+            // Nearly always the innermost thing; if not, what the task has left open ends first.
+            if frames.top().is_some_and(|frame| frame.open == Open::Task { id })
+                || self.uncover(status::SWITCH as u32, |open| open == Open::Task { id })
+            {
+                self.close_top(None);
+            }
+        }
+        match prior_status {
+            status::CANCEL => self.recorder.own_point(self.at, omp::TASK_CANCELLED, id.to_le_bytes()),
+            status::DETACH => self.recorder.own_point(self.at, omp::TASK_DETACHED, id.to_le_bytes()),
+            _ => {}
+        }
+    }
+
+    /// Another task goes on on this thread: a new one on top of the one that runs, or one that runs
+    /// already, further down, where the ones above it have left the thread (untied tasks).
+    #[inline(always)]
+    fn switch_to(&mut self, next: *mut Data, prior_status: c_int) {
+        let task = Word::load(next);
+        if !task.has(EXPLICIT) {
+            self.leave_tasks(prior_status);
+            return;
+        }
+        let id = task.id();
+        if task.has(STARTED) {
+            let is_it = |open| open == Open::Task { id };
+            let runs = self.thread.frames.innermost_context().is_some_and(|frame| is_it(frame.open));
+            if runs || self.uncover(prior_status as u32, is_it) {
+                return;
+            }
+        } else {
+            task.with(STARTED).store(next);
+        }
+        self.open(Open::Task { id }, task.site());
+    }
+
+    /// An implicit task goes on: explicit tasks on top of it have left the thread.
+    #[inline(always)]
+    fn leave_tasks(&mut self, prior_status: c_int) {
+        while self
+            .thread
+            .frames
+            .innermost_context()
+            .is_some_and(|frame| matches!(frame.open, Open::Task { .. }))
+        {
+            self.close_to_context();
+            self.close_top(Some(prior_status as u32));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! One thread's state in the tool, and the door that every callback enters through.
+
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use taskscope_event::models::omp;
+use taskscope_record::{ThreadRecorder, enter, process, thread as recorder};
+
+use crate::dictionary::Cache;
+use crate::frames::Frames;
+use crate::ids::Ids;
+
+/// What the tool knows about one thread. Aligned so that no two threads share a cache line.
+#[repr(align(128))]
+#[derive(Default)]
+pub struct Thread {
+    /// What is open.
+    pub frames: Frames,
+    /// Ids for tasks created here.
+    pub tasks: Ids,
+    /// Ids for regions forked here.
+    pub regions: Ids,
+    /// Sites and types that this thread has met.
+    pub cache: Cache,
+    /// Site of the worksharing construct that ended last in the current implicit task: the place of
+    /// an implicit barrier that has no code pointer.
+    pub last_work_site: u32,
+    /// The sticky site per kind of wait, as last written.
+    pub wait_sites: [u32; WAIT_KINDS],
+    /// The sticky object and site per kind of wait, as last written.
+    pub wait_objects: [(u64, u32); WAIT_KINDS],
+    /// Memory for long payloads.
+    pub scratch: Vec<u8>,
+}
+
+/// One more than the largest kind of wait.
+pub const WAIT_KINDS: usize = taskscope_event::models::wait::kind::TARGET as usize + 1;
+
+/// One callback on one thread: its recorder, its state, and the time, which is read once.
+pub struct Moment<'a> {
+    /// Where events go.
+    pub recorder: &'a mut ThreadRecorder,
+    /// The tool's state.
+    pub thread: &'a mut Thread,
+    /// Nanoseconds of `CLOCK_MONOTONIC`.
+    pub at: u64,
+}
+
+impl Moment<'_> {
+    /// Reads the clock again, and not before what the program order says comes before it: used where
+    /// this thread has just seen what another one wrote.
+    pub fn read_clock_again(&mut self) {
+        // SAFETY: every x86-64 processor has the instruction.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            core::arch::x86_64::_mm_lfence();
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a barrier instruction without operands.
+        unsafe {
+            core::arch::asm!("isb", options(nomem, nostack));
+        }
+        self.at = self.recorder.now();
+    }
+}
+
+/// Runs `record` as one callback on this thread. A thread that the runtime never announced is
+/// attached first; where that is impossible, nothing happens.
+#[inline(always)]
+pub fn record(record: impl FnOnce(&mut Moment<'_>)) {
+    let Some(mut recording) = enter().or_else(attach_and_enter) else { return };
+    let thread = recording.user().cast::<Thread>();
+    let at = recording.now();
+    // SAFETY: `attach` gave the recorder a `Thread` of its own, which lives as long as it; the open
+    // recorder keeps this thread the only one in here.
+    record(&mut Moment { recorder: &mut recording, thread: unsafe { &mut *thread }, at });
+}
+
+/// Threads that could not be attached; after some, no more are tried.
+static FAILED: AtomicU32 = AtomicU32::new(0);
+const MAX_FAILED: u32 = 256;
+/// `ompt_thread_unknown`.
+const UNKNOWN_THREAD: u32 = 4;
+
+#[cold]
+#[inline(never)]
+fn attach_and_enter() -> Option<taskscope_record::Recording> {
+    attach(UNKNOWN_THREAD);
+    enter()
+}
+
+/// Starts recording on this thread, an OpenMP thread of this type. Does nothing when it records.
+#[cold]
+#[inline(never)]
+pub fn attach(thread_type: u32) {
+    if FAILED.load(Relaxed) >= MAX_FAILED || enter().is_some() || !process::is_recording() {
+        return;
+    }
+    let thread = Box::into_raw(Box::<Thread>::default());
+    let shared = SharedThread(thread);
+    let closer = Box::new(move |recorder: &mut ThreadRecorder, at: u64| {
+        let shared = shared;
+        // SAFETY: the recorder calls this once, when no callback of the thread is running or will.
+        let thread = unsafe { &mut *shared.0 };
+        Moment { recorder, thread, at }.end_thread();
+        // SAFETY: made by `Box::into_raw` above, and used by nobody after this.
+        drop(unsafe { Box::from_raw(shared.0) });
+    });
+    if !recorder::attach(thread.cast(), closer) {
+        FAILED.fetch_add(1, Relaxed);
+        // SAFETY: made above; the recorder has not kept it.
+        drop(unsafe { Box::from_raw(thread) });
+        return;
+    }
+    record(|moment| {
+        moment.begin_thread();
+        moment.recorder.own_point(moment.at, omp::THREAD_TYPE, thread_type.to_le_bytes());
+    });
+}
+
+struct SharedThread(*mut Thread);
+// SAFETY: the recorder's protocol lets only one thread at a time use it.
+unsafe impl Send for SharedThread {}

@@ -1,0 +1,144 @@
+//! From `ompt_start_tool` to the end of the process.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use taskscope_event::models::{MODELS, openmp, ovni};
+use taskscope_record::{Json, process};
+
+use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
+use crate::{dictionary, mutexes, parallel, sync, tasks, work};
+
+/// Set to anything: what prevents recording is printed to standard error.
+const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
+
+/// A static that the runtime gets a pointer to.
+struct Shared<T>(UnsafeCell<T>);
+// SAFETY: only the runtime's start-up touches the content, on one thread.
+unsafe impl<T> Sync for Shared<T> {}
+
+static RESULT: Shared<StartToolResult> = Shared(UnsafeCell::new(StartToolResult {
+    initialize: Some(initialize),
+    finalize: Some(finalize),
+    tool_data: Data { value: 0 },
+}));
+
+/// Where every OpenMP runtime looks for a tool: returns null, at no further cost to the program,
+/// unless recording was asked for.
+///
+/// # Safety
+/// Called by an OpenMP runtime, as the standard says: `runtime_version` is a C string or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompt_start_tool(
+    omp_version: c_uint,
+    runtime_version: *const c_char,
+) -> *mut StartToolResult {
+    let Some(trace_directory) =
+        std::env::var_os(process::TRACE_DIRECTORY_VARIABLE).filter(|path| !path.is_empty())
+    else {
+        return core::ptr::null_mut();
+    };
+    let runtime = if runtime_version.is_null() {
+        "unknown".to_owned()
+    } else {
+        // SAFETY: by contract.
+        unsafe { CStr::from_ptr(runtime_version) }.to_string_lossy().into_owned()
+    };
+    let started = process::start(process::Config {
+        trace_directory: trace_directory.into(),
+        app_id: 1,
+        require: vec![("ovni", ovni::VERSION), ("openmp", openmp::VERSION)],
+        own_require: MODELS
+            .iter()
+            .filter(|model| model.own)
+            .map(|model| (model.name, model.version))
+            .collect(),
+        attributes: vec![(
+            "openmp".to_owned(),
+            Json::object([("runtime", Json::string(&runtime)), ("version", Json::integer(omp_version))]),
+        )],
+    });
+    match started {
+        // A second runtime in the same process, or the same one loaded again, shares the recording.
+        Ok(()) | Err(process::StartError::Again) if process::is_recording() => RESULT.0.get(),
+        Ok(()) => core::ptr::null_mut(),
+        Err(why) => {
+            if std::env::var_os(VERBOSE_VARIABLE).is_some() {
+                eprintln!("taskscope: this process is not recorded\nwhy: {why}");
+            }
+            core::ptr::null_mut()
+        }
+    }
+}
+
+unsafe extern "C" fn initialize(lookup: Lookup, _initial_device: c_int, _tool_data: *mut Data) -> c_int {
+    // SAFETY: the runtime's own function, called with a C string as the standard says.
+    let Some(set_callback) = (unsafe { lookup(c"ompt_set_callback".as_ptr()) }) else { return 0 };
+    dictionary::set_runtime(set_callback as usize);
+    // SAFETY: this entry point has this type.
+    let set_callback = unsafe { transmute::<unsafe extern "C" fn(), SetCallback>(set_callback) };
+    for (number, callback) in callbacks() {
+        // SAFETY: each callback has the type that the standard gives to its number.
+        unsafe { set_callback(number, Some(callback)) };
+    }
+    1
+}
+
+/// Threads that still live may record until the process ends; [`at_exit`] closes their streams.
+unsafe extern "C" fn finalize(_tool_data: *mut Data) {}
+
+fn callbacks() -> [(c_int, Callback); 18] {
+    macro_rules! callback {
+        ($number:expr, $function:path) => {
+            // SAFETY: only changes the type under which the address is passed on.
+            ($number, unsafe { transmute::<*const (), Callback>($function as *const ()) })
+        };
+    }
+    [
+        callback!(event::THREAD_BEGIN, parallel::thread_begin),
+        callback!(event::THREAD_END, parallel::thread_end),
+        callback!(event::PARALLEL_BEGIN, parallel::parallel_begin),
+        callback!(event::PARALLEL_END, parallel::parallel_end),
+        callback!(event::IMPLICIT_TASK, parallel::implicit_task),
+        callback!(event::TASK_CREATE, tasks::task_create),
+        callback!(event::TASK_SCHEDULE, tasks::task_schedule),
+        callback!(event::DEPENDENCES, tasks::dependences),
+        callback!(event::WORK, work::work),
+        callback!(event::DISPATCH, work::dispatch),
+        callback!(event::MASKED, work::masked),
+        callback!(event::CANCEL, work::cancel),
+        callback!(event::SYNC_REGION, sync::sync_region),
+        callback!(event::SYNC_REGION_WAIT, sync::sync_region_wait),
+        callback!(event::MUTEX_ACQUIRE, mutexes::mutex_acquire),
+        callback!(event::MUTEX_ACQUIRED, mutexes::mutex_acquired),
+        callback!(event::MUTEX_RELEASED, mutexes::mutex_released),
+        callback!(event::NEST_LOCK, mutexes::nest_lock),
+    ]
+}
+
+unsafe extern "C" {
+    fn __cxa_atexit(call: extern "C" fn(*mut c_void), argument: *mut c_void, library: *mut c_void) -> c_int;
+}
+
+/// The library's destructor. At `exit` it runs before that of the OpenMP runtime, which is loaded
+/// earlier and reports the ends of its threads in its own. So it only registers [`finish`], which
+/// then runs after all destructors.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = at_exit;
+
+extern "C" fn at_exit() {
+    // SAFETY: `finish` is never unloaded, as the library is linked.
+    if unsafe { __cxa_atexit(finish, core::ptr::null_mut(), core::ptr::null_mut()) } != 0 {
+        finish(core::ptr::null_mut());
+    }
+}
+
+extern "C" fn finish(_: *mut c_void) {
+    static FINISHED: AtomicBool = AtomicBool::new(false);
+    if !FINISHED.swap(true, Relaxed) {
+        process::finish();
+    }
+}

@@ -1,0 +1,110 @@
+//! Worksharing, chunks, masked, cancellation.
+
+use core::ffi::{c_int, c_void};
+
+use taskscope_event::models::omp;
+
+use crate::abi::{self, Chunk, Data, dispatch as dispatch_kind, endpoint, work as work_kind};
+use crate::frames::{Open, Pair, pair};
+use crate::thread::{Moment, record};
+
+/// `ompt_callback_work`.
+pub unsafe extern "C" fn work(
+    kind: c_int,
+    scope: c_int,
+    _parallel: *mut Data,
+    _task: *mut Data,
+    _count: u64,
+    codeptr: *const c_void,
+) {
+    let kind = kind as u32;
+    // Who does not execute a single has nothing to do in it.
+    if kind == work_kind::SINGLE_OTHER {
+        return;
+    }
+    record(|moment| {
+        if scope != endpoint::END {
+            moment.begin_work(kind, codeptr);
+        }
+        if scope != endpoint::BEGIN {
+            moment.close_in_context(|open| matches!(open, Open::Work { kind: open, .. } if open == kind));
+        }
+    });
+}
+
+/// `ompt_callback_dispatch`.
+pub unsafe extern "C" fn dispatch(_parallel: *mut Data, _task: *mut Data, kind: c_int, instance: Data) {
+    use dispatch_kind::{DISTRIBUTE_CHUNK, LOOP_CHUNK, TASKLOOP_CHUNK};
+    if !matches!(kind, LOOP_CHUNK | TASKLOOP_CHUNK | DISTRIBUTE_CHUNK) {
+        return;
+    }
+    // SAFETY: for these kinds the runtime passes a pointer to a chunk.
+    let chunk = unsafe { instance.ptr }.cast::<Chunk>();
+    if !abi::is_object(chunk) {
+        return;
+    }
+    // SAFETY: as above.
+    let Chunk { start, iterations } = unsafe { *chunk };
+    record(|moment| {
+        let mut payload = [0; 16];
+        payload[..8].copy_from_slice(&start.to_le_bytes());
+        payload[8..].copy_from_slice(&iterations.to_le_bytes());
+        moment.recorder.own_point(moment.at, omp::CHUNK, payload);
+    });
+}
+
+/// `ompt_callback_masked`.
+pub unsafe extern "C" fn masked(
+    scope: c_int,
+    _parallel: *mut Data,
+    _task: *mut Data,
+    codeptr: *const c_void,
+) {
+    record(|moment| {
+        if scope == endpoint::BEGIN {
+            let site = moment.site(codeptr);
+            moment.open_with(Open::Masked, site, |moment| {
+                moment.recorder.own_begin(moment.at, omp::MASKED_BEGIN, site.to_le_bytes(), 0);
+            });
+        } else {
+            moment.close_in_context(|open| open == Open::Masked);
+        }
+    });
+}
+
+/// `ompt_callback_cancel`.
+pub unsafe extern "C" fn cancel(_task: *mut Data, flags: c_int, codeptr: *const c_void) {
+    record(|moment| {
+        let ([a, b, c, d], [e, f, g, h]) = (moment.site(codeptr).to_le_bytes(), flags.to_le_bytes());
+        moment.recorder.own_point(moment.at, omp::CANCEL, [a, b, c, d, e, f, g, h]);
+    });
+}
+
+impl Moment<'_> {
+    fn begin_work(&mut self, kind: u32, codeptr: *const c_void) {
+        let entry = self.work_type(codeptr, kind);
+        if kind != work_kind::TASKLOOP {
+            // Worksharing does not nest in one task: one that is still open was not ended by the
+            // runtime (under gcc, a single never is).
+            self.close_in_context(
+                |open| matches!(open, Open::Work { kind, .. } if kind != work_kind::TASKLOOP),
+            );
+            self.thread.last_work_site = entry.site;
+        }
+        self.open(Open::Work { typeid: entry.typeid, kind, pair: section_of(kind) }, entry.site);
+    }
+}
+
+/// ovni's section for a worksharing construct; a taskloop creates tasks, and has none.
+fn section_of(kind: u32) -> Option<Pair> {
+    match kind {
+        work_kind::LOOP_STATIC => Some(pair::STATIC_LOOP),
+        work_kind::LOOP | work_kind::LOOP_DYNAMIC | work_kind::LOOP_GUIDED | work_kind::LOOP_OTHER => {
+            Some(pair::DYNAMIC_LOOP)
+        }
+        work_kind::SECTIONS => Some(pair::SECTIONS),
+        work_kind::SINGLE_EXECUTOR => Some(pair::SINGLE),
+        work_kind::DISTRIBUTE => Some(pair::DISTRIBUTE),
+        _ => None,
+    }
+}
