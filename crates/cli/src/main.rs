@@ -18,7 +18,7 @@ mod verbs;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use verbs::record;
+use verbs::{doctor, record};
 
 /// Records task-parallel programs and says where their time went.
 ///
@@ -34,12 +34,14 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Verb {
     Record(record::Args),
+    Doctor(doctor::Args),
 }
 
 impl Verb {
     fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Verb::Record(args) => record::run(args),
+            Verb::Doctor(args) => doctor::run(args),
         }
     }
 }

@@ -49,6 +49,11 @@ impl Failure {
         self
     }
 
+    /// What to do about it, where that is known.
+    pub fn remedy_text(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+
     /// The exit code, when it is not [`FAILED`].
     pub fn exit_code(mut self, code: u8) -> Self {
         self.exit_code = code;

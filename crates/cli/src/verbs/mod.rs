@@ -1,3 +1,4 @@
 //! One file for each verb of the command.
 
+pub mod doctor;
 pub mod record;

@@ -1,16 +1,16 @@
 //! `taskscope record [options] -- CMD…`: runs CMD with a recorder attached and passes on everything
 //! that is the program's: input, output, signals, exit code.
 
-mod calibration;
+pub mod calibration;
 mod child;
 mod directory;
 mod elf;
-mod environment;
+pub mod environment;
 mod launcher;
-mod libgomp;
+pub mod libgomp;
 mod loader;
 mod program;
-mod recorder_library;
+pub mod recorder_library;
 mod run_file;
 mod summary;
 mod wrapped;

@@ -12,7 +12,7 @@ pub const VARIABLE: &str = "TASKSCOPE_OMPT_LIBRARY";
 /// Finds the library: where [`VARIABLE`] says, beside the command, in the library directories of an
 /// installation, in cargo's directory of dependencies.
 pub fn find() -> Result<PathBuf, Failure> {
-    if let Some(named) = std::env::var_os(VARIABLE).map(PathBuf::from) {
+    if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from) {
         return match std::path::absolute(&named) {
             Ok(path) if path.is_file() => Ok(path),
             _ => Err(Failure::new("cannot find the recorder for OpenMP")

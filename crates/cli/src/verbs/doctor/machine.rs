@@ -1,0 +1,119 @@
+//! Clock, room and limits.
+
+use super::{Finding, Scratch};
+use crate::verbs::record::calibration;
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::statfs::{self, FsType};
+use std::fs;
+use std::path::Path;
+use taskscope_record::clock::Source;
+
+/// Less room than this fills up within seconds of a fine-grained program.
+const LITTLE_ROOM_MIB: u64 = 1024;
+
+/// What this machine offers, and what it limits.
+pub fn findings() -> Vec<Finding> {
+    let mut findings = vec![clock(), room(), file_size()];
+    findings.extend(address_space());
+    findings.push(perf_events());
+    findings
+}
+
+/// Records a little to see which clock the recorder takes here, and what an event costs.
+fn clock() -> Finding {
+    let cost = Scratch::create().ok().and_then(|scratch| calibration::nanos_per_event(&scratch.0));
+    let Some(cost) = cost else {
+        let text = format!("the recorder cannot write to {}", std::env::temp_dir().display());
+        return Finding::limited("clock", text, "set TMPDIR to a directory with room");
+    };
+    let kernels = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    match taskscope_record::clock::source() {
+        Source::Counter => {
+            Finding::good("clock", format!("the processor's counter is read; an event costs {cost:.0} ns"))
+        }
+        Source::Kernel => Finding::limited(
+            "clock",
+            format!(
+                "the kernel's clock ({kernels}) is read, as the counter's rate may change; an event costs {cost:.0} ns"
+            ),
+            "record fine-grained programs on a machine whose kernel uses the clock source tsc",
+        ),
+    }
+}
+
+fn room() -> Finding {
+    let Ok(stat) = nix::sys::statvfs::statvfs(".") else {
+        return Finding::limited(
+            "room",
+            "cannot ask the file system of this directory for its room",
+            "record -o elsewhere",
+        );
+    };
+    let free_mib = stat.blocks_available() * stat.fragment_size() / (1 << 20);
+    let kind = statfs::statfs(".").map(|stat| kind_of(stat.filesystem_type()));
+    let (kind, hint) = kind.unwrap_or(("file system", ""));
+    let text = format!("{free_mib} MiB are free in this directory ({kind}{hint})");
+    if nix::unistd::access(".", nix::unistd::AccessFlags::W_OK).is_err() {
+        Finding::limited(
+            "room",
+            "this directory cannot be written",
+            "taskscope record -o /tmp/name.trace -- …",
+        )
+    } else if free_mib < LITTLE_ROOM_MIB {
+        Finding::limited("room", text, "taskscope record -o /a/larger/disk/name.trace -- …")
+    } else {
+        Finding::good("room", text)
+    }
+}
+
+fn kind_of(kind: FsType) -> (&'static str, &'static str) {
+    match kind {
+        statfs::TMPFS_MAGIC => ("tmpfs", ": traces take memory, and go with a restart"),
+        statfs::NFS_SUPER_MAGIC => ("NFS", ": a local disk disturbs the program less"),
+        _ => ("disk", ""),
+    }
+}
+
+fn file_size() -> Finding {
+    match getrlimit(Resource::RLIMIT_FSIZE) {
+        Ok((soft, _)) if soft != nix::sys::resource::RLIM_INFINITY => {
+            let text =
+                format!("a file may have {} MiB at most: each thread's recording stops there", soft >> 20);
+            Finding::limited("file size", text, "ulimit -f unlimited")
+        }
+        _ => Finding::good("file size", "files may grow without a limit"),
+    }
+}
+
+fn address_space() -> Option<Finding> {
+    let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    (soft != nix::sys::resource::RLIM_INFINITY).then(|| {
+        let text =
+            format!("a program may map {} MiB at most; the recorder needs some for each thread", soft >> 20);
+        Finding::limited("memory", text, "ulimit -v unlimited")
+    })
+}
+
+fn perf_events() -> Finding {
+    match read("/proc/sys/kernel/perf_event_paranoid").parse::<i32>() {
+        Ok(level) if level <= 2 => {
+            Finding::good("perf", format!("perf_event_paranoid is {level}: own events can be counted"))
+        }
+        Ok(level) => Finding::limited(
+            "perf",
+            format!(
+                "perf_event_paranoid is {level}: no preemption and counter data (tracing does not need them)"
+            ),
+            "sysctl kernel.perf_event_paranoid=2        (as root)",
+        ),
+        Err(_) => Finding::limited(
+            "perf",
+            "the kernel offers no performance events (tracing does not need them)",
+            "nothing, unless counters are wanted",
+        ),
+    }
+}
+
+fn read(file: impl AsRef<Path>) -> String {
+    fs::read_to_string(file).unwrap_or_default().trim().to_owned()
+}

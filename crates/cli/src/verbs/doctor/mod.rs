@@ -1,0 +1,128 @@
+//! `taskscope doctor`: can I record here? Each finding says what was looked at; each problem has a
+//! remedy that can be pasted.
+
+mod machine;
+mod openmp;
+
+use crate::output;
+use serde::Serialize;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Say whether recording works on this machine, and what to do where it does not.
+///
+/// Looks for the recorder, OpenMP runtimes that a tool can attach to, a trustworthy clock, room and
+/// limits, and records a small program where a compiler is installed. Exit code 1 when something
+/// stands in the way of recording.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Print the findings as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How good or bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As it should be.
+    Good,
+    /// Recording works, with the limitation that the text names.
+    Limited,
+    /// Recording does not work.
+    Problem,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// Stable name of what was looked at.
+    name: &'static str,
+    verdict: Verdict,
+    /// What was found.
+    text: String,
+    /// A command to paste, or an advice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+impl Finding {
+    fn good(name: &'static str, text: impl Into<String>) -> Self {
+        Finding { name, verdict: Verdict::Good, text: text.into(), remedy: None }
+    }
+
+    fn limited(name: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Finding { name, verdict: Verdict::Limited, text: text.into(), remedy: Some(remedy.into()) }
+    }
+
+    fn problem(name: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Finding { name, verdict: Verdict::Problem, text: text.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    can_record: bool,
+    findings: &'a [Finding],
+}
+
+/// Looks at everything; exit code 1 when there is a problem.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut findings = openmp::findings();
+    findings.extend(machine::findings());
+    let can_record = findings.iter().all(|finding| finding.verdict != Verdict::Problem);
+    let mut out = output::results();
+    if args.json {
+        let report = Report { schema: "taskscope-doctor/1", can_record, findings: &findings };
+        serde_json::to_writer_pretty(&mut out, &report)?;
+        writeln!(out)?;
+    } else {
+        findings.iter().try_for_each(|finding| write_finding(&mut out, finding))?;
+        writeln!(
+            out,
+            "{}",
+            if can_record { "recording works here" } else { "recording does not work here" }
+        )?;
+    }
+    out.flush()?;
+    Ok(ExitCode::from(if can_record { 0 } else { 1 }))
+}
+
+fn write_finding(out: &mut impl Write, finding: &Finding) -> std::io::Result<()> {
+    use anstyle::AnsiColor::{Green, Red, Yellow};
+    let (word, colour) = match finding.verdict {
+        Verdict::Good => ("ok", Green),
+        Verdict::Limited => ("limited", Yellow),
+        Verdict::Problem => ("problem", Red),
+    };
+    let style = colour.on_default();
+    writeln!(out, "{style}{word:<8}{style:#} {:<10} {}", finding.name, finding.text)?;
+    match &finding.remedy {
+        Some(remedy) => writeln!(out, "{:20}try: {remedy}", ""),
+        None => Ok(()),
+    }
+}
+
+/// A directory of our own that goes with its owner.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn create() -> std::io::Result<Self> {
+        let own = |number: u32| {
+            std::env::temp_dir().join(format!("taskscope-doctor-{}.{number}", std::process::id()))
+        };
+        let path = (0..).map(own).find(|path| !path.exists()).unwrap_or_else(|| own(0));
+        fs::create_dir(&path)?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left of it lies in the directory for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
