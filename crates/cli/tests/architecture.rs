@@ -1,0 +1,106 @@
+//! Crates depend only on what `ARCHITECTURE.md` allows them, and keep its rule on unsafe code.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The table "Rooms" of `ARCHITECTURE.md`: crate to the words of its last column.
+fn allowed() -> BTreeMap<String, String> {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rooms = page.split("## Rooms").nth(1).expect("a section Rooms").split("\n## ").next().unwrap();
+    let rows = rooms.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        (cells[0].trim_end_matches('`').to_owned(), cells[2].to_owned())
+    })
+    .collect()
+}
+
+/// Direct dependencies inside the workspace, without those of tests, by name without prefix.
+fn dependencies() -> BTreeMap<String, Vec<String>> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let output = command
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output();
+    let metadata: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let name = |value: &Value| match value.as_str().unwrap() {
+        "taskscope" => "cli".to_owned(),
+        name => name.trim_start_matches("taskscope-").to_owned(),
+    };
+    packages
+        .iter()
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().unwrap();
+            let ours = dependencies.iter().filter(|one| one["kind"] != "dev" && !one["path"].is_null());
+            (name(&package["name"]), ours.map(|one| name(&one["name"])).collect())
+        })
+        .collect()
+}
+
+/// Everything that may be reached from a crate by the table.
+fn closure(table: &BTreeMap<String, String>, of: &str) -> Vec<String> {
+    let cell = &table[of];
+    match cell.as_str() {
+        "all above" | "all but `cli`" => {
+            return table.keys().filter(|name| *name != "cli" && *name != "testkit").cloned().collect();
+        }
+        _ => {}
+    }
+    let mut reached: Vec<String> = Vec::new();
+    let direct = cell.split('`').skip(1).step_by(2).filter(|name| table.contains_key(*name));
+    for name in direct {
+        reached.push(name.to_owned());
+        reached.extend(closure(table, name));
+    }
+    reached
+}
+
+#[test]
+fn dependencies_point_only_downwards() {
+    let table = allowed();
+    let found = dependencies();
+    assert!(found.len() >= 13, "only {} crates were found", found.len());
+    for (name, dependencies) in &found {
+        assert!(table.contains_key(name), "ARCHITECTURE.md does not list the crate {name}");
+        let allowed = closure(&table, name);
+        for dependency in dependencies {
+            assert!(
+                allowed.contains(dependency),
+                "{name} must not depend on {dependency}; it may use {}",
+                table[name]
+            );
+        }
+    }
+}
+
+#[test]
+fn the_table_names_what_exists() {
+    let found = dependencies();
+    for name in allowed().keys() {
+        assert!(found.contains_key(name), "ARCHITECTURE.md lists {name}, which is no crate of the workspace");
+    }
+}
+
+#[test]
+fn unsafe_code_is_forbidden_outside_the_recorders_and_one_file() {
+    for name in dependencies().keys() {
+        let source = root().join("crates").join(name).join("src");
+        let entry =
+            ["lib.rs", "main.rs"].iter().map(|file| source.join(file)).find(|file| file.exists()).unwrap();
+        let entry = fs::read_to_string(entry).unwrap();
+        match name.as_str() {
+            name if name.starts_with("record") => {}
+            // One file maps finished streams.
+            "trace" => assert!(entry.contains("deny(unsafe_code)"), "trace"),
+            _ => assert!(entry.contains("#![forbid(unsafe_code)]"), "{name} does not forbid unsafe code"),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What the tests of the command share: running it, compiling programs for it, looking into traces.
+
+#![allow(dead_code)] // each test file uses a part of this
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Variables that would change what `record` does.
+const FOREIGN: [&str; 14] = [
+    "OMP_TOOL",
+    "OMP_TOOL_LIBRARIES",
+    "OMP_NUM_THREADS",
+    "LD_PRELOAD",
+    "NO_COLOR",
+    "CLICOLOR_FORCE",
+    "TASKSCOPE_TRACE_DIR",
+    "TASKSCOPE_NEXT_TOOL_LIBRARIES",
+    "PMI_RANK",
+    "PMIX_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "SLURM_PROCID",
+    "PALS_RANKID",
+    "MV2_COMM_WORLD_RANK",
+];
+
+/// The command under test, in a clean environment.
+pub fn taskscope() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taskscope"));
+    FOREIGN.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command
+}
+
+/// `taskscope record` in `directory`, two threads.
+pub fn record(directory: &Path) -> Command {
+    let mut command = taskscope();
+    command.current_dir(directory).env("OMP_NUM_THREADS", "2").arg("record");
+    command
+}
+
+/// Runs to the end; the output is printed, so that a failing test shows it.
+pub fn output(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    println!("$ {command:?}\n{}{}", text(&output.stdout), text(&output.stderr));
+    output
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Compilers that the tests use; `make test` installs them.
+#[derive(Clone, Copy, Debug)]
+pub enum Compiler {
+    Clang,
+    Gcc,
+}
+
+impl Compiler {
+    pub const ALL: [Compiler; 2] = [Compiler::Clang, Compiler::Gcc];
+
+    pub fn command(self) -> Command {
+        let names: &[&str] = match self {
+            Compiler::Clang => &["clang-19", "clang-18", "clang-17", "clang-16", "clang"],
+            Compiler::Gcc => &["gcc"],
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = names.iter().find(|name| std::env::split_paths(&path).any(|at| at.join(name).is_file()));
+        Command::new(found.expect("no compiler for OpenMP programs: run scripts/install-packages"))
+    }
+
+    /// Compiles C to a program in `directory`.
+    pub fn build(self, directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
+        let file = directory.join(format!("{name}.c"));
+        std::fs::write(&file, source).unwrap();
+        self.build_file(&file, &directory.join(name), options)
+    }
+
+    pub fn build_file(self, source: &Path, program: &Path, options: &[&str]) -> PathBuf {
+        let mut command = self.command();
+        command.args(["-g", "-O2", "-fopenmp", "-o"]).arg(program).arg(source).args(options).arg("-lm");
+        let output = output(&mut command);
+        assert!(output.status.success(), "the compiler failed");
+        program.to_owned()
+    }
+}
+
+/// The run file of a trace.
+pub fn run_file(trace: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(trace.join("taskscope-run.json")).unwrap()).unwrap()
+}
+
+/// Names of the notices in a run file.
+pub fn notices(trace: &Path) -> Vec<String> {
+    let run = run_file(trace);
+    let notices = run["notices"].as_array().unwrap();
+    notices.iter().map(|notice| notice["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Names in a directory, sorted.
+pub fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Thread directories of a trace that hold a stream.
+pub fn streams(trace: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut todo = vec![trace.to_owned()];
+    while let Some(directory) = todo.pop() {
+        for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                todo.push(entry.path());
+            } else if entry.file_name() == "stream.obs" {
+                found.push(entry.path().parent().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
