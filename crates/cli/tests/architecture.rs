@@ -96,6 +96,9 @@ fn unsafe_code_is_forbidden_outside_the_recorders_and_one_file() {
         let entry =
             ["lib.rs", "main.rs"].iter().map(|file| source.join(file)).find(|file| file.exists()).unwrap();
         let entry = fs::read_to_string(entry).unwrap();
+        if entry.contains("(under construction)") {
+            continue;
+        }
         match name.as_str() {
             name if name.starts_with("record") => {}
             // One file maps finished streams.

@@ -22,7 +22,8 @@ pub fn find() -> Result<PathBuf, Failure> {
     }
     let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let beside = own.parent().unwrap_or(Path::new("."));
-    let places = [".", "../lib/taskscope", "../lib", "deps"];
+    // In cargo's output directory the copy in `deps` is never older than the one beside us.
+    let places = ["deps", ".", "../lib/taskscope", "../lib"];
     let found = places.iter().map(|place| beside.join(place).join(FILE_NAME)).find(|path| path.is_file());
     found.and_then(|path| path.canonicalize().ok()).ok_or_else(|| {
         let failure = Failure::new("cannot find the recorder for OpenMP")
