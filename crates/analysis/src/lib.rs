@@ -1,1 +1,82 @@
-//! taskscope: analysis (under construction).
+//! From an execution to tables and findings: pure functions, no I/O, no names of functions.
+//!
+//! [`analyse`] does everything; each table has its own function beside it. Times are integers in
+//! nanoseconds, and sums are exact: useful time plus every loss equals capacity, blame given equals
+//! wait taken. Places are numbers of the execution's catalog; `view` turns them into words.
+#![forbid(unsafe_code)]
+
+mod blame;
+mod efficiency;
+mod findings;
+mod ledger;
+mod locks;
+mod task_types;
+mod teams;
+
+pub use blame::{Charge, Culprit, WaitPart, charge, split_lock_waits};
+pub use efficiency::{Efficiency, efficiency, share};
+pub use findings::{Confidence, Finding, FindingKind, findings};
+pub use ledger::{ByState, Cause, Ledger, ThreadTime, book};
+pub use locks::{HolderSite, Lock, locks};
+pub use task_types::{TaskType, body_times, explicit_tasks_begun, is_explicit, percentile, task_types};
+pub use teams::{Load, ParallelConstruct, Worksharing, parallel_constructs, worksharing};
+
+use taskscope_execution::{Execution, Tally};
+
+/// All tables of a run.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// Capacity and where it went.
+    pub ledger: Ledger,
+    /// Who made whom wait, largest first.
+    pub charges: Vec<Charge>,
+    /// Efficiency and its factors.
+    pub efficiency: Efficiency,
+    /// Explicit tasks that began.
+    pub tasks: u64,
+    /// Task types, most time first.
+    pub task_types: Vec<TaskType>,
+    /// Worksharing constructs, most imbalance first.
+    pub works: Vec<Worksharing>,
+    /// Parallel constructs, most imbalance first.
+    pub regions: Vec<ParallelConstruct>,
+    /// Locks, most waiting first.
+    pub locks: Vec<Lock>,
+    /// Losses with their causes, largest first.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that makes numbers less sure, observed in this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Name, as in JSON and for `explain`.
+    pub name: &'static str,
+    /// How often, how large at most, where first.
+    pub tally: Tally,
+}
+
+/// Analyses an execution. Cannot fail; what did not fit is in the second part.
+pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
+    let ledger = book(execution);
+    let charges = charge(execution);
+    let efficiency = efficiency(&ledger, &charges);
+    let works = worksharing(execution);
+    let findings = findings(execution, &ledger, &charges, &works);
+    let analysis = Analysis {
+        efficiency,
+        tasks: explicit_tasks_begun(execution),
+        task_types: task_types(execution),
+        regions: parallel_constructs(execution),
+        locks: locks(execution),
+        ledger,
+        charges,
+        works,
+        findings,
+    };
+    let mut problems: Vec<Problem> =
+        execution.anomalies.by_name.iter().map(|(name, tally)| Problem { name, tally: *tally }).collect();
+    if execution.anomalies.late_releases.count > 0 {
+        problems.push(Problem { name: "late-release", tally: execution.anomalies.late_releases });
+    }
+    (analysis, problems)
+}

@@ -328,6 +328,7 @@ impl Observer for ExecutionBuilder {
         match change {
             Change::Enter(now) | Change::Leave(now) | Change::Become(now) => self.set(thread, at, now),
             Change::ThreadBegins => {}
+            Change::Was(section) => self.execution.threads[thread.index()].track.amend(at, section),
             Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,
             Change::ThreadWorks => self.execution.threads[thread.index()].worker = true,
             Change::ThreadEnds => {

@@ -154,6 +154,8 @@ pub enum Change {
     Leave(Section),
     /// The innermost section turned out to be, or became, this.
     Become(Section),
+    /// The section that ended at this time was in truth this one; its task and region are as told.
+    Was(Section),
     /// Begins a parallel region.
     RegionBegins {
         /// The region.

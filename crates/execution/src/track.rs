@@ -98,6 +98,19 @@ impl Track {
         back
     }
 
+    /// The section that ended at `at` was this one, if it was a wait for a lock too.
+    pub(crate) fn amend(&mut self, at: u64, section: Section) {
+        let Some(row) =
+            at.checked_sub(1).and_then(|before| self.start.partition_point(|s| *s <= before).checked_sub(1))
+        else {
+            return;
+        };
+        let span = self.span(row);
+        if span.end == at && span.section.state.group() == crate::Group::Mutex {
+            self.replace(row, section);
+        }
+    }
+
     /// The last section ends at `at`, or where it started, if that is later.
     pub(crate) fn close(&mut self, at: u64) {
         self.end = at.max(self.start.last().copied().unwrap_or(at));

@@ -1,1 +1,163 @@
-//! taskscope: symbol (under construction).
+//! Address to function, file and line; names as users write them.
+//!
+//! The caller tells which files were loaded where (as recorded), then asks for return addresses. The
+//! crate opens each file once, at the first question about it, checks its build id against the
+//! recorded one, and reads DWARF or, without it, the symbol table. Bodies that a compiler cut out of a
+//! function for an OpenMP construct are named after that function. Where a name is missing it says why.
+//!
+//! Files are read from the local disk only; nothing is fetched. Damaged files give no names, and no
+//! panic.
+#![forbid(unsafe_code)]
+
+mod file;
+mod name;
+
+pub use name::{demangle, is_outlined, user_function, without_parameters};
+
+use file::ModuleFile;
+use rustc_hash::FxHashMap;
+
+/// Why an address has no function or no line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+pub enum Missing {
+    /// No recorded file holds the address.
+    #[error("no recorded module holds the address")]
+    NoModule,
+    /// The file is not there any more, or cannot be read.
+    #[error("{path} cannot be read on this machine")]
+    FileGone {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file has another build id than when it was recorded.
+    #[error("{path} has changed since it was recorded (its build id differs)")]
+    Changed {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file is no executable or library.
+    #[error("{path} is no executable or library that can be read")]
+    NotReadable {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file has no debug information for the address.
+    #[error("{path} has no debug information (compile with -g)")]
+    NoDebugInformation {
+        /// Path at run time.
+        path: String,
+    },
+    /// The file has neither debug information nor symbols.
+    #[error("{path} is stripped (no debug information and no symbols)")]
+    Stripped {
+        /// Path at run time.
+        path: String,
+    },
+}
+
+/// A file that was loaded into a process.
+#[derive(Clone, Debug)]
+pub struct LoadedModule {
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// Address minus bias is an address of the file.
+    pub bias: u64,
+    /// Build id in hexadecimal; empty: not checked.
+    pub build_id: String,
+    /// Path at run time.
+    pub path: String,
+}
+
+/// A function, inlined or not, with the line in it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Frame {
+    /// Its demangled name, as its author wrote it.
+    pub function: Option<String>,
+    /// Source file as the compiler recorded it.
+    pub file: Option<String>,
+    /// Line.
+    pub line: Option<u32>,
+}
+
+/// What is known of an address.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CodePlace {
+    /// The innermost function, with file and line.
+    pub frame: Frame,
+    /// Functions that this one was inlined into, inner ones first.
+    pub inlined_into: Vec<Frame>,
+    /// File name of the module, and address in it: what remains where there is no name.
+    pub module: Option<(String, u64)>,
+    /// Offset from the start of the function, where only the symbol table names it.
+    pub offset: Option<u64>,
+    /// Why there is no line, or no name either.
+    pub missing: Option<Missing>,
+}
+
+/// Resolves addresses of one process.
+#[derive(Default)]
+pub struct Symbolizer {
+    modules: Vec<LoadedModule>,
+    files: FxHashMap<(String, String), Result<ModuleFile, Missing>>,
+}
+
+impl Symbolizer {
+    /// A symbolizer for a process with these modules.
+    pub fn new(modules: Vec<LoadedModule>) -> Symbolizer {
+        Symbolizer { modules, files: FxHashMap::default() }
+    }
+
+    /// Where the call lies that returns to `return_address`.
+    pub fn call_place(&mut self, return_address: u64) -> CodePlace {
+        // The return address may be the first of the next line or function.
+        let address = return_address.wrapping_sub(1);
+        let Some(module) = self.modules.iter().find(|m| (m.start..m.end).contains(&address)) else {
+            return CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() };
+        };
+        let in_file = address.wrapping_sub(module.bias);
+        let short = module.path.rsplit('/').next().unwrap_or_default().to_string();
+        let mut place = CodePlace { module: Some((short, in_file)), ..CodePlace::default() };
+        let key = (module.path.clone(), module.build_id.clone());
+        let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(&module.path, &module.build_id));
+        let file = match file {
+            Ok(file) => file,
+            Err(missing) => {
+                place.missing = Some(missing.clone());
+                return place;
+            }
+        };
+        let found = file.find(in_file);
+        let mut frames: Vec<Frame> = Vec::new();
+        for (linkage, source, line) in found.frames {
+            let by_name = linkage.as_deref().and_then(name::user_function);
+            let function = by_name.or_else(|| file.function_around(source.as_deref()?, line?));
+            let frame = Frame { function, file: source, line };
+            // A cut-out body and the wrapper around it are one function to its author.
+            if frames.last().is_none_or(|last| last.function != frame.function) {
+                frames.push(frame);
+            }
+        }
+        let mut frames = frames.into_iter();
+        if let Some(inner) = frames.next() {
+            place.frame = inner;
+            place.inlined_into = frames.collect();
+        }
+        if place.frame.function.is_none()
+            && let Some((symbol, offset)) = found.symbol
+        {
+            place.frame.function = name::user_function(&symbol).or(Some(symbol));
+            place.offset = place.frame.line.is_none().then_some(offset);
+        }
+        if place.frame.line.is_none() {
+            let path = module.path.clone();
+            place.missing = Some(if file.has_debug_information() || file.has_symbols() {
+                Missing::NoDebugInformation { path }
+            } else {
+                Missing::Stripped { path }
+            });
+        }
+        place
+    }
+}

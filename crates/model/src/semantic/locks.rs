@@ -2,16 +2,12 @@
 
 use super::payload::{u32_at, u64_at};
 use super::sections::mutex_state;
-use super::{Interpreter, Short, Sticky, WAIT_KINDS};
+use super::{Interpreter, Opener, Short, Sticky};
 use taskscope_event::Code;
 use taskscope_event::models::wait::{self, kind};
-use taskscope_execution::{Anomaly, Change, ObjectIndex, Observer, Place, PlaceKind, SiteIndex, ThreadIndex};
-
-/// Locks, critical constructs, ordered and atomic share one section and thus one entry.
-fn slot(wait_kind: u32) -> Option<usize> {
-    let slot = if mutex_state(wait_kind).is_some() { kind::CRITICAL } else { wait_kind };
-    (slot as usize).lt(&WAIT_KINDS).then_some(slot as usize)
-}
+use taskscope_execution::{
+    Anomaly, Change, ObjectIndex, Observer, Place, PlaceKind, Section, SiteIndex, State, ThreadIndex,
+};
 
 impl Interpreter {
     pub(super) fn wait_event<O: Observer>(
@@ -45,6 +41,7 @@ impl Interpreter {
                 if code == wait::RELEASED {
                     out.change(thread, at, Change::Releases { object });
                 } else {
+                    self.correct_wait(thread, at, object, wait_kind, out);
                     let site = self.site_of_wait(thread, wait_kind, object);
                     out.change(thread, at, Change::Acquires { object, site });
                 }
@@ -55,33 +52,70 @@ impl Interpreter {
     }
 
     fn set_sticky<O: Observer>(&mut self, thread: ThreadIndex, at: u64, sticky: Sticky, out: &mut O) {
-        let Some(slot) = slot(sticky.kind) else { return };
         let state = &mut self.threads[thread.index()];
-        state.sticky[slot] = Some(sticky);
+        let Some(slot) = state.sticky.get_mut(sticky.kind as usize) else { return };
+        *slot = Some(sticky);
+        let lock_state = mutex_state(sticky.kind);
+        if lock_state.is_some() {
+            state.last_lock_kind = sticky.kind;
+        }
         // The wait that it describes was entered by the standard event of the same clock.
         let Some(top) = state.frames.top() else { return };
-        let describes = match top.opener {
-            super::Opener::Subsystem(subsystem) => subsystem.wait_kind() == Some(slot as u32),
-            _ => false,
+        let kind_of_top = match top.opener {
+            Opener::Subsystem(subsystem) => subsystem.wait_kind(),
+            _ => None,
         };
-        if describes && top.since == at && top.section.state.group() != taskscope_execution::Group::Idle {
-            self.change_top(thread, at, out, |section| {
-                section.place = sticky.place;
-                section.object = sticky.object;
-                section.state = mutex_state(sticky.kind).unwrap_or(section.state);
-            });
+        let describes = match kind_of_top {
+            Some(kind::CRITICAL) => lock_state.is_some(),
+            Some(kind) => kind == sticky.kind,
+            None => false,
+        };
+        if describes && top.since == at && top.section.state != State::Idle {
+            self.change_top(thread, at, out, |section| apply(section, sticky));
         }
+    }
+
+    /// The object that the thread now holds is what it waited for until now: where the last entry for
+    /// waits was about another lock, the wait is put right.
+    fn correct_wait<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        object: ObjectIndex,
+        wait_kind: u32,
+        out: &mut O,
+    ) {
+        let state = &mut self.threads[thread.index()];
+        let told = state.sticky.get(wait_kind as usize).copied().flatten();
+        let Some((ended, mut section)) = state.last_lock_wait.take() else { return };
+        if ended != at || section.object == object {
+            return;
+        }
+        match told {
+            Some(sticky) if sticky.object == object => apply(&mut section, sticky),
+            _ => {
+                section.object = object;
+                section.place = Place::UNKNOWN;
+                section.state = mutex_state(wait_kind).unwrap_or(section.state);
+            }
+        }
+        out.change(thread, at, Change::Was(section));
     }
 
     /// Where the thread asked for the object that it now holds.
     fn site_of_wait(&self, thread: ThreadIndex, wait_kind: u32, object: ObjectIndex) -> SiteIndex {
-        let sticky = slot(wait_kind).and_then(|slot| self.threads[thread.index()].sticky[slot]);
-        match sticky {
-            Some(sticky) if sticky.object == object => match sticky.place.kind() {
+        match self.threads[thread.index()].sticky.get(wait_kind as usize) {
+            Some(Some(sticky)) if sticky.object == object => match sticky.place.kind() {
                 PlaceKind::Site(site) => site,
                 _ => SiteIndex::NONE,
             },
             _ => SiteIndex::NONE,
         }
     }
+}
+
+fn apply(section: &mut Section, sticky: Sticky) {
+    section.place = sticky.place;
+    section.object = sticky.object;
+    section.state = mutex_state(sticky.kind).unwrap_or(section.state);
 }

@@ -23,7 +23,7 @@ use taskscope_event::Code;
 use taskscope_event::models::{self, kernel, omp, openmp, ovni, recorder, wait};
 use taskscope_execution::{
     Anomaly, Change, ObjectIndex, Observer, Place, ProcessIndex, RegionIndex, Section, SiteIndex, State,
-    TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
+    ThreadIndex, ThreadKind, TypeIndex,
 };
 
 /// The largest wait kind that is kept apart; see `taskscope_event::models::wait::kind`.
@@ -47,12 +47,14 @@ struct ThreadState {
     works: bool,
     frames: Frames,
     sticky: [Option<Sticky>; WAIT_KINDS],
+    last_lock_kind: u32,
     /// A region that has begun and whose fork section has not opened yet.
     forking: RegionIndex,
-    /// A region that the thread has joined and whose section has not opened yet.
-    joining: RegionIndex,
-    /// The region of the section that was closed last, and when.
-    ended_task: TaskIndex,
+    /// Regions in whose teams the thread is, innermost last. The barrier at a region's end lies
+    /// outside the section of its implicit task.
+    member_of: Vec<RegionIndex>,
+    /// The wait for a lock that ended last, and when.
+    last_lock_wait: Option<(u64, Section)>,
 }
 
 impl ThreadState {
@@ -63,6 +65,13 @@ impl ThreadState {
             ThreadKind::Worker => State::Idle,
             ThreadKind::Helper | ThreadKind::Unknown => State::Unknown,
         })
+    }
+
+    /// What is known of waits of this kind; all kinds of locks share one section, so there it is
+    /// what was told last.
+    fn sticky(&self, kind: u32) -> Option<Sticky> {
+        let kind = if sections::mutex_state(kind).is_some() { self.last_lock_kind } else { kind };
+        *self.sticky.get(kind as usize)?
     }
 
     fn now(&self) -> Section {
@@ -89,9 +98,10 @@ impl Interpreter {
             works: false,
             frames: Frames::default(),
             sticky: [None; WAIT_KINDS],
+            last_lock_kind: wait::kind::CRITICAL,
             forking: RegionIndex::NONE,
-            joining: RegionIndex::NONE,
-            ended_task: TaskIndex::NONE,
+            member_of: Vec::new(),
+            last_lock_wait: None,
         });
         ThreadIndex::of(self.threads.len() - 1)
     }
@@ -134,6 +144,10 @@ impl Interpreter {
             match edge {
                 Edge::Begin => self.open_subsystem(thread, at, subsystem, out),
                 Edge::End => {
+                    let state = &mut self.threads[thread.index()];
+                    if subsystem == Subsystem::Acquiring {
+                        state.last_lock_wait = state.frames.top().map(|top| (at, top.section));
+                    }
                     self.close(thread, at, Opener::Subsystem(subsystem), out);
                 }
             }
@@ -268,7 +282,7 @@ impl Interpreter {
         let mut section =
             Section { state: inner, place: Place::UNKNOWN, object: ObjectIndex::NONE, ..around };
         if let Some(kind) = subsystem.wait_kind() {
-            if let Some(sticky) = state.sticky[kind as usize] {
+            if let Some(sticky) = state.sticky(kind) {
                 section.place = sticky.place;
                 section.object = sticky.object;
                 section.state = sections::mutex_state(sticky.kind).unwrap_or(inner);

@@ -75,8 +75,16 @@ impl Interpreter {
             omp::REGION_BEGIN => self.region_begins(thread, at, payload, out),
             omp::REGION_END => self.region_ends(thread, at, payload, out),
             omp::IMPLICIT_BEGIN => self.joins_region(thread, at, payload, out),
-            // The section itself is closed by the standard event.
-            omp::IMPLICIT_END => Ok(()),
+            omp::IMPLICIT_END => {
+                // The sections in it are closed by standard events.
+                let region = self.region_at(thread, payload)?;
+                let member_of = &mut self.threads[thread.index()].member_of;
+                match member_of.iter().rposition(|known| *known == region) {
+                    Some(depth) => member_of.truncate(depth),
+                    None => out.anomaly(thread, at, Anomaly::EndWithoutBegin),
+                }
+                Ok(())
+            }
             omp::CHUNK => {
                 let start = u64_at(payload, 0).ok_or(Short)?;
                 let iterations = u64_at(payload, 8).ok_or(Short)?;
@@ -204,6 +212,7 @@ impl Interpreter {
         // The section may have been opened by the standard event of the same clock.
         let place = self.region_place(region);
         let state = &mut self.threads[thread.index()];
+        state.member_of.push(region);
         match state.frames.top() {
             Some(top)
                 if top.opener == Opener::Subsystem(Subsystem::UserMicrotask)
@@ -215,7 +224,7 @@ impl Interpreter {
                     section.region = region;
                 });
             }
-            _ => state.joining = region,
+            _ => {}
         }
         Ok(())
     }
@@ -228,8 +237,9 @@ impl Interpreter {
         section: Section,
         out: &mut O,
     ) {
-        let state = &mut self.threads[thread.index()];
-        let region = std::mem::replace(&mut state.joining, RegionIndex::NONE);
+        // Known here only if the thread said before that it joins; else told right after.
+        let member_of = &self.threads[thread.index()].member_of;
+        let region = member_of.last().copied().unwrap_or(RegionIndex::NONE);
         let place = self.region_place(region);
         self.works(thread, at, out);
         let section = Section { place, region, task: TaskIndex::NONE, ..section };

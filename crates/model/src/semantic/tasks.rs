@@ -122,7 +122,6 @@ impl Interpreter {
     ) -> Result<(), Short> {
         let task = self.known_task(thread, at, payload, out)?;
         if self.close(thread, at, Opener::Task(task), out) {
-            self.threads[thread.index()].ended_task = task;
             out.change(thread, at, Change::TaskEnds { task });
         }
         Ok(())
@@ -137,7 +136,10 @@ impl Interpreter {
         payload: &[u8],
         out: &mut O,
     ) -> Result<(), Short> {
-        let task = self.known_task(thread, at, payload, out)?;
+        // A `taskwait depend` has dependences too, under an id that no task has.
+        let id = u32_at(payload, 0).ok_or(Short)?;
+        let known = self.tasks.numbers.get(&(self.threads[thread.index()].process, id));
+        let Some(task) = known.copied() else { return Ok(()) };
         match code {
             omp::TASK_SUSPENDED => out.change(thread, at, Change::TaskSuspends { task }),
             omp::TASK_CANCELLED => out.change(thread, at, Change::TaskCancelled { task }),

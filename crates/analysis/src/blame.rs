@@ -1,0 +1,343 @@
+//! Who made whom wait: every waiting nanosecond is given to what ran meanwhile.
+//!
+//! *Undirected* (Tallent and Mellor-Crummey, PPoPP 2009): while I workers of a process wait or have
+//! nothing to do and W work, each of the W is charged I/W for every nanosecond: its code sheds too
+//! little parallel work. Here it is exact, over sections instead of samples. Where W = 0 nobody is
+//! to blame but the runtime or the operating system, in a sum of its own.
+//!
+//! *Directed* (Tallent, Mellor-Crummey and Porterfield, PPoPP 2010): waiting for a lock is charged to
+//! whoever held it at each instant, at the place where it asked for it.
+//!
+//! Blame given equals wait taken, to the nanosecond, for every waiting state.
+
+use crate::ledger::ByState;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use taskscope_execution::{
+    Execution, Group, Hold, ObjectIndex, Place, ProcessIndex, Span, State, Thread, ThreadIndex,
+};
+
+/// What is charged.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Culprit {
+    /// A thread that was in this state at this place.
+    Code(State, Place),
+    /// The holder of a lock that it asked for at this place.
+    Holder(Place),
+    /// Nobody worked, or nobody held what was waited for.
+    Nobody,
+}
+
+/// What one culprit is charged with.
+#[derive(Clone, Debug)]
+pub struct Charge {
+    /// Who.
+    pub culprit: Culprit,
+    /// Whom it made wait: nanoseconds by the state of those that waited.
+    pub by_state: ByState,
+    /// How much of it was charged while only one thread worked; there the culprit is certain.
+    pub sole_ns: u64,
+}
+
+impl Charge {
+    /// All that it is charged with.
+    pub fn total(&self) -> u64 {
+        self.by_state.total()
+    }
+}
+
+/// Charges of all culprits, largest first.
+pub fn charge(execution: &Execution) -> Vec<Charge> {
+    let mut sums = Sums::default();
+    for process in 0..execution.processes.len() {
+        let process = ProcessIndex(process as u32);
+        sweep(execution, process, &mut sums);
+    }
+    let mut charges = sums.in_nanoseconds();
+    charge_holders(execution, &mut charges);
+    let mut charges: Vec<Charge> = charges.into_values().filter(|c| c.total() > 0).collect();
+    charges.sort_by_key(|c| (Reverse(c.total()), c.culprit));
+    charges
+}
+
+/// States whose time is charged undirected; the index is the column of the integrals.
+const VICTIMS: [State; 10] = [
+    State::Barrier,
+    State::JoinBarrier,
+    State::Taskwait,
+    State::TaskwaitDepend,
+    State::Taskgroup,
+    State::Taskyield,
+    State::TargetWait,
+    State::Idle,
+    State::NotStarted,
+    State::Ended,
+];
+
+/// Shares of a nanosecond are kept in 2^-20 ns.
+const FRACTION_BITS: u32 = 20;
+
+/// What a state is in the sweep.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Victim(usize),
+    /// Waits for a lock; charged apart, and no culprit either.
+    Mutex,
+    Works,
+}
+
+fn role(state: State) -> Role {
+    if let Some(column) = VICTIMS.iter().position(|victim| *victim == state) {
+        Role::Victim(column)
+    } else if state.group() == Group::Mutex {
+        Role::Mutex
+    } else {
+        Role::Works
+    }
+}
+
+/// Integrals over time of what one working thread is charged with, by victim state, and the part of
+/// it while it worked alone.
+type Integrals = [u128; VICTIMS.len() + 1];
+const SOLE: usize = VICTIMS.len();
+
+#[derive(Default)]
+struct Sums {
+    shares: FxHashMap<(State, Place), Integrals>,
+    nobody: [u64; VICTIMS.len()],
+    waited: [u64; VICTIMS.len()],
+}
+
+/// A worker's place in the sweep.
+struct Cursor<'a> {
+    spans: Box<dyn Iterator<Item = Span> + 'a>,
+    role: Role,
+    key: (State, Place),
+    /// The integrals when it began to work on `key`.
+    since: Integrals,
+}
+
+fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
+    let roles = State::ALL.map(role);
+    let own = execution.workers().filter(|(_, t)| t.process == process);
+    let mut cursors: Vec<Cursor> = own
+        .map(|(index, _)| Cursor {
+            spans: Box::new(execution.spans_of_run(index)),
+            role: Role::Mutex,
+            key: (State::Unknown, Place::UNKNOWN),
+            since: [0; VICTIMS.len() + 1],
+        })
+        .collect();
+    let mut pending: Vec<Option<Span>> = cursors.iter_mut().map(|c| c.spans.next()).collect();
+    let mut heap: BinaryHeap<Reverse<(u64, usize)>> =
+        pending.iter().enumerate().filter_map(|(i, s)| s.map(|s| Reverse((s.start, i)))).collect();
+    let mut now = execution.processes[process.index()].first;
+    let mut integrals: Integrals = [0; VICTIMS.len() + 1];
+    let mut waiting = [0_u64; VICTIMS.len()];
+    let mut working = 0_u64;
+    let mut advance =
+        |to: u64, now: &mut u64, integrals: &mut Integrals, waiting: &[u64; 10], working: u64| {
+            let passed = to - *now;
+            *now = to;
+            if passed == 0 {
+                return;
+            }
+            for (column, count) in waiting.iter().enumerate().filter(|(_, count)| **count > 0) {
+                let waited = count * passed;
+                sums.waited[column] += waited;
+                if working == 0 {
+                    sums.nobody[column] += waited;
+                } else {
+                    integrals[column] += ((waited as u128) << FRACTION_BITS) / working as u128;
+                    if working == 1 {
+                        integrals[SOLE] += (waited as u128) << FRACTION_BITS;
+                    }
+                }
+            }
+        };
+    while let Some(mut top) = heap.peek_mut() {
+        let Reverse((start, index)) = *top;
+        let span = pending[index].take();
+        let next = cursors[index].spans.next();
+        pending[index] = next;
+        match next {
+            Some(next) => *top = Reverse((next.start, index)),
+            None => {
+                PeekMut::pop(top);
+            }
+        }
+        let Some(span) = span else { continue };
+        advance(start, &mut now, &mut integrals, &waiting, working);
+        let cursor = &mut cursors[index];
+        let key = (span.section.state, span.section.place);
+        let role = roles[span.section.state as usize];
+        if cursor.role == Role::Works && cursor.key == key {
+            continue;
+        }
+        match cursor.role {
+            Role::Works => {
+                working -= 1;
+                settle(&mut sums.shares, cursor, &integrals);
+            }
+            Role::Victim(column) => waiting[column] -= 1,
+            Role::Mutex => {}
+        }
+        match role {
+            Role::Works => {
+                working += 1;
+                cursor.since = integrals;
+            }
+            Role::Victim(column) => waiting[column] += 1,
+            Role::Mutex => {}
+        }
+        (cursor.role, cursor.key) = (role, key);
+    }
+    let end = execution.processes[process.index()].last;
+    advance(end, &mut now, &mut integrals, &waiting, working);
+    for cursor in cursors.iter().filter(|cursor| cursor.role == Role::Works) {
+        settle(&mut sums.shares, cursor, &integrals);
+    }
+}
+
+/// Adds what a thread was charged with since it began to work on its key.
+fn settle(shares: &mut FxHashMap<(State, Place), Integrals>, cursor: &Cursor, integrals: &Integrals) {
+    if cursor.since == *integrals {
+        return;
+    }
+    let share = shares.entry(cursor.key).or_insert([0; VICTIMS.len() + 1]);
+    for (column, sum) in share.iter_mut().enumerate() {
+        *sum += integrals[column] - cursor.since[column];
+    }
+}
+
+impl Sums {
+    /// Rounds shares to nanoseconds so that each column sums exactly to what was waited.
+    fn in_nanoseconds(self) -> FxHashMap<Culprit, Charge> {
+        let mut keys: Vec<(State, Place)> = self.shares.keys().copied().collect();
+        keys.sort_unstable();
+        let mut charges: FxHashMap<Culprit, Charge> = FxHashMap::default();
+        for (column, state) in VICTIMS.iter().enumerate() {
+            let shares: Vec<u128> = keys.iter().map(|key| self.shares[key][column]).collect();
+            let owed = self.waited[column] - self.nobody[column];
+            let given = apportion(&shares, owed);
+            // Without any share there is nobody to give it to.
+            let nobody = self.waited[column] - given.iter().sum::<u64>();
+            for (key, ns) in keys.iter().zip(given).filter(|(_, ns)| *ns > 0) {
+                charge_of(&mut charges, Culprit::Code(key.0, key.1)).by_state.add(*state, ns);
+            }
+            if nobody > 0 {
+                charge_of(&mut charges, Culprit::Nobody).by_state.add(*state, nobody);
+            }
+        }
+        for (key, share) in &self.shares {
+            if let Some(charge) = charges.get_mut(&Culprit::Code(key.0, key.1)) {
+                charge.sole_ns = ((share[SOLE] >> FRACTION_BITS) as u64).min(charge.total());
+            }
+        }
+        charges
+    }
+}
+
+/// Divides `owed` in proportion to `shares`, in whole numbers that sum to it: each part is cut off, and
+/// what is missing goes one by one to the largest remainders. All zeros if all shares are zero.
+fn apportion(shares: &[u128], owed: u64) -> Vec<u64> {
+    let total: u128 = shares.iter().sum();
+    if total == 0 {
+        return vec![0; shares.len()];
+    }
+    let exact = |share: u128| (share * owed as u128 / total, share * owed as u128 % total);
+    let mut given: Vec<u64> = shares.iter().map(|share| exact(*share).0 as u64).collect();
+    let missing = owed - given.iter().sum::<u64>();
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    order.sort_by_key(|i| Reverse(exact(shares[*i]).1));
+    for i in order.into_iter().take(missing as usize) {
+        given[i] += 1;
+    }
+    given
+}
+
+fn charge_of(charges: &mut FxHashMap<Culprit, Charge>, culprit: Culprit) -> &mut Charge {
+    charges.entry(culprit).or_insert(Charge { culprit, by_state: ByState::default(), sole_ns: 0 })
+}
+
+/// A part of a wait for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitPart {
+    /// The lock; none where it is not known.
+    pub object: ObjectIndex,
+    /// The waiting thread's state.
+    pub state: State,
+    /// Who held it, if anybody did.
+    pub holder: Option<Hold>,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+/// Splits every worker's waits for locks over the holders in sequence, and hands each part to `take`.
+/// The parts of a wait sum to the wait.
+pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
+    let mut holds: FxHashMap<ObjectIndex, Vec<Hold>> = FxHashMap::default();
+    for hold in &execution.holds {
+        holds.entry(hold.object).or_default().push(*hold);
+    }
+    for list in holds.values_mut() {
+        list.sort_by_key(|hold| (hold.start, hold.end));
+    }
+    let none = Vec::new();
+    let workers: Vec<(ThreadIndex, &Thread)> = execution.workers().collect();
+    for (thread, row) in workers {
+        for span in row.track.spans().filter(|s| s.section.state.group() == Group::Mutex) {
+            let list = holds.get(&span.section.object).unwrap_or(&none);
+            let part =
+                |holder, ns| WaitPart { object: span.section.object, state: span.section.state, holder, ns };
+            let mut at = span.start;
+            // Holds of one object do not overlap, so ends are sorted as starts are.
+            for hold in &list[list.partition_point(|hold| hold.end <= at)..] {
+                if hold.start >= span.end {
+                    break;
+                }
+                if hold.thread == thread {
+                    continue;
+                }
+                let (start, end) = (hold.start.max(at), hold.end.min(span.end));
+                if end <= start {
+                    continue;
+                }
+                if start > at {
+                    take(part(None, start - at));
+                }
+                take(part(Some(*hold), end - start));
+                at = end;
+            }
+            if span.end > at {
+                take(part(None, span.end - at));
+            }
+        }
+    }
+}
+
+fn charge_holders(execution: &Execution, charges: &mut FxHashMap<Culprit, Charge>) {
+    split_lock_waits(execution, |part| {
+        let culprit = part.holder.map_or(Culprit::Nobody, |hold| Culprit::Holder(Place::site(hold.site)));
+        let charge = charge_of(charges, culprit);
+        charge.by_state.add(part.state, part.ns);
+        if part.holder.is_some() {
+            charge.sole_ns += part.ns;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_sum_to_what_is_owed() {
+        assert_eq!(apportion(&[1, 1, 1], 10), [4, 3, 3]);
+        assert_eq!(apportion(&[0, 5, 0], 7), [0, 7, 0]);
+        assert_eq!(apportion(&[0, 0], 7), [0, 0]);
+        assert_eq!(apportion(&[1 << 70, 3 << 70], 1 << 40), [1 << 38, 3 << 38]);
+    }
+}

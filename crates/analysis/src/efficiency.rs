@@ -1,0 +1,84 @@
+//! Parallel efficiency and its factors.
+
+use crate::blame::{Charge, Culprit};
+use crate::ledger::Ledger;
+use taskscope_execution::{Group, State};
+
+/// A product law: each factor is what is left of the time after one kind of loss, so that their
+/// product is useful time over capacity, exactly.
+///
+/// With capacity C, useful time U, and the losses I in worker-nanoseconds:
+///
+/// ```text
+/// serialization     (C − Is) / C                         Is: nothing to do, or waiting for a lock
+/// load_balance      (C − Is − Il) / (C − Is)             Il: waiting in a team while others work
+/// runtime_overhead  (C − Is − Il − Ir) / (C − Is − Il)   Ir: the runtime, and waits while nobody works
+/// known             U / (C − Is − Il − Ir)               the rest is time that the trace cannot tell
+/// parallel          U / C, the product
+/// ```
+///
+/// The chain of removals is that of TALP's OpenMP metrics (DLB 3.6: serialization, load balance,
+/// scheduling), with waiting for locks counted as serialization, and what cannot be told set apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Efficiency {
+    /// Useful time over capacity.
+    pub parallel: f64,
+    /// Without the time when there was nothing to do or one's turn had not come.
+    pub serialization: f64,
+    /// Without the waiting in teams for those that still worked.
+    pub load_balance: f64,
+    /// Without the runtime's own time.
+    pub runtime_overhead: f64,
+    /// Without what the trace cannot tell.
+    pub known: f64,
+    /// Useful nanoseconds.
+    pub useful_ns: u64,
+    /// Worker-nanoseconds lost to serialization.
+    pub serialization_ns: u64,
+    /// Worker-nanoseconds lost to load imbalance.
+    pub load_balance_ns: u64,
+    /// Worker-nanoseconds lost to the runtime.
+    pub runtime_overhead_ns: u64,
+    /// Worker-nanoseconds that the trace cannot tell.
+    pub unknown_ns: u64,
+}
+
+/// Derives the factors from the ledger and from who is charged with the waiting.
+pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
+    let group = |group| ledger.by_state.of_group(group);
+    let nobody = charges.iter().find(|c| c.culprit == Culprit::Nobody);
+    let in_vain = nobody.map_or(0, |c| c.by_state.of_group(Group::Sync));
+    let useful_ns = group(Group::Useful);
+    let serialization_ns = group(Group::Idle) + group(Group::Mutex);
+    let load_balance_ns = group(Group::Sync) - in_vain;
+    let runtime_overhead_ns = group(Group::Runtime) + group(Group::Off) + in_vain;
+    let unknown_ns = group(Group::Unknown);
+    let mut left = ledger.capacity_ns;
+    let mut factor = |loss: u64| {
+        let before = left;
+        left -= loss;
+        if before == 0 { 1.0 } else { left as f64 / before as f64 }
+    };
+    let serialization = factor(serialization_ns);
+    let load_balance = factor(load_balance_ns);
+    let runtime_overhead = factor(runtime_overhead_ns);
+    let known = factor(unknown_ns);
+    let parallel = if ledger.capacity_ns == 0 { 0.0 } else { useful_ns as f64 / ledger.capacity_ns as f64 };
+    Efficiency {
+        parallel,
+        serialization,
+        load_balance,
+        runtime_overhead,
+        known,
+        useful_ns,
+        serialization_ns,
+        load_balance_ns,
+        runtime_overhead_ns,
+        unknown_ns,
+    }
+}
+
+/// The part of capacity that a state took.
+pub fn share(ledger: &Ledger, state: State) -> f64 {
+    if ledger.capacity_ns == 0 { 0.0 } else { ledger.by_state.get(state) as f64 / ledger.capacity_ns as f64 }
+}

@@ -1,0 +1,214 @@
+//! The largest losses, each with what causes it.
+
+use crate::blame::{Charge, Culprit};
+use crate::ledger::{ByState, Ledger};
+use crate::teams::Worksharing;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use taskscope_execution::{Execution, Group, Place, PlaceKind, State, TypeIndex, TypeKind};
+
+/// What kind of loss it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum FindingKind {
+    /// Others wait for a lock that is held.
+    Lock,
+    /// Others have nothing to do while code outside regions runs.
+    Serial,
+    /// Others wait while few tasks run.
+    FewTasks,
+    /// Others wait for a thread that has more of a worksharing construct.
+    Imbalance,
+    /// Others wait while one thread creates tasks.
+    Creation,
+    /// Others wait for code of a region that is in no construct.
+    RegionCode,
+    /// The runtime works.
+    Runtime,
+    /// Threads wait although none works.
+    NobodyWorks,
+    /// The trace cannot tell what ran.
+    Unknown,
+}
+
+impl FindingKind {
+    /// The name in JSON and for `explain`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FindingKind::Lock => "lock-held",
+            FindingKind::Serial => "serial-code",
+            FindingKind::FewTasks => "few-tasks",
+            FindingKind::Imbalance => "imbalance",
+            FindingKind::Creation => "task-creation",
+            FindingKind::RegionCode => "region-code",
+            FindingKind::Runtime => "runtime-overhead",
+            FindingKind::NobodyWorks => "nobody-works",
+            FindingKind::Unknown => "unknown",
+        }
+    }
+}
+
+/// How sure the cause is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Confidence {
+    /// The culprit is one of several that ran at the time.
+    Low,
+    /// The culprit ran alone during a good part of the loss.
+    Medium,
+    /// The culprit ran alone, or held what was waited for, during most of the loss.
+    High,
+}
+
+impl Confidence {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+        }
+    }
+}
+
+/// A loss and its cause.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What kind.
+    pub kind: FindingKind,
+    /// What the culprit did.
+    pub state: State,
+    /// Where in the code the cause lies.
+    pub place: Place,
+    /// Worker-nanoseconds lost.
+    pub ns: u64,
+    /// The loss by the state of those that lost it.
+    pub victims: ByState,
+    /// The part during which the culprit was the only one that ran, nanoseconds.
+    pub sole_ns: u64,
+    /// How sure the cause is.
+    pub confidence: Confidence,
+    /// Tasks created by code of the culprit's kind, where that is the point.
+    pub tasks_created: u64,
+    /// The construct's load, for an imbalance.
+    pub work: Option<Worksharing>,
+}
+
+/// All losses, largest first; their sum is capacity minus useful time.
+pub fn findings(
+    execution: &Execution,
+    ledger: &Ledger,
+    charges: &[Charge],
+    works: &[Worksharing],
+) -> Vec<Finding> {
+    let created = creations(execution);
+    let mut all: Vec<Finding> = Vec::new();
+    for charge in charges {
+        let (state, place) = match charge.culprit {
+            Culprit::Code(state, place) => (state, place),
+            Culprit::Holder(place) => (State::LockWait, place),
+            Culprit::Nobody => (State::Unknown, Place::UNKNOWN),
+        };
+        let tasks_created = created.get(&(state, place)).copied().unwrap_or(0);
+        let kind = match charge.culprit {
+            Culprit::Holder(_) => FindingKind::Lock,
+            Culprit::Nobody => FindingKind::NobodyWorks,
+            Culprit::Code(state, place) => kind_of(execution, state, place, tasks_created),
+        };
+        let work = match place.kind() {
+            PlaceKind::Type(ty) if kind == FindingKind::Imbalance => {
+                works.iter().find(|w| w.ty == ty).copied()
+            }
+            _ => None,
+        };
+        let ns = charge.total();
+        let sole_ns = charge.sole_ns.min(ns);
+        // An unevenly loaded construct names its culprit even where two threads are late together.
+        let even = work.is_none_or(|work| work.load.balance() > 0.9);
+        let confidence = match sole_ns as f64 / ns.max(1) as f64 {
+            share if share >= 0.7 => Confidence::High,
+            share if share >= 0.3 || !even => Confidence::Medium,
+            _ => Confidence::Low,
+        };
+        let victims = charge.by_state;
+        all.push(Finding { kind, state, place, ns, victims, sole_ns, confidence, tasks_created, work });
+    }
+    for cause in &ledger.causes {
+        let kind = match cause.state.group() {
+            Group::Runtime | Group::Off => FindingKind::Runtime,
+            Group::Unknown => FindingKind::Unknown,
+            _ => continue,
+        };
+        let mut victims = ByState::default();
+        victims.add(cause.state, cause.ns);
+        all.push(Finding {
+            kind,
+            state: cause.state,
+            place: cause.place,
+            ns: cause.ns,
+            victims,
+            sole_ns: 0,
+            confidence: Confidence::High,
+            tasks_created: created.get(&(cause.state, cause.place)).copied().unwrap_or(0),
+            work: None,
+        });
+    }
+    all.sort_by_key(|f| (Reverse(f.ns), f.kind, f.state, f.place));
+    all
+}
+
+fn kind_of(execution: &Execution, state: State, place: Place, tasks_created: u64) -> FindingKind {
+    match state {
+        State::Serial => FindingKind::Serial,
+        State::Task => FindingKind::FewTasks,
+        State::TaskCreation => FindingKind::Creation,
+        // A single or masked construct that creates tasks is there to create them.
+        State::Worksharing | State::Masked if tasks_created > 0 && !is_loop(execution, place) => {
+            FindingKind::Creation
+        }
+        State::Worksharing | State::Masked => FindingKind::Imbalance,
+        State::ImplicitTask if tasks_created > 0 => FindingKind::Creation,
+        State::ImplicitTask => FindingKind::RegionCode,
+        state if state.group() == Group::Runtime || state.group() == Group::Off => FindingKind::Runtime,
+        _ => FindingKind::Unknown,
+    }
+}
+
+/// OMPT's `ompt_work_t` of constructs that only one thread of a team executes.
+const WORK_SINGLES: [u32; 2] = [3, 4];
+
+fn is_loop(execution: &Execution, place: Place) -> bool {
+    match place.kind() {
+        PlaceKind::Type(ty) => match type_kind(execution, ty) {
+            Some(TypeKind::Work { kind }) => !WORK_SINGLES.contains(&kind),
+            _ => true,
+        },
+        _ => false,
+    }
+}
+
+fn type_kind(execution: &Execution, ty: TypeIndex) -> Option<TypeKind> {
+    execution.catalog.types.get(ty.index()).and_then(|t| t.kind)
+}
+
+/// Tasks created by the code at each state and place: what the creator was in at the time.
+fn creations(execution: &Execution) -> FxHashMap<(State, Place), u64> {
+    let tasks = &execution.tasks;
+    let mut rows: Vec<usize> = vec![0; execution.threads.len()];
+    let mut created: FxHashMap<(State, Place), u64> = FxHashMap::default();
+    // Tasks are numbered by creation, so each thread's times only rise; a clamped one is just late.
+    for task in 0..tasks.len() {
+        let thread = tasks.creator[task].index();
+        let (Some(thread), Some(row)) = (execution.threads.get(thread), rows.get_mut(thread)) else {
+            continue;
+        };
+        if thread.track.is_empty() {
+            continue;
+        }
+        let at = tasks.created[task];
+        while *row + 1 < thread.track.len() && thread.track.span(*row).end <= at {
+            *row += 1;
+        }
+        let section = thread.track.span(*row).section;
+        *created.entry((section.state, section.place)).or_default() += 1;
+    }
+    created
+}

@@ -1,0 +1,83 @@
+//! Locks and critical constructs: who waited how long for whom.
+
+use crate::blame::split_lock_waits;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use taskscope_execution::{Execution, Group, ObjectIndex, SiteIndex};
+
+/// What a place that held an object made others wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HolderSite {
+    /// Where the holder asked for the object.
+    pub site: SiteIndex,
+    /// Waiting during its holds, nanoseconds.
+    pub ns: u64,
+}
+
+/// An object and the waiting for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// The object; none where waits name none.
+    pub object: ObjectIndex,
+    /// Times that it was acquired.
+    pub acquisitions: u64,
+    /// Time that it was held, nanoseconds.
+    pub held_ns: u64,
+    /// The longest time that it was held, nanoseconds.
+    pub longest_hold_ns: u64,
+    /// Waits for it, contended or not.
+    pub waits: u64,
+    /// Waiting for it, nanoseconds; the sum of `holders` and `unheld_ns`.
+    pub waited_ns: u64,
+    /// The part of the waiting in which nobody is known to have held it, nanoseconds.
+    pub unheld_ns: u64,
+    /// Whom the waiting is charged to, largest first.
+    pub holders: Vec<HolderSite>,
+}
+
+/// All locks, those most waited for first.
+pub fn locks(execution: &Execution) -> Vec<Lock> {
+    let mut rows: FxHashMap<ObjectIndex, Lock> = FxHashMap::default();
+    for hold in &execution.holds {
+        let row = row_of(&mut rows, hold.object);
+        row.acquisitions += 1;
+        row.held_ns += hold.end - hold.start;
+        row.longest_hold_ns = row.longest_hold_ns.max(hold.end - hold.start);
+    }
+    for (_, thread) in execution.workers() {
+        for span in thread.track.spans().filter(|s| s.section.state.group() == Group::Mutex) {
+            row_of(&mut rows, span.section.object).waits += 1;
+        }
+    }
+    let mut holders: FxHashMap<(ObjectIndex, SiteIndex), u64> = FxHashMap::default();
+    split_lock_waits(execution, |part| {
+        let row = row_of(&mut rows, part.object);
+        row.waited_ns += part.ns;
+        match part.holder {
+            Some(hold) => *holders.entry((part.object, hold.site)).or_default() += part.ns,
+            None => row.unheld_ns += part.ns,
+        }
+    });
+    for ((object, site), ns) in holders {
+        row_of(&mut rows, object).holders.push(HolderSite { site, ns });
+    }
+    let mut rows: Vec<Lock> = rows.into_values().collect();
+    for row in &mut rows {
+        row.holders.sort_by_key(|holder| (Reverse(holder.ns), holder.site));
+    }
+    rows.sort_by_key(|row| (Reverse(row.waited_ns), Reverse(row.held_ns), row.object));
+    rows
+}
+
+fn row_of(rows: &mut FxHashMap<ObjectIndex, Lock>, object: ObjectIndex) -> &mut Lock {
+    rows.entry(object).or_insert(Lock {
+        object,
+        acquisitions: 0,
+        held_ns: 0,
+        longest_hold_ns: 0,
+        waits: 0,
+        waited_ns: 0,
+        unheld_ns: 0,
+        holders: Vec::new(),
+    })
+}

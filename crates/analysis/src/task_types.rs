@@ -1,0 +1,133 @@
+//! Task types: how many, how long.
+
+use rustc_hash::FxHashMap;
+use taskscope_execution::{Execution, NO_TIME, State, TypeIndex, TypeKind};
+
+/// OMPT's task flag of explicit tasks.
+const TASK_EXPLICIT: u32 = 0x4;
+/// All of OMPT's flags that say which kind of task it is.
+const TASK_KINDS: u32 = 0x1f;
+
+/// What is known of the tasks of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskType {
+    /// The type; none for tasks whose creation is not in the trace.
+    pub ty: TypeIndex,
+    /// Tasks created.
+    pub created: u64,
+    /// Tasks that began.
+    pub began: u64,
+    /// Time in their own bodies, nanoseconds: without waits, nested tasks and nested regions.
+    pub body_ns: u64,
+    /// Half of those that began took no longer than this, nanoseconds.
+    pub median_ns: u64,
+    /// 95 of 100 took no longer than this.
+    pub p95_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// From creation to first start, summed over those for which both are known, nanoseconds.
+    pub queued_ns: u64,
+}
+
+impl TaskType {
+    /// Mean time in the body of those that began, nanoseconds.
+    pub fn mean_ns(&self) -> u64 {
+        self.body_ns.checked_div(self.began).unwrap_or(0)
+    }
+}
+
+/// Whether tasks of this type are explicit tasks, as far as the trace tells.
+pub fn is_explicit(execution: &Execution, ty: TypeIndex) -> bool {
+    match execution.catalog.types.get(ty.index()).and_then(|t| t.kind) {
+        Some(TypeKind::Task { flags }) => flags & TASK_KINDS == 0 || flags & TASK_EXPLICIT != 0,
+        _ => true,
+    }
+}
+
+/// Explicit tasks that began.
+pub fn explicit_tasks_begun(execution: &Execution) -> u64 {
+    let tasks = &execution.tasks;
+    let explicit: Vec<bool> =
+        (0..execution.catalog.types.len()).map(|ty| is_explicit(execution, TypeIndex(ty as u32))).collect();
+    let began = tasks.began.iter().zip(&tasks.ty).filter(|(at, _)| **at != NO_TIME);
+    began.filter(|(_, ty)| explicit.get(ty.index()).copied().unwrap_or(true)).count() as u64
+}
+
+/// Nanoseconds that each task spent in its own body, on any thread.
+pub fn body_times(execution: &Execution) -> Vec<u64> {
+    let mut times = vec![0; execution.tasks.len()];
+    for thread in &execution.threads {
+        for span in thread.track.spans().filter(|s| s.section.state == State::Task) {
+            if let Some(time) = times.get_mut(span.section.task.index()) {
+                *time += span.nanos();
+            }
+        }
+    }
+    times
+}
+
+/// All task types, those with most time first.
+pub fn task_types(execution: &Execution) -> Vec<TaskType> {
+    let tasks = &execution.tasks;
+    let bodies = body_times(execution);
+    let mut rows: FxHashMap<TypeIndex, (TaskType, Vec<u64>)> = FxHashMap::default();
+    for (task, body_ns) in bodies.into_iter().enumerate() {
+        let ty = tasks.ty[task];
+        let (row, times) = rows.entry(ty).or_insert_with(|| {
+            let row = TaskType {
+                ty,
+                created: 0,
+                began: 0,
+                body_ns: 0,
+                median_ns: 0,
+                p95_ns: 0,
+                max_ns: 0,
+                queued_ns: 0,
+            };
+            (row, Vec::new())
+        });
+        row.created += (tasks.created[task] != NO_TIME) as u64;
+        if tasks.began[task] != NO_TIME {
+            row.began += 1;
+            row.body_ns += body_ns;
+            times.push(body_ns);
+            if tasks.created[task] != NO_TIME {
+                row.queued_ns += tasks.began[task].saturating_sub(tasks.created[task]);
+            }
+        }
+    }
+    let mut types: Vec<TaskType> = rows
+        .into_values()
+        .map(|(row, mut times)| TaskType {
+            median_ns: percentile(&mut times, 50),
+            p95_ns: percentile(&mut times, 95),
+            max_ns: times.iter().copied().max().unwrap_or(0),
+            ..row
+        })
+        .collect();
+    types.sort_by_key(|row| (std::cmp::Reverse(row.body_ns), row.ty));
+    types
+}
+
+/// The smallest value that at least `percent` of 100 values do not exceed (nearest rank); 0 of none.
+pub fn percentile(values: &mut [u64], percent: usize) -> u64 {
+    if values.is_empty() {
+        return 0;
+    }
+    let rank = (values.len() * percent).div_ceil(100).clamp(1, values.len());
+    *values.select_nth_unstable(rank - 1).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentile;
+
+    #[test]
+    fn percentiles_are_nearest_rank() {
+        let mut values: Vec<u64> = (1..=100).rev().collect();
+        assert_eq!(percentile(&mut values, 50), 50);
+        assert_eq!(percentile(&mut values, 95), 95);
+        assert_eq!(percentile(&mut [7], 95), 7);
+        assert_eq!(percentile(&mut [], 50), 0);
+    }
+}

@@ -1,0 +1,205 @@
+//! One executable or library on disk: its symbols and its debug information.
+
+use crate::Missing;
+use crate::name;
+use addr2line::Context;
+use gimli::{EndianRcSlice, Reader as _, RunTimeEndian};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+type Reader = EndianRcSlice<RunTimeEndian>;
+type Dwarf = gimli::Dwarf<Reader>;
+
+/// Files larger than this are not read for names.
+const MOST_BYTES: u64 = 4 << 30;
+
+/// A function of the symbol table.
+struct Function {
+    start: u64,
+    end: u64,
+    name: String,
+}
+
+/// A function's declaration in debug information, to find what a cut-out body was written in.
+struct Declaration {
+    file: String,
+    line: u64,
+    name: String,
+}
+
+/// A file that names can be looked up in.
+pub struct ModuleFile {
+    functions: Vec<Function>,
+    context: Option<Context<Reader>>,
+    dwarf: Option<Arc<Dwarf>>,
+    declarations: Option<Vec<Declaration>>,
+}
+
+/// What is known of one address of the file.
+#[derive(Default)]
+pub struct Found {
+    /// Inlined functions and the one they are in, innermost first: name as linked, file, line.
+    pub frames: Vec<(Option<String>, Option<String>, Option<u32>)>,
+    /// The symbol that holds the address, and the offset in it.
+    pub symbol: Option<(String, u64)>,
+}
+
+impl ModuleFile {
+    /// Reads the file at `path`, if it is the one with `build_id` (empty: any).
+    pub fn open(path: &str, build_id: &str) -> Result<ModuleFile, Missing> {
+        let gone = || Missing::FileGone { path: path.to_string() };
+        let metadata = std::fs::metadata(path).map_err(|_| gone())?;
+        if !metadata.is_file() || metadata.len() > MOST_BYTES {
+            return Err(gone());
+        }
+        let bytes = std::fs::read(path).map_err(|_| gone())?;
+        let unreadable = |_| Missing::NotReadable { path: path.to_string() };
+        let file = object::File::parse(&*bytes).map_err(unreadable)?;
+        let found_id = hexadecimal(file.build_id().ok().flatten().unwrap_or_default());
+        if !build_id.is_empty() && !found_id.eq_ignore_ascii_case(build_id) {
+            return Err(Missing::Changed { path: path.to_string() });
+        }
+        let mut dwarf = dwarf_of(&file);
+        let mut functions = functions_of(&file);
+        if dwarf.is_none()
+            && let Some(debug) = debug_file(&found_id)
+            && let Ok(bytes) = std::fs::read(debug)
+            && let Ok(debug) = object::File::parse(&*bytes)
+        {
+            dwarf = dwarf_of(&debug);
+            if functions.is_empty() {
+                functions = functions_of(&debug);
+            }
+        }
+        // `Context` wants an `Arc`; nothing here is shared between threads.
+        let context = dwarf.as_ref().and_then(|dwarf| Context::from_arc_dwarf(dwarf.clone()).ok());
+        Ok(ModuleFile { functions, context, dwarf, declarations: None })
+    }
+
+    /// Whether it has line numbers.
+    pub fn has_debug_information(&self) -> bool {
+        self.context.is_some()
+    }
+
+    /// Whether it has any function names.
+    pub fn has_symbols(&self) -> bool {
+        !self.functions.is_empty()
+    }
+
+    /// What is known of an address of the file.
+    pub fn find(&self, address: u64) -> Found {
+        let mut found = Found::default();
+        if let Some(context) = &self.context
+            && let Ok(mut frames) = context.find_frames(address).skip_all_loads()
+        {
+            while let Ok(Some(frame)) = frames.next() {
+                let name = frame.function.as_ref().and_then(|f| f.raw_name().ok()).map(|n| n.into_owned());
+                let (file, line) =
+                    frame.location.map_or((None, None), |l| (l.file.map(str::to_string), l.line));
+                found.frames.push((name, file, line));
+            }
+        }
+        let after = self.functions.partition_point(|f| f.start <= address);
+        if let Some(function) = after.checked_sub(1).map(|i| &self.functions[i])
+            && address < function.end
+        {
+            found.symbol = Some((function.name.clone(), address - function.start));
+        }
+        found
+    }
+
+    /// The function in `file` whose declaration is the nearest above `line`: what a cut-out body
+    /// without a telling name was written in.
+    pub fn function_around(&mut self, file: &str, line: u32) -> Option<String> {
+        if self.declarations.is_none() {
+            self.declarations = Some(self.dwarf.as_deref().map(declarations_of).unwrap_or_default());
+        }
+        let file = Path::new(file).file_name()?;
+        let all = self.declarations.as_deref().unwrap_or_default();
+        let above =
+            all.iter().filter(|d| d.line <= line as u64 && Path::new(&d.file).file_name() == Some(file));
+        above.max_by_key(|d| d.line).and_then(|d| name::user_function(&d.name))
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Where distributions put debug information that was split off.
+fn debug_file(build_id: &str) -> Option<PathBuf> {
+    let (directory, rest) = build_id.split_at_checked(2)?;
+    Some(PathBuf::from(format!("/usr/lib/debug/.build-id/{directory}/{rest}.debug")))
+}
+
+#[allow(clippy::arc_with_non_send_sync, reason = "addr2line takes an Arc")]
+fn dwarf_of(file: &object::File<'_>) -> Option<Arc<Dwarf>> {
+    file.section_by_name(".debug_info").or_else(|| file.section_by_name(".zdebug_info"))?;
+    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
+        let section = file.section_by_name(id.name());
+        let data = section.and_then(|s| s.uncompressed_data().ok()).unwrap_or_default();
+        Ok(EndianRcSlice::new(Rc::from(&*data), endian))
+    };
+    gimli::Dwarf::load(load).ok().map(Arc::new)
+}
+
+fn functions_of(file: &object::File<'_>) -> Vec<Function> {
+    let table = if file.symbol_table().is_some() { file.symbols() } else { file.dynamic_symbols() };
+    let mut functions: Vec<Function> = table
+        .filter(|s| s.kind() == SymbolKind::Text && s.is_definition())
+        .filter_map(|s| {
+            let name = s.name().ok().filter(|name| !name.is_empty())?;
+            let start = s.address();
+            Some(Function { start, end: start.saturating_add(s.size().max(1)), name: name.to_string() })
+        })
+        .collect();
+    functions.sort_by(|a, b| (a.start, &a.name).cmp(&(b.start, &b.name)));
+    functions.dedup_by_key(|f| f.start);
+    functions
+}
+
+fn declarations_of(dwarf: &Dwarf) -> Vec<Declaration> {
+    let mut all = Vec::new();
+    let mut units = dwarf.units();
+    while let Ok(Some(header)) = units.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        // A damaged unit gives what was read of it.
+        let _ = declarations_of_unit(dwarf, &unit, &mut all);
+    }
+    all
+}
+
+fn declarations_of_unit(
+    dwarf: &Dwarf,
+    unit: &gimli::Unit<Reader>,
+    all: &mut Vec<Declaration>,
+) -> Result<(), gimli::Error> {
+    let text = |value| -> Option<String> {
+        let text = dwarf.attr_string(unit, value).ok()?;
+        Some(text.to_string_lossy().ok()?.into_owned())
+    };
+    let mut entries = unit.entries();
+    while let Some(entry) = entries.next_dfs()? {
+        if entry.tag() != gimli::DW_TAG_subprogram {
+            continue;
+        }
+        let line = entry.attr_value(gimli::DW_AT_decl_line).and_then(|v| v.udata_value());
+        let file = entry.attr_value(gimli::DW_AT_decl_file).and_then(|v| v.udata_value());
+        let linkage = entry.attr_value(gimli::DW_AT_linkage_name).and_then(text);
+        let name = linkage.or_else(|| entry.attr_value(gimli::DW_AT_name).and_then(text));
+        let (Some(line), Some(file), Some(name)) = (line, file, name) else { continue };
+        let is_declaration = entry.attr_value(gimli::DW_AT_declaration).is_some();
+        if is_declaration || name::is_outlined(&name) || name::user_function(&name).is_none() {
+            continue;
+        }
+        let program = unit.line_program.as_ref().map(|program| program.header());
+        let Some(row) = program.and_then(|header| header.file(file)) else { continue };
+        if let Some(file) = text(row.path_name()) {
+            all.push(Declaration { file, line, name });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Names of functions as their authors wrote them.
+
+/// A linkage name without C++ or Rust mangling; other names as they are.
+pub fn demangle(name: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    if name.starts_with("_Z") {
+        let options = cpp_demangle::DemangleOptions::default().no_return_type();
+        if let Ok(symbol) = cpp_demangle::Symbol::new(name)
+            && let Ok(text) = symbol.demangle_with_options(&options)
+        {
+            return text;
+        }
+    }
+    name.to_string()
+}
+
+/// What compilers append or put in the place of a function's name when they cut out the body of an
+/// OpenMP construct: clang's `X.omp_outlined`, `.omp_outlined..5`, `.omp_task_entry.`, `X_debug__`,
+/// gcc's `X._omp_fn.3`, `X._omp_cpyfn.1`. Everything from the first of them on goes.
+const CUT_OUT: [&str; 8] = [
+    ".omp_outlined",
+    ".omp_task_entry",
+    ".omp_task_privates_map",
+    ".omp_taskloop",
+    "._omp_fn.",
+    "._omp_cpyfn.",
+    ".omp.",
+    "__omp_offloading_",
+];
+
+/// Whether a compiler cut this function out of another one.
+pub fn is_outlined(name: &str) -> bool {
+    name.starts_with("omp_outlined") || CUT_OUT.iter().any(|mark| name.contains(mark))
+}
+
+/// The function that a cut-out body was written in, by its name alone; `None` where the name does
+/// not tell. Demangled. A name that was not cut out comes back demangled.
+pub fn user_function(name: &str) -> Option<String> {
+    if name.starts_with("omp_outlined") {
+        return None;
+    }
+    let cut = CUT_OUT.iter().filter_map(|mark| name.find(mark)).min().unwrap_or(name.len());
+    let base = name[..cut].strip_suffix("_debug__").unwrap_or(&name[..cut]);
+    // Clones that an optimiser made: `f.constprop.0`, `f.isra.0`, `f.part.0`, `f.cold`.
+    let clone = [".constprop.", ".isra.", ".part.", ".cold", ".lto_priv."];
+    let base = clone.iter().filter_map(|mark| base.find(mark)).min().map_or(base, |cut| &base[..cut]);
+    (!base.is_empty()).then(|| demangle(base))
+}
+
+/// A function's name without its parameters, for a table: `ns::solve<double>` of
+/// `ns::solve<double>(int, double*)`.
+pub fn without_parameters(name: &str) -> &str {
+    let mut depth = 0_i32;
+    for (at, character) in name.char_indices() {
+        match character {
+            '<' => depth += 1,
+            '>' if !name[..at].ends_with('-') => depth -= 1,
+            // `operator()` and `(anonymous namespace)::f` begin with a parenthesis of their own.
+            '(' if depth == 0
+                && !name[..at].ends_with("operator")
+                && !name[at..].starts_with("(anonymous") =>
+            {
+                return if at == 0 { name } else { &name[..at] };
+            }
+            _ => {}
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_out_bodies_are_named_after_their_function() {
+        for (name, user) in [
+            ("compute.omp_outlined", Some("compute")),
+            ("compute.omp_outlined.5", Some("compute")),
+            ("compute.omp_outlined_debug__", Some("compute")),
+            (".omp_outlined..5", None),
+            (".omp_task_entry.", None),
+            (".omp_task_entry..6", None),
+            ("omp_outlined_debug__", None),
+            ("main._omp_fn.0", Some("main")),
+            ("main._omp_fn.0.constprop.0", Some("main")),
+            ("_Z5solveIdEvPT_.omp_outlined", Some("solve<double>(double*)")),
+            ("plain", Some("plain")),
+            ("plain.isra.0", Some("plain")),
+        ] {
+            assert_eq!(user_function(name).as_deref(), user, "{name}");
+        }
+    }
+
+    #[test]
+    fn outlined_names_are_told_from_others() {
+        assert!(is_outlined(".omp_outlined..5") && is_outlined("main._omp_fn.0"));
+        assert!(!is_outlined("main") && !is_outlined("my_omp_function"));
+    }
+
+    #[test]
+    fn mangled_names_are_demangled() {
+        assert_eq!(demangle("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"), "core::fmt::Formatter::pad");
+        assert_eq!(demangle("_ZN2ns4workEi"), "ns::work(int)");
+        assert_eq!(demangle("c_function"), "c_function");
+    }
+
+    #[test]
+    fn parameters_go_but_template_arguments_stay() {
+        assert_eq!(
+            without_parameters("ns::solve<std::pair<int, int>(*)()>(int)"),
+            "ns::solve<std::pair<int, int>(*)()>"
+        );
+        assert_eq!(without_parameters("F::operator()(int) const"), "F::operator()");
+        assert_eq!(without_parameters("(anonymous namespace)::f(int)"), "(anonymous namespace)::f");
+        assert_eq!(without_parameters("main"), "main");
+    }
+}
