@@ -3,7 +3,7 @@
 //! Enumerations are plain integers here: a runtime may send values that this version of the
 //! standard does not know, and those must not be undefined behaviour.
 
-use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_void};
 
 /// A word per thread, region or task that belongs to the tool.
 #[repr(C)]
@@ -28,9 +28,6 @@ pub type Initialize =
     unsafe extern "C" fn(lookup: Lookup, initial_device: c_int, tool_data: *mut Data) -> c_int;
 /// `ompt_finalize_t`.
 pub type Finalize = unsafe extern "C" fn(tool_data: *mut Data);
-/// `ompt_start_tool`, as a tool library exports it.
-pub type StartTool =
-    unsafe extern "C" fn(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult;
 
 /// What `ompt_start_tool` hands to the runtime.
 #[repr(C)]
@@ -67,7 +64,6 @@ pub struct Chunk {
 pub type Frame = c_void;
 
 /// `ompt_callbacks_t`: the numbers under which callbacks are registered.
-#[expect(missing_docs, reason = "the names are the standard's")]
 pub mod event {
     use super::c_int;
     pub const THREAD_BEGIN: c_int = 1;
@@ -90,19 +86,16 @@ pub mod event {
     pub const DISPATCH: c_int = 32;
 }
 
-/// `ompt_scope_endpoint_t`.
+/// `ompt_scope_endpoint_t`; 3 is both at once.
 pub mod endpoint {
     use super::c_int;
     /// The scope begins.
     pub const BEGIN: c_int = 1;
     /// The scope ends.
     pub const END: c_int = 2;
-    /// Both at once: the scope had no duration.
-    pub const BEGIN_END: c_int = 3;
 }
 
 /// `ompt_task_status_t`: what became of the task that ran before.
-#[expect(missing_docs, reason = "the names are the standard's")]
 pub mod status {
     use super::c_int;
     pub const COMPLETE: c_int = 1;
@@ -115,16 +108,13 @@ pub mod status {
 }
 
 /// `ompt_task_flag_t`.
-#[expect(missing_docs, reason = "the names are the standard's")]
 pub mod task_flag {
-    pub const INITIAL: u32 = 0x0000_0001;
     pub const EXPLICIT: u32 = 0x0000_0004;
     pub const TARGET: u32 = 0x0000_0008;
     pub const TASKWAIT: u32 = 0x0000_0010;
 }
 
 /// `ompt_work_t`.
-#[expect(missing_docs, reason = "the names are the standard's")]
 pub mod work {
     pub const LOOP: u32 = 1;
     pub const SECTIONS: u32 = 2;
@@ -141,7 +131,6 @@ pub mod work {
 }
 
 /// `ompt_sync_region_t`.
-#[expect(missing_docs, reason = "the names are the standard's")]
 pub mod sync {
     use super::c_int;
     pub const BARRIER_EXPLICIT: c_int = 3;
@@ -153,10 +142,8 @@ pub mod sync {
 }
 
 /// `ompt_mutex_t`.
-#[expect(missing_docs, reason = "the names are the standard's")]
 pub mod mutex {
     use super::c_int;
-    pub const LOCK: c_int = 1;
     pub const TEST_LOCK: c_int = 2;
     pub const NEST_LOCK: c_int = 3;
     pub const TEST_NEST_LOCK: c_int = 4;
@@ -166,7 +153,6 @@ pub mod mutex {
 }
 
 /// `ompt_dispatch_t`.
-#[expect(missing_docs, reason = "the names are the standard's")]
 pub mod dispatch {
     use super::c_int;
     pub const LOOP_CHUNK: c_int = 3;

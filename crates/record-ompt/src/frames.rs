@@ -80,7 +80,6 @@ pub enum Phase {
 
 /// Something that is open on a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the ids that the variants speak of")]
 pub enum Open {
     /// A parallel region that this thread has forked.
     Region { region: u32 },

@@ -26,16 +26,18 @@
     warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
-pub mod abi;
-pub mod dictionary;
-pub mod frames;
-pub mod ids;
-pub mod modules;
-pub mod mutexes;
-pub mod parallel;
-pub mod sync;
-pub mod tasks;
-pub mod thread;
-pub mod tool;
-pub mod word;
-pub mod work;
+mod abi;
+mod dictionary;
+mod frames;
+mod ids;
+mod modules;
+mod mutexes;
+mod parallel;
+mod sync;
+mod tasks;
+mod thread;
+mod tool;
+mod word;
+mod work;
+
+pub use tool::ompt_start_tool;

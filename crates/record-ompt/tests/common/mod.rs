@@ -1,0 +1,147 @@
+//! Compiles a C program, runs it under the tool, decodes what it left, and checks it.
+
+#![allow(dead_code, reason = "every test file uses its own part")]
+
+mod oracle;
+mod trace;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use trace::Trace;
+
+/// Which compiler makes a program, and so which runtime interface it calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compiler {
+    /// LLVM's, which calls `__kmpc_*`.
+    Clang,
+    /// GCC's, which calls `GOMP_*`, here in a preloaded libomp.
+    Gcc,
+}
+
+const LIBOMP: &str = "/usr/lib/x86_64-linux-gnu/libomp.so.5";
+
+impl Compiler {
+    fn command(self) -> &'static str {
+        match self {
+            Compiler::Clang => "clang-19",
+            Compiler::Gcc => "gcc",
+        }
+    }
+
+    /// Whether the compiler and the runtime are installed; says so if not.
+    pub fn is_installed(self) -> bool {
+        let installed =
+            Command::new(self.command()).arg("--version").output().is_ok() && Path::new(LIBOMP).exists();
+        if !installed {
+            eprintln!("skipped: {} or {LIBOMP} is not installed", self.command());
+        }
+        installed
+    }
+}
+
+/// Compiles `tests/programs/NAME.c` once per test process.
+pub fn compile(compiler: Compiler, name: &str, flags: &[&str]) -> PathBuf {
+    static DONE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
+    // Test binaries run at the same time.
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
+        "{name}.{}.{}",
+        compiler.command(),
+        std::process::id()
+    ));
+    let mut done = DONE.lock().unwrap();
+    if !done.contains(&program) {
+        let status = Command::new(compiler.command())
+            .args(["-O1", "-g", "-fopenmp"])
+            .args(flags)
+            .arg(source)
+            .arg("-o")
+            .arg(&program)
+            .status()
+            .unwrap();
+        assert!(status.success(), "{name} does not compile");
+        done.push(program.clone());
+    }
+    program
+}
+
+/// The tool, as built for these tests.
+pub fn tool() -> PathBuf {
+    let path = std::env::current_exe().unwrap().with_file_name("libtaskscope_ompt.so");
+    assert!(path.exists(), "{} is missing", path.display());
+    path
+}
+
+/// A directory of this test's own, which does not exist yet.
+pub fn fresh_directory() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trace.{}.{number}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    path
+}
+
+/// A program that is to run under the tool.
+pub struct Run {
+    /// To be changed before the run.
+    pub command: Command,
+    directory: PathBuf,
+}
+
+impl Run {
+    /// A construct of `constructs.c` with two threads.
+    pub fn construct(compiler: Compiler, name: &str, size: u32) -> Run {
+        let mut run = Run::program(compiler, &compile(compiler, "constructs", &["-pthread"]));
+        run.command.args([name, &size.to_string()]);
+        run
+    }
+
+    /// Any program.
+    pub fn program(compiler: Compiler, program: &Path) -> Run {
+        let directory = fresh_directory();
+        let mut command = Command::new(program);
+        command
+            .env("TASKSCOPE_TRACE_DIR", &directory)
+            .env("OMP_TOOL_LIBRARIES", tool())
+            .env("OMP_NUM_THREADS", "2")
+            .env("OMP_WAIT_POLICY", "passive")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if compiler == Compiler::Gcc {
+            command.env("LD_PRELOAD", LIBOMP);
+        }
+        Run { command, directory }
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Run {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it, whatever comes of it.
+    pub fn output(mut self) -> (Output, Trace) {
+        let output = self.command.output().unwrap();
+        let trace = Trace::read(&self.directory);
+        let _ = std::fs::remove_dir_all(&self.directory);
+        (output, trace)
+    }
+
+    /// Runs it; it must succeed silently, and leave a trace without a fault.
+    pub fn trace(self) -> Trace {
+        let (output, trace) = self.output();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{}: {errors}", output.status);
+        assert_eq!(errors, "", "the tool says nothing");
+        trace.assert_sound();
+        trace
+    }
+
+    /// Where the trace will lie.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
