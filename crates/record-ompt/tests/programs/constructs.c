@@ -130,6 +130,8 @@ static void detach(void) {
         omp_event_handle_t late, early;
 #pragma omp task detach(late)
         cell++;
+        /* The other thread is to end the task's body before the event is fulfilled. */
+        while (!cell) pause_briefly();
         pause_briefly();
         omp_fulfill_event(late);
 #pragma omp task detach(early)
