@@ -2,7 +2,7 @@
 
 use crate::catalog::grown;
 use crate::{
-    Anomaly, Catalog, Change, Definition, Dependence, Execution, Gap, GapIndex, Hold, NO_TIME, Object,
+    Anomaly, Catalog, Change, Definition, Dependence, Execution, Gap, GapIndex, Hold, Loss, NO_TIME, Object,
     ObjectIndex, Observer, Place, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State,
     TaskStatus, Thread, ThreadIndex, ThreadKind, TypeIndex, WorkShare,
 };
@@ -221,6 +221,7 @@ impl ExecutionBuilder {
         self.execution.threads[thread.index()].lost_events += events;
         let open = &self.open[thread.index()];
         let (since, current) = (open.last_change, open.current);
+        self.execution.losses.push(Loss { thread, start: since.min(at), end: at, events });
         if !self.execution.threads[thread.index()].track.is_empty() {
             self.set(thread, since.min(at), Section::of(State::Unknown));
             self.set(thread, at, current);

@@ -83,6 +83,19 @@ impl Anomalies {
     }
 }
 
+/// A stretch of a thread's time in which events were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Time of the last event before it.
+    pub start: u64,
+    /// Time of the first event after it.
+    pub end: u64,
+    /// How many.
+    pub events: u64,
+}
+
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Execution {
@@ -102,6 +115,8 @@ pub struct Execution {
     pub holds: Vec<Hold>,
     /// Dependences of tasks, by creation.
     pub dependences: Vec<Dependence>,
+    /// Where events were lost, by their ends.
+    pub losses: Vec<Loss>,
     /// What did not fit.
     pub anomalies: Anomalies,
 }

@@ -18,6 +18,7 @@ mod catalog;
 mod change;
 mod execution;
 mod ids;
+pub mod lod;
 mod state;
 mod tables;
 mod track;
@@ -25,7 +26,7 @@ mod track;
 pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
-pub use execution::{Anomalies, Execution, Tally, Thread};
+pub use execution::{Anomalies, Execution, Loss, Tally, Thread};
 pub use ids::{
     GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex,
     TypeIndex,

@@ -84,6 +84,16 @@ impl Track {
         self.start.partition_point(|start| *start <= at).checked_sub(1)
     }
 
+    /// Starts of all sections, strictly rising.
+    pub fn start_column(&self) -> &[u64] {
+        &self.start
+    }
+
+    /// States of all sections.
+    pub fn state_column(&self) -> &[State] {
+        &self.state
+    }
+
     /// From `at` on the thread is in `section`. A time before the last section's start is taken as
     /// that start; the answer is how far it was before.
     pub(crate) fn set(&mut self, at: u64, section: Section) -> u64 {

@@ -1,1 +1,4 @@
-//! taskscope: testkit (under construction).
+//! For tests and benchmarks: executions and traces whose shape is known.
+#![forbid(unsafe_code)]
+
+pub mod synthetic;

@@ -1,0 +1,126 @@
+//! Level of detail: what many sections look like in one pixel, without losing what is rare.
+//!
+//! A [`Pyramid`] cuts a track's time into buckets whose widths are powers of two nanoseconds and
+//! keeps, for every bucket that holds many sections, the exact time in each class, the number of
+//! sections, the longest of them, and [`Flags`] for what must not vanish when zoomed out. Buckets
+//! with few sections are not kept: they are computed from the sections when somebody asks. So any
+//! zoom level of any track is answered in time proportional to the number of buckets asked for,
+//! however unevenly the sections lie in time, and every answer equals what a walk over all sections
+//! would give.
+//!
+//! ```text
+//! level   bucket width                 kept: ■   computed when asked for: ·
+//!  k+2    4·2^k ns    ■───────────────────────────────────────────■
+//!  k+1    2·2^k ns    ■─────────────────────·                      ■ (burst of sections)
+//!  k        2^k ns    ■─────────·           ·                      ■────■
+//! ```
+//!
+//! [`Timeline`] holds the pyramids of all threads of an execution and answers viewports.
+//! [`Counter`] does the same for numbers: minimum, mean and maximum of every bucket.
+//!
+//! Measured with `cargo bench -p taskscope-testkit --bench viewport` (`docs/performance.md`).
+
+mod counter;
+mod marks;
+mod pyramid;
+mod query;
+mod steps;
+mod timeline;
+
+pub use counter::{Counter, CounterBucket};
+pub use marks::Marks;
+pub use pyramid::{FlagRules, Pyramid};
+pub use steps::{CLASSES, NO_CLASS, Steps, Values};
+pub use timeline::Timeline;
+
+/// What must stay visible in a bucket however short it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// Nothing to tell.
+    pub const NONE: Flags = Flags(0);
+    /// Holds a wait that is long for its kind.
+    pub const LONG_WAIT: Flags = Flags(1);
+    /// Events were lost here.
+    pub const LOST: Flags = Flags(2);
+    /// The trace cannot tell what happened here.
+    pub const UNCERTAIN: Flags = Flags(4);
+    /// Part of a finding's instance.
+    pub const FINDING: Flags = Flags(8);
+    /// Matches the search or filter.
+    pub const MATCH: Flags = Flags(16);
+
+    /// Both.
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// Whether it has all of `other`.
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A row of buckets of one width, aligned to it: bucket `i` holds the nanoseconds from
+/// `(first + i) << width_log2` to before `(first + i + 1) << width_log2`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// Number of the first bucket.
+    pub first: u64,
+    /// How many buckets.
+    pub count: u32,
+    /// Logarithm to base two of the width in nanoseconds; at most 63.
+    pub width_log2: u8,
+}
+
+impl Window {
+    /// The widest buckets of which at least `least` lie in `[start, end)`, and the fewest of them
+    /// that cover it: at most `2 × least + 2`, unless the range has fewer nanoseconds.
+    pub fn covering(start: u64, end: u64, least: u32) -> Window {
+        let span = end.saturating_sub(start).max(1);
+        let width = (span / u64::from(least.max(1))).max(1);
+        let width_log2 = width.ilog2() as u8;
+        let first = start >> width_log2;
+        let last = end.max(start + 1).saturating_sub(1) >> width_log2;
+        let count = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
+        Window { first, count, width_log2 }
+    }
+
+    /// First nanosecond.
+    pub fn start(&self) -> u64 {
+        edge(self.first, self.width_log2)
+    }
+
+    /// First nanosecond after it.
+    pub fn end(&self) -> u64 {
+        edge(self.first.saturating_add(u64::from(self.count)), self.width_log2)
+    }
+}
+
+/// First nanosecond of a bucket; the end of time where there is no such nanosecond.
+pub(crate) fn edge(bucket: u64, width_log2: u8) -> u64 {
+    if bucket.leading_zeros() < u32::from(width_log2) { u64::MAX } else { bucket << width_log2 }
+}
+
+/// What one bucket of a track shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bucket {
+    /// The class with most time in the bucket, the lower one of equals; [`NO_CLASS`] where the track
+    /// has nothing here.
+    pub class: u8,
+    /// That class's share of the bucket's width, of 255.
+    pub share_of_255: u8,
+    /// What must not vanish.
+    pub flags: Flags,
+    /// Sections that start in the bucket.
+    pub starts: u32,
+    /// Row of the section with the longest overlap, the earlier one of equals; `u32::MAX` of none.
+    pub longest: u32,
+}
+
+impl Bucket {
+    /// A bucket that a track does not reach.
+    pub const EMPTY: Bucket =
+        Bucket { class: NO_CLASS, share_of_255: 0, flags: Flags::NONE, starts: 0, longest: u32::MAX };
+}

@@ -1,0 +1,268 @@
+//! The kept buckets of one track, and how they are built.
+
+use super::steps::{CLASSES, Steps};
+use super::{Flags, edge};
+
+/// A bucket is kept when more sections than this start in it. With 16, the kept buckets of evenly
+/// spread sections take about 3 bytes a section, and 64 × 1600 buckets that are not kept are
+/// computed in 2 ms.
+const FEW: usize = 16;
+
+/// Levels: widths of 2^0 to 2^63 ns.
+const LEVELS: usize = 64;
+const TOP: u8 = 63;
+
+/// What a pyramid flags by itself: sections of a class that last at least so long.
+#[derive(Clone, Debug)]
+pub struct FlagRules {
+    /// Nanoseconds from which on a section of the class is flagged [`Flags::LONG_WAIT`].
+    pub long_ns: [u64; CLASSES],
+    /// Flags of the class, whatever the length.
+    pub always: [Flags; CLASSES],
+}
+
+impl Default for FlagRules {
+    fn default() -> Self {
+        FlagRules { long_ns: [u64::MAX; CLASSES], always: [Flags::NONE; CLASSES] }
+    }
+}
+
+impl FlagRules {
+    #[inline]
+    pub(super) fn of(&self, class: u8, ns: u64) -> Flags {
+        let class = class as usize % CLASSES;
+        let long = if ns >= self.long_ns[class] { Flags::LONG_WAIT } else { Flags::NONE };
+        self.always[class].with(long)
+    }
+}
+
+/// The kept buckets of a track: columns, one row per bucket, levels one after the other from narrow
+/// to wide, buckets of a level in time order.
+#[derive(Clone, Debug, Default)]
+pub struct Pyramid {
+    /// Where each level starts in the columns; `LEVELS + 1` entries.
+    pub(super) level_begin: Vec<u32>,
+    /// Number of the bucket in its level.
+    pub(super) bucket: Vec<u64>,
+    /// First section that starts in it.
+    pub(super) first_row: Vec<u32>,
+    /// Sections that start in it.
+    pub(super) starts: Vec<u32>,
+    /// Section with the longest overlap.
+    pub(super) longest: Vec<u32>,
+    /// Flags.
+    pub(super) flags: Vec<u8>,
+    /// Where its shares start in the two columns below; one entry more than buckets.
+    pub(super) shares_begin: Vec<u32>,
+    /// Class of a share, rising within a bucket.
+    pub(super) share_class: Vec<u8>,
+    /// Nanoseconds of it.
+    pub(super) share_ns: Vec<u64>,
+    pub(super) rules: FlagRules,
+}
+
+impl Pyramid {
+    /// Builds the pyramid of a track.
+    pub fn build(track: &impl Steps, rules: &FlagRules) -> Pyramid {
+        let mut builder = Builder { track, rules, levels: (0..LEVELS).map(|_| Level::default()).collect() };
+        let starts = track.starts();
+        if let (Some(first), Some(last)) = (starts.first(), track.end().checked_sub(1))
+            && last >= *first
+        {
+            // From the widest level down, so that any width can be asked for.
+            for bucket in (first >> TOP)..=(last >> TOP) {
+                let low = starts.partition_point(|start| *start < edge(bucket, TOP));
+                let high = starts.partition_point(|start| *start < edge(bucket + 1, TOP));
+                builder.visit(bucket, TOP, low, high);
+            }
+        }
+        builder.finish()
+    }
+
+    /// Number of kept buckets.
+    pub fn len(&self) -> usize {
+        self.bucket.len()
+    }
+
+    /// Whether no bucket is kept: the track has few sections.
+    pub fn is_empty(&self) -> bool {
+        self.bucket.is_empty()
+    }
+
+    /// Memory of its columns, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.len() * (8 + 4 + 4 + 4 + 1 + 4) + self.share_class.len() * (1 + 8)
+    }
+
+    /// The kept buckets of a level, as rows of the columns.
+    pub(super) fn level(&self, width_log2: u8) -> std::ops::Range<usize> {
+        match (self.level_begin.get(width_log2 as usize), self.level_begin.get(width_log2 as usize + 1)) {
+            (Some(begin), Some(end)) => *begin as usize..*end as usize,
+            _ => 0..0,
+        }
+    }
+
+    /// Exact nanoseconds by class in a kept bucket.
+    pub(super) fn shares(&self, row: usize) -> impl Iterator<Item = (u8, u64)> + '_ {
+        let range = self.shares_begin[row] as usize..self.shares_begin[row + 1] as usize;
+        self.share_class[range.clone()].iter().copied().zip(self.share_ns[range].iter().copied())
+    }
+}
+
+/// What is known of a bucket while it is built or computed.
+#[derive(Clone)]
+pub(super) struct Sum {
+    ns: [u64; CLASSES],
+    /// One bit for each class with time, so that few classes cost little.
+    seen: u64,
+    pub flags: Flags,
+    pub starts: u32,
+    /// Row and length of the longest overlap.
+    pub longest: (u32, u64),
+}
+
+impl Sum {
+    pub(super) fn new() -> Sum {
+        Sum { ns: [0; CLASSES], seen: 0, flags: Flags::NONE, starts: 0, longest: (u32::MAX, 0) }
+    }
+
+    pub(super) fn clear(&mut self) {
+        while self.seen != 0 {
+            self.ns[self.seen.trailing_zeros() as usize] = 0;
+            self.seen &= self.seen - 1;
+        }
+        (self.flags, self.starts, self.longest) = (Flags::NONE, 0, (u32::MAX, 0));
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, class: u8, ns: u64) {
+        let class = class as usize % CLASSES;
+        self.ns[class] += ns;
+        self.seen |= 1 << class;
+    }
+
+    /// Classes with their nanoseconds, rising.
+    pub(super) fn shares(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        let mut left = self.seen;
+        std::iter::from_fn(move || {
+            let class = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some((class as u8, self.ns[class as usize]))
+        })
+    }
+
+    /// Adds the overlap with `[from, to)` of the rows that start in it and of the one before them,
+    /// which may reach into it.
+    pub(super) fn walk(
+        &mut self,
+        track: &impl Steps,
+        rules: &FlagRules,
+        rows: std::ops::Range<usize>,
+        from: u64,
+        to: u64,
+    ) {
+        let starts = track.starts();
+        self.starts += rows.len() as u32;
+        let first = rows.start.saturating_sub(1);
+        for (row, start) in (first..).zip(starts[first..rows.end].iter().copied()) {
+            let end = track.row_end(row);
+            let (inner_start, inner_end) = (start.max(from), end.min(to));
+            if inner_start < inner_end {
+                let class = track.class(row);
+                self.add(class, inner_end - inner_start);
+                self.flags = self.flags.with(rules.of(class, end - start));
+                self.see(row as u32, inner_end - inner_start);
+            }
+        }
+    }
+
+    /// Offers a row as the longest; the earlier one of equals wins.
+    fn see(&mut self, row: u32, ns: u64) {
+        if ns > self.longest.1 || (ns == self.longest.1 && row < self.longest.0) {
+            self.longest = (row, ns);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Level {
+    bucket: Vec<u64>,
+    first_row: Vec<u32>,
+    starts: Vec<u32>,
+    longest: Vec<u32>,
+    flags: Vec<u8>,
+    shares: Vec<u32>,
+    share_class: Vec<u8>,
+    share_ns: Vec<u64>,
+}
+
+struct Builder<'a, T> {
+    track: &'a T,
+    rules: &'a FlagRules,
+    levels: Vec<Level>,
+}
+
+impl<T: Steps> Builder<'_, T> {
+    /// The sum of a bucket, whose sections start in rows `low..high`; keeps it if they are many.
+    fn visit(&mut self, bucket: u64, level: u8, low: usize, high: usize) -> Sum {
+        let (from, to) = (edge(bucket, level), edge(bucket.saturating_add(1), level));
+        if high - low <= FEW || level == 0 {
+            let mut sum = Sum::new();
+            sum.walk(self.track, self.rules, low..high, from, to);
+            return sum;
+        }
+        let middle = edge(2 * bucket + 1, level - 1);
+        let split = low + self.track.starts()[low..high].partition_point(|start| *start < middle);
+        let mut sum = self.visit(2 * bucket, level - 1, low, split);
+        let right = self.visit(2 * bucket + 1, level - 1, split, high);
+        for (class, ns) in right.shares() {
+            sum.add(class, ns);
+        }
+        sum.flags = sum.flags.with(right.flags);
+        sum.starts += right.starts;
+        sum.see(right.longest.0, right.longest.1);
+        // Only the section over the middle lies in both halves.
+        if let Some(over) = split.checked_sub(1) {
+            let (start, end) = (self.track.starts()[over].max(from), self.track.row_end(over).min(to));
+            if start < middle && end > middle {
+                sum.see(over as u32, end - start);
+            }
+        }
+        self.levels[level as usize].push(bucket, low, &sum);
+        sum
+    }
+
+    fn finish(self) -> Pyramid {
+        let mut pyramid = Pyramid { rules: self.rules.clone(), ..Pyramid::default() };
+        pyramid.level_begin.push(0);
+        pyramid.shares_begin.push(0);
+        for level in self.levels {
+            let before = pyramid.share_class.len() as u32;
+            pyramid.bucket.extend(level.bucket);
+            pyramid.first_row.extend(level.first_row);
+            pyramid.starts.extend(level.starts);
+            pyramid.longest.extend(level.longest);
+            pyramid.flags.extend(level.flags);
+            pyramid.shares_begin.extend(level.shares.into_iter().map(|end| before + end));
+            pyramid.share_class.extend(level.share_class);
+            pyramid.share_ns.extend(level.share_ns);
+            pyramid.level_begin.push(pyramid.bucket.len() as u32);
+        }
+        pyramid
+    }
+}
+
+impl Level {
+    fn push(&mut self, bucket: u64, first_row: usize, sum: &Sum) {
+        self.bucket.push(bucket);
+        self.first_row.push(first_row as u32);
+        self.starts.push(sum.starts);
+        self.longest.push(sum.longest.0);
+        self.flags.push(sum.flags.0);
+        for (class, ns) in sum.shares() {
+            self.share_class.push(class);
+            self.share_ns.push(ns);
+        }
+        self.shares.push(self.share_class.len() as u32);
+    }
+}

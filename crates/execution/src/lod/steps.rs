@@ -1,0 +1,99 @@
+//! What a pyramid is built from: rows in time order, each with a class.
+
+use crate::{State, Track};
+
+/// Number of classes that a pyramid tells apart.
+pub const CLASSES: usize = 64;
+
+/// Stands for "nothing here".
+pub const NO_CLASS: u8 = u8::MAX;
+
+/// Rows that never overlap; each ends where the next one starts.
+pub trait Steps: Sync {
+    /// When each row starts; strictly rising.
+    fn starts(&self) -> &[u64];
+
+    /// When the last row ends; not before it starts.
+    fn end(&self) -> u64;
+
+    /// The class of a row, below [`CLASSES`].
+    fn class(&self, row: usize) -> u8;
+
+    /// When a row ends.
+    #[inline]
+    fn row_end(&self, row: usize) -> u64 {
+        self.starts().get(row + 1).copied().unwrap_or(self.end())
+    }
+}
+
+impl Steps for Track {
+    fn starts(&self) -> &[u64] {
+        self.start_column()
+    }
+
+    fn end(&self) -> u64 {
+        Track::end(self)
+    }
+
+    #[inline]
+    fn class(&self, row: usize) -> u8 {
+        self.state_column()[row] as u8
+    }
+}
+
+const _: () = assert!(State::ALL.len() <= CLASSES);
+
+/// A row's value over time, as the views of a runtime's model give it.
+#[derive(Clone, Debug, Default)]
+pub struct Values {
+    /// When each value starts; strictly rising.
+    pub start: Vec<u64>,
+    /// The values; 0 is "nothing".
+    pub value: Vec<i64>,
+    /// When the last one ends.
+    pub end: u64,
+}
+
+impl Values {
+    /// From `at` on the value is `value`. Times must not fall; the last of equal times counts.
+    pub fn set(&mut self, at: u64, value: i64) {
+        let at = self.start.last().map_or(at, |last| at.max(*last));
+        self.end = self.end.max(at);
+        if self.value.last() == Some(&value) {
+            return;
+        }
+        match self.start.last() {
+            Some(last) if *last == at => {
+                if let Some(slot) = self.value.last_mut() {
+                    *slot = value;
+                }
+            }
+            _ => {
+                self.start.push(at);
+                self.value.push(value);
+            }
+        }
+    }
+}
+
+impl Steps for Values {
+    fn starts(&self) -> &[u64] {
+        &self.start
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Small values are classes of their own; larger ones share classes, which is right for shares of
+    /// "nothing" against "something"; the value itself is that of the bucket's longest row.
+    #[inline]
+    fn class(&self, row: usize) -> u8 {
+        let value = self.value[row];
+        if (0..CLASSES as i64 / 2).contains(&value) {
+            value as u8
+        } else {
+            (CLASSES as u64 / 2 + value.unsigned_abs() % (CLASSES as u64 / 2)) as u8
+        }
+    }
+}

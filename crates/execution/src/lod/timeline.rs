@@ -1,0 +1,162 @@
+//! The pyramids of all threads of an execution.
+
+use super::steps::CLASSES;
+use super::{Bucket, FlagRules, Flags, Marks, Pyramid, Window};
+use crate::{Execution, Group, State, ThreadIndex};
+use rayon::prelude::*;
+
+/// A wait is long for its kind when it lasts at least this many times the median of its state …
+const LONG_TIMES_MEDIAN: u64 = 16;
+/// … and at least this part of the run.
+const LONG_PART_OF_RUN: u64 = 1_000;
+
+/// What an execution looks like at any zoom.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    rules: FlagRules,
+    pyramids: Vec<Pyramid>,
+    marks: Vec<Vec<Marks>>,
+}
+
+impl Timeline {
+    /// Builds the pyramids of all threads, in parallel.
+    pub fn build(execution: &Execution) -> Timeline {
+        let rules = flag_rules(execution);
+        let pyramids = execution.threads.par_iter().map(|t| Pyramid::build(&t.track, &rules)).collect();
+        let mut timeline = Timeline { rules, pyramids, marks: vec![Vec::new(); execution.threads.len()] };
+        let mut lost: Vec<Vec<(u64, u64)>> = vec![Vec::new(); execution.threads.len()];
+        for loss in &execution.losses {
+            lost[loss.thread.index()].push((loss.start, loss.end));
+        }
+        for (thread, stretches) in lost.into_iter().enumerate() {
+            timeline.mark(ThreadIndex(thread as u32), Flags::LOST, stretches);
+        }
+        timeline
+    }
+
+    /// Marks stretches of a thread's time with a flag, in addition to what is marked.
+    pub fn mark(&mut self, thread: ThreadIndex, flags: Flags, stretches: Vec<(u64, u64)>) {
+        if let Some(marks) = self.marks.get_mut(thread.index())
+            && !stretches.is_empty()
+        {
+            marks.push(Marks::new(flags, stretches));
+        }
+    }
+
+    /// From how many nanoseconds on a wait in `state` is flagged as long; `None` if never.
+    pub fn long_wait_ns(&self, state: State) -> Option<u64> {
+        Some(self.rules.long_ns[state as usize]).filter(|ns| *ns != u64::MAX)
+    }
+
+    /// The pyramid of a thread.
+    pub fn pyramid(&self, thread: ThreadIndex) -> Option<&Pyramid> {
+        self.pyramids.get(thread.index())
+    }
+
+    /// Memory of all pyramids, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.pyramids.iter().map(Pyramid::bytes).sum()
+    }
+
+    /// What one thread shows in a window; nothing for an unknown thread.
+    pub fn buckets(&self, execution: &Execution, thread: ThreadIndex, window: Window) -> Vec<Bucket> {
+        let mut buckets = Vec::with_capacity(window.count as usize);
+        if let (Some(row), Some(pyramid)) = (execution.threads.get(thread.index()), self.pyramid(thread)) {
+            pyramid.buckets(&row.track, window, |bucket| buckets.push(bucket));
+            for marks in &self.marks[thread.index()] {
+                marks.flag(window, &mut buckets);
+            }
+        }
+        buckets
+    }
+
+    /// What several threads show in a window, in parallel.
+    pub fn viewport(
+        &self,
+        execution: &Execution,
+        threads: &[ThreadIndex],
+        window: Window,
+    ) -> Vec<Vec<Bucket>> {
+        threads.par_iter().map(|thread| self.buckets(execution, *thread, window)).collect()
+    }
+
+    /// Exact nanoseconds by state of a thread in `[from, to)`. Before its first event and after its
+    /// end it has none.
+    pub fn sums(&self, execution: &Execution, thread: ThreadIndex, from: u64, to: u64) -> [u64; CLASSES] {
+        match (execution.threads.get(thread.index()), self.pyramid(thread)) {
+            (Some(row), Some(pyramid)) => pyramid.sums(&row.track, from, to),
+            _ => [0; CLASSES],
+        }
+    }
+
+    /// Thread-nanoseconds by state in every bucket of a window, summed over `threads`:
+    /// `[bucket][state]`. Divided by the bucket's width: how many threads were in the state on average.
+    pub fn breakdown(
+        &self,
+        execution: &Execution,
+        threads: &[ThreadIndex],
+        window: Window,
+    ) -> Vec<[u64; State::ALL.len()]> {
+        let zero = || vec![[0_u64; State::ALL.len()]; window.count as usize];
+        let add = |mut sums: Vec<[u64; State::ALL.len()]>, thread: &ThreadIndex| {
+            if let (Some(row), Some(pyramid)) = (execution.threads.get(thread.index()), self.pyramid(*thread))
+            {
+                pyramid.shares_of(&row.track, window, |bucket, class, ns| {
+                    if let Some(sum) = sums.get_mut(bucket).and_then(|s| s.get_mut(class as usize)) {
+                        *sum += ns;
+                    }
+                });
+            }
+            sums
+        };
+        let join = |mut left: Vec<[u64; State::ALL.len()]>, right: Vec<[u64; State::ALL.len()]>| {
+            for (left, right) in left.iter_mut().flatten().zip(right.iter().flatten()) {
+                *left += right;
+            }
+            left
+        };
+        threads.par_iter().fold(zero, add).reduce(zero, join)
+    }
+}
+
+/// A state in which a thread waits for something.
+fn is_wait(state: State) -> bool {
+    matches!(state.group(), Group::Sync | Group::Mutex)
+}
+
+/// Which waits are long for their kind in this run; and what is uncertain always is.
+fn flag_rules(execution: &Execution) -> FlagRules {
+    // Lengths by powers of two: enough to tell sixteen times the median.
+    let histogram = |thread: &crate::Thread| {
+        let mut counts = vec![[0_u64; 65]; State::ALL.len()];
+        let (starts, states) = (thread.track.start_column(), thread.track.state_column());
+        for (row, state) in states.iter().enumerate().filter(|(_, state)| is_wait(**state)) {
+            let end = starts.get(row + 1).copied().unwrap_or(thread.track.end());
+            counts[*state as usize][(u64::BITS - (end - starts[row]).leading_zeros()) as usize] += 1;
+        }
+        counts
+    };
+    let none = || vec![[0_u64; 65]; State::ALL.len()];
+    let counts = execution.threads.par_iter().map(histogram).reduce(none, |mut left, right| {
+        left.iter_mut().flatten().zip(right.iter().flatten()).for_each(|(left, right)| *left += right);
+        left
+    });
+    let (first, last) = execution.range();
+    let mut rules = FlagRules::default();
+    rules.always[State::Unknown as usize] = Flags::UNCERTAIN;
+    for state in State::ALL.into_iter().filter(|state| is_wait(*state)) {
+        let counts = &counts[state as usize];
+        let total: u64 = counts.iter().sum();
+        let mut below = 0;
+        let median = counts.iter().position(|count| {
+            below += count;
+            2 * below >= total && total > 0
+        });
+        if let Some(bits) = median {
+            let median_ns = if bits == 0 { 0 } else { 1_u64 << (bits - 1) };
+            let long = median_ns.saturating_mul(LONG_TIMES_MEDIAN).max((last - first) / LONG_PART_OF_RUN);
+            rules.long_ns[state as usize] = long.max(1);
+        }
+    }
+    rules
+}
