@@ -18,7 +18,7 @@ mod verbs;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use verbs::{doctor, record};
+use verbs::{doctor, record, report};
 
 /// Records task-parallel programs and says where their time went.
 ///
@@ -34,6 +34,7 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Verb {
     Record(record::Args),
+    Report(report::Args),
     Doctor(doctor::Args),
 }
 
@@ -41,6 +42,7 @@ impl Verb {
     fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Verb::Record(args) => record::run(args),
+            Verb::Report(args) => report::run(args),
             Verb::Doctor(args) => doctor::run(args),
         }
     }

@@ -8,3 +8,8 @@ use std::io::{self, BufWriter, StdoutLock};
 pub fn results() -> BufWriter<anstream::AutoStream<StdoutLock<'static>>> {
     BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()))
 }
+
+/// Characters of a line of the terminal that results go to; none where they go elsewhere.
+pub fn terminal_width() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
+}

@@ -1,1 +1,173 @@
-//! taskscope: session (under construction).
+//! Opens a trace: plays it through the models, keeps the execution and everything that is wrong.
+//!
+//! [`Session::open`] takes a directory; names of code places are resolved when they are asked for
+//! ([`Session::places`]). Damaged and unfinished traces give what can be read; only a directory without
+//! any stream is an error. Speed of opening: see `docs/performance.md`.
+#![forbid(unsafe_code)]
+
+mod places;
+mod run_file;
+
+pub use places::Places;
+pub use run_file::{Notice, RUN_FILE, RunFile};
+pub use taskscope_trace::{OpenError, Problem, ProblemKind};
+
+use rustc_hash::FxHashMap;
+use std::path::{Path, PathBuf};
+use taskscope_event::models::{self, MODELS};
+use taskscope_execution::{Execution, ExecutionBuilder, ThreadIndex};
+use taskscope_model::semantic::Interpreter;
+use taskscope_trace::{OpenOptions, Trace};
+
+/// A thread's stream, as far as a reader of the report needs it.
+#[derive(Clone, Debug)]
+pub struct StreamInfo {
+    /// Path of its directory below the trace's root.
+    pub path: String,
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Whether the thread ended its stream properly.
+    pub finished: bool,
+    /// Whether all of its bytes could be read as events.
+    pub whole: bool,
+    /// Events of both files.
+    pub events: u64,
+    /// Time of the last event, if there is one.
+    pub last: Option<u64>,
+}
+
+/// An opened trace.
+pub struct Session {
+    /// The directory, as it was given.
+    pub root: PathBuf,
+    /// What happened.
+    pub execution: Execution,
+    /// What `taskscope record` says about the run.
+    pub run: Option<RunFile>,
+    /// All streams.
+    pub streams: Vec<StreamInfo>,
+    /// What is wrong with the streams.
+    pub problems: Vec<Problem>,
+    /// What is wrong with the run file, if it cannot be used.
+    pub run_file_problem: Option<String>,
+    /// Events of all streams.
+    pub events: u64,
+    /// Events by model, ovni's models first, zeros left out.
+    pub events_by_model: Vec<(&'static str, u64)>,
+    /// Names of code places.
+    pub places: Places,
+}
+
+/// Kinds of damage that mean that events are missing or cannot be trusted.
+fn is_damage(kind: ProblemKind) -> bool {
+    !matches!(
+        kind,
+        ProblemKind::UnfinishedStream
+            | ProblemKind::MissingAttribute
+            | ProblemKind::MetadataVersion
+            | ProblemKind::EmptyStream
+            | ProblemKind::UnsortedRegion
+            | ProblemKind::OpenUnsortedRegion
+            | ProblemKind::ClockOffsets
+            | ProblemKind::NoClockOffsets
+            | ProblemKind::ClockGate
+            | ProblemKind::UnknownPart
+    )
+}
+
+impl Session {
+    /// Opens the trace in `root` and plays it.
+    ///
+    /// # Errors
+    /// Only where there is no stream to read.
+    pub fn open(root: impl AsRef<Path>) -> Result<Session, OpenError> {
+        let root = root.as_ref();
+        let trace = Trace::open(root, &OpenOptions::default())?;
+        let (run, run_file_problem) = match RunFile::load(root) {
+            Ok(run) => (run, None),
+            Err(problem) => (None, Some(problem)),
+        };
+        let mut builder = ExecutionBuilder::new();
+        let mut interpreter = Interpreter::new();
+        let threads = add_threads(&trace, &mut builder, &mut interpreter);
+        let mut by_letter = [0_u64; 256];
+        for event in trace.merge() {
+            let thread = threads[event.stream];
+            // Clocks before the zero of the clock do not occur but in damaged traces.
+            let at = event.event.clock_ns.max(0) as u64;
+            by_letter[event.event.code.model() as usize] += 1;
+            builder.event(thread, at);
+            interpreter.event(thread, at, event.event.code, event.event.payload, &mut builder);
+        }
+        let execution = builder.finish();
+        let streams = (trace.streams().iter().zip(&threads))
+            .map(|(stream, thread)| StreamInfo {
+                path: stream.relative_path.clone(),
+                thread: *thread,
+                finished: stream.is_finished(),
+                whole: !trace
+                    .problems()
+                    .iter()
+                    .any(|p| p.stream == stream.relative_path && is_damage(p.kind)),
+                events: stream.event_count(),
+                last: stream.last_clock_ns().map(|clock| clock.max(0) as u64),
+            })
+            .collect();
+        Ok(Session {
+            root: root.to_path_buf(),
+            places: Places::of(&execution),
+            execution,
+            run,
+            run_file_problem,
+            streams,
+            problems: trace.problems().to_vec(),
+            events: by_letter.iter().sum(),
+            events_by_model: MODELS
+                .iter()
+                .map(|model| (model.name, by_letter[model.letter as usize]))
+                .filter(|(_, events)| *events > 0)
+                .collect(),
+        })
+    }
+
+    /// Whether every stream ended properly and could be read to its end.
+    pub fn is_complete(&self) -> bool {
+        self.streams.iter().all(|stream| stream.finished && stream.whole)
+            && !self.problems.iter().any(|problem| problem.stream.is_empty() && is_damage(problem.kind))
+    }
+
+    /// Events that recorders say they lost.
+    pub fn lost_events(&self) -> u64 {
+        self.execution.threads.iter().map(|thread| thread.lost_events).sum()
+    }
+
+    /// Models of other runtimes with events in the trace, which the execution does not tell of.
+    pub fn models_not_interpreted(&self) -> Vec<&'static str> {
+        let known = [models::nanos6::LETTER, models::nosv::LETTER, models::nodes::LETTER];
+        let of_tasks = MODELS.iter().filter(|model| known.contains(&model.letter));
+        of_tasks
+            .map(|model| model.name)
+            .filter(|n| self.events_by_model.iter().any(|(m, _)| m == n))
+            .collect()
+    }
+}
+
+/// One thread a stream; processes are told apart by loom and process id.
+fn add_threads(
+    trace: &Trace,
+    builder: &mut ExecutionBuilder,
+    interpreter: &mut Interpreter,
+) -> Vec<ThreadIndex> {
+    let mut processes = FxHashMap::default();
+    let mut threads = Vec::with_capacity(trace.streams().len());
+    for stream in trace.streams() {
+        let loom = stream.metadata.loom.clone().unwrap_or_default();
+        let pid = stream.metadata.pid.unwrap_or(0) as u64;
+        let tid = stream.metadata.tid.unwrap_or(0) as u64;
+        let process =
+            *processes.entry((loom.clone(), pid)).or_insert_with(|| builder.add_process(&loom, pid));
+        threads.push(builder.add_thread(process, tid));
+        interpreter.add_thread(process);
+    }
+    threads
+}

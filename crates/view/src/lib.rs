@@ -1,1 +1,15 @@
-//! taskscope: view (under construction).
+//! Reports, `info` and `explain` as terminal text and as JSON.
+//!
+//! The caller gives an opened session and its analysis; text comes as lines with ANSI styles, which
+//! the caller strips where colour is not wanted. Nothing is computed here but words, and rows of one
+//! name are one row.
+#![forbid(unsafe_code)]
+
+pub mod format;
+mod report_json;
+mod report_text;
+mod words;
+
+pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
+pub use report_text::{Options as ReportOptions, Section, report as report_text};
+pub use words::{NamedFinding, NoticeText, blame, causes, findings, notices};

@@ -1,4 +1,8 @@
 //! One file for each verb of the command.
 
 pub mod doctor;
+mod open_trace;
 pub mod record;
+pub mod report;
+
+pub use open_trace::open;

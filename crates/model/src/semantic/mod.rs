@@ -281,6 +281,11 @@ impl Interpreter {
         };
         let mut section =
             Section { state: inner, place: Place::UNKNOWN, object: ObjectIndex::NONE, ..around };
+        if subsystem == Subsystem::BarrierJoin
+            && let Some(region) = state.member_of.last()
+        {
+            section.region = *region;
+        }
         if let Some(kind) = subsystem.wait_kind() {
             if let Some(sticky) = state.sticky(kind) {
                 section.place = sticky.place;

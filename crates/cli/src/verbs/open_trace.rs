@@ -1,0 +1,54 @@
+//! Opening a trace for a verb that reads it, with the errors in the form that users see.
+
+use crate::messages::Failure;
+use std::path::Path;
+use taskscope_session::{OpenError, Session};
+
+/// Opens a trace that may be damaged or unfinished: what can be read is there.
+///
+/// # Errors
+/// If there is nothing to read.
+pub fn open(trace: &Path) -> anyhow::Result<Session> {
+    let shown = trace.display();
+    let session = Session::open(trace).map_err(|error| match error {
+        OpenError::Unreadable { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Failure::new(format!("there is no trace {shown}"))
+                .why("no such directory")
+                .remedy("taskscope record -- COMMAND…        (records one)")
+        }
+        OpenError::Unreadable { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory => {
+            Failure::new(format!("{shown} is not a trace"))
+                .why("it is a file; a trace is a directory")
+                .remedy("give the directory that `taskscope record` or an ovni runtime wrote")
+        }
+        OpenError::Unreadable { source, .. } => {
+            Failure::new(format!("cannot read {shown}")).why(source.to_string())
+        }
+        OpenError::NoStreams { .. } => no_streams(trace),
+        OpenError::ClockOffsets { text } => Failure::new("cannot use the clock offsets").why(text),
+    })?;
+    if session.events == 0 {
+        let why = match session.problems.first() {
+            Some(problem) => problem.to_string(),
+            None => "its streams have no events".to_string(),
+        };
+        return Err(Failure::new(format!("nothing can be read from {shown}"))
+            .why(why)
+            .kept(format!("{} streams without an event", session.streams.len()))
+            .into());
+    }
+    Ok(session)
+}
+
+fn no_streams(trace: &Path) -> Failure {
+    let shown = trace.display();
+    // `record` writes its run file even for a program that never starts OpenMP.
+    if trace.join(taskscope_session::RUN_FILE).exists() {
+        return Failure::new(format!("{shown} holds no events"))
+            .why("the recorded program used no OpenMP, or the recorder could not be attached to it")
+            .remedy("taskscope doctor        (says what is missing on this machine)");
+    }
+    Failure::new(format!("{shown} is not a trace"))
+        .why("no directory in it holds a stream.json")
+        .remedy("give the directory that `taskscope record` or an ovni runtime wrote")
+}

@@ -1,0 +1,225 @@
+//! Places of an execution in words: `compute [parallel at heat.c:41]`.
+
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use taskscope_event::models::wait::kind;
+use taskscope_execution::{
+    Catalog, Execution, GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, SiteIndex, State, TypeIndex,
+    TypeKind,
+};
+use taskscope_symbol::{CodePlace, LoadedModule, Missing, Symbolizer, without_parameters};
+
+/// Resolves code sites when they are asked for, each once.
+pub struct Places {
+    catalog: Catalog,
+    symbolizers: RefCell<FxHashMap<ProcessIndex, Symbolizer>>,
+    resolved: RefCell<FxHashMap<SiteIndex, Rc<CodePlace>>>,
+    missing: RefCell<BTreeSet<Missing>>,
+}
+
+impl Places {
+    /// The places of an execution.
+    pub fn of(execution: &Execution) -> Places {
+        Places {
+            catalog: execution.catalog.clone(),
+            symbolizers: RefCell::default(),
+            resolved: RefCell::default(),
+            missing: RefCell::default(),
+        }
+    }
+
+    /// Why names or lines were missing so far, each reason once.
+    pub fn missing(&self) -> Vec<Missing> {
+        self.missing.borrow().iter().cloned().collect()
+    }
+
+    /// Function, file and line of a code site.
+    pub fn code(&self, site: SiteIndex) -> Rc<CodePlace> {
+        if let Some(known) = self.resolved.borrow().get(&site) {
+            return known.clone();
+        }
+        let place = Rc::new(self.resolve(site));
+        self.resolved.borrow_mut().insert(site, place.clone());
+        place
+    }
+
+    fn resolve(&self, site: SiteIndex) -> CodePlace {
+        let Some(row) = self.catalog.sites.get(site.index()).filter(|row| row.address != 0) else {
+            return CodePlace::default();
+        };
+        let mut symbolizers = self.symbolizers.borrow_mut();
+        let symbolizer = symbolizers.entry(row.process).or_insert_with(|| {
+            let own = self.catalog.modules.iter().filter(|m| m.process == row.process);
+            Symbolizer::new(
+                own.map(|m| LoadedModule {
+                    start: m.start,
+                    end: m.end,
+                    bias: m.bias,
+                    build_id: m.build_id.clone(),
+                    path: m.path.clone(),
+                })
+                .collect(),
+            )
+        });
+        let place = symbolizer.call_place(row.address);
+        if let Some(missing) = &place.missing {
+            self.missing.borrow_mut().insert(missing.clone());
+        }
+        place
+    }
+
+    /// The words for a construct at a site: function, and in brackets what is written there.
+    pub fn construct(&self, what: &str, site: SiteIndex) -> String {
+        let code = self.code(site);
+        let function = code.frame.function.as_deref().map(without_parameters);
+        let line = match (&code.frame.file, code.frame.line) {
+            (Some(file), Some(line)) => Some(format!("{}:{line}", short(file))),
+            _ => None,
+        };
+        match (function, line, &code.module) {
+            (Some(function), Some(line), _) => format!("{function} [{what} at {line}]"),
+            (None, Some(line), _) => format!("[{what} at {line}]"),
+            (Some(function), None, _) => match code.offset {
+                Some(offset) => format!("{function}+{offset:#x} [{what}]"),
+                None => format!("{function} [{what}]"),
+            },
+            (None, None, Some((module, offset))) => format!("[{what} at {module}+{offset:#x}]"),
+            (None, None, None) => format!("[{what}]"),
+        }
+    }
+
+    /// `heat.c:41` of a site, if known.
+    pub fn line(&self, site: SiteIndex) -> Option<String> {
+        let code = self.code(site);
+        let file = code.frame.file.as_deref()?;
+        Some(format!("{}:{}", short(file), code.frame.line?))
+    }
+
+    /// The site that a place lies at; of serial code, the region before it, or else the one after.
+    pub fn site_of(&self, place: Place) -> SiteIndex {
+        match place.kind() {
+            PlaceKind::Unknown => SiteIndex::NONE,
+            PlaceKind::Site(site) => site,
+            PlaceKind::Type(ty) => self.catalog.type_site(ty),
+            PlaceKind::Gap(gap) => match self.catalog.gaps.get(gap.index()) {
+                Some(gap) if gap.after.is_some() => gap.after,
+                Some(gap) => gap.before,
+                None => SiteIndex::NONE,
+            },
+        }
+    }
+
+    /// The words for what a thread in `state` at `place` is in; empty where nothing is known beyond
+    /// the state.
+    pub fn name(&self, state: State, place: Place) -> String {
+        match place.kind() {
+            PlaceKind::Unknown => String::new(),
+            PlaceKind::Site(site) => self.construct(word_of(state), site),
+            PlaceKind::Type(ty) => self.type_name(ty),
+            PlaceKind::Gap(gap) => self.gap_name(gap),
+        }
+    }
+
+    /// The words for a task type or worksharing construct.
+    pub fn type_name(&self, ty: TypeIndex) -> String {
+        let Some(row) = self.catalog.types.get(ty.index()) else { return "task of unknown type".to_string() };
+        let what = match row.kind {
+            Some(TypeKind::Task { .. }) | None => "task",
+            Some(TypeKind::Work { kind }) => work_word(kind),
+        };
+        let code = if row.site.is_some() { self.code(row.site) } else { Rc::default() };
+        // Without a name of its own the recorder's or runtime's label says most.
+        if code.frame == Default::default() && !row.label.is_empty() {
+            return row.label.clone();
+        }
+        if !row.site.is_some() {
+            return format!("{what} type {}", ty.0);
+        }
+        self.construct(what, row.site)
+    }
+
+    /// The words for serial code: the regions around it.
+    pub fn gap_name(&self, gap: GapIndex) -> String {
+        let Some(gap) = self.catalog.gaps.get(gap.index()) else { return "serial code".to_string() };
+        let region = |site| self.construct("parallel", site);
+        match (gap.after.is_some(), gap.before.is_some()) {
+            (false, false) => "serial code".to_string(),
+            (false, true) => format!("serial code before {}", region(gap.before)),
+            (true, false) => format!("serial code after {}", region(gap.after)),
+            (true, true) if gap.after == gap.before => {
+                format!("serial code between executions of {}", region(gap.after))
+            }
+            (true, true) => {
+                format!("serial code between {} and {}", region(gap.after), region(gap.before))
+            }
+        }
+    }
+
+    /// The code site of a type, if known.
+    pub fn type_site(&self, ty: TypeIndex) -> SiteIndex {
+        self.catalog.type_site(ty)
+    }
+
+    /// The words for what threads wait for.
+    pub fn object_name(&self, object: ObjectIndex) -> String {
+        match self.catalog.objects.get(object.index()) {
+            Some(row) => format!("{} {:#x}", object_word(row.kind), row.id),
+            None => "unknown".to_string(),
+        }
+    }
+
+    /// The word for the kind of thing that an object is.
+    pub fn object_kind(&self, object: ObjectIndex) -> &'static str {
+        self.catalog.objects.get(object.index()).map_or("unknown", |row| object_word(row.kind))
+    }
+}
+
+/// A source file's name without its directories.
+fn short(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// What stands in the code where a thread is in this state at a plain site.
+fn word_of(state: State) -> &'static str {
+    match state {
+        State::ImplicitTask | State::ForkJoin | State::JoinBarrier => "parallel",
+        State::Masked => "masked",
+        State::Barrier => "barrier",
+        State::Taskwait => "taskwait",
+        State::TaskwaitDepend => "taskwait depend",
+        State::Taskgroup => "taskgroup",
+        State::Taskyield => "taskyield",
+        State::CriticalWait => "critical",
+        State::LockWait => "lock",
+        State::OrderedWait => "ordered",
+        State::AtomicWait => "atomic",
+        _ => "code",
+    }
+}
+
+/// OMPT's `ompt_work_t` in the words of the directive.
+fn work_word(kind: u32) -> &'static str {
+    match kind {
+        1 | 10..=13 => "loop",
+        2 => "sections",
+        3 | 4 => "single",
+        5 => "workshare",
+        6 => "distribute",
+        7 => "taskloop",
+        8 => "scope",
+        _ => "worksharing",
+    }
+}
+
+fn object_word(wait_kind: u32) -> &'static str {
+    match wait_kind {
+        kind::CRITICAL => "critical",
+        kind::LOCK => "lock",
+        kind::NEST_LOCK => "nestable lock",
+        kind::ORDERED => "ordered",
+        kind::ATOMIC => "atomic",
+        _ => "object",
+    }
+}

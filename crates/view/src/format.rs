@@ -1,0 +1,143 @@
+//! Numbers as a person reads them: three significant figures, thin groups, one unit.
+
+/// A time: `1.23 s`, `12.3 ms`, `456 µs`, `789 ns`; three significant figures.
+pub fn time(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        // Limits where rounding to three figures would give 1000 of a unit.
+        1_000..999_500 => (ns as f64 / 1e3, "µs"),
+        999_500..999_500_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    format!("{} {unit}", three_figures(value))
+}
+
+/// Seconds with three significant figures and no unit, for a column of worker-seconds.
+pub fn seconds(ns: u64) -> String {
+    let value = ns as f64 / 1e9;
+    if value < 0.0005 && ns > 0 { "<0.001".to_string() } else { three_decimals(value) }
+}
+
+fn three_decimals(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.3}")
+    } else if value < 100.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+fn three_figures(value: f64) -> String {
+    if value < 9.995 {
+        format!("{value:.2}")
+    } else if value < 99.95 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+/// A count in groups of three: `12 345 678`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A large count short: `21.4 M`; below 100 000 in full.
+pub fn short_count(number: u64) -> String {
+    match number {
+        0..100_000 => count(number),
+        100_000..999_500 => format!("{} k", three_figures(number as f64 / 1e3)),
+        999_500..999_500_000 => format!("{} M", three_figures(number as f64 / 1e6)),
+        _ => format!("{} G", three_figures(number as f64 / 1e9)),
+    }
+}
+
+/// A part of a whole in percent: `74.3 %`.
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "–".to_string() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
+}
+
+/// A bar of eighths, `width` characters for 1.
+pub fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64).round() as usize;
+    let mut text = "█".repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        text.push(EIGHTHS[eighths % 8]);
+    }
+    text
+}
+
+/// `text` in at most `width` characters; what does not fit is cut in the middle, as names differ at
+/// both ends.
+pub fn fit(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width || width < 3 {
+        return text.to_string();
+    }
+    let (head, tail) = ((width - 1).div_ceil(2), (width - 1) / 2);
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(length - tail).collect();
+    format!("{start}…{end}")
+}
+
+/// `text` in lines of at most `width` characters, broken at spaces; a longer word stands alone.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_figures() {
+        let shown: Vec<String> =
+            [7, 456_000, 999_499, 999_500, 12_345_678, 1_234_000_000, 412_000_000_000].map(time).to_vec();
+        assert_eq!(shown, ["7 ns", "456 µs", "999 µs", "1.00 ms", "12.3 ms", "1.23 s", "412 s"]);
+    }
+
+    #[test]
+    fn counts_are_grouped() {
+        assert_eq!([0, 999, 1000, 12_345_678].map(count), ["0", "999", "1 000", "12 345 678"]);
+        assert_eq!([99_999, 999_499, 21_400_000].map(short_count), ["99 999", "999 k", "21.4 M"]);
+    }
+
+    #[test]
+    fn long_names_are_cut_in_the_middle() {
+        assert_eq!(fit("abcdefghij", 5), "ab…ij");
+        assert_eq!(fit("abc", 5), "abc");
+    }
+
+    #[test]
+    fn text_is_wrapped_at_spaces() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("verylongword x", 4), ["verylongword", "x"]);
+    }
+
+    #[test]
+    fn bars_have_eighths() {
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(0.53125, 4), "██▏");
+        assert_eq!(bar(7.0, 2), "██");
+    }
+}

@@ -1,0 +1,249 @@
+//! The report as JSON; its schema is `docs/report.schema.json`.
+
+use crate::words;
+use serde_json::{Map, Value, json};
+use taskscope_analysis::{Analysis, ByState, Load, Problem};
+use taskscope_execution::{NO_TIME, SiteIndex, State, Thread, ThreadKind};
+use taskscope_session::{Places, Session};
+
+/// Name and version of the form.
+pub const SCHEMA: &str = "taskscope-report/1";
+
+/// The whole report. Times are integers in nanoseconds since the start of the trace, or lengths.
+pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Value {
+    let ledger = &analysis.ledger;
+    let places = &session.places;
+    // Names are resolved first, so that notices can say which were missing.
+    let causes = words::causes(places, analysis);
+    let blame = words::blame(places, analysis);
+    let findings = words::findings(places, analysis);
+    let task_types = task_types(places, analysis);
+    let worksharing = worksharing(places, analysis);
+    let regions = regions(places, analysis);
+    let locks = locks(places, analysis);
+    let efficiency = &analysis.efficiency;
+    json!({
+        "schema": SCHEMA,
+        "trace": session.root.display().to_string(),
+        "command": session.run.as_ref().map(|run| &run.command),
+        "host": session.run.as_ref().map(|run| &run.host),
+        "exit_code": session.run.as_ref().and_then(|run| run.exit_code),
+        "signal": session.run.as_ref().and_then(|run| run.signal),
+        "complete": session.is_complete(),
+        "incomplete_streams": incomplete(session),
+        "wall_ns": ledger.wall_ns,
+        "run_wall_ns": session.run.as_ref().and_then(|run| run.wall_ns),
+        "capacity_ns": ledger.capacity_ns,
+        "workers": ledger.workers,
+        "threads": ledger.threads.len(),
+        "other_threads": ledger.other_threads,
+        "processes": session.execution.processes.len(),
+        "tasks": analysis.tasks,
+        "events": session.events,
+        "lost_events": session.lost_events(),
+        "recording_cost_ns_per_event": session.run.as_ref().and_then(|run| run.recording_cost_ns_per_event),
+        "notices": words::notices(session, problems).into_iter()
+            .map(|notice| json!({ "name": notice.name, "text": notice.text })).collect::<Vec<_>>(),
+        "efficiency": {
+            "parallel": efficiency.parallel,
+            "load_balance": efficiency.load_balance,
+            "serialization": efficiency.serialization,
+            "runtime_overhead": efficiency.runtime_overhead,
+            "known": efficiency.known,
+            "useful_ns": efficiency.useful_ns,
+            "load_balance_loss_ns": efficiency.load_balance_ns,
+            "serialization_loss_ns": efficiency.serialization_ns,
+            "runtime_overhead_loss_ns": efficiency.runtime_overhead_ns,
+            "unknown_ns": efficiency.unknown_ns,
+        },
+        "causes": causes.into_iter()
+            .map(|(state, place, ns)| json!({ "cause": state.name(), "ns": ns, "where": named(&place) }))
+            .collect::<Vec<_>>(),
+        "blame": blame.into_iter()
+            .map(|(state, kind, place, ns)| {
+                json!({ "cause": state.name(), "ns": ns, "blamed": kind, "where": named(&place) })
+            })
+            .collect::<Vec<_>>(),
+        "findings": findings.iter().map(|finding| finding_row(places, finding)).collect::<Vec<_>>(),
+        "thread_states": threads(session, analysis),
+        "task_types": task_types,
+        "worksharing": worksharing,
+        "regions": regions,
+        "locks": locks,
+    })
+}
+
+/// A name, or null for none.
+fn named(text: &str) -> Value {
+    if text.is_empty() { Value::Null } else { text.into() }
+}
+
+fn finding_row(places: &Places, finding: &words::NamedFinding) -> Value {
+    let mut row = json!({
+        "id": finding.id,
+        "kind": finding.kind.name(),
+        "ns": finding.ns,
+        "confidence": finding.confidence.name(),
+        "text": finding.text,
+        "where": named(&finding.place),
+        "victims": by_state(&finding.victims),
+        "sole_ns": finding.sole_ns,
+    });
+    if let Some(row) = row.as_object_mut() {
+        add_code(row, places, finding.site);
+        if finding.tasks_created > 0 {
+            row.insert("tasks_created".into(), finding.tasks_created.into());
+        }
+        if let Some(work) = finding.work {
+            row.insert("load_balance".into(), work.load.balance().into());
+        }
+    }
+    row
+}
+
+/// Function, file and line of a code site, as far as they are known.
+fn add_code(row: &mut Map<String, Value>, places: &Places, site: SiteIndex) {
+    if !site.is_some() {
+        return;
+    }
+    let code = places.code(site);
+    row.insert("function".into(), json!(code.frame.function));
+    row.insert("file".into(), json!(code.frame.file));
+    row.insert("line".into(), json!(code.frame.line));
+}
+
+fn by_state(times: &ByState) -> Value {
+    Value::Object(times.iter().map(|(state, ns)| (state.name().to_string(), ns.into())).collect())
+}
+
+fn incomplete(session: &Session) -> Vec<Value> {
+    let start = session.execution.range().0;
+    let open = session.streams.iter().filter(|stream| !(stream.finished && stream.whole));
+    open.map(|stream| {
+        json!({
+            "stream": stream.path,
+            "finished": stream.finished,
+            "whole": stream.whole,
+            "events": stream.events,
+            "kept_until_ns": stream.last.map(|last| last.saturating_sub(start)),
+        })
+    })
+    .collect()
+}
+
+fn kind_name(thread: &Thread) -> &'static str {
+    match thread.kind {
+        ThreadKind::Initial => "initial",
+        ThreadKind::Worker => "worker",
+        ThreadKind::Helper => "other",
+        ThreadKind::Unknown => "unknown",
+    }
+}
+
+fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
+    let start = session.execution.range().0;
+    let since = |at: u64| if at == NO_TIME { 0 } else { at.saturating_sub(start) };
+    let rows = analysis.ledger.threads.iter().map(|row| {
+        let thread = &session.execution.threads[row.thread.index()];
+        let process = &session.execution.processes[thread.process.index()];
+        json!({
+            "loom": process.loom,
+            "pid": process.pid,
+            "tid": thread.tid,
+            "kind": kind_name(thread),
+            "worker": thread.worker,
+            "ended": thread.ended,
+            "first_ns": since(thread.first),
+            "last_ns": since(thread.last),
+            "events": thread.events,
+            "lost_events": thread.lost_events,
+            "states": by_state(&row.by_state),
+        })
+    });
+    rows.collect()
+}
+
+fn task_types(places: &Places, analysis: &Analysis) -> Vec<Value> {
+    let rows = analysis.task_types.iter().map(|row| {
+        let mut value = json!({
+            "name": places.type_name(row.ty),
+            "created": row.created,
+            "began": row.began,
+            "body_ns": row.body_ns,
+            "mean_ns": row.mean_ns(),
+            "median_ns": row.median_ns,
+            "p95_ns": row.p95_ns,
+            "max_ns": row.max_ns,
+            "queued_ns": row.queued_ns,
+        });
+        if let Some(value) = value.as_object_mut() {
+            add_code(value, places, places.type_site(row.ty));
+        }
+        value
+    });
+    rows.collect()
+}
+
+fn add_load(value: &mut Value, load: &Load) {
+    if let Some(value) = value.as_object_mut() {
+        value.insert("executions".into(), load.executions.into());
+        value.insert("shares".into(), load.shares.into());
+        value.insert("busy_ns".into(), load.busy_ns.into());
+        value.insert("imbalance_ns".into(), load.imbalance_ns().into());
+        value.insert("load_balance".into(), load.balance().into());
+    }
+}
+
+fn worksharing(places: &Places, analysis: &Analysis) -> Vec<Value> {
+    let rows = analysis.works.iter().map(|row| {
+        let name = places.type_name(row.ty);
+        let mut value = json!({ "name": name, "chunks": row.chunks, "iterations": row.iterations });
+        add_load(&mut value, &row.load);
+        if let Some(value) = value.as_object_mut() {
+            add_code(value, places, places.type_site(row.ty));
+        }
+        value
+    });
+    rows.collect()
+}
+
+fn regions(places: &Places, analysis: &Analysis) -> Vec<Value> {
+    let rows = analysis.regions.iter().map(|row| {
+        let name = places.construct("parallel", row.site);
+        let mut value = json!({ "name": name, "duration_ns": row.duration_ns });
+        add_load(&mut value, &row.load);
+        if let Some(value) = value.as_object_mut() {
+            add_code(value, places, row.site);
+        }
+        value
+    });
+    rows.collect()
+}
+
+fn locks(places: &Places, analysis: &Analysis) -> Vec<Value> {
+    let rows = analysis.locks.iter().map(|row| {
+        let state = match places.object_kind(row.object) {
+            "critical" => State::CriticalWait,
+            "ordered" => State::OrderedWait,
+            _ => State::LockWait,
+        };
+        json!({
+            "object": places.object_name(row.object),
+            "acquisitions": row.acquisitions,
+            "held_ns": row.held_ns,
+            "longest_hold_ns": row.longest_hold_ns,
+            "waits": row.waits,
+            "waited_ns": row.waited_ns,
+            "unheld_ns": row.unheld_ns,
+            "holders": row.holders.iter().map(|holder| {
+                let place = taskscope_execution::Place::site(holder.site);
+                let mut value = json!({ "where": named(&places.name(state, place)), "ns": holder.ns });
+                if let Some(value) = value.as_object_mut() {
+                    add_code(value, places, holder.site);
+                }
+                value
+            }).collect::<Vec<_>>(),
+        })
+    });
+    rows.collect()
+}

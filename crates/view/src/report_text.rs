@@ -1,0 +1,463 @@
+//! The report as calm lines for a terminal.
+
+use crate::format::{bar, count, fit, percent, seconds, short_count, time, wrap};
+use crate::words;
+use anstyle::{AnsiColor, Style};
+use std::fmt::Write;
+use taskscope_analysis::{Analysis, Problem, share};
+use taskscope_execution::{Group, State};
+use taskscope_session::Session;
+
+/// A part of the report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Section {
+    /// What ran, how complete, how costly.
+    Summary,
+    /// Parallel efficiency and its factors.
+    Efficiency,
+    /// Where the time went.
+    Time,
+    /// The largest losses with their causes.
+    Findings,
+    /// Each thread's time.
+    Threads,
+    /// Task types.
+    Tasks,
+    /// Parallel and worksharing constructs.
+    Constructs,
+    /// Locks and critical constructs.
+    Locks,
+}
+
+impl Section {
+    /// All sections in the order of the report.
+    pub const ALL: [Section; 8] = [
+        Section::Summary,
+        Section::Efficiency,
+        Section::Time,
+        Section::Findings,
+        Section::Threads,
+        Section::Tasks,
+        Section::Constructs,
+        Section::Locks,
+    ];
+
+    /// The dozen lines that are shown without being asked for.
+    pub const SHORT: [Section; 4] = [Section::Summary, Section::Efficiency, Section::Time, Section::Findings];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Section::Summary => "summary",
+            Section::Efficiency => "efficiency",
+            Section::Time => "time",
+            Section::Findings => "findings",
+            Section::Threads => "threads",
+            Section::Tasks => "tasks",
+            Section::Constructs => "constructs",
+            Section::Locks => "locks",
+        }
+    }
+}
+
+/// How to write it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to write.
+    pub sections: Vec<Section>,
+    /// Rows of each table; of the findings too.
+    pub top: usize,
+    /// Characters of a line.
+    pub width: usize,
+    /// Names of notices that are not shown.
+    pub allow: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { sections: Section::SHORT.to_vec(), top: 3, width: 100, allow: Vec::new() }
+    }
+}
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GREEN: Style = AnsiColor::Green.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+
+/// Losses below this part of capacity are no findings.
+const FLOOR: f64 = 0.005;
+
+/// The report as text with ANSI styles.
+pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], options: &Options) -> String {
+    let mut page =
+        Page { session, analysis, options, width: options.width.clamp(60, 140), text: String::new() };
+    let wants = |section| options.sections.contains(&section);
+    if wants(Section::Summary) {
+        page.summary();
+    }
+    if analysis.ledger.capacity_ns > 0 {
+        if wants(Section::Efficiency) {
+            page.efficiency();
+        }
+        if wants(Section::Time) {
+            page.time();
+        }
+        if wants(Section::Findings) {
+            page.findings();
+        }
+        if wants(Section::Threads) {
+            page.threads();
+        }
+        if wants(Section::Tasks) {
+            page.tasks();
+        }
+        if wants(Section::Constructs) {
+            page.constructs();
+        }
+        if wants(Section::Locks) {
+            page.locks();
+        }
+    }
+    page.notices(problems);
+    if wants(Section::Findings) {
+        page.next();
+    }
+    page.text
+}
+
+struct Page<'a> {
+    session: &'a Session,
+    analysis: &'a Analysis,
+    options: &'a Options,
+    width: usize,
+    text: String,
+}
+
+impl Page<'_> {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// A heading with the headings of its columns, right-aligned in their widths.
+    fn heading(&mut self, title: &str, columns: &[(&str, usize)]) {
+        let right: String = columns.iter().map(|(name, width)| format!("{name:>width$}")).collect();
+        let room = self.width.saturating_sub(2 + right.chars().count());
+        let title = fit(title, room);
+        let pad = room.saturating_sub(title.chars().count());
+        self.line("");
+        self.line(&format!("  {BOLD}{title}{BOLD:#}{:pad$}{DIM}{right}{DIM:#}", ""));
+    }
+
+    /// A row: a name on the left, columns right-aligned in their widths.
+    fn row(&mut self, indent: usize, name: &str, columns: &[(&str, usize)]) {
+        let right: String = columns.iter().map(|(value, width)| format!("{value:>width$}")).collect();
+        let room = self.width.saturating_sub(2 + indent + right.chars().count());
+        let name = fit(name, room.saturating_sub(1));
+        let pad = room.saturating_sub(name.chars().count());
+        self.line(&format!("  {:indent$}{name}{:pad$}{right}", "", ""));
+    }
+
+    fn more(&mut self, hidden: usize, section: Section) {
+        if hidden > 0 {
+            let all =
+                format!("… {hidden} more: --section {} --top {}", section.name(), hidden + self.options.top);
+            self.line(&format!("  {DIM}{all}{DIM:#}"));
+        }
+    }
+
+    fn summary(&mut self) {
+        let (session, analysis) = (self.session, self.analysis);
+        let ledger = &analysis.ledger;
+        if let Some(run) = session.run.as_ref().filter(|run| !run.command.is_empty()) {
+            let command = fit(&run.command.join(" "), self.width - 4);
+            self.line(&format!("{BOLD}{command}{BOLD:#}"));
+        }
+        let lost = session.lost_events();
+        let lost = match lost {
+            0 => "0 lost".to_string(),
+            lost => format!("{YELLOW}{} lost{YELLOW:#}", count(lost)),
+        };
+        let mut threads = format!("{} threads", count(ledger.threads.len() as u64));
+        if ledger.other_threads > 0 {
+            let _ = write!(threads, " ({} no workers)", ledger.other_threads);
+        }
+        if session.execution.processes.len() > 1 {
+            threads = format!("{} processes  {threads}", session.execution.processes.len());
+        }
+        let tasks = format!("{} tasks", count(analysis.tasks));
+        let events = format!("{} events", short_count(session.events));
+        self.line(&format!("  {}  {threads}  {tasks}  {events}  {lost}", time(ledger.wall_ns)));
+        if !session.is_complete() {
+            let start = session.execution.range().0;
+            let open: Vec<_> = session.streams.iter().filter(|s| !(s.finished && s.whole)).collect();
+            let until = open.iter().filter_map(|s| s.last).max().map(|at| time(at.saturating_sub(start)));
+            let until =
+                until.map_or("nothing of them is here".to_string(), |at| format!("everything up to {at}"));
+            self.line(&format!(
+                "  {YELLOW}incomplete{YELLOW:#}: {} of {} streams did not end properly; {until}",
+                open.len(),
+                session.streams.len()
+            ));
+        }
+        if let Some(cost) = session.run.as_ref().and_then(|run| run.recording_cost_ns_per_event)
+            && ledger.capacity_ns > 0
+        {
+            let part = cost * session.events as f64 / ledger.capacity_ns as f64 * 100.0;
+            self.line(&format!(
+                "  {DIM}recording cost ≈ {cost:.0} ns an event, ≈ {part:.2} % of worker time (measured on the \
+                 recording host){DIM:#}"
+            ));
+        }
+        if ledger.capacity_ns == 0 {
+            self.line("  nothing was recorded that has a length");
+        }
+    }
+
+    fn efficiency(&mut self) {
+        let (ledger, efficiency) = (&self.analysis.ledger, &self.analysis.efficiency);
+        let lost = ledger.capacity_ns - efficiency.useful_ns;
+        let base = format!(
+            "({} workers × {}; {} worker-seconds lost)",
+            ledger.workers,
+            time(ledger.wall_ns),
+            seconds(lost)
+        );
+        let mut factors = vec![
+            ("Load balance", efficiency.load_balance, efficiency.load_balance_ns),
+            ("Serialization", efficiency.serialization, efficiency.serialization_ns),
+            ("Runtime overhead", efficiency.runtime_overhead, efficiency.runtime_overhead_ns),
+        ];
+        if efficiency.unknown_ns > 0 {
+            factors.push(("Known", efficiency.known, efficiency.unknown_ns));
+        }
+        let largest = factors.iter().map(|(_, _, loss)| *loss).max().unwrap_or(0);
+        let drawn = format!("{GREEN}{}{GREEN:#}", bar(efficiency.parallel, 20));
+        let pad = 22 - bar(efficiency.parallel, 20).chars().count();
+        self.line("");
+        self.line(&format!(
+            "  {BOLD}Parallel efficiency  {:.2}{BOLD:#}   {drawn}{:pad$}{DIM}{base}{DIM:#}",
+            efficiency.parallel, ""
+        ));
+        let last = factors.len() - 1;
+        for (number, (name, factor, loss)) in factors.into_iter().enumerate() {
+            let branch = if number == last { "└" } else { "├" };
+            let mark = if loss == largest && loss > 0 { "   ← largest loss" } else { "" };
+            let parts = if name == "Runtime overhead" { self.overhead_parts() } else { String::new() };
+            self.line(&format!("   {branch} {name:<18} {factor:.2}{mark}{parts}"));
+        }
+    }
+
+    fn overhead_parts(&self) -> String {
+        let ledger = &self.analysis.ledger;
+        let states = State::ALL.iter().filter(|s| matches!(s.group(), Group::Runtime | Group::Off));
+        let parts: Vec<String> = states
+            .filter(|state| share(ledger, **state) >= 0.0005)
+            .map(|state| {
+                format!("{} {}", state.label(), percent(ledger.by_state.get(*state), ledger.capacity_ns))
+            })
+            .collect();
+        if parts.is_empty() { String::new() } else { format!("   {DIM}({}){DIM:#}", parts.join(", ")) }
+    }
+
+    fn time(&mut self) {
+        let ledger = &self.analysis.ledger;
+        let causes = words::causes(&self.session.places, self.analysis);
+        self.heading("Where the time went", &[("worker-seconds", 16), ("share", 9)]);
+        let mut states: Vec<(State, u64)> = ledger.by_state.iter().collect();
+        states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
+        // Below a thousandth a state is worth no line of its own, unless everything was asked for.
+        let worth = states.iter().filter(|(_, ns)| *ns * 1000 >= ledger.capacity_ns).count();
+        let shown = if self.options.sections.len() > Section::SHORT.len() { states.len() } else { worth };
+        for (state, ns) in &states[..shown] {
+            let (state, ns) = (*state, *ns);
+            let part = percent(ns, ledger.capacity_ns);
+            let places: Vec<_> =
+                causes.iter().filter(|(s, place, _)| *s == state && !place.is_empty()).collect();
+            match places[..] {
+                [(_, place, _)] => {
+                    self.row(0, &format!("{}: {place}", state.label()), &[(&seconds(ns), 16), (&part, 9)]);
+                }
+                _ => {
+                    self.row(0, state.label(), &[(&seconds(ns), 16), (&part, 9)]);
+                    for (_, place, ns) in places.iter().take(self.options.top) {
+                        let part = percent(*ns, ledger.capacity_ns);
+                        self.row(4, place, &[(&seconds(*ns), 16), (&part, 9)]);
+                    }
+                    if places.len() > self.options.top {
+                        let rest: u64 = places.iter().skip(self.options.top).map(|(_, _, ns)| ns).sum();
+                        let name = format!("{} more", places.len() - self.options.top);
+                        let part = percent(rest, ledger.capacity_ns);
+                        self.row(4, &name, &[(&seconds(rest), 16), (&part, 9)]);
+                    }
+                }
+            }
+        }
+        if shown < states.len() {
+            let rest: u64 = states[shown..].iter().map(|(_, ns)| ns).sum();
+            let name = format!("{} other states", states.len() - shown);
+            self.row(0, &name, &[(&seconds(rest), 16), (&percent(rest, ledger.capacity_ns), 9)]);
+        }
+    }
+
+    fn findings(&mut self) {
+        let capacity = self.analysis.ledger.capacity_ns;
+        let all = words::findings(&self.session.places, self.analysis);
+        let worth = all.iter().filter(|f| f.ns as f64 >= capacity as f64 * FLOOR).count();
+        self.heading("Findings, largest first", &[("worker-seconds", 16), ("confidence", 12)]);
+        if worth == 0 {
+            self.line("  no loss takes half a percent of the workers' time");
+        }
+        for finding in all.iter().take(worth.min(self.options.top)) {
+            let columns = [(&*seconds(finding.ns), 16), (finding.confidence.name(), 12)];
+            let room = self.width - 2 - 28 - 5;
+            let lines = wrap(&finding.text, room);
+            for (number, line) in lines.iter().enumerate() {
+                if number == 0 {
+                    self.row(0, &format!("{:<3} {line}", finding.id), &columns);
+                } else {
+                    self.row(4, line, &[]);
+                }
+            }
+        }
+        self.more(worth.saturating_sub(self.options.top), Section::Findings);
+    }
+
+    fn threads(&mut self) {
+        let groups = [
+            ("useful", Group::Useful),
+            ("runtime", Group::Runtime),
+            ("sync", Group::Sync),
+            ("locks", Group::Mutex),
+            ("idle", Group::Idle),
+            ("other", Group::Unknown),
+        ];
+        let mut columns: Vec<(&str, usize)> = groups.iter().map(|(name, _)| (*name, 10)).collect();
+        columns.insert(0, ("events", 10));
+        self.heading("Threads", &columns);
+        for row in &self.analysis.ledger.threads {
+            let thread = &self.session.execution.threads[row.thread.index()];
+            let process = &self.session.execution.processes[thread.process.index()];
+            let total = row.by_state.total();
+            let shares: Vec<String> = groups
+                .iter()
+                .map(|(_, group)| match group {
+                    Group::Unknown => {
+                        row.by_state.of_group(Group::Unknown) + row.by_state.of_group(Group::Off)
+                    }
+                    group => row.by_state.of_group(*group),
+                })
+                .map(|ns| percent(ns, total))
+                .collect();
+            let mut columns: Vec<(&str, usize)> = shares.iter().map(|text| (text.as_str(), 10)).collect();
+            let events = short_count(thread.events);
+            columns.insert(0, (&events, 10));
+            let role = if thread.worker { "" } else { "  no worker" };
+            self.row(0, &format!("{}/{}{role}", process.pid, thread.tid), &columns);
+        }
+    }
+
+    fn tasks(&mut self) {
+        let columns =
+            [("began", 10), ("total s", 10), ("mean", 10), ("median", 10), ("95 %", 10), ("longest", 10)];
+        let rows = &self.analysis.task_types;
+        if rows.is_empty() {
+            return;
+        }
+        self.heading("Task types", &columns);
+        for row in rows.iter().take(self.options.top) {
+            let name = self.session.places.type_name(row.ty);
+            let values = [
+                count(row.began),
+                seconds(row.body_ns),
+                time(row.mean_ns()),
+                time(row.median_ns),
+                time(row.p95_ns),
+                time(row.max_ns),
+            ];
+            let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
+            self.row(0, &name, &columns);
+        }
+        self.more(rows.len().saturating_sub(self.options.top), Section::Tasks);
+    }
+
+    fn constructs(&mut self) {
+        let columns = [("executed", 10), ("busy s", 10), ("balance", 10), ("lost s", 10)];
+        if self.analysis.regions.is_empty() && self.analysis.works.is_empty() {
+            return;
+        }
+        self.heading("Constructs: how evenly their teams were loaded", &columns);
+        let places = &self.session.places;
+        let works = self.analysis.works.iter().map(|row| (places.type_name(row.ty), row.load));
+        let regions =
+            self.analysis.regions.iter().map(|row| (places.construct("parallel", row.site), row.load));
+        let mut rows: Vec<_> = works.chain(regions).collect();
+        rows.sort_by_key(|(_, load)| std::cmp::Reverse(load.imbalance_ns()));
+        for (name, load) in rows.iter().take(self.options.top) {
+            let values = [
+                count(load.executions),
+                seconds(load.busy_ns),
+                format!("{:.2}", load.balance()),
+                seconds(load.imbalance_ns()),
+            ];
+            let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
+            self.row(0, name, &columns);
+        }
+        self.more(rows.len().saturating_sub(self.options.top), Section::Constructs);
+    }
+
+    fn locks(&mut self) {
+        let columns = [("acquired", 10), ("held s", 10), ("longest", 10), ("waited s", 10)];
+        let places = &self.session.places;
+        let rows = &self.analysis.locks;
+        if rows.is_empty() {
+            return;
+        }
+        self.heading("Locks, and who held them while others waited", &columns);
+        for row in rows.iter().take(self.options.top) {
+            let values = [
+                count(row.acquisitions),
+                seconds(row.held_ns),
+                time(row.longest_hold_ns),
+                seconds(row.waited_ns),
+            ];
+            let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
+            self.row(0, &places.object_name(row.object), &columns);
+            for holder in row.holders.iter().take(self.options.top) {
+                let name = places.construct(places.object_kind(row.object), holder.site);
+                self.row(4, &name, &[(&seconds(holder.ns), 10)]);
+            }
+            if row.unheld_ns > 0 && row.unheld_ns * 100 > row.waited_ns {
+                self.row(4, "nobody (hand-over)", &[(&seconds(row.unheld_ns), 10)]);
+            }
+        }
+        self.more(rows.len().saturating_sub(self.options.top), Section::Locks);
+    }
+
+    fn notices(&mut self, problems: &[Problem]) {
+        let all = words::notices(self.session, problems);
+        // Late reports of releases are the rule with OMPT and move nothing that can be seen.
+        let is_noise = |name: &str| {
+            let late = problems.iter().find(|p| p.name == name && name == "late-release");
+            late.is_some_and(|p| p.tally.max_ns * 100 < self.analysis.ledger.wall_ns)
+        };
+        let shown: Vec<_> =
+            all.iter().filter(|n| !self.options.allow.contains(&n.name) && !is_noise(&n.name)).collect();
+        if !shown.is_empty() {
+            self.line("");
+        }
+        for notice in shown {
+            self.line(&format!("  {YELLOW}note{YELLOW:#} {}: {}", notice.name, notice.text));
+        }
+    }
+
+    fn next(&mut self) {
+        let trace = self.session.root.display();
+        let all = words::findings(&self.session.places, self.analysis);
+        let explain = all.first().map(|finding| format!("taskscope explain {}", finding.kind.name()));
+        let more = format!("taskscope report --section all {trace}");
+        let next: Vec<String> = explain.into_iter().chain([more]).collect();
+        self.line("");
+        self.line(&format!("  {DIM}next:{DIM:#}  {}", next.join("     ")));
+    }
+}

@@ -1,0 +1,249 @@
+//! Findings, causes and notices in sentences.
+
+use crate::format;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use taskscope_analysis::{Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Worksharing};
+use taskscope_execution::{SiteIndex, State};
+use taskscope_session::{Places, Session};
+
+/// A fact about the recording or the trace that changes how numbers are to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoticeText {
+    /// Name for `explain` and `--allow`.
+    pub name: String,
+    /// One sentence.
+    pub text: String,
+}
+
+/// A finding whose place has a name; findings of one name are one.
+#[derive(Clone, Debug)]
+pub struct NamedFinding {
+    /// `F1`, `F2`, …
+    pub id: String,
+    /// What kind of loss.
+    pub kind: FindingKind,
+    /// Worker-nanoseconds.
+    pub ns: u64,
+    /// How sure the cause is.
+    pub confidence: Confidence,
+    /// The place of the cause in words; may be empty.
+    pub place: String,
+    /// The code site of the cause.
+    pub site: SiteIndex,
+    /// The whole finding as a sentence.
+    pub text: String,
+    /// Who lost the time.
+    pub victims: ByState,
+    /// The part in which the culprit ran alone.
+    pub sole_ns: u64,
+    /// Tasks created there, where that is the point.
+    pub tasks_created: u64,
+    /// The construct's load, for an imbalance.
+    pub work: Option<Worksharing>,
+}
+
+/// All findings with names, largest first.
+pub fn findings(places: &Places, analysis: &Analysis) -> Vec<NamedFinding> {
+    let mut merged: Vec<NamedFinding> = Vec::new();
+    let mut known: FxHashMap<(FindingKind, State, String), usize> = FxHashMap::default();
+    for finding in &analysis.findings {
+        let place = place_of(places, finding);
+        match known.get(&(finding.kind, finding.state, place.clone())) {
+            Some(row) => {
+                let row = &mut merged[*row];
+                row.ns += finding.ns;
+                row.sole_ns += finding.sole_ns;
+                row.tasks_created += finding.tasks_created;
+                row.confidence = row.confidence.min(finding.confidence);
+                for (state, ns) in finding.victims.iter() {
+                    row.victims.add(state, ns);
+                }
+            }
+            None => {
+                known.insert((finding.kind, finding.state, place.clone()), merged.len());
+                merged.push(NamedFinding {
+                    id: String::new(),
+                    kind: finding.kind,
+                    ns: finding.ns,
+                    confidence: finding.confidence,
+                    site: places.site_of(finding.place),
+                    text: sentence(finding, &place),
+                    place,
+                    victims: finding.victims,
+                    sole_ns: finding.sole_ns,
+                    tasks_created: finding.tasks_created,
+                    work: finding.work,
+                });
+            }
+        }
+    }
+    merged.sort_by_key(|f| Reverse(f.ns));
+    for (number, finding) in merged.iter_mut().enumerate() {
+        finding.id = format!("F{}", number + 1);
+    }
+    merged
+}
+
+fn place_of(places: &Places, finding: &Finding) -> String {
+    match finding.kind {
+        FindingKind::Lock => {
+            let state = match finding.victims.iter().max_by_key(|(_, ns)| *ns) {
+                Some((state, _)) => state,
+                None => finding.state,
+            };
+            places.name(state, finding.place)
+        }
+        _ => places.name(finding.state, finding.place),
+    }
+}
+
+fn sentence(finding: &Finding, place: &str) -> String {
+    let alone = finding.sole_ns * 10 >= finding.ns * 7;
+    let place = if place.is_empty() { "code that the trace does not name" } else { place };
+    match finding.kind {
+        FindingKind::Lock if finding.victims.get(State::OrderedWait) * 2 > finding.ns => {
+            format!("threads wait for their turn while another is in {place}")
+        }
+        FindingKind::Lock => format!("threads wait for what is held by {place}"),
+        FindingKind::Serial => format!("workers have nothing to do during {place}"),
+        FindingKind::FewTasks if alone => format!("workers wait while {place} runs alone"),
+        FindingKind::FewTasks => format!("workers wait while too few tasks run: {place}"),
+        FindingKind::Imbalance => match finding.work {
+            Some(work) => {
+                format!("the team waits for the slowest in {place} (load balance {:.2})", work.load.balance())
+            }
+            None => format!("the team waits for {place}"),
+        },
+        FindingKind::Creation => {
+            format!("workers wait while {} creates {} tasks", place, format::count(finding.tasks_created))
+        }
+        FindingKind::RegionCode => format!("the team waits for code outside its constructs: {place}"),
+        FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
+        FindingKind::NobodyWorks => "all workers wait at the same time: wake-up and scheduling".to_string(),
+        FindingKind::Unknown => "the trace does not tell what ran".to_string(),
+    }
+}
+
+/// Causes with names: state, place in words, nanoseconds; largest first, one row a name, sum exact.
+pub fn causes(places: &Places, analysis: &Analysis) -> Vec<(State, String, u64)> {
+    let named = analysis.ledger.causes.iter().map(|c| ((c.state, places.name(c.state, c.place)), c.ns));
+    summed(named).into_iter().map(|((state, place), ns)| (state, place, ns)).collect()
+}
+
+/// Who made whom wait: state of those that waited, what is charged and its name, nanoseconds.
+pub fn blame(places: &Places, analysis: &Analysis) -> Vec<(State, &'static str, String, u64)> {
+    let rows = analysis.charges.iter().flat_map(|charge| {
+        charge.by_state.iter().map(|(state, ns)| {
+            let (kind, place) = match charge.culprit {
+                Culprit::Code(code, place) => (code.name(), places.name(code, place)),
+                Culprit::Holder(place) => ("holder", places.name(state, place)),
+                Culprit::Nobody => ("nobody", String::new()),
+            };
+            ((state, kind, place), ns)
+        })
+    });
+    let rows: Vec<_> = rows.collect();
+    summed(rows.into_iter()).into_iter().map(|((state, kind, place), ns)| (state, kind, place, ns)).collect()
+}
+
+/// Sums by key, largest first; equal ones by key.
+fn summed<K: Eq + std::hash::Hash + Ord>(rows: impl Iterator<Item = (K, u64)>) -> Vec<(K, u64)> {
+    let mut sums: FxHashMap<K, u64> = FxHashMap::default();
+    for (key, ns) in rows {
+        *sums.entry(key).or_default() += ns;
+    }
+    let mut sums: Vec<(K, u64)> = sums.into_iter().collect();
+    sums.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
+    sums
+}
+
+/// Everything that the reader of numbers must know first, in the order of weight.
+pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> Vec<NoticeText> {
+    let mut all = Vec::new();
+    let mut say = |name: &str, text: String| all.push(NoticeText { name: name.to_string(), text });
+    let start = session.execution.range().0;
+    let unfinished: Vec<_> = session.streams.iter().filter(|s| !s.finished).collect();
+    if !unfinished.is_empty() {
+        let last = unfinished.iter().filter_map(|s| s.last).max();
+        let kept = match last {
+            Some(last) => format!("everything up to {} is here", format::time(last.saturating_sub(start))),
+            None => "nothing of them is here".to_string(),
+        };
+        let how = match session.run.as_ref().and_then(|run| run.signal) {
+            Some(signal) => format!("the program was killed by signal {signal}"),
+            None => "the program was killed, or still runs".to_string(),
+        };
+        say(
+            "unfinished-stream",
+            format!("{} of {} streams did not end: {how}; {kept}", unfinished.len(), session.streams.len()),
+        );
+    }
+    let lost = session.lost_events();
+    if lost > 0 {
+        say(
+            "lost-events",
+            format!("{} events were lost; the time around them counts as unknown", format::count(lost)),
+        );
+    }
+    for notice in session.run.iter().flat_map(|run| &run.notices) {
+        say(&notice.name, notice.text.clone());
+    }
+    if let Some(problem) = &session.run_file_problem {
+        say("run-file", problem.clone());
+    }
+    let mut by_kind: Vec<(&'static str, &taskscope_session::Problem, usize)> = Vec::new();
+    for problem in
+        session.problems.iter().filter(|p| p.kind != taskscope_session::ProblemKind::UnfinishedStream)
+    {
+        match by_kind.iter_mut().find(|(name, _, _)| *name == problem.kind.name()) {
+            Some((_, _, count)) => *count += 1,
+            None => by_kind.push((problem.kind.name(), problem, 1)),
+        }
+    }
+    for (name, first, count) in by_kind {
+        let text = first.to_string();
+        let text = text.strip_prefix(name).map_or(text.as_str(), |rest| rest.trim_start_matches(": "));
+        let more = if count > 1 { format!(" (and {} more of this kind)", count - 1) } else { String::new() };
+        say(name, format!("{text}{more}"));
+    }
+    let models = session.models_not_interpreted();
+    if !models.is_empty() {
+        say(
+            "model-not-interpreted",
+            format!("the report does not tell yet what events of {} mean", models.join(", ")),
+        );
+    }
+    for problem in problems {
+        say(problem.name, problem_text(problem));
+    }
+    for missing in session.places.missing() {
+        say("missing-names", missing.to_string());
+    }
+    all
+}
+
+fn problem_text(problem: &taskscope_analysis::Problem) -> String {
+    let times = format::count(problem.tally.count);
+    let at_most = format::time(problem.tally.max_ns);
+    match problem.name {
+        "inverted-edge" => format!(
+            "{times} things were used before they were created, by {at_most} at most; taken as simultaneous"
+        ),
+        "time-runs-back" => format!(
+            "{times} events lay before their thread's previous one, by {at_most} at most; moved to it"
+        ),
+        "late-release" => format!(
+            "{times} releases of locks were reported after the next holder's start, by {at_most} at most; the next holder counts from its start"
+        ),
+        "end-without-begin" => format!("{times} ends had no begin; ignored"),
+        "ends-not-innermost" => {
+            format!("{times} ends were not the innermost begin's; what lay inside was ended too")
+        }
+        "not-created" => format!("{times} tasks ran whose creation is not in the trace"),
+        "short-payload" => format!("{times} events were shorter than their fields; ignored"),
+        "after-end" => format!("{times} events came after the end of their thread; ignored"),
+        "unknown-event" => format!("{times} events belong to no known model; ignored"),
+        name => format!("{name}: {times} times"),
+    }
+}
