@@ -15,6 +15,7 @@ use taskscope_event::models::{dictionary, openmp};
 use crate::abi::{self, task_flag, work};
 use crate::modules::{self, Module};
 use crate::thread::Moment;
+use crate::word::{EXPLICIT, Word};
 
 /// The numbers of a construct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,14 @@ pub struct Entry {
     pub typeid: u32,
     /// Its code site; 0 is unknown.
     pub site: u32,
+    /// For a task type: what the words of its tasks have in common.
+    pub task_word: Word,
+}
+
+impl Entry {
+    fn new(typeid: u32, site: u32) -> Self {
+        Entry { typeid, site, task_word: Word::new(0, site, EXPLICIT) }
+    }
 }
 
 /// What is looked up: an address (or a known site, see [`BY_SITE`]) in one of three roles.
@@ -195,15 +204,15 @@ impl Table {
         }
         let site = self.site(key.address, moment);
         if key.role == PLAIN_SITE {
-            return Entry { typeid: 0, site };
+            return Entry::new(0, site);
         }
         let typeid = self.types + 1;
         if !self.write_type(typeid, site, key.role, moment) {
             // Another thread may have room for it later.
-            return Entry { typeid: 0, site };
+            return Entry::new(0, site);
         }
         self.types = typeid;
-        let entry = Entry { typeid, site };
+        let entry = Entry::new(typeid, site);
         self.entries.insert(key, entry);
         entry
     }
@@ -226,7 +235,7 @@ impl Table {
         payload[..4].copy_from_slice(&site.to_le_bytes());
         payload[4..].copy_from_slice(&address.to_le_bytes());
         moment.recorder.own_point(moment.at, dictionary::SITE, payload);
-        self.entries.insert(key, Entry { typeid: 0, site });
+        self.entries.insert(key, Entry::new(0, site));
         site
     }
 

@@ -14,6 +14,7 @@ use taskscope_event::Code;
 use taskscope_event::models::{omp, openmp, ovni};
 
 use crate::thread::Moment;
+use crate::word::two;
 
 /// ovni's emulator keeps at most 512 values per stack. Beyond this depth only the innermost thing is
 /// shown: the one beneath is ended while something lies on it, and begun again afterwards.
@@ -129,10 +130,22 @@ impl Frames {
         self.stack.get(self.context.wrapping_sub(1))
     }
 
+    /// Whether the innermost context is an explicit task.
+    #[inline(always)]
+    pub fn in_task(&self) -> bool {
+        self.innermost_context().is_some_and(|frame| matches!(frame.open, Open::Task { .. }))
+    }
+
     /// The innermost entry.
     #[inline(always)]
     pub fn top(&self) -> Option<&Frame> {
         self.stack.last()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> bool {
+        self.stack.try_reserve(64).is_ok()
     }
 
     /// Whether nothing is open.
@@ -172,7 +185,7 @@ impl Moment<'_> {
     #[inline(always)]
     pub fn open_with(&mut self, open: Open, site: u32, own: impl FnOnce(&mut Self)) {
         let depth = self.thread.frames.stack.len();
-        if depth == self.thread.frames.stack.capacity() && self.thread.frames.stack.try_reserve(64).is_err() {
+        if depth == self.thread.frames.stack.capacity() && !self.thread.frames.grow() {
             return;
         }
         own(self);
@@ -180,7 +193,12 @@ impl Moment<'_> {
             self.hide_top();
         }
         let frames = &mut self.thread.frames;
-        frames.stack.push(Frame { open, site, outer: frames.context });
+        let entry = Frame { open, site, outer: frames.context };
+        // SAFETY: there is room for one more, and it is initialised before it counts.
+        unsafe {
+            frames.stack.as_mut_ptr().add(depth).write(entry);
+            frames.stack.set_len(depth + 1);
+        }
         if open.is_context() {
             frames.context = depth + 1;
         }
@@ -189,7 +207,7 @@ impl Moment<'_> {
 
     /// Closes the innermost entry. A task is said to be suspended with `suspended` as OMPT status,
     /// rather than ended.
-    #[inline(always)]
+    #[inline(never)]
     pub fn close_top(&mut self, suspended: Option<u32>) {
         let Some(frame) = self.thread.frames.stack.pop() else { return };
         if frame.open.is_context() {
@@ -216,12 +234,52 @@ impl Moment<'_> {
     }
 
     fn tell_suspended(&mut self, task: u32, status: u32) {
-        let ([a, b, c, d], [e, f, g, h]) = (task.to_le_bytes(), status.to_le_bytes());
-        self.recorder.own_point(self.at, omp::TASK_SUSPENDED, [a, b, c, d, e, f, g, h]);
+        self.recorder.own_point(self.at, omp::TASK_SUSPENDED, two(task, status));
+    }
+
+    /// Closes the innermost entry if it is this one: the common case, in which nothing was forgotten.
+    #[inline(always)]
+    fn close_if_on_top(&mut self, open: Open) -> bool {
+        let stack = &mut self.thread.frames.stack;
+        let Some(&Frame { open: top, outer, .. }) = stack.last() else { return false };
+        if top != open || stack.len() > DEEPEST_SHOWN {
+            return false;
+        }
+        stack.pop();
+        if open.is_context() {
+            self.thread.frames.context = outer;
+        }
+        self.hide(open);
+        true
+    }
+
+    /// Closes a running task, after what it has left open. Says whether it was there.
+    #[inline(always)]
+    pub fn close_task(&mut self, id: u32, status: u32) -> bool {
+        let task = Open::Task { id };
+        self.close_if_on_top(task) || self.close_task_beneath(task, status)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn close_task_beneath(&mut self, task: Open, status: u32) -> bool {
+        let found = self.uncover(status, |open| open == task);
+        if found {
+            self.close_top(None);
+        }
+        found
+    }
+
+    /// Closes the innermost such section of the current context.
+    #[inline(always)]
+    pub fn close_section(&mut self, pair: Pair) {
+        let section = Open::Section { pair };
+        if !self.close_if_on_top(section) {
+            self.close_in_context(|open| open == section);
+        }
     }
 
     /// Closes the innermost entries.
-    #[inline(always)]
     pub fn close_many(&mut self, count: usize, suspended: Option<u32>) {
         for _ in 0..count {
             self.close_top(suspended);
@@ -230,7 +288,6 @@ impl Moment<'_> {
 
     /// Closes the innermost entry of the current context that `wanted` accepts, and what the runtime
     /// forgot to end above it. Nothing happens when there is none.
-    #[inline(always)]
     pub fn close_in_context(&mut self, wanted: impl Fn(Open) -> bool) {
         if let Some(above) = self.thread.frames.above(wanted) {
             self.close_many(above + 1, None);
@@ -238,7 +295,6 @@ impl Moment<'_> {
     }
 
     /// Closes what lies above the innermost context.
-    #[inline(always)]
     pub fn close_to_context(&mut self) {
         let frames = &self.thread.frames;
         self.close_many(frames.stack.len().saturating_sub(frames.context), None);
@@ -273,12 +329,16 @@ impl Moment<'_> {
         self.show_top();
     }
 
+    #[cold]
+    #[inline(never)]
     fn show_top(&mut self) {
         if let Some(frame) = self.thread.frames.stack.last() {
             self.show(frame.open);
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn hide_top(&mut self) {
         let Some(&Frame { open, .. }) = self.thread.frames.stack.last() else { return };
         self.hide(open);

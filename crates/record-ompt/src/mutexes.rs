@@ -45,7 +45,7 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, _codeptr
 pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, _codeptr: *const c_void) {
     record(|moment| {
         if mutex_kind == mutex::CRITICAL {
-            moment.close_in_context(|open| open == Open::Section { pair: pair::CRITICAL });
+            moment.close_section(pair::CRITICAL);
         }
         moment.tell_held(wait::RELEASED, object, mutex_kind);
     });
@@ -94,6 +94,6 @@ impl Moment<'_> {
 
     #[inline(always)]
     fn end_acquiring(&mut self) {
-        self.close_in_context(|open| open == Open::Section { pair: pair::ACQUIRING });
+        self.close_section(pair::ACQUIRING);
     }
 }

@@ -8,6 +8,7 @@ use taskscope_event::models::wait::{self, kind};
 use crate::abi::{Data, endpoint, sync};
 use crate::frames::{Open, Pair, Phase, pair};
 use crate::thread::{Moment, record};
+use crate::word::two;
 
 /// `ompt_callback_sync_region`: only for the scope of a taskgroup, which includes user code. All
 /// other kinds come at the same instant as their wait.
@@ -51,14 +52,14 @@ pub unsafe extern "C" fn sync_region_wait(
                 let site = moment.site(codeptr);
                 moment.begin_wait(kind::TASKWAIT, pair::TASKWAIT, site);
             }
-            sync::TASKWAIT => moment.end_wait(pair::TASKWAIT),
+            sync::TASKWAIT => moment.close_section(pair::TASKWAIT),
             sync::TASKGROUP if begins => {
                 let site = moment.site(codeptr);
                 moment.begin_wait(kind::TASKGROUP, pair::TASKGROUP, site);
             }
-            sync::TASKGROUP => moment.end_wait(pair::TASKGROUP),
+            sync::TASKGROUP => moment.close_section(pair::TASKGROUP),
             _ if begins => moment.begin_barrier(kind, codeptr),
-            _ => moment.end_wait(pair::BARRIER),
+            _ => moment.close_section(pair::BARRIER),
         }
     });
 }
@@ -70,8 +71,7 @@ impl Moment<'_> {
         let Some(told) = self.thread.wait_sites.get_mut(kind as usize) else { return };
         if *told != site {
             *told = site;
-            let ([a, b, c, d], [e, f, g, h]) = (kind.to_le_bytes(), site.to_le_bytes());
-            self.recorder.own_point(self.at, wait::WAIT_SITE, [a, b, c, d, e, f, g, h]);
+            self.recorder.own_point(self.at, wait::WAIT_SITE, two(kind, site));
         }
     }
 
@@ -81,14 +81,8 @@ impl Moment<'_> {
         self.open(Open::Section { pair }, site);
     }
 
-    #[inline(always)]
-    fn end_wait(&mut self, pair: Pair) {
-        self.close_in_context(|open| open == Open::Section { pair });
-    }
-
     fn begin_barrier(&mut self, sync_kind: c_int, codeptr: *const c_void) {
-        let is_task = matches!(self.thread.frames.innermost_context(), Some(frame) if matches!(frame.open, Open::Task { .. }));
-        if !is_task {
+        if !self.thread.frames.in_task() {
             // Nothing of an implicit task can enclose a barrier: what is open has not been ended.
             self.close_to_context();
         }

@@ -7,7 +7,7 @@ use taskscope_event::models::{omp, openmp};
 use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
 use crate::frames::{Open, pair};
 use crate::thread::{Moment, record};
-use crate::word::{EXPLICIT, STARTED, WAIT, Word};
+use crate::word::{EXPLICIT, STARTED, WAIT, Word, two};
 
 /// `ompt_callback_task_create`. It reports three things: explicit tasks, `taskwait depend` (a task
 /// that never runs, whose creation is the begin of the wait), and target tasks, which run only where
@@ -66,18 +66,12 @@ pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, ne
     record(|moment| {
         let task = Word::load(prior);
         match prior_status {
-            status::EARLY_FULFILL | status::LATE_FULFILL => {
-                if task.has(EXPLICIT) {
-                    moment.recorder.own_point(moment.at, omp::TASK_FULFILLED, task.id().to_le_bytes());
-                }
-                return;
-            }
-            status::TASKWAIT_COMPLETE => {
-                moment.close_in_context(|open| open == Open::Section { pair: pair::DEPEND_WAIT });
-                return;
-            }
             status::COMPLETE | status::CANCEL | status::DETACH if task.has(EXPLICIT) => {
                 moment.end_task(task, prior_status);
+            }
+            status::EARLY_FULFILL | status::LATE_FULFILL | status::TASKWAIT_COMPLETE => {
+                moment.no_switch(task, prior_status);
+                return;
             }
             _ => {}
         }
@@ -90,14 +84,12 @@ pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, ne
 impl Moment<'_> {
     #[inline(always)]
     fn create_task(&mut self, new_task: *mut Data, flags: u32, codeptr: *const c_void) {
-        let entry = self.task_type(codeptr, flags);
-        let id = self.thread.tasks.take();
-        let ([a, b, c, d], [e, f, g, h]) = (id.to_le_bytes(), entry.typeid.to_le_bytes());
+        let (entry, id) = (self.task_type(codeptr, flags), self.thread.tasks.take());
         // A task whose creation is not in the trace must not run in it either.
         let kept = id != 0
             && entry.typeid != 0
-            && self.recorder.point(self.at, openmp::TASK_CREATE, [a, b, c, d, e, f, g, h]);
-        let word = if kept { Word::new(id, entry.site, EXPLICIT) } else { Word::default() };
+            && self.recorder.point(self.at, openmp::TASK_CREATE, two(id, entry.typeid));
+        let word = if kept { entry.task_word.with_id(id) } else { Word::default() };
         word.store(new_task);
     }
 
@@ -105,19 +97,28 @@ impl Moment<'_> {
     fn end_task(&mut self, task: Word, prior_status: c_int) {
         let id = task.id();
         if task.has(STARTED) {
-            let frames = &self.thread.frames;
-            // Nearly always the innermost thing; if not, what the task has left open ends first.
-            if frames.top().is_some_and(|frame| frame.open == Open::Task { id })
-                || self.uncover(status::SWITCH as u32, |open| open == Open::Task { id })
-            {
-                self.close_top(None);
-            }
+            self.close_task(id, status::SWITCH as u32);
         }
-        match prior_status {
-            status::CANCEL => self.recorder.own_point(self.at, omp::TASK_CANCELLED, id.to_le_bytes()),
-            status::DETACH => self.recorder.own_point(self.at, omp::TASK_DETACHED, id.to_le_bytes()),
-            _ => {}
+        if prior_status != status::COMPLETE {
+            self.tell_unusual_end(id, prior_status);
         }
+    }
+
+    /// What is reported as a schedule event, though the thread goes on with what it does.
+    #[inline(never)]
+    fn no_switch(&mut self, task: Word, prior_status: c_int) {
+        if prior_status == status::TASKWAIT_COMPLETE {
+            self.close_section(pair::DEPEND_WAIT);
+        } else if task.has(EXPLICIT) {
+            self.recorder.own_point(self.at, omp::TASK_FULFILLED, task.id().to_le_bytes());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_unusual_end(&mut self, id: u32, prior_status: c_int) {
+        let code = if prior_status == status::CANCEL { omp::TASK_CANCELLED } else { omp::TASK_DETACHED };
+        self.recorder.own_point(self.at, code, id.to_le_bytes());
     }
 
     /// Another task goes on on this thread: a new one on top of the one that runs, or one that runs
@@ -129,17 +130,21 @@ impl Moment<'_> {
             self.leave_tasks(prior_status);
             return;
         }
-        let id = task.id();
         if task.has(STARTED) {
-            let is_it = |open| open == Open::Task { id };
-            let runs = self.thread.frames.innermost_context().is_some_and(|frame| is_it(frame.open));
-            if runs || self.uncover(prior_status as u32, is_it) {
-                return;
-            }
+            self.return_to(task, prior_status);
         } else {
             task.with(STARTED).store(next);
+            self.open(Open::Task { id: task.id() }, task.site());
         }
-        self.open(Open::Task { id }, task.site());
+    }
+
+    #[inline(never)]
+    fn return_to(&mut self, task: Word, prior_status: c_int) {
+        let task_frame = Open::Task { id: task.id() };
+        let runs = self.thread.frames.innermost_context().is_some_and(|frame| frame.open == task_frame);
+        if !runs && !self.uncover(prior_status as u32, |open| open == task_frame) {
+            self.open(task_frame, task.site());
+        }
     }
 
     /// An implicit task goes on: explicit tasks on top of it have left the thread.

@@ -26,6 +26,12 @@ impl Word {
         Word(u64::from(id) | u64::from(site) << 32 | u64::from(flags) << 56)
     }
 
+    /// The same with this id, where it had none.
+    #[inline(always)]
+    pub fn with_id(self, id: u32) -> Self {
+        Word(self.0 | u64::from(id))
+    }
+
     /// The region's or task's id.
     #[inline(always)]
     pub fn id(self) -> u32 {
@@ -68,6 +74,12 @@ impl Word {
             unsafe { (*data).value = self.0 }
         }
     }
+}
+
+/// The payload of an event with two numbers.
+#[inline(always)]
+pub fn two(first: u32, second: u32) -> [u8; 8] {
+    (u64::from(first) | u64::from(second) << 32).to_le_bytes()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use taskscope_event::models::omp;
 use crate::abi::{self, Chunk, Data, dispatch as dispatch_kind, endpoint, work as work_kind};
 use crate::frames::{Open, Pair, pair};
 use crate::thread::{Moment, record};
+use crate::word::two;
 
 /// `ompt_callback_work`.
 pub unsafe extern "C" fn work(
@@ -75,8 +76,8 @@ pub unsafe extern "C" fn masked(
 /// `ompt_callback_cancel`.
 pub unsafe extern "C" fn cancel(_task: *mut Data, flags: c_int, codeptr: *const c_void) {
     record(|moment| {
-        let ([a, b, c, d], [e, f, g, h]) = (moment.site(codeptr).to_le_bytes(), flags.to_le_bytes());
-        moment.recorder.own_point(moment.at, omp::CANCEL, [a, b, c, d, e, f, g, h]);
+        let site = moment.site(codeptr);
+        moment.recorder.own_point(moment.at, omp::CANCEL, two(site, flags as u32));
     });
 }
 

@@ -299,10 +299,8 @@ unsafe fn commit(start: *mut u8, flags: u8, code: Code) {
     } else {
         fence(Release)
     }
-    // SAFETY: by contract. Volatile, since another process reads it.
-    unsafe { start.cast::<Word>().write_volatile(Word(head_word(flags, code).to_le())) }
+    // Not volatile, which would need alignment (a packed wrapper costs a detour over the stack): the
+    // mapped memory is known outside, so the store happens before the callback returns.
+    // SAFETY: by contract.
+    unsafe { start.cast::<u32>().write_unaligned(head_word(flags, code).to_le()) }
 }
-
-/// A word without alignment, so that one store instruction writes it wherever it lies.
-#[repr(C, packed)]
-struct Word(u32);
