@@ -12,6 +12,16 @@
 //!              header = base << 3 | number of the active region, little endian
 //! ```
 //!
+//! What a signal handler emits while it interrupts the recorder goes to the side area, in the first
+//! page, and is copied into the stream as soon as the interrupted event is complete:
+//!
+//! ```text
+//!   first page │ header │ … │ target │ side area: events, the first zero model byte ends them │
+//! ```
+//! While they are copied, `target` is the stream's offset at which their copy starts; the copy's
+//! first event is committed last. So a reader that finds an event at `target` ignores the side area,
+//! and else appends its events to the stream.
+//!
 //! A reader of an unfinished stream takes `NAME.obs` up to `base`, then the active region up to the
 //! first event whose model byte is zero. Without a tail file `NAME.obs` is the whole stream. A
 //! finished stream has none.
@@ -22,6 +32,11 @@ pub const HEADER_BYTES: usize = 8;
 pub const FIRST_REGION_OFFSET: u64 = 4096;
 /// Bytes of a region of each pair. The last pair serves single events of that size.
 pub const PAIR_REGION_BYTES: [u64; 4] = [8 << 10, 64 << 10, 256 << 10, 4 << 20];
+
+/// Offset of the word that says where in the stream the side events are being copied to; 0: nowhere.
+pub const SIDE_TARGET_OFFSET: u64 = 2040;
+/// The side area.
+pub const SIDE: Region = Region { offset: 2048, bytes: 2048 };
 
 /// A region of the tail file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +73,14 @@ pub fn active(tail: &[u8]) -> Option<(u64, &[u8])> {
     let offset = (offset as usize).min(tail.len());
     let end = (offset + bytes as usize).min(tail.len());
     Some((header >> 3, &tail[offset..end]))
+}
+
+/// From the content of a tail file: the stream's offset that the side events are being copied to (0:
+/// nowhere), and the side area's bytes, empty where there is none.
+pub fn side(tail: &[u8]) -> (u64, &[u8]) {
+    let area = tail.get(SIDE.offset as usize..(SIDE.offset + SIDE.bytes) as usize).unwrap_or(&[]);
+    let target = tail.get(SIDE_TARGET_OFFSET as usize..).and_then(|rest| rest.first_chunk());
+    (target.map_or(0, |target| u64::from_le_bytes(*target)), area)
 }
 
 #[cfg(test)]

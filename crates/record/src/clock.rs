@@ -32,7 +32,9 @@ pub enum Source {
     Kernel,
 }
 
-/// A line from counter ticks to nanoseconds. All zero: no line, ask the kernel.
+/// A line from counter ticks to nanoseconds. All zero: no line, ask the kernel. `taskscope.h` knows
+/// the order of the fields.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Anchor {
     tsc0: u64,
@@ -55,6 +57,7 @@ impl Anchor {
 }
 
 /// A thread's copy of the anchor, and its last reading, below which it never falls.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThreadClock {
     anchor: Anchor,
@@ -73,7 +76,7 @@ impl ThreadClock {
 
     #[cold]
     #[inline(never)]
-    fn refresh(&mut self) -> u64 {
+    pub fn refresh(&mut self) -> u64 {
         if TABLE.source() == Source::Kernel {
             return kernel_ns();
         }
@@ -215,7 +218,13 @@ pub fn renewals_and_largest_correction_ns() -> (u64, u64) {
     (TABLE.renewals.load(Relaxed), TABLE.largest_correction_ns.load(Relaxed))
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds.
+/// Nanoseconds of `CLOCK_MONOTONIC` for a thread that has no recorder: of the same line that all
+/// recorders of the process use.
+pub fn now() -> u64 {
+    ThreadClock::default().now()
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds, from the kernel.
 pub fn kernel_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing; the clock exists on every Linux.

@@ -19,21 +19,34 @@
 //! - The program is never aborted: a full disk, a limit, a missing directory stop that stream only.
 //! - A forked child sees its recorder memory wiped, so it can never write its parent's streams; it
 //!   starts a process of its own at its next attach.
-//! - A signal handler that interrupts an event finds `enter()` closed; what it would have written
-//!   is counted as lost.
+//! - A signal handler that interrupts an event gets a recorder of its own, whose events are put
+//!   after the interrupted one; a handler that interrupts a handler is counted as lost.
+//! - No descriptor is held open between the appends of a region.
 //!
 //! **Not for** reading traces, and not a place for what a runtime's events mean.
 //!
 //! Linux only; x86-64 and aarch64.
 
+mod checkpoint;
 pub mod clock;
+mod disk_file;
+mod door;
+mod fork_word;
+pub mod gate;
+pub mod layout;
+pub mod limits;
 mod metadata;
 pub mod process;
+mod ring;
+mod side;
 mod stream;
+mod sync;
+mod tail_place;
 mod tailed_file;
 pub mod thread;
 mod tls;
 
-pub use metadata::Json;
+pub use metadata::{About, Describe, Json};
 pub use stream::Half;
-pub use thread::{Recording, ThreadRecorder, enter};
+pub use tail_place::TAIL_DIRECTORY_VARIABLE;
+pub use thread::{Recording, ThreadRecorder, enter, enter_for};

@@ -2,7 +2,95 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk_file::check_size_limit;
+
+/// Makes the text of a thread's `stream.json`, for a caller that has metadata of its own.
+pub trait Describe: Send + Sync {
+    /// The whole text. `own` is to be its member `taskscope`.
+    fn stream_json(&self, about: &About<'_>, own: Json) -> String;
+}
+
+/// What a recorder knows about a thread's stream.
+#[derive(Debug)]
+pub struct About<'a> {
+    /// The process's id in the trace.
+    pub pid: i64,
+    /// The thread's id in the trace.
+    pub tid: i64,
+    /// The loom's name.
+    pub loom: &'a str,
+    /// Whether the stream has ended properly.
+    pub finished: bool,
+}
+
+/// Who a stream belongs to, and where it lies.
+#[derive(Clone)]
+pub(crate) struct ThreadIdentity {
+    pub directory: PathBuf,
+    /// Where it goes when it has ended.
+    pub final_directory: Option<PathBuf>,
+    pub os_tid: i32,
+    /// In the trace; unique in the process.
+    pub tid: i64,
+    pub describe: Option<Arc<dyn Describe>>,
+}
+
+impl ThreadIdentity {
+    /// Copies a finished stream to its final place; what cannot be copied stays where it is.
+    pub fn move_to_final_directory(&self) {
+        let Some(to) = &self.final_directory else { return };
+        let copied = std::fs::create_dir_all(to).and_then(|()| {
+            // The metadata goes last: it says that the stream is complete.
+            for name in ["stream.obs", "taskscope.obs", "stream.json"] {
+                match copy(&self.directory.join(name), &to.join(name)) {
+                    Err(why) if name == "taskscope.obs" && why.kind() == io::ErrorKind::NotFound => {}
+                    other => other?,
+                }
+            }
+            Ok(())
+        });
+        match copied {
+            Ok(()) => drop(std::fs::remove_dir_all(&self.directory)),
+            Err(why) => eprintln!(
+                "taskscope: cannot copy a stream to {}\n  why:  {why}\n  kept: {}",
+                to.display(),
+                self.directory.display()
+            ),
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    check_size_limit(std::fs::metadata(from)?.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    std::fs::copy(from, to).map(drop)
+}
+
+const LOSS_KEY: &str = "\"lost_events\":";
+const LOSS_DIGITS: usize = 20;
+
+/// Replaces the count of lost events in a `stream.json`, in place: it works on a full disk.
+pub(crate) fn store_loss(directory: &Path, lost: u64) {
+    let path = directory.join("stream.json");
+    let Ok(text) = std::fs::read_to_string(&path) else { return };
+    let Some(found) = text.rfind(LOSS_KEY) else { return };
+    // Some serializers put a blank there.
+    let at = found + LOSS_KEY.len();
+    let digits = format!("{lost:>LOSS_DIGITS$}");
+    if text[at..].bytes().take_while(|byte| *byte == b' ' || byte.is_ascii_digit()).count() >= LOSS_DIGITS
+        && let Ok(file) = std::fs::OpenOptions::new().write(true).open(path)
+    {
+        let _ = file.write_all_at(digits.as_bytes(), at as u64);
+    }
+}
+
+/// The member that [`store_loss`] replaces: padded, so that every count fits.
+pub(crate) fn loss_member(lost: u64) -> Json {
+    Json(format!("{lost:>LOSS_DIGITS$}"))
+}
 
 /// Builds JSON text. Keys and strings are escaped; bytes that are not UTF-8 must be made text first.
 #[derive(Clone, Debug, Default)]
@@ -47,16 +135,22 @@ impl Json {
         Json(format!("[{}]", items.join(",")))
     }
 
-    /// Writes the text beside `path` and renames it into place.
-    pub(crate) fn replace_file(&self, path: &Path) -> io::Result<()> {
-        let part = path.with_extension("json.part");
-        let written =
-            std::fs::write(&part, format!("{}\n", self.0)).and_then(|()| std::fs::rename(&part, path));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&part);
-        }
-        written
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
+}
+
+/// Writes `text` beside `path` and renames it into place.
+pub(crate) fn replace_file(text: &str, path: &Path) -> io::Result<()> {
+    // Passing the limit would raise SIGXFSZ in the program.
+    check_size_limit(text.len() as u64).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    let part = path.with_extension("json.part");
+    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written
 }
 
 #[cfg(test)]

@@ -6,14 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::clock::{self, Source};
-use crate::metadata::Json;
+use crate::fork_word::wiped_on_fork;
+use crate::metadata::{self, About, Json, ThreadIdentity};
 use crate::thread::{self, ThreadRecorder};
+use crate::{gate, limits, sync};
 
 /// The environment variable that names the trace directory; unset, nothing is recorded.
 pub const TRACE_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TRACE_DIR";
 
 /// The libovni whose stream form is written.
-const FORMAT_LIBRARY_VERSION: &str = "1.14.0";
+pub const FORMAT_LIBRARY_VERSION: &str = "1.14.0";
+/// What stands in for that library's commit.
+pub const FORMAT_LIBRARY_COMMIT: &str = concat!("taskscope-", env!("CARGO_PKG_VERSION"));
 
 /// What a recorder says about its process.
 #[derive(Clone, Debug)]
@@ -28,6 +32,17 @@ pub struct Config {
     pub own_require: Vec<(&'static str, &'static str)>,
     /// Further members of the `taskscope` object of `stream.json`.
     pub attributes: Vec<(String, Json)>,
+}
+
+/// Names that the caller gives, instead of the host's and the system's.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The loom's name; processes of the same name share their CPUs.
+    pub loom: String,
+    /// The process's id in the trace.
+    pub pid: i32,
+    /// Streams are written here and copied to the trace directory when they have ended.
+    pub temporary_directory: Option<PathBuf>,
 }
 
 /// Why recording could not start. The program is to run on without it.
@@ -52,15 +67,23 @@ impl std::error::Error for StartError {}
 
 /// The recorded process. Never freed, since threads may look at it to the very end.
 pub(crate) struct Process {
-    pid: i32,
+    /// One, and zero in a forked child.
+    alive: *const AtomicU32,
+    pid: i64,
     loom: String,
     directory: PathBuf,
+    /// Where finished streams go, when that is elsewhere.
+    final_directory: Option<PathBuf>,
+    identity: Option<Identity>,
     config: Mutex<Config>,
     cpus: Vec<usize>,
     threads: Mutex<Vec<RecorderPointer>>,
     unrecorded_threads: AtomicU64,
     finished: AtomicU32,
 }
+
+// SAFETY: `alive` points to an atomic in memory that is never unmapped.
+unsafe impl Sync for Process {}
 
 #[derive(PartialEq)]
 struct RecorderPointer(*mut ThreadRecorder);
@@ -74,7 +97,18 @@ pub fn start(config: Config) -> Result<(), StartError> {
     if !PROCESS.load(Acquire).is_null() {
         return Err(StartError::Again);
     }
-    let process = Box::leak(Box::new(Process::create(config)?));
+    let process = Box::leak(Box::new(Process::create(config, None)?));
+    PROCESS.store(process, Release);
+    Ok(())
+}
+
+/// [`start`] with names of the caller's. It may start again after [`finish`]: what is recorded then is
+/// another process of the trace.
+pub fn start_as(config: Config, identity: Identity) -> Result<(), StartError> {
+    if current().is_some() {
+        return Err(StartError::Again);
+    }
+    let process = Box::leak(Box::new(Process::create(config, Some(identity))?));
     PROCESS.store(process, Release);
     Ok(())
 }
@@ -97,6 +131,9 @@ pub fn set_attribute(key: &str, value: Json) {
 /// how many streams could not be closed properly because their thread did not leave an event in
 /// time.
 pub fn finish() -> usize {
+    if was_forked() {
+        return 0;
+    }
     let Some(process) = current() else { return 0 };
     process.finished.store(1, Release);
     let threads = std::mem::take(&mut *lock(&process.threads));
@@ -111,54 +148,93 @@ pub fn finish() -> usize {
 pub(crate) fn current() -> Option<&'static Process> {
     // SAFETY: set to a leaked box, or null.
     let process = unsafe { PROCESS.load(Acquire).as_ref() }?;
-    // SAFETY: no preconditions.
-    if process.pid != unsafe { libc::getpid() } {
+    // SAFETY: never unmapped.
+    if unsafe { &*process.alive }.load(Relaxed) == 0 {
         return restart_in_child(process);
     }
     (process.finished.load(Acquire) == 0).then_some(process)
 }
 
+/// Whether this process was forked off one that recorded, and has not started its own recording.
+pub fn was_forked() -> bool {
+    // SAFETY: as in `current`.
+    unsafe { PROCESS.load(Acquire).as_ref().is_some_and(|process| (*process.alive).load(Relaxed) == 0) }
+}
+
+/// Calls `change` with the gate of every live recorder.
+pub(crate) fn for_each_recorder(change: impl Fn(&AtomicU32)) {
+    if let Some(process) = current() {
+        // SAFETY: registered recorders live, and only an atomic is touched.
+        lock(&process.threads).iter().for_each(|recorder| change(unsafe { &(*recorder.0).gate }));
+    }
+}
+
 #[cold]
 fn restart_in_child(parent: &'static Process) -> Option<&'static Process> {
+    if parent.finished.load(Acquire) != 0 {
+        return None;
+    }
     // Another thread of the parent may have held the lock at the fork: never wait for it.
     let config = parent.config.try_lock().ok()?.clone();
-    let child = Box::leak(Box::new(Process::create(config).ok()?));
+    let identity = parent.identity.clone().map(|identity| Identity { pid: own_pid(), ..identity });
+    let child = Box::leak(Box::new(Process::create(config, identity).ok()?));
     PROCESS.store(child, Release);
     Some(child)
 }
 
+fn own_pid() -> i32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getpid() }
+}
+
 impl Process {
-    fn create(config: Config) -> Result<Self, StartError> {
+    fn create(config: Config, identity: Option<Identity>) -> Result<Self, StartError> {
         clock::start();
-        thread::prepare_fence();
-        // SAFETY: no preconditions.
-        let pid = unsafe { libc::getpid() };
-        let trace = &config.trace_directory;
-        std::fs::create_dir_all(trace).map_err(|why| StartError::Directory(trace.clone(), why))?;
-        // A process id comes again after `exec`, and in containers: the loom's name stays unique.
-        let host = host_name();
-        for copy in 1u32.. {
-            let loom = if copy == 1 { format!("{host}.{pid}") } else { format!("{host}.{pid}-{copy}") };
-            let loom_directory = trace.join(format!("loom.{loom}"));
-            match std::fs::create_dir(&loom_directory) {
-                Ok(()) => {}
-                Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists && copy < 10_000 => continue,
-                Err(why) => return Err(StartError::Directory(loom_directory, why)),
+        sync::prepare_heavy_fence();
+        limits::start();
+        gate::start();
+        // A relative path would lead elsewhere when the program changes its directory.
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let trace = absolute(&config.trace_directory);
+        let Some(alive) = wiped_on_fork(size_of::<AtomicU32>()) else {
+            return Err(StartError::Directory(trace, std::io::ErrorKind::OutOfMemory.into()));
+        };
+        let alive = alive.cast::<AtomicU32>();
+        // SAFETY: fresh zeroed memory, page-aligned.
+        unsafe { (*alive).store(1, Relaxed) };
+        let temporary = identity.as_ref().and_then(|identity| identity.temporary_directory.as_deref());
+        let root = temporary.map_or_else(|| trace.clone(), absolute);
+        let (loom, pid, directory) = match &identity {
+            Some(named) => {
+                let loom_directory = root.join(format!("loom.{}", named.loom));
+                let (directory, copy) = new_directory(&loom_directory, &format!("proc.{}", named.pid))?;
+                (named.loom.clone(), unique_id(named.pid, copy), directory)
             }
-            let directory = loom_directory.join(format!("proc.{pid}"));
-            std::fs::create_dir(&directory).map_err(|why| StartError::Directory(directory.clone(), why))?;
-            return Ok(Process {
-                pid,
-                loom,
-                directory,
-                config: Mutex::new(config),
-                cpus: allowed_cpus(),
-                threads: Mutex::default(),
-                unrecorded_threads: AtomicU64::new(0),
-                finished: AtomicU32::new(0),
-            });
-        }
-        unreachable!("the loop returns")
+            // A process id comes again after `exec`, and in containers: the loom's name stays unique.
+            None => {
+                let (host, pid) = (host_name(), own_pid());
+                let (loom_directory, copy) = new_directory(&root, &format!("loom.{host}.{pid}"))?;
+                let loom = if copy == 1 { format!("{host}.{pid}") } else { format!("{host}.{pid}-{copy}") };
+                let (directory, _) = new_directory(&loom_directory, &format!("proc.{pid}"))?;
+                (loom, i64::from(pid), directory)
+            }
+        };
+        let final_directory = (root != trace)
+            .then(|| directory.strip_prefix(&root).map(|inner| trace.join(inner)).ok())
+            .flatten();
+        Ok(Process {
+            alive,
+            pid,
+            loom,
+            directory,
+            final_directory,
+            identity,
+            config: Mutex::new(config),
+            cpus: allowed_cpus(),
+            threads: Mutex::default(),
+            unrecorded_threads: AtomicU64::new(0),
+            finished: AtomicU32::new(0),
+        })
     }
 
     pub fn register(&self, recorder: *mut ThreadRecorder) {
@@ -177,36 +253,61 @@ impl Process {
     }
 
     /// A new directory for a thread; the id may have been used by one that has ended.
-    pub fn make_thread_directory(&self, os_tid: i32) -> Option<PathBuf> {
-        for copy in 1..10_000 {
-            let name = if copy == 1 { format!("thread.{os_tid}") } else { format!("thread.{os_tid}-{copy}") };
-            let directory = self.directory.join(name);
-            match std::fs::create_dir(&directory) {
-                Ok(()) => return Some(directory),
-                Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => continue,
-                Err(_) => return None,
-            }
-        }
-        None
+    pub fn make_thread_directory(&self, os_tid: i32, options: thread::Options) -> Option<ThreadIdentity> {
+        let tid = options.tid.unwrap_or(os_tid);
+        let (directory, copy) = new_directory(&self.directory, &format!("thread.{tid}")).ok()?;
+        let final_directory =
+            self.final_directory.as_ref().and_then(|to| Some(to.join(directory.file_name()?)));
+        let tid = unique_id(tid, copy);
+        Some(ThreadIdentity { directory, final_directory, os_tid, tid, describe: options.describe })
     }
 
     /// Writes `stream.json`: at the start without `ovni.finished`, at the end with it and with the
     /// count of lost events. A failure leaves the earlier one in place. Returns whether it worked.
-    pub fn write_metadata(&self, directory: &Path, os_tid: i32, finished_with_losses: Option<u64>) -> bool {
-        let config = lock(&self.config);
-        let versions = |list: &[(&str, &str)]| {
-            Json::object(list.iter().map(|(name, version)| (*name, Json::string(version))))
+    pub fn write_metadata(&self, thread: &ThreadIdentity, finished_with_losses: Option<u64>) -> bool {
+        let own = self.own_members(thread, finished_with_losses.unwrap_or(0));
+        let finished = finished_with_losses.is_some();
+        let text = match &thread.describe {
+            Some(describe) => {
+                let about = About { pid: self.pid, tid: thread.tid, loom: &self.loom, finished };
+                describe.stream_json(&about, own)
+            }
+            None => self.stream_json(thread, finished, own),
         };
+        metadata::replace_file(&text, &thread.directory.join("stream.json")).is_ok()
+    }
+
+    fn own_members(&self, thread: &ThreadIdentity, lost: u64) -> Json {
+        let config = lock(&self.config);
+        let mut own = vec![("version".to_owned(), Json::string(env!("CARGO_PKG_VERSION")))];
+        if !config.own_require.is_empty() {
+            own.push(("require".to_owned(), versions(&config.own_require)));
+        }
+        own.extend([
+            ("os_tid".to_owned(), Json::integer(thread.os_tid)),
+            ("clock".to_owned(), clock_attributes()),
+            ("lost_events".to_owned(), metadata::loss_member(lost)),
+            ("unrecorded_threads".to_owned(), Json::integer(self.unrecorded_threads.load(Relaxed))),
+        ]);
+        if limits::ring_bytes() > 0 {
+            own.push(("ring_bytes".to_owned(), Json::integer(limits::ring_bytes())));
+        }
+        own.extend(config.attributes.iter().cloned());
+        Json::object(own)
+    }
+
+    fn stream_json(&self, thread: &ThreadIdentity, finished: bool, own: Json) -> String {
+        let config = lock(&self.config);
         let mut ovni = vec![
             (
                 "lib",
                 Json::object([
                     ("version", Json::string(FORMAT_LIBRARY_VERSION)),
-                    ("commit", Json::string(concat!("taskscope-", env!("CARGO_PKG_VERSION")))),
+                    ("commit", Json::string(FORMAT_LIBRARY_COMMIT)),
                 ]),
             ),
             ("part", Json::string("thread")),
-            ("tid", Json::integer(unique_tid(directory, os_tid))),
+            ("tid", Json::integer(thread.tid)),
             ("pid", Json::integer(self.pid)),
             ("loom", Json::string(&self.loom)),
             ("app_id", Json::integer(config.app_id)),
@@ -224,37 +325,37 @@ impl Process {
         if let Some((rank, ranks)) = rank_and_ranks() {
             ovni.extend([("rank", Json::integer(rank)), ("nranks", Json::integer(ranks))]);
         }
-        let mut own = vec![
-            ("version".to_owned(), Json::string(env!("CARGO_PKG_VERSION"))),
-            ("require".to_owned(), versions(&config.own_require)),
-            ("os_tid".to_owned(), Json::integer(os_tid)),
-            ("clock".to_owned(), clock_attributes()),
-        ];
-        if let Some(lost) = finished_with_losses {
+        if finished {
             ovni.push(("finished", Json::integer(1)));
-            own.push(("lost_events".to_owned(), Json::integer(lost)));
         }
-        own.push(("unrecorded_threads".to_owned(), Json::integer(self.unrecorded_threads.load(Relaxed))));
-        own.extend(config.attributes.iter().cloned());
-        let json = Json::object([
-            ("version", Json::integer(3)),
-            ("ovni", Json::object(ovni)),
-            ("taskscope", Json::object(own)),
-        ]);
-        json.replace_file(&directory.join("stream.json")).is_ok()
+        let json =
+            Json::object([("version", Json::integer(3)), ("ovni", Json::object(ovni)), ("taskscope", own)]);
+        format!("{}\n", json.as_str())
     }
 }
 
-/// ovni demands thread ids that are unique in a process, but the system gives them again. The n-th
-/// directory of the same id gets the id plus n times 2²², which is above every id of Linux.
-fn unique_tid(directory: &Path, os_tid: i32) -> i64 {
-    let copy: i64 = directory
-        .file_name()
-        .and_then(|name| name.to_str())
-        .and_then(|name| name.rsplit_once('-'))
-        .and_then(|(_, copy)| copy.parse().ok())
-        .unwrap_or(1);
-    i64::from(os_tid) + ((copy - 1) << 22)
+fn versions(list: &[(&str, &str)]) -> Json {
+    Json::object(list.iter().map(|(name, version)| (*name, Json::string(version))))
+}
+
+/// Makes `name` in `parent`, or `name-2`, … where that exists; and the number that it took.
+fn new_directory(parent: &Path, name: &str) -> Result<(PathBuf, i64), StartError> {
+    std::fs::create_dir_all(parent).map_err(|why| StartError::Directory(parent.to_owned(), why))?;
+    let mut copy = 1;
+    loop {
+        let path = parent.join(if copy == 1 { name.to_owned() } else { format!("{name}-{copy}") });
+        match std::fs::create_dir(&path) {
+            Ok(()) => return Ok((path, copy)),
+            Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists && copy < 10_000 => copy += 1,
+            Err(why) => return Err(StartError::Directory(path, why)),
+        }
+    }
+}
+
+/// ovni demands ids that are unique in their process or loom, but the system gives them again. The
+/// n-th directory of the same id gets the id plus n times 2²², which is above every id of Linux.
+fn unique_id(id: i32, copy: i64) -> i64 {
+    i64::from(id) + ((copy - 1) << 22)
 }
 
 fn clock_attributes() -> Json {

@@ -16,7 +16,9 @@ use taskscope_event::Code;
 use taskscope_event::framing::*;
 use taskscope_event::models::recorder;
 
-use crate::tailed_file::{NoRoom, TailedFile};
+use crate::disk_file::NoRoom;
+use crate::limits;
+use crate::tailed_file::TailedFile;
 
 /// The two files of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,28 +55,64 @@ pub(crate) struct Stream {
     full: Option<NoRoom>,
     pub lost_events: u64,
     file: Option<TailedFile>,
+    /// Where the file is to be made when the first event comes.
+    planned: Option<PathBuf>,
 }
+
+/// Where the C header's inline functions find what they need.
+pub(crate) const LAYOUT: [usize; 3] = [
+    core::mem::offset_of!(Stream, pos),
+    core::mem::offset_of!(Stream, end),
+    core::mem::offset_of!(Stream, region_end),
+];
 
 impl Stream {
     /// Creates the file with its header.
     pub fn create(directory: &Path, half: Half) -> Result<Self, NoRoom> {
-        let file = TailedFile::create(&directory.join(half.file_name()))?;
-        let start = file.start();
-        // SAFETY: a region is longer than the header.
-        let pos = unsafe {
-            ptr::copy_nonoverlapping(file_header().as_ptr(), start, FILE_HEADER_BYTES);
-            start.add(FILE_HEADER_BYTES)
-        };
-        Ok(Stream {
-            pos,
-            end: file.end(),
-            region_end: file.end(),
+        let mut stream = Self::in_memory(ptr::null_mut(), 0);
+        stream.start_file(&directory.join(half.file_name()), half)?;
+        Ok(stream)
+    }
+
+    /// Creates the file when the first event comes.
+    pub fn planned(directory: &Path, half: Half) -> Self {
+        let mut stream = Self::in_memory(ptr::null_mut(), 0);
+        stream.planned = Some(directory.join(half.file_name()));
+        stream
+    }
+
+    /// Keeps events in `bytes` bytes at `area`, zeroed, and loses what does not fit.
+    pub fn in_memory(area: *mut u8, bytes: usize) -> Self {
+        let end = area.wrapping_add(bytes);
+        Stream {
+            pos: area,
+            end,
+            region_end: end,
             resume_end: ptr::null_mut(),
             dropped_depth: 0,
             full: None,
             lost_events: 0,
-            file: Some(file),
-        })
+            file: None,
+            planned: None,
+        }
+    }
+
+    fn start_file(&mut self, path: &Path, half: Half) -> Result<(), NoRoom> {
+        let ring_bytes = if half == Half::Standard { limits::ring_bytes() } else { 0 };
+        let file = TailedFile::create(path, ring_bytes)?;
+        let start = file.start();
+        // SAFETY: a region is longer than the header.
+        self.pos = unsafe {
+            ptr::copy_nonoverlapping(file_header().as_ptr(), start, FILE_HEADER_BYTES);
+            start.add(FILE_HEADER_BYTES)
+        };
+        (self.end, self.region_end, self.file) = (file.end(), file.end(), Some(file));
+        Ok(())
+    }
+
+    /// Where a signal handler's events may wait for this stream; null without a file.
+    pub fn side_area(&self) -> *mut u8 {
+        self.file.as_ref().map_or(ptr::null_mut(), TailedFile::side_area)
     }
 
     #[inline(always)]
@@ -152,6 +190,95 @@ impl Stream {
         true
     }
 
+    /// An event as its bytes: the header's twelve, then `payload`. Returns whether it was kept.
+    ///
+    /// # Safety
+    /// `header` and `payload_bytes` (at most 16) bytes at `payload` are readable.
+    #[inline(always)]
+    pub unsafe fn raw(&mut self, header: *const u8, payload: *const u8, payload_bytes: usize) -> bool {
+        let room = self.room() >= EVENT_HEADER_BYTES + payload_bytes
+            || self.make_room(EVENT_HEADER_BYTES + payload_bytes);
+        if room {
+            // SAFETY: the room was checked; the sources are readable by contract.
+            unsafe {
+                let start = self.pos;
+                copy_payload(payload, start.add(EVENT_HEADER_BYTES), payload_bytes);
+                let clock = header.add(4).cast::<u64>().read_unaligned();
+                start.add(4).cast::<u64>().write_unaligned(clock);
+                commit_word(start, header.cast::<u32>().read_unaligned());
+                self.pos = start.add(EVENT_HEADER_BYTES + payload_bytes);
+            }
+        }
+        room
+    }
+
+    /// Appends whole events from another stream's side area, none of them earlier than the last event
+    /// here, and counts them as lost when there is no room.
+    pub fn append_from_side(&mut self, side: &mut Stream, area: *mut u8) {
+        let bytes = side.pos as usize - area as usize;
+        if bytes > 0 {
+            if self.room() >= bytes || self.make_room(bytes) {
+                // SAFETY: the side area holds `bytes` bytes of whole events, and there is room.
+                unsafe { self.copy_side(area, bytes) };
+            }
+            // SAFETY: the area is ours; its first word goes first, so that a reader sees all or nothing.
+            unsafe {
+                commit_word(area, 0);
+                ptr::write_bytes(area, 0, bytes);
+            }
+            if let Some(file) = &self.file {
+                file.set_side_target(0);
+            }
+        }
+        (side.pos, self.lost_events) = (area, self.lost_events + core::mem::take(&mut side.lost_events));
+    }
+
+    /// # Safety
+    /// `bytes` bytes of whole events lie at `area`, and there is room for them.
+    unsafe fn copy_side(&mut self, area: *const u8, bytes: usize) {
+        let Some(file) = &self.file else { return };
+        let latest = self.latest_clock();
+        file.set_side_target(file.offset_of(self.pos));
+        // SAFETY: by contract. All but the first word first, which commits the copy.
+        unsafe {
+            let to = self.pos;
+            ptr::copy_nonoverlapping(area.add(4), to.add(4), bytes - 4);
+            let mut at = 0;
+            while at < bytes {
+                let clock = to.add(at + 4).cast::<u64>();
+                clock.write_unaligned(u64::from_le(clock.read_unaligned()).max(latest).to_le());
+                let head = core::slice::from_raw_parts(area.add(at), (bytes - at).min(JUMBO_HEADER_BYTES));
+                at += event_bytes(head);
+            }
+            commit_word(to, area.cast::<u32>().read_unaligned());
+            self.pos = to.add(bytes);
+        }
+    }
+
+    /// The clock of the last event in the active region; 0 when it has none.
+    fn latest_clock(&self) -> u64 {
+        let Some(file) = &self.file else { return 0 };
+        let (start, mut latest) = (file.start(), 0);
+        let used = self.pos as usize - start as usize;
+        let mut at = if file.offset_of(start) == 0 { FILE_HEADER_BYTES } else { 0 };
+        while at + EVENT_HEADER_BYTES <= used {
+            // SAFETY: within the used part of the region, which holds whole events.
+            let head =
+                unsafe { core::slice::from_raw_parts(start.add(at), (used - at).min(JUMBO_HEADER_BYTES)) };
+            latest = u64::from_le_bytes([4, 5, 6, 7, 8, 9, 10, 11].map(|i| head[i]));
+            at += event_bytes(head);
+        }
+        latest
+    }
+
+    /// Appends what is in the tail to the file now. Nothing is safer by it; but a reader that knows no
+    /// tails sees it.
+    pub fn flush(&mut self) {
+        if self.dropped_depth == 0 {
+            self.grow(0);
+        }
+    }
+
     /// # Safety
     /// `EVENT_HEADER_BYTES + N` bytes at `pos` lie in the region.
     #[inline(always)]
@@ -205,10 +332,17 @@ impl Stream {
 
     /// Goes on in another region with room for `bytes` more and what is reserved.
     fn grow(&mut self, bytes: usize) -> bool {
-        let Some(file) = self.file.as_mut() else { return false };
         if self.full.is_some() {
             return false;
         }
+        if let Some(path) = self.planned.take() {
+            match self.start_file(&path, Half::Own) {
+                Ok(()) if self.room() >= bytes => return true,
+                Ok(()) => {}
+                Err(why) => self.full = Some(why),
+            }
+        }
+        let Some(file) = self.file.as_mut() else { return false };
         let reserved = self.region_end as usize - self.end as usize;
         match file.advance(self.pos, bytes + reserved) {
             Ok(()) => {
@@ -217,6 +351,8 @@ impl Stream {
                 self.end = unsafe { self.region_end.sub(reserved) };
                 true
             }
+            // It gets another try when the next event comes.
+            Err(NoRoom::Descriptors) => false,
             Err(why) => {
                 self.full = Some(why);
                 false
@@ -261,19 +397,29 @@ impl Stream {
         }
     }
 
-    /// Cuts the file at its last event and closes it. Returns the tail, to be removed when the
+    /// Cuts the file at its last event and closes it. Returns the tail's paths, to be removed when the
     /// metadata says that the stream is finished; nothing if that failed, and the stream stays
     /// unfinished.
-    pub fn finish(&mut self) -> Option<PathBuf> {
-        let file = self.file.take()?;
-        let (pos, tail) = (self.pos, file.tail_path().to_owned());
+    pub fn finish(&mut self) -> Option<Vec<PathBuf>> {
+        let (file, pos) = (self.file.take(), self.pos);
         self.close();
-        file.finish(pos).ok().map(|_| tail)
+        file.map_or(Some(vec![]), |file| file.finish(pos).ok())
     }
 
-    /// Whether there is no event in it.
+    /// Whether there is a file without an event.
     pub fn is_empty(&self) -> bool {
         self.file.as_ref().is_some_and(|file| file.offset_of(self.pos) == FILE_HEADER_BYTES as u64)
+    }
+
+    /// Whether events in memory start at `area`, that is, whether it is a stream of that area.
+    pub fn is_at_or_after(&self, area: *mut u8) -> bool {
+        self.pos as usize >= area as usize
+            && self.pos as usize <= area as usize + taskscope_event::tail::SIDE.bytes as usize
+    }
+
+    /// Whether there is a file.
+    pub fn has_file(&self) -> bool {
+        self.file.is_some()
     }
 
     /// No event is taken any more.
@@ -292,6 +438,16 @@ pub(crate) const LOSS_RECORD_BYTES: usize = EVENT_HEADER_BYTES + 12;
 /// Four bytes at `start` are ours to write.
 #[inline(always)]
 unsafe fn commit(start: *mut u8, flags: u8, code: Code) {
+    // SAFETY: by contract.
+    unsafe { commit_word(start, head_word(flags, code).to_le()) }
+}
+
+/// [`commit`] with the word as it is to lie in memory.
+///
+/// # Safety
+/// Four bytes at `start` are ours to write.
+#[inline(always)]
+unsafe fn commit_word(start: *mut u8, word: u32) {
     // On x86-64 stores are not reordered among themselves, so keeping the compiler from it is
     // enough; elsewhere the fence is a real one.
     if cfg!(target_arch = "x86_64") {
@@ -299,8 +455,49 @@ unsafe fn commit(start: *mut u8, flags: u8, code: Code) {
     } else {
         fence(Release)
     }
+<<<<<<< HEAD
     // Not volatile, which would need alignment (a packed wrapper costs a detour over the stack): the
     // mapped memory is known outside, so the store happens before the callback returns.
     // SAFETY: by contract.
     unsafe { start.cast::<u32>().write_unaligned(head_word(flags, code).to_le()) }
+=======
+    // SAFETY: by contract. Volatile, since another process reads it.
+    unsafe { start.cast::<Word>().write_volatile(Word(word)) }
+}
+
+/// The size of the event whose first bytes these are.
+fn event_bytes(head: &[u8]) -> usize {
+    if head[0] & JUMBO_FLAG != 0 {
+        let size = head.get(EVENT_HEADER_BYTES..).and_then(|rest| rest.first_chunk());
+        return JUMBO_HEADER_BYTES + size.map_or(0, |size| u32::from_le_bytes(*size) as usize);
+    }
+    EVENT_HEADER_BYTES + payload_bytes(head[0])
+}
+
+/// Copies 0 or 2 to 16 bytes without a call, by two loads that may overlap.
+///
+/// # Safety
+/// `bytes` bytes are readable at `from` and writable at `to`; they do not overlap.
+#[inline(always)]
+unsafe fn copy_payload(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: by contract, every access stays within `bytes` bytes.
+    unsafe {
+        if bytes >= 8 {
+            let (first, last) =
+                (from.cast::<u64>().read_unaligned(), from.add(bytes - 8).cast::<u64>().read_unaligned());
+            to.cast::<u64>().write_unaligned(first);
+            to.add(bytes - 8).cast::<u64>().write_unaligned(last);
+        } else if bytes >= 4 {
+            let (first, last) =
+                (from.cast::<u32>().read_unaligned(), from.add(bytes - 4).cast::<u32>().read_unaligned());
+            to.cast::<u32>().write_unaligned(first);
+            to.add(bytes - 4).cast::<u32>().write_unaligned(last);
+        } else if bytes >= 2 {
+            let (first, last) =
+                (from.cast::<u16>().read_unaligned(), from.add(bytes - 2).cast::<u16>().read_unaligned());
+            to.cast::<u16>().write_unaligned(first);
+            to.add(bytes - 2).cast::<u16>().write_unaligned(last);
+        }
+    }
+>>>>>>> 6fb7430 (record: signal handlers, forks, rings, caps, filters; streams hold no descriptor)
 }

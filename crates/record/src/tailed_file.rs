@@ -13,25 +13,13 @@
 
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Release};
-use std::ffi::CString;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use taskscope_event::tail;
 
-/// Why there is no more room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoRoom {
-    /// The file system is full, or a quota is reached.
-    DiskFull,
-    /// `RLIMIT_FSIZE` would be passed.
-    FileSizeLimit,
-    /// The address space is limited (`RLIMIT_AS`) or full.
-    AddressSpace,
-    /// The file cannot be created or extended for another reason.
-    Other,
-}
+use crate::disk_file::{DiskFile, Mapping, NoRoom, reserve, write_all_at};
+use crate::limits;
+use crate::ring::Ring;
 
 /// A region serves this often before a larger one takes over: short streams stay small.
 const FLUSHES_BEFORE_NEXT_PAIR: u32 = 4;
@@ -40,10 +28,14 @@ const LARGEST_USUAL_PAIR: usize = 2;
 
 /// A stream file with its tail.
 pub struct TailedFile {
-    stream: OwnedFd,
-    tail: OwnedFd,
+    stream: DiskFile,
+    path: PathBuf,
+    tail: DiskFile,
+    /// In the stream's directory; elsewhere only a link to the tail's place.
     tail_path: PathBuf,
-    /// The tail's header.
+    /// The tail's place, where it is another one.
+    linked_tail: Option<PathBuf>,
+    /// The tail's first page: header and side area.
     header: Mapping,
     /// The pairs of regions that have been used so far.
     pairs: [Option<Mapping>; tail::PAIR_REGION_BYTES.len()],
@@ -51,29 +43,42 @@ pub struct TailedFile {
     /// Bytes of the stream file that are complete: the active region continues there.
     base: u64,
     flushes_of_pair: u32,
+    /// Bytes of the stream that count against the size cap.
+    charged: u64,
+    ring: Option<Ring>,
 }
 
 impl TailedFile {
-    /// Creates `path`, which must not exist, and its tail.
-    pub fn create(path: &Path) -> Result<Self, NoRoom> {
-        let tail_path = path.with_extension("tail");
-        let (stream, tail) = (create(path)?, create(&tail_path)?);
+    /// Creates `path`, which must not exist, and its tail. `ring_bytes` is how much of the stream
+    /// is kept; 0 for all.
+    pub fn create(path: &Path, ring_bytes: u64) -> Result<Self, NoRoom> {
+        let stream = DiskFile::create(path)?;
         // A file whose tail cannot be made is empty, and readers understand that.
-        let header_bytes = tail::FIRST_REGION_OFFSET as usize;
-        reserve(&tail, 0, header_bytes as u64)?;
-        let header = Mapping::new(&tail, 0, header_bytes)?;
+        let tail_path = path.with_extension("tail");
+        let linked_tail = crate::tail_place::link(&tail_path);
+        let tail = DiskFile::create(linked_tail.as_deref().unwrap_or(&tail_path))?;
+        let header = {
+            let open = tail.open()?;
+            reserve(&open, 0, tail::FIRST_REGION_OFFSET)?;
+            Mapping::new(&open, 0, tail::FIRST_REGION_OFFSET as usize)?
+        };
         let mut file = TailedFile {
             stream,
+            path: path.to_owned(),
             tail,
             tail_path,
+            linked_tail,
             header,
             pairs: [const { None }; 4],
             active: 0,
             base: 0,
             flushes_of_pair: 0,
+            charged: 0,
+            ring: (ring_bytes > 0).then(|| Ring::new(path, ring_bytes)),
         };
         file.map_pair(0)?;
-        reserve(&file.stream, 0, tail::PAIR_REGION_BYTES[0])?;
+        file.charge(tail::PAIR_REGION_BYTES[0])?;
+        reserve(&file.stream.open()?, 0, tail::PAIR_REGION_BYTES[0])?;
         Ok(file)
     }
 
@@ -89,6 +94,20 @@ impl TailedFile {
     pub fn end(&self) -> *mut u8 {
         // SAFETY: within the mapped pair.
         unsafe { self.start().add(self.region_bytes()) }
+    }
+
+    /// The tail's side area, which a signal handler's events go to.
+    pub fn side_area(&self) -> *mut u8 {
+        // SAFETY: within the first page, which is mapped.
+        unsafe { self.header.base.add(tail::SIDE.offset as usize) }
+    }
+
+    /// Tells readers where in the stream the side area's events are being copied to; 0 for nowhere.
+    pub fn set_side_target(&self, offset: u64) {
+        // SAFETY: within the first page, aligned, written by this thread alone.
+        let target =
+            unsafe { AtomicU64::from_ptr(self.header.base.add(tail::SIDE_TARGET_OFFSET as usize).cast()) };
+        target.store(offset.to_le(), Release);
     }
 
     fn region_bytes(&self) -> usize {
@@ -107,13 +126,19 @@ impl TailedFile {
         let used = position as usize - self.start() as usize;
         let base = self.base + used as u64;
         self.map_pair(usize::from(next / 2))?;
-        reserve(&self.stream, base, tail::region(next).bytes)?;
-        // SAFETY: the active region is mapped, and `used` bytes of it are ours.
-        unsafe { write_all_at(&self.stream, self.base, self.start(), used)? };
+        self.charge(base + tail::region(next).bytes)?;
+        let stream = self.stream.open()?;
+        reserve(&stream, base, tail::region(next).bytes)?;
         let old = self.start();
+        // SAFETY: the active region is mapped, and `used` bytes of it are ours.
+        unsafe { write_all_at(&stream, self.base, old, used)? };
         // SAFETY: the header's first 8 bytes are mapped, aligned, and written by this thread alone.
         unsafe { AtomicU64::from_ptr(self.header.base.cast()) }
             .store(tail::header(base, next).to_le(), Release);
+        if let Some(ring) = &mut self.ring {
+            // SAFETY: as above: the region's bytes are still in place.
+            ring.appended(unsafe { core::slice::from_raw_parts(old, used) }, self.base, &stream);
+        }
         // The region just left is cleared for its next turn.
         // SAFETY: as above.
         unsafe { ptr::write_bytes(old, 0, used) };
@@ -141,8 +166,19 @@ impl TailedFile {
     fn map_pair(&mut self, pair: usize) -> Result<(), NoRoom> {
         if self.pairs[pair].is_none() {
             let region = tail::region(2 * pair as u8);
-            reserve(&self.tail, region.offset, 2 * region.bytes)?;
-            self.pairs[pair] = Some(Mapping::new(&self.tail, region.offset, 2 * region.bytes as usize)?);
+            let open = self.tail.open()?;
+            reserve(&open, region.offset, 2 * region.bytes)?;
+            self.pairs[pair] = Some(Mapping::new(&open, region.offset, 2 * region.bytes as usize)?);
+        }
+        Ok(())
+    }
+
+    /// Asks the size cap for the stream to be `bytes` long. A ring is charged for what it keeps.
+    fn charge(&mut self, bytes: u64) -> Result<(), NoRoom> {
+        let bytes = self.ring.as_ref().map_or(bytes, |ring| bytes.min(ring.largest_bytes()));
+        if bytes > self.charged {
+            limits::charge(bytes - self.charged)?;
+            self.charged = bytes;
         }
         Ok(())
     }
@@ -153,160 +189,27 @@ impl TailedFile {
         if offset >= self.base && in_region as usize + length <= self.region_bytes() {
             // SAFETY: within the active region.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start().add(in_region as usize), length) };
-        } else {
+        } else if let Ok(stream) = self.stream.open() {
             // SAFETY: `bytes` is as long as told. A failure leaves the older value.
-            let _ = unsafe { write_all_at(&self.stream, offset, bytes.as_ptr(), length) };
+            let _ = unsafe { write_all_at(&stream, offset, bytes.as_ptr(), length) };
         }
     }
 
-    /// Appends what is left up to `position`, cuts the file there, removes the tail. Returns the
-    /// stream's size; on failure the tail stays, and the stream unfinished.
-    pub fn finish(self, position: *mut u8) -> Result<u64, NoRoom> {
+    /// Appends what is left up to `position` and cuts the file there. Returns the tail's paths, to be
+    /// removed once the metadata says that the stream is finished; on failure the tail stays needed,
+    /// and the stream unfinished.
+    pub fn finish(self, position: *mut u8) -> Result<Vec<PathBuf>, NoRoom> {
         let size = self.offset_of(position);
-        // SAFETY: the active region is mapped and written up to `position`; `stream` is open.
-        unsafe {
-            write_all_at(&self.stream, self.base, self.start(), (size - self.base) as usize)?;
-            libc::ftruncate(self.stream.as_raw_fd(), size as libc::off_t);
+        let stream = self.stream.open()?;
+        // SAFETY: the active region is mapped and written up to `position`.
+        unsafe { write_all_at(&stream, self.base, self.start(), (size - self.base) as usize)? };
+        use std::os::fd::AsRawFd;
+        // SAFETY: plain system call on our own file. A failure leaves zeros, which readers know.
+        unsafe { libc::ftruncate(stream.as_raw_fd(), size as libc::off_t) };
+        limits::refund(self.charged.saturating_sub(size));
+        if let Some(ring) = self.ring {
+            ring.unroll(&self.path, size)?;
         }
-        Ok(size)
+        Ok(std::iter::once(self.tail_path).chain(self.linked_tail).collect())
     }
-
-    /// The tail's path, to be removed once the metadata says that the stream is finished.
-    pub fn tail_path(&self) -> &Path {
-        &self.tail_path
-    }
-}
-
-/// A shared mapping, unmapped when dropped.
-struct Mapping {
-    base: *mut u8,
-    bytes: usize,
-}
-
-impl Mapping {
-    fn new(file: &OwnedFd, offset: u64, bytes: usize) -> Result<Self, NoRoom> {
-        let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        // SAFETY: a new mapping of our own file, at an address of the kernel's choice.
-        let base = unsafe {
-            libc::mmap(ptr::null_mut(), bytes, protection, kind, file.as_raw_fd(), offset as libc::off_t)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(NoRoom::AddressSpace);
-        }
-        // A child must not inherit it; and page faults are to happen now, not on the event path.
-        // SAFETY: the range was just mapped. Failure (an old kernel) only costs time later.
-        unsafe {
-            libc::madvise(base, bytes, libc::MADV_DONTFORK);
-            libc::madvise(base, bytes, libc::MADV_POPULATE_WRITE);
-        }
-        Ok(Mapping { base: base.cast(), bytes })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and nothing points into it any more.
-        unsafe { libc::munmap(self.base.cast(), self.bytes) };
-    }
-}
-
-/// Bytes of a page.
-pub fn page_bytes() -> usize {
-    // SAFETY: no preconditions.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
-}
-
-fn create(path: &Path) -> Result<OwnedFd, NoRoom> {
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| NoRoom::Other)?;
-    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
-    // SAFETY: `path` is a NUL-terminated string.
-    let fd = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
-    if fd < 0 {
-        return Err(last_no_room());
-    }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(above_standard(fd)) })
-}
-
-/// Programs may expect to find 0, 1, 2 free or use them blindly: keep our files out of there.
-fn above_standard(fd: i32) -> i32 {
-    if fd > 2 {
-        return fd;
-    }
-    // SAFETY: duplicates a descriptor that we own, and closes the original.
-    unsafe {
-        let moved = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
-        if moved < 0 {
-            return fd;
-        }
-        libc::close(fd);
-        moved
-    }
-}
-
-fn last_no_room() -> NoRoom {
-    match std::io::Error::last_os_error().raw_os_error() {
-        Some(libc::ENOSPC | libc::EDQUOT) => NoRoom::DiskFull,
-        Some(libc::EFBIG) => NoRoom::FileSizeLimit,
-        _ => NoRoom::Other,
-    }
-}
-
-/// Makes sure that the blocks exist; new ones read as zeros.
-fn reserve(file: &OwnedFd, offset: u64, bytes: u64) -> Result<(), NoRoom> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for writing. Passing the limit would raise SIGXFSZ in the program.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
-    if known && limit.rlim_cur != libc::RLIM_INFINITY && offset + bytes > limit.rlim_cur {
-        return Err(NoRoom::FileSizeLimit);
-    }
-    loop {
-        // SAFETY: plain system call on our own file.
-        let done =
-            unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) };
-        if done == 0 {
-            return Ok(());
-        }
-        match std::io::Error::last_os_error().raw_os_error() {
-            Some(libc::EINTR) => {}
-            // Where blocks cannot be reserved by a call, writing zeros allocates them.
-            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return write_zeros(file, offset, bytes),
-            _ => return Err(last_no_room()),
-        }
-    }
-}
-
-fn write_zeros(file: &OwnedFd, offset: u64, bytes: u64) -> Result<(), NoRoom> {
-    static ZEROS: [u8; 65536] = [0; 65536];
-    let mut at = offset;
-    while at < offset + bytes {
-        let chunk = ((offset + bytes - at) as usize).min(ZEROS.len());
-        // SAFETY: `ZEROS` is long enough.
-        unsafe { write_all_at(file, at, ZEROS.as_ptr(), chunk)? };
-        at += chunk as u64;
-    }
-    Ok(())
-}
-
-/// # Safety
-/// `bytes` bytes at `from` are readable.
-unsafe fn write_all_at(
-    file: &OwnedFd,
-    mut offset: u64,
-    mut from: *const u8,
-    mut bytes: usize,
-) -> Result<(), NoRoom> {
-    while bytes > 0 {
-        // SAFETY: by contract.
-        let wrote = unsafe { libc::pwrite(file.as_raw_fd(), from.cast(), bytes, offset as libc::off_t) };
-        if wrote > 0 {
-            // SAFETY: `wrote` is at most `bytes`.
-            from = unsafe { from.add(wrote as usize) };
-            offset += wrote as u64;
-            bytes -= wrote as usize;
-        } else if std::io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-            return Err(last_no_room());
-        }
-    }
-    Ok(())
 }

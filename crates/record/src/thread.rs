@@ -1,106 +1,123 @@
-//! One thread's recorder: its two streams, its clock, and the door that guards them.
-//!
-//! ```text
-//!   thread                          finisher (another thread, at the end of the process)
-//!   busy = 1                        state = CLOSED
-//!   ── compiler fence ──            ── membarrier: a full fence on every thread ──
-//!   state == RECORDING ?            wait until busy == 0, a bounded time
-//!   … events …                      write the closing events, cut the files
-//!   busy = 0
-//! ```
-//! Either the thread sees CLOSED, or the finisher sees it busy. The same flag keeps a signal handler
-//! from writing into the event that it interrupts. The memory is wiped in a forked child, where the
-//! state then is neither.
+//! One thread's recorder: its two streams, its clock, and the door that guards them
+//! ([`crate::door`]).
 
 use core::ops::{Deref, DerefMut};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use taskscope_event::Code;
 use taskscope_event::models::recorder;
 
 use crate::clock::ThreadClock;
+use crate::disk_file::NoRoom;
+use crate::door::{Door, Entry};
+use crate::fork_word::wiped_on_fork;
+use crate::gate;
+use crate::metadata::{self, Describe, ThreadIdentity};
 use crate::process;
+use crate::side;
 use crate::stream::{Half, Stream};
-use crate::tailed_file::page_bytes;
+use crate::sync::heavy_fence;
 use crate::tls;
-
-const RECORDING: u32 = 1;
-const CLOSED: u32 = 2;
 
 /// Writes the events that end what is open, when a thread's stream is closed: by the thread itself,
 /// or by the finisher of the process. The number is the time to use.
 pub type Closer = Box<dyn FnOnce(&mut ThreadRecorder, u64) + Send>;
 
-/// A thread's recorder. Reached through [`enter`], or by a [`Closer`].
+/// A thread's recorder. Reached through [`enter`], or by a [`Closer`]. `taskscope.h` knows where the
+/// first fields lie ([`crate::layout`]).
 #[repr(C, align(64))]
 pub struct ThreadRecorder {
-    state: AtomicU32,
-    busy: AtomicU32,
+    pub(crate) door: Door,
+    /// Something waits in the side recorder, to be copied when the door is left. In the side recorder
+    /// itself it is always set.
+    pub(crate) pending: AtomicU32,
+    /// What [`crate::gate`] demands of those who ask it.
+    pub(crate) gate: AtomicU32,
+    /// The thread pointer of the thread that it belongs to.
+    pub(crate) owner: usize,
     /// For the caller's own per-thread data.
     user: *mut (),
-    clock: ThreadClock,
-    standard: Stream,
-    own: Stream,
+    pub(crate) clock: ThreadClock,
+    pub(crate) standard: Stream,
+    pub(crate) own: Stream,
+    /// For a signal handler that interrupts this recorder; null in a side recorder.
+    pub(crate) side: *mut ThreadRecorder,
+    /// In a side recorder: whose it is.
+    pub(crate) main: *mut ThreadRecorder,
     /// File offset in the own stream of the count of lost events.
     loss_count_offset: Option<u64>,
-    reentered: AtomicU64,
-    os_tid: i32,
-    directory: PathBuf,
+    pub(crate) reentered: AtomicU64,
+    identity: ThreadIdentity,
     closer: Option<Closer>,
 }
 
 /// The calling thread's recorder while it is held open for events. Keep it for one callback only.
-pub struct Recording(&'static mut ThreadRecorder);
+pub struct Recording(*mut ThreadRecorder);
 
 /// Opens the calling thread's recorder. `None` when the thread is not attached, in a forked child,
-/// after the end, and in a signal handler that interrupted another [`Recording`].
+/// and after the end. In a signal handler that interrupted another [`Recording`] it gives a recorder
+/// of its own, whose events (as many as 2 KiB hold) follow the interrupted one's.
 #[inline(always)]
 pub fn enter() -> Option<Recording> {
     let recorder = tls::get().cast::<ThreadRecorder>();
     if recorder.is_null() {
         return None;
     }
-    // SAFETY: the pointer was set by `attach` and is cleared before the memory goes; the finisher
-    // never unmaps. Only atomics are touched until the door is ours.
-    let (busy, state) = unsafe { (&(*recorder).busy, &(*recorder).state) };
-    if busy.load(Relaxed) != 0 {
+    // SAFETY: the pointer was set by `attach`, and the memory is never unmapped. Only atomics are
+    // touched until the door is ours.
+    match unsafe { &(*recorder).door }.enter() {
+        Entry::Open => Some(Recording(recorder)),
         // SAFETY: as above.
-        unsafe { (*recorder).reentered.fetch_add(1, Relaxed) };
+        Entry::Busy => unsafe { side::enter(recorder) }.map(Recording),
+        Entry::Closed => None,
+    }
+}
+
+/// [`enter`] for those who respect the switch and the filter: `None` too where `code` is not wanted.
+#[inline(always)]
+pub fn enter_for(code: Code) -> Option<Recording> {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    if recorder.is_null() {
         return None;
     }
-    busy.store(1, Relaxed);
-    compiler_fence(SeqCst);
-    if state.load(Relaxed) != RECORDING {
-        busy.store(0, Relaxed);
+    // SAFETY: as in `enter`.
+    let gate = unsafe { (*recorder).gate.load(Relaxed) };
+    if gate != gate::ALL && !gate::lets_pass(gate, code) {
         return None;
     }
-    // SAFETY: `busy` keeps everybody else out until the drop.
-    Some(Recording(unsafe { &mut *recorder }))
+    enter()
 }
 
 impl Deref for Recording {
     type Target = ThreadRecorder;
     #[inline(always)]
     fn deref(&self) -> &ThreadRecorder {
-        self.0
+        // SAFETY: the door is ours, so that nobody else touches it; the memory stays.
+        unsafe { &*self.0 }
     }
 }
 
 impl DerefMut for Recording {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut ThreadRecorder {
-        self.0
+        // SAFETY: as above.
+        unsafe { &mut *self.0 }
     }
 }
 
 impl Drop for Recording {
     #[inline(always)]
     fn drop(&mut self) {
-        compiler_fence(Release);
-        self.0.busy.store(0, Release);
+        // SAFETY: the memory stays; after leaving only atomics are touched.
+        unsafe {
+            (*self.0).door.leave();
+            compiler_fence(SeqCst);
+            if (*self.0).pending.load(Relaxed) != 0 {
+                side::settle(self.0);
+            }
+        }
     }
 }
 
@@ -155,6 +172,24 @@ impl ThreadRecorder {
         kept
     }
 
+    /// A standard event as its bytes: the twelve of the header, then the payload's. The order of such
+    /// events is kept, whatever their clocks.
+    ///
+    /// # Safety
+    /// 12 bytes at `header` and `payload_bytes` (0, or 2 to 16) at `payload` are readable.
+    #[inline(always)]
+    pub unsafe fn raw(&mut self, header: *const u8, payload: *const u8, payload_bytes: usize) {
+        // SAFETY: by contract.
+        if !unsafe { self.standard.raw(header, payload, payload_bytes) } {
+            self.tell_loss(0);
+        }
+    }
+
+    /// Appends what lies in the tail of the standard stream to its file.
+    pub fn flush(&mut self) {
+        self.standard.flush();
+    }
+
     /// [`ThreadRecorder::point`] in the own stream.
     #[inline(always)]
     pub fn own_point<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
@@ -200,20 +235,30 @@ impl ThreadRecorder {
 
     /// The operating system's thread id.
     pub fn os_tid(&self) -> i32 {
-        self.os_tid
+        self.identity.os_tid
     }
 
-    /// Keeps the count of losses in the stream itself, so that it survives whatever comes.
+    /// Keeps the count of losses on disk, so that it survives whatever comes: in the own stream where
+    /// there is one, else in the metadata.
     #[cold]
     #[inline(never)]
     fn tell_loss(&mut self, at: u64) {
         let lost = self.lost_events();
+        // System calls each; after some losses only now and then, and once more at the end.
+        if lost > 1000 && !lost.is_multiple_of(1024) || !self.main.is_null() {
+            return;
+        }
+        if !self.own.has_file() {
+            if lost.is_power_of_two() || lost.is_multiple_of(65536) {
+                metadata::store_loss(&self.identity.directory, lost);
+            }
+            return;
+        }
         match self.loss_count_offset {
-            // A system call each; after many losses only now and then, and once more at the end.
-            Some(offset) if lost < 1000 || lost.is_multiple_of(1024) => self.own.replace_u64(offset, lost),
-            Some(_) => {}
+            Some(offset) => self.own.replace_u64(offset, lost),
             None => {
                 let reason = match self.standard.full().or(self.own.full()) {
+                    Some(NoRoom::SizeCap) => recorder::loss::SIZE_CAP,
                     Some(_) => recorder::loss::NO_SPACE,
                     None => recorder::loss::REENTERED,
                 };
@@ -224,12 +269,13 @@ impl ThreadRecorder {
 
     /// Writes the closing events, cuts the files, completes the metadata.
     fn close(&mut self, process: &process::Process) {
+        side::drain(self);
         let at = self.clock.now();
         if let Some(closer) = self.closer.take() {
             closer(self, at);
         }
         let lost = self.lost_events();
-        if lost > 0 {
+        if lost > 0 && self.own.has_file() {
             match self.loss_count_offset {
                 Some(offset) => self.own.replace_u64(offset, lost),
                 None => self.tell_loss(at),
@@ -238,16 +284,41 @@ impl ThreadRecorder {
         let own_is_empty = self.own.is_empty();
         let tails = (self.standard.finish(), self.own.finish());
         if own_is_empty {
-            let _ = std::fs::remove_file(self.directory.join(Half::Own.file_name()));
+            let _ = std::fs::remove_file(self.identity.directory.join(Half::Own.file_name()));
         }
         // The tails go last: until the metadata is complete they belong to the stream.
         if let (Some(standard), Some(own)) = tails
-            && process.write_metadata(&self.directory, self.os_tid, Some(lost))
+            && process.write_metadata(&self.identity, Some(lost))
         {
-            let _ = std::fs::remove_file(standard);
-            let _ = std::fs::remove_file(own);
+            for tail in standard.into_iter().chain(own) {
+                let _ = std::fs::remove_file(tail);
+            }
+            self.identity.move_to_final_directory();
         }
     }
+
+    /// Writes the metadata as it is now.
+    pub fn store_metadata(&mut self) {
+        if let Some(process) = process::current() {
+            process.write_metadata(&self.identity, None);
+        }
+    }
+
+    pub(crate) fn is_own_thread(&self) -> bool {
+        self.owner == tls::thread_pointer()
+    }
+}
+
+/// What [`attach_with`] is to do differently.
+#[derive(Default)]
+pub struct Options {
+    /// The thread's id in the trace; the system's where there is none.
+    pub tid: Option<i32>,
+    /// Whether `taskscope.obs` is made only when an event comes. Losses are then counted in the
+    /// metadata.
+    pub own_stream_on_demand: bool,
+    /// Who makes the text of `stream.json`.
+    pub describe: Option<Arc<dyn Describe>>,
 }
 
 /// Starts recording on the calling thread. Does nothing if it is attached already. `user` is kept
@@ -256,50 +327,109 @@ impl ThreadRecorder {
 /// Returns whether the thread records from now on. When the files cannot be made, the thread is
 /// counted as unrecorded and the program runs on.
 pub fn attach(user: *mut (), closer: Closer) -> bool {
+    attach_with(user, closer, Options::default())
+}
+
+/// [`attach`] with [`Options`].
+pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     let current = tls::get().cast::<ThreadRecorder>();
-    // SAFETY: set by an earlier attach; a wiped or closed one is not RECORDING.
-    if !current.is_null() && unsafe { (*current).state.load(Relaxed) } == RECORDING {
+    // SAFETY: set by an earlier attach; a wiped or closed one does not record.
+    if !current.is_null() && unsafe { (*current).door.is_recording() } {
         return true;
     }
     let Some(process) = process::current() else { return false };
     // SAFETY: no preconditions.
     let os_tid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
-    let made = process.make_thread_directory(os_tid).and_then(|directory| {
-        let standard = Stream::create(&directory, Half::Standard).ok()?;
-        let mut own = Stream::create(&directory, Half::Own).ok()?;
-        own.set_room_for_loss_record_aside();
-        Some((directory, standard, own))
+    let own_on_demand = options.own_stream_on_demand;
+    let made = process.make_thread_directory(os_tid, options).and_then(|identity| {
+        let directory = &identity.directory;
+        let standard = Stream::create(directory, Half::Standard).ok()?;
+        let own = if own_on_demand {
+            Stream::planned(directory, Half::Own)
+        } else {
+            let mut own = Stream::create(directory, Half::Own).ok()?;
+            own.set_room_for_loss_record_aside();
+            own
+        };
+        Some((identity, standard, own))
     });
-    let Some((directory, standard, own)) = made else {
+    let Some((identity, standard, own)) = made else {
         process.count_unrecorded_thread();
         return false;
     };
-    let Some(memory) = wiped_on_fork(size_of::<ThreadRecorder>()) else {
+    let Some(memory) = free_memory() else {
         process.count_unrecorded_thread();
         return false;
     };
-    process.write_metadata(&directory, os_tid, None);
+    process.write_metadata(&identity, None);
     let recorder = memory.cast::<ThreadRecorder>();
     // SAFETY: fresh memory of sufficient size, page-aligned.
     unsafe {
+        let side = recorder.add(1);
+        side.write(ThreadRecorder {
+            pending: AtomicU32::new(1),
+            main: recorder,
+            standard: side::stream(&standard),
+            own: side::stream(&own),
+            ..ThreadRecorder::new(identity.clone(), ptr::null_mut())
+        });
         recorder.write(ThreadRecorder {
-            state: AtomicU32::new(RECORDING),
-            busy: AtomicU32::new(0),
             user,
-            clock: ThreadClock::default(),
             standard,
             own,
-            loss_count_offset: None,
-            reentered: AtomicU64::new(0),
-            os_tid,
-            directory,
+            side,
             closer: Some(closer),
+            ..ThreadRecorder::new(identity, ptr::null_mut())
         });
     }
     process.register(recorder);
     tls::set(recorder.cast());
     detach_at_thread_end();
     true
+}
+
+impl ThreadRecorder {
+    fn new(identity: ThreadIdentity, main: *mut ThreadRecorder) -> Self {
+        ThreadRecorder {
+            door: Door::open(),
+            pending: AtomicU32::new(0),
+            gate: AtomicU32::new(gate::current()),
+            owner: tls::thread_pointer(),
+            user: ptr::null_mut(),
+            clock: ThreadClock::default(),
+            standard: Stream::in_memory(ptr::null_mut(), 0),
+            own: Stream::in_memory(ptr::null_mut(), 0),
+            side: ptr::null_mut(),
+            main,
+            loss_count_offset: None,
+            reentered: AtomicU64::new(0),
+            identity,
+            closer: None,
+        }
+    }
+}
+
+/// Memory of recorders whose threads have detached. It is never unmapped, since inline code in the
+/// program may still hold its address; that code compares [`ThreadRecorder::owner`].
+static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// Room for a recorder and its side recorder.
+fn free_memory() -> Option<*mut u8> {
+    // In a forked child another thread of the parent may hold the lock for ever: never wait.
+    let free = FREE.try_lock().ok().and_then(|mut free| free.pop());
+    free.map(|address| address as *mut u8).or_else(|| wiped_on_fork(2 * size_of::<ThreadRecorder>()))
+}
+
+/// Whether the calling thread was recorded before this process was forked off.
+pub fn was_forked() -> bool {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`.
+    !recorder.is_null() && unsafe { (*recorder).door.is_wiped() }
+}
+
+/// A number that stands for the calling thread's recorder, attached or forked away; 0 without one.
+pub fn address() -> usize {
+    tls::get() as usize
 }
 
 /// Has [`detach`] called when this thread ends without having called it.
@@ -324,18 +454,23 @@ fn detach_at_thread_end() {
 pub fn detach() {
     let recorder = tls::get().cast::<ThreadRecorder>();
     tls::set(ptr::null_mut());
-    if recorder.is_null() {
+    // In a forked child the recorder is the parent's.
+    if recorder.is_null() || process::was_forked() {
         return;
     }
     let Some(process) = process::current() else { return };
-    // The finisher of the process may have taken it; then it is not ours any more. In a forked
-    // child the process is a new one, which does not know the recorder.
+    // The finisher of the process may have taken it; then it is not ours any more.
     if process.unregister(recorder) {
         // SAFETY: unregistered, so that this thread alone has it; made by `attach`.
         unsafe {
+            (*recorder).door.hold();
+            (*recorder).door.close();
             (*recorder).close(process);
+            ptr::drop_in_place(&raw mut (*(*recorder).side).identity);
             ptr::drop_in_place(recorder);
-            libc::munmap(recorder.cast(), size_of::<ThreadRecorder>().next_multiple_of(page_bytes()));
+        }
+        if let Ok(mut free) = FREE.try_lock() {
+            free.push(recorder as usize);
         }
     }
 }
@@ -346,14 +481,15 @@ pub fn detach() {
 /// # Safety
 /// `recorder` was registered by `attach`, and was unregistered by the caller.
 pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: &process::Process) -> bool {
-    // SAFETY: by contract; the memory is never unmapped after this, the thread may still look at it.
+    // SAFETY: by contract; the memory is never unmapped, the thread may still look at it.
     unsafe {
-        (*recorder).state.store(CLOSED, Relaxed);
-        if !fence_on_every_thread() {
+        (*recorder).door.close();
+        // The calling thread itself may be in, when the program ends within an event.
+        if !heavy_fence() || (*recorder).is_own_thread() && !(*recorder).door.is_free() {
             return false;
         }
         for _ in 0..2000 {
-            if (*recorder).busy.load(Acquire) == 0 {
+            if (*recorder).door.is_free() {
                 (*recorder).close(process);
                 return true;
             }
@@ -361,42 +497,4 @@ pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: 
         }
     }
     false
-}
-
-/// Asks for [`fence_on_every_thread`]; once per process.
-pub(crate) fn prepare_fence() {
-    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
-    // SAFETY: plain system call.
-    unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0, 0) };
-}
-
-fn fence_on_every_thread() -> bool {
-    const PRIVATE_EXPEDITED: i32 = 1 << 3;
-    // SAFETY: plain system call.
-    unsafe { libc::syscall(libc::SYS_membarrier, PRIVATE_EXPEDITED, 0, 0) == 0 }
-}
-
-/// Zeroed pages that a forked child finds zeroed again.
-fn wiped_on_fork(bytes: usize) -> Option<*mut u8> {
-    let bytes = bytes.next_multiple_of(page_bytes());
-    // SAFETY: a new private anonymous mapping.
-    unsafe {
-        let base = libc::mmap(
-            ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
-        if base == libc::MAP_FAILED {
-            return None;
-        }
-        if libc::madvise(base, bytes, libc::MADV_WIPEONFORK) != 0 {
-            // Before Linux 4.14 a child could not be told apart: rather record nothing.
-            libc::munmap(base, bytes);
-            return None;
-        }
-        Some(base.cast())
-    }
 }

@@ -71,6 +71,20 @@ pub fn set(value: *mut u8) {
     }
 }
 
+/// The calling thread's thread pointer: different for any two threads that live at the same time.
+#[inline(always)]
+pub fn thread_pointer() -> usize {
+    let value: usize;
+    // SAFETY: reads the register, or the word that holds its own address, of the thread's ABI.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        asm!("mov {0}, qword ptr fs:[0]", out(reg) value, options(nostack, readonly, preserves_flags));
+        #[cfg(target_arch = "aarch64")]
+        asm!("mrs {0}, tpidr_el0", out(reg) value, options(nostack, nomem, preserves_flags));
+    }
+    value
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

@@ -1,10 +1,12 @@
 //! The bytes of a stream file: mapped when nobody writes it any more, else read into memory.
 #![allow(unsafe_code)]
 
+use crate::decode::EventHead;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
 use std::path::Path;
+use taskscope_event::framing::FILE_HEADER_BYTES;
 
 /// Files below this size are read: a mapping costs more than the copy, and thousands of small
 /// streams would use up the mappings that a process may have.
@@ -27,8 +29,41 @@ pub(crate) fn load_unfinished(path: &Path) -> io::Result<(FileBytes, u64)> {
     if missing == 0 {
         bytes.truncate(base as usize);
         bytes.extend_from_slice(newest);
+        let (target, side) = taskscope_event::tail::side(&tail);
+        let is_copied = target > 0 && bytes.get(target as usize + 1).is_some_and(|model| *model != 0);
+        if !is_copied {
+            append_side(&mut bytes, base as usize, side);
+        }
+    }
+    if let Ok(checkpoint) = FileBytes::load(&path.with_extension("checkpoint"), false) {
+        replace_beginning(&mut bytes, &checkpoint);
     }
     Ok((FileBytes::Read(bytes), missing))
+}
+
+/// Puts the events that wait in the side area behind the last event from `base` on.
+fn append_side(bytes: &mut Vec<u8>, base: usize, side: &[u8]) {
+    if side.get(1).is_none_or(|model| *model == 0) {
+        return;
+    }
+    let mut end = if base == 0 { FILE_HEADER_BYTES } else { base };
+    while let Some(head) = EventHead::read(bytes, end)
+        && head.code.model() != 0
+        && head.end <= bytes.len()
+    {
+        end = head.end;
+    }
+    bytes.truncate(end);
+    bytes.extend_from_slice(side);
+}
+
+/// Of a stream that keeps only its newest part: puts the checkpoint in place of what is gone.
+fn replace_beginning(bytes: &mut Vec<u8>, checkpoint: &[u8]) {
+    let Some((kept_from, events)) = checkpoint.split_first_chunk() else { return };
+    let kept_from = u64::from_le_bytes(*kept_from) as usize;
+    if (FILE_HEADER_BYTES..=bytes.len()).contains(&kept_from) {
+        bytes.splice(FILE_HEADER_BYTES..kept_from, events.iter().copied());
+    }
 }
 
 /// The content of a file.

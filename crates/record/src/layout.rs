@@ -1,0 +1,26 @@
+//! Where in a [`ThreadRecorder`] the fields lie that `taskscope.h` reads and writes inline, in bytes.
+
+use core::mem::offset_of;
+
+use crate::clock::ThreadClock;
+use crate::stream;
+use crate::thread::ThreadRecorder;
+
+/// State word and busy word of the door.
+pub const DOOR: usize = offset_of!(ThreadRecorder, door);
+/// Whether something waits in the side recorder.
+pub const PENDING: usize = offset_of!(ThreadRecorder, pending);
+/// The gate.
+pub const GATE: usize = offset_of!(ThreadRecorder, gate);
+/// Thread pointer of the owner.
+pub const OWNER: usize = offset_of!(ThreadRecorder, owner);
+/// Counter, nanoseconds, rate and span of the anchor, then the last reading.
+pub const CLOCK: usize = offset_of!(ThreadRecorder, clock);
+/// Bytes of the clock.
+pub const CLOCK_BYTES: usize = size_of::<ThreadClock>();
+/// Where the next event of the standard stream goes.
+pub const POSITION: usize = offset_of!(ThreadRecorder, standard) + stream::LAYOUT[0];
+/// Where room ends for events without reservation.
+pub const END: usize = offset_of!(ThreadRecorder, standard) + stream::LAYOUT[1];
+/// Where the region ends.
+pub const REGION_END: usize = offset_of!(ThreadRecorder, standard) + stream::LAYOUT[2];

@@ -1,0 +1,90 @@
+//! What a signal handler emits while it interrupts the recorder of its own thread.
+//!
+//! ```text
+//!   thread   enter ──── half an event … ┊ … the rest ──── leave, and copy what waits
+//!   handler                             ┊ enter: a side recorder, whose streams lie in the side areas
+//! ```
+//! The side areas are part of the mapped tails ([`taskscope_event::tail`]), so they survive the
+//! process as the streams do. Handlers that interrupt anything else find the door free, and write the
+//! stream itself. The copied events are given at least the clock of the event that they interrupted.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use taskscope_event::tail;
+
+use crate::door::Entry;
+use crate::stream::Stream;
+use crate::thread::ThreadRecorder;
+
+/// The side stream of a stream.
+pub(crate) fn stream(of: &Stream) -> Stream {
+    let area = of.side_area();
+    Stream::in_memory(area, if area.is_null() { 0 } else { tail::SIDE.bytes as usize })
+}
+
+/// The side recorder of `main`, whose door is busy; `None` (and a loss counted) when a handler that
+/// interrupted a handler comes here.
+///
+/// # Safety
+/// `main` is the calling thread's recorder.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn enter(main: *mut ThreadRecorder) -> Option<*mut ThreadRecorder> {
+    // SAFETY: only atomics and a pointer that never changes are touched.
+    unsafe {
+        let side = (*main).side;
+        if side.is_null() || !(*main).door.is_recording() {
+            return None;
+        }
+        if (*side).door.enter() == Entry::Open {
+            return Some(side);
+        }
+        (*main).reentered.fetch_add(1, Relaxed);
+        None
+    }
+}
+
+/// After a door was left with something pending: a side recorder's tells its main one, a main one
+/// copies the events.
+///
+/// # Safety
+/// `recorder` is one of the calling thread.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn settle(recorder: *mut ThreadRecorder) {
+    // SAFETY: only atomics are touched without the door.
+    unsafe {
+        let main = (*recorder).main;
+        if !main.is_null() {
+            (*main).pending.store(1, Relaxed);
+            return;
+        }
+        while (*recorder).pending.load(Relaxed) != 0 {
+            if (*recorder).door.enter() != Entry::Open {
+                return;
+            }
+            drain(&mut *recorder);
+            (*recorder).door.leave();
+        }
+    }
+}
+
+/// Copies the side recorder's events; the caller is in, or is the finisher.
+pub(crate) fn drain(recorder: &mut ThreadRecorder) {
+    if recorder.side.is_null() {
+        return;
+    }
+    recorder.pending.store(0, Relaxed);
+    // SAFETY: the side recorder lies in memory of its own, and holding its door keeps handlers out.
+    let side = unsafe { &mut *recorder.side };
+    side.door.hold();
+    let areas = (recorder.standard.side_area(), recorder.own.side_area());
+    if !areas.0.is_null() {
+        recorder.standard.append_from_side(&mut side.standard, areas.0);
+    }
+    if !areas.1.is_null() && side.own.is_at_or_after(areas.1) {
+        recorder.own.append_from_side(&mut side.own, areas.1);
+    }
+    recorder.own.lost_events += core::mem::take(&mut side.own.lost_events);
+    side.door.leave();
+}

@@ -1,0 +1,60 @@
+//! Where tails lie: beside their streams, unless the file system there is no good place to map.
+//!
+//! A mapped page of a network file system can vanish with its server (SIGBUS), and on file systems
+//! that cannot reserve blocks a full disk shows only when the page is written back (SIGBUS again).
+//! There, the tail lies in memory (`/dev/shm`), and a symbolic link of its name beside the stream
+//! leads to it: it still survives the process, and readers on the same host find it.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// The environment variable that names a directory for all tails, to be on the host itself.
+pub const TAIL_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TAIL_DIR";
+
+/// File systems that are remote, or cannot reserve the blocks of a file (statfs(2) magic numbers).
+const UNSAFE_TO_MAP: [i64; 13] = [
+    0x6969,      // NFS
+    0x517b,      // SMB
+    0xff53_4d42, // CIFS
+    0xfe53_4d42, // SMB2
+    0x6573_5546, // FUSE
+    0x2fc1_2fc1, // ZFS
+    0x0bd0_0bd0, // Lustre
+    0x4750_4653, // GPFS
+    0x1983_0326, // BeeGFS
+    0x00c3_6400, // Ceph
+    0x0102_1997, // 9P
+    0x5346_414f, // AFS
+    0x9123_683e, // btrfs: copy on write needs new blocks for every page written back
+];
+
+/// Links `tail_path` to a new place when the tail must not lie there. `None`: it may.
+pub(crate) fn link(tail_path: &Path) -> Option<PathBuf> {
+    let place = match std::env::var_os(TAIL_DIRECTORY_VARIABLE) {
+        Some(chosen) if !chosen.is_empty() => std::path::absolute(chosen).ok()?,
+        _ if is_unsafe_to_map(tail_path.parent()?) => PathBuf::from("/dev/shm"),
+        _ => return None,
+    };
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..100 {
+        let number = COUNT.fetch_add(1, Relaxed);
+        let name = format!("taskscope-{}-{number}-{}.tail", std::process::id(), crate::clock::kernel_ns());
+        let target = place.join(name);
+        if !target.exists() {
+            return std::os::unix::fs::symlink(&target, tail_path).is_ok().then_some(target);
+        }
+    }
+    None
+}
+
+fn is_unsafe_to_map(directory: &Path) -> bool {
+    let Ok(path) = CString::new(directory.as_os_str().as_bytes()) else { return false };
+    let mut found = core::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: `path` is NUL-terminated, `found` is valid for writing and filled on success.
+    unsafe {
+        libc::statfs(path.as_ptr(), found.as_mut_ptr()) == 0
+            && UNSAFE_TO_MAP.contains(&(found.assume_init().f_type & 0xffff_ffff))
+    }
+}
