@@ -455,14 +455,10 @@ unsafe fn commit_word(start: *mut u8, word: u32) {
     } else {
         fence(Release)
     }
-<<<<<<< HEAD
     // Not volatile, which would need alignment (a packed wrapper costs a detour over the stack): the
     // mapped memory is known outside, so the store happens before the callback returns.
     // SAFETY: by contract.
-    unsafe { start.cast::<u32>().write_unaligned(head_word(flags, code).to_le()) }
-=======
-    // SAFETY: by contract. Volatile, since another process reads it.
-    unsafe { start.cast::<Word>().write_volatile(Word(word)) }
+    unsafe { start.cast::<u32>().write_unaligned(word) }
 }
 
 /// The size of the event whose first bytes these are.
@@ -499,5 +495,4 @@ unsafe fn copy_payload(from: *const u8, to: *mut u8, bytes: usize) {
             to.add(bytes - 2).cast::<u16>().write_unaligned(last);
         }
     }
->>>>>>> 6fb7430 (record: signal handlers, forks, rings, caps, filters; streams hold no descriptor)
 }
