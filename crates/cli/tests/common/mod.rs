@@ -4,7 +4,8 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// Variables that would change what `record` does.
 const FOREIGN: [&str; 14] = [
@@ -40,9 +41,22 @@ pub fn record(directory: &Path) -> Command {
     command
 }
 
+/// Nothing that the tests run takes longer; what does hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Runs to the end; the output is printed, so that a failing test shows it.
 pub fn output(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id() as i32;
+    let (ended, watch) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        if watch.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            // The process may have ended just now.
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ended);
     println!("$ {command:?}\n{}{}", text(&output.stdout), text(&output.stderr));
     output
 }

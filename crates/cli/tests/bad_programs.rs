@@ -1,0 +1,196 @@
+//! Programs that crash, fork, replace themselves, cancel, …, and limits that recording meets: the
+//! program's outcome is the same as without taskscope, and what was recorded is there.
+
+mod common;
+
+use common::*;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory with one program of `tests/programs`, built by one compiler.
+struct Place {
+    directory: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Place {
+    fn new(name: &str, compiler: Compiler, options: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
+        let program = compiler.build_file(&source, &directory.path().join(name), options);
+        Place { directory, program }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.path().join("out.trace")
+    }
+
+    /// Runs the program without and with taskscope; returns the second after comparing both.
+    fn record_unchanged(&self, arguments: &[&str]) -> Output {
+        let set = |command: &mut Command| {
+            command
+                .current_dir(self.path())
+                .env("OMP_NUM_THREADS", "2")
+                .env("OMP_CANCELLATION", "true")
+                .args(arguments);
+        };
+        let mut plain = Command::new(&self.program);
+        set(&mut plain);
+        let plain = output(&mut plain);
+        let mut recorded = record(self.path());
+        recorded.args(["-o", "out.trace", "--"]).arg(&self.program);
+        set(&mut recorded);
+        let recorded = output(&mut recorded);
+        assert_eq!(recorded.status.code(), plain.status.code());
+        assert_eq!(recorded.status.signal(), plain.status.signal());
+        assert_eq!(text(&recorded.stdout), text(&plain.stdout));
+        recorded
+    }
+}
+
+#[test]
+fn programs_end_as_they_do_without_us_and_are_recorded() {
+    for (name, exit_code) in
+        [("fork", 6), ("exec", 9), ("pthreads", 0), ("nested", 0), ("cancel", 0), ("many", 3)]
+    {
+        // A child of a process that has used libgomp hangs in its next region, without us too.
+        let compilers = if name == "fork" { &[Compiler::Clang][..] } else { &Compiler::ALL };
+        for &compiler in compilers {
+            let place = Place::new(name, compiler, &[]);
+            let recorded = place.record_unchanged(&[]);
+            assert_eq!(recorded.status.code(), Some(exit_code), "{name} {compiler:?}");
+            assert!(streams(&place.trace()).len() >= 2, "{name} {compiler:?}");
+            assert_eq!(run_file(&place.trace())["exit_code"], exit_code, "{name} {compiler:?}");
+        }
+    }
+}
+
+#[test]
+fn a_dying_program_dies_the_same_way_and_leaves_its_trace() {
+    for (name, signal) in [("crash", 11), ("kill", 9)] {
+        for compiler in Compiler::ALL {
+            let place = Place::new(name, compiler, &[]);
+            let recorded = place.record_unchanged(&[]);
+            assert_eq!(recorded.status.signal(), Some(signal), "{name} {compiler:?}");
+            assert!(!streams(&place.trace()).is_empty(), "{name} {compiler:?}");
+            assert_eq!(run_file(&place.trace())["signal"], signal, "{name} {compiler:?}");
+        }
+    }
+}
+
+#[test]
+fn gcc_programs_run_on_another_runtime_only_where_it_can_do_everything() {
+    let replaced = Place::new("many", Compiler::Gcc, &[]);
+    replaced.record_unchanged(&[]);
+    assert_eq!(notices(&replaced.trace()), ["runtime-replaced"]);
+
+    let detach = Place::new("detach", Compiler::Gcc, &[]);
+    let recorded = detach.record_unchanged(&[]);
+    assert_eq!(notices(&detach.trace()), ["runtime-kept"]);
+    assert!(text(&recorded.stderr).contains("omp_fulfill_event"), "the symbol is named");
+
+    let native = Place::new("detach", Compiler::Clang, &[]);
+    native.record_unchanged(&[]);
+    assert!(notices(&native.trace()).is_empty());
+    assert_eq!(streams(&native.trace()).len(), 2);
+}
+
+#[test]
+fn a_missing_entry_point_is_found_in_a_library_of_the_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let library =
+        "void inner(void) {\n#pragma omp parallel\n#pragma omp scope reduction(task, +:sum)\n sum++;\n}\n";
+    let library = format!("static int sum;\n{library}");
+    let main = "void inner(void);\nint main(void) { inner(); return 5; }\n";
+    Compiler::Gcc.build(directory.path(), "libinner.so", &library, &["-shared", "-fPIC"]);
+    let here = directory.path().to_str().unwrap();
+    let options = [&format!("-L{here}")[..], "-linner", "-Wl,-rpath,$ORIGIN"];
+    let program = Compiler::Gcc.build(directory.path(), "outer", main, &options);
+    let recorded = output(record(directory.path()).args(["-o", "t", "--"]).arg(program));
+    assert_eq!(recorded.status.code(), Some(5));
+    let talk = text(&recorded.stderr);
+    assert!(talk.contains("GOMP_scope_start") && talk.contains("libinner.so"), "{talk}");
+}
+
+#[test]
+fn no_preload_leaves_gcc_programs_alone() {
+    let place = Place::new("many", Compiler::Gcc, &[]);
+    let plain = output(record(place.path()).args(["--no-preload", "-o", "t", "--"]).arg(&place.program));
+    assert_eq!(plain.status.code(), Some(3));
+    assert!(streams(&place.path().join("t")).is_empty());
+    assert!(text(&plain.stderr).contains("nothing was recorded"));
+}
+
+#[test]
+fn openmp_that_comes_by_dlopen_is_recorded() {
+    let place = Place::new("dlopen", Compiler::Clang, &[]);
+    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/plugin.c");
+    let library = Compiler::Clang.build_file(&plugin, &place.path().join("plugin.so"), &["-shared", "-fPIC"]);
+    let recorded = place.record_unchanged(&[library.to_str().unwrap()]);
+    assert_eq!(text(&recorded.stdout), "40\n");
+    assert_eq!(streams(&place.trace()).len(), 2);
+}
+
+#[test]
+fn wrappers_and_scripts_are_seen_through() {
+    let place = Place::new("many", Compiler::Gcc, &[]);
+    let script = place.path().join("run.sh");
+    std::fs::write(&script, "#!/bin/sh\n./many 10\n").unwrap();
+    let made = Command::new("chmod").arg("+x").arg(&script).status().unwrap();
+    assert!(made.success());
+    for (number, command) in
+        [&["./run.sh"][..], &["env", "A=1", "./many"], &["sh", "-c", "./many; exit 3"]].iter().enumerate()
+    {
+        let trace = format!("t{number}");
+        let recorded = output(record(place.path()).args(["-o", &trace]).args(*command));
+        assert_eq!(recorded.status.code(), Some(3), "{command:?}");
+        assert_eq!(streams(&place.path().join(trace)).len(), 2, "{command:?}");
+    }
+}
+
+#[test]
+fn limits_stop_the_recording_and_not_the_program() {
+    for limit in ["ulimit -f 64", "ulimit -v 100000", "ulimit -n 32"] {
+        let place = Place::new("many", Compiler::Clang, &[]);
+        let own = env!("CARGO_BIN_EXE_taskscope");
+        let script = format!("{limit}; exec '{own}' record -o out.trace -- ./many 20000");
+        let mut command = Command::new("bash");
+        let limited =
+            output(command.args(["-c", &script]).current_dir(place.path()).env("OMP_NUM_THREADS", "2"));
+        assert_eq!(limited.status.code(), Some(3), "{limit}");
+        assert_eq!(text(&limited.stdout), "20000 tasks\n", "{limit}");
+        assert_eq!(run_file(&place.trace())["exit_code"], 3, "{limit}");
+    }
+}
+
+/// On a file system of one MiB, where this user may mount one.
+#[test]
+fn a_full_disk_stops_the_recording_and_not_the_program() {
+    let place = Place::new("many", Compiler::Clang, &[]);
+    std::fs::create_dir(place.path().join("small")).unwrap();
+    let may_mount = ["-r", "-m", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "small"];
+    let mounted = Command::new("unshare").args(may_mount).current_dir(place.path()).output();
+    if !mounted.is_ok_and(|mounted| mounted.status.success()) {
+        println!("not tested: this user may not mount a file system");
+        return;
+    }
+    let own = env!("CARGO_BIN_EXE_taskscope");
+    let script = format!(
+        "mount -t tmpfs -o size=1m tmpfs small && '{own}' record -o small/t -- ./many 100000; code=$?; \
+         cp -r small/t kept; exit $code"
+    );
+    let full = output(
+        Command::new("unshare")
+            .args(["-r", "-m", "sh", "-c", &script])
+            .current_dir(place.path())
+            .env("OMP_NUM_THREADS", "2"),
+    );
+    assert_eq!(full.status.code(), Some(3));
+    assert_eq!(text(&full.stdout), "100000 tasks\n");
+    assert_eq!(streams(&place.path().join("kept")).len(), 2);
+}
