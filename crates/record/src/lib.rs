@@ -27,6 +27,7 @@
 //!
 //! Linux only; x86-64 and aarch64.
 
+pub mod calibration;
 mod checkpoint;
 pub mod clock;
 mod disk_file;

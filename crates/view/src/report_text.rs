@@ -71,11 +71,13 @@ pub struct Options {
     pub width: usize,
     /// Names of notices that are not shown.
     pub allow: Vec<String>,
+    /// Size and name of the trace, when the report is the last word of a recording.
+    pub recorded: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { sections: Section::SHORT.to_vec(), top: 3, width: 100, allow: Vec::new() }
+        Options { sections: Section::SHORT.to_vec(), top: 3, width: 100, allow: Vec::new(), recorded: None }
     }
 }
 
@@ -169,7 +171,9 @@ impl Page<'_> {
     fn summary(&mut self) {
         let (session, analysis) = (self.session, self.analysis);
         let ledger = &analysis.ledger;
-        if let Some(run) = session.run.as_ref().filter(|run| !run.command.is_empty()) {
+        let recorded = self.options.recorded.as_deref();
+        let run = session.run.as_ref().filter(|run| !run.command.is_empty() && recorded.is_none());
+        if let Some(run) = run {
             let command = fit(&run.command.join(" "), self.width - 4);
             self.line(&format!("{BOLD}{command}{BOLD:#}"));
         }
@@ -187,7 +191,13 @@ impl Page<'_> {
         }
         let tasks = format!("{} tasks", count(analysis.tasks));
         let events = format!("{} events", short_count(session.events));
-        self.line(&format!("  {}  {threads}  {tasks}  {events}  {lost}", time(ledger.wall_ns)));
+        let wall = time(ledger.wall_ns);
+        match recorded {
+            Some(trace) => {
+                self.line(&format!("taskscope: {wall}  {threads}  {tasks}  {events}  {lost}  {trace}"));
+            }
+            None => self.line(&format!("  {wall}  {threads}  {tasks}  {events}  {lost}")),
+        }
         if !session.is_complete() {
             let start = session.execution.range().0;
             let open: Vec<_> = session.streams.iter().filter(|s| !(s.finished && s.whole)).collect();

@@ -27,6 +27,9 @@ pub struct Args {
     /// Print lines of this many characters [default: the terminal's width, or 100].
     #[arg(long, value_name = "N")]
     width: Option<u16>,
+    /// Begin as the summary of `record`, with this text about the trace.
+    #[arg(long, value_name = "TEXT", hide = true)]
+    recorded: Option<String>,
 }
 
 fn sections() -> clap::builder::PossibleValuesParser {
@@ -49,7 +52,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             sections = Section::SHORT.to_vec();
         }
         let width = args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100);
-        let options = ReportOptions { sections, top: args.top.into(), width, allow: args.allow };
+        let options = ReportOptions {
+            sections,
+            top: args.top.into(),
+            width,
+            allow: args.allow,
+            recorded: args.recorded,
+        };
         out.write_all(taskscope_view::report_text(&session, &analysis, &problems, &options).as_bytes())?;
     }
     out.flush().context("cannot write the report")?;

@@ -1,11 +1,11 @@
 //! Clock, room and limits.
 
 use super::{Finding, Scratch};
-use crate::verbs::record::calibration;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statfs::{self, FsType};
 use std::fs;
 use std::path::Path;
+use taskscope_record::calibration;
 use taskscope_record::clock::Source;
 
 /// Less room than this fills up within seconds of a fine-grained program.

@@ -91,6 +91,19 @@ impl Environment {
         }
     }
 
+    /// Says what follows from the user's wish to keep libgomp, if a program uses it.
+    pub fn keep_libgomp(&mut self, programs: &[PathBuf]) {
+        if let Some(program) = programs.iter().find(|program| libgomp::decide(program) != Decision::NotNeeded)
+        {
+            let program = program.display();
+            let text = format!(
+                "nothing is recorded of {program}: it runs on GCC's libgomp, which cannot be recorded, because of \
+                 --no-preload"
+            );
+            self.notice("runtime-kept", text);
+        }
+    }
+
     /// The names of all variables, for launchers that pass on only what they are told to.
     pub fn names(&self) -> Vec<&'static str> {
         self.variables.iter().map(|(name, _)| *name).collect()

@@ -50,6 +50,15 @@ pub fn decide(program: &Path) -> Decision {
     }
 }
 
+/// Whether one of these programs is linked with an OpenMP runtime of any kind.
+pub fn is_used_by(programs: &[PathBuf]) -> bool {
+    let is_runtime = |name: &String| name.starts_with("libgomp.so") || is_ompt_runtime_name(Path::new(name));
+    programs
+        .iter()
+        .flat_map(|program| loader::objects_of(program))
+        .any(|(_, object)| object.needed.iter().any(is_runtime))
+}
+
 /// The first runtime on the loader's path that a tool can attach to and that GCC's code can call.
 fn find_replacement(program: &Dynamic) -> Option<(PathBuf, Dynamic)> {
     runtimes().into_iter().find(|(_, runtime)| {

@@ -1,7 +1,6 @@
 //! `taskscope record [options] -- CMD…`: runs CMD with a recorder attached and passes on everything
 //! that is the program's: input, output, signals, exit code.
 
-pub mod calibration;
 mod child;
 mod directory;
 mod elf;
@@ -65,9 +64,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let rank = launcher::rank();
     let trace = directory::take(args.output.as_deref(), &program, rank.as_ref())?;
 
+    let programs = wrapped::programs_of(&program, &args.command[1..]);
     let mut environment = Environment::attaching(&tool, &trace.path);
-    if !args.no_preload {
-        environment.replace_libgomp(&wrapped::programs_of(&program, &args.command[1..]));
+    if args.no_preload {
+        environment.keep_libgomp(&programs);
+    } else {
+        environment.replace_libgomp(&programs);
     }
     let names = environment.names();
     let passed_on = launcher::arguments_that_pass_on(&program, &names);
@@ -100,15 +102,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     run_file.signal = outcome.signal();
     let recorded = trace.has_streams();
     if recorded {
-        run_file.recording_cost_ns_per_event = calibration::nanos_per_event(&trace.path);
+        run_file.recording_cost_ns_per_event = taskscope_record::calibration::nanos_per_event(&trace.path);
     }
     if recorded || trace.was_asked_for() {
         write_run_file(&run_file, &trace);
     } else {
         trace.give_back();
     }
-    if speaks {
-        summary::print(&run_file, &trace, recorded);
+    match (speaks, recorded) {
+        (true, true) => summary::print(&run_file, &trace),
+        (true, false) => summary::print_nothing_recorded(&run_file, libgomp::is_used_by(&programs)),
+        (false, _) => {}
     }
     Ok(outcome.pass_on())
 }

@@ -19,6 +19,13 @@ pub struct Notice {
     pub text: String,
 }
 
+impl Notice {
+    /// Whether it says by itself that nothing will be recorded.
+    pub fn stops_recording(&self) -> bool {
+        ["tool-disabled", "runtime-kept", "no-ompt-runtime"].contains(&self.name)
+    }
+}
+
 /// The content of the file. `wall_ns` is missing while the program runs, and for ever when it was
 /// killed together with `taskscope`.
 #[derive(Clone, Debug, Serialize)]

@@ -2,24 +2,95 @@
 
 use super::directory::TraceDirectory;
 use super::run_file::{Notice, RunFile};
+use std::fs;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A larger trace is not analysed unasked: that would take noticeable time and memory.
+const LARGE_TRACE_BYTES: u64 = 1 << 30;
 
 /// One line for a notice.
 pub fn print_notice(notice: &Notice) {
     say(&format!("taskscope: {}", notice.text));
 }
 
-/// The lines after the run.
-pub fn print(run: &RunFile, trace: &TraceDirectory, recorded: bool) {
-    let seconds = run.wall_ns.unwrap_or(0) as f64 / 1e9;
-    if recorded {
-        say(&format!("taskscope: {seconds:.2} s  →  {}", trace.shown()));
-    } else {
-        say(&format!("taskscope: {seconds:.2} s  nothing was recorded"));
+/// The lines after a run that was recorded: the report's main sections.
+///
+/// They come from a process of their own, so that neither a limit (`ulimit -v`) nor a fault in an
+/// analysis can come between the program's exit code and its reader.
+pub fn print(run: &RunFile, trace: &TraceDirectory) {
+    let bytes = size_of(&trace.path);
+    let about = format!("{}  →  {}", with_unit(bytes), trace.shown());
+    if bytes > LARGE_TRACE_BYTES || !print_report(run, trace, &about) {
+        let seconds = run.wall_ns.unwrap_or(0) as f64 / 1e9;
+        say(&format!("taskscope: {seconds:.2} s  {about}        (taskscope report {})", trace.shown()));
     }
+}
+
+fn print_report(run: &RunFile, trace: &TraceDirectory, about: &str) -> bool {
+    let (Ok(own), Ok(stderr)) = (std::env::current_exe(), io::stderr().as_fd().try_clone_to_owned()) else {
+        return false;
+    };
+    let mut report = Command::new(own);
+    report.args(["report", "--section", "summary,efficiency,findings", "--recorded", about]);
+    for notice in &run.notices {
+        report.args(["--allow", notice.name]);
+    }
+    report.arg("--").arg(Path::new(&trace.shown()));
+    let status = report.stdin(Stdio::null()).stdout(Stdio::from(stderr)).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The line after a run that left no events, with what is known about the reason.
+pub fn print_nothing_recorded(run: &RunFile, uses_openmp: bool) {
+    let seconds = run.wall_ns.unwrap_or(0) as f64 / 1e9;
+    let reason = if run.notices.iter().any(|notice| notice.stops_recording()) {
+        String::new()
+    } else if uses_openmp {
+        ": its OpenMP runtime did not load the recorder (taskscope doctor says what works here)".to_owned()
+    } else {
+        format!(": {} used no OpenMP", run.command[0])
+    };
+    say(&format!("taskscope: {seconds:.2} s  nothing was recorded{reason}"));
+}
+
+/// Bytes of all files below a directory; what cannot be read counts nothing.
+fn size_of(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(meta) if meta.is_dir() => size_of(&entry.path()),
+            Ok(meta) => meta.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+fn with_unit(bytes: u64) -> String {
+    let (unit, size) = match bytes {
+        0..=0x3ff => return format!("{bytes} bytes"),
+        0x400..=0xf_ffff => ("KiB", bytes as f64 / 1024.0),
+        0x10_0000..=0x3fff_ffff => ("MiB", bytes as f64 / 1_048_576.0),
+        _ => ("GiB", bytes as f64 / 1_073_741_824.0),
+    };
+    let decimals = if size < 9.95 { 2 } else { usize::from(size < 99.5) };
+    format!("{size:.decimals$} {unit}")
 }
 
 fn say(line: &str) {
     // A closed stderr must not change the program's outcome.
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_three_significant_figures() {
+        let shown: Vec<_> = [0, 1023, 1024, 2_345_678, 123_456_789, 5 << 40].map(with_unit).into();
+        assert_eq!(shown, ["0 bytes", "1023 bytes", "1.00 KiB", "2.24 MiB", "118 MiB", "5120 GiB"]);
+    }
 }

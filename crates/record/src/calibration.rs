@@ -1,16 +1,19 @@
-//! What one event costs on this host: a short recording by this process itself, after the program.
+//! What one event costs on this host: a short recording by the calling process itself.
 
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
+
 use taskscope_event::models::{openmp, ovni};
-use taskscope_record::{enter, process, thread};
+
+use crate::{enter, process, thread};
 
 /// Pairs of a begin and an end. Together about 2.5 MiB and some milliseconds.
 const PAIRS: u32 = 100_000;
 
 /// Nanoseconds an event, clock reading and page faults included, on the file system of `trace`.
-/// `None` when nothing could be recorded there (a full disk). Works once in a process.
+/// `None` when nothing could be recorded there (a full disk). Works once in a process, which can
+/// record nothing else: it is for a command that reports on recordings of other processes.
 pub fn nanos_per_event(trace: &Path) -> Option<f64> {
     // Readers of the trace look at directories called `loom.…` only, should this one ever stay.
     let directory = trace.join(".calibration");
