@@ -13,12 +13,13 @@
 
 mod messages;
 mod output;
+mod reading;
 mod verbs;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use verbs::{doctor, record, report};
+use verbs::{doctor, emulate, record, report};
 
 /// Records task-parallel programs and says where their time went.
 ///
@@ -36,6 +37,7 @@ enum Verb {
     Record(record::Args),
     Report(report::Args),
     Doctor(doctor::Args),
+    Emulate(emulate::Args),
 }
 
 impl Verb {
@@ -44,6 +46,7 @@ impl Verb {
             Verb::Record(args) => record::run(args),
             Verb::Report(args) => report::run(args),
             Verb::Doctor(args) => doctor::run(args),
+            Verb::Emulate(args) => emulate::run(args),
         }
     }
 }

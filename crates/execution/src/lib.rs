@@ -22,6 +22,7 @@ pub mod lod;
 mod state;
 mod tables;
 mod track;
+pub mod view;
 
 pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, Gap, Module, Object, Process, Site, Type};

@@ -1,1 +1,7 @@
-//! taskscope: export (under construction).
+//! Observers that write what they hear in formats of other programs, as it comes: memory does not
+//! grow with the length of a trace.
+//!
+//! - [`paraver`]: `.prv`, `.pcf`, `.row` and configurations, as ovniemu writes them.
+#![forbid(unsafe_code)]
+
+pub mod paraver;

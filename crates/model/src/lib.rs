@@ -1,4 +1,23 @@
-//! Events to changes, one module per runtime; no I/O.
+//! Events to changes: the models of ovni's eight runtimes.
+//!
+//! **The caller** describes the streams ([`ThreadDescription`]), builds the [`System`], plays events
+//! in order into a [`Machine`], takes its violations now and then, and calls [`Machine::finish`].
+//!
+//! **The crate** keeps the state of every thread, CPU and task, tells a
+//! [`ViewObserver`](taskscope_execution::view::ViewObserver) what views show, and reports every broken
+//! rule with ovniemu's verdict and ours. Nothing makes it stop or panic: after a violation it goes
+//! on with the most plausible state. Memory grows with threads, CPUs and tasks (eight bytes for a
+//! task that has ended), not with events.
+//!
+//! **Not for** reading files, or for writing formats.
 #![forbid(unsafe_code)]
 
+mod machine;
+mod system;
 pub mod semantic;
+mod views;
+mod violation;
+
+pub use machine::{InputEvent, Machine, MachineOptions, ThreadState};
+pub use system::{Cpu, Loom, Mark, MarkDescription, Process, System, Thread, ThreadDescription};
+pub use violation::{Severity, Violation, ViolationCode};

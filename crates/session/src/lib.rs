@@ -5,6 +5,8 @@
 //! any stream is an error. Speed of opening: see `docs/performance.md`.
 #![forbid(unsafe_code)]
 
+pub mod emulation;
+pub mod judgement;
 mod places;
 mod run_file;
 

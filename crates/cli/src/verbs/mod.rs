@@ -1,6 +1,7 @@
 //! One file for each verb of the command.
 
 pub mod doctor;
+pub mod emulate;
 mod open_trace;
 pub mod record;
 pub mod report;

@@ -1,0 +1,97 @@
+//! Views: what a thread, a CPU or a whole model shows as a number over time, and who is told.
+//!
+//! A view has rows (threads, CPUs, or ranks of a histogram) and types (task id, subsystem, …). A
+//! cell, one row and one type, holds one value at a time; an observer hears of every value that is
+//! written, in the order of time.
+
+/// Which family of views a change belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum View {
+    /// One row per thread.
+    Thread,
+    /// One row per CPU: what its running thread shows.
+    Cpu,
+    /// Nanos6: what the CPUs do, sorted by value, one row per CPU.
+    Nanos6Breakdown,
+    /// nOS-V: likewise.
+    NosvBreakdown,
+    /// OpenMP: likewise.
+    OpenmpBreakdown,
+}
+
+impl View {
+    /// All families.
+    pub const ALL: [View; 5] =
+        [View::Thread, View::Cpu, View::Nanos6Breakdown, View::NosvBreakdown, View::OpenmpBreakdown];
+
+    /// The base name of its files in a Paraver export.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            View::Thread => "thread",
+            View::Cpu => "cpu",
+            View::Nanos6Breakdown => "nanos6-breakdown",
+            View::NosvBreakdown => "nosv-breakdown",
+            View::OpenmpBreakdown => "openmp-breakdown",
+        }
+    }
+}
+
+/// A value that a cell takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewChange {
+    /// Nanoseconds since the first event of the trace.
+    pub time_ns: i64,
+    /// Which family.
+    pub view: View,
+    /// Row, from 0.
+    pub row: u32,
+    /// Number of the type, as in Paraver.
+    pub view_type: u32,
+    /// The value; 0 for "nothing".
+    pub value: i64,
+}
+
+/// Hears of every change of every view.
+pub trait ViewObserver {
+    /// Whether it wants changes at all. An observer that does not lets the machine leave out all
+    /// work on views.
+    const WANTS_VIEWS: bool = true;
+
+    /// A cell takes a value. Times never decrease.
+    fn view_change(&mut self, change: ViewChange);
+}
+
+/// Wants no views: for checking and for analyses that listen elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoViews;
+
+impl ViewObserver for NoViews {
+    const WANTS_VIEWS: bool = false;
+    fn view_change(&mut self, _change: ViewChange) {}
+}
+
+impl ViewObserver for Vec<ViewChange> {
+    fn view_change(&mut self, change: ViewChange) {
+        self.push(change);
+    }
+}
+
+/// A type of a view, and what its values mean.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ViewType {
+    /// Its number.
+    pub number: u32,
+    /// Its title.
+    pub title: String,
+    /// Values and their labels.
+    pub values: Vec<(i64, String)>,
+}
+
+/// What an export must know about a family of views beside its changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ViewDescription {
+    /// Labels of the rows.
+    pub rows: Vec<String>,
+    /// All types that may occur.
+    pub types: Vec<ViewType>,
+}

@@ -1,0 +1,34 @@
+//! The state of a CPU: which thread runs on it.
+
+/// What the machine knows of a CPU.
+#[derive(Clone, Default)]
+pub(crate) struct CpuState {
+    /// Number of running threads.
+    pub(crate) running: u32,
+    /// Sum of the running threads' indices, so that the only one is known without a list.
+    running_sum: u64,
+    /// What views were told: number of running threads, and the thread shown.
+    pub(crate) told_running: Option<u32>,
+    pub(crate) shown: Option<u32>,
+    /// Number of the last event that rewrote the whole row.
+    pub(crate) row_written_at: u64,
+    /// Whether the row is noted as changed in the current event.
+    pub(crate) noted: bool,
+}
+
+impl CpuState {
+    pub(crate) fn add_running(&mut self, thread: u32) {
+        self.running += 1;
+        self.running_sum += u64::from(thread);
+    }
+
+    pub(crate) fn remove_running(&mut self, thread: u32) {
+        self.running -= 1;
+        self.running_sum -= u64::from(thread);
+    }
+
+    /// The running thread, if there is exactly one.
+    pub(crate) fn only_running(&self) -> Option<u32> {
+        (self.running == 1).then_some(self.running_sum as u32)
+    }
+}

@@ -1,0 +1,391 @@
+//! The machine: plays events in order, keeps the state of threads, CPUs and tasks, tells what views
+//! show, and reports broken rules.
+//!
+//! Rules are ovniemu's (the reference is its behaviour, not its design). Where it would stop, the
+//! machine reports a [`Violation`](crate::Violation) and goes on with the most plausible state.
+
+mod action;
+mod channel;
+mod commit;
+mod cpu;
+mod finish;
+mod rules_ovni;
+mod rules_tasks;
+pub(crate) mod slot;
+mod task;
+mod thread;
+
+use crate::system::System;
+use crate::views::Cells;
+use crate::views::breakdown::Breakdown;
+use crate::violation::{Violation, ViolationCode};
+use action::{Action, ActionTable};
+use channel::{Channel, ChannelError};
+use cpu::CpuState;
+use rustc_hash::FxHashMap;
+use slot::{Slot, Slots};
+use task::{Body, TaskTable};
+use taskscope_event::Code;
+use taskscope_event::models::{kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
+use taskscope_execution::view::{View, ViewObserver};
+pub use thread::ThreadState;
+use thread::ThreadMachine;
+
+/// How to play a trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MachineOptions {
+    /// Enable all models, whatever the streams require.
+    pub all_models: bool,
+    /// Make the breakdown views.
+    pub breakdown: bool,
+}
+
+/// An event as the machine takes it.
+#[derive(Clone, Copy, Debug)]
+pub struct InputEvent<'a> {
+    /// Index of its stream.
+    pub stream: usize,
+    /// Nanoseconds since the first event of the trace; never lower than that of the event before.
+    pub time_ns: i64,
+    /// Which event.
+    pub code: Code,
+    /// Its payload; of a jumbo event the data without the size word.
+    pub payload: &'a [u8],
+    /// Whether it is jumbo.
+    pub is_jumbo: bool,
+    /// Byte offset in its stream.
+    pub offset: u64,
+}
+
+/// Plays events; see the module.
+pub struct Machine<'s, O: ViewObserver> {
+    pub(crate) system: &'s System,
+    /// Where changes of views go.
+    pub observer: O,
+    violations: Vec<Violation>,
+    pub(crate) slots: Vec<Slot>,
+    slot_of: Slots,
+    actions: ActionTable,
+    enabled: [bool; 256],
+    threads: Vec<ThreadMachine>,
+    cpus: Vec<CpuState>,
+    pub(crate) nanos6_tasks: Vec<TaskTable>,
+    pub(crate) nosv_tasks: Vec<TaskTable>,
+    pub(crate) openmp_tasks: Vec<TaskTable>,
+    threads_of_tid: FxHashMap<i64, Vec<u32>>,
+    thread_cells: Cells,
+    cpu_cells: Cells,
+    pub(crate) breakdowns: Vec<Breakdown>,
+    // What the current event wrote.
+    written: Vec<(u32, u16)>,
+    changed_threads: Vec<u32>,
+    changed_cpus: Vec<u32>,
+    touched_breakdowns: Vec<commit::TouchedBreakdown>,
+    /// Number of the current event, for stamps.
+    event_number: u64,
+    current: Current,
+    /// CPUs with two running threads, and since when: it may be resolved within the nanosecond.
+    contested: Vec<(u32, Place)>,
+    notes: Vec<String>,
+}
+
+/// The event that is being played, as far as reports need it.
+#[derive(Clone, Copy, Default)]
+struct Current {
+    stream: usize,
+    code: Option<Code>,
+    offset: u64,
+    time_ns: i64,
+}
+
+/// Where something was noticed.
+#[derive(Clone, Copy)]
+struct Place {
+    current: Current,
+    thread: u32,
+}
+
+/// Columns of a thread's row before those of channels.
+pub(crate) const THREAD_COLUMNS: usize = 3;
+/// Columns of a CPU's row before those of channels.
+pub(crate) const CPU_COLUMNS: usize = 3;
+
+impl<'s, O: ViewObserver> Machine<'s, O> {
+    /// A machine at the start of a trace.
+    pub fn new(system: &'s System, options: MachineOptions, observer: O) -> Self {
+        let mut enabled = [false; 256];
+        let standard = [
+            ovni::LETTER,
+            nanos6::LETTER,
+            nosv::LETTER,
+            nodes::LETTER,
+            openmp::LETTER,
+            mpi::LETTER,
+            tampi::LETTER,
+            kernel::LETTER,
+        ];
+        for letter in if options.all_models { &standard[..] } else { &system.models[..] } {
+            enabled[*letter as usize] = true;
+        }
+        let (slots, slot_of) = slot::enabled_slots(system, &enabled);
+        let channels: Vec<Channel> = slots.iter().map(|slot| Channel::new(slot.initial)).collect();
+        let threads: Vec<ThreadMachine> =
+            system.threads.iter().map(|_| ThreadMachine::new(channels.clone())).collect();
+        let mut threads_of_tid: FxHashMap<i64, Vec<u32>> = FxHashMap::default();
+        for (index, thread) in system.threads.iter().enumerate() {
+            threads_of_tid.entry(thread.tid).or_default().push(index as u32);
+        }
+        let tables = |letter: u8| -> Vec<TaskTable> {
+            let count = if enabled[letter as usize] { system.processes.len() } else { 0 };
+            (0..count).map(|_| TaskTable::default()).collect()
+        };
+        let (thread_rows, cpu_rows) =
+            if O::WANTS_VIEWS { (system.threads.len(), system.cpus.len()) } else { (0, 0) };
+        let mut machine = Machine {
+            system,
+            observer,
+            violations: Vec::new(),
+            actions: ActionTable::new(&slot_of),
+            enabled,
+            threads,
+            cpus: vec![CpuState::default(); system.cpus.len()],
+            nanos6_tasks: tables(nanos6::LETTER),
+            nosv_tasks: tables(nosv::LETTER),
+            openmp_tasks: tables(openmp::LETTER),
+            threads_of_tid,
+            thread_cells: Cells::new(View::Thread, thread_rows, THREAD_COLUMNS + slots.len()),
+            cpu_cells: Cells::new(View::Cpu, cpu_rows, CPU_COLUMNS + slots.len()),
+            slots,
+            slot_of,
+            breakdowns: Vec::new(),
+            written: Vec::new(),
+            changed_threads: Vec::new(),
+            changed_cpus: Vec::new(),
+            touched_breakdowns: Vec::new(),
+            event_number: 0,
+            current: Current::default(),
+            contested: Vec::new(),
+            notes: Vec::new(),
+        };
+        if options.breakdown {
+            machine.prepare_breakdowns();
+        }
+        machine
+    }
+
+    /// Plays one event.
+    #[inline]
+    pub fn play(&mut self, event: InputEvent<'_>) {
+        self.event_number += 1;
+        if !self.contested.is_empty() && event.time_ns > self.current.time_ns {
+            self.settle_contested();
+        }
+        self.current = Current {
+            stream: event.stream,
+            code: Some(event.code),
+            offset: event.offset,
+            time_ns: event.time_ns,
+        };
+        let Some(thread) = self.system.thread_of_stream[event.stream] else { return };
+        self.apply(thread, event);
+        self.commit(event.time_ns);
+    }
+
+    /// Broken rules since the last call. Call it now and then: they are kept until taken.
+    pub fn take_violations(&mut self) -> Vec<Violation> {
+        std::mem::take(&mut self.violations)
+    }
+
+    /// Whether there are violations to take.
+    pub fn has_violations(&self) -> bool {
+        !self.violations.is_empty()
+    }
+
+    /// Remarks that are no violations (burst statistics, long flushes), since the last call.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Ends the machine and gives the observer back.
+    pub fn into_observer(self) -> O {
+        self.observer
+    }
+
+    /// Letters of the enabled models.
+    pub fn enabled_models(&self) -> impl Iterator<Item = u8> + '_ {
+        (0..=255u8).filter(|letter| self.enabled[*letter as usize])
+    }
+
+    pub(crate) fn is_mark_slot(&self, slot: usize) -> bool {
+        self.slots[slot].is_mark
+    }
+
+    #[inline]
+    fn apply(&mut self, thread: u32, event: InputEvent<'_>) {
+        let action = self.actions.find(event.code);
+        match action {
+            Action::Push { slot, value, guard } => {
+                if self.may_act(thread, event, guard) {
+                    let may_repeat = self.slots[slot as usize].may_repeat;
+                    let result = self.threads[thread as usize].channels[slot as usize].push(value, may_repeat);
+                    self.wrote(thread, slot, value, result);
+                }
+            }
+            Action::Pop { slot, value, guard } => {
+                if self.may_act(thread, event, guard) {
+                    let result = self.threads[thread as usize].channels[slot as usize].pop(value);
+                    self.wrote(thread, slot, value, result);
+                }
+            }
+            Action::Set { slot, value, guard } => {
+                if self.may_act(thread, event, guard) {
+                    let may_repeat = self.slots[slot as usize].may_repeat;
+                    let channel = &mut self.threads[thread as usize].channels[slot as usize];
+                    let result = channel.set(Some(value), may_repeat);
+                    self.wrote(thread, slot, value, result);
+                }
+            }
+            Action::Nothing { guard } => {
+                self.may_act(thread, event, guard);
+            }
+            Action::Rule(rule) => self.apply_rule(thread, event, rule),
+            Action::Unknown => self.unknown_event(event),
+        }
+    }
+
+    /// Reports what keeps the thread from doing this. The event takes effect all the same.
+    #[inline]
+    fn may_act(&mut self, thread: u32, event: InputEvent<'_>, guard: Guard) -> bool {
+        let state = &self.threads[thread as usize];
+        let allowed = match guard {
+            Guard::None => true,
+            Guard::Active => state.state.is_active(),
+            Guard::ActiveOnCpu => state.state.is_active() && !state.out_of_cpu,
+            Guard::Running => state.state == ThreadState::Running,
+        };
+        if !allowed {
+            self.report_guard(thread, guard);
+        }
+        if !event.payload.is_empty() {
+            let text = format!("`{}` has {} bytes of payload and should have none", event.code, event.payload.len());
+            self.report(ViolationCode::PayloadExtra, text);
+        }
+        true
+    }
+
+    #[cold]
+    fn report_guard(&mut self, thread: u32, guard: Guard) {
+        let tid = self.system.threads[thread as usize].tid;
+        let state = &self.threads[thread as usize];
+        match guard {
+            Guard::ActiveOnCpu if state.state.is_active() => {
+                self.report(ViolationCode::ThreadOutOfCpu, format!("current thread {tid} out of CPU"));
+            }
+            Guard::Running => {
+                self.report(ViolationCode::ThreadNotRunning, format!("current thread {tid} not running"));
+            }
+            _ => self.report(ViolationCode::ThreadNotActive, format!("current thread {tid} not active")),
+        }
+    }
+
+    /// Notes that a channel was written, and reports what was wrong with it.
+    #[inline]
+    fn wrote(&mut self, thread: u32, slot: u16, value: i64, result: Result<(), ChannelError>) {
+        if O::WANTS_VIEWS {
+            self.written.push((thread, slot));
+        }
+        if let Err(error) = result {
+            self.report_channel(thread, slot, value, error);
+        }
+    }
+
+    #[cold]
+    fn report_channel(&mut self, thread: u32, slot: u16, value: i64, error: ChannelError) {
+        let tid = self.system.threads[thread as usize].tid;
+        let slot = &self.slots[slot as usize];
+        let (name, label) = (slot.title.clone(), slot.label_of(value));
+        let (code, text) = match error {
+            ChannelError::Empty => {
+                (ViolationCode::PopEmpty, format!("thread {tid} leaves {label}, but its stack of {name} is empty"))
+            }
+            ChannelError::Mismatch(top) => (
+                ViolationCode::PopMismatch,
+                format!("thread {tid} leaves {label}, but is in {} ({name})", slot.label_of(top)),
+            ),
+            ChannelError::Same => {
+                (ViolationCode::SameValue, format!("thread {tid} enters {label} ({name}), where it already is"))
+            }
+            ChannelError::Full => {
+                (ViolationCode::StackFull, format!("thread {tid} has more than 512 values stacked of {name}"))
+            }
+        };
+        self.report(code, text);
+    }
+
+    #[cold]
+    fn unknown_event(&mut self, event: InputEvent<'_>) {
+        let letter = event.code.model();
+        let Some(model) = taskscope_event::models::model_of(letter) else {
+            let text = format!("unknown model of event `{}`", event.code);
+            return self.report(ViolationCode::UnknownEvent, text);
+        };
+        let text = if letter == ovni::LETTER {
+            format!("unknown ovni event category {}", event.code.0[1] as char)
+        } else {
+            format!("unknown {} event `{}`", model.name, event.code)
+        };
+        self.report(ViolationCode::UnknownEvent, text);
+    }
+
+    #[cold]
+    fn report(&mut self, code: ViolationCode, text: String) {
+        let current = self.current;
+        self.report_at(code, text, current);
+    }
+
+    #[cold]
+    fn report_at(&mut self, code: ViolationCode, text: String, place: Current) {
+        self.violations.push(Violation {
+            code,
+            stream: self.system.paths.get(place.stream).cloned().unwrap_or_default(),
+            event: place.code,
+            offset: place.code.map(|_| place.offset),
+            time_ns: place.code.map(|_| place.time_ns),
+            text,
+        });
+    }
+}
+
+/// What a thread must be for an event of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    None,
+    Active,
+    ActiveOnCpu,
+    Running,
+}
+
+/// The guard of a model's events.
+pub(crate) fn guard_of(model: u8) -> Guard {
+    match model {
+        nosv::LETTER => Guard::ActiveOnCpu,
+        nanos6::LETTER => Guard::Active,
+        openmp::LETTER | mpi::LETTER | tampi::LETTER | nodes::LETTER => Guard::Running,
+        _ => Guard::None,
+    }
+}
+
+/// Reads a little-endian field of a payload; `None` where it is too short.
+pub(crate) fn u32_at(payload: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*payload.get(offset..)?.first_chunk()?))
+}
+
+/// As [`u32_at`].
+pub(crate) fn i32_at(payload: &[u8], offset: usize) -> Option<i32> {
+    Some(i32::from_le_bytes(*payload.get(offset..)?.first_chunk()?))
+}
+
+/// As [`u32_at`].
+pub(crate) fn i64_at(payload: &[u8], offset: usize) -> Option<i64> {
+    Some(i64::from_le_bytes(*payload.get(offset..)?.first_chunk()?))
+}

@@ -1,0 +1,200 @@
+//! The breakdown: what the CPUs do, as a histogram that is stacked anew at every change.
+//!
+//! Each physical CPU contributes one value: the type of the task that it runs, else the section
+//! that it is in, or, when it makes no progress, its idle state. The view's rows are not CPUs: row
+//! *i* shows the *i*-th smallest of these values, so equal values lie together and their thickness
+//! is their number.
+
+use taskscope_execution::view::View;
+
+/// What decides a CPU's value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BreakdownRules {
+    pub(crate) view: View,
+    pub(crate) view_type: u32,
+    /// Channels (slots of the machine) that it looks at.
+    pub(crate) subsystem: u16,
+    pub(crate) task: u16,
+    /// OpenMP's has no idle state.
+    pub(crate) idle: Option<u16>,
+    /// The section value of a running task; `None` where a task counts whatever the section is.
+    pub(crate) in_body: Option<i64>,
+    /// The value of a CPU whose thread has no section; `None` counts it as nothing.
+    pub(crate) no_section: Option<i64>,
+}
+
+/// What a CPU shows at the end of an event.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CpuShows {
+    pub(crate) subsystem: Option<i64>,
+    pub(crate) task: Option<i64>,
+    pub(crate) idle: Option<i64>,
+    /// Whether the section was written in this event; only then the choice is made anew.
+    pub(crate) subsystem_written: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Choice {
+    #[default]
+    Nothing,
+    Task,
+    Subsystem,
+    NoSection,
+}
+
+/// The histogram of one runtime.
+pub(crate) struct Breakdown {
+    pub(crate) rules: BreakdownRules,
+    /// Row of each CPU among the physical ones.
+    position: Vec<Option<u32>>,
+    choices: Vec<Choice>,
+    values: Vec<i64>,
+    sorted: Vec<i64>,
+    shown: Vec<Option<i64>>,
+    touched: Vec<u32>,
+    started: bool,
+}
+
+impl Breakdown {
+    /// `physical` says for each CPU whether it takes part.
+    pub(crate) fn new(rules: BreakdownRules, physical: &[bool]) -> Self {
+        let mut count = 0;
+        let position = physical
+            .iter()
+            .map(|takes_part| {
+                takes_part.then(|| {
+                    count += 1;
+                    count - 1
+                })
+            })
+            .collect();
+        let rows = count as usize;
+        Breakdown {
+            rules,
+            position,
+            choices: vec![Choice::default(); rows],
+            values: vec![0; rows],
+            sorted: vec![0; rows],
+            shown: vec![None; rows],
+            touched: Vec::new(),
+            started: false,
+        }
+    }
+
+    /// Takes over what `cpu` shows now.
+    pub(crate) fn update(&mut self, cpu: u32, shows: CpuShows) {
+        let Some(index) = self.position[cpu as usize] else { return };
+        let index = index as usize;
+        if shows.subsystem_written || self.rules.in_body.is_none() {
+            self.choices[index] = self.choose(shows);
+        }
+        let running = match self.choices[index] {
+            Choice::Nothing => None,
+            Choice::Task => shows.task,
+            Choice::Subsystem => shows.subsystem,
+            Choice::NoSection => self.rules.no_section,
+        };
+        let value = match shows.idle {
+            _ if self.rules.idle.is_none() => running,
+            Some(super::table::PROGRESSING) => running,
+            idle => idle,
+        };
+        self.replace(index, value.unwrap_or(0));
+    }
+
+    fn choose(&self, shows: CpuShows) -> Choice {
+        let in_task = match self.rules.in_body {
+            Some(in_body) => shows.subsystem == Some(in_body) && shows.task.is_some(),
+            None => shows.task.is_some(),
+        };
+        match shows.subsystem {
+            _ if in_task => Choice::Task,
+            Some(_) => Choice::Subsystem,
+            None if self.rules.no_section.is_some() => Choice::NoSection,
+            None => Choice::Nothing,
+        }
+    }
+
+    /// Takes the old value out of the sorted ones and puts the new one in. Only one row per distinct
+    /// value between the two changes, so the cost is their number, not that of the CPUs.
+    fn replace(&mut self, index: usize, new: i64) {
+        let old = std::mem::replace(&mut self.values[index], new);
+        if old == new {
+            return;
+        }
+        if !self.started {
+            self.started = true;
+            self.touched.extend(0..self.sorted.len() as u32);
+        }
+        if old < new {
+            // The last row of each value takes the next higher value.
+            let mut row = self.sorted.partition_point(|value| *value <= old) - 1;
+            loop {
+                let next = self.sorted.get(row + 1).copied().filter(|next| *next < new).unwrap_or(new);
+                self.sorted[row] = next;
+                self.touched.push(row as u32);
+                if next == new {
+                    break;
+                }
+                row += self.sorted[row + 1..].partition_point(|value| *value <= next);
+            }
+        } else {
+            // The first row of each value takes the next lower value.
+            let mut row = self.sorted.partition_point(|value| *value < old);
+            loop {
+                let next = row.checked_sub(1).map(|below| self.sorted[below]).filter(|next| *next > new);
+                let next = next.unwrap_or(new);
+                self.sorted[row] = next;
+                self.touched.push(row as u32);
+                if next == new {
+                    break;
+                }
+                row = self.sorted[..row].partition_point(|value| *value < next);
+            }
+        }
+    }
+
+    /// Calls `emit(row, value)` for every row that shows another value than before.
+    pub(crate) fn flush(&mut self, mut emit: impl FnMut(u32, i64)) {
+        for row in self.touched.drain(..) {
+            let value = self.sorted[row as usize];
+            if self.shown[row as usize] != Some(value) {
+                self.shown[row as usize] = Some(value);
+                emit(row, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacing_keeps_the_rows_sorted_and_reports_what_changed() {
+        let rules = BreakdownRules {
+            view: View::OpenmpBreakdown,
+            view_type: 53,
+            subsystem: 0,
+            task: 1,
+            idle: None,
+            in_body: None,
+            no_section: None,
+        };
+        let mut breakdown = Breakdown::new(rules, &[true; 7]);
+        let mut shown = [0; 7];
+        let mut values = [0; 7];
+        let mut random = 12345u64;
+        for _ in 0..5000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (cpu, value) = ((random >> 33) as usize % 7, (random >> 45) as i64 % 5);
+            values[cpu] = value;
+            let shows = CpuShows { subsystem: Some(value), subsystem_written: true, ..CpuShows::default() };
+            breakdown.update(cpu as u32, shows);
+            breakdown.flush(|row, value| shown[row as usize] = value);
+            let mut expected = values;
+            expected.sort_unstable();
+            assert_eq!(shown, expected);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What an export must know about each family of views: its rows and its types with their labels.
+
+use crate::machine::Machine;
+use crate::views::table::{CHANNELS, Track};
+use std::collections::BTreeMap;
+use taskscope_execution::view::{View, ViewDescription, ViewObserver, ViewType};
+
+/// Labels of the thread states by their value.
+pub(crate) const THREAD_STATES: [(i64, &str); 6] =
+    [(0, "Unknown"), (1, "Running"), (2, "Paused"), (3, "Dead"), (4, "Cooling"), (5, "Warming")];
+
+impl<O: ViewObserver> Machine<'_, O> {
+    /// Rows and types of a family; `None` if it is not shown. Task types are complete only after
+    /// the last event.
+    pub fn describe(&self, view: View) -> Option<ViewDescription> {
+        match view {
+            View::Thread => Some(ViewDescription {
+                rows: (0..self.system.threads.len() as u32).map(|thread| self.system.thread_label(thread)).collect(),
+                types: self.thread_types(),
+            }),
+            View::Cpu => Some(ViewDescription {
+                rows: (0..self.system.cpus.len() as u32).map(|cpu| self.system.cpu_label(cpu)).collect(),
+                types: self.slots.iter().enumerate().map(|(slot, _)| self.slot_type(slot, true)).collect(),
+            }),
+            _ => self.describe_breakdown(view),
+        }
+    }
+
+    fn thread_types(&self) -> Vec<ViewType> {
+        let cpus = (0..self.system.cpus.len() as u32).map(|cpu| (i64::from(cpu) + 1, self.system.cpu_label(cpu)));
+        let states = THREAD_STATES.map(|(value, label)| (value, label.to_owned()));
+        let mut types = vec![
+            ViewType { number: 6, title: "Thread: CPU affinity".to_owned(), values: cpus.collect() },
+            ViewType { number: 2, title: "Thread: TID of the ACTIVE thread".to_owned(), values: Vec::new() },
+            ViewType { number: 4, title: "Thread: thread state".to_owned(), values: states.to_vec() },
+        ];
+        types.extend((0..self.slots.len()).map(|slot| self.slot_type(slot, false)));
+        types
+    }
+
+    fn slot_type(&self, slot: usize, of_cpu: bool) -> ViewType {
+        let spec = &self.slots[slot];
+        let values = match spec.view_type {
+            36 | 11 | 51 => self.type_labels(spec.view_type),
+            number => match self.system.marks.iter().find(|mark| number == table_mark(mark.number)) {
+                Some(mark) if self.is_mark_slot(slot) => mark.labels.clone(),
+                _ => spec.labels.clone(),
+            },
+        };
+        let title = match (&spec.bare_title, spec.track, of_cpu) {
+            (true, ..) => spec.title.clone(),
+            (_, _, true) | (_, Track::Running, _) => format!("{} of the RUNNING thread", spec.title),
+            (_, Track::Active, _) => format!("{} of the ACTIVE thread", spec.title),
+            (_, Track::Any, _) => format!("{} ", spec.title),
+        };
+        ViewType { number: spec.view_type, title, values }
+    }
+
+    fn describe_breakdown(&self, view: View) -> Option<ViewDescription> {
+        let breakdown = self.breakdowns.iter().find(|breakdown| breakdown.rules.view == view)?;
+        let count = self.system.physical_cpus().count();
+        let (title, subsystem, idle, task_type) = match view {
+            View::NosvBreakdown => ("CPU: nOS-V Runtime/Idle/Task breakdown", 13, Some(16), 11),
+            View::Nanos6Breakdown => ("CPU: Nanos6 Runtime/Idle/Task breakdown", 37, Some(40), 36),
+            _ => ("CPU: OpenMP Runtime/Label breakdown", 50, None, 51),
+        };
+        let labels = |number: u32| {
+            CHANNELS.iter().find(|channel| channel.view_type == number).map(|channel| channel.labels_of_values())
+        };
+        let mut values = labels(subsystem).unwrap_or_default();
+        values.extend(idle.and_then(labels).unwrap_or_default());
+        values.extend(self.type_labels(task_type));
+        Some(ViewDescription {
+            rows: (1..=count).rev().map(|row| format!("~CPU {row:4}")).collect(),
+            types: vec![ViewType { number: breakdown.rules.view_type, title: title.to_owned(), values }],
+        })
+    }
+
+    /// Labels of task types by their value, each once.
+    fn type_labels(&self, view_type: u32) -> Vec<(i64, String)> {
+        let tables = match view_type {
+            36 => &self.nanos6_tasks,
+            11 => &self.nosv_tasks,
+            _ => &self.openmp_tasks,
+        };
+        let mut known: BTreeMap<i64, ()> = BTreeMap::new();
+        let mut labels = Vec::new();
+        for task_type in tables.iter().flat_map(|table| table.types()) {
+            if known.insert(i64::from(task_type.value), ()).is_none() {
+                labels.push((i64::from(task_type.value), task_type.label.clone()));
+            }
+        }
+        labels
+    }
+}
+
+fn table_mark(number: u32) -> u32 {
+    super::table::MARK_TYPE + number
+}

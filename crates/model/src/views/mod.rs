@@ -1,0 +1,60 @@
+//! From the state of threads and CPUs to the values that views show.
+//!
+//! The machine notes during an event what was written; at the event's end every cell that shows
+//! something written is decided once, from the final state. That is what makes an event atomic:
+//! a thread that moves between CPUs is never seen on both.
+
+pub(crate) mod breakdown;
+pub(crate) mod describe;
+pub(crate) mod table;
+
+use table::Repeat;
+use taskscope_execution::view::{View, ViewChange, ViewObserver};
+
+/// What a family of cells shows: last written values, and the rule for repeated ones.
+pub(crate) struct Cells {
+    view: View,
+    types_per_row: usize,
+    last: Vec<Shown>,
+}
+
+/// The last written value of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Never,
+    Nothing,
+    Value(i64),
+}
+
+impl Cells {
+    pub(crate) fn new(view: View, rows: usize, types_per_row: usize) -> Self {
+        Cells { view, types_per_row, last: vec![Shown::Never; rows * types_per_row] }
+    }
+
+    /// Writes a value into a cell, and tells the observer unless the rule leaves it out.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "a cell's place, value and rule; called in one file")]
+    pub(crate) fn write<O: ViewObserver>(
+        &mut self,
+        observer: &mut O,
+        time_ns: i64,
+        row: u32,
+        column: usize,
+        view_type: u32,
+        value: Option<i64>,
+        repeat: Repeat,
+    ) {
+        let shown = value.map_or(Shown::Nothing, Shown::Value);
+        let last = &mut self.last[row as usize * self.types_per_row + column];
+        if *last == shown {
+            match repeat {
+                Repeat::Skip => return,
+                Repeat::SkipNull if value.is_none() => return,
+                Repeat::SkipNull | Repeat::Emit => {}
+            }
+        }
+        *last = shown;
+        let value = value.unwrap_or(0);
+        observer.view_change(ViewChange { time_ns, view: self.view, row, view_type, value });
+    }
+}

@@ -1,0 +1,142 @@
+//! A trace played through the machine: views for exports, violations for checks.
+
+use std::ops::ControlFlow;
+use taskscope_execution::view::ViewObserver;
+use taskscope_model::{
+    InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
+};
+use taskscope_trace::{Problem, ProblemKind, Stream, Trace};
+
+/// Events between two looks at the clock, at violations and at interruptions.
+const EVENTS_PER_ROUND: u64 = 1 << 14;
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Played {
+    /// Events that were played.
+    pub events: u64,
+    /// Time of the last of them, nanoseconds since the first.
+    pub end_ns: i64,
+    /// Whether it was stopped before the end.
+    pub interrupted: bool,
+}
+
+/// Reads off the streams' metadata which looms, processes, threads and CPUs there are. The
+/// violations are those of the metadata and of reading the files.
+pub fn system_of(trace: &Trace) -> (System, Vec<Violation>) {
+    let descriptions: Vec<ThreadDescription> = trace.streams().iter().map(describe).collect();
+    let (system, mut violations) = System::build(&descriptions);
+    violations.extend(trace.problems().iter().filter_map(|problem| violation_of(trace, problem)));
+    (system, violations)
+}
+
+fn describe(stream: &Stream) -> ThreadDescription {
+    let metadata = &stream.metadata;
+    let cpus = metadata.loom_cpus.as_ref();
+    ThreadDescription {
+        path: stream.relative_path.clone(),
+        part: metadata.part.clone(),
+        tid: metadata.tid,
+        pid: metadata.pid,
+        loom: metadata.loom.clone(),
+        app_id: metadata.app_id,
+        rank: metadata.rank,
+        nranks: metadata.nranks,
+        cpus: cpus.map(|cpus| cpus.iter().map(|cpu| (cpu.index, cpu.phyid)).collect()),
+        require: metadata.require.clone(),
+        library_version: metadata.library_version.clone(),
+        finished: metadata.finished,
+        marks: metadata
+            .marks
+            .iter()
+            .map(|mark| MarkDescription {
+                mark_type: mark.mark_type.clone(),
+                title: mark.title.clone(),
+                channel: mark.channel.clone(),
+                labels: mark.labels.clone(),
+            })
+            .collect(),
+        hardware_counters: metadata.hardware_counters.clone(),
+        nosv_can_breakdown: metadata.nosv_can_breakdown,
+        events: stream.event_count(),
+    }
+}
+
+/// What a problem of reading is called among the violations; `None` for what the metadata's own
+/// violations say already.
+fn violation_of(trace: &Trace, problem: &Problem) -> Option<Violation> {
+    let code = match problem.kind {
+        ProblemKind::Unreadable | ProblemKind::MissingStream => ViolationCode::Unreadable,
+        ProblemKind::BadMetadata | ProblemKind::MetadataVersion => ViolationCode::BadMetadata,
+        ProblemKind::MissingAttribute | ProblemKind::UnknownPart | ProblemKind::UnfinishedStream => return None,
+        ProblemKind::BadMagic | ProblemKind::StreamVersion => ViolationCode::BadStream,
+        ProblemKind::EmptyStream => ViolationCode::EmptyStream,
+        ProblemKind::TruncatedEvent | ProblemKind::TornEvent => ViolationCode::TruncatedEvent,
+        ProblemKind::ZeroTail => ViolationCode::ZeroTail,
+        ProblemKind::ClockGoesBack | ProblemKind::ClockTooLarge => ViolationCode::ClockGoesBack,
+        ProblemKind::UnsortedRegion => ViolationCode::UnsortedRegion,
+        ProblemKind::OpenUnsortedRegion => ViolationCode::OpenUnsortedRegion,
+        ProblemKind::ClockOffsets => ViolationCode::ClockOffsets,
+        ProblemKind::NoClockOffsets => ViolationCode::NoClockOffsets,
+        ProblemKind::ClockGate => ViolationCode::ClockGate,
+    };
+    let times = if problem.count > 1 { format!(" ({} times)", problem.count) } else { String::new() };
+    Some(Violation {
+        code,
+        stream: problem.stream.clone(),
+        event: None,
+        offset: problem.offset,
+        time_ns: problem.clock_ns.and_then(|clock| Some(clock.saturating_sub(first_clock_ns(trace)?))),
+        text: format!("{}{times}", problem.text),
+    })
+}
+
+/// Corrected clock of the trace's first event, which is time 0 of its views.
+pub fn first_clock_ns(trace: &Trace) -> Option<i64> {
+    trace.streams().iter().filter_map(Stream::first_clock_ns).min()
+}
+
+/// Nanoseconds from the first event to the last.
+pub fn duration_ns(trace: &Trace) -> i64 {
+    let last = trace.streams().iter().filter_map(Stream::last_clock_ns).max();
+    match (first_clock_ns(trace), last) {
+        (Some(first), Some(last)) => last.saturating_sub(first).max(0),
+        _ => 0,
+    }
+}
+
+/// Plays the events of the streams for which `selected` holds. Between rounds of some thousand
+/// events, `between` sees how many were played and the machine (to take its violations), and may
+/// stop the run; it also sees the end, after [`Machine::finish`].
+pub fn play<O: ViewObserver>(
+    trace: &Trace,
+    machine: &mut Machine<'_, O>,
+    selected: impl Fn(usize) -> bool,
+    mut between: impl FnMut(Played, &mut Machine<'_, O>) -> ControlFlow<()>,
+) -> Played {
+    let origin = first_clock_ns(trace).unwrap_or(0);
+    let mut played = Played::default();
+    for merged in trace.merge_of((0..trace.streams().len()).filter(|stream| selected(*stream))) {
+        let event = merged.event;
+        let time_ns = event.clock_ns.saturating_sub(origin);
+        machine.play(InputEvent {
+            stream: merged.stream,
+            time_ns,
+            code: event.code,
+            payload: event.payload,
+            is_jumbo: event.is_jumbo,
+            offset: event.offset,
+        });
+        played.events += 1;
+        played.end_ns = time_ns;
+        if played.events.is_multiple_of(EVENTS_PER_ROUND) && between(played, machine).is_break() {
+            played.interrupted = true;
+            break;
+        }
+    }
+    if !played.interrupted {
+        machine.finish();
+    }
+    let _ = between(played, machine);
+    played
+}
