@@ -145,7 +145,8 @@ impl ViolationPrinter {
         }
         for (code, count) in &verdict.counts {
             let severity = self.judge.severity(*code);
-            let hidden = count.saturating_sub(self.printed.get(code).copied().unwrap_or(0).min(SHOWN_PER_CODE));
+            let hidden =
+                count.saturating_sub(self.printed.get(code).copied().unwrap_or(0).min(SHOWN_PER_CODE));
             if severity != Severity::Silent && hidden > 0 && !self.all {
                 let word = if severity == Severity::Error { "error" } else { "warning" };
                 let more = if self.list { "more " } else { "" };

@@ -13,8 +13,8 @@
 #![forbid(unsafe_code)]
 
 mod machine;
-mod system;
 pub mod semantic;
+mod system;
 mod views;
 mod violation;
 

@@ -287,10 +287,7 @@ impl<'a> Builder<'a> {
         match description.loom.as_deref() {
             Some(name) => {
                 if name.contains('/') {
-                    self.report(
-                        ViolationCode::BadLoomName,
-                        format!("loom name cannot contain '/': {name}"),
-                    );
+                    self.report(ViolationCode::BadLoomName, format!("loom name cannot contain '/': {name}"));
                 }
                 name
             }
@@ -341,15 +338,11 @@ impl<'a> Builder<'a> {
         if let Some(app_id) = description.app_id {
             match process.app_id {
                 _ if app_id <= 0 => {
-                    self.report(
-                        ViolationCode::BadAppId,
-                        format!("app_id must be positive, but is {app_id}"),
-                    );
+                    self.report(ViolationCode::BadAppId, format!("app_id must be positive, but is {app_id}"));
                 }
                 None => process.app_id = Some(app_id),
                 Some(other) if other != app_id => {
-                    let text =
-                        format!("process {} has app_id {other} and app_id {app_id}", process.pid);
+                    let text = format!("process {} has app_id {other} and app_id {app_id}", process.pid);
                     self.report(ViolationCode::BadAppId, text);
                 }
                 Some(_) => {}
@@ -393,10 +386,7 @@ impl<'a> Builder<'a> {
 
     fn require_models(&mut self, description: &ThreadDescription, enabled: &mut Vec<u8>) {
         let Some(require) = &description.require else {
-            self.report(
-                ViolationCode::MissingRequire,
-                format!("missing ovni.require: {}", description.path),
-            );
+            self.report(ViolationCode::MissingRequire, format!("missing ovni.require: {}", description.path));
             return;
         };
         for (name, wanted) in require {
@@ -430,8 +420,7 @@ impl<'a> Builder<'a> {
                 Some("stack") => true,
                 Some("single") => false,
                 other => {
-                    let text =
-                        format!("mark {number} has chan_type `{}`", other.unwrap_or("(none)"));
+                    let text = format!("mark {number} has chan_type `{}`", other.unwrap_or("(none)"));
                     self.report(ViolationCode::BadMark, text);
                     continue;
                 }
@@ -519,8 +508,10 @@ impl<'a> Builder<'a> {
                 );
                 self.report(ViolationCode::BadCpus, text);
             }
-            let mut ranked =
-                processes.iter().filter(|process| process.loom == index).map(|process| process.rank.is_some());
+            let mut ranked = processes
+                .iter()
+                .filter(|process| process.loom == index)
+                .map(|process| process.rank.is_some());
             let first = ranked.next();
             if ranked.any(|has_rank| Some(has_rank) != first) {
                 let text = format!("only some processes of loom {} have a rank", loom.name);
@@ -658,11 +649,8 @@ mod tests {
 
     #[test]
     fn rows_are_sorted_by_loom_process_and_number() {
-        let (system, violations) = System::build(&[
-            thread("a", "m.1", 7, 9),
-            thread("b", "m.1", 7, 8),
-            thread("c", "m.0", 9, 9),
-        ]);
+        let (system, violations) =
+            System::build(&[thread("a", "m.1", 7, 9), thread("b", "m.1", 7, 8), thread("c", "m.0", 9, 9)]);
         assert_eq!(violations, []);
         let cpus: Vec<String> = (0..6).map(|cpu| system.cpu_label(cpu)).collect();
         assert_eq!(cpus, [" CPU 0.1", " CPU 0.3", "vCPU 0.*", " CPU 1.1", " CPU 1.3", "vCPU 1.*"]);

@@ -68,7 +68,9 @@ fn violation_of(trace: &Trace, problem: &Problem) -> Option<Violation> {
     let code = match problem.kind {
         ProblemKind::Unreadable | ProblemKind::MissingStream => ViolationCode::Unreadable,
         ProblemKind::BadMetadata | ProblemKind::MetadataVersion => ViolationCode::BadMetadata,
-        ProblemKind::MissingAttribute | ProblemKind::UnknownPart | ProblemKind::UnfinishedStream => return None,
+        ProblemKind::MissingAttribute | ProblemKind::UnknownPart | ProblemKind::UnfinishedStream => {
+            return None;
+        }
         ProblemKind::BadMagic | ProblemKind::StreamVersion => ViolationCode::BadStream,
         ProblemKind::EmptyStream => ViolationCode::EmptyStream,
         ProblemKind::TruncatedEvent | ProblemKind::TornEvent => ViolationCode::TruncatedEvent,

@@ -45,7 +45,11 @@ impl Verdict {
 
     /// Violations of this weight.
     pub fn count(&self, judge: Judge, severity: Severity) -> u64 {
-        self.counts.iter().filter(|(code, _)| judge.severity(**code) == severity).map(|(_, count)| count).sum()
+        self.counts
+            .iter()
+            .filter(|(code, _)| judge.severity(**code) == severity)
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// Whether the judge accepts the trace.

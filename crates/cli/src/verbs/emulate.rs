@@ -58,19 +58,24 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
     let mut failure = None;
-    let played = emulation::play(&trace, &mut machine, |_| true, |played, machine| {
-        progress.show(played.events);
-        if machine.has_violations()
-            && let Err(error) = printer.take(machine.take_violations(), &mut verdict)
-        {
-            failure = Some(error);
-            return ControlFlow::Break(());
-        }
-        if interruption.is_requested() || machine.observer.has_failed() {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
+    let played = emulation::play(
+        &trace,
+        &mut machine,
+        |_| true,
+        |played, machine| {
+            progress.show(played.events);
+            if machine.has_violations()
+                && let Err(error) = printer.take(machine.take_violations(), &mut verdict)
+            {
+                failure = Some(error);
+                return ControlFlow::Break(());
+            }
+            if interruption.is_requested() || machine.observer.has_failed() {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        },
+    );
     progress.finish();
     for note in machine.take_notes() {
         eprintln!("note: {note}");
@@ -78,7 +83,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let descriptions: Vec<_> = files.iter().map(|file| (file.view, machine.describe(file.view))).collect();
     let writer = machine.into_observer();
     writer
-        .finish(|view| descriptions.iter().find(|(other, _)| *other == view).and_then(|(_, found)| found.clone()))
+        .finish(|view| {
+            descriptions.iter().find(|(other, _)| *other == view).and_then(|(_, found)| found.clone())
+        })
         .with_context(|| format!("cannot write views into {}", directory.display()))?;
     if let Some(error) = failure {
         return Err(error);

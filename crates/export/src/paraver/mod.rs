@@ -49,7 +49,12 @@ impl ParaverWriter {
     ///
     /// # Errors
     /// A file could not be created.
-    pub fn create(directory: &Path, views: &[ViewFile], end_ns: i64, gzip: bool) -> io::Result<ParaverWriter> {
+    pub fn create(
+        directory: &Path,
+        views: &[ViewFile],
+        end_ns: i64,
+        gzip: bool,
+    ) -> io::Result<ParaverWriter> {
         let mut lanes = BTreeMap::new();
         for file in views {
             let suffix = if gzip { "prv.gz" } else { "prv" };

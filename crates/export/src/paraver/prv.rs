@@ -35,11 +35,8 @@ enum Output {
 impl PrvFile {
     pub(crate) fn create(path: &Path, rows: usize, end_ns: i64, gzip: bool) -> io::Result<PrvFile> {
         let file = File::create(path)?;
-        let out = if gzip {
-            Output::Gzip(GzEncoder::new(file, Compression::fast()))
-        } else {
-            Output::Plain(file)
-        };
+        let out =
+            if gzip { Output::Gzip(GzEncoder::new(file, Compression::fast())) } else { Output::Plain(file) };
         let mut prv = PrvFile {
             out,
             block: Vec::with_capacity(BLOCK_BYTES + LONGEST_RECORD_BYTES),

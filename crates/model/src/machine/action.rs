@@ -67,7 +67,8 @@ pub(crate) struct ActionTable {
 
 impl ActionTable {
     pub(crate) fn new(slots: &Slots) -> Self {
-        let mut table = ActionTable { base: [u32::MAX; 256], index: Vec::new(), actions: vec![Action::Unknown] };
+        let mut table =
+            ActionTable { base: [u32::MAX; 256], index: Vec::new(), actions: vec![Action::Unknown] };
         for model in MODELS.iter().filter(|model| !model.own) {
             let base = table.index.len();
             table.base[model.letter as usize] = base as u32;

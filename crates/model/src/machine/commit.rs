@@ -75,7 +75,15 @@ impl<O: ViewObserver> Machine<'_, O> {
         let cpu_state = &self.cpus[cpu as usize];
         if cpu_state.shown == Some(thread) && cpu_state.row_written_at != self.event_number {
             let column = CPU_COLUMNS + slot as usize;
-            self.cpu_cells.write(&mut self.observer, time_ns, cpu, column, spec.view_type, value, spec.repeat);
+            self.cpu_cells.write(
+                &mut self.observer,
+                time_ns,
+                cpu,
+                column,
+                spec.view_type,
+                value,
+                spec.repeat,
+            );
             self.note_breakdown(cpu, slot);
         }
     }
@@ -219,7 +227,8 @@ impl<O: ViewObserver> Machine<'_, O> {
                     no_section: Some(UNKNOWN_SUBSYSTEM),
                 });
             } else if self.enabled[nosv::LETTER as usize] {
-                let text = format!("cannot enable breakdown for nOS-V model, suitable {suitable}/{all} threads");
+                let text =
+                    format!("cannot enable breakdown for nOS-V model, suitable {suitable}/{all} threads");
                 self.report_at(crate::ViolationCode::NoBreakdown, text, super::Current::default());
             }
         }

@@ -28,8 +28,8 @@ use task::{Body, TaskTable};
 use taskscope_event::Code;
 use taskscope_event::models::{kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
 use taskscope_execution::view::{View, ViewObserver};
-pub use thread::ThreadState;
 use thread::ThreadMachine;
+pub use thread::ThreadState;
 
 /// How to play a trace.
 #[derive(Clone, Copy, Debug, Default)]
@@ -227,7 +227,8 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             Action::Push { slot, value, guard } => {
                 if self.may_act(thread, event, guard) {
                     let may_repeat = self.slots[slot as usize].may_repeat;
-                    let result = self.threads[thread as usize].channels[slot as usize].push(value, may_repeat);
+                    let result =
+                        self.threads[thread as usize].channels[slot as usize].push(value, may_repeat);
                     self.wrote(thread, slot, value, result);
                 }
             }
@@ -267,7 +268,8 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             self.report_guard(thread, guard);
         }
         if !event.payload.is_empty() {
-            let text = format!("`{}` has {} bytes of payload and should have none", event.code, event.payload.len());
+            let text =
+                format!("`{}` has {} bytes of payload and should have none", event.code, event.payload.len());
             self.report(ViolationCode::PayloadExtra, text);
         }
         true
@@ -305,16 +307,18 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         let slot = &self.slots[slot as usize];
         let (name, label) = (slot.title.clone(), slot.label_of(value));
         let (code, text) = match error {
-            ChannelError::Empty => {
-                (ViolationCode::PopEmpty, format!("thread {tid} leaves {label}, but its stack of {name} is empty"))
-            }
+            ChannelError::Empty => (
+                ViolationCode::PopEmpty,
+                format!("thread {tid} leaves {label}, but its stack of {name} is empty"),
+            ),
             ChannelError::Mismatch(top) => (
                 ViolationCode::PopMismatch,
                 format!("thread {tid} leaves {label}, but is in {} ({name})", slot.label_of(top)),
             ),
-            ChannelError::Same => {
-                (ViolationCode::SameValue, format!("thread {tid} enters {label} ({name}), where it already is"))
-            }
+            ChannelError::Same => (
+                ViolationCode::SameValue,
+                format!("thread {tid} enters {label} ({name}), where it already is"),
+            ),
             ChannelError::Full => {
                 (ViolationCode::StackFull, format!("thread {tid} has more than 512 values stacked of {name}"))
             }

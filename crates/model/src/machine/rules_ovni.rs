@@ -3,8 +3,8 @@
 use super::action::Rule;
 use super::channel::ChannelError;
 use super::{InputEvent, Machine, Place, ThreadState, i32_at, i64_at};
-use crate::violation::ViolationCode;
 use crate::views::table::channel;
+use crate::violation::ViolationCode;
 use taskscope_event::models::{kernel, ovni};
 use taskscope_execution::view::ViewObserver;
 
@@ -223,7 +223,8 @@ impl<O: ViewObserver> Machine<'_, O> {
             self.report_payload(event, "8 bytes");
         }
         let Some(remote) = self.find_thread(thread, i64::from(tid)) else {
-            let text = format!("cannot find thread {tid} in the process or loom of thread {}", self.tid(thread));
+            let text =
+                format!("cannot find thread {tid} in the process or loom of thread {}", self.tid(thread));
             return self.report(ViolationCode::UnknownThread, text);
         };
         let state = &self.threads[remote as usize];
@@ -293,7 +294,8 @@ impl<O: ViewObserver> Machine<'_, O> {
         let average = deltas.iter().sum::<i64>() as f64 / deltas.len() as f64;
         let highest = deltas[deltas.len() - 1];
         let loom = &self.system.looms[self.system.threads[thread as usize].loom as usize].name;
-        self.notes.push(format!("{loom} burst stats: median/avg/max = {median:3}/{average:3.0}/{highest:3} ns"));
+        self.notes
+            .push(format!("{loom} burst stats: median/avg/max = {median:3}/{average:3.0}/{highest:3} ns"));
     }
 
     fn flush(&mut self, thread: u32, event: InputEvent<'_>, value: Option<i64>) {

@@ -104,7 +104,8 @@ impl<O: ViewObserver> Machine<'_, O> {
 
     fn check_extra(&mut self, event: InputEvent<'_>, declared: usize) {
         if event.payload.len() > declared {
-            let text = format!("`{}` has {} bytes of payload, not {declared}", event.code, event.payload.len());
+            let text =
+                format!("`{}` has {} bytes of payload, not {declared}", event.code, event.payload.len());
             self.report(ViolationCode::PayloadExtra, text);
         }
     }

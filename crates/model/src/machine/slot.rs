@@ -84,7 +84,13 @@ pub(crate) fn enabled_slots(system: &System, enabled: &[bool; 256]) -> (Vec<Slot
         if channel.model == ovni::LETTER {
             for mark in &system.marks {
                 found.marks.insert(mark.number as i32, slots.len() as u16);
-                slots.push(user_slot(ovni::LETTER, MARK_TYPE + mark.number, &mark.title, mark.is_stack, true));
+                slots.push(user_slot(
+                    ovni::LETTER,
+                    MARK_TYPE + mark.number,
+                    &mark.title,
+                    mark.is_stack,
+                    true,
+                ));
                 if let Some(slot) = slots.last_mut() {
                     slot.labels = mark.labels.clone();
                 }
@@ -98,7 +104,9 @@ pub(crate) fn enabled_slots(system: &System, enabled: &[bool; 256]) -> (Vec<Slot
         }
     }
     found.counters = first_counter..slots.len() as u16;
-    debug_assert!(slots.iter().all(|slot| enabled[slot.model as usize] || guard_of(slot.model) == super::Guard::None));
+    debug_assert!(
+        slots.iter().all(|slot| enabled[slot.model as usize] || guard_of(slot.model) == super::Guard::None)
+    );
     (slots, found)
 }
 

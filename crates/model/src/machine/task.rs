@@ -180,7 +180,11 @@ pub(crate) fn label_value(label: &str) -> u32 {
 fn jenkins(key: &[u8]) -> u32 {
     let (mut a, mut b, mut c) = (0x9e37_79b9_u32, 0x9e37_79b9_u32, 0xfeed_beef_u32);
     let word = |bytes: &[u8]| {
-        bytes.iter().take(4).enumerate().fold(0u32, |word, (index, byte)| word | u32::from(*byte) << (8 * index))
+        bytes
+            .iter()
+            .take(4)
+            .enumerate()
+            .fold(0u32, |word, (index, byte)| word | u32::from(*byte) << (8 * index))
     };
     let mut blocks = key.chunks_exact(12);
     for block in blocks.by_ref() {

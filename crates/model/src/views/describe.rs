@@ -15,7 +15,9 @@ impl<O: ViewObserver> Machine<'_, O> {
     pub fn describe(&self, view: View) -> Option<ViewDescription> {
         match view {
             View::Thread => Some(ViewDescription {
-                rows: (0..self.system.threads.len() as u32).map(|thread| self.system.thread_label(thread)).collect(),
+                rows: (0..self.system.threads.len() as u32)
+                    .map(|thread| self.system.thread_label(thread))
+                    .collect(),
                 types: self.thread_types(),
             }),
             View::Cpu => Some(ViewDescription {
@@ -27,7 +29,8 @@ impl<O: ViewObserver> Machine<'_, O> {
     }
 
     fn thread_types(&self) -> Vec<ViewType> {
-        let cpus = (0..self.system.cpus.len() as u32).map(|cpu| (i64::from(cpu) + 1, self.system.cpu_label(cpu)));
+        let cpus =
+            (0..self.system.cpus.len() as u32).map(|cpu| (i64::from(cpu) + 1, self.system.cpu_label(cpu)));
         let states = THREAD_STATES.map(|(value, label)| (value, label.to_owned()));
         let mut types = vec![
             ViewType { number: 6, title: "Thread: CPU affinity".to_owned(), values: cpus.collect() },
@@ -65,7 +68,10 @@ impl<O: ViewObserver> Machine<'_, O> {
             _ => ("CPU: OpenMP Runtime/Label breakdown", 50, None, 51),
         };
         let labels = |number: u32| {
-            CHANNELS.iter().find(|channel| channel.view_type == number).map(|channel| channel.labels_of_values())
+            CHANNELS
+                .iter()
+                .find(|channel| channel.view_type == number)
+                .map(|channel| channel.labels_of_values())
         };
         let mut values = labels(subsystem).unwrap_or_default();
         values.extend(idle.and_then(labels).unwrap_or_default());

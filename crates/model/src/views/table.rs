@@ -186,11 +186,23 @@ mod tests {
     #[test]
     fn named_indices_point_to_their_channels() {
         let types = [
-            (channel::NANOS6_TASK, 35), (channel::NANOS6_TYPE, 36), (channel::NANOS6_SUBSYSTEM, 37),
-            (channel::NANOS6_RANK, 38), (channel::NANOS6_IDLE, 40), (channel::KERNEL, 45), (channel::FLUSH, 7),
-            (channel::OPENMP_SUBSYSTEM, 50), (channel::OPENMP_LABEL, 51), (channel::OPENMP_TASK, 52),
-            (channel::NOSV_BODY, 15), (channel::NOSV_TASK, 10), (channel::NOSV_TYPE, 11), (channel::NOSV_APP, 12),
-            (channel::NOSV_SUBSYSTEM, 13), (channel::NOSV_RANK, 14), (channel::NOSV_IDLE, 16),
+            (channel::NANOS6_TASK, 35),
+            (channel::NANOS6_TYPE, 36),
+            (channel::NANOS6_SUBSYSTEM, 37),
+            (channel::NANOS6_RANK, 38),
+            (channel::NANOS6_IDLE, 40),
+            (channel::KERNEL, 45),
+            (channel::FLUSH, 7),
+            (channel::OPENMP_SUBSYSTEM, 50),
+            (channel::OPENMP_LABEL, 51),
+            (channel::OPENMP_TASK, 52),
+            (channel::NOSV_BODY, 15),
+            (channel::NOSV_TASK, 10),
+            (channel::NOSV_TYPE, 11),
+            (channel::NOSV_APP, 12),
+            (channel::NOSV_SUBSYSTEM, 13),
+            (channel::NOSV_RANK, 14),
+            (channel::NOSV_IDLE, 16),
         ];
         for (index, view_type) in types {
             assert_eq!(CHANNELS[index].view_type, view_type);
