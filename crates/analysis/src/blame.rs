@@ -3,7 +3,7 @@
 //! *Undirected* (Tallent and Mellor-Crummey, PPoPP 2009): while I workers of a process wait or have
 //! nothing to do and W work, each of the W is charged I/W for every nanosecond: its code sheds too
 //! little parallel work. Here it is exact, over sections instead of samples. Where W = 0 nobody is
-//! to blame but the runtime or the operating system, in a sum of its own.
+//! to blame but the runtime or the operating system, in sums by the place of those that wait.
 //!
 //! *Directed* (Tallent, Mellor-Crummey and Porterfield, PPoPP 2010): waiting for a lock is charged to
 //! whoever held it at each instant, at the place where it asked for it.
@@ -26,8 +26,8 @@ pub enum Culprit {
     Code(State, Place),
     /// The holder of a lock that it asked for at this place.
     Holder(Place),
-    /// Nobody worked, or nobody held what was waited for.
-    Nobody,
+    /// Nobody worked, or nobody held what was waited for; where those that waited were.
+    Nobody(Place),
 }
 
 /// What one culprit is charged with.
@@ -106,7 +106,7 @@ const SOLE: usize = VICTIMS.len();
 #[derive(Default)]
 struct Sums {
     shares: FxHashMap<(State, Place), Integrals>,
-    nobody: [u64; VICTIMS.len()],
+    nobody: FxHashMap<(usize, Place), u64>,
     waited: [u64; VICTIMS.len()],
 }
 
@@ -117,6 +117,8 @@ struct Cursor<'a> {
     key: (State, Place),
     /// The integrals when it began to work on `key`.
     since: Integrals,
+    /// How long nobody had worked when it began to wait.
+    nobody_since: u64,
 }
 
 fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
@@ -128,6 +130,7 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
             role: Role::Mutex,
             key: (State::Unknown, Place::UNKNOWN),
             since: [0; VICTIMS.len() + 1],
+            nobody_since: 0,
         })
         .collect();
     let mut pending: Vec<Option<Span>> = cursors.iter_mut().map(|c| c.spans.next()).collect();
@@ -137,22 +140,26 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
     let mut integrals: Integrals = [0; VICTIMS.len() + 1];
     let mut waiting = [0_u64; VICTIMS.len()];
     let mut working = 0_u64;
+    // Nanoseconds so far in which no worker worked.
+    let mut nobody = 0_u64;
+    let waited = &mut sums.waited;
     let mut advance =
-        |to: u64, now: &mut u64, integrals: &mut Integrals, waiting: &[u64; 10], working: u64| {
-            let passed = to - *now;
-            *now = to;
+        |to: u64, integrals: &mut Integrals, nobody: &mut u64, waiting: &[u64], working: u64| {
+            let passed = to - now;
+            now = to;
             if passed == 0 {
                 return;
             }
+            if working == 0 {
+                *nobody += passed;
+            }
             for (column, count) in waiting.iter().enumerate().filter(|(_, count)| **count > 0) {
-                let waited = count * passed;
-                sums.waited[column] += waited;
-                if working == 0 {
-                    sums.nobody[column] += waited;
-                } else {
-                    integrals[column] += ((waited as u128) << FRACTION_BITS) / working as u128;
+                waited[column] += count * passed;
+                if working > 0 {
+                    let share = ((count * passed) as u128) << FRACTION_BITS;
+                    integrals[column] += share / working as u128;
                     if working == 1 {
-                        integrals[SOLE] += (waited as u128) << FRACTION_BITS;
+                        integrals[SOLE] += share;
                     }
                 }
             }
@@ -169,7 +176,7 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
             }
         }
         let Some(span) = span else { continue };
-        advance(start, &mut now, &mut integrals, &waiting, working);
+        advance(start, &mut integrals, &mut nobody, &waiting, working);
         let cursor = &mut cursors[index];
         let key = (span.section.state, span.section.place);
         let role = roles[span.section.state as usize];
@@ -181,7 +188,10 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
                 working -= 1;
                 settle(&mut sums.shares, cursor, &integrals);
             }
-            Role::Victim(column) => waiting[column] -= 1,
+            Role::Victim(column) => {
+                waiting[column] -= 1;
+                settle_nobody(&mut sums.nobody, cursor, column, nobody);
+            }
             Role::Mutex => {}
         }
         match role {
@@ -189,15 +199,29 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
                 working += 1;
                 cursor.since = integrals;
             }
-            Role::Victim(column) => waiting[column] += 1,
+            Role::Victim(column) => {
+                waiting[column] += 1;
+                cursor.nobody_since = nobody;
+            }
             Role::Mutex => {}
         }
         (cursor.role, cursor.key) = (role, key);
     }
     let end = execution.processes[process.index()].last;
-    advance(end, &mut now, &mut integrals, &waiting, working);
-    for cursor in cursors.iter().filter(|cursor| cursor.role == Role::Works) {
-        settle(&mut sums.shares, cursor, &integrals);
+    advance(end, &mut integrals, &mut nobody, &waiting, working);
+    for cursor in &cursors {
+        match cursor.role {
+            Role::Works => settle(&mut sums.shares, cursor, &integrals),
+            Role::Victim(column) => settle_nobody(&mut sums.nobody, cursor, column, nobody),
+            Role::Mutex => {}
+        }
+    }
+}
+
+/// Adds the time in which a thread waited and nobody worked.
+fn settle_nobody(sums: &mut FxHashMap<(usize, Place), u64>, cursor: &Cursor, column: usize, nobody: u64) {
+    if nobody > cursor.nobody_since {
+        *sums.entry((column, cursor.key.1)).or_default() += nobody - cursor.nobody_since;
     }
 }
 
@@ -218,17 +242,16 @@ impl Sums {
         let mut keys: Vec<(State, Place)> = self.shares.keys().copied().collect();
         keys.sort_unstable();
         let mut charges: FxHashMap<Culprit, Charge> = FxHashMap::default();
+        let mut unshared = [0_u64; VICTIMS.len()];
+        for ((column, place), ns) in self.nobody {
+            unshared[column] += ns;
+            charge_of(&mut charges, Culprit::Nobody(place)).by_state.add(VICTIMS[column], ns);
+        }
         for (column, state) in VICTIMS.iter().enumerate() {
             let shares: Vec<u128> = keys.iter().map(|key| self.shares[key][column]).collect();
-            let owed = self.waited[column] - self.nobody[column];
-            let given = apportion(&shares, owed);
-            // Without any share there is nobody to give it to.
-            let nobody = self.waited[column] - given.iter().sum::<u64>();
+            let given = apportion(&shares, self.waited[column] - unshared[column]);
             for (key, ns) in keys.iter().zip(given).filter(|(_, ns)| *ns > 0) {
                 charge_of(&mut charges, Culprit::Code(key.0, key.1)).by_state.add(*state, ns);
-            }
-            if nobody > 0 {
-                charge_of(&mut charges, Culprit::Nobody).by_state.add(*state, nobody);
             }
         }
         for (key, share) in &self.shares {
@@ -269,6 +292,8 @@ pub struct WaitPart {
     pub object: ObjectIndex,
     /// The waiting thread's state.
     pub state: State,
+    /// Where it waits.
+    pub place: Place,
     /// Who held it, if anybody did.
     pub holder: Option<Hold>,
     /// Nanoseconds.
@@ -290,8 +315,13 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     for (thread, row) in workers {
         for span in row.track.spans().filter(|s| s.section.state.group() == Group::Mutex) {
             let list = holds.get(&span.section.object).unwrap_or(&none);
-            let part =
-                |holder, ns| WaitPart { object: span.section.object, state: span.section.state, holder, ns };
+            let part = |holder, ns| WaitPart {
+                object: span.section.object,
+                state: span.section.state,
+                place: span.section.place,
+                holder,
+                ns,
+            };
             let mut at = span.start;
             // Holds of one object do not overlap, so ends are sorted as starts are.
             for hold in &list[list.partition_point(|hold| hold.end <= at)..] {
@@ -320,7 +350,8 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
 
 fn charge_holders(execution: &Execution, charges: &mut FxHashMap<Culprit, Charge>) {
     split_lock_waits(execution, |part| {
-        let culprit = part.holder.map_or(Culprit::Nobody, |hold| Culprit::Holder(Place::site(hold.site)));
+        let culprit =
+            part.holder.map_or(Culprit::Nobody(part.place), |hold| Culprit::Holder(Place::site(hold.site)));
         let charge = charge_of(charges, culprit);
         charge.by_state.add(part.state, part.ns);
         if part.holder.is_some() {

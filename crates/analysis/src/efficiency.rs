@@ -46,8 +46,8 @@ pub struct Efficiency {
 /// Derives the factors from the ledger and from who is charged with the waiting.
 pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
     let group = |group| ledger.by_state.of_group(group);
-    let nobody = charges.iter().find(|c| c.culprit == Culprit::Nobody);
-    let in_vain = nobody.map_or(0, |c| c.by_state.of_group(Group::Sync));
+    let nobody = charges.iter().filter(|c| matches!(c.culprit, Culprit::Nobody(_)));
+    let in_vain: u64 = nobody.map(|c| c.by_state.of_group(Group::Sync)).sum();
     let useful_ns = group(Group::Useful);
     let serialization_ns = group(Group::Idle) + group(Group::Mutex);
     let load_balance_ns = group(Group::Sync) - in_vain;

@@ -105,12 +105,16 @@ pub fn findings(
         let (state, place) = match charge.culprit {
             Culprit::Code(state, place) => (state, place),
             Culprit::Holder(place) => (State::LockWait, place),
-            Culprit::Nobody => (State::Unknown, Place::UNKNOWN),
+            // The place is that of those that wait, and so is the state.
+            Culprit::Nobody(place) => {
+                let most = charge.by_state.iter().max_by_key(|(_, ns)| *ns);
+                (most.map_or(State::Unknown, |(state, _)| state), place)
+            }
         };
         let tasks_created = created.get(&(state, place)).copied().unwrap_or(0);
         let kind = match charge.culprit {
             Culprit::Holder(_) => FindingKind::Lock,
-            Culprit::Nobody => FindingKind::NobodyWorks,
+            Culprit::Nobody(_) => FindingKind::NobodyWorks,
             Culprit::Code(state, place) => kind_of(execution, state, place, tasks_created),
         };
         let work = match place.kind() {
@@ -123,7 +127,9 @@ pub fn findings(
         let sole_ns = charge.sole_ns.min(ns);
         // An unevenly loaded construct names its culprit even where two threads are late together.
         let even = work.is_none_or(|work| work.load.balance() > 0.9);
-        let confidence = match sole_ns as f64 / ns.max(1) as f64 {
+        let certain = matches!(charge.culprit, Culprit::Nobody(_) | Culprit::Holder(_));
+        let alone_ns = if certain { ns } else { sole_ns };
+        let confidence = match alone_ns as f64 / ns.max(1) as f64 {
             share if share >= 0.7 => Confidence::High,
             share if share >= 0.3 || !even => Confidence::Medium,
             _ => Confidence::Low,

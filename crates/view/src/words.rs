@@ -120,7 +120,9 @@ fn sentence(finding: &Finding, place: &str) -> String {
         }
         FindingKind::RegionCode => format!("the team waits for code outside its constructs: {place}"),
         FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
-        FindingKind::NobodyWorks => "all workers wait at the same time: wake-up and scheduling".to_string(),
+        FindingKind::NobodyWorks => {
+            format!("no worker runs any code while they wait (scheduling, wake-up): {place}")
+        }
         FindingKind::Unknown => "the trace does not tell what ran".to_string(),
     }
 }
@@ -138,7 +140,7 @@ pub fn blame(places: &Places, analysis: &Analysis) -> Vec<(State, &'static str, 
             let (kind, place) = match charge.culprit {
                 Culprit::Code(code, place) => (code.name(), places.name(code, place)),
                 Culprit::Holder(place) => ("holder", places.name(state, place)),
-                Culprit::Nobody => ("nobody", String::new()),
+                Culprit::Nobody(_) => ("nobody", String::new()),
             };
             ((state, kind, place), ns)
         })
