@@ -43,7 +43,8 @@ struct ThreadState {
     process: ProcessIndex,
     kind: ThreadKind,
     begun: bool,
-    ended: bool,
+    /// When the thread ended, if it has.
+    ended: Option<u64>,
     works: bool,
     frames: Frames,
     sticky: [Option<Sticky>; WAIT_KINDS],
@@ -94,7 +95,7 @@ impl Interpreter {
             process,
             kind: ThreadKind::Unknown,
             begun: false,
-            ended: false,
+            ended: None,
             works: false,
             frames: Frames::default(),
             sticky: [None; WAIT_KINDS],
@@ -124,7 +125,8 @@ impl Interpreter {
             out.change(thread, at, Change::ThreadBegins);
             out.change(thread, at, Change::Become(base));
         }
-        if state.ended {
+        // Own events of the same clock come after the standard one that ends the thread.
+        if state.ended.is_some_and(|ended| ended != at) {
             return self.after_end(thread, at, code, payload, out);
         }
         if self.dispatch(thread, at, code, payload, out).is_err() {
@@ -160,7 +162,7 @@ impl Interpreter {
             openmp::WORKSHARE_EXECUTE => self.work_begins(thread, at, payload, out),
             openmp::WORKSHARE_END => self.work_ends(thread, at, payload, out),
             ovni::THREAD_ENDS => {
-                self.threads[thread.index()].ended = true;
+                self.threads[thread.index()].ended = Some(at);
                 out.change(thread, at, Change::ThreadEnds);
                 Ok(())
             }

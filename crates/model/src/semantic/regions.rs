@@ -188,7 +188,7 @@ impl Interpreter {
         }
         for member in members.into_iter().filter(|member| *member != thread) {
             let state = &mut self.threads[member.index()];
-            if !state.ended && state.frames.idle_after(region) {
+            if state.ended.is_none() && state.frames.idle_after(region) {
                 out.change(member, at, Change::Become(state.now()));
             }
         }

@@ -1,0 +1,85 @@
+//! What must hold of any sequence of events: time is partitioned, and every sum is exact.
+
+use proptest::prelude::*;
+use taskscope_analysis::{Culprit, analyse, split_lock_waits};
+use taskscope_execution::{Execution, Group, ThreadIndex};
+use taskscope_testkit::script::any_program;
+
+fn check(execution: &Execution) {
+    for (index, thread) in execution.threads.iter().enumerate().filter(|(_, t)| t.events > 0) {
+        let process = &execution.processes[thread.process.index()];
+        let mut at = process.first;
+        for span in execution.spans_of_run(ThreadIndex(index as u32)) {
+            assert_eq!(span.start, at, "sections of a thread leave no gap and do not overlap");
+            assert!(span.end > span.start);
+            at = span.end;
+        }
+        assert_eq!(at, process.last.max(process.first), "sections reach to the end of the process");
+    }
+    let (analysis, _) = analyse(execution);
+    let ledger = &analysis.ledger;
+    let useful = ledger.by_state.of_group(Group::Useful);
+    assert_eq!(ledger.causes.iter().map(|c| c.ns).sum::<u64>(), ledger.capacity_ns);
+    assert_eq!(ledger.by_state.total(), ledger.capacity_ns);
+    let workers = ledger.threads.iter().filter(|t| t.worker);
+    assert_eq!(workers.map(|t| t.by_state.total()).sum::<u64>(), ledger.capacity_ns);
+
+    // Blame given equals wait taken, state by state.
+    for (state, waited) in ledger.by_state.iter() {
+        let charged: u64 = analysis.charges.iter().map(|c| c.by_state.get(state)).sum();
+        match state.group() {
+            Group::Sync | Group::Mutex | Group::Idle => assert_eq!(charged, waited, "{state:?}"),
+            _ => assert_eq!(charged, 0, "{state:?}"),
+        }
+    }
+    assert_eq!(analysis.findings.iter().map(|f| f.ns).sum::<u64>(), ledger.capacity_ns - useful);
+
+    // The same for each lock.
+    let mut parts = 0;
+    split_lock_waits(execution, |part| parts += part.ns);
+    assert_eq!(parts, ledger.by_state.of_group(Group::Mutex));
+    for lock in &analysis.locks {
+        let charged: u64 = lock.holders.iter().map(|h| h.ns).sum();
+        assert_eq!(charged + lock.unheld_ns, lock.waited_ns);
+    }
+
+    // The factors multiply to the efficiency.
+    let e = &analysis.efficiency;
+    let losses = e.serialization_ns + e.load_balance_ns + e.runtime_overhead_ns + e.unknown_ns;
+    assert_eq!(e.useful_ns + losses, ledger.capacity_ns);
+    if ledger.capacity_ns > 0 && e.useful_ns > 0 {
+        let product = e.serialization * e.load_balance * e.runtime_overhead * e.known;
+        assert!((product - e.parallel).abs() < 1e-9);
+    }
+    for finding in &analysis.findings {
+        assert!(finding.sole_ns <= finding.ns);
+    }
+    // Nobody is charged twice for one thing.
+    let mut culprits: Vec<Culprit> = analysis.charges.iter().map(|c| c.culprit).collect();
+    culprits.sort();
+    culprits.dedup();
+    assert_eq!(culprits.len(), analysis.charges.len());
+}
+
+/// Holds of one object never overlap.
+fn check_holds(execution: &Execution) {
+    let mut holds = execution.holds.clone();
+    holds.sort_by_key(|h| (h.object, h.start, h.end));
+    for pair in holds.windows(2).filter(|pair| pair[0].object == pair[1].object) {
+        assert!(pair[0].end <= pair[1].start, "{pair:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_events_are_partitioned_exactly(
+        threads in 1_usize..5,
+        choices in prop::collection::vec((0_usize..5, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
+    ) {
+        let execution = any_program(threads, &choices).play();
+        check(&execution);
+        check_holds(&execution);
+    }
+}

@@ -1,0 +1,236 @@
+//! Programs whose answer is known because their times were chosen.
+
+use taskscope_analysis::{Analysis, Confidence, Culprit, FindingKind, analyse};
+use taskscope_event::models::{omp, openmp, recorder, wait};
+use taskscope_execution::{Execution, Place, PlaceKind, SiteIndex, State, TypeIndex};
+use taskscope_testkit::script::Script;
+
+fn analysed(script: &Script) -> (Execution, Analysis) {
+    let execution = script.play();
+    let (analysis, problems) = analyse(&execution);
+    assert_eq!(problems, [], "the scripts are consistent");
+    (execution, analysis)
+}
+
+fn at_site(execution: &Execution, place: Place, address: u64) {
+    let site = match place.kind() {
+        PlaceKind::Site(site) => site,
+        PlaceKind::Type(ty) => execution.catalog.type_site(ty),
+        _ => SiteIndex::NONE,
+    };
+    assert_eq!(execution.catalog.sites[site.index()].address, address, "{place:?}");
+}
+
+/// Thread 0 holds a lock from 1000 to 5000; thread 1 waits for it from 1500 on and gets it at 5000.
+/// The report of the release comes late, after thread 1's.
+#[test]
+fn who_holds_the_lock_is_charged_even_if_its_release_is_reported_late() {
+    let mut script = Script::new(2, 0, 6000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).site(0, 0, 3, 0x300);
+    script.fork(0, 100, 1, 1, 2).join_team(1, 100, 1, 1, 2);
+    script.lock(0, 1000, 1000, 0xabc, 2).unlock(0, 5010, 0xabc);
+    script.lock(1, 1500, 5000, 0xabc, 3).unlock(1, 5100, 0xabc);
+    script.arrive(0, 5500).arrive(1, 5500).join(0, 5500, 1).depart(1, 6000, 1);
+    let execution = script.play();
+    let (analysis, problems) = analyse(&execution);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(
+        (problems[0].name, problems[0].tally.count, problems[0].tally.max_ns),
+        ("late-release", 1, 10)
+    );
+    let lock = &analysis.locks[0];
+    assert_eq!((lock.acquisitions, lock.held_ns, lock.longest_hold_ns), (2, 4100, 4000));
+    assert_eq!((lock.waited_ns, lock.unheld_ns), (3500, 0));
+    assert_eq!(lock.holders.len(), 1);
+    at_site(&execution, Place::site(lock.holders[0].site), 0x200);
+    let first = &analysis.findings[0];
+    assert_eq!((first.kind, first.ns, first.confidence), (FindingKind::Lock, 3500, Confidence::High));
+    at_site(&execution, first.place, 0x200);
+    assert_eq!(analysis.ledger.by_state.get(State::LockWait), 3500);
+}
+
+/// A loop in which thread 1 has three times as much to do.
+#[test]
+fn an_uneven_loop_is_charged_with_the_waiting_at_its_end() {
+    let mut script = Script::new(2, 0, 10_000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).work_type(0, 0, 7, 2, 10, "for");
+    script.fork(0, 1000, 1, 1, 2).join_team(1, 1000, 1, 1, 2);
+    script.work(0, 1000, 3000, 7).work(1, 1000, 7000, 7);
+    script.arrive(0, 3000).arrive(1, 7000).join(0, 7000, 1);
+    // The runtime reports the worker's end only at its thread's end: until then it is idle.
+    script.depart(1, 10_000, 1);
+    let (execution, analysis) = analysed(&script);
+    let by = |state| analysis.ledger.by_state.get(state);
+    assert_eq!((by(State::Worksharing), by(State::JoinBarrier)), (8000, 4000));
+    // Before the fork and after the join, 1000 + 3000.
+    assert_eq!((by(State::Idle), by(State::Serial)), (4000, 4000));
+    assert_eq!(analysis.ledger.capacity_ns, 20_000);
+    let work = &analysis.works[0];
+    assert_eq!((work.load.executions, work.load.shares, work.load.busy_ns), (1, 2, 8000));
+    assert_eq!((work.load.imbalance_ns(), work.load.balance()), (4000, 8.0 / 12.0));
+    let loop_finding = analysis.findings.iter().find(|f| f.kind == FindingKind::Imbalance).unwrap();
+    assert_eq!((loop_finding.ns, loop_finding.sole_ns), (4000, 4000));
+    at_site(&execution, loop_finding.place, 0x200);
+    let serial: u64 = analysis.findings.iter().filter(|f| f.kind == FindingKind::Serial).map(|f| f.ns).sum();
+    assert_eq!(serial, 4000);
+    let e = &analysis.efficiency;
+    assert_eq!((e.useful_ns, e.serialization_ns, e.load_balance_ns), (12_000, 4000, 4000));
+    assert_eq!((e.runtime_overhead_ns, e.unknown_ns), (0, 0));
+    assert_eq!((e.parallel, e.serialization, e.load_balance), (0.6, 0.8, 0.75));
+}
+
+/// One thread creates three tasks and waits for them; the last one runs alone.
+#[test]
+fn tasks_are_counted_and_the_one_that_runs_alone_is_charged() {
+    let mut script = Script::new(2, 0, 9000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).site(0, 0, 3, 0x300).task_type(0, 0, 5, 2, "task");
+    script.fork(0, 0, 1, 1, 2).join_team(1, 0, 1, 1, 2).arrive(1, 0);
+    script.create(0, 100, 11, 5).create(0, 200, 12, 5).create(0, 300, 13, 5);
+    // Inside the taskwait thread 0 runs the first task, thread 1 in the barrier the other two.
+    script.taskwait(0, 1000, 8000, 3);
+    script.run(0, 1000, 3000, 11).run(1, 1000, 2000, 12).run(1, 2000, 8000, 13);
+    script.arrive(0, 8000).join(0, 9000, 1).depart(1, 9000, 1);
+    let (execution, analysis) = analysed(&script);
+    assert_eq!(analysis.tasks, 3);
+    assert_eq!(execution.tasks.len(), 3);
+    let ty = &analysis.task_types[0];
+    assert_eq!((ty.created, ty.began, ty.body_ns, ty.max_ns, ty.median_ns), (3, 3, 9000, 6000, 2000));
+    assert_eq!(ty.queued_ns, 900 + 800 + 1700);
+    assert_eq!(analysis.ledger.by_state.get(State::Taskwait), 5000);
+    let culprit = Culprit::Code(State::Task, Place::of_type(TypeIndex(0)));
+    let charge = analysis.charges.iter().find(|c| c.culprit == culprit).unwrap();
+    assert_eq!((charge.by_state.get(State::Taskwait), charge.sole_ns), (5000, 5000));
+    let finding = analysis.findings.iter().find(|f| f.kind == FindingKind::FewTasks).unwrap();
+    assert_eq!((finding.ns, finding.confidence), (5000, Confidence::High));
+    at_site(&execution, finding.place, 0x200);
+    // While thread 0 created, thread 1 waited: 1000 ns, charged to the code that creates.
+    let creation = analysis.findings.iter().find(|f| f.kind == FindingKind::Creation).unwrap();
+    assert_eq!((creation.ns, creation.tasks_created), (1000, 3));
+}
+
+/// With two of three threads working, a nanosecond of waiting is charged half to each.
+#[test]
+fn shared_blame_is_exact() {
+    let mut script = Script::new(3, 0, 1001);
+    script.site(0, 0, 1, 0x100).work_type(0, 0, 7, 1, 10, "a").work_type(0, 0, 8, 1, 10, "b");
+    script.fork(0, 0, 1, 1, 3).join_team(1, 0, 1, 1, 3).join_team(2, 0, 1, 2, 3);
+    script.work(0, 0, 1001, 7).work(1, 0, 1001, 8).arrive(2, 0);
+    script.arrive(0, 1001).arrive(1, 1001).join(0, 1001, 1).depart(1, 1001, 1).depart(2, 1001, 1);
+    let (_, analysis) = analysed(&script);
+    let mut charged: Vec<u64> = analysis.charges.iter().map(|c| c.total()).collect();
+    charged.sort();
+    assert_eq!(charged, [500, 501]);
+}
+
+/// A program without parallel region has one worker.
+#[test]
+fn the_initial_thread_is_the_only_worker_of_a_serial_program() {
+    let mut script = Script::new(1, 100, 600);
+    script.begin_thread(0, 100);
+    let (_, analysis) = analysed(&script);
+    assert_eq!((analysis.ledger.workers, analysis.ledger.other_threads), (1, 0));
+    assert_eq!((analysis.ledger.capacity_ns, analysis.ledger.wall_ns), (500, 500));
+    assert_eq!(analysis.ledger.by_state.get(State::Serial), 500);
+}
+
+/// Threads that were never in a team are no workers and outside capacity.
+#[test]
+fn threads_outside_teams_are_listed_apart() {
+    let mut script = Script::new(3, 0, 1000);
+    script.fork(0, 100, 1, 0, 2).join_team(1, 100, 1, 1, 2);
+    script.arrive(0, 900).arrive(1, 900).join(0, 900, 1).depart(1, 1000, 1);
+    let (_, analysis) = analysed(&script);
+    assert_eq!((analysis.ledger.workers, analysis.ledger.other_threads), (2, 1));
+    assert_eq!(analysis.ledger.capacity_ns, 2000);
+}
+
+/// A worker that starts late and ends early: the rest of its time has these causes.
+#[test]
+fn time_before_and_after_a_worker_is_not_started_and_ended() {
+    let mut script = Script::empty(2);
+    script.begin_thread(0, 0).emit(0, 1000, taskscope_event::models::ovni::THREAD_ENDS, &[]);
+    script.begin_thread(1, 300).emit(1, 800, taskscope_event::models::ovni::THREAD_ENDS, &[]);
+    script.fork(0, 200, 1, 0, 2).join_team(1, 300, 1, 1, 2);
+    script.arrive(0, 600).arrive(1, 600).join(0, 600, 1).depart(1, 800, 1);
+    let (_, analysis) = analysed(&script);
+    let by = |state| analysis.ledger.by_state.get(state);
+    assert_eq!((by(State::NotStarted), by(State::Ended), by(State::Idle)), (300, 200, 200));
+}
+
+/// A killed program: what a thread was in at its last event lasts to the last event of the process.
+#[test]
+fn a_killed_program_stops_everywhere_at_once() {
+    let mut script = Script::new(2, 0, 5000);
+    script.fork(0, 100, 1, 0, 2).join_team(1, 100, 1, 1, 2);
+    script.task_type(0, 100, 5, 0, "t").create(0, 200, 1, 5);
+    script.emit(1, 1000, openmp::TASK_EXECUTE, &1_u32.to_le_bytes());
+    script.create(0, 4000, 2, 5);
+    let (_, analysis) = analysed(&script.killed());
+    assert_eq!(analysis.ledger.capacity_ns, 8000);
+    assert_eq!(analysis.ledger.by_state.get(State::Task), 3000);
+    assert_eq!((analysis.tasks, analysis.ledger.by_state.get(State::Ended)), (1, 0));
+}
+
+/// Time around lost events is unknown, and the rest is not touched.
+#[test]
+fn lost_events_make_unknown_time() {
+    let mut script = Script::new(1, 0, 1000);
+    script.emit(0, 300, omp::MASKED_BEGIN, &0_u32.to_le_bytes());
+    script.emit(0, 500, omp::MASKED_END, &[]);
+    script.emit(0, 700, recorder::LOST, &[&9_u64.to_le_bytes()[..], &1_u32.to_le_bytes()[..]].concat());
+    let (execution, analysis) = analysed(&script);
+    assert_eq!(analysis.ledger.by_state.get(State::Unknown), 200);
+    assert_eq!(analysis.ledger.by_state.get(State::Masked), 200);
+    assert_eq!(analysis.ledger.by_state.get(State::Serial), 600);
+    assert_eq!(execution.threads[0].lost_events, 9);
+    assert_eq!(analysis.efficiency.unknown_ns, 200);
+}
+
+/// Waits for a lock between two waits for one critical construct, of which only the first entry was
+/// written: the acquisition tells what the second wait was for.
+#[test]
+fn a_wait_is_put_right_by_what_was_acquired() {
+    let mut script = Script::new(1, 0, 1000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200);
+    let critical = |object: u64, kind: u32| [&object.to_le_bytes()[..], &kind.to_le_bytes()[..]].concat();
+    script.emit(0, 100, openmp::CRITICAL_ACQUIRING_BEGIN, &[]);
+    let told = [&1_u64.to_le_bytes()[..], &1_u32.to_le_bytes()[..], &wait::kind::CRITICAL.to_le_bytes()[..]];
+    script.emit(0, 100, wait::WAIT_OBJECT, &told.concat());
+    script.emit(0, 150, openmp::CRITICAL_ACQUIRING_END, &[]);
+    script.emit(0, 150, wait::ACQUIRED, &critical(1, wait::kind::CRITICAL));
+    script.emit(0, 160, wait::RELEASED, &critical(1, wait::kind::CRITICAL));
+    script.lock(0, 200, 230, 2, 2).unlock(0, 240, 2);
+    script.emit(0, 300, openmp::CRITICAL_ACQUIRING_BEGIN, &[]);
+    script.emit(0, 370, openmp::CRITICAL_ACQUIRING_END, &[]);
+    script.emit(0, 370, wait::ACQUIRED, &critical(1, wait::kind::CRITICAL));
+    script.emit(0, 380, wait::RELEASED, &critical(1, wait::kind::CRITICAL));
+    let (execution, analysis) = analysed(&script);
+    let by = |state| analysis.ledger.by_state.get(state);
+    assert_eq!((by(State::CriticalWait), by(State::LockWait)), (50 + 70, 30));
+    let critical = analysis.ledger.causes.iter().find(|c| c.state == State::CriticalWait).unwrap();
+    at_site(&execution, critical.place, 0x100);
+    assert_eq!(critical.ns, 120);
+}
+
+/// A nested region: the inner team's members are in the inner region, and the outer one goes on.
+#[test]
+fn nested_regions_keep_their_own_time() {
+    let mut script = Script::new(2, 0, 1000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200);
+    script.fork(0, 100, 1, 1, 1).fork(0, 200, 2, 2, 2).join_team(1, 200, 2, 1, 2);
+    script.arrive(0, 600).arrive(1, 400).join(0, 600, 2).arrive(0, 800).join(0, 800, 1).depart(1, 1000, 2);
+    let (execution, analysis) = analysed(&script);
+    let in_body = |address| -> u64 {
+        let causes = analysis.ledger.causes.iter().filter(|c| c.state == State::ImplicitTask);
+        let of = causes.filter(|c| match c.place.kind() {
+            PlaceKind::Site(site) => execution.catalog.sites[site.index()].address == address,
+            _ => false,
+        });
+        of.map(|c| c.ns).sum()
+    };
+    assert_eq!((in_body(0x100), in_body(0x200)), (100 + 200, 400 + 200));
+    // Thread 1 waits for the inner region's end, and has nothing to do before and after.
+    let by = |state| analysis.ledger.by_state.get(state);
+    assert_eq!((by(State::JoinBarrier), by(State::Idle), by(State::Serial)), (200, 600, 300));
+    assert_eq!(execution.regions[1].parent.index(), 0);
+}
