@@ -3,19 +3,27 @@
 //! [`analyse`] does everything; each table has its own function beside it. Times are integers in
 //! nanoseconds, and sums are exact: useful time plus every loss equals capacity, blame given equals
 //! wait taken. Places are numbers of the execution's catalog; `view` turns them into words.
+//!
+//! Analyses of causes work on the task graph instead
+//! ([`TaskGraph`](taskscope_execution::graph::TaskGraph)): [`slo`].
 #![forbid(unsafe_code)]
 
 mod blame;
 mod efficiency;
 mod findings;
+mod fine;
+mod forest;
 mod ledger;
 mod locks;
+pub mod slo;
 mod task_types;
 mod teams;
 
 pub use blame::{Charge, Culprit, WaitPart, charge, split_lock_waits};
 pub use efficiency::{Efficiency, efficiency, share};
 pub use findings::{Confidence, Finding, FindingKind, findings};
+pub use fine::FineNanos;
+pub use forest::{Letter, Shares};
 pub use ledger::{ByState, Cause, Ledger, ThreadTime, book};
 pub use locks::{HolderSite, Lock, locks};
 pub use task_types::{TaskType, body_times, explicit_tasks_begun, is_explicit, percentile, task_types};

@@ -17,6 +17,7 @@ mod builder;
 mod catalog;
 mod change;
 mod execution;
+pub mod graph;
 mod ids;
 pub mod lod;
 mod state;

@@ -1,5 +1,8 @@
 //! For tests and benchmarks: executions and traces whose shape is known.
 #![forbid(unsafe_code)]
 
+pub mod dice;
 pub mod script;
+pub mod slo_oracle;
 pub mod synthetic;
+pub mod task_rows;

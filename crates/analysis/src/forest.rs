@@ -1,0 +1,290 @@
+//! Who waits for whom, at one instant after the other.
+//!
+//! At each instant every node of the forest either *has* a cause or *sees* that of another node:
+//!
+//! ```text
+//!   worker 2 idle ── sees ──▶ worker 0 idle ── sees ──▶ worker 1: executes task type 4
+//!   worker 3 idle ── sees ──▶ worker 0                  (so 3 idle workers wait for that type)
+//! ```
+//!
+//! Two things are kept up to date when a node changes, each in time proportional to the length of the chain
+//! below it: the sums of causes that a node has had or seen since the start, and the weight of each node,
+//! that is how many idle workers see it, which charges causes by key. No segment of time is ever visited
+//! once per waiting worker.
+//!
+//! The caller calls [`Forest::set`] in the order of time, and sets no node to see one that sees it.
+
+use crate::fine::{FineNanos, Share};
+
+/// What an instant of idleness is lost to. The names are those of SLOW (Sterling's starvation, latency,
+/// overhead, waiting for contention).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Letter {
+    /// There is not enough parallel work.
+    Starvation,
+    /// Data is under way.
+    Latency,
+    /// The runtime, or the system, has it in hand.
+    Overhead,
+    /// Somebody else holds what is needed.
+    Contention,
+}
+
+/// Number of letters.
+const LETTERS: usize = 4;
+
+/// Time by letter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shares {
+    ns: [i64; LETTERS],
+    /// What lies in the first letter but counts in the third: overhead at unknown positions.
+    uniform: i128,
+}
+
+impl Shares {
+    /// Time lost to `letter`.
+    pub fn get(&self, letter: Letter) -> FineNanos {
+        let whole = FineNanos::from_nanos(self.ns[letter as usize]);
+        match letter {
+            Letter::Starvation => whole - FineNanos::from_raw(self.uniform),
+            Letter::Overhead => whole + FineNanos::from_raw(self.uniform),
+            Letter::Latency | Letter::Contention => whole,
+        }
+    }
+
+    /// Time of all letters: always a whole number of nanoseconds.
+    pub fn total(&self) -> i64 {
+        self.ns.iter().sum()
+    }
+
+    /// Adds another's time.
+    pub fn add(&mut self, other: &Shares) {
+        for (sum, ns) in self.ns.iter_mut().zip(other.ns) {
+            *sum += ns;
+        }
+        self.uniform += other.uniform;
+    }
+
+    /// What was added since it was `earlier`.
+    pub fn since(&self, earlier: &Shares) -> Shares {
+        let mut rest = *self;
+        for (sum, ns) in rest.ns.iter_mut().zip(earlier.ns) {
+            *sum -= ns;
+        }
+        rest.uniform -= earlier.uniform;
+        rest
+    }
+
+    /// Only the overhead; all else is starvation.
+    fn only_overhead(&self) -> Shares {
+        let overhead = self.ns[Letter::Overhead as usize];
+        let mut ns = [0; LETTERS];
+        ns[Letter::Starvation as usize] = self.total() - overhead;
+        ns[Letter::Overhead as usize] = overhead;
+        Shares { ns, uniform: self.uniform }
+    }
+}
+
+/// What a node has or sees from now on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Now {
+    /// A cause of its own.
+    Has {
+        letter: Letter,
+        key: u32,
+        /// This share of it is overhead, charged to the other key. Only with starvation.
+        share: Share,
+        share_key: u32,
+    },
+    /// What another node has or sees; all but overhead as starvation, if so marked.
+    Sees { node: u32, only_overhead: bool },
+}
+
+impl Now {
+    pub fn has(letter: Letter, key: u32) -> Now {
+        Now::Has { letter, key, share: Share::ZERO, share_key: key }
+    }
+}
+
+struct Node {
+    now: Now,
+    since: u64,
+    /// What it had had or seen at `since`.
+    sum: Shares,
+    /// What the node that it sees had had or seen at `since`.
+    base: Shares,
+    /// How many see it, itself included where the caller said so.
+    weight: i64,
+    /// Until when its key has been charged.
+    charged: u64,
+}
+
+/// All nodes and the charges by key.
+pub(crate) struct Forest {
+    nodes: Vec<Node>,
+    /// Whole nanoseconds by key.
+    pub charges: Vec<u64>,
+    /// Shares by key, in units of 2⁻⁶⁰ ns.
+    pub fine_charges: Vec<i128>,
+    /// Letters that are charged to their keys; the others are the caller's affair.
+    charged: [bool; LETTERS],
+}
+
+impl Forest {
+    /// A forest whose nodes all have `now` from time 0 on, with keys below `keys`.
+    pub fn new(nodes: usize, keys: usize, now: Now, charged: [bool; LETTERS]) -> Forest {
+        let node =
+            || Node { now, since: 0, sum: Shares::default(), base: Shares::default(), weight: 0, charged: 0 };
+        Forest {
+            nodes: (0..nodes).map(|_| node()).collect(),
+            charges: vec![0; keys],
+            fine_charges: vec![0; keys],
+            charged,
+        }
+    }
+
+    /// Makes room for keys below `keys`.
+    pub fn make_room(&mut self, keys: usize) {
+        if keys > self.charges.len() {
+            self.charges.resize(keys, 0);
+            self.fine_charges.resize(keys, 0);
+        }
+    }
+
+    /// What `node` has had and seen until `at`.
+    pub fn sum(&self, node: u32, at: u64) -> Shares {
+        let mut sum = Shares::default();
+        let mut masked = false;
+        let mut index = node as usize;
+        // No chain is longer than there are nodes; a longer walk means that the caller's times lie.
+        for _ in 0..=self.nodes.len() {
+            let node = &self.nodes[index];
+            let mut part = node.sum;
+            match node.now {
+                Now::Has { letter, share, .. } => {
+                    let passed = at - node.since;
+                    part.ns[letter as usize] += passed as i64;
+                    if !share.is_zero() {
+                        part.uniform += share.of_nanos(passed);
+                    }
+                    sum.add(&if masked { part.only_overhead() } else { part });
+                    break;
+                }
+                Now::Sees { node: target, only_overhead } => {
+                    sum.add(&if masked { part.only_overhead() } else { part });
+                    masked |= only_overhead;
+                    let base = if masked { node.base.only_overhead() } else { node.base };
+                    sum = sum.since(&base);
+                    index = target as usize;
+                }
+            }
+        }
+        sum
+    }
+
+    /// What `node` has or sees.
+    pub fn now(&self, node: u32) -> Now {
+        self.nodes[node as usize].now
+    }
+
+    /// From `at` on, `node` has or sees `now`.
+    pub fn set(&mut self, node: u32, at: u64, now: Now) {
+        let sum = self.sum(node, at);
+        let weight = self.nodes[node as usize].weight;
+        match self.nodes[node as usize].now {
+            Now::Has { .. } => self.charge(node as usize, at),
+            Now::Sees { node: target, .. } => self.weigh(target, at, -weight),
+        }
+        let base = match now {
+            Now::Sees { node: target, .. } => self.sum(target, at),
+            Now::Has { .. } => Shares::default(),
+        };
+        let row = &mut self.nodes[node as usize];
+        (row.now, row.since, row.sum, row.base, row.charged) = (now, at, sum, base, at);
+        if let Now::Sees { node: target, .. } = now {
+            self.weigh(target, at, weight);
+        }
+    }
+
+    /// Changes the weight of `node`, and of all that it sees, by `by`.
+    pub fn weigh(&mut self, node: u32, at: u64, by: i64) {
+        if by == 0 {
+            return;
+        }
+        let mut index = node as usize;
+        for _ in 0..=self.nodes.len() {
+            match self.nodes[index].now {
+                Now::Has { .. } => {
+                    self.charge(index, at);
+                    self.nodes[index].weight += by;
+                    return;
+                }
+                Now::Sees { node: target, .. } => {
+                    self.nodes[index].weight += by;
+                    index = target as usize;
+                }
+            }
+        }
+    }
+
+    /// Charges every node's cause until `at`.
+    pub fn charge_all(&mut self, at: u64) {
+        for index in 0..self.nodes.len() {
+            self.charge(index, at);
+        }
+    }
+
+    #[inline]
+    fn charge(&mut self, index: usize, at: u64) {
+        let node = &mut self.nodes[index];
+        let passed = at - node.charged;
+        node.charged = at;
+        let Now::Has { letter, key, share, share_key } = node.now else { return };
+        if passed == 0 || node.weight == 0 {
+            return;
+        }
+        let time = node.weight as u64 * passed;
+        if !share.is_zero() {
+            self.fine_charges[share_key as usize] += share.of_nanos(time);
+        }
+        if self.charged[letter as usize] {
+            self.charges[key as usize] += time;
+            if !share.is_zero() {
+                self.fine_charges[key as usize] -= share.of_nanos(time);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Letter::*;
+
+    #[test]
+    fn a_chain_hands_its_cause_up_and_its_weight_down() {
+        let mut forest = Forest::new(3, 3, Now::has(Overhead, 0), [true; 4]);
+        for node in 0..2 {
+            forest.weigh(node, 0, 1);
+        }
+        forest.set(2, 10, Now::has(Starvation, 1));
+        forest.set(1, 10, Now::Sees { node: 2, only_overhead: false });
+        forest.set(0, 20, Now::Sees { node: 1, only_overhead: true });
+        forest.set(2, 30, Now::has(Latency, 2));
+        let sum = forest.sum(0, 50);
+        assert_eq!(sum.ns, [30, 0, 20, 0]);
+        assert_eq!(forest.sum(1, 50).ns, [20, 20, 10, 0]);
+        forest.charge_all(50);
+        assert_eq!(forest.charges, [30, 30, 40]);
+    }
+
+    #[test]
+    fn a_circle_ends() {
+        let mut forest = Forest::new(2, 1, Now::has(Overhead, 0), [true; 4]);
+        forest.set(0, 5, Now::Sees { node: 1, only_overhead: false });
+        forest.set(1, 6, Now::Sees { node: 0, only_overhead: false });
+        forest.weigh(0, 7, 1);
+        forest.sum(0, 8);
+    }
+}

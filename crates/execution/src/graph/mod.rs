@@ -1,0 +1,281 @@
+//! The task graph of a run: what analyses of causes need, from any runtime.
+//!
+//! Tasks with the data that they read and produce, copies of data between nodes, the pieces of time in
+//! which workers executed tasks, and their other activities. An import or a model fills a
+//! [`GraphBuilder`]; [`GraphBuilder::finish`] checks every precondition below and names what breaks one.
+//!
+//! What holds in a [`TaskGraph`], so that analyses need not check:
+//! - pieces of one worker are sorted, do not overlap, have positive length, and lie in its life;
+//! - a producer starts before its data is produced, and produced ≤ sent ≤ arrived;
+//! - a task starts when all its inputs are available on its node, or later. So there are no cycles.
+//!
+//! Rows are `u32` numbers, [`NONE`] where there is none. Data are ordered by their id, tasks too. Times
+//! are nanoseconds of one clock, [`NO_TIME`](crate::NO_TIME) where not known: not known is never zero.
+
+mod builder;
+mod check;
+mod lists;
+
+pub use builder::{GraphBuilder, NewData, NewTask};
+pub use check::{GraphError, Table};
+pub use lists::Lists;
+
+use crate::NO_TIME;
+
+/// No row.
+pub const NONE: u32 = u32::MAX;
+
+/// A shared-memory domain; data moves between nodes by copies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its number in the source.
+    pub id: u64,
+}
+
+/// A thread that executes tasks, one at a time, and counts in the capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Its number in the source.
+    pub id: u64,
+    /// Row of its node.
+    pub node: u32,
+    /// Begin of its life.
+    pub begin: u64,
+    /// End of its life.
+    pub end: u64,
+}
+
+/// What task instances have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TaskType {
+    /// As the program calls it.
+    pub name: String,
+    /// Function that holds its construct; empty where not known.
+    pub function: String,
+    /// Source file; empty where not known.
+    pub file: String,
+    /// Line in it; 0 where not known.
+    pub line: u32,
+    /// Whether it stands for code outside of tasks (a region's own code, serial code).
+    pub implicit: bool,
+}
+
+/// Task instances, in columns.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    /// Numbers in the source, ascending.
+    pub id: Vec<u64>,
+    /// Row of the type.
+    pub ty: Vec<u32>,
+    /// Row of the worker that ran its first piece; [`NONE`] for a task that never ran.
+    pub worker: Vec<u32>,
+    /// First start.
+    pub start: Vec<u64>,
+    /// Last end.
+    pub end: Vec<u64>,
+    /// Time of creation; empty where no task's is known.
+    pub created: Vec<u64>,
+    /// Row of the task that created it; empty where no task's is known.
+    pub creator: Vec<u32>,
+    /// When the runtime could start it; empty where no task's is known.
+    pub ready: Vec<u64>,
+    /// Nanoseconds of runtime work inside its execution, at unknown positions; empty where all are 0.
+    pub uniform: Vec<u64>,
+}
+
+impl Tasks {
+    /// Number of tasks.
+    pub fn len(&self) -> usize {
+        self.id.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.id.is_empty()
+    }
+
+    /// Time of creation, or [`NO_TIME`].
+    #[inline]
+    pub fn created(&self, task: usize) -> u64 {
+        self.created.get(task).copied().unwrap_or(NO_TIME)
+    }
+
+    /// Row of the creator, or [`NONE`].
+    #[inline]
+    pub fn creator(&self, task: usize) -> u32 {
+        self.creator.get(task).copied().unwrap_or(NONE)
+    }
+
+    /// When it was ready, or [`NO_TIME`].
+    #[inline]
+    pub fn ready(&self, task: usize) -> u64 {
+        self.ready.get(task).copied().unwrap_or(NO_TIME)
+    }
+
+    /// Runtime work inside it at unknown positions.
+    #[inline]
+    pub fn uniform(&self, task: usize) -> u64 {
+        self.uniform.get(task).copied().unwrap_or(0)
+    }
+}
+
+/// Immutable values, in columns.
+#[derive(Clone, Debug, Default)]
+pub struct Data {
+    /// Numbers in the source, ascending.
+    pub id: Vec<u64>,
+    /// Row of the task that computed it; [`NONE`] for initial data.
+    pub producer: Vec<u32>,
+    /// When it was computed.
+    pub produced: Vec<u64>,
+    /// Row of the node where it was computed or initially lay.
+    pub home: Vec<u32>,
+    /// Size.
+    pub bytes: Vec<u64>,
+    /// The programmer's names; empty where no data has one, else an entry may be empty.
+    pub name: Vec<String>,
+    /// Whether it stands for the end of a wait (a barrier, a taskwait) rather than for a value; empty
+    /// where none does.
+    pub synchronises: Vec<bool>,
+}
+
+impl Data {
+    /// Number of data.
+    pub fn len(&self) -> usize {
+        self.id.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.id.is_empty()
+    }
+
+    /// Whether it stands for the end of a wait.
+    pub fn synchronises(&self, data: usize) -> bool {
+        self.synchronises.get(data).copied().unwrap_or(false)
+    }
+}
+
+/// A transfer of data to another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Row of the node that received it.
+    pub node: u32,
+    /// When it was sent, or [`NO_TIME`].
+    pub sent: u64,
+    /// When it had arrived.
+    pub arrived: u64,
+}
+
+/// Time in which a worker executed a task without interruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Row of the task.
+    pub task: u32,
+    /// First nanosecond.
+    pub start: u64,
+    /// First nanosecond after it.
+    pub end: u64,
+}
+
+/// What a worker does besides executing tasks, or inside of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ActivityKind {
+    /// Waiting for a lock; its name is the lock's.
+    LockWait,
+    /// In a communication call; its name is the call's.
+    Communication,
+    /// In the runtime system; its name is the section's.
+    Runtime,
+    /// Runnable, but not on a CPU; its name is the competitor's, where known.
+    OffCpu,
+}
+
+/// Time that a worker spent in an activity. Activities may overlap each other and pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// First nanosecond.
+    pub start: u64,
+    /// First nanosecond after it.
+    pub end: u64,
+    /// What kind.
+    pub kind: ActivityKind,
+    /// Row of [`TaskGraph::names`].
+    pub name: u32,
+    /// For a lock wait: row of the place ([`TaskGraph::types`]) from which its holder had asked for it;
+    /// [`NONE`] where not known.
+    pub holder: u32,
+}
+
+/// The graph of a run.
+#[derive(Clone, Debug, Default)]
+pub struct TaskGraph {
+    /// Nodes, ascending by id.
+    pub nodes: Vec<Node>,
+    /// Workers, ascending by id.
+    pub workers: Vec<Worker>,
+    /// Task types and other places.
+    pub types: Vec<TaskType>,
+    /// Names of activities.
+    pub names: Vec<String>,
+    /// Tasks.
+    pub tasks: Tasks,
+    /// Data.
+    pub data: Data,
+    /// The data that each task reads.
+    pub inputs: Lists<u32>,
+    /// The copies of each data, at most one a node.
+    pub copies: Lists<Copy>,
+    /// The pieces of each worker.
+    pub pieces: Lists<Piece>,
+    /// The activities of each worker, ascending by (start, end, name).
+    pub activities: Lists<Activity>,
+}
+
+impl TaskGraph {
+    /// When `data` could be read on `node`: when its copy there arrived, or when it was produced
+    /// where there is none.
+    #[inline]
+    pub fn available(&self, data: u32, node: u32) -> u64 {
+        match self.copy(data, node) {
+            Some(copy) => copy.arrived,
+            None => self.data.produced[data as usize],
+        }
+    }
+
+    /// The copy of `data` on `node`.
+    #[inline]
+    pub fn copy(&self, data: u32, node: u32) -> Option<&Copy> {
+        self.copies.get(data as usize).iter().find(|copy| copy.node == node)
+    }
+
+    /// The node that `data` came from: that of its producer's worker, or its home.
+    pub fn origin(&self, data: u32) -> u32 {
+        match self.data.producer[data as usize] {
+            NONE => self.data.home[data as usize],
+            task => self.node_of_task(task),
+        }
+    }
+
+    /// The node that `task` ran on.
+    #[inline]
+    pub fn node_of_task(&self, task: u32) -> u32 {
+        self.tasks
+            .worker
+            .get(task as usize)
+            .map_or(NONE, |w| self.workers.get(*w as usize).map_or(NONE, |w| w.node))
+    }
+
+    /// Sum of the lives of all workers, nanoseconds.
+    pub fn capacity(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.end - worker.begin).sum()
+    }
+
+    /// First begin and last end of a worker; zeros where there is none.
+    pub fn range(&self) -> (u64, u64) {
+        let begin = self.workers.iter().map(|worker| worker.begin).min().unwrap_or(0);
+        let end = self.workers.iter().map(|worker| worker.end).max().unwrap_or(0);
+        (begin, end)
+    }
+}

@@ -1,0 +1,11 @@
+//! Foreign files of task-parallel runs to traces.
+//!
+//! The caller hands over a file's text and gets a [`TaskGraph`](taskscope_execution::graph::TaskGraph), or every error with the line
+//! and the field that it is about. Each format has a module of its own:
+//! - [`neutral`]: the open JSON and CSV form that any runtime can write (`docs/neutral-trace.md`).
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod neutral;
+
+pub use error::{ImportError, ImportErrors};

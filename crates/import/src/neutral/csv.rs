@@ -1,0 +1,221 @@
+//! The neutral form as CSV: one table a file, a head line with the names of the columns.
+
+use super::rows::{CopyRow, DataRow, Rows, RuntimeRow, Source, TaskRow, WorkerRow};
+use crate::{ImportError, ImportErrors};
+use taskscope_execution::graph::{Table, TaskGraph};
+
+/// The texts of the tables; an empty text is a table without rows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CsvTables<'a> {
+    /// id, node, begin, end
+    pub workers: &'a str,
+    /// id, type, node, worker, start, end, inputs (separated by spaces), runtime_uniform
+    pub tasks: &'a str,
+    /// id, producer (empty for initial data), produced, home
+    pub data: &'a str,
+    /// data, node, sent (may be empty), arrived
+    pub copies: &'a str,
+    /// worker, start, end, kind
+    pub runtime: &'a str,
+}
+
+/// Reads a neutral trace.
+///
+/// # Errors
+/// Every error that was found, each with file, line and column's name.
+pub fn read_csv(tables: CsvTables<'_>) -> Result<TaskGraph, ImportErrors> {
+    let mut errors = Vec::new();
+    let mut rows = Rows::default();
+    let workers = read(tables.workers, "workers.csv", &["id", "node", "begin", "end"], &mut errors, |row| {
+        rows.workers.push(WorkerRow {
+            id: row.number("id")?,
+            node: row.number("node")?,
+            begin: row.number("begin")?,
+            end: row.number("end")?,
+        });
+        Ok(())
+    });
+    let columns = ["id", "type", "node", "worker", "start", "end"];
+    let tasks = read(tables.tasks, "tasks.csv", &columns, &mut errors, |row| {
+        let inputs = row.text("inputs").split_whitespace();
+        let task = TaskRow {
+            id: row.number("id")?,
+            ty: row.text("type").to_owned(),
+            node: row.number("node")?,
+            worker: row.number("worker")?,
+            start: row.number("start")?,
+            end: row.number("end")?,
+            inputs: inputs.map(|id| number(id, "inputs")).collect::<Result<_, _>>()?,
+            uniform: row.optional("runtime_uniform")?.unwrap_or(0),
+            created: row.optional("created")?,
+            creator: row.optional("creator")?,
+            ready: row.optional("ready")?,
+            function: row.text("function").to_owned(),
+            file: row.text("file").to_owned(),
+            line: row.optional("line")?.unwrap_or(0) as u32,
+        };
+        rows.tasks.push(task);
+        Ok(())
+    });
+    let data = read(tables.data, "data.csv", &["id", "producer", "produced", "home"], &mut errors, |row| {
+        let producer = row.optional("producer")?;
+        let produced = row.optional("produced")?;
+        if producer.is_some() && produced.is_none() {
+            return Err(("produced", "a producer, but no time of production".to_owned()));
+        }
+        rows.data.push(DataRow {
+            id: row.number("id")?,
+            producer,
+            produced: produced.unwrap_or(0),
+            home: row.number("home")?,
+            bytes: row.optional("bytes")?.unwrap_or(0),
+            name: row.text("name").to_owned(),
+        });
+        Ok(())
+    });
+    let copies = read(tables.copies, "copies.csv", &["data", "node", "arrived"], &mut errors, |row| {
+        rows.copies.push(CopyRow {
+            data: row.number("data")?,
+            node: row.number("node")?,
+            sent: row.optional("sent")?,
+            arrived: row.number("arrived")?,
+        });
+        Ok(())
+    });
+    let runtime =
+        read(tables.runtime, "runtime.csv", &["worker", "start", "end", "kind"], &mut errors, |row| {
+            rows.runtime.push(RuntimeRow {
+                worker: row.number("worker")?,
+                start: row.number("start")?,
+                end: row.number("end")?,
+                kind: row.text("kind").to_owned(),
+            });
+            Ok(())
+        });
+    let lines = Lines { workers, tasks, data, copies, runtime };
+    if errors.is_empty() { rows.graph(&lines) } else { Err(ImportErrors(errors)) }
+}
+
+/// The line of each row of each table.
+struct Lines {
+    workers: Vec<usize>,
+    tasks: Vec<usize>,
+    data: Vec<usize>,
+    copies: Vec<usize>,
+    runtime: Vec<usize>,
+}
+
+impl Source for Lines {
+    fn error(&self, table: Table, row: usize, field: &str, text: String) -> ImportError {
+        let (file, lines) = match table {
+            Table::Workers => ("workers.csv", &self.workers),
+            Table::Tasks | Table::Inputs | Table::Pieces => ("tasks.csv", &self.tasks),
+            Table::Data => ("data.csv", &self.data),
+            Table::Copies => ("copies.csv", &self.copies),
+            Table::Activities => ("runtime.csv", &self.runtime),
+        };
+        let line = lines.get(row).copied().unwrap_or(0);
+        ImportError { file: file.to_owned(), line, field: field.to_owned(), text }
+    }
+}
+
+/// Field and sentence.
+type Wrong = (&'static str, String);
+
+struct Row<'a> {
+    columns: &'a [String],
+    fields: Vec<String>,
+}
+
+impl Row<'_> {
+    /// The field of a column; empty where the table has no such column.
+    fn text(&self, column: &str) -> &str {
+        let index = self.columns.iter().position(|name| name == column);
+        index.and_then(|index| self.fields.get(index)).map_or("", String::as_str)
+    }
+
+    fn number(&self, column: &'static str) -> Result<u64, Wrong> {
+        number(self.text(column), column)
+    }
+
+    fn optional(&self, column: &'static str) -> Result<Option<u64>, Wrong> {
+        match self.text(column) {
+            "" => Ok(None),
+            text => number(text, column).map(Some),
+        }
+    }
+}
+
+fn number(text: &str, column: &'static str) -> Result<u64, Wrong> {
+    text.parse().map_err(|_| {
+        let wrong = match text.parse::<f64>() {
+            _ if text.is_empty() => "the field is empty".to_owned(),
+            Ok(number) if number < 0.0 => format!("{text} is negative; ids and times are integers from 0 on"),
+            _ => format!("`{text}` is no integer; ids and times are integers"),
+        };
+        (column, wrong)
+    })
+}
+
+/// Reads the rows of a table, and returns their lines.
+fn read(
+    text: &str,
+    file: &str,
+    needed: &[&str],
+    errors: &mut Vec<ImportError>,
+    mut take: impl FnMut(&Row<'_>) -> Result<(), Wrong>,
+) -> Vec<usize> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let mut rows = Vec::new();
+    let mut report = |line, field: &str, text| {
+        if errors.len() < 100 {
+            errors.push(ImportError { file: file.to_owned(), line, field: field.to_owned(), text });
+        }
+    };
+    let Some((number, head)) = lines.next() else { return rows };
+    let columns = split(head.trim_start_matches('\u{feff}'));
+    for column in needed.iter().filter(|column| !columns.iter().any(|name| name == *column)) {
+        report(number + 1, column, "the head line has no such column".to_owned());
+    }
+    if needed.iter().any(|column| !columns.iter().any(|name| name == column)) {
+        return rows;
+    }
+    for (number, line) in lines {
+        let row = Row { columns: &columns, fields: split(line) };
+        if row.fields.len() > columns.len() {
+            let text = format!("{} fields, but the head line names {}", row.fields.len(), columns.len());
+            report(number + 1, "", text);
+        } else if let Err((field, text)) = take(&row) {
+            report(number + 1, field, text);
+        } else {
+            rows.push(number + 1);
+        }
+    }
+    rows
+}
+
+/// The fields of a line; a field in quotes may hold commas, and quotes doubled.
+fn split(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    let mut characters = line.trim_end_matches('\r').chars().peekable();
+    while let Some(character) = characters.next() {
+        let field = fields.last_mut().expect("never empty");
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                field.push('"');
+                characters.next();
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            other => field.push(other),
+        }
+    }
+    for field in &mut fields {
+        let trimmed = field.trim();
+        if trimmed.len() != field.len() {
+            *field = trimmed.to_owned();
+        }
+    }
+    fields
+}

@@ -1,0 +1,155 @@
+//! The rows of a neutral trace, and the graph that they make. JSON and CSV have this in common.
+
+use crate::{ImportError, ImportErrors};
+use taskscope_execution::NO_TIME;
+use taskscope_execution::graph::{
+    ActivityKind, GraphBuilder, GraphError, NewData, NewTask, Table, TaskGraph, TaskType,
+};
+
+/// A worker.
+pub(super) struct WorkerRow {
+    pub id: u64,
+    pub node: u64,
+    pub begin: u64,
+    pub end: u64,
+}
+
+/// A task.
+#[derive(Default)]
+pub(super) struct TaskRow {
+    pub id: u64,
+    pub ty: String,
+    pub node: u64,
+    pub worker: u64,
+    pub start: u64,
+    pub end: u64,
+    pub inputs: Vec<u64>,
+    pub uniform: u64,
+    /// Optional fields, beyond what starvation, latency and overhead need.
+    pub created: Option<u64>,
+    pub creator: Option<u64>,
+    pub ready: Option<u64>,
+    pub function: String,
+    pub file: String,
+    pub line: u32,
+}
+
+/// Data without its copies.
+pub(super) struct DataRow {
+    pub id: u64,
+    pub producer: Option<u64>,
+    pub produced: u64,
+    pub home: u64,
+    pub bytes: u64,
+    pub name: String,
+}
+
+/// A copy.
+pub(super) struct CopyRow {
+    pub data: u64,
+    pub node: u64,
+    pub sent: Option<u64>,
+    pub arrived: u64,
+}
+
+/// Time in the runtime, or in another activity.
+pub(super) struct RuntimeRow {
+    pub worker: u64,
+    pub start: u64,
+    pub end: u64,
+    pub kind: String,
+}
+
+/// Where rows came from: turns an error of a row into one of the file.
+pub(super) trait Source {
+    /// The error at a field of row `row` of `table`.
+    fn error(&self, table: Table, row: usize, field: &str, text: String) -> ImportError;
+}
+
+/// All rows.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub workers: Vec<WorkerRow>,
+    pub tasks: Vec<TaskRow>,
+    pub data: Vec<DataRow>,
+    pub copies: Vec<CopyRow>,
+    pub runtime: Vec<RuntimeRow>,
+}
+
+impl Rows {
+    /// The graph, or all errors.
+    pub fn graph(self, source: &impl Source) -> Result<TaskGraph, ImportErrors> {
+        let mut errors = Vec::new();
+        let node_of: rustc_hash::FxHashMap<u64, u64> = self.workers.iter().map(|w| (w.id, w.node)).collect();
+        let mut builder = GraphBuilder::new();
+        for worker in &self.workers {
+            builder.add_worker(worker.id, worker.node, worker.begin, worker.end);
+        }
+        let mut input_rows = Vec::new();
+        for (row, task) in self.tasks.into_iter().enumerate() {
+            match node_of.get(&task.worker) {
+                Some(node) if *node != task.node => {
+                    let (id, on, worker) = (task.id, task.node, task.worker);
+                    let text =
+                        format!("task {id} is on node {on}, but its worker {worker} is on node {node}");
+                    errors.push(source.error(Table::Tasks, row, "node", text));
+                }
+                _ => {}
+            }
+            let TaskRow { id, ty: name, function, file, line, .. } = task;
+            let ty = builder.add_type(TaskType { name, function, file, line, implicit: false });
+            builder.add_task(NewTask {
+                id,
+                ty,
+                created: task.created.unwrap_or(NO_TIME),
+                creator: task.creator,
+                ready: task.ready.unwrap_or(NO_TIME),
+                uniform: task.uniform,
+            });
+            builder.add_piece(task.worker, task.id, task.start, task.end);
+            for input in &task.inputs {
+                builder.add_input(task.id, *input);
+                input_rows.push(row as u32);
+            }
+        }
+        for data in self.data {
+            let DataRow { id, producer, produced, home, bytes, name } = data;
+            builder.add_data(NewData { id, producer, produced, home, bytes, name, synchronises: false });
+        }
+        for copy in &self.copies {
+            builder.add_copy(copy.data, copy.node, copy.sent.unwrap_or(NO_TIME), copy.arrived);
+        }
+        for interval in &self.runtime {
+            let name = builder.add_name(&interval.kind);
+            builder.add_activity(
+                interval.worker,
+                activity_kind(&interval.kind),
+                name,
+                interval.start,
+                interval.end,
+            );
+        }
+        let built = builder.finish();
+        let found = built.as_ref().err().map(Vec::as_slice).unwrap_or(&[]);
+        errors.extend(found.iter().map(|GraphError { table, row, field, text }| match table {
+            Table::Inputs => source.error(Table::Tasks, input_rows[*row] as usize, "inputs", text.clone()),
+            // A piece is the execution of the task in the same row.
+            Table::Pieces => source.error(Table::Tasks, *row, field, text.clone()),
+            _ => source.error(*table, *row, field, text.clone()),
+        }));
+        match built {
+            Ok(graph) if errors.is_empty() => Ok(graph),
+            _ => Err(ImportErrors(errors)),
+        }
+    }
+}
+
+/// What a `kind` of the source is: three names are known, all others are sections of the runtime.
+fn activity_kind(kind: &str) -> ActivityKind {
+    match kind {
+        "lock.wait" => ActivityKind::LockWait,
+        "comm" => ActivityKind::Communication,
+        "os" => ActivityKind::OffCpu,
+        _ => ActivityKind::Runtime,
+    }
+}

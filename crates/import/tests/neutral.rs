@@ -1,0 +1,156 @@
+//! What is read, and what is said about files that cannot be.
+
+use taskscope_import::neutral::{CsvTables, read_csv, read_json};
+
+const GOOD: &str = r#"{
+ "schema": "slo-case/1",
+ "name": "two tasks",
+ "trace": {
+  "time_unit": "ns",
+  "workers": [{"id": 0, "node": 0, "begin": 0, "end": 400},
+              {"id": 1, "node": 1, "begin": 0, "end": 400}],
+  "tasks": [
+   {"id": 1, "type": "a", "node": 0, "worker": 0, "start": 0, "end": 100, "inputs": [], "runtime_uniform": 0},
+   {"id": 2, "type": "b", "node": 1, "worker": 1,
+    "start": 150,
+    "end": 300, "inputs": [7], "runtime_uniform": 0}
+  ],
+  "data": [
+   {"id": 7, "producer": 1, "produced": 100, "home": 0, "bytes": 8,
+    "copies": [{"node": 1, "sent": 105, "arrived": 140}]}
+  ],
+  "runtime": [{"worker": 1, "start": 140, "end": 150, "kind": "dispatch"}]
+ },
+ "windows": [[0, 200], [200, 400]]
+}"#;
+
+fn errors_with(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    read_json(&GOOD.replacen(from, to, 1)).expect_err(to).to_string()
+}
+
+#[test]
+fn a_good_file_is_read() {
+    let case = read_json(GOOD).unwrap();
+    assert_eq!((case.graph.tasks.len(), case.graph.data.len(), case.graph.workers.len()), (2, 1, 2));
+    assert_eq!(case.windows, [(0, 200), (200, 400)]);
+    assert_eq!(case.graph.available(0, 1), 140);
+}
+
+#[test]
+fn errors_name_line_and_field() {
+    for (from, to, expected) in [
+        (
+            "\"start\": 150",
+            "\"start\": -5",
+            "line 11: tasks[1].start: -5 is negative; ids and times are integers from 0 on",
+        ),
+        (
+            "\"start\": 150",
+            "\"start\": 150.5",
+            "line 11: tasks[1].start: 150.5 is no integer; ids and times are integers",
+        ),
+        ("\"start\": 150,", "", "line 10: tasks[1].start: the field `start` is missing"),
+        (
+            "\"inputs\": [7]",
+            "\"inputs\": [8]",
+            "line 12: tasks[1].inputs: task 2 reads data 8, which does not exist",
+        ),
+        (
+            "\"producer\": 1",
+            "\"producer\": 9",
+            "line 15: data[0].producer: data 7 is produced by task 9, which does not exist",
+        ),
+        (
+            "\"start\": 150",
+            "\"start\": 139",
+            "line 12: tasks[1].inputs: task 2 starts at 139, before its input, data 7, is available on its node at 140",
+        ),
+        (
+            "\"produced\": 100",
+            "\"produced\": 101",
+            "line 15: data[0].produced: data 7 is produced at 101, but its producer, task 1, runs from 0 to 100",
+        ),
+        (
+            "\"sent\": 105",
+            "\"sent\": 99",
+            "line 16: data[0].sent: data 7 is sent to node 1 at 99, but it is produced at 100 and arrives at 140",
+        ),
+        ("\"worker\": 1,\n", "\"worker\": 5,\n", "line 10: tasks[1].worker: there is no worker 5"),
+        (
+            "\"node\": 1, \"worker\": 1,\n",
+            "\"node\": 0, \"worker\": 1,\n",
+            "line 10: tasks[1].node: task 2 is on node 0, but its worker 1 is on node 1",
+        ),
+        ("\"id\": 2,", "\"id\": 1,", "line 10: tasks[1].id: id 1 is used twice"),
+        (
+            "slo-case/1",
+            "slo-case/9",
+            "line 2: schema: schema `slo-case/9` is not known; this reads `slo-case/1`",
+        ),
+        (
+            "\"time_unit\": \"ns\"",
+            "\"time_unit\": \"us\"",
+            "line 5: trace.time_unit: times in `us` are not read; give integers in nanoseconds, `ns`",
+        ),
+        (
+            "\"end\": 300",
+            "\"end\": 401",
+            "line 12: tasks[1].end: task 2 runs from 150 to 401, outside the life of worker 1 (0 to 400)",
+        ),
+        (
+            "\"end\": 150, \"kind\"",
+            "\"end\": 130, \"kind\"",
+            "line 18: runtime[0].end: it ends at 130, before it starts at 140",
+        ),
+    ] {
+        let said = errors_with(from, to);
+        assert!(said.lines().any(|line| line == expected), "{to}:\n{said}\ninstead of\n{expected}");
+    }
+}
+
+#[test]
+fn a_cycle_is_named() {
+    let text = GOOD
+        .replace("\"inputs\": [], ", "\"inputs\": [8], ")
+        .replace("\"data\": [", "\"data\": [{\"id\": 8, \"producer\": 2, \"produced\": 300, \"home\": 1},");
+    let said = read_json(&text).unwrap_err().to_string();
+    assert!(said.contains("task 1 waits for itself: task 1 → data 7 → task 2 → data 8 → task 1"), "{said}");
+}
+
+#[test]
+fn no_text_makes_it_panic() {
+    for end in 0..GOOD.len() {
+        assert!(read_json(&GOOD[..end]).is_err());
+    }
+    for bad in ["", "[]", "null", "{\"trace\": 3}", "{\"trace\": {\"workers\": [3], \"tasks\": [{}]}}"] {
+        assert!(read_json(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn csv_says_the_same() {
+    let tables = CsvTables {
+        workers: "id,node,begin,end\n0,0,0,400\n1,1,0,400\n",
+        tasks: "id,type,node,worker,start,end,inputs,runtime_uniform\n1,a,0,0,0,100,,0\n2,\"b, c\",1,1,150,300,7,0\n",
+        data: "id,producer,produced,home\n7,1,100,0\n",
+        copies: "data,node,sent,arrived\n7,1,105,140\n",
+        runtime: "worker,start,end,kind\n1,140,150,dispatch\n",
+    };
+    let graph = read_csv(tables).unwrap();
+    let case = read_json(GOOD).unwrap();
+    assert_eq!(graph.data.produced, case.graph.data.produced);
+    assert_eq!(graph.tasks.start, case.graph.tasks.start);
+    assert_eq!(graph.copies, case.graph.copies);
+    assert_eq!(graph.types[1].name, "b, c");
+
+    let late = CsvTables { copies: "data,node,sent,arrived\n7,1,,160\n", ..tables };
+    let said = read_csv(late).unwrap_err().to_string();
+    assert!(said.starts_with("tasks.csv: line 3: inputs: task 2 starts at 150"), "{said}");
+    let negative = CsvTables { workers: "id,node,begin,end\n0,0,-1,400\n", ..tables };
+    let said = read_csv(negative).unwrap_err().to_string();
+    assert!(said.starts_with("workers.csv: line 2: begin: -1 is negative"), "{said}");
+    let short = CsvTables { data: "id,produced,home\n7,100,0\n", ..tables };
+    let said = read_csv(short).unwrap_err().to_string();
+    assert!(said.starts_with("data.csv: line 1: producer: the head line has no such column"), "{said}");
+}
