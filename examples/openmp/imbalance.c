@@ -19,14 +19,14 @@ static double row_sum(int row, int length)
     return sum;
 }
 
-static void triangular(int n, double *sums)
+__attribute__((noinline)) static void triangular(int n, double *sums)
 {
 #pragma omp parallel for schedule(static) /* the imbalanced loop */
     for (int row = 0; row < n; row++)
         sums[row] = row_sum(row, row + 1);
 }
 
-static void square(int n, double *sums)
+__attribute__((noinline)) static void square(int n, double *sums)
 {
 #pragma omp parallel for schedule(static) /* the balanced loop */
     for (int row = 0; row < n; row++)

@@ -55,9 +55,14 @@ impl Place {
 
 #[test]
 fn programs_end_as_they_do_without_us_and_are_recorded() {
-    for (name, exit_code) in
-        [("fork", 6), ("exec", 9), ("pthreads", 0), ("nested", 0), ("cancel", 0), ("many", 3)]
-    {
+    for (name, exit_code, tasks) in [
+        ("fork", 6, 160),
+        ("exec", 9, 50),
+        ("pthreads", 0, 30),
+        ("nested", 0, 4),
+        ("cancel", 0, 100),
+        ("many", 3, 100),
+    ] {
         // A child of a process that has used libgomp hangs in its next region, without us too.
         let compilers = if name == "fork" { &[Compiler::Clang][..] } else { &Compiler::ALL };
         for &compiler in compilers {
@@ -66,19 +71,32 @@ fn programs_end_as_they_do_without_us_and_are_recorded() {
             assert_eq!(recorded.status.code(), Some(exit_code), "{name} {compiler:?}");
             assert!(streams(&place.trace()).len() >= 2, "{name} {compiler:?}");
             assert_eq!(run_file(&place.trace())["exit_code"], exit_code, "{name} {compiler:?}");
+            let report = report(&place.trace());
+            assert_eq!(report["lost_events"], 0, "{name} {compiler:?}");
+            // Of a cancelled taskgroup not every task begins.
+            let began = report["tasks"].as_u64().unwrap();
+            assert!(
+                began == tasks || (name == "cancel" && began <= tasks),
+                "{name} {compiler:?}: {began} tasks"
+            );
         }
     }
 }
 
 #[test]
 fn a_dying_program_dies_the_same_way_and_leaves_its_trace() {
-    for (name, signal) in [("crash", 11), ("kill", 9)] {
+    for (name, signal, tasks) in [("crash", 11, 100), ("kill", 9, 5000)] {
         for compiler in Compiler::ALL {
             let place = Place::new(name, compiler, &[]);
             let recorded = place.record_unchanged(&[]);
             assert_eq!(recorded.status.signal(), Some(signal), "{name} {compiler:?}");
             assert!(!streams(&place.trace()).is_empty(), "{name} {compiler:?}");
             assert_eq!(run_file(&place.trace())["signal"], signal, "{name} {compiler:?}");
+            assert!(text(&recorded.stderr).contains("incomplete"), "the header says what is missing");
+            let report = report(&place.trace());
+            assert_eq!(report["complete"], false, "{name} {compiler:?}");
+            assert_eq!(report["tasks"], tasks, "{name} {compiler:?}");
+            assert_eq!(report["signal"], signal, "{name} {compiler:?}");
         }
     }
 }
@@ -97,7 +115,7 @@ fn gcc_programs_run_on_another_runtime_only_where_it_can_do_everything() {
     let native = Place::new("detach", Compiler::Clang, &[]);
     native.record_unchanged(&[]);
     assert!(notices(&native.trace()).is_empty());
-    assert_eq!(streams(&native.trace()).len(), 2);
+    assert_eq!(report(&native.trace())["tasks"], 2);
 }
 
 #[test]
@@ -133,7 +151,7 @@ fn openmp_that_comes_by_dlopen_is_recorded() {
     let library = Compiler::Clang.build_file(&plugin, &place.path().join("plugin.so"), &["-shared", "-fPIC"]);
     let recorded = place.record_unchanged(&[library.to_str().unwrap()]);
     assert_eq!(text(&recorded.stdout), "40\n");
-    assert_eq!(streams(&place.trace()).len(), 2);
+    assert_eq!(report(&place.trace())["tasks"], 40);
 }
 
 #[test]
@@ -165,6 +183,12 @@ fn limits_stop_the_recording_and_not_the_program() {
         assert_eq!(limited.status.code(), Some(3), "{limit}");
         assert_eq!(text(&limited.stdout), "20000 tasks\n", "{limit}");
         assert_eq!(run_file(&place.trace())["exit_code"], 3, "{limit}");
+        let report = report(&place.trace());
+        let (kept, lost) = (report["events"].as_u64().unwrap(), report["lost_events"].as_u64().unwrap());
+        println!("{limit}: {kept} events, {lost} lost");
+        // Of each of the tasks there is a trace: recorded, or counted as lost.
+        assert!(kept + lost >= 20_000, "{limit}: {kept} events, {lost} lost");
+        assert_eq!(limit.starts_with("ulimit -f"), lost > 0, "{limit}");
     }
 }
 
@@ -192,5 +216,17 @@ fn a_full_disk_stops_the_recording_and_not_the_program() {
     );
     assert_eq!(full.status.code(), Some(3));
     assert_eq!(text(&full.stdout), "100000 tasks\n");
-    assert_eq!(streams(&place.path().join("kept")).len(), 2);
+    let report = report(&place.path().join("kept"));
+    assert!(report["lost_events"].as_u64().unwrap() > 0);
+    assert!(report["events"].as_u64().unwrap() > 10_000);
+}
+
+#[test]
+fn a_program_without_debug_information_is_reported_by_its_functions() {
+    let place = Place::new("many", Compiler::Clang, &["-g0"]);
+    place.record_unchanged(&[]);
+    let printed = output(taskscope().arg("report").arg(place.trace()));
+    let page = text(&printed.stdout);
+    assert!(page.contains("run_tasks+") && page.contains("[task]"), "the function is named");
+    assert_eq!(page.matches("debug information").count(), 1, "it is said once");
 }

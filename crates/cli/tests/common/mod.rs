@@ -138,3 +138,10 @@ pub fn streams(trace: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+/// `report --json` of a trace.
+pub fn report(trace: &Path) -> Value {
+    let printed = output(taskscope().arg("report").arg("--json").arg(trace));
+    assert!(printed.status.success());
+    serde_json::from_slice(&printed.stdout).unwrap()
+}

@@ -1,0 +1,170 @@
+//! The examples next to what is known of them by construction (the head of each source file), built
+//! by clang (LLVM's OpenMP) and by gcc (libgomp, replaced).
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/openmp").join(format!("{name}.c"))
+}
+
+/// The 1-based line of an example that holds `text`.
+fn line_of(name: &str, text: &str) -> u64 {
+    let content = fs::read_to_string(source(name)).unwrap();
+    content.lines().position(|line| line.contains(text)).expect(text) as u64 + 1
+}
+
+/// Builds, records on two threads, checks what holds for every complete trace, returns the report.
+fn report_of(name: &str, compiler: Compiler, arguments: &[&str]) -> Value {
+    let here = tempfile::tempdir().unwrap();
+    let program = compiler.build_file(&source(name), &here.path().join(name), &[]);
+    let run = output(record(here.path()).args(["-o", "trace", "--"]).arg(program).args(arguments));
+    assert!(run.status.success(), "the example found its result wrong");
+    let printed = output(taskscope().arg("report").arg("--json").arg(here.path().join("trace")));
+    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+
+    assert_eq!(report["complete"], true);
+    assert_eq!(report["lost_events"], 0);
+    assert_eq!(report["workers"], 2);
+    let causes: u64 = rows(&report, "causes").iter().map(|cause| cause["ns"].as_u64().unwrap()).sum();
+    assert_eq!(causes, report["capacity_ns"].as_u64().unwrap(), "causes do not sum to capacity");
+    assert_eq!(report["capacity_ns"].as_u64().unwrap(), 2 * report["wall_ns"].as_u64().unwrap());
+    let replaced = rows(&report, "notices").iter().any(|notice| notice["name"] == "runtime-replaced");
+    assert_eq!(replaced, matches!(compiler, Compiler::Gcc));
+    report
+}
+
+fn rows<'a>(report: &'a Value, table: &str) -> &'a [Value] {
+    report[table].as_array().unwrap()
+}
+
+/// Tasks of the type that is named after this function.
+fn tasks_of(report: &Value, function: &str) -> u64 {
+    let of_type = rows(report, "task_types").iter().filter(|row| row["function"] == function);
+    of_type.map(|row| row["began"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn cholesky_has_its_tasks_of_each_type() {
+    for compiler in Compiler::ALL {
+        for n in [1, 2, 7] {
+            let report = report_of("cholesky", compiler, &[&(n * 16).to_string(), "16"]);
+            assert_eq!(report["tasks"], n * (n + 1) * (n + 2) / 6);
+            assert_eq!(tasks_of(&report, "potrf"), n);
+            assert_eq!(tasks_of(&report, "trsm"), n * (n - 1) / 2);
+            assert_eq!(tasks_of(&report, "syrk"), n * (n - 1) / 2);
+            assert_eq!(tasks_of(&report, "gemm"), n * (n - 1) * n.saturating_sub(2) / 6);
+        }
+    }
+}
+
+#[test]
+fn fibonacci_has_a_task_for_every_call_but_the_first() {
+    for compiler in Compiler::ALL {
+        for (n, fibonacci_of_next) in [(1, 1), (2, 2), (16, 1597)] {
+            let report = report_of("fib", compiler, &[&n.to_string()]);
+            assert_eq!(report["tasks"], 2 * fibonacci_of_next - 2, "fib({n})");
+        }
+    }
+}
+
+#[test]
+fn heat_has_loops_or_tasks() {
+    for compiler in Compiler::ALL {
+        let tasks = report_of("heat", compiler, &["taskloop", "64", "12"]);
+        assert_eq!(tasks["tasks"], 8 * 12);
+        assert_eq!(tasks_of(&tasks, "step_by_tasks"), 8 * 12);
+        let loops = report_of("heat", compiler, &["for", "64", "12"]);
+        assert_eq!(loops["tasks"], 0);
+        // gcc computes a static schedule in the program itself: its runtime never hears of the loop.
+        if matches!(compiler, Compiler::Clang) {
+            let row = &rows(&loops, "worksharing")[0];
+            assert_eq!(
+                (&row["function"], &row["executions"], &row["iterations"]),
+                (&"step_by_loop".into(), &12.into(), &(12 * 64).into())
+            );
+            assert_eq!(row["line"], line_of("heat", "omp for"));
+        }
+    }
+}
+
+/// fwd, bdiv and bmod tasks, by following the filled blocks through the elimination.
+fn sparselu_tasks(n: usize) -> [u64; 3] {
+    let mut filled: Vec<Vec<bool>> =
+        (0..n).map(|i| (0..n).map(|j| i.abs_diff(j) <= 1 || (i + 2 * j) % 7 == 0).collect()).collect();
+    let mut tasks = [0; 3];
+    for k in 0..n {
+        let right: Vec<usize> = (k + 1..n).filter(|&j| filled[k][j]).collect();
+        let below: Vec<usize> = (k + 1..n).filter(|&i| filled[i][k]).collect();
+        tasks[0] += right.len() as u64;
+        tasks[1] += below.len() as u64;
+        tasks[2] += (right.len() * below.len()) as u64;
+        for &i in &below {
+            for &j in &right {
+                filled[i][j] = true;
+            }
+        }
+    }
+    tasks
+}
+
+#[test]
+fn sparse_lu_has_a_task_for_every_filled_block() {
+    for compiler in Compiler::ALL {
+        for n in [1, 5, 12] {
+            let report = report_of("sparselu", compiler, &[&n.to_string(), "8"]);
+            let [fwd, bdiv, bmod] = sparselu_tasks(n);
+            assert_eq!(report["tasks"], fwd + bdiv + bmod);
+            assert_eq!(tasks_of(&report, "fwd"), fwd);
+            assert_eq!(tasks_of(&report, "bdiv"), bdiv);
+            assert_eq!(tasks_of(&report, "bmod"), bmod);
+        }
+    }
+}
+
+#[test]
+fn the_lock_is_held_by_who_rebuilds_the_index() {
+    for compiler in Compiler::ALL {
+        let report = report_of("lock", compiler, &["10", "20"]);
+        let lock = &rows(&report, "locks")[0];
+        // Two threads take the lock ten times each; the other waits through most of 10 x 20 ms.
+        assert_eq!(lock["acquisitions"], 20);
+        let waited = lock["waited_ns"].as_u64().unwrap();
+        assert!(waited >= 150_000_000, "waited {waited} ns");
+        let holder = &rows(lock, "holders")[0];
+        assert_eq!(holder["function"], "rebuild_index");
+        assert_eq!(holder["line"], line_of("lock", "/* who holds the lock */"));
+        let blamed: u64 = rows(lock, "holders").iter().map(|holder| holder["ns"].as_u64().unwrap()).sum();
+        assert_eq!(blamed + lock["unheld_ns"].as_u64().unwrap(), waited, "blame given is not wait taken");
+        assert_eq!(rows(&report, "findings")[0]["function"], "rebuild_index");
+        let waits = rows(&report, "causes").iter().find(|cause| cause["cause"] == "lock_wait").unwrap();
+        assert!(waits["where"].as_str().unwrap().starts_with("look_up [lock at lock.c:"), "{waits}");
+    }
+}
+
+/// On a machine with other work the balanced loop may look bad in one run, but not in every one.
+#[test]
+fn the_triangular_loop_is_imbalanced() {
+    for compiler in Compiler::ALL {
+        let table = match compiler {
+            Compiler::Clang => "worksharing",
+            Compiler::Gcc => "regions",
+        };
+        let shown = (0..5).any(|_| {
+            let report = report_of("imbalance", compiler, &["3000", "5"]);
+            let lost = |function: &str| {
+                let row =
+                    rows(&report, table).iter().find(|row| row["function"] == function).expect(function);
+                (row["imbalance_ns"].as_u64().unwrap(), row["line"].as_u64().unwrap())
+            };
+            let ((triangular, line), (square, _)) = (lost("triangular"), lost("square"));
+            assert_eq!(line, line_of("imbalance", "/* the imbalanced loop */"));
+            triangular > 2 * square
+        });
+        assert!(shown, "{compiler:?}");
+    }
+}
