@@ -225,7 +225,7 @@ fn a_full_disk_stops_the_recording_and_not_the_program() {
 fn a_program_without_debug_information_is_reported_by_its_functions() {
     let place = Place::new("many", Compiler::Clang, &["-g0"]);
     place.record_unchanged(&[]);
-    let printed = output(taskscope().arg("report").arg(place.trace()));
+    let printed = output(taskscope().args(["report", "--section", "all"]).arg(place.trace()));
     let page = text(&printed.stdout);
     assert!(page.contains("run_tasks+") && page.contains("[task]"), "the function is named");
     assert_eq!(page.matches("debug information").count(), 1, "it is said once");
