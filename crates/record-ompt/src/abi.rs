@@ -3,7 +3,7 @@
 //! Enumerations are plain integers here: a runtime may send values that this version of the
 //! standard does not know, and those must not be undefined behaviour.
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_uint, c_void};
 
 /// A word per thread, region or task that belongs to the tool.
 #[repr(C)]
@@ -28,6 +28,10 @@ pub type Initialize =
     unsafe extern "C" fn(lookup: Lookup, initial_device: c_int, tool_data: *mut Data) -> c_int;
 /// `ompt_finalize_t`.
 pub type Finalize = unsafe extern "C" fn(tool_data: *mut Data);
+
+/// `ompt_start_tool`, as a tool library exports it.
+pub type StartTool =
+    unsafe extern "C" fn(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult;
 
 /// What `ompt_start_tool` hands to the runtime.
 #[repr(C)]
@@ -73,9 +77,11 @@ pub mod event {
     pub const TASK_CREATE: c_int = 5;
     pub const TASK_SCHEDULE: c_int = 6;
     pub const IMPLICIT_TASK: c_int = 7;
+    pub const TARGET: c_int = 8;
     pub const SYNC_REGION_WAIT: c_int = 16;
     pub const MUTEX_RELEASED: c_int = 17;
     pub const DEPENDENCES: c_int = 18;
+    pub const TASK_DEPENDENCE: c_int = 19;
     pub const WORK: c_int = 20;
     pub const MASKED: c_int = 21;
     pub const SYNC_REGION: c_int = 23;
@@ -83,7 +89,10 @@ pub mod event {
     pub const MUTEX_ACQUIRED: c_int = 27;
     pub const NEST_LOCK: c_int = 28;
     pub const CANCEL: c_int = 30;
+    pub const REDUCTION: c_int = 31;
     pub const DISPATCH: c_int = 32;
+    pub const TARGET_EMI: c_int = 33;
+    pub const TARGET_DATA_OP_EMI: c_int = 34;
 }
 
 /// `ompt_scope_endpoint_t`; 3 is both at once.

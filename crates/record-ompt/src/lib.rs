@@ -27,6 +27,7 @@
 )]
 
 mod abi;
+mod chain;
 mod dictionary;
 mod frames;
 mod ids;

@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
-use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::{dictionary, mutexes, parallel, sync, tasks, work};
+use crate::abi::{Data, Lookup, SetCallback, StartToolResult};
+use crate::{chain, dictionary};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -35,10 +35,27 @@ pub unsafe extern "C" fn ompt_start_tool(
     omp_version: c_uint,
     runtime_version: *const c_char,
 ) -> *mut StartToolResult {
+    // The user's list may name this library too.
+    static STARTING: AtomicBool = AtomicBool::new(false);
+    if STARTING.swap(true, Relaxed) {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: the runtime's own arguments.
+    let result = unsafe { start(omp_version, runtime_version) };
+    STARTING.store(false, Relaxed);
+    result
+}
+
+/// # Safety
+/// As [`ompt_start_tool`].
+unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult {
+    // SAFETY: by contract.
+    let next = unsafe { chain::start_next(omp_version, runtime_version) };
+    let next_result = next.as_ref().map_or(core::ptr::null_mut(), |(result, _)| *result);
     let Some(trace_directory) =
         std::env::var_os(process::TRACE_DIRECTORY_VARIABLE).filter(|path| !path.is_empty())
     else {
-        return core::ptr::null_mut();
+        return next_result;
     };
     let runtime = if runtime_version.is_null() {
         "unknown".to_owned()
@@ -46,6 +63,11 @@ pub unsafe extern "C" fn ompt_start_tool(
         // SAFETY: by contract.
         unsafe { CStr::from_ptr(runtime_version) }.to_string_lossy().into_owned()
     };
+    let mut openmp_attributes =
+        vec![("runtime", Json::string(&runtime)), ("version", Json::integer(omp_version))];
+    if let Some((_, library)) = &next {
+        openmp_attributes.push(("next_tool", Json::string(library)));
+    }
     let started = process::start(process::Config {
         trace_directory: trace_directory.into(),
         app_id: 1,
@@ -55,67 +77,46 @@ pub unsafe extern "C" fn ompt_start_tool(
             .filter(|model| model.own)
             .map(|model| (model.name, model.version))
             .collect(),
-        attributes: vec![(
-            "openmp".to_owned(),
-            Json::object([("runtime", Json::string(&runtime)), ("version", Json::integer(omp_version))]),
-        )],
+        attributes: vec![("openmp".to_owned(), Json::object(openmp_attributes))],
     });
     match started {
         // A second runtime in the same process, or the same one loaded again, shares the recording.
-        Ok(()) | Err(process::StartError::Again) if process::is_recording() => RESULT.0.get(),
-        Ok(()) => core::ptr::null_mut(),
+        Ok(()) | Err(process::StartError::Again) if process::is_recording() => {
+            chain::set_next(next_result);
+            RESULT.0.get()
+        }
+        Ok(()) => next_result,
         Err(why) => {
             if std::env::var_os(VERBOSE_VARIABLE).is_some() {
                 eprintln!("taskscope: this process is not recorded\nwhy: {why}");
             }
-            core::ptr::null_mut()
+            next_result
         }
     }
 }
 
-unsafe extern "C" fn initialize(lookup: Lookup, _initial_device: c_int, _tool_data: *mut Data) -> c_int {
+unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_data: *mut Data) -> c_int {
     // SAFETY: the runtime's own function, called with a C string as the standard says.
     let Some(set_callback) = (unsafe { lookup(c"ompt_set_callback".as_ptr()) }) else { return 0 };
     dictionary::set_runtime(set_callback as usize);
     // SAFETY: this entry point has this type.
     let set_callback = unsafe { transmute::<unsafe extern "C" fn(), SetCallback>(set_callback) };
-    for (number, callback) in callbacks() {
-        // SAFETY: each callback has the type that the standard gives to its number.
-        unsafe { set_callback(number, Some(callback)) };
+    for handler in chain::handlers() {
+        let Some(own) = handler.own else { continue };
+        let callback = if chain::has_next() { handler.both } else { own };
+        // SAFETY: both have the type that the standard gives to the event's callback.
+        unsafe { set_callback(handler.event, Some(callback)) };
+    }
+    if chain::has_next() {
+        // SAFETY: the runtime's own arguments.
+        unsafe { chain::initialize_next(lookup, initial_device) };
     }
     1
 }
 
 /// Threads that still live may record until the process ends; [`at_exit`] closes their streams.
-unsafe extern "C" fn finalize(_tool_data: *mut Data) {}
-
-fn callbacks() -> [(c_int, Callback); 18] {
-    macro_rules! callback {
-        ($number:expr, $function:path) => {
-            // SAFETY: only changes the type under which the address is passed on.
-            ($number, unsafe { transmute::<*const (), Callback>($function as *const ()) })
-        };
-    }
-    [
-        callback!(event::THREAD_BEGIN, parallel::thread_begin),
-        callback!(event::THREAD_END, parallel::thread_end),
-        callback!(event::PARALLEL_BEGIN, parallel::parallel_begin),
-        callback!(event::PARALLEL_END, parallel::parallel_end),
-        callback!(event::IMPLICIT_TASK, parallel::implicit_task),
-        callback!(event::TASK_CREATE, tasks::task_create),
-        callback!(event::TASK_SCHEDULE, tasks::task_schedule),
-        callback!(event::DEPENDENCES, tasks::dependences),
-        callback!(event::WORK, work::work),
-        callback!(event::DISPATCH, work::dispatch),
-        callback!(event::MASKED, work::masked),
-        callback!(event::CANCEL, work::cancel),
-        callback!(event::SYNC_REGION, sync::sync_region),
-        callback!(event::SYNC_REGION_WAIT, sync::sync_region_wait),
-        callback!(event::MUTEX_ACQUIRE, mutexes::mutex_acquire),
-        callback!(event::MUTEX_ACQUIRED, mutexes::mutex_acquired),
-        callback!(event::MUTEX_RELEASED, mutexes::mutex_released),
-        callback!(event::NEST_LOCK, mutexes::nest_lock),
-    ]
+unsafe extern "C" fn finalize(_tool_data: *mut Data) {
+    chain::finalize_next();
 }
 
 unsafe extern "C" {

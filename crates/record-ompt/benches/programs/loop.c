@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define N 60000
+#define N 150000
 static double a[N];
 
 int main(void) {

@@ -1,0 +1,212 @@
+//! What recording costs an OpenMP program: wall time with the tool against wall time without.
+//!
+//! `cargo bench -p taskscope-record-ompt [-- [--rounds N] [--threads N] [PROGRAM…]]`
+//!
+//! In each round every program runs once without a tool, once with the tool attached but disabled,
+//! and once recorded, in an order that rotates. A round gives one ratio per variant; reported are the
+//! median of the ratios and the interval of order statistics that holds the true median with at least
+//! 95 % confidence, whatever the distribution.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+const PROGRAMS: [&str; 4] = ["loop", "depend", "fib", "empty"];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Variant {
+    WithoutTool,
+    Disabled,
+    Recorded,
+}
+use Variant::*;
+
+struct Settings {
+    rounds: usize,
+    threads: usize,
+    programs: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let settings = match settings() {
+        Ok(settings) => settings,
+        Err(why) => {
+            eprintln!("overhead: {why}");
+            return ExitCode::from(2);
+        }
+    };
+    let tool = std::env::current_exe().unwrap().with_file_name("libtaskscope_ompt.so");
+    println!(
+        "{} rounds, {} threads; ratios to the run without a tool, 95 % intervals",
+        settings.rounds, settings.threads
+    );
+    println!("| program | without, s | attached but disabled | recorded | events | bytes |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for name in &settings.programs {
+        let Some(program) = compile(name) else {
+            println!("| {name} | clang-19 is not installed | | | | |");
+            continue;
+        };
+        let bench = Bench { program, tool: tool.clone(), threads: settings.threads };
+        println!("{}", bench.row(name, settings.rounds));
+    }
+    ExitCode::SUCCESS
+}
+
+fn settings() -> Result<Settings, String> {
+    let mut settings = Settings { rounds: 21, threads: 2, programs: Vec::new() };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut number = |name: &str| {
+            let text = arguments.next().ok_or(format!("{name} needs a number"))?;
+            text.parse::<usize>().ok().filter(|n| *n > 0).ok_or(format!("{name}: no positive number: {text}"))
+        };
+        match argument.as_str() {
+            "--bench" => {}
+            "--rounds" => settings.rounds = number("--rounds")?,
+            "--threads" => settings.threads = number("--threads")?,
+            name if PROGRAMS.contains(&name) => settings.programs.push(name.to_owned()),
+            other => return Err(format!("unknown argument {other}; programs are {}", PROGRAMS.join(", "))),
+        }
+    }
+    if settings.programs.is_empty() {
+        settings.programs = PROGRAMS.map(str::to_owned).to_vec();
+    }
+    Ok(settings)
+}
+
+fn compile(name: &str) -> Option<PathBuf> {
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/programs").join(name).with_extension("c");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("overhead-{name}"));
+    let status = Command::new("clang-19")
+        .args(["-O2", "-fopenmp"])
+        .arg(source)
+        .args(["-lm", "-o"])
+        .arg(&program)
+        .status()
+        .ok()?;
+    status.success().then_some(program)
+}
+
+struct Bench {
+    program: PathBuf,
+    tool: PathBuf,
+    threads: usize,
+}
+
+impl Bench {
+    fn row(&self, name: &str, rounds: usize) -> String {
+        const VARIANTS: [Variant; 3] = [WithoutTool, Disabled, Recorded];
+        let (mut without, mut disabled, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
+        let mut size = (0, 0);
+        self.run(WithoutTool);
+        for round in 0..rounds {
+            let mut seconds = [0.0; 3];
+            for turn in 0..VARIANTS.len() {
+                let variant = (round + turn) % VARIANTS.len();
+                let (time, trace) = self.run(VARIANTS[variant]);
+                seconds[variant] = time;
+                size = trace.unwrap_or(size);
+            }
+            without.push(seconds[0]);
+            disabled.push(seconds[1] / seconds[0]);
+            recorded.push(seconds[2] / seconds[0]);
+        }
+        let [without, disabled, recorded] = [without, disabled, recorded].map(Summary::of);
+        format!("| {name} | {:.3} | {disabled} | {recorded} | {} | {} |", without.median, size.0, size.1)
+    }
+
+    /// Wall seconds from start to exit; and of a trace, its events and bytes.
+    fn run(&self, variant: Variant) -> (f64, Option<(u64, u64)>) {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("overhead.trace");
+        let _ = std::fs::remove_dir_all(&directory);
+        let mut command = Command::new(&self.program);
+        command.env("OMP_NUM_THREADS", self.threads.to_string()).stdout(Stdio::null());
+        command.env_remove("TASKSCOPE_TRACE_DIR").env_remove("OMP_TOOL_LIBRARIES");
+        if variant != WithoutTool {
+            command.env("OMP_TOOL_LIBRARIES", &self.tool);
+        }
+        if variant == Recorded {
+            command.env("TASKSCOPE_TRACE_DIR", &directory);
+        }
+        let start = Instant::now();
+        let status = command.status().expect("the program starts");
+        let seconds = start.elapsed().as_secs_f64();
+        assert!(status.success(), "{} failed", self.program.display());
+        let trace = (variant == Recorded).then(|| events_and_bytes(&directory));
+        let _ = std::fs::remove_dir_all(&directory);
+        (seconds, trace)
+    }
+}
+
+/// What a finished trace holds.
+fn events_and_bytes(directory: &Path) -> (u64, u64) {
+    use taskscope_event::framing::{FILE_HEADER_BYTES, JUMBO_FLAG, payload_bytes};
+    let (mut events, mut bytes) = (0, 0);
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            let (e, b) = events_and_bytes(&path);
+            (events, bytes) = (events + e, bytes + b);
+        } else if path.extension().is_some_and(|extension| extension == "obs") {
+            let stream = std::fs::read(&path).unwrap_or_default();
+            bytes += stream.len() as u64;
+            let mut at = FILE_HEADER_BYTES;
+            while let Some(flags) = stream.get(at) {
+                at += if flags & JUMBO_FLAG == 0 {
+                    12 + payload_bytes(*flags)
+                } else {
+                    let size = stream
+                        .get(at + 12..at + 16)
+                        .and_then(|b| b.try_into().ok())
+                        .map_or(0, u32::from_le_bytes);
+                    16 + size as usize
+                };
+                events += 1;
+            }
+        }
+    }
+    (events, bytes)
+}
+
+/// A median with its interval.
+struct Summary {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Summary {
+    fn of(mut values: Vec<f64>) -> Summary {
+        values.sort_by(f64::total_cmp);
+        let n = values.len();
+        let outside = ranks_outside(n);
+        Summary {
+            median: (values[(n - 1) / 2] + values[n / 2]) / 2.0,
+            low: values[outside],
+            high: values[n - 1 - outside],
+        }
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.3} ({:.3} to {:.3})", self.median, self.low, self.high)
+    }
+}
+
+/// How many values may be left out at each end so that the rest still holds the median with 95 %:
+/// the number of values below the median is binomial with p = 1/2.
+fn ranks_outside(n: usize) -> usize {
+    let (mut probability, mut cumulated, mut outside) = (0.5f64.powi(n as i32), 0.0, 0);
+    for k in 0..n / 2 {
+        cumulated += probability;
+        if 2.0 * cumulated > 0.05 {
+            break;
+        }
+        outside = k;
+        probability *= (n - k) as f64 / (k + 1) as f64;
+    }
+    outside
+}

@@ -1,0 +1,379 @@
+//! A second tool behind this one.
+//!
+//! A runtime has one place for a tool. When the user has named a tool of their own, it is loaded from
+//! here and gets every callback after ours. Both tools want the runtime's word per region and task:
+//!
+//! ```text
+//!   runtime's word ──▶ pair ┬ our word        our callbacks get a pointer to this,
+//!                           └ their word      theirs to this
+//! ```
+//! so that neither sees the other. Without a second tool none of this is on any path.
+
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::mem::transmute;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::abi::{self, Callback, Data, Dependence, EntryPoint, Frame, Lookup, SetCallback, StartTool};
+use crate::abi::{StartToolResult, endpoint, event, status};
+use crate::{mutexes, parallel, sync, tasks, work};
+
+/// The user's own tools, as a list of libraries separated by colons.
+const NEXT_TOOLS_VARIABLE: &str = "TASKSCOPE_NEXT_TOOL_LIBRARIES";
+/// `ompt_set_always`.
+const SET_ALWAYS: c_int = 5;
+/// One more than the largest number of a callback.
+const EVENTS: usize = 38;
+
+/// Their callbacks by event number; 0 is none.
+static THEIRS: [AtomicUsize; EVENTS] = [const { AtomicUsize::new(0) }; EVENTS];
+/// What the second tool gave to the runtime, which is us.
+static NEXT: AtomicPtr<StartToolResult> = AtomicPtr::new(null_mut());
+static RUNTIME_LOOKUP: AtomicUsize = AtomicUsize::new(0);
+
+/// Starts the first of the user's tools that wants to run: its result and its library.
+///
+/// # Safety
+/// Called from `ompt_start_tool`, with its arguments.
+pub unsafe fn start_next(
+    omp_version: c_uint,
+    runtime_version: *const c_char,
+) -> Option<(*mut StartToolResult, String)> {
+    let libraries = std::env::var_os(NEXT_TOOLS_VARIABLE)?;
+    for library in libraries.as_bytes().split(|byte| *byte == b':').filter(|name| !name.is_empty()) {
+        let Ok(path) = CString::new(library) else { continue };
+        // SAFETY: as the runtime itself would load it; the names are C strings.
+        let start = unsafe {
+            let handle = libc::dlopen(path.as_ptr(), libc::RTLD_LAZY);
+            if handle.is_null() {
+                continue;
+            }
+            libc::dlsym(handle, c"ompt_start_tool".as_ptr())
+        };
+        if start.is_null() {
+            continue;
+        }
+        // SAFETY: the symbol of this name has this type; the arguments are the runtime's.
+        let result = unsafe { transmute::<*mut c_void, StartTool>(start)(omp_version, runtime_version) };
+        if !result.is_null() {
+            return Some((result, path.to_string_lossy().into_owned()));
+        }
+    }
+    None
+}
+
+/// Puts a started tool behind this one.
+pub fn set_next(result: *mut StartToolResult) {
+    NEXT.store(result, Release);
+}
+
+/// Whether there is a tool behind this one.
+pub fn has_next() -> bool {
+    !NEXT.load(Acquire).is_null()
+}
+
+/// Initialises the tool behind this one.
+///
+/// # Safety
+/// Called from this tool's own initialisation, with the runtime's arguments.
+pub unsafe fn initialize_next(lookup: Lookup, initial_device: c_int) {
+    RUNTIME_LOOKUP.store(lookup as usize, Release);
+    let next = NEXT.load(Acquire);
+    // SAFETY: the tool's result lives as long as the tool.
+    let active = unsafe {
+        (*next)
+            .initialize
+            .is_some_and(|initialize| initialize(our_lookup, initial_device, &raw mut (*next).tool_data) != 0)
+    };
+    if !active {
+        THEIRS.iter().for_each(|callback| callback.store(0, Release));
+        set_next(null_mut());
+    }
+}
+
+/// Finalises it.
+pub fn finalize_next() {
+    let next = NEXT.swap(null_mut(), AcqRel);
+    if !next.is_null() {
+        // SAFETY: as in `initialize_next`; the runtime calls this once.
+        unsafe {
+            if let Some(finalize) = (*next).finalize {
+                finalize(&raw mut (*next).tool_data);
+            }
+        }
+    }
+}
+
+/// Both tools' words.
+#[repr(C)]
+struct Pair {
+    ours: Data,
+    theirs: Data,
+}
+
+/// The pair behind a word of the runtime; made at first sight. Null without a word or memory.
+fn pair(word: *mut Data) -> *mut Pair {
+    if !abi::is_object(word) {
+        return null_mut();
+    }
+    // SAFETY: the runtime's words are live while it names them, and ours to use.
+    unsafe {
+        if (*word).ptr.is_null() {
+            (*word).ptr = libc::calloc(1, size_of::<Pair>());
+        }
+        (*word).ptr.cast()
+    }
+}
+
+fn ours(word: *mut Data) -> *mut Data {
+    let pair = pair(word);
+    // SAFETY: made by `pair`.
+    if pair.is_null() { null_mut() } else { unsafe { &raw mut (*pair).ours } }
+}
+
+fn theirs(word: *mut Data) -> *mut Data {
+    let pair = pair(word);
+    // SAFETY: made by `pair`.
+    if pair.is_null() { null_mut() } else { unsafe { &raw mut (*pair).theirs } }
+}
+
+/// A new object begins in this word, whatever was there.
+fn renew(word: *mut Data) {
+    if abi::is_object(word) {
+        // SAFETY: as in `pair`.
+        unsafe { (*word).ptr = null_mut() };
+    }
+}
+
+/// The object of this word has ended.
+fn release(word: *mut Data) {
+    if abi::is_object(word) {
+        // SAFETY: as in `pair`; nobody names the object after its end.
+        unsafe {
+            libc::free((*word).ptr);
+            (*word).ptr = null_mut();
+        }
+    }
+}
+
+/// The argument that one of the tools gets: words are translated, all else is handed on.
+macro_rules! argument {
+    ($translate:ident, word, $name:ident) => {
+        $translate($name)
+    };
+    ($translate:ident, plain, $name:ident) => {
+        $name
+    };
+}
+
+/// `name [EVENT] (role argument: type, …) = our callback or none, before { … } after { … };`
+macro_rules! handlers {
+    ($( $name:ident [$event:expr] ( $($role:ident $arg:ident : $type:ty),* ) = $own:expr, $before:block $after:block; )*) => {
+        $(
+            unsafe extern "C" fn $name($($arg: $type),*) {
+                $before
+                type Function = unsafe extern "C" fn($($type),*);
+                let own: Option<Function> = $own;
+                if let Some(own) = own {
+                    // SAFETY: our callback of this event, with what the runtime gave, words translated.
+                    unsafe { own($(argument!(ours, $role, $arg)),*) };
+                }
+                let next = THEIRS.get($event as usize).map_or(0, |callback| callback.load(Acquire));
+                if next != 0 {
+                    // SAFETY: registered for this event by the other tool, so of this type.
+                    unsafe { transmute::<usize, Function>(next)($(argument!(theirs, $role, $arg)),*) };
+                }
+                $after
+            }
+        )*
+        /// Every event that one of our callbacks takes, or that names a word.
+        pub fn handlers() -> impl Iterator<Item = Handler> {
+            [$({
+                let own: Option<unsafe extern "C" fn($($type),*)> = $own;
+                // SAFETY: only changes the types under which the addresses are passed on.
+                unsafe {
+                    Handler {
+                        event: $event,
+                        own: own.map(|own| transmute::<*const (), Callback>(own as *const ())),
+                        both: transmute::<*const (), Callback>($name as *const ()),
+                    }
+                }
+            }),*]
+            .into_iter()
+        }
+    };
+}
+
+/// What can be registered for an event.
+pub struct Handler {
+    /// The event's number.
+    pub event: c_int,
+    /// Our own callback, where we have one.
+    pub own: Option<Callback>,
+    /// Calls both tools' callbacks.
+    pub both: Callback,
+}
+
+handlers! {
+    thread_begin [event::THREAD_BEGIN] (plain kind: c_int, plain thread: *mut Data)
+        = Some(parallel::thread_begin), {} {};
+    thread_end [event::THREAD_END] (plain thread: *mut Data) = Some(parallel::thread_end), {} {};
+    parallel_begin [event::PARALLEL_BEGIN] (word task: *mut Data, plain frame: *const Frame,
+        word region: *mut Data, plain requested: c_uint, plain flags: c_int, plain codeptr: *const c_void)
+        = Some(parallel::parallel_begin), { renew(region) } {};
+    parallel_end [event::PARALLEL_END] (word region: *mut Data, word task: *mut Data, plain flags: c_int,
+        plain codeptr: *const c_void) = Some(parallel::parallel_end), {} { release(region) };
+    implicit_task [event::IMPLICIT_TASK] (plain scope: c_int, word region: *mut Data, word task: *mut Data,
+        plain team: c_uint, plain index: c_uint, plain flags: c_int) = Some(parallel::implicit_task),
+        { if scope == endpoint::BEGIN { renew(task) } } { if scope == endpoint::END { release(task) } };
+    task_create [event::TASK_CREATE] (word task: *mut Data, plain frame: *const Frame, word new_task: *mut Data,
+        plain flags: c_int, plain has_dependences: c_int, plain codeptr: *const c_void)
+        = Some(tasks::task_create), { renew(new_task) } {};
+    task_schedule [event::TASK_SCHEDULE] (word prior: *mut Data, plain prior_status: c_int, word next: *mut Data)
+        = Some(tasks::task_schedule), {} { if ends_task(prior_status) { release(prior) } };
+    dependences [event::DEPENDENCES] (word task: *mut Data, plain list: *const Dependence, plain count: c_int)
+        = Some(tasks::dependences), {} {};
+    task_dependence [event::TASK_DEPENDENCE] (word source: *mut Data, word sink: *mut Data) = None, {} {};
+    work_relay [event::WORK] (plain kind: c_int, plain scope: c_int, word region: *mut Data, word task: *mut Data,
+        plain count: u64, plain codeptr: *const c_void) = Some(work::work), {} {};
+    dispatch [event::DISPATCH] (word region: *mut Data, word task: *mut Data, plain kind: c_int,
+        plain instance: Data) = Some(work::dispatch), {} {};
+    masked [event::MASKED] (plain scope: c_int, word region: *mut Data, word task: *mut Data,
+        plain codeptr: *const c_void) = Some(work::masked), {} {};
+    cancel [event::CANCEL] (word task: *mut Data, plain flags: c_int, plain codeptr: *const c_void)
+        = Some(work::cancel), {} {};
+    sync_region [event::SYNC_REGION] (plain kind: c_int, plain scope: c_int, word region: *mut Data,
+        word task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region), {} {};
+    sync_region_wait [event::SYNC_REGION_WAIT] (plain kind: c_int, plain scope: c_int, word region: *mut Data,
+        word task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region_wait), {} {};
+    reduction [event::REDUCTION] (plain kind: c_int, plain scope: c_int, word region: *mut Data,
+        word task: *mut Data, plain codeptr: *const c_void) = None, {} {};
+    mutex_acquire [event::MUTEX_ACQUIRE] (plain kind: c_int, plain hint: c_uint, plain implementation: c_uint,
+        plain object: u64, plain codeptr: *const c_void) = Some(mutexes::mutex_acquire), {} {};
+    mutex_acquired [event::MUTEX_ACQUIRED] (plain kind: c_int, plain object: u64, plain codeptr: *const c_void)
+        = Some(mutexes::mutex_acquired), {} {};
+    mutex_released [event::MUTEX_RELEASED] (plain kind: c_int, plain object: u64, plain codeptr: *const c_void)
+        = Some(mutexes::mutex_released), {} {};
+    nest_lock [event::NEST_LOCK] (plain scope: c_int, plain object: u64, plain codeptr: *const c_void)
+        = Some(mutexes::nest_lock), {} {};
+    target [event::TARGET] (plain kind: c_int, plain scope: c_int, plain device: c_int, word task: *mut Data,
+        plain target: u64, plain codeptr: *const c_void) = None, {} {};
+    target_emi [event::TARGET_EMI] (plain kind: c_int, plain scope: c_int, plain device: c_int,
+        word task: *mut Data, word target_task: *mut Data, plain target: *mut Data, plain codeptr: *const c_void)
+        = None, {} {};
+    target_data_op_emi [event::TARGET_DATA_OP_EMI] (plain scope: c_int, word target_task: *mut Data,
+        plain target: *mut Data, plain operation: *mut u64, plain kind: c_int, plain source: *mut c_void,
+        plain source_device: c_int, plain destination: *mut c_void, plain destination_device: c_int,
+        plain bytes: usize, plain codeptr: *const c_void) = None, {} {};
+}
+
+fn ends_task(prior_status: c_int) -> bool {
+    matches!(
+        prior_status,
+        status::COMPLETE | status::CANCEL | status::LATE_FULFILL | status::TASKWAIT_COMPLETE
+    )
+}
+
+/// What the other tool looks entry points up with.
+unsafe extern "C" fn our_lookup(name: *const c_char) -> Option<EntryPoint> {
+    // SAFETY: entry points are looked up by C strings.
+    let text = unsafe { CStr::from_ptr(name) };
+    let own = match text.to_bytes() {
+        b"ompt_set_callback" => set_callback as *const (),
+        b"ompt_get_callback" => get_callback as *const (),
+        b"ompt_get_task_info" => get_task_info as *const (),
+        b"ompt_get_parallel_info" => get_parallel_info as *const (),
+        _ => return runtime_entry(text),
+    };
+    // SAFETY: the caller casts it to the type of the entry point of this name.
+    Some(unsafe { transmute::<*const (), EntryPoint>(own) })
+}
+
+fn runtime_entry(name: &CStr) -> Option<EntryPoint> {
+    let lookup = RUNTIME_LOOKUP.load(Acquire);
+    if lookup == 0 {
+        return None;
+    }
+    // SAFETY: stored by `initialize_next` from a value of this type.
+    unsafe { transmute::<usize, Lookup>(lookup)(name.as_ptr()) }
+}
+
+unsafe extern "C" fn set_callback(number: c_int, callback: Option<Callback>) -> c_int {
+    let Some(slot) = THEIRS.get(number as usize) else { return 0 };
+    let Some(register) = runtime_entry(c"ompt_set_callback") else { return 0 };
+    // SAFETY: this entry point has this type.
+    let register = unsafe { transmute::<EntryPoint, SetCallback>(register) };
+    slot.store(callback.map_or(0, |callback| callback as usize), Release);
+    match handlers().find(|handler| handler.event == number) {
+        // Registered from the start.
+        Some(Handler { own: Some(_), .. }) => SET_ALWAYS,
+        // SAFETY: registers a callback of the event's type.
+        Some(Handler { both, .. }) => unsafe { register(number, callback.map(|_| both)) },
+        // SAFETY: hands on what the tool asked for.
+        None => unsafe { register(number, callback) },
+    }
+}
+
+unsafe extern "C" fn get_callback(number: c_int, callback: *mut Option<Callback>) -> c_int {
+    let known = THEIRS.get(number as usize).map_or(0, |slot| slot.load(Acquire));
+    if known == 0 || callback.is_null() {
+        return 0;
+    }
+    // SAFETY: stored by `set_callback` from a value of this type; the caller gives room for it.
+    unsafe { callback.write(Some(transmute::<usize, Callback>(known))) };
+    1
+}
+
+/// Replaces a word of the runtime by the other tool's.
+///
+/// # Safety
+/// `word` is null or points to a pointer.
+unsafe fn translate(word: *mut *mut Data) {
+    if !word.is_null() {
+        // SAFETY: by contract.
+        unsafe { *word = theirs(*word) };
+    }
+}
+
+unsafe extern "C" fn get_task_info(
+    level: c_int,
+    flags: *mut c_int,
+    task: *mut *mut Data,
+    frame: *mut *mut Frame,
+    region: *mut *mut Data,
+    index: *mut c_int,
+) -> c_int {
+    type Function = unsafe extern "C" fn(
+        c_int,
+        *mut c_int,
+        *mut *mut Data,
+        *mut *mut Frame,
+        *mut *mut Data,
+        *mut c_int,
+    ) -> c_int;
+    let Some(entry) = runtime_entry(c"ompt_get_task_info") else { return 0 };
+    // SAFETY: this entry point has this type, and the arguments are its caller's.
+    unsafe {
+        let found = transmute::<EntryPoint, Function>(entry)(level, flags, task, frame, region, index);
+        if found != 0 {
+            translate(task);
+            translate(region);
+        }
+        found
+    }
+}
+
+unsafe extern "C" fn get_parallel_info(level: c_int, region: *mut *mut Data, team: *mut c_int) -> c_int {
+    type Function = unsafe extern "C" fn(c_int, *mut *mut Data, *mut c_int) -> c_int;
+    let Some(entry) = runtime_entry(c"ompt_get_parallel_info") else { return 0 };
+    // SAFETY: as in `get_task_info`.
+    unsafe {
+        let found = transmute::<EntryPoint, Function>(entry)(level, region, team);
+        if found != 0 {
+            translate(region);
+        }
+        found
+    }
+}

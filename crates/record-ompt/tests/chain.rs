@@ -1,0 +1,73 @@
+//! A tool of the user's own behind this one: both see everything, and neither sees the other.
+
+mod common;
+
+use common::{Compiler, Run, Trace, compile, tool};
+use taskscope_event::models::openmp as p;
+
+/// Runs a construct with the other tool named in these ways; returns what it printed, and the trace.
+fn with_other_tool(construct: &str, size: u32, record: bool) -> Option<(String, Trace)> {
+    if !Compiler::Clang.is_installed() {
+        return None;
+    }
+    let other = compile(Compiler::Clang, "other_tool", &["-shared", "-fPIC", "-fno-openmp"]);
+    let mut run = Run::construct(Compiler::Clang, construct, size)
+        .env("TASKSCOPE_NEXT_TOOL_LIBRARIES", format!("/no/such/library.so:{}", other.display()));
+    if !record {
+        run.command.env_remove("TASKSCOPE_TRACE_DIR");
+    }
+    let (output, trace) = run.output();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{} {text}", output.status);
+    let line = text.lines().find(|line| line.starts_with("tool: ")).expect("the other tool speaks");
+    Some((line.to_owned(), trace))
+}
+
+/// What the other tool says when it is alone.
+fn alone(construct: &str, size: u32) -> String {
+    let other = compile(Compiler::Clang, "other_tool", &["-shared", "-fPIC", "-fno-openmp"]);
+    let mut run = Run::construct(Compiler::Clang, construct, size).env("OMP_TOOL_LIBRARIES", other);
+    run.command.env_remove("TASKSCOPE_TRACE_DIR");
+    let text = String::from_utf8(run.output().0.stdout).unwrap();
+    text.lines().find(|line| line.starts_with("tool: ")).unwrap().to_owned()
+}
+
+#[test]
+fn both_tools_see_everything() {
+    for (construct, size) in [
+        ("fibonacci", 12),
+        ("depend", 0),
+        ("nested", 0),
+        ("regions", 50),
+        ("locks", 0),
+        ("wait_depend", 0),
+        ("undeferred", 0),
+    ] {
+        let Some((line, trace)) = with_other_tool(construct, size, true) else { return };
+        assert_eq!(line, alone(construct, size), "{construct}");
+        assert!(line.ends_with(" 0 faults"), "{construct}: {line}");
+        trace.assert_sound();
+        let streams = &trace.streams;
+        assert!(streams.iter().all(|s| s.metadata["taskscope"]["openmp"]["next_tool"].is_string()));
+        if construct == "fibonacci" {
+            assert!(line.starts_with(&format!("tool: {} tasks", trace.count(p::TASK_CREATE))), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_disabled_tool_leaves_its_place_to_the_users() {
+    if let Some((line, trace)) = with_other_tool("fibonacci", 12, false) {
+        assert_eq!(line, alone("fibonacci", 12));
+        assert!(trace.streams.is_empty());
+    }
+}
+
+#[test]
+fn a_chain_to_itself_is_no_chain() {
+    if Compiler::Clang.is_installed() {
+        let trace =
+            Run::construct(Compiler::Clang, "tasks", 10).env("TASKSCOPE_NEXT_TOOL_LIBRARIES", tool()).trace();
+        assert_eq!(trace.count(p::TASK_END), 10);
+    }
+}
