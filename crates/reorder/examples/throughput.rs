@@ -1,0 +1,161 @@
+//! What ordering costs: records a second of CPU time of one thread, records held, and the cost of
+//! handing a record over for the thread that has it.
+//!
+//!     cargo run --release -p taskscope-reorder --example throughput [MILLIONS]
+
+use rustix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
+use taskscope_reorder::*;
+
+const QUEUES: u64 = 16;
+
+fn thread_cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn peak_memory_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+/// Numbers below `window`, each once, in an order that differs from window to window.
+fn shuffled(window: u64, salt: u64, order: &mut [u64]) {
+    for (index, place) in order.iter_mut().enumerate() {
+        *place = index as u64;
+    }
+    let mut state = salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for index in (1..window).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        order.swap(index as usize, (state % (index + 1)) as usize);
+    }
+}
+
+fn run(order: QueueOrder, window: u64, records: u64) {
+    let mut reorder = Reorder::new(Limits::default());
+    let queues: Vec<QueueIndex> = (0..QUEUES).map(|_| reorder.add_queue(order)).collect();
+    let mut orders = vec![vec![0; window as usize]; 64];
+    orders.iter_mut().enumerate().for_each(|(salt, order)| shuffled(window, salt as u64 + 1, order));
+    let mut checksum = 0u64;
+    let mut out = |output: Output| {
+        if let Output::Released(record) = output {
+            checksum = checksum.wrapping_mul(31).wrapping_add(record.seq ^ record.start);
+        }
+    };
+    let per_window = window * QUEUES;
+    let windows = records.div_ceil(per_window);
+    let begin = thread_cpu_seconds();
+    for number in 0..windows {
+        let first = number * window;
+        for offset in 0..window {
+            for queue in &queues {
+                let seq = first + offset;
+                let (append, detail) = (seq * 10, Detail { id: seq, amount: 4096, what: 1 });
+                let notice = Notice { queue: *queue, seq, thread: 1, append, earliest_start: append, detail };
+                reorder.append(&notice, &mut out);
+            }
+        }
+        let order = &orders[number as usize % orders.len()];
+        for offset in order {
+            for queue in &queues {
+                let seq = first + offset;
+                let start = seq * 10 + 5;
+                let completion = Completion { queue: *queue, seq, submit: start - 1, start, end: start + 4 };
+                reorder.complete(&completion, &mut out);
+            }
+        }
+        for queue in &queues {
+            reorder.no_append_before(*queue, (first + window) * 10, &mut out);
+        }
+    }
+    reorder.finish(&mut out);
+    let seconds = thread_cpu_seconds() - begin;
+    black_box(checksum);
+    let totals = reorder.totals();
+    assert_eq!(totals.delivered, windows * per_window);
+    let held: u64 = queues.iter().map(|queue| reorder.account(*queue).held_peak).sum();
+    println!(
+        "{order:?}, window {window:>5}: {:>6.1} M records/CPU-s, {held:>7} held at most, {:>4} MiB",
+        totals.delivered as f64 / seconds / 1e6,
+        peak_memory_mib()
+    );
+}
+
+/// What the producing thread pays for a notice and for a completion.
+fn hand_over(records: u64) {
+    let rings = Rings::new(1 << 16);
+    let mut producer = rings.producer();
+    let consumer = std::sync::Arc::clone(&rings);
+    let collector = std::thread::spawn(move || {
+        let mut seen = 0;
+        while seen < records {
+            let count = consumer.drain(|notice: Notice| {
+                black_box(notice);
+            }) as u64;
+            seen += count;
+            if count == 0 {
+                std::thread::yield_now();
+            }
+        }
+    });
+    let begin = thread_cpu_seconds();
+    for seq in 0..records {
+        let detail = Detail { id: seq, amount: 1, what: 1 };
+        producer.put(Notice {
+            queue: QueueIndex(0),
+            seq,
+            thread: 1,
+            append: seq,
+            earliest_start: seq,
+            detail,
+        });
+    }
+    let seconds = thread_cpu_seconds() - begin;
+    collector.join().expect("the collector does not panic");
+    println!(
+        "handing over a record: {:.1} ns of the producing thread ({} of {records} found the ring full)",
+        seconds / records as f64 * 1e9,
+        rings.overflowed()
+    );
+}
+
+/// One queue waits for its first record while another one goes on: what waits lies on disk.
+fn stuck(records: u64) {
+    let mut reorder = Reorder::new(Limits { held_records: 65_536, ..Limits::default() });
+    let queue = reorder.add_queue(QueueOrder::InOrder);
+    let mut released = 0u64;
+    let mut out = |output: Output| released += u64::from(matches!(output, Output::Released(_)));
+    let begin = thread_cpu_seconds();
+    for seq in 0..records {
+        let notice =
+            Notice { queue, seq, thread: 1, append: seq, earliest_start: seq, detail: Detail::default() };
+        reorder.append(&notice, &mut out);
+        if seq > 0 {
+            reorder.complete(&Completion { queue, seq, submit: 0, start: seq + 1, end: seq + 2 }, &mut out);
+        }
+    }
+    reorder.complete(&Completion { queue, seq: 0, submit: 0, start: 1, end: 2 }, &mut out);
+    reorder.finish(&mut out);
+    let seconds = thread_cpu_seconds() - begin;
+    assert_eq!(released, records);
+    println!(
+        "{records} records behind a missing one, cap 65536: {:.1} M records/CPU-s, {} in memory at most, {} on disk",
+        records as f64 / seconds / 1e6,
+        reorder.totals().held_in_memory_peak,
+        reorder.account(queue).spilled
+    );
+}
+
+fn main() {
+    let millions = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10u64);
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        for window in [1, 16, 1024] {
+            run(order, window, millions * 1_000_000);
+        }
+    }
+    hand_over(millions.min(10) * 1_000_000);
+    stuck(millions.min(10) * 1_000_000);
+}

@@ -1,0 +1,628 @@
+//! One queue: which of its operations are over, and which record may be released next.
+
+use crate::account::Account;
+use crate::lanes::Lanes;
+use crate::lost::LostSet;
+use crate::pages::{MAX_AHEAD, PAGE, PageStore, Pages, Slot, Unreadable, state};
+use crate::record::{Anomalies, Completion, Detail, Notice, Output, QueueIndex, QueueOrder, Released};
+use crate::sorter::{Next, Sorter};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    index: QueueIndex,
+    order: QueueOrder,
+    /// Nothing is waited for below it.
+    head: u64,
+    /// One past the highest sequence heard of.
+    tail: u64,
+    pub pages: Pages,
+    lanes: Lanes,
+    lost: LostSet,
+    /// Passed over without a notice.
+    skipped: LostSet,
+    pub account: Account,
+    /// Records that wait, in memory or on disk.
+    held: u64,
+    arrived: Arrived,
+    /// Highest start and end of released records.
+    released: (u64, u64),
+    pub bounds: Bounds,
+    pub sorter: Sorter,
+}
+
+/// Where a sequence lies.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// Nothing is waited for there any more.
+    Over,
+    Within,
+    /// Further ahead than can be true.
+    TooFar,
+}
+
+/// What has arrived so far, to tell what comes out of place.
+#[derive(Debug, Default)]
+struct Arrived {
+    highest_seq: u64,
+    latest_end: u64,
+    latest_start: u64,
+    last_start: u64,
+    any: bool,
+}
+
+/// What is known of the starts of operations whose records are still to come.
+///
+/// Announced operations usually have bounds that grow with their sequence; then the first open one
+/// has the lowest. Those that do not, or whose bound was raised, are kept in a heap.
+#[derive(Debug, Default)]
+pub(crate) struct Bounds {
+    /// Operations below it are over, or in the heap.
+    scanned: u64,
+    highest: u64,
+    heap: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Operations that were not announced yet start at this time or later.
+    floor: u64,
+}
+
+impl Queue {
+    pub fn new(index: QueueIndex, order: QueueOrder) -> Self {
+        Queue {
+            index,
+            order,
+            head: 0,
+            tail: 0,
+            pages: Pages::default(),
+            lanes: Lanes::default(),
+            lost: LostSet::default(),
+            skipped: LostSet::default(),
+            account: Account::default(),
+            held: 0,
+            arrived: Arrived::default(),
+            released: (0, 0),
+            bounds: Bounds::default(),
+            sorter: Sorter::default(),
+        }
+    }
+
+    fn in_order(&self) -> bool {
+        self.order == QueueOrder::InOrder
+    }
+
+    /// One past the highest sequence heard of.
+    pub fn next_seq(&self) -> u64 {
+        self.tail
+    }
+
+    #[inline(always)]
+    fn place(&mut self, seq: u64) -> Place {
+        if seq < self.head {
+            Place::Over
+        } else if self.pages.here(seq).is_some() {
+            Place::Within
+        } else if seq - self.head >= MAX_AHEAD {
+            Place::TooFar
+        } else if self.pages.is_over(seq) {
+            Place::Over
+        } else {
+            Place::Within
+        }
+    }
+
+    #[inline]
+    pub fn append(&mut self, notice: &Notice, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        let seq = notice.seq;
+        match self.place(seq) {
+            Place::Within => {}
+            Place::Over => return self.append_after_skip(notice, out),
+            Place::TooFar => return self.account.refused += 1,
+        }
+        let newest = seq >= self.tail;
+        self.tail = self.tail.max(seq + 1);
+        let slot = match self.pages.slot(seq, store) {
+            Ok(slot) => slot,
+            Err(Unreadable) => return self.lose_page(seq, store, out),
+        };
+        if slot.is(state::NOTICED) {
+            self.account.refused += 1;
+            return;
+        }
+        slot.notice(notice);
+        let over = slot.is_over();
+        if !over && self.order == QueueOrder::OutOfOrder {
+            let bound = notice.earliest_start;
+            if newest && bound >= self.bounds.highest {
+                self.bounds.highest = bound;
+            } else {
+                slot.set(state::BOUND_IN_HEAP);
+                self.bounds.heap.push(Reverse((bound, seq)));
+            }
+        }
+        self.account.appended += 1;
+        if over {
+            self.account.cancelled += u64::from(slot.is(state::CANCELLED));
+            self.over(seq, store, out);
+        }
+    }
+
+    /// A notice of an operation that is not waited for any more.
+    #[cold]
+    fn append_after_skip(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
+        if !self.skipped.remove(notice.seq) {
+            self.account.refused += 1;
+            return;
+        }
+        self.account.appended += 1;
+        self.account.lost += 1;
+        self.lost.insert(notice.seq);
+        let Notice { queue, seq, thread, append, detail, .. } = *notice;
+        out(Output::Lost { queue, seq, thread, append, detail });
+    }
+
+    #[inline]
+    pub fn complete(&mut self, completion: &Completion, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        let seq = completion.seq;
+        match self.place(seq) {
+            Place::Within => {}
+            Place::Over => return self.complete_again(completion, Slot::default(), out),
+            Place::TooFar => return self.account.refused += 1,
+        }
+        self.tail = self.tail.max(seq + 1);
+        let late_by = self.arrived.take(completion, self.order, &mut self.account);
+        let slot = match self.pages.slot(seq, store) {
+            Ok(slot) => slot,
+            Err(Unreadable) => return self.lose_page(seq, store, out),
+        };
+        if slot.state() & (state::ARRIVED | state::CANCELLED | state::LOST) != 0 {
+            let known = *slot;
+            self.complete_again(completion, known, out);
+            return;
+        }
+        slot.arrive(completion);
+        slot.late_by = late_by;
+        self.held += 1;
+        if slot.is_over() {
+            self.over(seq, store, out);
+        }
+        self.account.held_peak = self.account.held_peak.max(self.held);
+    }
+
+    /// A record of an operation that has ended already.
+    #[cold]
+    fn complete_again(&mut self, completion: &Completion, known: Slot, out: &mut impl FnMut(Output)) {
+        if !self.lost.remove(completion.seq) {
+            self.account.duplicates += 1;
+            out(Output::Duplicate(*completion));
+            return;
+        }
+        self.account.late += 1;
+        let mut slot = known;
+        slot.arrive(completion);
+        let mut record = self.describe(completion.seq, &slot);
+        record.anomalies.add(Anomalies::AFTER_LOST);
+        out(Output::Late(record));
+    }
+
+    pub fn cancel(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        if self.place(seq) != Place::Within {
+            self.account.refused += 1;
+            return;
+        }
+        self.tail = self.tail.max(seq + 1);
+        let slot = match self.pages.slot(seq, store) {
+            Ok(slot) => slot,
+            Err(Unreadable) => return self.lose_page(seq, store, out),
+        };
+        if slot.state() & (state::ARRIVED | state::CANCELLED | state::LOST) != 0 {
+            self.account.refused += 1;
+            return;
+        }
+        slot.set(state::CANCELLED);
+        if slot.is_over() {
+            self.account.cancelled += 1;
+            self.over(seq, store, out);
+        }
+    }
+
+    /// An operation is over now: release what waited for that.
+    #[inline]
+    fn over(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        match self.order {
+            QueueOrder::InOrder if seq == self.head => self.release_by_sequence(store, out),
+            QueueOrder::InOrder => {}
+            QueueOrder::OutOfOrder => {
+                if let Ok(slot) = self.pages.slot(seq, store)
+                    && slot.waits()
+                {
+                    self.sorter.push(slot.start, seq);
+                }
+                self.release_by_start(store, out);
+            }
+        }
+    }
+
+    fn release_by_sequence(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        while self.head < self.tail {
+            let Some(slot) = self.pages.here(self.head) else {
+                if self.pages.is_over(self.head) {
+                    self.head = (self.head / PAGE + 1) * PAGE;
+                } else if self.pages.slot(self.head, store).is_err() {
+                    return self.lose_page(self.head, store, out);
+                }
+                continue;
+            };
+            if !slot.is_over() {
+                break;
+            }
+            let waits = slot.waits();
+            slot.set(state::PASSED_ON);
+            let slot = *slot;
+            if waits {
+                self.release(self.head, &slot, out);
+            }
+            self.head += 1;
+            if self.head.is_multiple_of(PAGE) {
+                self.pages.drop_before(self.head, store);
+            }
+        }
+    }
+
+    pub fn release_by_start(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        let Some(first) = self.sorter.peek() else { return self.pass_over_head(store) };
+        // The floor alone often says that nothing can be released. Without times a record has no
+        // place to wait for.
+        let watermark = if first < self.bounds.floor { self.watermark(store).max(1) } else { 1 };
+        while self.sorter.peek().is_some_and(|start| start < watermark) {
+            self.release_next_by_start(store, out);
+        }
+        if self.pages.here(self.head).is_none_or(|slot| slot.is_over() && !slot.waits()) {
+            self.pass_over_head(store);
+        }
+    }
+
+    fn release_next_by_start(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        match self.sorter.pop(&mut store.spill) {
+            Some(Next::InSlot(seq)) => {
+                if let Ok(slot) = self.pages.slot(seq, store) {
+                    slot.set(state::PASSED_ON);
+                    let slot = *slot;
+                    self.release(seq, &slot, out);
+                }
+            }
+            Some(Next::FromDisk(seq, slot)) => self.release(seq, &slot, out),
+            None => {}
+        }
+    }
+
+    /// Moves the head over what is over and passed on, and frees its pages.
+    fn pass_over_head(&mut self, store: &mut PageStore) {
+        while self.head < self.tail {
+            if let Some(slot) = self.pages.here(self.head) {
+                if !slot.is_over() || slot.waits() {
+                    break;
+                }
+                self.head += 1;
+            } else if self.pages.is_over(self.head) {
+                self.head = (self.head / PAGE + 1) * PAGE;
+            } else if self.pages.slot(self.head, store).is_err() {
+                break;
+            }
+        }
+        self.head = self.head.min(self.tail);
+        self.pages.drop_before(self.head, store);
+    }
+
+    /// Nothing that is still to come starts before this.
+    #[inline]
+    fn watermark(&mut self, store: &mut PageStore) -> u64 {
+        let bounds = &mut self.bounds;
+        bounds.scanned = bounds.scanned.max(self.head);
+        let mut lowest = bounds.floor;
+        while bounds.scanned < self.tail {
+            let Some(slot) = self.pages.here(bounds.scanned) else {
+                if self.pages.is_over(bounds.scanned) {
+                    bounds.scanned = (bounds.scanned / PAGE + 1) * PAGE;
+                } else if self.pages.slot(bounds.scanned, store).is_err() {
+                    break;
+                }
+                continue;
+            };
+            if slot.is_open() && !slot.is(state::BOUND_IN_HEAP) {
+                lowest = lowest.min(slot.start);
+                break;
+            }
+            // A notice that is still to come here will be older than the newest: it goes to the heap.
+            bounds.scanned += 1;
+        }
+        while let Some(Reverse((bound, seq))) = bounds.heap.peek().copied() {
+            let holds = seq >= self.head
+                && !self.pages.is_over(seq)
+                && self.pages.slot(seq, store).is_ok_and(|slot| slot.is_open() && slot.start == bound);
+            if holds {
+                lowest = lowest.min(bound);
+                break;
+            }
+            bounds.heap.pop();
+        }
+        lowest
+    }
+
+    /// An operation has not started at `time`.
+    pub fn not_started_before(
+        &mut self,
+        seq: u64,
+        time: u64,
+        store: &mut PageStore,
+        out: &mut impl FnMut(Output),
+    ) {
+        if self.in_order() || seq < self.head || seq >= self.tail || self.pages.is_over(seq) {
+            return;
+        }
+        let Ok(slot) = self.pages.slot(seq, store) else { return };
+        if slot.is_open() && slot.start < time {
+            slot.start = time;
+            slot.set(state::BOUND_IN_HEAP);
+            self.bounds.heap.push(Reverse((time, seq)));
+            self.release_by_start(store, out);
+        }
+    }
+
+    /// Operations that were not announced yet start at `time` or later.
+    pub fn no_append_before(&mut self, time: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        if time > self.bounds.floor && !self.in_order() {
+            self.bounds.floor = time;
+            self.release_by_start(store, out);
+        }
+    }
+
+    /// The first announced operation whose record is still to come.
+    pub fn oldest_open(&mut self, store: &mut PageStore) -> Option<u64> {
+        let mut seq = self.head;
+        while seq < self.tail {
+            if self.pages.is_over(seq) {
+                seq = (seq / PAGE + 1) * PAGE;
+                continue;
+            }
+            if self.pages.slot(seq, store).is_ok_and(|slot| slot.is_open()) {
+                return Some(seq);
+            }
+            seq += 1;
+        }
+        None
+    }
+
+    /// No record will come any more of operations below `before`; those that were never announced
+    /// are passed over.
+    pub fn declare_lost(&mut self, before: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        let before = before.min(self.tail);
+        let mut seq = self.head;
+        while seq < before {
+            if self.pages.is_over(seq) {
+                seq = (seq / PAGE + 1) * PAGE;
+                continue;
+            }
+            let slot = match self.pages.slot(seq, store) {
+                Ok(slot) => slot,
+                Err(Unreadable) => return self.lose_page(seq, store, out),
+            };
+            if slot.is_open() {
+                slot.set(state::LOST);
+                let slot = *slot;
+                self.tell_lost(seq, &slot, out);
+            } else if !slot.is(state::NOTICED) {
+                slot.set(state::NOTICED);
+                if slot.is(state::ARRIVED) {
+                    self.account.appended += 1;
+                    self.account.unannounced += 1;
+                    slot.what = UNANNOUNCED_WHAT;
+                    if self.order == QueueOrder::OutOfOrder {
+                        self.sorter.push(slot.start, seq);
+                    }
+                } else {
+                    slot.set(state::CANCELLED);
+                    self.skipped.insert(seq);
+                }
+            }
+            seq += 1;
+            // What could be released frees its page before the next one is brought.
+            if seq.is_multiple_of(PAGE) && self.in_order() {
+                self.release_by_sequence(store, out);
+            }
+        }
+        match self.order {
+            QueueOrder::InOrder => self.release_by_sequence(store, out),
+            QueueOrder::OutOfOrder => self.release_by_start(store, out),
+        }
+    }
+
+    fn tell_lost(&mut self, seq: u64, slot: &Slot, out: &mut impl FnMut(Output)) {
+        self.account.lost += 1;
+        self.lost.insert(seq);
+        let (queue, thread, append, detail) = (self.index, slot.thread(), slot.append, slot.detail());
+        out(Output::Lost { queue, seq, thread, append, detail });
+    }
+
+    /// A page could not be read back: what was in it is lost, and said to be.
+    #[cold]
+    fn lose_page(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        let first = seq - seq % PAGE;
+        for seq in first.max(self.head)..(first + PAGE).min(self.tail) {
+            if let Ok(slot) = self.pages.slot(seq, store) {
+                let slot = *slot;
+                self.tell_lost(seq, &slot, out);
+            }
+        }
+        match self.order {
+            QueueOrder::InOrder => self.release_by_sequence(store, out),
+            QueueOrder::OutOfOrder => self.release_by_start(store, out),
+        }
+    }
+
+    /// Nothing will come any more.
+    pub fn finish(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        self.declare_lost(self.tail, store, out);
+        while self.sorter.peek().is_some() {
+            self.release_next_by_start(store, out);
+        }
+        self.pass_over_head(store);
+        if store.spill.failures > 0 {
+            // What the disk did not give back is lost, be it a page or a run.
+            let Account { appended, delivered, cancelled, .. } = self.account;
+            self.account.lost = appended.saturating_sub(delivered + cancelled);
+        }
+        self.held = 0;
+    }
+
+    /// Moves waiting records of an out-of-order queue from memory to a sorted run. Returns whether
+    /// the disk took them.
+    pub fn write_run(&mut self, store: &mut PageStore) -> bool {
+        let mut keys = self.sorter.take_keys();
+        if keys.is_empty() {
+            return true;
+        }
+        let mut slots = Vec::with_capacity(keys.len().min(1 << 16));
+        let pages = &mut self.pages;
+        let mut written = 0;
+        for part in keys.chunks(1 << 16) {
+            slots.clear();
+            for seq in part {
+                if let Ok(slot) = pages.slot(*seq, store) {
+                    slots.push((*seq, *slot));
+                }
+            }
+            let mut next = slots.iter().copied();
+            if self.sorter.add_run(slots.len() as u64, |_| next.next(), &mut store.spill).is_none() {
+                break;
+            }
+            for seq in part {
+                if let Ok(slot) = pages.slot(*seq, store) {
+                    slot.set(state::PASSED_ON);
+                }
+            }
+            written += part.len();
+        }
+        self.account.spilled += written as u64;
+        let failed = written < keys.len();
+        for seq in keys.drain(written..) {
+            if let Ok(slot) = pages.slot(seq, store) {
+                self.sorter.push(slot.start, seq);
+            }
+        }
+        self.sorter.join_runs(&mut store.spill);
+        self.pass_over_head(store);
+        !failed
+    }
+
+    #[inline]
+    fn release(&mut self, seq: u64, slot: &Slot, out: &mut impl FnMut(Output)) {
+        self.held = self.held.saturating_sub(1);
+        self.account.delivered += 1;
+        let mut record = self.describe(seq, slot);
+        let unusable = record.anomalies.contains(Anomalies::UNTIMED)
+            || record.anomalies.contains(Anomalies::END_BEFORE_START);
+        if unusable {
+            self.account.untimed += 1;
+        } else {
+            let (latest_start, latest_end) = self.released;
+            if self.in_order() && slot.start < latest_end {
+                record.anomalies.add(Anomalies::OVERLAP);
+                self.account.overlaps += 1;
+                self.account.worst_overlap = self.account.worst_overlap.max(latest_end - slot.start);
+            }
+            if slot.start < latest_start {
+                record.anomalies.add(Anomalies::START_GOES_BACK);
+            }
+            self.released = (latest_start.max(slot.start), latest_end.max(slot.end));
+            record.lane = Some(self.lanes.take(slot.start, slot.end));
+            self.account.lanes = self.lanes.count();
+        }
+        self.account.anomalous += u64::from(!record.anomalies.is_empty());
+        out(Output::Released(record));
+    }
+
+    /// The record with what its own values show to be wrong.
+    fn describe(&self, seq: u64, slot: &Slot) -> Released {
+        let mut anomalies = Anomalies::NONE;
+        if slot.start == 0 || slot.end == 0 {
+            anomalies.add(Anomalies::UNTIMED);
+        } else if slot.end < slot.start {
+            anomalies.add(Anomalies::END_BEFORE_START);
+        }
+        if slot.submit != 0 && slot.start != 0 && slot.start <= slot.submit {
+            anomalies.add(Anomalies::START_NOT_AFTER_SUBMIT);
+        }
+        if slot.is(state::TOO_EARLY) {
+            anomalies.add(Anomalies::START_BEFORE_APPEND);
+        }
+        let mut detail = slot.detail();
+        if detail.what == UNANNOUNCED_WHAT {
+            anomalies.add(Anomalies::UNANNOUNCED);
+            detail = Detail::default();
+        }
+        Released {
+            queue: self.index,
+            seq,
+            thread: slot.thread(),
+            lane: None,
+            append: slot.append,
+            submit: slot.submit,
+            start: slot.start,
+            end: slot.end,
+            detail,
+            anomalies,
+            late_by: slot.late_by,
+        }
+    }
+}
+
+/// In a slot whose notice never came.
+const UNANNOUNCED_WHAT: u32 = u32::MAX;
+
+impl Arrived {
+    /// Takes note of an arrival; returns by how much it is late.
+    #[inline]
+    fn take(&mut self, completion: &Completion, order: QueueOrder, account: &mut Account) -> u64 {
+        let Completion { seq, start, end, .. } = *completion;
+        if start == 0 {
+            self.highest_seq = self.highest_seq.max(seq);
+            return 0;
+        }
+        let mut late_by = 0;
+        if self.any {
+            account.inversions += u64::from(start < self.last_start);
+            let out_of_place = match order {
+                QueueOrder::InOrder => seq < self.highest_seq,
+                QueueOrder::OutOfOrder => start < self.latest_start,
+            };
+            if out_of_place {
+                late_by = self.latest_end.saturating_sub(start).max(1);
+                account.out_of_place += 1;
+                account.worst_late = account.worst_late.max(late_by);
+            }
+        }
+        self.any = true;
+        self.last_start = start;
+        self.highest_seq = self.highest_seq.max(seq);
+        self.latest_start = self.latest_start.max(start);
+        self.latest_end = self.latest_end.max(end);
+        late_by
+    }
+}
+
+impl Queue {
+    /// Puts what waits on disk until at most `keep` pages are in memory. Returns whether the disk
+    /// took it.
+    pub fn spill(&mut self, keep: usize, current: u64, store: &mut PageStore) -> bool {
+        if self.order == QueueOrder::OutOfOrder && !self.write_run(store) {
+            return false;
+        }
+        match self.pages.put_on_disk(keep, current, store) {
+            Some(records) => {
+                self.account.spilled += records;
+                true
+            }
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! All queues, and the memory that they share.
+
+use crate::account::{Account, Totals};
+use crate::pages::{PAGE, PageStore};
+use crate::queue::Queue;
+use crate::record::{Completion, Detail, Notice, Output, QueueIndex, QueueOrder};
+use crate::spill::SpillFile;
+use std::path::PathBuf;
+
+/// What to do when more records wait than may be held in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Put them on disk; when that fails, as `DeclareLost`.
+    #[default]
+    Spill,
+    /// Stop waiting for the operation that the most records wait for: it is lost, they are released.
+    DeclareLost,
+    /// Tell by [`Reorder::is_full`]; the caller hands in no completions until it is false again.
+    /// Programs whose progress depends on their own completions can dead-lock.
+    Block,
+}
+
+/// How much may be held.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Records held in memory at most, all queues together; at least 256. A record takes 64 bytes,
+    /// on out-of-order queues 80.
+    pub held_records: usize,
+    /// What to do beyond that.
+    pub when_full: WhenFull,
+    /// Where the file for more is made; where temporary files are, if not told.
+    pub spill_directory: Option<PathBuf>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { held_records: 1 << 20, when_full: WhenFull::Spill, spill_directory: None }
+    }
+}
+
+/// A record that its vendor gives no id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithoutId {
+    /// The location it belongs to; for calls of the host one per thread.
+    pub location: QueueIndex,
+    /// The thread.
+    pub thread: u32,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Given back at release.
+    pub detail: Detail,
+}
+
+/// Accepts what is known of operations in any order, and releases each exactly once, in order.
+///
+/// Every method takes a function that is called with what can be told now, in order.
+#[derive(Debug)]
+pub struct Reorder {
+    queues: Vec<Queue>,
+    store: PageStore,
+    most_pages: usize,
+    when_full: WhenFull,
+}
+
+impl Reorder {
+    /// Without queues.
+    pub fn new(limits: Limits) -> Self {
+        Reorder {
+            queues: Vec::new(),
+            store: PageStore::new(SpillFile::in_directory(limits.spill_directory)),
+            most_pages: (limits.held_records / PAGE as usize).max(2),
+            when_full: limits.when_full,
+        }
+    }
+
+    /// Adds a queue. Queues are never removed, since records may come to the very end.
+    pub fn add_queue(&mut self, order: QueueOrder) -> QueueIndex {
+        let index = QueueIndex(self.queues.len() as u32);
+        self.queues.push(Queue::new(index, order));
+        index
+    }
+
+    /// An operation is about to be submitted. Threads are numbered below 2²⁴.
+    #[inline]
+    pub fn append(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
+        let Some(queue) = self.queues.get_mut(notice.queue.0 as usize) else { return };
+        queue.append(notice, &mut self.store, out);
+        self.relieve_if_full(notice.queue, notice.seq, out);
+    }
+
+    /// An operation has run. Its notice may still be on its way.
+    #[inline]
+    pub fn complete(&mut self, completion: &Completion, out: &mut impl FnMut(Output)) {
+        let Some(queue) = self.queues.get_mut(completion.queue.0 as usize) else { return };
+        queue.complete(completion, &mut self.store, out);
+        self.relieve_if_full(completion.queue, completion.seq, out);
+    }
+
+    /// A record without an id, such as a call of the host or the vendor's own overhead: it is
+    /// ordered by start time among those of its location, an out-of-order queue of its own, once
+    /// [`Reorder::no_append_before`] says that none comes any more that starts earlier.
+    pub fn put_without_id(&mut self, record: &WithoutId, out: &mut impl FnMut(Output)) {
+        let WithoutId { location, thread, start, end, detail } = *record;
+        let Some(queue) = self.queues.get(location.0 as usize) else { return };
+        let seq = queue.next_seq();
+        let notice = Notice { queue: location, seq, thread, append: start, earliest_start: start, detail };
+        self.append(&notice, out);
+        self.complete(&Completion { queue: location, seq, submit: 0, start, end }, out);
+    }
+
+    /// The submission of an operation has failed.
+    pub fn cancel(&mut self, queue: QueueIndex, seq: u64, out: &mut impl FnMut(Output)) {
+        let Some(found) = self.queues.get_mut(queue.0 as usize) else { return };
+        found.cancel(seq, &mut self.store, out);
+        self.relieve_if_full(queue, seq, out);
+    }
+
+    /// The operation had not started at `time`, by the clock of its stamps.
+    pub fn not_started_before(
+        &mut self,
+        queue: QueueIndex,
+        seq: u64,
+        time: u64,
+        out: &mut impl FnMut(Output),
+    ) {
+        if let Some(found) = self.queues.get_mut(queue.0 as usize) {
+            found.not_started_before(seq, time, &mut self.store, out);
+        }
+    }
+
+    /// Every operation of the queue whose notice is still to come starts at `time` or later, by the
+    /// clock of its stamps.
+    pub fn no_append_before(&mut self, queue: QueueIndex, time: u64, out: &mut impl FnMut(Output)) {
+        if let Some(found) = self.queues.get_mut(queue.0 as usize) {
+            found.no_append_before(time, &mut self.store, out);
+        }
+    }
+
+    /// The first operation of the queue that was announced and whose record is still to come: the
+    /// one to ask the driver about.
+    pub fn oldest_open(&mut self, queue: QueueIndex) -> Option<u64> {
+        self.queues.get_mut(queue.0 as usize)?.oldest_open(&mut self.store)
+    }
+
+    /// After a barrier and a flush, or when the program gives up: no record will come any more of
+    /// operations of the queue below `before`. If one comes after all, it is told as late.
+    pub fn declare_lost(&mut self, queue: QueueIndex, before: u64, out: &mut impl FnMut(Output)) {
+        if let Some(found) = self.queues.get_mut(queue.0 as usize) {
+            found.declare_lost(before, &mut self.store, out);
+        }
+    }
+
+    /// Nothing will come any more: what is open is lost, everything else is released.
+    pub fn finish(&mut self, out: &mut impl FnMut(Output)) {
+        for queue in &mut self.queues {
+            queue.finish(&mut self.store, out);
+        }
+        self.store.spill.clear();
+    }
+
+    /// What happened on a queue.
+    ///
+    /// # Panics
+    /// If there is no such queue.
+    pub fn account(&self, queue: QueueIndex) -> &Account {
+        &self.queues[queue.0 as usize].account
+    }
+
+    /// Number of queues.
+    pub fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// What happened on all queues together.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals {
+            held_in_memory_peak: (self.store.most_resident as u64) * PAGE,
+            spill_failures: self.store.spill.failures,
+            ..Totals::default()
+        };
+        for account in self.queues.iter().map(|queue| &queue.account) {
+            totals.appended += account.appended;
+            totals.delivered += account.delivered;
+            totals.cancelled += account.cancelled;
+            totals.lost += account.lost;
+        }
+        totals
+    }
+
+    /// Whether as much is held as may be.
+    pub fn is_full(&self) -> bool {
+        self.store.resident >= self.most_pages
+    }
+
+    #[inline]
+    fn relieve_if_full(&mut self, queue: QueueIndex, seq: u64, out: &mut impl FnMut(Output)) {
+        if self.store.resident > self.most_pages && self.when_full != WhenFull::Block {
+            self.relieve(queue, seq, out);
+        }
+    }
+
+    /// Makes room, half of what may be held at once, so that it is seldom needed.
+    #[cold]
+    #[inline(never)]
+    fn relieve(&mut self, current: QueueIndex, seq: u64, out: &mut impl FnMut(Output)) {
+        let target = (self.most_pages / 2).max(1);
+        while self.store.resident > target {
+            let before = self.store.resident;
+            let Some(fattest) = (0..self.queues.len()).max_by_key(|index| self.queues[*index].pages.resident)
+            else {
+                return;
+            };
+            let queue = &mut self.queues[fattest];
+            let current = if fattest == current.0 as usize { seq } else { u64::MAX };
+            if self.when_full == WhenFull::Spill && queue.spill(target / 2, current, &mut self.store) {
+                if self.store.resident == before {
+                    return;
+                }
+                continue;
+            }
+            match queue.oldest_open(&mut self.store) {
+                Some(open) => queue.declare_lost(open + 1, &mut self.store, out),
+                None => return,
+            }
+        }
+    }
+}
