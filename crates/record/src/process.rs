@@ -144,6 +144,19 @@ pub fn finish() -> usize {
         .count()
 }
 
+/// Removes the temporary directories that nothing is left in.
+pub fn remove_empty_temporary_directories() {
+    // SAFETY: set to a leaked box, or null.
+    let Some(process) = (unsafe { PROCESS.load(Acquire).as_ref() }) else { return };
+    if process.final_directory.is_some() {
+        for directory in process.directory.ancestors().take(3) {
+            if std::fs::remove_dir(directory).is_err() {
+                return;
+            }
+        }
+    }
+}
+
 /// The process that records now; in a forked child a new one.
 pub(crate) fn current() -> Option<&'static Process> {
     // SAFETY: set to a leaked box, or null.

@@ -338,8 +338,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
         return true;
     }
     let Some(process) = process::current() else { return false };
-    // SAFETY: no preconditions.
-    let os_tid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
+    let os_tid = os_tid();
     let own_on_demand = options.own_stream_on_demand;
     let made = process.make_thread_directory(os_tid, options).and_then(|identity| {
         let directory = &identity.directory;
@@ -425,6 +424,19 @@ pub fn was_forked() -> bool {
     let recorder = tls::get().cast::<ThreadRecorder>();
     // SAFETY: as in `enter`.
     !recorder.is_null() && unsafe { (*recorder).door.is_wiped() }
+}
+
+/// Whether the calling thread records.
+pub fn is_attached() -> bool {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`.
+    !recorder.is_null() && unsafe { (*recorder).door.is_recording() }
+}
+
+/// The calling thread's id in the system.
+pub fn os_tid() -> i32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
 /// A number that stands for the calling thread's recorder, attached or forked away; 0 without one.

@@ -1,0 +1,227 @@
+//! Events: built by the caller in a `struct ovni_ev`, stored in the order of their emission.
+
+use std::ffi::c_int;
+
+use taskscope_event::Code;
+use taskscope_event::framing::*;
+use taskscope_event::models::ovni;
+use taskscope_record::{Recording, clock, enter, enter_for, thread};
+
+use crate::lifecycle;
+use crate::misuse::misuse;
+
+/// The largest event that the original takes, in bytes.
+const LARGEST_EVENT_BYTES: usize = 2 << 20;
+
+/// `struct ovni_ev`: header and payload, as they lie in a stream.
+#[repr(C, packed)]
+pub struct Event {
+    flags: u8,
+    code: [u8; 3],
+    clock: u64,
+    payload: [u8; MAX_PAYLOAD_BYTES],
+}
+
+const _: () = assert!(size_of::<Event>() == EVENT_HEADER_BYTES + MAX_PAYLOAD_BYTES);
+
+impl Event {
+    fn is_jumbo(&self) -> bool {
+        self.flags & JUMBO_FLAG != 0
+    }
+
+    fn payload_bytes(&self) -> usize {
+        if self.is_jumbo() {
+            let [a, b, c, d, ..] = self.payload;
+            return 4 + u32::from_le_bytes([a, b, c, d]) as usize;
+        }
+        payload_bytes(self.flags)
+    }
+
+    #[inline(always)]
+    fn add(&mut self, bytes: *const u8, size: usize) {
+        let used = self.payload_bytes();
+        // SAFETY: the caller of the C function gives `size` readable bytes; `used + size` is checked.
+        unsafe {
+            let to = (&raw mut self.payload).cast::<u8>().add(used);
+            // The usual sizes without a call.
+            match size {
+                4 => to.cast::<[u8; 4]>().write(bytes.cast::<[u8; 4]>().read()),
+                8 => to.cast::<[u8; 8]>().write(bytes.cast::<[u8; 8]>().read()),
+                _ => core::ptr::copy_nonoverlapping(bytes, to, size),
+            }
+        }
+        self.flags = self.flags & 0xf0 | (used + size - 1) as u8;
+    }
+}
+
+/// The calling thread's recorder for an event `code` with the clock `at`, if it has one yet. `None` where the event is not wanted or cannot
+/// be recorded, which was told.
+#[inline(always)]
+pub(crate) fn recorder(function: &'static str, code: Code, at: Option<u64>) -> Option<Recording> {
+    enter_for(code).or_else(|| recorder_of_unusual_thread(function, code, at))
+}
+
+#[cold]
+#[inline(never)]
+fn recorder_of_unusual_thread(function: &'static str, code: Code, at: Option<u64>) -> Option<Recording> {
+    if thread::was_forked() {
+        return lifecycle::restart_in_child(at).then(|| enter_for(code)).flatten();
+    }
+    if !thread::is_attached() {
+        lifecycle::report_not_initialized(function);
+    }
+    None
+}
+
+/// Sets the three letters of an event.
+///
+/// # Safety
+/// `event` points to an event, `mcv` to three bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ovni_ev_set_mcv(event: *mut Event, mcv: *const u8) {
+    // SAFETY: by contract.
+    unsafe { (*event).code = mcv.cast::<[u8; 3]>().read() }
+}
+
+/// Sets the event's clock, in nanoseconds.
+///
+/// # Safety
+/// `event` points to an event.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ovni_ev_set_clock(event: *mut Event, clock: u64) {
+    // SAFETY: by contract.
+    unsafe { (*event).clock = clock }
+}
+
+/// The event's clock, in nanoseconds.
+///
+/// # Safety
+/// `event` points to an event.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ovni_ev_get_clock(event: *const Event) -> u64 {
+    // SAFETY: by contract.
+    unsafe { (*event).clock }
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds; also on threads that are not initialized.
+#[unsafe(no_mangle)]
+pub extern "C" fn ovni_clock_now() -> u64 {
+    match enter() {
+        Some(mut recorder) => recorder.now(),
+        None => clock::now(),
+    }
+}
+
+/// Appends `size` bytes to the event's payload.
+///
+/// # Safety
+/// `event` points to an event, `bytes` to `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ovni_payload_add(event: *mut Event, bytes: *const u8, size: c_int) {
+    // SAFETY: by contract.
+    let event = unsafe { &mut *event };
+    let fits = usize::try_from(size)
+        .is_ok_and(|size| size >= 2 && event.payload_bytes() + size <= MAX_PAYLOAD_BYTES);
+    if !fits || event.is_jumbo() {
+        return refuse_payload(event, size);
+    }
+    event.add(bytes, size as usize);
+}
+
+#[cold]
+fn refuse_payload(event: &Event, size: c_int) {
+    if event.is_jumbo() {
+        misuse!("ovni_payload_add", "the event is marked as jumbo");
+    } else if size < 2 {
+        misuse!("ovni_payload_add", "payload size {size} is too small");
+    } else {
+        misuse!("ovni_payload_add", "no space is left for {size} bytes");
+    }
+}
+
+/// Bytes of the event in a stream.
+///
+/// # Safety
+/// `event` points to an event.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ovni_ev_size(event: *const Event) -> c_int {
+    // SAFETY: by contract.
+    unsafe { (EVENT_HEADER_BYTES + (*event).payload_bytes()) as c_int }
+}
+
+/// Bytes of the event's payload; of a jumbo event with the size word.
+///
+/// # Safety
+/// `event` points to an event.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ovni_payload_size(event: *const Event) -> c_int {
+    // SAFETY: by contract.
+    unsafe { (*event).payload_bytes() as c_int }
+}
+
+/// Stores the event in the thread's stream.
+///
+/// # Safety
+/// `event` points to an event.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ovni_ev_emit(event: *mut Event) {
+    // SAFETY: by contract.
+    let (flags, code, at) = unsafe { ((*event).flags, Code((*event).code), (*event).clock) };
+    // A zero model letter would end the stream for every reader.
+    if flags & JUMBO_FLAG != 0 || code.model() == 0 {
+        return refuse_event(flags);
+    }
+    if let Some(mut recorder) = recorder("ovni_ev_emit", code, Some(at)) {
+        // SAFETY: the event holds the header and the payload that the flags announce.
+        unsafe { recorder.raw(event.cast(), (&raw const (*event).payload).cast(), payload_bytes(flags)) }
+    }
+}
+
+#[cold]
+fn refuse_event(flags: u8) {
+    if flags & JUMBO_FLAG != 0 {
+        misuse!("ovni_ev_emit", "a jumbo event goes to ovni_ev_jumbo_emit");
+    } else {
+        misuse!("ovni_ev_emit", "the event has no model letter");
+    }
+}
+
+/// Stores the event with `size` bytes of data.
+///
+/// # Safety
+/// `event` points to an event, `data` to `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ovni_ev_jumbo_emit(event: *mut Event, data: *const u8, size: u32) {
+    // SAFETY: by contract.
+    let event = unsafe { &mut *event };
+    if event.payload_bytes() != 0 {
+        return misuse!("ovni_ev_jumbo_emit", "the event's payload must be empty");
+    }
+    if event.code[0] == 0 {
+        return misuse!("ovni_ev_jumbo_emit", "the event has no model letter");
+    }
+    if JUMBO_HEADER_BYTES + size as usize >= LARGEST_EVENT_BYTES {
+        return misuse!("ovni_ev_jumbo_emit", "the event with {size} bytes is too large");
+    }
+    event.add(size.to_le_bytes().as_ptr(), 4);
+    event.flags |= JUMBO_FLAG;
+    let code = Code(event.code);
+    if let Some(mut recorder) = recorder("ovni_ev_jumbo_emit", code, Some(event.clock)) {
+        // SAFETY: by contract; no bytes need no address.
+        let data = if size == 0 { &[] } else { unsafe { core::slice::from_raw_parts(data, size as usize) } };
+        recorder.jumbo(event.clock, code, &[data]);
+    }
+}
+
+/// Appends what lies in the tail to the stream file, between the events that say so. Nothing is safer
+/// by it.
+#[unsafe(no_mangle)]
+pub extern "C" fn ovni_flush() {
+    if let Some(mut recorder) = recorder("ovni_flush", ovni::FLUSH_BEGIN, None) {
+        let begin = recorder.now();
+        recorder.flush();
+        let end = recorder.now();
+        recorder.begin(begin, ovni::FLUSH_BEGIN, [], 0);
+        recorder.end(end, ovni::FLUSH_END, []);
+    }
+}

@@ -1,0 +1,215 @@
+//! Every function of the C interface, called from C, and the trace that it makes.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use support::*;
+use taskscope_event::Code;
+use taskscope_trace::{Event, File};
+
+#[test]
+fn every_function_is_exported_and_nothing_else() {
+    let directory = temporary("exports");
+    let library = library_directory(&directory).join("libovni.so.1");
+    let output = Command::new("nm").args(["-D", "--defined-only"]).arg(&library).output().unwrap();
+    let exported: BTreeSet<String> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.split_whitespace().last().map(str::to_owned))
+        .collect();
+    // The prototypes that the test programs are compiled with are the list to hold.
+    let header = include_str!("programs/ovni_abi.h");
+    let declared: BTreeSet<String> = header
+        .lines()
+        .filter(|line| line.ends_with(");") && !line.starts_with(['\t', '_']))
+        .filter_map(|line| line.split('(').next()?.rsplit([' ', '*']).next().map(str::to_owned))
+        .filter(|name| name.starts_with("ovni_"))
+        .collect();
+    assert_eq!(declared.len(), 35);
+    assert_eq!(exported, declared);
+    let dynamic = Command::new("readelf").arg("-d").arg(&library).output().unwrap();
+    assert!(String::from_utf8(dynamic.stdout).unwrap().contains("soname: [libovni.so.1]"));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_program_that_calls_everything_leaves_the_trace_that_it_should() {
+    for compiler in compilers() {
+        let directory = temporary(&format!("every-{compiler}"));
+        let program = compile(compiler, "every_function", &directory, &[]);
+        let trace = directory.join("trace");
+        let said = succeeded(command(&program, &directory, &trace).output().unwrap());
+        assert_eq!(said, "");
+        check_trace(&trace);
+        // Once more with a temporary directory: the same, and nothing left behind.
+        let (trace, temporary) = (directory.join("trace2"), directory.join("tmp"));
+        let mut command = command(&program, &directory, &trace);
+        succeeded(command.env("OVNI_TMPDIR", &temporary).output().unwrap());
+        check_trace(&trace);
+        assert!(!temporary.exists());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+fn check_trace(root: &std::path::Path) {
+    let stream_directory = root.join("loom.node7.test/proc.4242/thread.77");
+    let mut files: Vec<_> =
+        std::fs::read_dir(&stream_directory).unwrap().map(|e| e.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["stream.json", "stream.obs"]);
+
+    let trace = open(root);
+    let [stream] = trace.streams() else { panic!("one stream") };
+    let meta = &stream.metadata;
+    assert_eq!((meta.pid, meta.tid, meta.app_id), (Some(4242), Some(77), Some(3)));
+    assert_eq!((meta.loom.as_deref(), meta.rank, meta.nranks), (Some("node7.test"), Some(1), Some(2)));
+    assert_eq!(meta.library_version.as_deref(), Some("1.14.0"));
+    let require = meta.require.as_ref().unwrap();
+    assert_eq!(*require, [("ovni".into(), "1.1.0".into()), ("nosv".to_owned(), "2.7.0".to_owned())]);
+    assert!(stream.is_finished());
+    let raw = &meta.raw;
+    assert_eq!(raw["version"], 3);
+    assert_eq!(raw["ovni"]["part"], "thread");
+    assert_eq!(
+        raw["ovni"]["loom_cpus"],
+        serde_json::json!([{ "index": 0, "phyid": 4 }, { "index": 1, "phyid": 6 }])
+    );
+    assert_eq!(
+        raw["test"],
+        serde_json::json!({ "double": 123.5, "whole": 7, "flag": true, "deep": { "text": "f\"oo" } })
+    );
+    assert_eq!(raw["nosv"]["test"]["json"], serde_json::json!({ "foo": [42, null] }));
+    assert_eq!(
+        raw["ovni"]["mark"],
+        serde_json::json!({
+            "5": { "title": "Stacked", "chan_type": "stack", "labels": { "1": "one" } },
+            "6": { "title": "Single", "chan_type": "single" }
+        })
+    );
+    assert_eq!(raw["taskscope"]["lost_events"], 0);
+
+    let events: Vec<Event<'_>> = stream.events_of(File::Standard).collect();
+    let codes: Vec<String> = events.iter().map(|event| event.code.to_string()).collect();
+    let bursts = ["OB."; 15];
+    let expected: Vec<&str> = ["OHx", "VYc", "VTc"]
+        .into_iter()
+        .chain(bursts)
+        .chain(["OU[", "KO[", "KO]", "OU]", "OF[", "OF]", "OM[", "OM=", "OM]", "OHe"])
+        .collect();
+    assert_eq!(codes, expected);
+    assert_eq!(events[1].payload, b"\x09\0\0\0a task type\0");
+    assert!(events[1].is_jumbo && !events[2].is_jumbo);
+    assert_eq!(events[2].payload, [1, 0, 0, 0, 9, 0, 0, 0]);
+    let base = events[2].clock_ns;
+    for (event, size) in events[3..18].iter().zip(2u8..) {
+        assert_eq!(event.clock_ns, base + i64::from(size));
+        let bytes: Vec<u8> = (0..size).map(|i| size.wrapping_mul(16).wrapping_add(i)).collect();
+        assert_eq!(event.payload, bytes);
+    }
+    assert_eq!(events[19].clock_ns, base + 50, "the clock goes back, as it was emitted");
+    let mark = |value: i64, kind: i32| [&value.to_le_bytes()[..], &kind.to_le_bytes()[..]].concat();
+    assert_eq!(events[24].payload, mark(1, 5));
+    assert_eq!(events[25].payload, mark(-8, 6));
+    // No byte besides header and events.
+    let bytes: usize = events.iter().map(|e| 12 + e.payload.len() + if e.is_jumbo { 4 } else { 0 }).sum();
+    assert_eq!(std::fs::read(stream_directory.join("stream.obs")).unwrap().len(), 8 + bytes);
+}
+
+#[test]
+fn misuse_is_told_and_ends_the_program_only_on_demand() {
+    let directory = temporary("misuse");
+    let program = compile("gcc", "misuse", &directory, &[]);
+    let trace = directory.join("trace");
+    let output = command(&program, &directory, &trace).output().unwrap();
+    assert_eq!(output.stdout, b"the program runs on\n");
+    let said = succeeded(output);
+    for line in [
+        "ovni_version_check_str: incompatible ovni major version: wants 2.0.0, got 1.14.0",
+        "ovni_version_check_str: incompatible ovni minor version: wants 1.15.0, got 1.14.0",
+        "ovni_ev_emit: the thread is not initialized",
+        "ovni_proc_init: process 10 is already initialized",
+        "ovni_payload_add: payload size 1 is too small",
+        "further messages about misuse of libovni are left out",
+    ] {
+        assert!(said.contains(line), "{line:?} is not in {said}");
+    }
+    let opened = open(&trace);
+    let codes: Vec<Code> = opened.streams()[0].events_of(File::Standard).map(|e| e.code).collect();
+    assert_eq!(codes.len(), 2);
+    let aborted = command(&program, &directory, &trace).env("TASKSCOPE_OVNI_ABORT", "1").output().unwrap();
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(aborted.status.signal(), Some(6));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_forked_child_has_a_process_of_its_own() {
+    let directory = temporary("fork");
+    let program = compile("gcc", "fork", &directory, &[]);
+    let trace = directory.join("trace");
+    succeeded(command(&program, &directory, &trace).output().unwrap());
+    let trace = open(&trace);
+    let mut counts: Vec<_> = trace
+        .streams()
+        .iter()
+        .map(|stream| {
+            let events: Vec<_> = stream.events_of(File::Standard).collect();
+            assert!(stream.is_finished());
+            assert!(events.is_sorted_by_key(|event| event.clock_ns));
+            assert_eq!(events[0].code.to_string(), "OHx");
+            assert_eq!(stream.metadata.require.as_ref().unwrap().len(), 2);
+            assert_eq!(stream.metadata.loom.as_deref(), Some("node.0"));
+            events.len()
+        })
+        .collect();
+    counts.sort();
+    assert_eq!(counts, [12, 122]);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_process_may_begin_again_and_exit_without_freeing() {
+    let directory = temporary("again");
+    let program = compile("gcc", "again", &directory, &[]);
+    let trace = directory.join("trace");
+    succeeded(command(&program, &directory, &trace).output().unwrap());
+    let trace = open(&trace);
+    assert_eq!(trace.streams().len(), 4);
+    let processes: BTreeSet<_> = trace.streams().iter().map(|stream| stream.metadata.pid).collect();
+    assert_eq!(processes.len(), 2);
+    for stream in trace.streams() {
+        assert!(stream.is_finished(), "{}", stream.relative_path);
+        assert_eq!(stream.events_of(File::Standard).count(), 2);
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_library_that_arrives_late_is_recorded_on_threads_that_were_there_before() {
+    let directory = temporary("late");
+    let plugin = compile("gcc", "plugin", &directory, &["-shared", "-fPIC"]);
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/late.c");
+    let program = directory.join("late");
+    let built = Command::new("gcc").args(["-pthread", "-o"]).arg(&program).arg(source).arg("-ldl").status();
+    assert!(built.unwrap().success());
+    let trace = directory.join("trace");
+    succeeded(command(&program, &directory, &trace).arg(plugin).output().unwrap());
+    let trace = open(&trace);
+    assert_eq!(trace.streams().len(), 2);
+    assert!(trace.streams().iter().all(|stream| stream.is_finished()));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn without_a_place_for_the_trace_the_program_runs_on() {
+    let directory = temporary("no-place");
+    let program = compile("gcc", "fork", &directory, &[]);
+    std::fs::write(directory.join("file"), "in the way").unwrap();
+    let output = command(&program, &directory, &directory.join("file/trace")).output().unwrap();
+    let said = succeeded(output);
+    assert!(said.contains("nothing is recorded: cannot make directory"), "{said}");
+    assert_eq!(said.matches("taskscope:").count(), 1, "{said}");
+    std::fs::remove_dir_all(directory).unwrap();
+}
