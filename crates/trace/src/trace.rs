@@ -159,8 +159,10 @@ impl Trace {
         let looms: FxHashSet<&str> =
             self.streams.iter().filter_map(|stream| stream.metadata.loom.as_deref()).collect();
         let Some(offsets) = offsets else {
-            if looms.len() > 1 {
-                let text = format!("no clock offset file loaded with {} looms", looms.len());
+            // Looms of one host share its clock. (ovniemu warns of several looms all the same.)
+            let hosts: FxHashSet<_> = looms.iter().map(|loom| loom.split('.').next()).collect();
+            if hosts.len() > 1 {
+                let text = format!("no clock offset file loaded with {} hosts", hosts.len());
                 self.problems.push(Problem::of_stream(ProblemKind::NoClockOffsets, "", text));
             }
             return Ok(());
