@@ -33,16 +33,24 @@ static THEIRS: [AtomicUsize; EVENTS] = [const { AtomicUsize::new(0) }; EVENTS];
 static NEXT: AtomicPtr<StartToolResult> = AtomicPtr::new(null_mut());
 static RUNTIME_LOOKUP: AtomicUsize = AtomicUsize::new(0);
 
-/// Starts the first of the user's tools that wants to run: its result and its library.
+/// What LLVM's runtime loads by itself where no tool is named: it tells ThreadSanitizer about OpenMP's
+/// synchronisation, and declines in programs without it.
+const DEFAULT_TOOL: &CStr = c"libarcher.so";
+
+/// Starts the first of the user's tools that wants to run: its result and its library. In a program
+/// with ThreadSanitizer, the tool that the runtime would have loaded if we were not there.
 ///
 /// # Safety
 /// Called from `ompt_start_tool`, with its arguments.
 pub unsafe fn start_next(
     omp_version: c_uint,
     runtime_version: *const c_char,
+    recording: bool,
 ) -> Option<(*mut StartToolResult, String)> {
-    let libraries = std::env::var_os(NEXT_TOOLS_VARIABLE)?;
-    for library in libraries.as_bytes().split(|byte| *byte == b':').filter(|name| !name.is_empty()) {
+    let libraries = std::env::var_os(NEXT_TOOLS_VARIABLE).unwrap_or_default();
+    let named = libraries.as_bytes().split(|byte| *byte == b':').filter(|name| !name.is_empty());
+    let default = (recording && has_thread_sanitizer()).then(|| DEFAULT_TOOL.to_bytes());
+    for library in named.chain(default) {
         let Ok(path) = CString::new(library) else { continue };
         // SAFETY: as the runtime itself would load it; the names are C strings.
         let start = unsafe {
@@ -62,6 +70,11 @@ pub unsafe fn start_next(
         }
     }
     None
+}
+
+fn has_thread_sanitizer() -> bool {
+    // SAFETY: looks a C string up among the loaded symbols.
+    !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()) }.is_null()
 }
 
 /// Puts a started tool behind this one.

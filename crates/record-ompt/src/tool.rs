@@ -49,14 +49,11 @@ pub unsafe extern "C" fn ompt_start_tool(
 /// # Safety
 /// As [`ompt_start_tool`].
 unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult {
+    let trace_directory = std::env::var_os(process::TRACE_DIRECTORY_VARIABLE).filter(|path| !path.is_empty());
     // SAFETY: by contract.
-    let next = unsafe { chain::start_next(omp_version, runtime_version) };
+    let next = unsafe { chain::start_next(omp_version, runtime_version, trace_directory.is_some()) };
     let next_result = next.as_ref().map_or(core::ptr::null_mut(), |(result, _)| *result);
-    let Some(trace_directory) =
-        std::env::var_os(process::TRACE_DIRECTORY_VARIABLE).filter(|path| !path.is_empty())
-    else {
-        return next_result;
-    };
+    let Some(trace_directory) = trace_directory else { return next_result };
     let runtime = if runtime_version.is_null() {
         "unknown".to_owned()
     } else {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Compiler, Run, Trace, compile, tool};
+use common::{Compiler, Run, Trace, compile, tool, try_compile};
 use taskscope_event::models::openmp as p;
 
 /// Runs a construct with the other tool named in these ways; returns what it printed, and the trace.
@@ -70,4 +70,35 @@ fn a_chain_to_itself_is_no_chain() {
             Run::construct(Compiler::Clang, "tasks", 10).env("TASKSCOPE_NEXT_TOOL_LIBRARIES", tool()).trace();
         assert_eq!(trace.count(p::TASK_END), 10);
     }
+}
+
+#[test]
+fn thread_sanitizer_keeps_its_tool() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    const LIBARCHER: &str = "/usr/lib/llvm-19/lib";
+    let Some(program) = try_compile(Compiler::Clang, "constructs", &["-pthread", "-fsanitize=thread"]) else {
+        eprintln!("skipped: clang-19 has no ThreadSanitizer here");
+        return;
+    };
+    let races = |record: bool| {
+        let mut run = Run::program(Compiler::Clang, &program)
+            .env("LD_LIBRARY_PATH", LIBARCHER)
+            .env("TSAN_OPTIONS", "ignore_noninstrumented_modules=1");
+        run.command.args(["depend", "0"]);
+        if !record {
+            run.command.env_remove("TASKSCOPE_TRACE_DIR").env_remove("OMP_TOOL_LIBRARIES");
+        }
+        let (output, trace) = run.output();
+        (String::from_utf8_lossy(&output.stderr).into_owned(), trace)
+    };
+    let (without, _) = races(false);
+    if !without.is_empty() {
+        eprintln!("skipped: ThreadSanitizer does not work here: {without}");
+        return;
+    }
+    let (with, trace) = races(true);
+    assert_eq!(with, "", "without libarcher, tasks ordered by dependences would be reported as races");
+    assert_eq!(trace.count(p::TASK_END), 3);
 }
