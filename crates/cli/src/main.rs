@@ -19,7 +19,7 @@ mod verbs;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use verbs::{doctor, emulate, record, report};
+use verbs::{doctor, emulate, import, record, report};
 
 /// Records task-parallel programs and says where their time went.
 ///
@@ -38,6 +38,7 @@ enum Verb {
     Report(report::Args),
     Doctor(doctor::Args),
     Emulate(emulate::Args),
+    Import(import::Args),
 }
 
 impl Verb {
@@ -47,6 +48,7 @@ impl Verb {
             Verb::Report(args) => report::run(args),
             Verb::Doctor(args) => doctor::run(args),
             Verb::Emulate(args) => emulate::run(args),
+            Verb::Import(args) => import::run(args),
         }
     }
 }

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod graph_trace;
 pub mod neutral;
 
 pub use error::{ImportError, ImportErrors};
+pub use graph_trace::write_graph;

@@ -12,6 +12,7 @@
 //! **Not for** reading files, or for writing formats.
 #![forbid(unsafe_code)]
 
+pub mod graph;
 mod machine;
 pub mod semantic;
 mod system;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod emulation;
+pub mod graph;
 pub mod judgement;
 mod places;
 mod run_file;

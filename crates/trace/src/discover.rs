@@ -1,4 +1,5 @@
-//! Finds the streams below a directory: every directory with a file called `stream.json`.
+//! Finds the streams below a directory: every directory with a file called `stream.json`; and the
+//! locations that are no threads: every other directory with a file called `taskscope.json`.
 
 use crate::problem::{Problem, ProblemKind};
 use rustc_hash::FxHashSet;
@@ -17,8 +18,9 @@ pub(crate) struct Found {
 /// All streams below `root`, ordered by the bytes of their relative paths (the order in which ovni
 /// loads them, which decides ties of clocks). Symbolic links are followed; a directory that was
 /// already visited is not entered again, so loops end.
-pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
+pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Found>, Vec<Found>) {
     let mut found: Vec<(Vec<u8>, Found)> = Vec::new();
+    let mut locations: Vec<(Vec<u8>, Found)> = Vec::new();
     let mut visited: FxHashSet<(u64, u64)> = FxHashSet::default();
     let mut pending = vec![(root.to_path_buf(), Vec::<u8>::new())];
     while let Some((directory, relative)) = pending.pop() {
@@ -64,9 +66,15 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> Vec<Foun
             } else if name == "stream.json" {
                 let found_here = Found { directory: directory.clone(), relative_path: shown.clone() };
                 found.push((relative.clone(), found_here));
+            } else if name == "taskscope.json" {
+                let found_here = Found { directory: directory.clone(), relative_path: shown.clone() };
+                locations.push((relative.clone(), found_here));
             }
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
-    found.into_iter().map(|(_, stream)| stream).collect()
+    locations.retain(|location| found.binary_search_by(|stream| stream.0.cmp(&location.0)).is_err());
+    locations.sort_by(|a, b| a.0.cmp(&b.0));
+    let without_keys = |list: Vec<(Vec<u8>, Found)>| list.into_iter().map(|(_, found)| found).collect();
+    (without_keys(found), without_keys(locations))
 }

@@ -23,6 +23,7 @@ mod bytes;
 mod clock_offsets;
 mod decode;
 mod discover;
+mod location;
 mod merge;
 mod metadata;
 mod problem;
@@ -32,6 +33,7 @@ mod trace;
 
 pub use clock_offsets::{ClockOffset, ClockOffsets};
 pub use decode::{Decoder, Event};
+pub use location::Location;
 pub use merge::{Merged, MergedEvent};
 pub use metadata::{CpuEntry, MarkDeclaration, Metadata};
 pub use problem::{Problem, ProblemKind};

@@ -44,7 +44,7 @@ pub struct StreamFile {
 }
 
 impl StreamFile {
-    fn load(path: &Path, unfinished: bool) -> std::io::Result<StreamFile> {
+    pub(crate) fn load(path: &Path, unfinished: bool) -> std::io::Result<StreamFile> {
         let (bytes, missing) =
             if unfinished { load_unfinished(path)? } else { (FileBytes::load(path, true)?, 0) };
         let mut survey = survey(&bytes, unfinished);
@@ -82,7 +82,12 @@ impl StreamFile {
         !self.survey.windows.is_empty()
     }
 
-    fn decoder(&self, offset_ns: i64, order: ReadOrder) -> Decoder<'_> {
+    /// What is wrong with it.
+    pub(crate) fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.survey.findings.iter()
+    }
+
+    pub(crate) fn decoder(&self, offset_ns: i64, order: ReadOrder) -> Decoder<'_> {
         let repaired = order == ReadOrder::Repaired;
         let windows: &[_] = if repaired { &self.survey.windows } else { &[] };
         Decoder::new(&self.bytes, FILE_HEADER_BYTES, self.survey.end, offset_ns, windows, repaired)

@@ -2,6 +2,7 @@
 
 use crate::clock_offsets::ClockOffsets;
 use crate::discover::find_streams;
+use crate::location::Location;
 use crate::merge::Merged;
 use crate::problem::{Problem, ProblemKind};
 use crate::stream::{ReadOrder, Stream};
@@ -71,6 +72,7 @@ pub enum OpenError {
 pub struct Trace {
     root: PathBuf,
     streams: Vec<Stream>,
+    locations: Vec<Location>,
     problems: Vec<Problem>,
 }
 
@@ -84,8 +86,8 @@ impl Trace {
         std::fs::read_dir(root)
             .map_err(|source| OpenError::Unreadable { path: root.to_path_buf(), source })?;
         let mut problems = Vec::new();
-        let found = find_streams(root, &mut problems);
-        if found.is_empty() {
+        let (found, locations) = find_streams(root, &mut problems);
+        if found.is_empty() && locations.is_empty() {
             return Err(OpenError::NoStreams { path: root.to_path_buf() });
         }
         let (tasks, paths): (Vec<_>, Vec<_>) =
@@ -98,7 +100,13 @@ impl Trace {
             streams.push(stream);
             problems.extend(found);
         }
-        let mut trace = Trace { root: root.to_path_buf(), streams, problems };
+        let mut trace = Trace { root: root.to_path_buf(), streams, locations: Vec::new(), problems };
+        if options.own_events {
+            for found in locations {
+                let location = Location::load(found.directory, found.relative_path, &mut trace.problems);
+                trace.locations.push(location);
+            }
+        }
         trace.correct_clocks(&options.clocks)?;
         trace.check_clock_gate();
         Ok(trace)
@@ -112,6 +120,11 @@ impl Trace {
     /// All streams, ordered by their relative paths.
     pub fn streams(&self) -> &[Stream] {
         &self.streams
+    }
+
+    /// Locations that are no threads, ordered by their relative paths. ovni's tools do not see them.
+    pub fn locations(&self) -> &[Location] {
+        &self.locations
     }
 
     /// What is wrong, in the order of the streams.

@@ -5,11 +5,13 @@
 //! name are one row.
 #![forbid(unsafe_code)]
 
+mod causes;
 pub mod format;
 mod report_json;
 mod report_text;
 mod words;
 
+pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, causes_json, causes_text};
 pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};
 pub use words::{NamedFinding, NoticeText, blame, causes, findings, notices};

@@ -2,8 +2,10 @@
 
 pub mod doctor;
 pub mod emulate;
+pub mod import;
 mod open_trace;
 pub mod record;
 pub mod report;
+mod report_causes;
 
 pub use open_trace::open;

@@ -5,22 +5,23 @@ use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use taskscope_view::{ReportOptions, Section};
+use taskscope_view::{CausesSection, ReportOptions, Section};
 
 /// Say where the time of a recorded run went, and what caused the losses.
 #[derive(clap::Args)]
 pub struct Args {
     /// Trace directory.
-    trace: PathBuf,
+    pub(super) trace: PathBuf,
     /// Print JSON (schema: docs/report.schema.json).
     #[arg(long)]
-    json: bool,
-    /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, or all.
+    pub(super) json: bool,
+    /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, or all; and by
+    /// the task graph: idle.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = sections())]
-    section: Vec<String>,
+    pub(super) section: Vec<String>,
     /// Rows of each table.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
-    top: u16,
+    pub(super) top: u16,
     /// Do not print notices of this name.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allow: Vec<String>,
@@ -30,14 +31,26 @@ pub struct Args {
     /// Begin as the summary of `record`, with this text about the trace.
     #[arg(long, value_name = "TEXT", hide = true)]
     recorded: Option<String>,
+    #[command(flatten)]
+    pub(super) causes: super::report_causes::CausesArgs,
 }
 
 fn sections() -> clap::builder::PossibleValuesParser {
-    Section::ALL.iter().map(|section| section.name()).chain(["all"]).collect::<Vec<_>>().into()
+    let by_graph = CausesSection::ALL.iter().map(|section| section.name());
+    Section::ALL
+        .iter()
+        .map(|section| section.name())
+        .chain(["all"])
+        .chain(by_graph)
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// Prints the report.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(code) = super::report_causes::run(&args)? {
+        return Ok(code);
+    }
     let session = super::open(&args.trace)?;
     let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
     let mut out = output::results();

@@ -5,6 +5,7 @@ use crate::Code;
 use crate::spec::{EventSpec, ModelSpec};
 
 pub mod dictionary;
+pub mod graph;
 pub mod kernel;
 pub mod mpi;
 pub mod nanos6;
@@ -50,6 +51,7 @@ pub static MODELS: &[ModelSpec] = &[
     model!(wait, "taskscope-wait", true),
     model!(omp, "taskscope-omp", true),
     model!(recorder, "taskscope-recorder", true),
+    model!(graph, "taskscope-graph", true),
 ];
 
 /// The model whose codes start with `letter`.

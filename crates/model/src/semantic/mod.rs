@@ -10,7 +10,7 @@
 mod dictionary;
 mod frames;
 mod locks;
-mod payload;
+pub(crate) mod payload;
 mod regions;
 mod sections;
 mod tasks;

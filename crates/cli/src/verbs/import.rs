@@ -1,0 +1,91 @@
+//! `taskscope import`: a foreign file becomes a trace directory.
+
+use crate::messages::Failure;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use taskscope_execution::graph::TaskGraph;
+use taskscope_import::neutral::{CsvTables, read_csv, read_json};
+use taskscope_import::{ImportErrors, write_graph};
+
+/// Make a trace from another tool's file: the neutral JSON or CSV form, or StarPU's tasks.rec.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A neutral trace (*.json), a directory with its CSV tables, or StarPU's tasks.rec.
+    file: PathBuf,
+    /// Trace directory to write; it must not hold anything yet.
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+}
+
+/// Reads the file and writes the trace.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let shown = args.file.display();
+    let graph = read(&args.file)?;
+    write_graph(&graph, &args.output).map_err(|error| {
+        Failure::new(format!("cannot write {}", args.output.display()))
+            .why(error.to_string())
+            .remedy("give a directory that does not exist yet, with -o")
+    })?;
+    eprintln!(
+        "taskscope: {shown}: {} tasks, {} data, {} workers on {} nodes  →  {}",
+        graph.tasks.len(),
+        graph.data.len(),
+        graph.workers.len(),
+        graph.nodes.len(),
+        args.output.display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> anyhow::Result<TaskGraph> {
+    let shown = path.display();
+    let broken = |errors: ImportErrors| {
+        Failure::new(format!("cannot import {shown}"))
+            .why(errors.to_string())
+            .kept("nothing: a trace with wrong times or ids would give wrong answers")
+    };
+    if path.is_dir() {
+        return Ok(read_tables(path)?.map_err(broken)?);
+    }
+    let text = read_text(path)?;
+    if text.trim_start().starts_with('{') {
+        return Ok(read_json(&text).map_err(broken)?.graph);
+    }
+    Err(Failure::new(format!("{shown} has a form that is not known"))
+        .why("it is no JSON object and no directory of CSV tables")
+        .remedy("write the neutral form (docs/neutral-trace.md), which any runtime can write")
+        .into())
+}
+
+fn read_text(path: &Path) -> anyhow::Result<String> {
+    let unreadable = |why: String| Failure::new(format!("cannot read {}", path.display())).why(why);
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .map_err(|error| unreadable(error.to_string()))?;
+    Ok(String::from_utf8(bytes).map_err(|error| {
+        let line =
+            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
+        unreadable(format!("line {line}: bytes that are no UTF-8"))
+    })?)
+}
+
+/// The CSV tables in a directory; a table without rows may be missing.
+fn read_tables(directory: &Path) -> anyhow::Result<Result<TaskGraph, ImportErrors>> {
+    let table = |name: &str, needed: bool| {
+        let path = directory.join(name);
+        if !needed && !path.exists() { Ok(String::new()) } else { read_text(&path) }
+    };
+    let (workers, tasks) = (table("workers.csv", true)?, table("tasks.csv", true)?);
+    let (data, copies) = (table("data.csv", false)?, table("copies.csv", false)?);
+    let runtime = table("runtime.csv", false)?;
+    Ok(read_csv(CsvTables {
+        workers: &workers,
+        tasks: &tasks,
+        data: &data,
+        copies: &copies,
+        runtime: &runtime,
+    }))
+}

@@ -1,0 +1,105 @@
+//! The sections of `taskscope report` that explain lost time by the task graph.
+
+use super::report::Args;
+use crate::messages::Failure;
+use crate::output;
+use anyhow::Context;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use taskscope_analysis::slo::Mode;
+use taskscope_execution::graph::TaskGraph;
+use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
+use taskscope_view::{CausesOptions, CausesSection, causes_json, causes_text};
+
+/// What only these sections know.
+#[derive(clap::Args)]
+pub struct CausesArgs {
+    /// What waiting for a worker that is itself idle counts as: starvation (direct, the published
+    /// formula), starvation or overhead (chained), or whatever that worker waits for (root).
+    #[arg(long, value_name = "MODE", default_value = "root", value_parser = ["direct", "chained", "root"])]
+    mode: String,
+    /// In the JSON of section idle: list every idle interval.
+    #[arg(long)]
+    intervals: bool,
+    /// Partial sums of section idle from BEGIN to END, nanoseconds of the trace's clock. Can be repeated.
+    #[arg(long, value_name = "BEGIN:END", value_parser = window)]
+    window: Vec<(u64, u64)>,
+}
+
+fn window(text: &str) -> Result<(u64, u64), String> {
+    let (begin, end) = text.split_once(':').ok_or("give BEGIN:END in nanoseconds")?;
+    let number =
+        |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number of nanoseconds"));
+    match (number(begin)?, number(end)?) {
+        (begin, end) if begin <= end => Ok((begin, end)),
+        _ => Err("it ends before it begins".to_owned()),
+    }
+}
+
+/// Prints the sections if they are asked for, or if the trace tells nothing but its graph.
+///
+/// # Errors
+/// If the graph cannot be read or the report not be written.
+pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
+    let asked = |section: &&CausesSection| args.section.iter().any(|name| name == section.name());
+    let mut sections: Vec<CausesSection> = CausesSection::ALL.iter().filter(asked).copied().collect();
+    // Opening a large trace takes time: do it here only if it tells a graph.
+    if sections.is_empty() && !args.trace.join("graph/taskscope.json").exists() {
+        return Ok(None);
+    }
+    let graph = match read_graph(&args.trace) {
+        Ok(Some(trace)) => {
+            tell_losses(&trace);
+            trace.graph
+        }
+        // The other sections say in their own words why a trace cannot be opened.
+        Ok(None) | Err(GraphTraceError::Open(_)) if sections.is_empty() => return Ok(None),
+        Ok(None) | Err(GraphTraceError::Open(_)) => {
+            super::open(&args.trace).and_then(|_| no_graph(&args.trace))?
+        }
+        Err(GraphTraceError::Broken(errors)) => {
+            let lines: Vec<&str> = errors.iter().take(10).map(|error| error.text.as_str()).collect();
+            return Err(Failure::new(format!("the task graph of {} cannot be", args.trace.display()))
+                .why(lines.join("\n"))
+                .into());
+        }
+    };
+    if sections.is_empty() {
+        sections = CausesSection::ALL.to_vec();
+    }
+    let causes = &args.causes;
+    let mode = Mode::ALL.into_iter().find(|mode| mode.name() == causes.mode).unwrap_or(Mode::Root);
+    let options = CausesOptions {
+        sections,
+        mode,
+        intervals: causes.intervals,
+        windows: causes.window.clone(),
+        top: args.top.into(),
+    };
+    let mut out = output::results();
+    if args.json {
+        let report = causes_json(&args.trace.display().to_string(), &graph, &options);
+        serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(causes_text(&graph, &options).as_bytes())?;
+    }
+    out.flush().context("cannot write the report")?;
+    Ok(Some(ExitCode::SUCCESS))
+}
+
+fn no_graph(trace: &Path) -> anyhow::Result<TaskGraph> {
+    Err(Failure::new(format!("{} tells no task graph", trace.display()))
+        .why("these sections need tasks with what they read and produce")
+        .into())
+}
+
+fn tell_losses(trace: &GraphTrace) {
+    for problem in trace.problems.iter().take(5) {
+        eprintln!("taskscope: {problem}");
+    }
+    if trace.misfits > 0 {
+        eprintln!("taskscope: {} events did not fit and were left out", trace.misfits);
+    }
+}

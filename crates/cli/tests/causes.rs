@@ -1,0 +1,98 @@
+//! From a foreign file over a trace directory to a report, by the command itself.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn taskscope(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_taskscope")).args(arguments).output().unwrap()
+}
+
+fn json_of(arguments: &[&str]) -> Value {
+    let output = taskscope(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn own_case() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/cases/chain-of-idle-workers.json")
+}
+
+#[test]
+fn an_imported_case_is_reported_in_three_modes() {
+    let directory = tempfile::tempdir().unwrap();
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/slo/cases");
+    let mut files = vec![own_case()];
+    files.extend(std::fs::read_dir(beside).into_iter().flatten().map(|entry| entry.unwrap().path()));
+    files.retain(|path| !path.ends_with("manifest.json"));
+    for (number, file) in files.iter().enumerate() {
+        let trace = directory.path().join(number.to_string());
+        let trace = trace.to_str().unwrap();
+        let imported = taskscope(&["import", file.to_str().unwrap(), "-o", trace]);
+        assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+        let case: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        for mode in ["direct", "chained", "root"] {
+            let report =
+                json_of(&["report", "--section", "idle", "--mode", mode, "--intervals", "--json", trace]);
+            let (ours, expected) = (&report["idle"], &case["expected"][mode]);
+            let near = |ours: &Value, theirs: &Value| {
+                let (ours, theirs) = (ours.as_f64().unwrap(), theirs.as_f64().unwrap());
+                assert!((ours - theirs).abs() <= 1e-3, "{} {mode}: {ours} {theirs}", file.display());
+            };
+            for letter in ["starvation", "latency", "overhead", "tail"] {
+                near(&ours[format!("{letter}_ns")], &expected["totals"][letter]);
+            }
+            let intervals = expected["intervals"].as_array().unwrap();
+            assert_eq!(ours["intervals"].as_array().unwrap().len(), intervals.len());
+            for (ours, theirs) in ours["intervals"].as_array().unwrap().iter().zip(intervals) {
+                assert_eq!(ours["task"], theirs["task"]);
+                near(&ours["starvation_ns"], &theirs["starvation"]);
+            }
+            for letter in ["starvation", "latency", "overhead"] {
+                let theirs = expected["blame"][letter].as_object().unwrap();
+                assert_eq!(ours["blame"][letter].as_object().unwrap().len(), theirs.len());
+                for (who, ns) in theirs {
+                    near(&ours["blame"][letter][who], ns);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn windows_are_partial_sums() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("t");
+    let trace = trace.to_str().unwrap();
+    taskscope(&["import", own_case().to_str().unwrap(), "-o", trace]);
+    let report = json_of(&[
+        "report",
+        "--section",
+        "idle",
+        "--json",
+        "--window",
+        "0:100",
+        "--window",
+        "100:340",
+        trace,
+    ]);
+    let windows = &report["idle"]["windows"];
+    assert_eq!((&windows[0]["starvation_ns"], &windows[0]["overhead_ns"]), (&140.into(), &60.into()));
+    let sum = windows[0]["latency_ns"].as_i64().unwrap() + windows[1]["latency_ns"].as_i64().unwrap();
+    assert_eq!(sum, report["idle"]["latency_ns"].as_i64().unwrap());
+}
+
+#[test]
+fn a_bad_file_is_explained_and_nothing_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let text =
+        std::fs::read_to_string(own_case()).unwrap().replacen("\"arrived\": 150", "\"arrived\": -1", 1);
+    let file = directory.path().join("bad.json");
+    std::fs::write(&file, text).unwrap();
+    let trace = directory.path().join("t");
+    let output = taskscope(&["import", file.to_str().unwrap(), "-o", trace.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("why:  line ") && said.contains("data[0].copies"), "{said}");
+    assert!(!trace.exists());
+}

@@ -1,0 +1,85 @@
+//! Streams of locations that are no threads: device queues, workers of imported runs.
+//!
+//! Such a location lies in a directory of its own with `taskscope.json` and `taskscope.obs`, and
+//! no `stream.json`, so that ovni's tools pass it by.
+
+use crate::decode::{Decoder, Event};
+use crate::problem::{Problem, ProblemKind};
+use crate::stream::{File, ReadOrder, StreamFile};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Larger metadata files are refused.
+const MAX_METADATA_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A location that is no thread, with its stream.
+pub struct Location {
+    /// Path of its directory below the trace's root, `/` between parts.
+    pub relative_path: String,
+    /// Path of its directory.
+    pub directory: PathBuf,
+    /// What `taskscope.json` says; null where it cannot be read.
+    pub metadata: Value,
+    own: Option<StreamFile>,
+}
+
+impl Location {
+    pub(crate) fn load(directory: PathBuf, relative_path: String, problems: &mut Vec<Problem>) -> Location {
+        let mut report = |kind, text: String| problems.push(Problem::of_stream(kind, &relative_path, text));
+        let path = directory.join("taskscope.json");
+        let small = std::fs::metadata(&path).is_ok_and(|m| m.len() <= MAX_METADATA_BYTES);
+        let metadata = match std::fs::read(&path) {
+            Ok(_) if !small => {
+                report(
+                    ProblemKind::BadMetadata,
+                    "taskscope.json has more than 64 MiB; it is not read".to_owned(),
+                );
+                Value::Null
+            }
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                report(ProblemKind::BadMetadata, format!("taskscope.json is no valid JSON: {error}"));
+                Value::Null
+            }),
+            Err(error) => {
+                report(ProblemKind::Unreadable, format!("cannot read taskscope.json: {error}"));
+                Value::Null
+            }
+        };
+        let finished = metadata["finished"] == 1;
+        if !finished {
+            report(
+                ProblemKind::UnfinishedStream,
+                "taskscope.json does not say that the stream is finished".to_owned(),
+            );
+        }
+        let own = match StreamFile::load(&directory.join(File::Own.name()), !finished) {
+            Ok(file) => {
+                for finding in file.findings().filter(|f| f.kind != ProblemKind::UnfinishedStream) {
+                    let mut problem = Problem::of_stream(finding.kind, &relative_path, finding.text.clone());
+                    problem.file = Some(File::Own);
+                    problem.offset = Some(finding.offset as u64);
+                    problem.clock_ns = finding.clock;
+                    problem.count = finding.count;
+                    problems.push(problem);
+                }
+                Some(file)
+            }
+            Err(error) => {
+                report(ProblemKind::Unreadable, format!("cannot read taskscope.obs: {error}"));
+                None
+            }
+        };
+        Location { relative_path, directory, metadata, own }
+    }
+
+    /// Its events in the order of time.
+    pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
+        let decoder: Option<Decoder<'_>> = self.own.as_ref().map(|file| file.decoder(0, ReadOrder::Repaired));
+        decoder.into_iter().flatten()
+    }
+
+    /// Number of whole events.
+    pub fn event_count(&self) -> u64 {
+        self.own.as_ref().map_or(0, StreamFile::event_count)
+    }
+}

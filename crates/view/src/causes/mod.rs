@@ -1,0 +1,107 @@
+//! Why time was lost, from a task graph: text for a person and JSON (`docs/analysis.md`).
+//!
+//! Each section is computed when it is asked for.
+
+mod idle;
+
+use serde_json::{Map, Value, json};
+use taskscope_analysis::FineNanos;
+use taskscope_analysis::slo::{Mode, Options as SloOptions, Prepared};
+use taskscope_execution::graph::TaskGraph;
+
+/// Name and version of the JSON form.
+pub const SCHEMA: &str = "taskscope-causes/1";
+
+/// A part of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CausesSection {
+    /// Starvation, latency, overhead of idle workers.
+    Idle,
+}
+
+impl CausesSection {
+    /// All sections in the order of the report.
+    pub const ALL: [CausesSection; 1] = [CausesSection::Idle];
+
+    /// Its name on the command line and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CausesSection::Idle => "idle",
+        }
+    }
+}
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct CausesOptions {
+    /// The sections.
+    pub sections: Vec<CausesSection>,
+    /// How idle producers count.
+    pub mode: Mode,
+    /// Whether the JSON lists every idle interval.
+    pub intervals: bool,
+    /// Windows of time for which partial sums are wanted.
+    pub windows: Vec<(u64, u64)>,
+    /// Rows of each table of the text.
+    pub top: usize,
+}
+
+/// The sections as JSON, below a head that names the trace.
+pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> Value {
+    let mut report = Map::new();
+    report.insert("schema".into(), SCHEMA.into());
+    report.insert("trace".into(), trace.into());
+    report.insert("workers".into(), graph.workers.len().into());
+    report.insert("nodes".into(), graph.nodes.len().into());
+    report.insert("tasks".into(), graph.tasks.len().into());
+    report.insert("capacity_ns".into(), graph.capacity().into());
+    let (begin, end) = graph.range();
+    report.insert("wall_ns".into(), (end - begin).into());
+    report.insert("unknown".into(), json!(unknown_columns(graph)));
+    let wants = |section| options.sections.contains(&section);
+    if wants(CausesSection::Idle) {
+        let wanted = SloOptions { intervals: options.intervals, windows: options.windows.clone() };
+        let slo = Prepared::new(graph).attribute(options.mode, &wanted);
+        report.insert("idle".into(), idle::json(graph, &slo, options));
+    }
+    Value::Object(report)
+}
+
+/// The sections as lines for a person.
+pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
+    let mut text = String::new();
+    let wants = |section| options.sections.contains(&section);
+    if wants(CausesSection::Idle) {
+        let wanted = SloOptions { intervals: false, windows: options.windows.clone() };
+        let slo = Prepared::new(graph).attribute(options.mode, &wanted);
+        idle::text(graph, &slo, options, &mut text);
+    }
+    let unknown = unknown_columns(graph);
+    if !unknown.is_empty() {
+        text += &format!("  not known from this source: {}\n", unknown.join(", "));
+    }
+    text
+}
+
+/// What the source does not tell; nothing of it is taken as zero.
+fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
+    use taskscope_execution::graph::ActivityKind::{Communication, LockWait, OffCpu, Runtime};
+    let has = |kind| graph.activities.items().iter().any(|activity| activity.kind == kind);
+    let sent = graph.copies.items().iter().any(|copy| copy.sent != taskscope_execution::NO_TIME);
+    let columns = [
+        ("creation of tasks", !graph.tasks.created.is_empty()),
+        ("readiness of tasks", !graph.tasks.ready.is_empty()),
+        ("times of sending", sent || graph.copies.items().is_empty()),
+        ("runtime sections", has(Runtime) || !graph.tasks.uniform.is_empty()),
+        ("lock waits", has(LockWait)),
+        ("communication calls", has(Communication)),
+        ("time off the CPU", has(OffCpu)),
+    ];
+    columns.iter().filter(|(_, known)| !known).map(|(name, _)| *name).collect()
+}
+
+/// Nanoseconds to six decimals; without a point where these are zeros.
+fn number(time: FineNanos) -> Value {
+    let ns = time.to_six_decimals();
+    if ns == ns.trunc() { time.rounded().into() } else { ns.into() }
+}
