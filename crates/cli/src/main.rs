@@ -19,7 +19,7 @@ mod verbs;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use verbs::{doctor, emulate, import, record, report};
+use verbs::{doctor, emulate, generate, import, record, report};
 
 /// Records task-parallel programs and says where their time went.
 ///
@@ -39,6 +39,8 @@ enum Verb {
     Doctor(doctor::Args),
     Emulate(emulate::Args),
     Import(import::Args),
+    #[command(hide = true)]
+    Generate(generate::Args),
 }
 
 impl Verb {
@@ -49,6 +51,7 @@ impl Verb {
             Verb::Doctor(args) => doctor::run(args),
             Verb::Emulate(args) => emulate::run(args),
             Verb::Import(args) => import::run(args),
+            Verb::Generate(args) => generate::run(args),
         }
     }
 }

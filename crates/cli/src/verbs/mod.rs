@@ -3,6 +3,7 @@
 pub mod doctor;
 pub mod emulate;
 pub mod import;
+pub mod generate;
 mod open_trace;
 pub mod record;
 pub mod report;
