@@ -2,8 +2,8 @@
 
 pub mod doctor;
 pub mod emulate;
-pub mod import;
 pub mod generate;
+pub mod import;
 mod open_trace;
 pub mod record;
 pub mod report;
