@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+mod judgement;
 mod oracle;
 mod trace;
 
@@ -132,10 +133,14 @@ impl Run {
         self
     }
 
-    /// Runs it, whatever comes of it.
+    /// Runs it, whatever comes of it. A trace whose streams were all ended must be accepted by ovni's
+    /// rules, also where events were lost.
     pub fn output(mut self) -> (Output, Trace) {
         let output = self.command.output().unwrap();
         let trace = Trace::read(&self.directory);
+        if !trace.streams.is_empty() && trace.streams.iter().all(|stream| stream.is_finished()) {
+            judgement::assert_accepted(&self.directory);
+        }
         let _ = std::fs::remove_dir_all(&self.directory);
         (output, trace)
     }

@@ -1,0 +1,24 @@
+//! What the emulator says of a trace: its strict judgement (`taskscope emulate -l`) must find nothing.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use taskscope_execution::view::NoViews;
+use taskscope_model::{Machine, MachineOptions};
+use taskscope_session::emulation;
+use taskscope_session::judgement::{Judge, Verdict};
+use taskscope_trace::{OpenOptions, ReadOrder, Trace};
+
+/// Panics unless ovni's tools would accept the trace.
+pub fn assert_accepted(directory: &Path) {
+    // As the streams lie there, and without what ovni's tools do not see.
+    let options = OpenOptions { own_events: false, order: ReadOrder::Stored, ..OpenOptions::default() };
+    let trace = Trace::open(directory, &options).unwrap();
+    let (system, mut violations) = emulation::system_of(&trace);
+    let mut machine = Machine::new(&system, MachineOptions { all_models: false, breakdown: true }, NoViews);
+    emulation::play(&trace, &mut machine, |_| true, |_, _| ControlFlow::Continue(()));
+    violations.extend(machine.take_violations());
+    let mut verdict = Verdict::default();
+    violations.iter().for_each(|violation| verdict.add(violation));
+    assert!(verdict.accepts(Judge::Ovni { lint: true }), "{violations:#?}");
+}
