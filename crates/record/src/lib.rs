@@ -34,6 +34,7 @@ mod disk_file;
 mod door;
 mod fork_word;
 pub mod gate;
+pub mod instrument;
 pub mod layout;
 pub mod limits;
 mod metadata;

@@ -78,6 +78,8 @@ pub(crate) struct Process {
     config: Mutex<Config>,
     cpus: Vec<usize>,
     threads: Mutex<Vec<RecorderPointer>>,
+    /// Further members of the `ovni` object of the metadata.
+    ovni_members: Mutex<Vec<(&'static str, Json)>>,
     unrecorded_threads: AtomicU64,
     finished: AtomicU32,
 }
@@ -124,6 +126,16 @@ pub fn set_attribute(key: &str, value: Json) {
         let mut config = lock(&process.config);
         config.attributes.retain(|(known, _)| known != key);
         config.attributes.push((key.to_owned(), value));
+    }
+}
+
+/// Adds or replaces a member of the `ovni` object in the metadata that is written from now on.
+#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only names of spans need it"))]
+pub(crate) fn set_ovni_member(key: &'static str, value: Json) {
+    if let Some(process) = current() {
+        let mut members = lock(&process.ovni_members);
+        members.retain(|(known, _)| *known != key);
+        members.push((key, value));
     }
 }
 
@@ -190,7 +202,9 @@ fn restart_in_child(parent: &'static Process) -> Option<&'static Process> {
     // Another thread of the parent may have held the lock at the fork: never wait for it.
     let config = parent.config.try_lock().ok()?.clone();
     let identity = parent.identity.clone().map(|identity| Identity { pid: own_pid(), ..identity });
+    let members = parent.ovni_members.try_lock().ok()?.clone();
     let child = Box::leak(Box::new(Process::create(config, identity).ok()?));
+    *lock(&child.ovni_members) = members;
     PROCESS.store(child, Release);
     Some(child)
 }
@@ -245,6 +259,7 @@ impl Process {
             config: Mutex::new(config),
             cpus: allowed_cpus(),
             threads: Mutex::default(),
+            ovni_members: Mutex::default(),
             unrecorded_threads: AtomicU64::new(0),
             finished: AtomicU32::new(0),
         })
@@ -338,6 +353,7 @@ impl Process {
         if let Some((rank, ranks)) = rank_and_ranks() {
             ovni.extend([("rank", Json::integer(rank)), ("nranks", Json::integer(ranks))]);
         }
+        ovni.extend(lock(&self.ovni_members).iter().cloned());
         if finished {
             ovni.push(("finished", Json::integer(1)));
         }

@@ -1,0 +1,6 @@
+//! Gives the library the name that programs linked to it look for.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libtaskscope.so.1");
+}

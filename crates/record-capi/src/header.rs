@@ -1,0 +1,56 @@
+//! The text of `taskscope.h`.
+
+use taskscope_event::Code;
+use taskscope_event::framing::{head_word, size_code};
+use taskscope_event::models::{nosv, ovni};
+use taskscope_record::layout;
+
+/// The header, with the offsets and codes of this build.
+pub fn text() -> String {
+    let head = |code: Code, bytes: usize| format!("{:#010x}u", head_word(size_code(bytes), code));
+    let values = [
+        ("OFFSET_DOOR", layout::DOOR.to_string()),
+        ("OFFSET_PENDING", layout::PENDING.to_string()),
+        ("OFFSET_GATE", layout::GATE.to_string()),
+        ("OFFSET_OWNER", layout::OWNER.to_string()),
+        ("OFFSET_CLOCK", layout::CLOCK.to_string()),
+        ("OFFSET_POSITION", layout::POSITION.to_string()),
+        ("OFFSET_END", layout::END.to_string()),
+        ("OFFSET_REGION_END", layout::REGION_END.to_string()),
+        ("HEAD_POINT", head(ovni::BURST, 0)),
+        ("HEAD_SPAN_BEGIN", head(ovni::MARK_PUSH, 12)),
+        ("HEAD_SPAN_END", head(ovni::MARK_POP, 12)),
+        ("HEAD_VALUE", head(ovni::MARK_SET, 12)),
+        ("HEAD_TASK_CREATE", head(nosv::TASK_CREATE, 8)),
+        ("HEAD_TASK_BEGIN", head(nosv::TASK_EXECUTE, 8)),
+        ("HEAD_TASK_END", head(nosv::TASK_END, 8)),
+    ];
+    let mut text = include_str!("taskscope.h.in").to_owned();
+    for (name, value) in values {
+        text = text.replace(&format!("@{name}@"), &value);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    /// `UPDATE_HEADER=1 cargo test -p taskscope-record-capi` writes the file anew.
+    #[test]
+    fn the_header_is_in_step() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/include/taskscope.h");
+        if std::env::var_os("UPDATE_HEADER").is_some() {
+            std::fs::write(path, super::text()).unwrap();
+        }
+        let file = std::fs::read_to_string(path).unwrap();
+        assert!(file == super::text(), "run UPDATE_HEADER=1 cargo test -p taskscope-record-capi");
+        assert!(!file.contains('@'));
+    }
+
+    #[test]
+    fn the_library_is_not_older_than_what_the_header_needs() {
+        use taskscope_record::layout::*;
+        // The header reads them as neighbours.
+        assert_eq!(PENDING, DOOR + 8);
+        assert_eq!(CLOCK_BYTES, 40);
+    }
+}

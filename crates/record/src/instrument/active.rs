@@ -1,0 +1,264 @@
+//! The interface, when it records.
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::path::Path;
+
+use taskscope_event::Code;
+use taskscope_event::models::{nosv, ovni};
+
+use super::names;
+pub use crate::gate::{is_on, switch_off, switch_on};
+pub use crate::process::StartError;
+use crate::process::{self, Config};
+use crate::thread::{self, Recording, enter, enter_for};
+
+/// Starts recording into `trace_directory`.
+///
+/// # Errors
+/// When recording has started already, or directories cannot be made. The program is to run on.
+pub fn start(trace_directory: impl AsRef<Path>) -> Result<(), StartError> {
+    process::start(Config {
+        trace_directory: trace_directory.as_ref().to_owned(),
+        app_id: 1,
+        require: vec![("ovni", ovni::VERSION), ("nosv", nosv::VERSION)],
+        own_require: vec![],
+        attributes: vec![],
+    })
+}
+
+/// [`start`] in the directory that `TASKSCOPE_TRACE_DIR` names; returns whether it did.
+pub fn start_from_environment() -> bool {
+    let directory = std::env::var_os(process::TRACE_DIRECTORY_VARIABLE);
+    directory.is_some_and(|directory| start(Path::new(&directory)).is_ok())
+}
+
+/// Ends recording: closes the streams of all threads that still live. Call it once, before the program
+/// ends. Returns how many streams could not be closed since their thread was within an event.
+pub fn finish() -> usize {
+    process::finish()
+}
+
+/// The calling thread's recorder for `code`, which is made now if need be.
+#[inline(always)]
+fn recorder(code: Code) -> Option<Recording> {
+    enter_for(code).or_else(|| attach_and_enter(code))
+}
+
+#[cold]
+#[inline(never)]
+fn attach_and_enter(code: Code) -> Option<Recording> {
+    attach().then(|| enter_for(code)).flatten()
+}
+
+/// Has the calling thread recorded from now on, if it is not, and the process records. An event does
+/// so by itself.
+pub fn attach() -> bool {
+    if thread::is_attached() {
+        return true;
+    }
+    let attached = process::is_recording()
+        && thread::attach_with(
+            core::ptr::null_mut(),
+            Box::new(|recorder, at| recorder.end(at, ovni::THREAD_ENDS, [])),
+            thread::Options { own_stream_on_demand: true, ..Default::default() },
+        );
+    if attached && let Some(mut recorder) = enter() {
+        let at = recorder.now();
+        let mut payload = [0; 16];
+        payload[..4].copy_from_slice(&(-1i32).to_le_bytes());
+        payload[4..8].copy_from_slice(&recorder.os_tid().to_le_bytes());
+        recorder.begin(at, ovni::THREAD_EXECUTES, payload, 0);
+    }
+    attached
+}
+
+/// Ends recording on the calling thread; its end does so by itself.
+pub fn detach() {
+    thread::detach();
+}
+
+/// A point in time.
+#[inline(always)]
+pub fn point() {
+    if let Some(mut recorder) = recorder(ovni::BURST) {
+        let at = recorder.now();
+        recorder.point(at, ovni::BURST, []);
+    }
+}
+
+/// The name of a span; made once, as a `static` ([`span!`](crate::span)).
+pub struct SpanName {
+    name: &'static str,
+    id: AtomicU32,
+}
+
+impl SpanName {
+    /// A span called `name`.
+    pub const fn new(name: &'static str) -> Self {
+        SpanName { name, id: AtomicU32::new(0) }
+    }
+
+    /// Begins the span; it ends when the guard is dropped.
+    #[inline(always)]
+    pub fn enter(&'static self) -> Span {
+        let Some(mut recorder) = recorder(ovni::MARK_PUSH) else {
+            return Span { payload: None, of_this_thread: PhantomData };
+        };
+        let id = match self.id.load(Relaxed) {
+            0 => names::register(&self.id, || names::span_id(self.name), &mut recorder),
+            id => id,
+        };
+        let payload = mark(i64::from(id), names::SPANS);
+        let at = recorder.now();
+        recorder.begin(at, ovni::MARK_PUSH, payload, payload.len());
+        Span { payload: Some(payload), of_this_thread: PhantomData }
+    }
+}
+
+/// An open span.
+#[must_use = "the span ends when this is dropped"]
+pub struct Span {
+    /// Of its end; none when its begin was not recorded.
+    payload: Option<[u8; 12]>,
+    of_this_thread: PhantomData<*mut ()>,
+}
+
+impl Drop for Span {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // Whatever the switch says now: what was begun is ended.
+        if let Some(payload) = self.payload
+            && let Some(mut recorder) = enter()
+        {
+            let at = recorder.now();
+            recorder.end(at, ovni::MARK_POP, payload);
+        }
+    }
+}
+
+/// A named value that changes over time; made once, as a `static`. At most 99 of them.
+pub struct Value {
+    title: &'static str,
+    mark_type: AtomicU32,
+}
+
+impl Value {
+    /// A value called `title`.
+    pub const fn new(title: &'static str) -> Self {
+        Value { title, mark_type: AtomicU32::new(0) }
+    }
+
+    /// The value is `value` from now on. 0, which stands for "no value", is not recorded.
+    #[inline(always)]
+    pub fn set(&'static self, value: i64) {
+        if value == 0 {
+            return;
+        }
+        if let Some(mut recorder) = recorder(ovni::MARK_SET) {
+            let mark_type = match self.mark_type.load(Relaxed) {
+                0 => names::register(&self.mark_type, || names::value_type(self.title), &mut recorder),
+                mark_type => mark_type,
+            };
+            let at = recorder.now();
+            recorder.point(at, ovni::MARK_SET, mark(value, mark_type));
+        }
+    }
+}
+
+/// A kind of tasks; made once, as a `static`.
+pub struct TaskType {
+    name: &'static str,
+    id: AtomicU32,
+}
+
+impl TaskType {
+    /// Tasks called `name`.
+    pub const fn new(name: &'static str) -> Self {
+        TaskType { name, id: AtomicU32::new(0) }
+    }
+
+    /// Creates a task, to be run now or later, on this thread or another.
+    #[inline(always)]
+    pub fn create(&'static self) -> Task {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let Some(mut recorder) = recorder(nosv::TASK_CREATE) else { return Task { id: 0 } };
+        let type_id = match self.id.load(Relaxed) {
+            0 => names::register_task_type(&self.id, self.name, &mut recorder),
+            id => id,
+        };
+        let id = NEXT.fetch_add(1, Relaxed);
+        let at = recorder.now();
+        recorder.point(at, nosv::TASK_CREATE, pair(id, type_id));
+        Task { id }
+    }
+}
+
+/// A task that was created.
+#[derive(Debug)]
+pub struct Task {
+    /// 0 when its creation was not recorded.
+    id: u32,
+}
+
+impl Task {
+    /// Its number in the trace; 0 when it is not recorded.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Runs `body` as this task, once.
+    #[inline(always)]
+    pub fn run<R>(self, body: impl FnOnce() -> R) -> R {
+        let _running = self.begin();
+        body()
+    }
+
+    /// Begins the task; it ends when the guard is dropped.
+    #[inline(always)]
+    pub fn begin(self) -> RunningTask {
+        if self.id == 0 {
+            return RunningTask { payload: None, of_this_thread: PhantomData };
+        }
+        let payload = pair(self.id, 0);
+        let payload = recorder(nosv::TASK_EXECUTE).map(|mut recorder| {
+            let at = recorder.now();
+            recorder.begin(at, nosv::TASK_EXECUTE, payload, payload.len());
+            payload
+        });
+        RunningTask { payload, of_this_thread: PhantomData }
+    }
+}
+
+/// A task that is being executed.
+#[must_use = "the task ends when this is dropped"]
+pub struct RunningTask {
+    payload: Option<[u8; 8]>,
+    of_this_thread: PhantomData<*mut ()>,
+}
+
+impl Drop for RunningTask {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(payload) = self.payload
+            && let Some(mut recorder) = enter()
+        {
+            let at = recorder.now();
+            recorder.end(at, nosv::TASK_END, payload);
+        }
+    }
+}
+
+fn mark(value: i64, mark_type: u32) -> [u8; 12] {
+    let mut payload = [0; 12];
+    payload[..8].copy_from_slice(&value.to_le_bytes());
+    payload[8..].copy_from_slice(&mark_type.to_le_bytes());
+    payload
+}
+
+fn pair(first: u32, second: u32) -> [u8; 8] {
+    let mut payload = [0; 8];
+    payload[..4].copy_from_slice(&first.to_le_bytes());
+    payload[4..].copy_from_slice(&second.to_le_bytes());
+    payload
+}
