@@ -6,7 +6,7 @@ CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
 
-.PHONY: help test demo build install uninstall bench bench-ompt soak lint clean packages
+.PHONY: help test demo build install uninstall bench soak lint clean packages
 
 help:
 	@echo "make test               install what is missing, build, run every test"
@@ -15,7 +15,7 @@ help:
 	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
 	@echo "make uninstall PREFIX=P remove what install put there"
 	@echo "make bench              measure what recording costs (minutes; wants a quiet machine)"
-	@echo "make bench-ompt         only what recording costs an OpenMP program, on four small programs"
+	@echo "make         only what recording costs an OpenMP program, on four small programs"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make lint               formatting, clippy, documentation"
 	@echo "make clean              remove everything that was built"
@@ -40,11 +40,7 @@ install: build
 uninstall:
 	@scripts/install --uninstall $(DESTDIR)$(PREFIX)
 
-bench: packages build
-	@$(MAKE) --no-print-directory -s -C examples/openmp
-	@scripts/bench
-
-bench-ompt: packages
+bench: packages
 	@$(cargo) bench -p taskscope-record-ompt --bench overhead
 
 soak: packages build

@@ -16,7 +16,7 @@ const PAIRS: u32 = 100_000;
 /// record nothing else: it is for a command that reports on recordings of other processes.
 pub fn nanos_per_event(trace: &Path) -> Option<f64> {
     // Readers of the trace look at directories called `loom.…` only, should this one ever stay.
-    let directory = trace.join(".calibration");
+    let directory = trace.join(format!(".calibration.{}", std::process::id()));
     let measured = measure(&directory);
     let _ = fs::remove_dir_all(&directory);
     measured

@@ -101,7 +101,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     run_file.exit_code = outcome.exit_code();
     run_file.signal = outcome.signal();
     let recorded = trace.has_streams();
-    if recorded {
+    if recorded && run_file.rank.unwrap_or(0) == 0 {
         run_file.recording_cost_ns_per_event = taskscope_record::calibration::nanos_per_event(&trace.path);
     }
     if recorded || trace.was_asked_for() {

@@ -23,9 +23,10 @@ pub fn print_notice(notice: &Notice) {
 pub fn print(run: &RunFile, trace: &TraceDirectory) {
     let bytes = size_of(&trace.path);
     let about = format!("{}  →  {}", with_unit(bytes), trace.shown());
-    if bytes > LARGE_TRACE_BYTES || !print_report(run, trace, &about) {
-        let seconds = run.wall_ns.unwrap_or(0) as f64 / 1e9;
-        say(&format!("taskscope: {seconds:.2} s  {about}        (taskscope report {})", trace.shown()));
+    // Other ranks of the job may still be recording: one line, no report of half a run.
+    if run.rank.is_some() || bytes > LARGE_TRACE_BYTES || !print_report(run, trace, &about) {
+        let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
+        say(&format!("taskscope: {wall}  {about}        (taskscope report {})", trace.shown()));
     }
 }
 
@@ -45,7 +46,7 @@ fn print_report(run: &RunFile, trace: &TraceDirectory, about: &str) -> bool {
 
 /// The line after a run that left no events, with what is known about the reason.
 pub fn print_nothing_recorded(run: &RunFile, uses_openmp: bool) {
-    let seconds = run.wall_ns.unwrap_or(0) as f64 / 1e9;
+    let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
     let reason = if run.notices.iter().any(|notice| notice.stops_recording()) {
         String::new()
     } else if uses_openmp {
@@ -53,7 +54,7 @@ pub fn print_nothing_recorded(run: &RunFile, uses_openmp: bool) {
     } else {
         format!(": {} used no OpenMP", run.command[0])
     };
-    say(&format!("taskscope: {seconds:.2} s  nothing was recorded{reason}"));
+    say(&format!("taskscope: {wall}  nothing was recorded{reason}"));
 }
 
 /// Bytes of all files below a directory; what cannot be read counts nothing.

@@ -1,0 +1,136 @@
+//! Help texts, and what the documentation promises: links, verbs and make targets that exist.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every page of the documentation.
+fn pages() -> Vec<PathBuf> {
+    let mut pages: Vec<PathBuf> = ["", "docs", "examples"]
+        .iter()
+        .flat_map(|directory| fs::read_dir(root().join(directory)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    pages.sort();
+    assert!(pages.len() >= 5);
+    pages
+}
+
+fn verbs() -> Vec<String> {
+    let help = text(&output(taskscope().arg("--help")).stdout);
+    let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    // Further lines of an explanation are indented deeper.
+    let first = listed.lines().filter(|line| !line.starts_with("   "));
+    first.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_verb_explains_itself() {
+    let verbs = verbs();
+    assert!(verbs.contains(&"record".to_owned()) && verbs.contains(&"doctor".to_owned()), "{verbs:?}");
+    for verb in verbs {
+        let help = output(taskscope().args(["help", &verb]));
+        assert!(help.status.success());
+        let help = text(&help.stdout);
+        assert!(help.contains("Usage:"), "{verb}");
+        if verb != "help" {
+            let asked = text(&output(taskscope().args([&verb, "--help"])).stdout);
+            assert_eq!(asked, help, "{verb}");
+        }
+    }
+}
+
+#[test]
+fn no_arguments_show_help_and_wrong_ones_the_usage() {
+    let nothing = output(&mut taskscope());
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(text(&nothing.stderr).contains("Commands:"));
+    let wrong = output(taskscope().arg("recrod"));
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("'record'"), "a similar verb is named");
+    assert_eq!(output(taskscope().arg("--version")).status.code(), Some(0));
+}
+
+#[test]
+fn links_of_the_documentation_lead_somewhere() {
+    for page in pages() {
+        let content = fs::read_to_string(&page).unwrap();
+        for target in content.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            if target.starts_with("http") || target.starts_with('#') {
+                continue;
+            }
+            let file = target.split('#').next().unwrap();
+            assert!(page.parent().unwrap().join(file).exists(), "{}: {target}", page.display());
+        }
+    }
+}
+
+#[test]
+fn what_the_documentation_lets_readers_type_exists() {
+    let verbs = verbs();
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    for page in pages() {
+        let content = fs::read_to_string(&page).unwrap();
+        let words: Vec<&str> = content.split_whitespace().collect();
+        for pair in words.windows(2) {
+            let name =
+                |word: &str| -> String { word.chars().take_while(|c| c.is_ascii_lowercase()).collect() };
+            let verb = name(pair[1]);
+            if pair[0].ends_with("`taskscope") && !verb.is_empty() {
+                assert!(verbs.contains(&verb), "{}: taskscope {verb}", page.display());
+            }
+            if pair[0].ends_with("`make") && !verb.is_empty() {
+                assert!(makefile.contains(&format!("\n{verb}:")), "{}: make {verb}", page.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let own = env!("CARGO_BIN_EXE_taskscope");
+    let script = format!("set -o pipefail; '{own}' doctor --json | true; echo ${{PIPESTATUS[0]}}");
+    let piped = output(std::process::Command::new("bash").args(["-c", &script]));
+    let code = text(&piped.stdout);
+    assert!(["0\n", "1\n"].contains(&code.as_str()), "{code}");
+    assert!(!text(&piped.stderr).contains("error"), "{}", text(&piped.stderr));
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let plain = output(taskscope().arg("doctor"));
+    assert!(!text(&plain.stdout).contains('\u{1b}'));
+    let forced = output(taskscope().arg("doctor").env("CLICOLOR_FORCE", "1"));
+    assert!(text(&forced.stdout).contains('\u{1b}'));
+    let unwanted = output(taskscope().arg("doctor").env("NO_COLOR", "1"));
+    assert!(!text(&unwanted.stdout).contains('\u{1b}'));
+}
+
+#[test]
+fn doctor_says_whether_recording_works() {
+    let json = output(taskscope().args(["doctor", "--json"]));
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(report["schema"], "taskscope-doctor/1");
+    assert_eq!(report["can_record"], true, "the machine that runs the tests can record");
+    assert_eq!(json.status.code(), Some(0));
+    let broken = output(taskscope().args(["doctor"]).env("TASKSCOPE_OMPT_LIBRARY", "/no/such/file"));
+    assert_eq!(broken.status.code(), Some(1));
+    assert!(text(&broken.stdout).contains("try:"), "a problem has a remedy");
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    let here = tempfile::tempdir().unwrap();
+    assert!(output(taskscope().arg("generate").arg(here.path())).status.success());
+    let names = names(here.path());
+    for name in ["_taskscope", "taskscope.bash", "taskscope.fish", "taskscope.1", "taskscope-record.1"] {
+        assert!(names.iter().any(|made| made == name), "{name}");
+    }
+}
