@@ -31,6 +31,19 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    /// All kinds.
+    pub const ALL: [FindingKind; 9] = [
+        FindingKind::Lock,
+        FindingKind::Serial,
+        FindingKind::FewTasks,
+        FindingKind::Imbalance,
+        FindingKind::Creation,
+        FindingKind::RegionCode,
+        FindingKind::Runtime,
+        FindingKind::NobodyWorks,
+        FindingKind::Unknown,
+    ];
+
     /// The name in JSON and for `explain`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -19,7 +19,7 @@ mod verbs;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use verbs::{doctor, emulate, generate, import, record, report};
+use verbs::{doctor, emulate, explain, generate, import, info, record, report};
 
 /// Records task-parallel programs and says where their time went.
 ///
@@ -35,7 +35,9 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Verb {
     Record(record::Args),
+    Info(info::Args),
     Report(report::Args),
+    Explain(explain::Args),
     Doctor(doctor::Args),
     Emulate(emulate::Args),
     Import(import::Args),
@@ -47,7 +49,9 @@ impl Verb {
     fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Verb::Record(args) => record::run(args),
+            Verb::Info(args) => info::run(args),
             Verb::Report(args) => report::run(args),
+            Verb::Explain(args) => explain::run(args),
             Verb::Doctor(args) => doctor::run(args),
             Verb::Emulate(args) => emulate::run(args),
             Verb::Import(args) => import::run(args),

@@ -284,6 +284,18 @@ pub enum Anomaly {
 }
 
 impl Anomaly {
+    /// The names of all kinds.
+    pub const NAMES: [&'static str; 8] = [
+        "end-without-begin",
+        "ends-not-innermost",
+        "not-created",
+        "inverted-edge",
+        "time-runs-back",
+        "short-payload",
+        "after-end",
+        "unknown-event",
+    ];
+
     /// The name in JSON and for `explain`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ pub use places::Places;
 pub use run_file::{Notice, RUN_FILE, RunFile};
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 use taskscope_event::models::{self, MODELS};
 use taskscope_execution::{Execution, ExecutionBuilder, ThreadIndex};
@@ -37,6 +37,8 @@ pub struct StreamInfo {
     pub events: u64,
     /// Time of the last event, if there is one.
     pub last: Option<u64>,
+    /// What was added to its clocks, nanoseconds.
+    pub clock_offset_ns: i64,
 }
 
 /// An opened trace.
@@ -103,17 +105,17 @@ impl Session {
             interpreter.event(thread, at, event.event.code, event.event.payload, &mut builder);
         }
         let execution = builder.finish();
+        let damaged: FxHashSet<&str> =
+            trace.problems().iter().filter(|p| is_damage(p.kind)).map(|p| p.stream.as_str()).collect();
         let streams = (trace.streams().iter().zip(&threads))
             .map(|(stream, thread)| StreamInfo {
                 path: stream.relative_path.clone(),
                 thread: *thread,
                 finished: stream.is_finished(),
-                whole: !trace
-                    .problems()
-                    .iter()
-                    .any(|p| p.stream == stream.relative_path && is_damage(p.kind)),
+                whole: !damaged.contains(stream.relative_path.as_str()),
                 events: stream.event_count(),
                 last: stream.last_clock_ns().map(|clock| clock.max(0) as u64),
+                clock_offset_ns: stream.clock_offset_ns,
             })
             .collect();
         Ok(Session {

@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod causes;
+pub mod explain;
 pub mod format;
+pub mod info;
 mod report_json;
 mod report_text;
 mod words;

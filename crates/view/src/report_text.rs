@@ -464,7 +464,7 @@ impl Page<'_> {
     fn next(&mut self) {
         let trace = self.session.root.display();
         let all = words::findings(&self.session.places, self.analysis);
-        let explain = all.first().map(|finding| format!("taskscope explain {}", finding.kind.name()));
+        let explain = all.first().map(|finding| format!("taskscope explain {} {trace}", finding.id));
         let more = format!("taskscope report --section all {trace}");
         let next: Vec<String> = explain.into_iter().chain([more]).collect();
         self.line("");

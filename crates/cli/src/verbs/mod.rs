@@ -2,8 +2,10 @@
 
 pub mod doctor;
 pub mod emulate;
+pub mod explain;
 pub mod generate;
 pub mod import;
+pub mod info;
 mod open_trace;
 pub mod record;
 pub mod report;

@@ -1,0 +1,32 @@
+//! `taskscope info`: what is in a trace, and how far it can be trusted.
+
+use crate::output;
+use anyhow::Context;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Say what is inside a trace, how complete it is, which clocks it has, and what was lost.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Trace directory.
+    trace: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints it.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let session = super::open(&args.trace)?;
+    let mut out = output::results();
+    if args.json {
+        let info = taskscope_view::info::json(&session);
+        serde_json::to_writer_pretty(&mut out, &info).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(taskscope_view::info::text(&session).as_bytes())?;
+    }
+    out.flush().context("cannot write what is in the trace")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,171 @@
+//! What each name in a report means, how it is computed, and what usually helps.
+
+/// The explanation of one name.
+#[derive(Clone, Copy, Debug)]
+pub struct Explanation {
+    /// The name as reports print it.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// How it is computed.
+    pub computed: &'static str,
+    /// What usually helps.
+    pub helps: &'static str,
+}
+
+macro_rules! explanations {
+    ($( $name:literal: $meaning:literal; $computed:literal; $helps:literal; )*) => {
+        /// All explanations.
+        pub static EXPLANATIONS: &[Explanation] = &[$(
+            Explanation { name: $name, meaning: $meaning, computed: $computed, helps: $helps },
+        )*];
+    };
+}
+
+/// The explanation of a name, if there is one.
+pub fn find(name: &str) -> Option<&'static Explanation> {
+    EXPLANATIONS.iter().find(|explanation| explanation.name == name)
+}
+
+explanations! {
+    // Findings.
+    "lock-held": "Threads wait for a lock, a critical construct or an ordered turn, and the named place is where its holder asked for it. The waiting shows elsewhere; the cause is what the holder does while it holds.";
+        "Every wait is split over the holders in sequence: at each instant the holder is the thread that acquired the object last. The waiting is charged to the place where that thread asked for it (directed blame). What is given equals what was waited, to the nanosecond.";
+        "Do less between acquiring and releasing at the named place; split one lock into several; replace a critical construct by atomic or by a reduction; let only one thread do the long operation while the others have other work.";
+    "serial-code": "Workers have nothing to do because code outside any parallel region runs on one thread.";
+        "While workers are in no region, every nanosecond of each of them is charged in equal parts to the threads of the process that run (undirected blame). Serial code is named by the regions before and after it.";
+        "Make the named stretch parallel, overlap it with a region (for instance as a task), or shorten it. By Amdahl's law it bounds the speed-up whatever else is improved.";
+    "few-tasks": "Workers wait in a barrier, taskwait or taskgroup because too few tasks can run: the named task type runs alone or nearly so.";
+        "While workers wait, every nanosecond of each is charged in equal parts to the threads that run. The confidence is high where only one thread ran for 70 % of the loss.";
+        "Split the long tasks; start them earlier (order of creation, priority); relax dependences, so that more tasks are ready while they run.";
+    "imbalance": "In a worksharing construct some threads have more to do than others, which wait at its end.";
+        "Waiting time of those who arrived early, charged to the construct that the late ones are still in. The load balance is mean over maximum of the threads' busy times, weighted over all executions.";
+        "schedule(dynamic) or (guided) with a chunk that costs some tens of microseconds; a better split by hand; collapse(2) on nested loops, so that there are more iterations to share.";
+    "task-creation": "Workers wait while the named code creates tasks: tasks are created more slowly than they are executed, or creation starts late.";
+        "Waiting time charged to code that created tasks and ran meanwhile. OMPT marks the moment of each creation, not its length, so the cost of a single creation is part of the creating code.";
+        "Make tasks larger; create them from several threads (nested tasks, taskloop); do less between two creations.";
+    "region-code": "Threads wait for code of a parallel region that lies in no worksharing construct and no task: some threads take longer through it.";
+        "Waiting time charged to the region's own code that ran meanwhile.";
+        "Look at what differs between threads there: an `if` on the thread number, work split by hand, first touch of memory.";
+    "runtime-overhead": "Time that workers spend in the OpenMP runtime itself: starting and ending regions, creating tasks, dependences, scheduling; or off the CPU.";
+        "The sum of these states, where the runtime reports begin and end of them, and waiting charged to them.";
+        "Fewer and longer regions; larger tasks and chunks; fewer dependences per task. For time off the CPU: no more threads than CPUs, and binding (OMP_PROC_BIND).";
+    "nobody-works": "Threads wait although no worker of the process runs any code, for instance in a taskwait between two short tasks. What passes there is the runtime's scheduling, the waking of threads, and the recording itself.";
+        "Waiting time while no worker is in user code or a reported part of the runtime. It counts as runtime overhead in the efficiency.";
+        "Larger tasks (stop creating tasks below some size: `if`, `final`, a cut-off by hand); OMP_WAIT_POLICY=active where regions follow one another closely.";
+    "unknown": "The trace does not tell what ran: events were lost, or the runtime does not report them.";
+        "Time around lost events, and time of threads in no known section.";
+        "Record again with room for all events; see the notices of the report.";
+
+    // States, which are causes in the JSON report.
+    "task": "In the body of an explicit task; useful time.";
+        "From its start to its end, without what is nested in it: waits, other tasks, nested regions.";
+        "Table of task types: taskscope report --section tasks.";
+    "worksharing": "In the body of a loop, sections, single or distribute construct; useful time.";
+        "From the construct's begin to its end on each thread, without what is nested in it.";
+        "Table of constructs: taskscope report --section constructs.";
+    "masked": "In the body of a masked construct; useful time."; "From its begin to its end."; "–";
+    "implicit_task": "In the code of a parallel region outside its constructs; useful time."; "Time in the implicit task that nothing nested in it covers."; "–";
+    "serial": "In user code of an initial thread outside any parallel region; useful time on that thread."; "Time of an initial thread in no section."; "See serial-code: what it costs the other workers.";
+    "task_creation": "Creating tasks where the runtime reports begin and end of it, as for a taskloop."; "The taskloop construct on the thread that meets it; OpenMP-V: allocation and duplication of tasks. A single `task` is only a point in time in OMPT and stays in the code around it."; "A larger grainsize.";
+    "dependences": "The runtime registers or releases dependences."; "As reported; OMPT reports no time for it."; "Fewer dependences per task.";
+    "fork_join": "A thread that begins a region starts or ends its team."; "The region on the thread that began it, without its implicit task and barrier."; "Fewer regions: enlarge the parallel region and use worksharing constructs in it.";
+    "scheduling": "In the runtime's scheduler."; "As reported by runtimes that do; see nobody-works for what OMPT does not report."; "Larger tasks.";
+    "runtime": "In another part of the runtime."; "As reported."; "–";
+    "barrier": "Waiting in a barrier inside a region, without the tasks executed meanwhile."; "From its begin to its end, without nested tasks. The finding says what the others were doing."; "`nowait` where the next construct does not need the result; see imbalance and few-tasks.";
+    "join_barrier": "Waiting in the barrier at the end of a region, without the tasks executed meanwhile."; "From the arrival to the end of the region. The runtime reports a worker's end only when it needs it next; from the region's end on it counts as idle."; "See imbalance and few-tasks.";
+    "taskwait": "Waiting for the children of the current task, without the tasks executed meanwhile."; "From its begin to its end, without nested tasks."; "Dependences instead of taskwait; see few-tasks and nobody-works.";
+    "taskwait_depend": "Waiting for the dependences of a `taskwait depend`."; "From its begin to its end, without nested tasks."; "See few-tasks.";
+    "taskgroup": "Waiting for the tasks of a taskgroup."; "From its begin to its end, without nested tasks."; "See few-tasks.";
+    "taskyield": "In a taskyield."; "As reported."; "–";
+    "critical_wait": "Waiting for a critical construct."; "From asking to having it, contended or not."; "See lock-held.";
+    "lock_wait": "Waiting for a lock."; "From asking to having it, contended or not."; "See lock-held.";
+    "ordered_wait": "Waiting for the turn in an ordered construct."; "From asking to having it."; "Do more outside the ordered part; a larger chunk.";
+    "atomic_wait": "Waiting for an atomic construct where the runtime reports it."; "From asking to having it."; "A reduction.";
+    "target_wait": "Waiting for a device."; "As reported."; "`nowait` and dependences on the target construct.";
+    "idle": "A worker in no region: it has nothing to do."; "From the end of a region to the begin of the next one that it joins."; "See serial-code.";
+    "out_of_cpu": "The operating system had taken the thread off its CPU."; "Context switches, where they are recorded."; "No more threads than CPUs; binding.";
+    "paused": "The runtime had paused the thread."; "From pause to resume."; "–";
+    "not_started": "A worker did not exist yet."; "From the first event of its process to its own first event."; "Start the first region earlier; it shows serial start-up.";
+    "ended": "A worker had ended, its process had not."; "From the worker's end to the last event of its process."; "It shows serial work at the end.";
+
+    // Efficiency.
+    "efficiency": "Useful time over capacity: the part of the workers' time in which the program's own code ran.";
+        "Capacity is workers × time from the first to the last event of the process. A worker is a thread that ever was in a team; without any region the initial thread. Efficiency = serialization × load balance × runtime overhead (× known), exactly: each factor is what remains after removing one kind of loss, in this order (as TALP does for OpenMP).";
+        "Work on the factor that is lowest.";
+    "serialization": "What remains of the time after workers had nothing to do (no region, not started, ended) or waited for their turn (locks, critical, ordered, atomic)."; "(C − Is) / C, with C the capacity and Is these losses."; "See serial-code and lock-held.";
+    "load_balance": "What remains after waiting in a team (barriers, taskwait, taskgroup) while others worked."; "(C − Is − Il) / (C − Is), Il these losses."; "See imbalance and few-tasks.";
+    "runtime_overhead": "What remains after the runtime's own time, and after waiting while no worker ran any code."; "(C − Is − Il − Ir) / (C − Is − Il), Ir these losses."; "See runtime-overhead and nobody-works.";
+    "known": "What remains after time that the trace cannot tell."; "U / (C − Is − Il − Ir), U the useful time."; "See unknown.";
+
+    // Notices about the recording.
+    "unfinished-stream": "Streams did not end properly: the program was killed, or still runs. Everything up to the last completed event is in the report."; "The thread's metadata does not say that it finished. What a thread was in at its last event is taken to last until the last event of the process."; "Nothing is wrong with what is shown; what came after is missing.";
+    "lost-events": "The recorder could not keep all events, for instance because the disk was full."; "The recorder counts what it loses and writes the number into the stream; time around a loss is `unknown`."; "More room, or fewer events.";
+    "runtime-replaced": "The program was built for GCC's libgomp, which cannot be observed, and ran on LLVM's libomp instead. Timings are that runtime's."; "`taskscope record` checks that libomp has every function that the program needs before it does so."; "--no-preload keeps libgomp (then nothing of OpenMP is recorded); or build with clang.";
+    "runtime-kept": "The program uses something of GCC's libgomp that LLVM's libomp lacks, so it ran unchanged and could not be observed."; "The missing symbols are named in the notice."; "Build with clang.";
+    "no-ompt-runtime": "No OpenMP runtime that can be observed (OMPT) was found."; "The loader's search path was looked through."; "Install LLVM's runtime (Debian: libomp-19-dev); taskscope doctor says more.";
+    "tool-disabled": "OMP_TOOL=disabled is set, so the runtime loads no tool."; "The variable was set when the program was started."; "Unset OMP_TOOL.";
+    "directory-taken": "The directory for the trace existed, so another one was used."; "The next free number is appended."; "-o DIR names another directory.";
+    "tool-chained": "Another OMPT tool was named by the user or loaded by the runtime; it gets all events too."; "taskscope's tool takes the only place and calls the other one."; "Its cost is in the timings: leave it out for exact ones.";
+    "runtimes-mixed": "The program and its libraries use more than one OpenMP runtime."; "Libraries that the program loads are compared by what they need."; "Build everything with one compiler, so that one runtime runs it all.";
+    "run-file": "The file about the run, taskscope-run.json, cannot be used."; "It is no valid JSON of the expected form."; "The report works without it; command, exit code and recording cost are missing.";
+    "missing-names": "Some places in the code have no function or line."; "Files are compared with the recorded ones by build id; lines come from DWARF, names from DWARF or the symbol table."; "Compile with -g; keep the executables as they were when recorded, at the same path.";
+    "model-not-interpreted": "The trace holds events of a runtime that the report does not tell about yet."; "Events are counted by model."; "taskscope emulate writes Paraver views of them.";
+
+    // What did not fit.
+    "inverted-edge": "Something was used before it was created, because clocks of threads differ a little."; "The creation is moved to the use, so that the distance is zero; count and largest distance are shown."; "Up to some hundred nanoseconds it is harmless.";
+    "late-release": "A lock's release was reported after the next holder had it. OMPT reports a release after it has happened, so some are always late."; "The next holder counts from its own acquisition; the late report is ignored."; "Nothing: it moves no time.";
+    "time-runs-back": "An event lies before its thread's previous one."; "It is moved to the previous one's time."; "taskscope check names the stream.";
+    "end-without-begin": "An end event had no begin."; "It is ignored."; "taskscope check names the stream.";
+    "ends-not-innermost": "An end event was not that of the innermost open section."; "What lay inside is taken as ended too."; "taskscope check names the stream.";
+    "not-created": "A task ran whose creation is not in the trace."; "It counts as a task of unknown type."; "Events may be lost; see lost-events.";
+    "short-payload": "An event is shorter than its fields."; "It is ignored."; "taskscope check names the stream.";
+    "after-end": "Events of a thread come after its end."; "They are ignored."; "taskscope check names the stream.";
+    "unknown-event": "Events belong to no model that is known."; "They are ignored and counted."; "A newer taskscope may know them.";
+
+    // Damage of streams.
+    "unreadable": "A file or directory cannot be read."; "The system refused."; "Check permissions.";
+    "bad-metadata": "A stream.json is no JSON."; "It is ignored; names come from the directories."; "–";
+    "metadata-version": "A stream.json has another version than 3."; "It is read as far as it is understood."; "–";
+    "missing-attribute": "A stream.json lacks an attribute that the format demands."; "Readers of the format may refuse the trace; the report does not need it."; "–";
+    "unknown-part": "A stream belongs to something that is not a thread."; "It is read as if it were one."; "–";
+    "missing-stream": "A directory has a stream.json but no stream.obs."; "The thread has no events of standard models."; "–";
+    "bad-magic": "A stream file does not begin as one."; "It is not read."; "–";
+    "stream-version": "A stream file has another version than 1."; "It is not read."; "–";
+    "empty-stream": "A stream has no events."; "–"; "–";
+    "truncated-event": "A stream file ends within an event."; "Everything before it is read."; "Was the file copied whole?";
+    "torn-event": "An event was being written when the program stopped."; "It is left out; everything before it is read."; "Nothing: at most one event a thread.";
+    "zero-tail": "A finished stream ends in zeros."; "They are ignored."; "–";
+    "clock-goes-back": "A clock is lower than the one before it."; "It is raised to the one before."; "taskscope sort, if the stream was recorded unsorted.";
+    "unsorted-region": "Events were recorded out of order in a region that says so."; "They are sorted while reading."; "Nothing.";
+    "clock-too-large": "A clock is beyond what 63 bits hold."; "The event is taken at the largest time."; "The file is damaged.";
+    "open-unsorted-region": "A region of unsorted events was never closed."; "It is sorted to the end of the stream."; "Nothing.";
+    "clock-offsets": "The file with the clocks of hosts is malformed or names unknown hosts."; "Entries that can be used are used."; "taskscope sync writes a new one.";
+    "no-clock-offsets": "The trace spans several looms and has no clock offsets."; "Clocks are taken as equal."; "On one host nothing is wrong; else taskscope sync.";
+    "clock-gate": "The first events of streams lie more than an hour apart."; "Shown as they are."; "Clocks of hosts differ: see clock-offsets.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_analysis::FindingKind;
+    use taskscope_execution::{Anomaly, State};
+
+    #[test]
+    fn every_name_that_a_report_can_print_is_explained() {
+        let findings = FindingKind::ALL.iter().map(|kind| kind.name());
+        let states = State::ALL.iter().map(|state| state.name());
+        let anomalies = Anomaly::NAMES.iter().copied();
+        for name in findings.chain(states).chain(anomalies).chain(["late-release", "lost-events", "run-file"])
+        {
+            assert!(find(name).is_some(), "{name} is not explained");
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = EXPLANATIONS.iter().map(|e| e.name).collect();
+        names.sort();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

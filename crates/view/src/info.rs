@@ -1,0 +1,219 @@
+//! What is inside a trace, how complete, which clocks, what was lost: for every thread.
+
+use crate::format::{count, short_count, time};
+use crate::words::{self, NoticeText};
+use anstyle::Style;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use taskscope_analysis::Problem;
+use taskscope_execution::{NO_TIME, ThreadKind};
+use taskscope_session::Session;
+
+/// Name and version of the JSON form.
+pub const SCHEMA: &str = "taskscope-info/1";
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+fn notices(session: &Session) -> Vec<NoticeText> {
+    let anomalies = session.execution.anomalies.by_name.iter();
+    let mut problems: Vec<Problem> = anomalies.map(|(name, tally)| Problem { name, tally: *tally }).collect();
+    let late = session.execution.anomalies.late_releases;
+    if late.count > 0 {
+        problems.push(Problem { name: "late-release", tally: late });
+    }
+    words::notices(session, &problems)
+}
+
+fn hosts(session: &Session) -> Vec<String> {
+    let mut hosts: Vec<String> = (session.execution.processes.iter())
+        .map(|process| process.loom.split('.').next().unwrap_or_default().to_string())
+        .collect();
+    hosts.sort();
+    hosts.dedup();
+    hosts
+}
+
+fn clocks(session: &Session) -> String {
+    let hosts = hosts(session);
+    let corrected = session.streams.iter().any(|stream| stream.clock_offset_ns != 0);
+    match (hosts.len(), corrected) {
+        (0 | 1, _) => "one host, CLOCK_MONOTONIC".to_string(),
+        (hosts, true) => format!("{hosts} hosts, corrected by clock-offsets.txt"),
+        (hosts, false) => format!("{hosts} hosts, not corrected"),
+    }
+}
+
+/// As text with ANSI styles.
+pub fn text(session: &Session) -> String {
+    let mut page = String::new();
+    let execution = &session.execution;
+    let (first, last) = execution.range();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(page, "  {DIM}{name:<10}{DIM:#} {value}");
+    };
+    line("trace", &session.root.display().to_string());
+    if let Some(run) = &session.run {
+        let end = match (run.exit_code, run.signal) {
+            (_, Some(signal)) => format!("   (killed by signal {signal})"),
+            (Some(code), None) => format!("   (exit code {code})"),
+            (None, None) => "   (its end is not known)".to_string(),
+        };
+        line("command", &format!("{}{end}", run.command.join(" ")));
+        let when = run.start_unix_ns.map(|ns| format!("{} on ", date_and_time(ns)));
+        let wall = run.wall_ns.map(|ns| format!(", {}", time(ns))).unwrap_or_default();
+        line("recorded", &format!("{}{}{wall}", when.unwrap_or_default(), run.host));
+    }
+    line("covers", &time(last - first));
+    let open = session.streams.iter().filter(|s| !(s.finished && s.whole)).count();
+    let complete = match open {
+        0 if session.is_complete() => "yes: every stream ended properly".to_string(),
+        0 => "no: see the notes".to_string(),
+        open => format!("no: {open} of {} streams did not end properly", session.streams.len()),
+    };
+    line("complete", &complete);
+    line("clocks", &clocks(session));
+    line("lost", &format!("{} events", count(session.lost_events())));
+    let models: Vec<String> =
+        session.events_by_model.iter().map(|(name, events)| format!("{name} {}", count(*events))).collect();
+    line("events", &format!("{}   ({})", count(session.events), models.join(", ")));
+    line(
+        "contents",
+        &format!(
+            "{} tasks, {} parallel regions, {} worksharing shares, {} holds of {} locks, {} dependences",
+            count(execution.tasks.len() as u64),
+            count(execution.regions.len() as u64),
+            count(execution.works.len() as u64),
+            count(execution.holds.len() as u64),
+            count(execution.catalog.objects.len() as u64),
+            count(execution.dependences.len() as u64),
+        ),
+    );
+    let _ = writeln!(
+        page,
+        "\n  {BOLD}{:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {BOLD:#}",
+        "process/thread", "kind", "from", "to", "events", "lost"
+    );
+    for stream in &session.streams {
+        let thread = &execution.threads[stream.thread.index()];
+        let process = &execution.processes[thread.process.index()];
+        let since = |at: u64| if at == NO_TIME { "–".to_string() } else { time(at.saturating_sub(first)) };
+        let end = match (stream.finished, stream.whole) {
+            (true, true) => "",
+            (false, _) => "did not end",
+            (true, false) => "damaged",
+        };
+        let row = format!(
+            "  {:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
+            format!("{}/{}", process.pid, thread.tid),
+            kind(thread.kind),
+            since(thread.first),
+            stream.last.map_or("–".to_string(), since),
+            short_count(stream.events),
+            count(thread.lost_events),
+        );
+        let _ = writeln!(page, "{}", row.trim_end());
+    }
+    let notices = notices(session);
+    if !notices.is_empty() {
+        page.push('\n');
+    }
+    for notice in notices {
+        let _ = writeln!(page, "  note {}: {}", notice.name, notice.text);
+    }
+    page
+}
+
+fn kind(kind: ThreadKind) -> &'static str {
+    match kind {
+        ThreadKind::Initial => "initial",
+        ThreadKind::Worker => "worker",
+        ThreadKind::Helper => "other",
+        ThreadKind::Unknown => "unknown",
+    }
+}
+
+/// As JSON.
+pub fn json(session: &Session) -> Value {
+    let execution = &session.execution;
+    let (first, last) = execution.range();
+    let since = |at: u64| if at == NO_TIME { Value::Null } else { at.saturating_sub(first).into() };
+    json!({
+        "schema": SCHEMA,
+        "trace": session.root.display().to_string(),
+        "command": session.run.as_ref().map(|run| &run.command),
+        "host": session.run.as_ref().map(|run| &run.host),
+        "start_unix_ns": session.run.as_ref().and_then(|run| run.start_unix_ns),
+        "run_wall_ns": session.run.as_ref().and_then(|run| run.wall_ns),
+        "exit_code": session.run.as_ref().and_then(|run| run.exit_code),
+        "signal": session.run.as_ref().and_then(|run| run.signal),
+        "complete": session.is_complete(),
+        "wall_ns": last - first,
+        "first_clock_ns": first,
+        "hosts": hosts(session),
+        "clocks": clocks(session),
+        "events": session.events,
+        "lost_events": session.lost_events(),
+        "events_by_model": session.events_by_model.iter()
+            .map(|(name, events)| (name.to_string(), Value::from(*events)))
+            .collect::<serde_json::Map<_, _>>(),
+        "tasks": execution.tasks.len(),
+        "regions": execution.regions.len(),
+        "worksharing_shares": execution.works.len(),
+        "holds": execution.holds.len(),
+        "objects": execution.catalog.objects.len(),
+        "dependences": execution.dependences.len(),
+        "modules": execution.catalog.modules.iter()
+            .map(|module| json!({ "path": module.path, "build_id": module.build_id })).collect::<Vec<_>>(),
+        "threads": session.streams.iter().map(|stream| {
+            let thread = &execution.threads[stream.thread.index()];
+            let process = &execution.processes[thread.process.index()];
+            json!({
+                "stream": stream.path,
+                "loom": process.loom,
+                "pid": process.pid,
+                "tid": thread.tid,
+                "kind": kind(thread.kind),
+                "worker": thread.worker,
+                "finished": stream.finished,
+                "whole": stream.whole,
+                "first_ns": since(thread.first),
+                "last_ns": stream.last.map(since),
+                "events": stream.events,
+                "lost_events": thread.lost_events,
+                "clock_offset_ns": stream.clock_offset_ns,
+            })
+        }).collect::<Vec<_>>(),
+        "notices": notices(session).into_iter()
+            .map(|notice| json!({ "name": notice.name, "text": notice.text })).collect::<Vec<_>>(),
+    })
+}
+
+/// `2026-11-21 12:34:56 UTC` of nanoseconds since 1970.
+fn date_and_time(unix_ns: u64) -> String {
+    let seconds = unix_ns / 1_000_000_000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days since 0000-03-01 in years that begin in March, so that the leap day comes last.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date_and_time;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date_and_time(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date_and_time(951_782_400_000_000_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date_and_time(1_795_263_507_792_795_348), "2026-11-21 12:18:27 UTC");
+    }
+}
