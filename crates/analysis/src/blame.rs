@@ -267,6 +267,10 @@ impl Sums {
 /// what is missing goes one by one to the largest remainders. All zeros if all shares are zero.
 fn apportion(shares: &[u128], owed: u64) -> Vec<u64> {
     let total: u128 = shares.iter().sum();
+    // Keeps the products below within 128 bits; what is cut off is far below a nanosecond of a year.
+    let spare = (128 - total.leading_zeros()).saturating_sub(63);
+    let shares: Vec<u128> = shares.iter().map(|share| share >> spare).collect();
+    let total: u128 = shares.iter().sum();
     if total == 0 {
         return vec![0; shares.len()];
     }
@@ -369,6 +373,7 @@ mod tests {
         assert_eq!(apportion(&[1, 1, 1], 10), [4, 3, 3]);
         assert_eq!(apportion(&[0, 5, 0], 7), [0, 7, 0]);
         assert_eq!(apportion(&[0, 0], 7), [0, 0]);
+        assert_eq!(apportion(&[1 << 100, 1 << 100], u64::MAX), [1 << 63, (1 << 63) - 1]);
         assert_eq!(apportion(&[1 << 70, 3 << 70], 1 << 40), [1 << 38, 3 << 38]);
     }
 }

@@ -113,6 +113,8 @@ pub fn findings(
     works: &[Worksharing],
 ) -> Vec<Finding> {
     let created = creations(execution);
+    let in_code: FxHashMap<(State, Place), u64> =
+        ledger.causes.iter().map(|cause| ((cause.state, cause.place), cause.ns)).collect();
     let mut all: Vec<Finding> = Vec::new();
     for charge in charges {
         let (state, place) = match charge.culprit {
@@ -128,7 +130,10 @@ pub fn findings(
         let kind = match charge.culprit {
             Culprit::Holder(_) => FindingKind::Lock,
             Culprit::Nobody(_) => FindingKind::NobodyWorks,
-            Culprit::Code(state, place) => kind_of(execution, state, place, tasks_created),
+            Culprit::Code(state, place) => {
+                let ns = in_code.get(&(state, place)).copied().unwrap_or(0);
+                kind_of(execution, state, place, is_creation(tasks_created, ns))
+            }
         };
         let work = match place.kind() {
             PlaceKind::Type(ty) if kind == FindingKind::Imbalance => {
@@ -174,17 +179,23 @@ pub fn findings(
     all
 }
 
-fn kind_of(execution: &Execution, state: State, place: Place, tasks_created: u64) -> FindingKind {
+/// Whether code that creates so many tasks in so much time is there to create them: many, and not
+/// much else between two of them.
+fn is_creation(tasks_created: u64, ns: u64) -> bool {
+    const MANY: u64 = 16;
+    const MOST_NS_A_TASK: u64 = 1_000_000;
+    tasks_created >= MANY && ns / tasks_created <= MOST_NS_A_TASK
+}
+
+fn kind_of(execution: &Execution, state: State, place: Place, creates: bool) -> FindingKind {
     match state {
         State::Serial => FindingKind::Serial,
         State::Task => FindingKind::FewTasks,
         State::TaskCreation => FindingKind::Creation,
         // A single or masked construct that creates tasks is there to create them.
-        State::Worksharing | State::Masked if tasks_created > 0 && !is_loop(execution, place) => {
-            FindingKind::Creation
-        }
+        State::Worksharing | State::Masked if creates && !is_loop(execution, place) => FindingKind::Creation,
         State::Worksharing | State::Masked => FindingKind::Imbalance,
-        State::ImplicitTask if tasks_created > 0 => FindingKind::Creation,
+        State::ImplicitTask if creates => FindingKind::Creation,
         State::ImplicitTask => FindingKind::RegionCode,
         state if state.group() == Group::Runtime || state.group() == Group::Off => FindingKind::Runtime,
         _ => FindingKind::Unknown,

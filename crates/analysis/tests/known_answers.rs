@@ -103,9 +103,31 @@ fn tasks_are_counted_and_the_one_that_runs_alone_is_charged() {
     let finding = analysis.findings.iter().find(|f| f.kind == FindingKind::FewTasks).unwrap();
     assert_eq!((finding.ns, finding.confidence), (5000, Confidence::High));
     at_site(&execution, finding.place, 0x200);
-    // While thread 0 created, thread 1 waited: 1000 ns, charged to the code that creates.
-    let creation = analysis.findings.iter().find(|f| f.kind == FindingKind::Creation).unwrap();
+    // While thread 0 created, thread 1 waited: 1000 ns, charged to the code that creates. Three tasks
+    // are not so many that this code is there to create them.
+    let creation = analysis.findings.iter().find(|f| f.kind == FindingKind::RegionCode).unwrap();
     assert_eq!((creation.ns, creation.tasks_created), (1000, 3));
+}
+
+/// One thread creates many tasks in a single while the other waits for them.
+#[test]
+fn code_that_creates_many_tasks_is_charged_as_creation() {
+    let mut script = Script::new(2, 0, 9000);
+    script
+        .site(0, 0, 1, 0x100)
+        .site(0, 0, 2, 0x200)
+        .task_type(0, 0, 5, 2, "task")
+        .work_type(0, 0, 7, 1, 3, "single");
+    script.fork(0, 0, 1, 1, 2).join_team(1, 0, 1, 1, 2).arrive(1, 0).work(0, 0, 2000, 7);
+    for task in 0..20_u32 {
+        script.create(0, 50 + u64::from(task) * 100, task + 1, 5);
+        script.run(1, 60 + u64::from(task) * 100, 80 + u64::from(task) * 100, task + 1);
+    }
+    script.arrive(0, 2000).join(0, 2000, 1).depart(1, 9000, 1);
+    let (execution, analysis) = analysed(&script);
+    let creation = analysis.findings.iter().find(|f| f.kind == FindingKind::Creation).unwrap();
+    assert_eq!((creation.ns, creation.tasks_created), (2000 - 20 * 20, 20));
+    at_site(&execution, creation.place, 0x100);
 }
 
 /// With two of three threads working, a nanosecond of waiting is charged half to each.

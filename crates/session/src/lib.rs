@@ -59,9 +59,15 @@ pub struct Session {
     pub events: u64,
     /// Events by model, ovni's models first, zeros left out.
     pub events_by_model: Vec<(&'static str, u64)>,
+    /// Events with clocks too far from the first one to be true; they were taken at the limit.
+    pub clocks_too_far: u64,
     /// Names of code places.
     pub places: Places,
 }
+
+/// No trace is longer (26 days): a clock beyond is damage. It keeps sums over thousands of workers
+/// within 64 bits.
+pub const LONGEST_NS: u64 = 1 << 51;
 
 /// Kinds of damage that mean that events are missing or cannot be trusted.
 fn is_damage(kind: ProblemKind) -> bool {
@@ -96,10 +102,13 @@ impl Session {
         let mut interpreter = Interpreter::new();
         let threads = add_threads(&trace, &mut builder, &mut interpreter);
         let mut by_letter = [0_u64; 256];
+        let (mut latest, mut clocks_too_far) = (None, 0);
         for event in trace.merge() {
             let thread = threads[event.stream];
             // Clocks before the zero of the clock do not occur but in damaged traces.
-            let at = event.event.clock_ns.max(0) as u64;
+            let clock = event.event.clock_ns.max(0) as u64;
+            let at = clock.min(latest.get_or_insert(clock.saturating_add(LONGEST_NS)).to_owned());
+            clocks_too_far += u64::from(at < clock);
             by_letter[event.event.code.model() as usize] += 1;
             builder.event(thread, at);
             interpreter.event(thread, at, event.event.code, event.event.payload, &mut builder);
@@ -127,6 +136,7 @@ impl Session {
             streams,
             problems: trace.problems().to_vec(),
             events: by_letter.iter().sum(),
+            clocks_too_far,
             events_by_model: MODELS
                 .iter()
                 .map(|model| (model.name, by_letter[model.letter as usize]))

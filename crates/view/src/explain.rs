@@ -139,6 +139,7 @@ explanations! {
     "clock-goes-back": "A clock is lower than the one before it."; "It is raised to the one before."; "taskscope sort, if the stream was recorded unsorted.";
     "unsorted-region": "Events were recorded out of order in a region that says so."; "They are sorted while reading."; "Nothing.";
     "clock-too-large": "A clock is beyond what 63 bits hold."; "The event is taken at the largest time."; "The file is damaged.";
+    "clock-too-far": "Clocks of some events lie so far after the first that they cannot be true."; "They are taken at the limit of 26 days after the first event."; "The stream is damaged: taskscope check names it.";
     "open-unsorted-region": "A region of unsorted events was never closed."; "It is sorted to the end of the stream."; "Nothing.";
     "clock-offsets": "The file with the clocks of hosts is malformed or names unknown hosts."; "Entries that can be used are used."; "taskscope sync writes a new one.";
     "no-clock-offsets": "The trace spans several looms and has no clock offsets."; "Clocks are taken as equal."; "On one host nothing is wrong; else taskscope sync.";

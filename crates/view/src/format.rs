@@ -12,19 +12,59 @@ pub fn time(ns: u64) -> String {
     format!("{} {unit}", three_figures(value))
 }
 
-/// Seconds with three significant figures and no unit, for a column of worker-seconds.
-pub fn seconds(ns: u64) -> String {
-    let value = ns as f64 / 1e9;
-    if value < 0.0005 && ns > 0 { "<0.001".to_string() } else { three_decimals(value) }
+/// The one unit of a column of times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Microseconds.
+    Micros,
+    /// Milliseconds.
+    Millis,
+    /// Seconds.
+    Seconds,
 }
 
-fn three_decimals(value: f64) -> String {
-    if value < 10.0 {
-        format!("{value:.3}")
-    } else if value < 100.0 {
-        format!("{value:.2}")
-    } else {
-        format!("{value:.1}")
+impl Unit {
+    /// The unit in which a column reads best whose largest value is this.
+    pub fn for_total(ns: u64) -> Unit {
+        match ns {
+            0..1_000_000 => Unit::Micros,
+            1_000_000..1_000_000_000 => Unit::Millis,
+            _ => Unit::Seconds,
+        }
+    }
+
+    /// `worker-seconds` and the like.
+    pub const fn of_workers(self) -> &'static str {
+        match self {
+            Unit::Micros => "worker-µs",
+            Unit::Millis => "worker-ms",
+            Unit::Seconds => "worker-seconds",
+        }
+    }
+
+    /// `s`, `ms`, `µs`.
+    pub const fn short(self) -> &'static str {
+        match self {
+            Unit::Micros => "µs",
+            Unit::Millis => "ms",
+            Unit::Seconds => "s",
+        }
+    }
+
+    /// The value of a time in this unit: three significant figures from 1 on, three decimals below.
+    pub fn show(self, ns: u64) -> String {
+        let value = match self {
+            Unit::Micros => ns as f64 / 1e3,
+            Unit::Millis => ns as f64 / 1e6,
+            Unit::Seconds => ns as f64 / 1e9,
+        };
+        match value {
+            0.0 => "0".to_string(),
+            value if value < 0.0005 => "<0.001".to_string(),
+            value if value < 9.9995 => format!("{value:.3}"),
+            value if value < 99.995 => format!("{value:.2}"),
+            value => format!("{value:.1}"),
+        }
     }
 }
 
@@ -126,6 +166,13 @@ mod tests {
     fn long_names_are_cut_in_the_middle() {
         assert_eq!(fit("abcdefghij", 5), "ab…ij");
         assert_eq!(fit("abc", 5), "abc");
+    }
+
+    #[test]
+    fn columns_have_one_unit() {
+        let unit = Unit::for_total(20_000_000);
+        assert_eq!(unit.of_workers(), "worker-ms");
+        assert_eq!([0, 10, 1_400_000, 20_000_000].map(|ns| unit.show(ns)), ["0", "<0.001", "1.400", "20.00"]);
     }
 
     #[test]

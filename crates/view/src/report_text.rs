@@ -1,6 +1,6 @@
 //! The report as calm lines for a terminal.
 
-use crate::format::{bar, count, fit, percent, seconds, short_count, time, wrap};
+use crate::format::{Unit, bar, count, fit, percent, short_count, time, wrap};
 use crate::words;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
@@ -91,8 +91,14 @@ const FLOOR: f64 = 0.005;
 
 /// The report as text with ANSI styles.
 pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], options: &Options) -> String {
-    let mut page =
-        Page { session, analysis, options, width: options.width.clamp(60, 140), text: String::new() };
+    let mut page = Page {
+        session,
+        analysis,
+        options,
+        width: options.width.clamp(60, 140),
+        unit: Unit::for_total(analysis.ledger.capacity_ns),
+        text: String::new(),
+    };
     let wants = |section| options.sections.contains(&section);
     if wants(Section::Summary) {
         page.summary();
@@ -132,6 +138,7 @@ struct Page<'a> {
     analysis: &'a Analysis,
     options: &'a Options,
     width: usize,
+    unit: Unit,
     text: String,
 }
 
@@ -228,10 +235,11 @@ impl Page<'_> {
         let (ledger, efficiency) = (&self.analysis.ledger, &self.analysis.efficiency);
         let lost = ledger.capacity_ns - efficiency.useful_ns;
         let base = format!(
-            "({} workers × {}; {} worker-seconds lost)",
+            "({} workers × {}; {} {} lost)",
             ledger.workers,
             time(ledger.wall_ns),
-            seconds(lost)
+            self.unit.show(lost),
+            self.unit.of_workers()
         );
         let mut factors = vec![
             ("Load balance", efficiency.load_balance, efficiency.load_balance_ns),
@@ -273,7 +281,7 @@ impl Page<'_> {
     fn time(&mut self) {
         let ledger = &self.analysis.ledger;
         let causes = words::causes(&self.session.places, self.analysis);
-        self.heading("Where the time went", &[("worker-seconds", 16), ("share", 9)]);
+        self.heading("Where the time went", &[(self.unit.of_workers(), 16), ("share", 9)]);
         let mut states: Vec<(State, u64)> = ledger.by_state.iter().collect();
         states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
         // Below a thousandth a state is worth no line of its own, unless everything was asked for.
@@ -286,19 +294,23 @@ impl Page<'_> {
                 causes.iter().filter(|(s, place, _)| *s == state && !place.is_empty()).collect();
             match places[..] {
                 [(_, place, _)] => {
-                    self.row(0, &format!("{}: {place}", state.label()), &[(&seconds(ns), 16), (&part, 9)]);
+                    self.row(
+                        0,
+                        &format!("{}: {place}", state.label()),
+                        &[(&self.unit.show(ns), 16), (&part, 9)],
+                    );
                 }
                 _ => {
-                    self.row(0, state.label(), &[(&seconds(ns), 16), (&part, 9)]);
+                    self.row(0, state.label(), &[(&self.unit.show(ns), 16), (&part, 9)]);
                     for (_, place, ns) in places.iter().take(self.options.top) {
                         let part = percent(*ns, ledger.capacity_ns);
-                        self.row(4, place, &[(&seconds(*ns), 16), (&part, 9)]);
+                        self.row(4, place, &[(&self.unit.show(*ns), 16), (&part, 9)]);
                     }
                     if places.len() > self.options.top {
                         let rest: u64 = places.iter().skip(self.options.top).map(|(_, _, ns)| ns).sum();
                         let name = format!("{} more", places.len() - self.options.top);
                         let part = percent(rest, ledger.capacity_ns);
-                        self.row(4, &name, &[(&seconds(rest), 16), (&part, 9)]);
+                        self.row(4, &name, &[(&self.unit.show(rest), 16), (&part, 9)]);
                     }
                 }
             }
@@ -306,7 +318,7 @@ impl Page<'_> {
         if shown < states.len() {
             let rest: u64 = states[shown..].iter().map(|(_, ns)| ns).sum();
             let name = format!("{} other states", states.len() - shown);
-            self.row(0, &name, &[(&seconds(rest), 16), (&percent(rest, ledger.capacity_ns), 9)]);
+            self.row(0, &name, &[(&self.unit.show(rest), 16), (&percent(rest, ledger.capacity_ns), 9)]);
         }
     }
 
@@ -314,12 +326,12 @@ impl Page<'_> {
         let capacity = self.analysis.ledger.capacity_ns;
         let all = words::findings(&self.session.places, self.analysis);
         let worth = all.iter().filter(|f| f.ns as f64 >= capacity as f64 * FLOOR).count();
-        self.heading("Findings, largest first", &[("worker-seconds", 16), ("confidence", 12)]);
+        self.heading("Findings, largest first", &[(self.unit.of_workers(), 16), ("confidence", 12)]);
         if worth == 0 {
             self.line("  no loss takes half a percent of the workers' time");
         }
         for finding in all.iter().take(worth.min(self.options.top)) {
-            let columns = [(&*seconds(finding.ns), 16), (finding.confidence.name(), 12)];
+            let columns = [(&*self.unit.show(finding.ns), 16), (finding.confidence.name(), 12)];
             let room = self.width - 2 - 28 - 5;
             let lines = wrap(&finding.text, room);
             for (number, line) in lines.iter().enumerate() {
@@ -368,8 +380,9 @@ impl Page<'_> {
     }
 
     fn tasks(&mut self) {
+        let total = format!("total {}", self.unit.short());
         let columns =
-            [("began", 10), ("total s", 10), ("mean", 10), ("median", 10), ("95 %", 10), ("longest", 10)];
+            [("began", 10), (&*total, 10), ("mean", 10), ("median", 10), ("95 %", 10), ("longest", 10)];
         let rows = &self.analysis.task_types;
         if rows.is_empty() {
             return;
@@ -379,7 +392,7 @@ impl Page<'_> {
             let name = self.session.places.type_name(row.ty);
             let values = [
                 count(row.began),
-                seconds(row.body_ns),
+                self.unit.show(row.body_ns),
                 time(row.mean_ns()),
                 time(row.median_ns),
                 time(row.p95_ns),
@@ -392,7 +405,8 @@ impl Page<'_> {
     }
 
     fn constructs(&mut self) {
-        let columns = [("executed", 10), ("busy s", 10), ("balance", 10), ("lost s", 10)];
+        let (busy, lost) = (format!("busy {}", self.unit.short()), format!("lost {}", self.unit.short()));
+        let columns = [("executed", 10), (&*busy, 10), ("balance", 10), (&*lost, 10)];
         if self.analysis.regions.is_empty() && self.analysis.works.is_empty() {
             return;
         }
@@ -406,9 +420,9 @@ impl Page<'_> {
         for (name, load) in rows.iter().take(self.options.top) {
             let values = [
                 count(load.executions),
-                seconds(load.busy_ns),
+                self.unit.show(load.busy_ns),
                 format!("{:.2}", load.balance()),
-                seconds(load.imbalance_ns()),
+                self.unit.show(load.imbalance_ns()),
             ];
             let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
             self.row(0, name, &columns);
@@ -417,7 +431,8 @@ impl Page<'_> {
     }
 
     fn locks(&mut self) {
-        let columns = [("acquired", 10), ("held s", 10), ("longest", 10), ("waited s", 10)];
+        let (held, waited) = (format!("held {}", self.unit.short()), format!("waited {}", self.unit.short()));
+        let columns = [("acquired", 10), (&*held, 10), ("longest", 10), (&*waited, 10)];
         let places = &self.session.places;
         let rows = &self.analysis.locks;
         if rows.is_empty() {
@@ -427,18 +442,18 @@ impl Page<'_> {
         for row in rows.iter().take(self.options.top) {
             let values = [
                 count(row.acquisitions),
-                seconds(row.held_ns),
+                self.unit.show(row.held_ns),
                 time(row.longest_hold_ns),
-                seconds(row.waited_ns),
+                self.unit.show(row.waited_ns),
             ];
             let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
             self.row(0, &places.object_name(row.object), &columns);
             for holder in row.holders.iter().take(self.options.top) {
                 let name = places.construct(places.object_kind(row.object), holder.site);
-                self.row(4, &name, &[(&seconds(holder.ns), 10)]);
+                self.row(4, &name, &[(&self.unit.show(holder.ns), 10)]);
             }
             if row.unheld_ns > 0 && row.unheld_ns * 100 > row.waited_ns {
-                self.row(4, "nobody (hand-over)", &[(&seconds(row.unheld_ns), 10)]);
+                self.row(4, "nobody (hand-over)", &[(&self.unit.show(row.unheld_ns), 10)]);
             }
         }
         self.more(rows.len().saturating_sub(self.options.top), Section::Locks);

@@ -188,6 +188,16 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
             format!("{} events were lost; the time around them counts as unknown", format::count(lost)),
         );
     }
+    if session.clocks_too_far > 0 {
+        let events = format::count(session.clocks_too_far);
+        let longest = format::time(taskscope_session::LONGEST_NS);
+        say(
+            "clock-too-far",
+            format!(
+                "clocks of {events} events lie more than {longest} after the first; the stream is damaged"
+            ),
+        );
+    }
     for notice in session.run.iter().flat_map(|run| &run.notices) {
         say(&notice.name, notice.text.clone());
     }
@@ -226,26 +236,34 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
 }
 
 fn problem_text(problem: &taskscope_analysis::Problem) -> String {
-    let times = format::count(problem.tally.count);
+    let times = |what: &str| match problem.tally.count {
+        1 => format!("1 {what}"),
+        count => format!("{} {what}s", format::count(count)),
+    };
     let at_most = format::time(problem.tally.max_ns);
     match problem.name {
-        "inverted-edge" => format!(
-            "{times} things were used before they were created, by {at_most} at most; taken as simultaneous"
-        ),
-        "time-runs-back" => format!(
-            "{times} events lay before their thread's previous one, by {at_most} at most; moved to it"
-        ),
-        "late-release" => format!(
-            "{times} releases of locks were reported after the next holder's start, by {at_most} at most; the next holder counts from its start"
-        ),
-        "end-without-begin" => format!("{times} ends had no begin; ignored"),
-        "ends-not-innermost" => {
-            format!("{times} ends were not the innermost begin's; what lay inside was ended too")
+        "inverted-edge" => {
+            format!("{} before the creation, by {at_most} at most; taken as simultaneous", times("first use"))
         }
-        "not-created" => format!("{times} tasks ran whose creation is not in the trace"),
-        "short-payload" => format!("{times} events were shorter than their fields; ignored"),
-        "after-end" => format!("{times} events came after the end of their thread; ignored"),
-        "unknown-event" => format!("{times} events belong to no known model; ignored"),
-        name => format!("{name}: {times} times"),
+        "time-runs-back" => {
+            format!(
+                "{} before the previous one of the thread, by {at_most} at most; moved to it",
+                times("event")
+            )
+        }
+        "late-release" => format!(
+            "{} of locks reported after the next holder's start, by {at_most} at most; the next holder counts \
+             from its start",
+            times("release")
+        ),
+        "end-without-begin" => format!("{} without begin; ignored", times("end")),
+        "ends-not-innermost" => {
+            format!("{} not of the innermost section; what lay inside was ended too", times("end"))
+        }
+        "not-created" => format!("{} whose creation is not in the trace", times("task")),
+        "short-payload" => format!("{} shorter than the fields; ignored", times("event")),
+        "after-end" => format!("{} after the end of the thread; ignored", times("event")),
+        "unknown-event" => format!("{} of no known model; ignored", times("event")),
+        name => format!("{name}: {}", times("case")),
     }
 }

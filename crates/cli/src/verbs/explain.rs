@@ -43,12 +43,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             };
             writeln!(out, "{}  {}", finding.id, finding.text)?;
             let capacity = analysis.ledger.capacity_ns;
-            let lost = format::seconds(finding.ns);
+            let unit = format::Unit::for_total(capacity);
+            let lost = unit.show(finding.ns);
             let part = format::percent(finding.ns, capacity);
             let confidence = finding.confidence.name();
-            writeln!(out, "  lost      {lost} worker-seconds, {part} of all; confidence {confidence}")?;
+            writeln!(
+                out,
+                "  lost      {lost} {}, {part} of all; confidence {confidence}",
+                unit.of_workers()
+            )?;
             let victims: Vec<String> = (finding.victims.iter())
-                .map(|(state, ns)| format!("{} {}", state.label(), format::seconds(ns)))
+                .map(|(state, ns)| format!("{} {}", state.label(), unit.show(ns)))
                 .collect();
             writeln!(out, "  lost in   {}", victims.join(", "))?;
             if finding.sole_ns > 0 {

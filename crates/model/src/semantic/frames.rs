@@ -82,6 +82,34 @@ impl Frames {
         self.open.last_mut()
     }
 
+    /// The innermost open section of this opener, if any.
+    pub fn find_mut(&mut self, opener: Opener) -> Option<&mut Frame> {
+        self.open.iter_mut().rfind(|frame| frame.opener == opener)
+    }
+
+    /// The implicit task in this region that the thread has begun, if any, and whether nothing is
+    /// open in it.
+    pub fn implicit_task_mut(&mut self, region: RegionIndex) -> Option<(&mut Frame, bool)> {
+        let opener = Opener::Subsystem(Subsystem::UserMicrotask);
+        let row = self.open.iter().rposition(|f| f.opener == opener && f.section.region == region)?;
+        let innermost = row + 1 == self.open.len();
+        Some((&mut self.open[row], innermost))
+    }
+
+    /// The implicit task that was begun at `at` lies in `region`, and so does what was opened in it
+    /// since. Says whether there is one.
+    pub fn adopt_region(&mut self, at: u64, region: RegionIndex, place: Place) -> bool {
+        let opener = Opener::Subsystem(Subsystem::UserMicrotask);
+        let begun = |frame: &Frame| frame.opener == opener && frame.since == at;
+        let Some(row) = self.open.iter().rposition(begun) else { return false };
+        let before = self.open[row].section.region;
+        self.open[row].section.place = place;
+        for frame in self.open[row..].iter_mut().filter(|frame| frame.section.region == before) {
+            frame.section.region = region;
+        }
+        true
+    }
+
     /// The region of which the thread is a member by its innermost implicit task.
     pub fn region(&self) -> RegionIndex {
         self.open.last().map_or(RegionIndex::NONE, |frame| frame.section.region)

@@ -20,6 +20,8 @@ pub struct RegionState {
     site: SiteIndex,
     begun: bool,
     over: bool,
+    /// When the first member joined.
+    joined: u64,
     members: Vec<ThreadIndex>,
 }
 
@@ -47,6 +49,7 @@ impl Interpreter {
             site: SiteIndex::NONE,
             begun: false,
             over: false,
+            joined: u64::MAX,
             members: Vec::new(),
         });
         self.region_numbers.insert((process, id), region);
@@ -151,22 +154,35 @@ impl Interpreter {
             // An id that is used again is another region.
             let id = u32_at(payload, 0).ok_or(Short)?;
             region = self.new_region(self.threads[thread.index()].process, id);
-        } else if !self.regions[region.index()].members.is_empty() {
-            out.anomaly(thread, at, Anomaly::Inverted { ns: 0 });
+        } else if self.regions[region.index()].joined < at {
+            let ns = at - self.regions[region.index()].joined;
+            out.anomaly(thread, at, Anomaly::Inverted { ns });
         }
         let row = &mut self.regions[region.index()];
         row.site = site;
         row.begun = true;
+        // Members that joined before, by their clocks, have not known the place yet.
+        for member in row.members.clone() {
+            let found = self.threads[member.index()].frames.implicit_task_mut(region);
+            let Some((frame, innermost)) = found else { continue };
+            frame.section.place = Place::site(site);
+            if innermost {
+                let now = frame.section;
+                out.change(member, at, Change::Become(now));
+            }
+        }
         let state = &mut self.threads[thread.index()];
         let parent = state.frames.region();
         out.change(thread, at, Change::RegionBegins { region, parent, site, requested });
         // The fork section may have been opened by the standard event of the same clock.
-        let fork = Opener::Subsystem(Subsystem::ForkCall);
-        match state.frames.top() {
-            Some(top) if top.opener == fork && top.since == at => {
-                self.change_top(thread, at, out, |section| section.place = Place::site(site));
+        let fork = state.frames.find_mut(Opener::Subsystem(Subsystem::ForkCall));
+        match fork.filter(|fork| fork.since == at) {
+            Some(fork) => {
+                fork.section.place = Place::site(site);
+                let now = state.now();
+                out.change(thread, at, Change::Become(now));
             }
-            _ => state.forking = region,
+            None => state.forking = region,
         }
         Ok(())
     }
@@ -207,24 +223,17 @@ impl Interpreter {
         let team = u32_at(payload, 8).ok_or(Short)?;
         let region = self.region_at(thread, payload)?;
         self.works(thread, at, out);
-        self.regions[region.index()].members.push(thread);
+        let row = &mut self.regions[region.index()];
+        row.members.push(thread);
+        row.joined = row.joined.min(at);
         out.change(thread, at, Change::RegionJoins { region, index, team });
         // The section may have been opened by the standard event of the same clock.
         let place = self.region_place(region);
         let state = &mut self.threads[thread.index()];
         state.member_of.push(region);
-        match state.frames.top() {
-            Some(top)
-                if top.opener == Opener::Subsystem(Subsystem::UserMicrotask)
-                    && top.since == at
-                    && top.section.state == State::ImplicitTask =>
-            {
-                self.change_top(thread, at, out, |section| {
-                    section.place = place;
-                    section.region = region;
-                });
-            }
-            _ => {}
+        if state.frames.adopt_region(at, region, place) {
+            let now = state.now();
+            out.change(thread, at, Change::Become(now));
         }
         Ok(())
     }

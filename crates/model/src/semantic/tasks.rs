@@ -67,7 +67,9 @@ impl Interpreter {
         let (task, new) = self.tasks.number(state.process, id);
         if !new {
             match self.tasks.early.remove(&task) {
-                Some(used) => out.anomaly(thread, at, Anomaly::Inverted { ns: at - used.min(at) }),
+                Some(used) if used < at => out.anomaly(thread, at, Anomaly::Inverted { ns: at - used }),
+                // Used at the very instant of its creation.
+                Some(_) => {}
                 // An id that is used again is another task.
                 None => return self.task_recreated(thread, at, id, ty, out),
             }

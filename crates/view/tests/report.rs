@@ -1,0 +1,173 @@
+//! Reports of whole traces on disk: golden text, JSON that fits its schema, damaged and killed ones.
+//!
+//! `TASKSCOPE_UPDATE=1 cargo test -p taskscope-view` rewrites the golden files.
+
+use serde_json::Value;
+use std::path::Path;
+use taskscope_analysis::analyse;
+use taskscope_session::{OpenError, Session};
+use taskscope_testkit::script::{PID, Script};
+use taskscope_view::{ReportOptions, Section};
+
+/// One of everything: a loop that is uneven, tasks, a lock, serial code.
+fn program() -> Script {
+    let mut script = Script::new(2, 1_000_000, 11_000_000);
+    script.site(0, 1_000_000, 1, 0x100).site(0, 1_000_000, 2, 0x200).site(0, 1_000_000, 3, 0x300);
+    script.work_type(0, 1_000_000, 7, 2, 10, "for@prog+0x200").task_type(
+        0,
+        1_000_000,
+        5,
+        3,
+        "task@prog+0x300",
+    );
+    script.fork(0, 2_000_000, 1, 1, 2).join_team(1, 2_000_000, 1, 1, 2);
+    script.work(0, 2_000_000, 3_000_000, 7).work(1, 2_000_000, 5_000_000, 7);
+    script.create(0, 3_100_000, 1, 5).create(0, 3_200_000, 2, 5);
+    script
+        .taskwait(0, 3_300_000, 5_500_000, 3)
+        .run(0, 3_400_000, 3_900_000, 1)
+        .run(0, 4_000_000, 4_500_000, 2);
+    script.lock(1, 5_000_000, 5_000_000, 0xabc, 1).lock(0, 5_600_000, 7_000_000, 0xabc, 2);
+    script.unlock(1, 7_000_100, 0xabc).unlock(0, 7_100_000, 0xabc);
+    script.arrive(0, 7_200_000).arrive(1, 8_000_000).join(0, 8_000_000, 1).depart(1, 11_000_000, 1);
+    script
+}
+
+fn written(script: &Script) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    script.write(directory.path()).unwrap();
+    directory
+}
+
+fn text(session: &Session, sections: &[Section]) -> String {
+    let (analysis, problems) = analyse(&session.execution);
+    let options = ReportOptions { sections: sections.to_vec(), ..ReportOptions::default() };
+    let styled = taskscope_view::report_text(session, &analysis, &problems, &options);
+    let plain = anstream::adapter::strip_str(&styled).to_string();
+    plain.replace(&session.root.display().to_string(), "prog.trace")
+}
+
+fn json(session: &Session) -> Value {
+    let (analysis, problems) = analyse(&session.execution);
+    taskscope_view::report_json(session, &analysis, &problems)
+}
+
+fn check_golden(name: &str, shown: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("TASKSCOPE_UPDATE").is_some() {
+        std::fs::write(&path, shown).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(shown == golden, "{name} differs; TASKSCOPE_UPDATE=1 rewrites it. Now:\n{shown}");
+}
+
+/// Panics if the report does not fit `docs/report.schema.json`, or if its sums are not exact.
+fn check_schema_and_sums(report: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
+    let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource("report.json", schema).unwrap();
+    let index = compiler.compile("report.json", &mut schemas).unwrap();
+    schemas.validate(report, index).unwrap_or_else(|error| panic!("{error:#}"));
+    let sum = |key: &str| {
+        report[key].as_array().unwrap().iter().map(|row| row["ns"].as_u64().unwrap()).sum::<u64>()
+    };
+    let capacity = report["capacity_ns"].as_u64().unwrap();
+    assert_eq!(sum("causes"), capacity);
+    assert_eq!(sum("findings"), capacity - report["efficiency"]["useful_ns"].as_u64().unwrap());
+}
+
+#[test]
+fn the_short_report_is_a_few_calm_lines() {
+    let directory = written(&program());
+    let session = Session::open(directory.path()).unwrap();
+    check_golden("short.txt", &text(&session, &Section::SHORT));
+}
+
+#[test]
+fn the_long_report_has_every_table() {
+    let directory = written(&program());
+    let session = Session::open(directory.path()).unwrap();
+    check_golden("all.txt", &text(&session, &Section::ALL));
+}
+
+#[test]
+fn json_fits_its_schema_and_its_sums_are_exact() {
+    let directory = written(&program());
+    std::fs::write(
+        directory.path().join("taskscope-run.json"),
+        r#"{ "schema": "taskscope-run/1", "command": ["./prog"], "host": "here", "exit_code": 0,
+             "wall_ns": 12000000, "recording_cost_ns_per_event": 15.5,
+             "notices": [ { "name": "runtime-replaced", "text": "timings are libomp's" } ] }"#,
+    )
+    .unwrap();
+    let report = json(&Session::open(directory.path()).unwrap());
+    check_schema_and_sums(&report);
+    assert_eq!(report["complete"], true);
+    assert_eq!((&report["wall_ns"], &report["capacity_ns"]), (&10_000_000.into(), &20_000_000.into()));
+    assert_eq!((&report["workers"], &report["threads"], &report["tasks"]), (&2.into(), &2.into(), &2.into()));
+    assert_eq!(report["notices"][0]["name"], "runtime-replaced");
+    assert_eq!(report["thread_states"][1]["tid"], PID + 1);
+    let lock = report["findings"].as_array().unwrap().iter().find(|f| f["kind"] == "lock-held").unwrap();
+    assert_eq!(lock["ns"], 1_400_000);
+}
+
+#[test]
+fn a_killed_program_is_reported_up_to_its_last_event() {
+    let directory = written(&program().killed());
+    let session = Session::open(directory.path()).unwrap();
+    let report = json(&session);
+    check_schema_and_sums(&report);
+    assert_eq!(report["complete"], false);
+    assert_eq!(report["incomplete_streams"].as_array().unwrap().len(), 2);
+    assert_eq!(report["notices"][0]["name"], "unfinished-stream");
+    check_golden("killed.txt", &text(&session, &[Section::Summary]));
+}
+
+/// However a file is cut or garbled, there is a report with exact sums, or an error that says why.
+#[test]
+fn damaged_streams_give_a_report_of_what_is_left() {
+    let whole = written(&program());
+    let relative = format!("loom.host.{PID}/proc.{PID}/thread.{PID}");
+    for file in ["stream.obs", "taskscope.obs", "stream.json"] {
+        let path = whole.path().join(&relative).join(file);
+        let bytes = std::fs::read(&path).unwrap();
+        let mut seed = 7_u64;
+        for round in 0..60 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let mut damaged = bytes.clone();
+            let at = (seed >> 33) as usize % damaged.len();
+            match round % 3 {
+                0 => damaged.truncate(at),
+                1 => damaged[at] ^= 1 << (seed >> 20 & 7),
+                _ => damaged.iter_mut().skip(at).take(8).for_each(|byte| *byte = (seed >> 40) as u8),
+            }
+            std::fs::write(&path, &damaged).unwrap();
+            if let Ok(session) = Session::open(whole.path()) {
+                check_schema_and_sums(&json(&session));
+                text(&session, &Section::ALL);
+            }
+        }
+        std::fs::write(&path, &bytes).unwrap();
+    }
+}
+
+#[test]
+fn directories_without_a_stream_are_no_trace() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(matches!(Session::open(directory.path()), Err(OpenError::NoStreams { .. })));
+    assert!(matches!(Session::open(directory.path().join("no")), Err(OpenError::Unreadable { .. })));
+}
+
+/// A trace of ovni's own OpenMP-V runtime has no regions: what cannot be told is not made up.
+#[test]
+fn a_trace_without_taskscopes_events_works() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/ovni");
+    for name in ["openmp-nested-task", "openmp-mix-task-ws"] {
+        let Ok(session) = Session::open(corpus.join(name).join("ovni")) else { continue };
+        let report = json(&session);
+        check_schema_and_sums(&report);
+        assert!(report["events"].as_u64().unwrap() > 0);
+        assert_eq!(report["regions"].as_array().unwrap().len(), 0);
+    }
+}
