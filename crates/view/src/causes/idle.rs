@@ -91,8 +91,11 @@ fn named_blame(graph: &TaskGraph, slo: &Slo, letter: Letter) -> Vec<(String, Fin
 pub(super) fn text(graph: &TaskGraph, slo: &Slo, options: &CausesOptions, out: &mut String) {
     let capacity = slo.capacity_ns;
     let mode = slo.mode.name();
-    let _ =
-        writeln!(out, "  Idle time, mode {mode} ({} worker-seconds of capacity)", format::seconds(capacity));
+    let _ = writeln!(
+        out,
+        "  Idle time, mode {mode} ({} worker-seconds of capacity)",
+        format::Unit::Seconds.show(capacity)
+    );
     let mut line = |name: &str, ns: u64| {
         let share = format::percent(ns, capacity);
         let _ = writeln!(out, "   {name:<24}{:>12}{share:>9}", format::time(ns));
