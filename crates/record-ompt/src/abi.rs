@@ -123,6 +123,12 @@ pub mod task_flag {
     pub const TASKWAIT: u32 = 0x0000_0010;
 }
 
+/// `ompt_parallel_flag_t`.
+pub mod parallel_flag {
+    /// The region's threads are a team; else a league.
+    pub const TEAM: u32 = 0x8000_0000;
+}
+
 /// `ompt_work_t`.
 pub mod work {
     pub const LOOP: u32 = 1;

@@ -133,11 +133,15 @@ pub fn set_runtime(address: usize) {
     }
 }
 
+/// Whether a code pointer lies inside the runtime.
+#[inline(always)]
+pub fn is_in_runtime(codeptr: *const c_void) -> bool {
+    (codeptr as usize).wrapping_sub(RUNTIME_START.load(Relaxed)) < RUNTIME_BYTES.load(Relaxed)
+}
+
 #[inline(always)]
 fn user_code(codeptr: *const c_void) -> Option<u64> {
-    let address = codeptr as usize;
-    let in_runtime = address.wrapping_sub(RUNTIME_START.load(Relaxed)) < RUNTIME_BYTES.load(Relaxed);
-    (abi::is_object(codeptr) && !in_runtime).then_some(address as u64)
+    (abi::is_object(codeptr) && !is_in_runtime(codeptr)).then_some(codeptr as u64)
 }
 
 /// The process's table.

@@ -5,10 +5,14 @@ use core::ffi::{c_int, c_uint, c_void};
 use taskscope_event::models::omp;
 use taskscope_record::{enter, thread as recorder};
 
-use crate::abi::{Data, Frame, endpoint, status};
+use crate::abi::{Data, Frame, endpoint, parallel_flag, status};
+use crate::dictionary;
 use crate::frames::{Open, Phase};
 use crate::thread::{Moment, attach, record};
-use crate::word::Word;
+use crate::word::{HELPERS, Word};
+
+/// `ompt_thread_other`: a thread that executes no code of the program.
+const OTHER_THREAD: u32 = 3;
 
 /// `ompt_callback_thread_begin`.
 pub unsafe extern "C" fn thread_begin(thread_type: c_int, _thread: *mut Data) {
@@ -37,6 +41,15 @@ pub unsafe extern "C" fn parallel_begin(
     codeptr: *const c_void,
 ) {
     record(|moment| {
+        // A region that the runtime forks outside of everything: a team of its own, which LLVM makes
+        // for `target nowait`. Its threads are no workers of the program.
+        if moment.thread.frames.is_empty()
+            && flags as u32 & parallel_flag::TEAM != 0
+            && dictionary::is_in_runtime(codeptr)
+        {
+            Word::new(0, 0, HELPERS).store(parallel);
+            return;
+        }
         let site = moment.site(codeptr);
         let region = moment.thread.regions.take();
         Word::new(region, site, 0).store(parallel);
@@ -88,7 +101,10 @@ pub unsafe extern "C" fn implicit_task(
                 moment.close_all();
                 Word::load(parallel)
             });
-            word.store(task);
+            if word.has(HELPERS) {
+                moment.become_helper();
+            }
+            Word::new(word.id(), word.site(), 0).store(task);
             if word.id() != 0 {
                 moment.begin_member(word, index, team);
             }
@@ -104,6 +120,13 @@ pub unsafe extern "C" fn implicit_task(
 }
 
 impl Moment<'_> {
+    fn become_helper(&mut self) {
+        if !self.thread.is_helper {
+            self.thread.is_helper = true;
+            self.recorder.own_point(self.at, omp::THREAD_TYPE, OTHER_THREAD.to_le_bytes());
+        }
+    }
+
     fn begin_member(&mut self, word: Word, index: u32, team: u32) {
         let region = word.id();
         self.thread.last_work_site = 0;

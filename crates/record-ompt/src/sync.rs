@@ -98,6 +98,14 @@ impl Moment<'_> {
 
     /// The barrier at a region's end: the implicit task's user code is over.
     fn begin_join(&mut self, codeptr: *const c_void) {
+        if !self
+            .thread
+            .frames
+            .innermost_context()
+            .is_some_and(|frame| matches!(frame.open, Open::Member { .. }))
+        {
+            return;
+        }
         self.close_to_context();
         // A worker has no code pointer here; the region's site is that of its implicit task.
         let site = self.site(codeptr);

@@ -7,7 +7,7 @@ use taskscope_event::models::{omp, openmp};
 use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
 use crate::frames::{Open, pair};
 use crate::thread::{Moment, record};
-use crate::word::{EXPLICIT, STARTED, WAIT, Word, two};
+use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
 
 /// `ompt_callback_task_create`. It reports three things: explicit tasks, `taskwait depend` (a task
 /// that never runs, whose creation is the begin of the wait), and target tasks, which run only where
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn task_create(
             moment.tell_wait_site(taskscope_event::models::wait::kind::TASKWAIT_DEPEND, site);
             moment.open(Open::Section { pair: pair::DEPEND_WAIT }, site);
         } else {
-            Word::default().store(new_task);
+            Word::new(0, 0, UNRECORDED).store(new_task);
         }
     });
 }
@@ -89,7 +89,7 @@ impl Moment<'_> {
         let kept = id != 0
             && entry.typeid != 0
             && self.recorder.point(self.at, openmp::TASK_CREATE, two(id, entry.typeid));
-        let word = if kept { entry.task_word.with_id(id) } else { Word::default() };
+        let word = if kept { entry.task_word.with_id(id) } else { Word::new(0, 0, UNRECORDED) };
         word.store(new_task);
     }
 
@@ -127,7 +127,9 @@ impl Moment<'_> {
     fn switch_to(&mut self, next: *mut Data, prior_status: c_int) {
         let task = Word::load(next);
         if !task.has(EXPLICIT) {
-            self.leave_tasks(prior_status);
+            if !task.has(UNRECORDED) {
+                self.leave_tasks(prior_status);
+            }
             return;
         }
         if task.has(STARTED) {

@@ -28,6 +28,8 @@ pub struct Thread {
     pub wait_sites: [u32; WAIT_KINDS],
     /// The sticky object and site per kind of wait, as last written.
     pub wait_objects: [(u64, u32); WAIT_KINDS],
+    /// Whether the runtime runs this thread for itself.
+    pub is_helper: bool,
     /// Memory for long payloads.
     pub scratch: Vec<u8>,
 }

@@ -13,6 +13,10 @@ pub const EXPLICIT: u8 = 1;
 pub const STARTED: u8 = 2;
 /// A `taskwait depend`, which OMPT reports as a task that never runs.
 pub const WAIT: u8 = 4;
+/// A task that is not recorded: a target task, or one whose creation was lost.
+pub const UNRECORDED: u8 = 8;
+/// A region of threads that the runtime runs for itself.
+pub const HELPERS: u8 = 16;
 
 /// The content of a tool's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

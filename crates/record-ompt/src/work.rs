@@ -62,6 +62,9 @@ pub unsafe extern "C" fn masked(
     codeptr: *const c_void,
 ) {
     record(|moment| {
+        if moment.thread.is_helper {
+            return;
+        }
         if scope == endpoint::BEGIN {
             let site = moment.site(codeptr);
             moment.open_with(Open::Masked, site, |moment| {

@@ -357,6 +357,21 @@ fn every_region_has_its_members_and_join_barriers() {
 }
 
 #[test]
+fn the_runtimes_helper_threads_are_no_workers() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let trace = Run::construct(Compiler::Clang, "target_nowait", 0).trace();
+    // The explicit task is recorded, the target tasks in it are not.
+    assert_eq!(counts(&trace, TASK_LIFE), [1; 3]);
+    assert_eq!(counts(&trace, [p::TASK_TASKWAIT_BEGIN, omp::TASK_SUSPENDED]), [1, 0]);
+    assert_eq!(counts(&trace, [omp::REGION_BEGIN, omp::IMPLICIT_BEGIN]), [1, 2]);
+    let helpers = trace.of(omp::THREAD_TYPE).filter(|e| e.number("type") == 3).count();
+    assert_eq!(helpers, trace.streams.len() - 2);
+    assert!(helpers > 0);
+}
+
+#[test]
 fn deep_recursion_stays_within_ovnis_stacks() {
     // The oracle holds the limit of 512; the tool shows only the innermost task beyond it.
     each("deep", 2000, |_, trace| {

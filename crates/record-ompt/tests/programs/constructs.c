@@ -141,6 +141,25 @@ static void detach(void) {
 #endif
 }
 
+static void target_nowait(void) {
+#ifdef __clang__
+    int x = 0, y = 0;
+#pragma omp parallel
+#pragma omp single
+    {
+#pragma omp task shared(x, y)
+        {
+#pragma omp target nowait map(tofrom : x) depend(out : x)
+            x++;
+#pragma omp target nowait map(tofrom : y) depend(out : y)
+            y++;
+#pragma omp taskwait
+        }
+    }
+    if (x != 1 || y != 1) abort();
+#endif
+}
+
 static void cancel(void) {
 #pragma omp parallel
     {
@@ -422,7 +441,7 @@ int main(int argc, char **argv) {
         CONSTRUCT(ordered), CONSTRUCT(critical), CONSTRUCT(locks), CONSTRUCT(nest_locks), CONSTRUCT(nested),
         CONSTRUCT(teams), CONSTRUCT(serial), CONSTRUCT(regions), CONSTRUCT(deep), CONSTRUCT(exit_inside),
         CONSTRUCT(quick_exit_inside), CONSTRUCT(abort_inside), CONSTRUCT(forks), CONSTRUCT(execs), CONSTRUCT(roots),
-        CONSTRUCT(pauses), CONSTRUCT(endless),
+        CONSTRUCT(pauses), CONSTRUCT(endless), CONSTRUCT(target_nowait),
     };
     size = argc > 2 ? atoi(argv[2]) : 10;
     for (unsigned i = 0; argc > 1 && i < sizeof all / sizeof *all; i++) {
