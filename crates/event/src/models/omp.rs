@@ -12,6 +12,8 @@ pub const LETTER: u8 = b'X';
 pub const VERSION: &str = "1.0.0";
 
 /// Bytes of one dependence in [`TASK_DEPENDENCES`]: u64 address, u8 OMPT dependence type.
+/// The dependences of a `taskwait depend` come under an id that no task has; so do those of a task
+/// that is not deferred, which LLVM's runtime waits for before it creates the task.
 pub const DEPENDENCE_BYTES: usize = 9;
 
 events! {
