@@ -15,6 +15,8 @@ use taskscope_event::models::MODELS;
 pub struct ThreadDescription {
     /// Relative path of the stream.
     pub path: String,
+    /// Loom, process and thread as the names of directories tell, for damaged metadata.
+    pub named: (Option<String>, Option<i64>, Option<i64>),
     /// `ovni.part`.
     pub part: Option<String>,
     /// Thread id.
@@ -149,6 +151,8 @@ pub struct System {
     pub hardware_counters: Vec<String>,
     /// How many threads recorded enough for nOS-V's breakdown, of how many that use nOS-V.
     pub nosv_breakdown: (usize, usize),
+    /// Index of a stream that uses nOS-V and does not say whether it recorded enough.
+    pub nosv_breakdown_untold: Option<usize>,
 }
 
 impl System {
@@ -232,12 +236,12 @@ impl<'a> Builder<'a> {
                 looms.push(LoomDraft { name: name.to_owned(), ..LoomDraft::default() });
                 looms.len() - 1
             });
-            let pid = self.identity(description.pid, ViolationCode::MissingPid, "pid", &description.path);
+            let pid = self.identity(description.pid, description.named.1, ViolationCode::MissingPid, "pid");
             let process = *process_of_key.entry((loom, pid)).or_insert_with(|| {
                 processes.push(ProcessDraft { loom, pid, ..ProcessDraft::default() });
                 processes.len() - 1
             });
-            let tid = self.identity(description.tid, ViolationCode::MissingTid, "tid", &description.path);
+            let tid = self.identity(description.tid, description.named.2, ViolationCode::MissingTid, "tid");
             threads.push((stream, process, tid));
             self.merge_cpus(description, &mut looms[loom]);
             self.merge_process(description, &mut processes[process]);
@@ -247,6 +251,9 @@ impl<'a> Builder<'a> {
             if requires(description, "nosv") {
                 self.merge_counters(description, &mut counters);
                 system.nosv_breakdown.1 += 1;
+                if description.nosv_can_breakdown.is_none() {
+                    system.nosv_breakdown_untold.get_or_insert(stream);
+                }
                 system.nosv_breakdown.0 += usize::from(description.nosv_can_breakdown == Some(true));
             }
         }
@@ -294,23 +301,20 @@ impl<'a> Builder<'a> {
             None => {
                 let text = format!("cannot get attribute ovni.loom for stream: {}", description.path);
                 self.report(ViolationCode::MissingLoom, text);
-                ""
+                description.named.0.as_deref().unwrap_or("")
             }
         }
     }
 
-    fn identity(&mut self, id: Option<i64>, code: ViolationCode, name: &str, path: &str) -> i64 {
+    fn identity(&mut self, id: Option<i64>, named: Option<i64>, code: ViolationCode, name: &str) -> i64 {
         match id {
-            Some(id) if id != 0 => id,
-            Some(_) => {
-                self.report(code, format!("the {name} of stream {path} is 0"));
-                0
-            }
+            Some(id) if id != 0 => return id,
+            Some(_) => self.report(code, format!("the {name} of stream {} is 0", self.stream)),
             None => {
-                self.report(code, format!("cannot get attribute ovni.{name} for stream: {path}"));
-                0
+                self.report(code, format!("cannot get attribute ovni.{name} for stream: {}", self.stream));
             }
         }
+        named.unwrap_or(0)
     }
 
     fn merge_cpus(&mut self, description: &ThreadDescription, loom: &mut LoomDraft) {

@@ -133,6 +133,7 @@ violation_codes! {
     MarkKind "mark-kind" Error Error "A mark is set on a stack, or pushed where there is none."
     NoCounters "no-counters" Error Error "Hardware counters come without having been declared."
     // summaries
+    BreakdownUntold "breakdown-untold" Error Silent "A stream does not say whether it has what the breakdown needs."
     NoBreakdown "no-breakdown" Warning Silent "The breakdown view cannot be made."
 }
 

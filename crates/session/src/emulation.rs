@@ -35,6 +35,7 @@ fn describe(stream: &Stream) -> ThreadDescription {
     let cpus = metadata.loom_cpus.as_ref();
     ThreadDescription {
         path: stream.relative_path.clone(),
+        named: (stream.loom().map(str::to_owned), stream.pid(), stream.tid()),
         part: metadata.part.clone(),
         tid: metadata.tid,
         pid: metadata.pid,

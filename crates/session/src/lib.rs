@@ -176,9 +176,9 @@ fn add_threads(
     let mut processes = FxHashMap::default();
     let mut threads = Vec::with_capacity(trace.streams().len());
     for stream in trace.streams() {
-        let loom = stream.metadata.loom.clone().unwrap_or_default();
-        let pid = stream.metadata.pid.unwrap_or(0) as u64;
-        let tid = stream.metadata.tid.unwrap_or(0) as u64;
+        let loom = stream.loom().unwrap_or_default().to_owned();
+        let pid = stream.pid().unwrap_or(0) as u64;
+        let tid = stream.tid().unwrap_or(0) as u64;
         let process =
             *processes.entry((loom.clone(), pid)).or_insert_with(|| builder.add_process(&loom, pid));
         threads.push(builder.add_thread(process, tid));

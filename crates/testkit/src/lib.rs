@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 pub mod dice;
+pub mod generator;
 pub mod script;
 pub mod slo_oracle;
 pub mod synthetic;
 pub mod task_rows;
+pub mod trace_builder;

@@ -135,7 +135,6 @@ impl Stream {
             own: None,
             order,
         };
-        stream.name_from_path();
         if !stream.metadata.finished {
             let text = format!(
                 "missing ovni.finished: {}: the thread has not ended its stream (was the program killed?)",
@@ -150,17 +149,24 @@ impl Stream {
         (stream, problems)
     }
 
-    /// Where the metadata is damaged, the names of the directories tell who the thread was.
-    fn name_from_path(&mut self) {
-        for part in self.relative_path.rsplit('/') {
-            if let Some(tid) = part.strip_prefix("thread.") {
-                self.metadata.tid = self.metadata.tid.or(tid.parse().ok());
-            } else if let Some(pid) = part.strip_prefix("proc.") {
-                self.metadata.pid = self.metadata.pid.or(pid.parse().ok());
-            } else if let Some(loom) = part.strip_prefix("loom.") {
-                self.metadata.loom.get_or_insert_with(|| loom.to_owned());
-            }
-        }
+    /// The thread's id; where the metadata lacks it, as the directory's name has it.
+    pub fn tid(&self) -> Option<i64> {
+        self.metadata.tid.or_else(|| self.named("thread.")?.parse().ok())
+    }
+
+    /// The process's id, likewise.
+    pub fn pid(&self) -> Option<i64> {
+        self.metadata.pid.or_else(|| self.named("proc.")?.parse().ok())
+    }
+
+    /// The loom's name, likewise.
+    pub fn loom(&self) -> Option<&str> {
+        self.metadata.loom.as_deref().or_else(|| self.named("loom."))
+    }
+
+    /// The rest of the innermost part of the path that starts with `prefix`.
+    fn named(&self, prefix: &str) -> Option<&str> {
+        self.relative_path.rsplit('/').find_map(|part| part.strip_prefix(prefix))
     }
 
     fn load_file(&self, file: File, problems: &mut Vec<Problem>) -> Option<StreamFile> {

@@ -227,9 +227,15 @@ impl<O: ViewObserver> Machine<'_, O> {
                     no_section: Some(UNKNOWN_SUBSYSTEM),
                 });
             } else if self.enabled[nosv::LETTER as usize] {
+                if let Some(stream) = self.system.nosv_breakdown_untold {
+                    let place = super::Current { stream, ..super::Current::default() };
+                    let text = format!("missing nosv.can_breakdown key: {}", self.system.paths[stream]);
+                    self.report_at(crate::ViolationCode::BreakdownUntold, text, place);
+                }
                 let text =
                     format!("cannot enable breakdown for nOS-V model, suitable {suitable}/{all} threads");
-                self.report_at(crate::ViolationCode::NoBreakdown, text, super::Current::default());
+                let place = super::Current { stream: usize::MAX, ..super::Current::default() };
+                self.report_at(crate::ViolationCode::NoBreakdown, text, place);
             }
         }
         if let (Some(subsystem), Some(task)) =

@@ -246,8 +246,9 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
                     self.wrote(thread, slot, value, result);
                 }
             }
+            // Points carry data that nothing declares; they are shown nowhere.
             Action::Nothing { guard } => {
-                self.may_act(thread, event, guard);
+                self.may_act(thread, InputEvent { payload: &[], ..event }, guard);
             }
             Action::Rule(rule) => self.apply_rule(thread, event, rule),
             Action::Unknown => self.unknown_event(event),
