@@ -18,6 +18,7 @@ mod catalog;
 mod change;
 mod execution;
 pub mod graph;
+pub mod filter;
 mod ids;
 pub mod lod;
 mod state;

@@ -150,7 +150,7 @@ impl Generator {
         for cycle in 0..cycles.max(1) as u32 {
             let task = of_loom * TASKS_PER_THREAD + cycle + 1;
             for step in steps {
-                clock += 50 + random.below(1000);
+                clock += 50 + random.below(300);
                 match step {
                     Section(code) => push_event(&mut stream.standard, *code, clock, &[]),
                     CreateTask(code) => {
@@ -162,12 +162,20 @@ impl Generator {
                     }
                     Task(code) => push_event(&mut stream.standard, *code, clock, &task.to_le_bytes()),
                 }
+                // Tasks are long and what the runtime does between them is short.
+                if matches!(step, Task(code) if starts_task(*code)) {
+                    clock += 5_000 + random.below(50_000);
+                }
                 count += 1;
             }
         }
         stream.end(clock + 100).write(root)?;
         Ok(count)
     }
+}
+
+fn starts_task(code: Code) -> bool {
+    [nosv::TASK_EXECUTE, nanos6::TASK_EXECUTE, openmp::TASK_EXECUTE].contains(&code)
 }
 
 /// xorshift64*: small, seeded, good enough for times.

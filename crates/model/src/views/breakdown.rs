@@ -42,6 +42,13 @@ enum Choice {
     NoSection,
 }
 
+/// Rows of equal value.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    value: i64,
+    count: u32,
+}
+
 /// The histogram of one runtime.
 pub(crate) struct Breakdown {
     pub(crate) rules: BreakdownRules,
@@ -49,7 +56,10 @@ pub(crate) struct Breakdown {
     position: Vec<Option<u32>>,
     choices: Vec<Choice>,
     values: Vec<i64>,
+    /// Value of each row.
     sorted: Vec<i64>,
+    /// The same by value: how many rows have it, in ascending order.
+    groups: Vec<Group>,
     shown: Vec<Option<i64>>,
     touched: Vec<u32>,
     started: bool,
@@ -75,6 +85,7 @@ impl Breakdown {
             choices: vec![Choice::default(); rows],
             values: vec![0; rows],
             sorted: vec![0; rows],
+            groups: vec![Group { value: 0, count }],
             shown: vec![None; rows],
             touched: Vec::new(),
             started: false,
@@ -115,8 +126,8 @@ impl Breakdown {
         }
     }
 
-    /// Takes the old value out of the sorted ones and puts the new one in. Only one row per distinct
-    /// value between the two changes, so the cost is their number, not that of the CPUs.
+    /// Moves one CPU from its old value to the new one. Of every value between the two, one row
+    /// changes: the groups of equal values shift by one row, so only their borders move.
     fn replace(&mut self, index: usize, new: i64) {
         let old = std::mem::replace(&mut self.values[index], new);
         if old == new {
@@ -124,34 +135,65 @@ impl Breakdown {
         }
         if !self.started {
             self.started = true;
-            self.touched.extend(0..self.sorted.len() as u32);
+            self.touched.extend(0..self.shown.len() as u32);
         }
+        let (mut group, mut end) = self.group_of(old);
         if old < new {
-            // The last row of each value takes the next higher value.
-            let mut row = self.sorted.partition_point(|value| *value <= old) - 1;
+            // The last row of each group takes the value of the group above.
             loop {
-                let next = self.sorted.get(row + 1).copied().filter(|next| *next < new).unwrap_or(new);
-                self.sorted[row] = next;
-                self.touched.push(row as u32);
-                if next == new {
+                let above = self.groups.get(group + 1).map(|above| above.value).filter(|above| *above <= new);
+                self.write_row(end - 1, above.unwrap_or(new));
+                if above.is_none_or(|above| above == new) {
                     break;
                 }
-                row += self.sorted[row + 1..].partition_point(|value| *value <= next);
+                group += 1;
+                end += self.groups[group].count;
             }
         } else {
-            // The first row of each value takes the next lower value.
-            let mut row = self.sorted.partition_point(|value| *value < old);
+            // The first row of each group takes the value of the group below.
             loop {
-                let next = row.checked_sub(1).map(|below| self.sorted[below]).filter(|next| *next > new);
-                let next = next.unwrap_or(new);
-                self.sorted[row] = next;
-                self.touched.push(row as u32);
-                if next == new {
+                end -= self.groups[group].count;
+                let below = group.checked_sub(1).map(|below| self.groups[below].value);
+                let below = below.filter(|below| *below >= new);
+                self.write_row(end, below.unwrap_or(new));
+                if below.is_none_or(|below| below == new) {
                     break;
                 }
-                row = self.sorted[..row].partition_point(|value| *value < next);
+                group -= 1;
             }
         }
+        self.count(new, 1);
+        self.count(old, -1);
+    }
+
+    /// The group of a value that is there, and the row after its last.
+    fn group_of(&self, value: i64) -> (usize, u32) {
+        let mut end = 0;
+        for (index, group) in self.groups.iter().enumerate() {
+            end += group.count;
+            if group.value == value {
+                return (index, end);
+            }
+        }
+        (0, end)
+    }
+
+    fn count(&mut self, value: i64, by: i32) {
+        match self.groups.binary_search_by_key(&value, |group| group.value) {
+            Ok(index) => {
+                self.groups[index].count = self.groups[index].count.wrapping_add_signed(by);
+                if self.groups[index].count == 0 {
+                    self.groups.remove(index);
+                }
+            }
+            Err(index) => self.groups.insert(index, Group { value, count: 1 }),
+        }
+    }
+
+    #[inline]
+    fn write_row(&mut self, row: u32, value: i64) {
+        self.sorted[row as usize] = value;
+        self.touched.push(row);
     }
 
     /// Calls `emit(row, value)` for every row that shows another value than before.

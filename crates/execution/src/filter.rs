@@ -1,0 +1,595 @@
+//! The filter language of `--where` and the ranges of `--range`: parsed once, the same in every
+//! verb. The grammar for users is in `docs/filter.md`.
+//!
+//! ```text
+//! filter     = all { "or" all }
+//! all        = item { "and" item }
+//! item       = "not" item | "(" filter ")" | comparison
+//! comparison = field operator value
+//!            | field "in" value { "," value }
+//!            | field "in" [ value ] ".." [ value ]          begin included, end not
+//! operator   = "=" | "!=" | "<" | "<=" | ">" | ">=" | "~"   "~": text with * and ?
+//! value      = integer [ unit ] | word | "quoted text"
+//! unit       = "ns" | "us" | "ms" | "s" | "min"              integers with a fraction need a unit
+//! ```
+//!
+//! A record that lacks a field matches no comparison with it, also not `!=`; `not` turns that round.
+
+use std::fmt;
+
+/// Deeper nesting is refused.
+const DEEPEST: usize = 100;
+
+/// The value of a record's field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A number; times in nanoseconds.
+    Integer(i64),
+    /// A text.
+    Text(&'a str),
+}
+
+/// Something that a filter can judge.
+pub trait Record {
+    /// The field called `name`, if the record has it. Texts go through `with`, so that they can be
+    /// made on the spot.
+    fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R;
+}
+
+/// How a field is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `~`: the whole text matches a pattern with `*` and `?`.
+    Matches,
+}
+
+/// A value as it is written in a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Literal {
+    /// A number; of times, nanoseconds.
+    Integer(i64),
+    /// A word or quoted text.
+    Text(String),
+}
+
+/// A parsed filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// One of them.
+    Or(Vec<Filter>),
+    /// All of them.
+    And(Vec<Filter>),
+    /// Not this.
+    Not(Box<Filter>),
+    /// A field compared with a value.
+    Compare(String, Operator, Literal),
+    /// A field that equals one of the values.
+    OneOf(String, Vec<Literal>),
+    /// A field in a range: begin included, end not.
+    Between(String, Option<Literal>, Option<Literal>),
+}
+
+/// Why a text is no filter or range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    /// Byte in the text where it goes wrong.
+    pub position: usize,
+    /// What is wrong, a sentence without a final period.
+    pub text: String,
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (at character {})", self.text, self.position + 1)
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+impl Filter {
+    /// Parses a filter.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str) -> Result<Filter, FilterError> {
+        let tokens = tokens(text)?;
+        let mut parser = Parser { tokens: &tokens, next: 0, depth: 0, end: text.len() };
+        let filter = parser.filter()?;
+        match parser.peek() {
+            None => Ok(filter),
+            Some(_) => Err(parser.error("expected `and`, `or` or the end")),
+        }
+    }
+
+    /// Whether the record passes.
+    pub fn matches(&self, record: &impl Record) -> bool {
+        match self {
+            Filter::Or(parts) => parts.iter().any(|part| part.matches(record)),
+            Filter::And(parts) => parts.iter().all(|part| part.matches(record)),
+            Filter::Not(part) => !part.matches(record),
+            Filter::Compare(field, operator, literal) => {
+                record.field(field, |value| value.is_some_and(|value| compare(value, *operator, literal)))
+            }
+            Filter::OneOf(field, literals) => record.field(field, |value| {
+                value.is_some_and(|value| {
+                    literals.iter().any(|literal| compare(value, Operator::Equal, literal))
+                })
+            }),
+            Filter::Between(field, begin, end) => record.field(field, |value| {
+                value.is_some_and(|value| {
+                    begin.as_ref().is_none_or(|begin| compare(value, Operator::GreaterOrEqual, begin))
+                        && end.as_ref().is_none_or(|end| compare(value, Operator::Less, end))
+                })
+            }),
+        }
+    }
+
+    /// Names of all fields that it looks at.
+    pub fn fields(&self) -> Vec<&str> {
+        match self {
+            Filter::Or(parts) | Filter::And(parts) => parts.iter().flat_map(Filter::fields).collect(),
+            Filter::Not(part) => part.fields(),
+            Filter::Compare(field, ..) | Filter::OneOf(field, _) | Filter::Between(field, ..) => vec![field],
+        }
+    }
+}
+
+fn compare(value: Value<'_>, operator: Operator, literal: &Literal) -> bool {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    if operator == Operator::Matches {
+        let Literal::Text(pattern) = literal else { return compare(value, Operator::Equal, literal) };
+        return match value {
+            Value::Text(text) => matches_pattern(text, pattern),
+            Value::Integer(number) => matches_pattern(&number.to_string(), pattern),
+        };
+    }
+    let order = match (value, literal) {
+        (Value::Integer(value), Literal::Integer(literal)) => value.cmp(literal),
+        (Value::Text(value), Literal::Text(literal)) => value.cmp(literal),
+        // A text such as a loom's name may look like a number.
+        (Value::Text(value), Literal::Integer(literal)) => value.cmp(literal.to_string().as_str()),
+        (Value::Integer(_), Literal::Text(_)) => return operator == Operator::NotEqual,
+    };
+    match operator {
+        Operator::Equal => order == Equal,
+        Operator::NotEqual => order != Equal,
+        Operator::Less => order == Less,
+        Operator::LessOrEqual => order != Greater,
+        Operator::Greater => order == Greater,
+        Operator::GreaterOrEqual => order != Less,
+        Operator::Matches => false,
+    }
+}
+
+/// Whether the whole text matches a pattern in which `*` stands for any characters and `?` for one.
+/// Linear in practice: only the last star is ever widened.
+fn matches_pattern(text: &str, pattern: &str) -> bool {
+    let (text, pattern): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
+    let (mut at, mut of_pattern) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while at < text.len() {
+        match pattern.get(of_pattern) {
+            Some('*') => {
+                star = Some((of_pattern, at));
+                of_pattern += 1;
+            }
+            Some(character) if *character == '?' || *character == text[at] => {
+                at += 1;
+                of_pattern += 1;
+            }
+            _ => match &mut star {
+                Some((star, covered)) => {
+                    *covered += 1;
+                    (at, of_pattern) = (*covered, *star + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[of_pattern..].iter().all(|character| *character == '*')
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word(String),
+    Quoted(String),
+    Number(i64),
+    Operator(Operator),
+    Open,
+    Close,
+    Comma,
+    Dots,
+}
+
+fn tokens(text: &str) -> Result<Vec<(usize, Token)>, FilterError> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let position = text.len() - rest.len();
+        let error = |text: &str| FilterError { position, text: text.to_owned() };
+        let two = rest.get(..2).unwrap_or("");
+        let (token, length) = match first {
+            _ if first.is_whitespace() => {
+                rest = &rest[first.len_utf8()..];
+                continue;
+            }
+            '(' => (Token::Open, 1),
+            ')' => (Token::Close, 1),
+            ',' => (Token::Comma, 1),
+            '.' if two == ".." => (Token::Dots, 2),
+            '!' if two == "!=" => (Token::Operator(Operator::NotEqual), 2),
+            '<' if two == "<=" => (Token::Operator(Operator::LessOrEqual), 2),
+            '>' if two == ">=" => (Token::Operator(Operator::GreaterOrEqual), 2),
+            '=' => (Token::Operator(Operator::Equal), 1),
+            '<' => (Token::Operator(Operator::Less), 1),
+            '>' => (Token::Operator(Operator::Greater), 1),
+            '~' => (Token::Operator(Operator::Matches), 1),
+            '"' | '\'' => {
+                let inner = &rest[1..];
+                let length = inner.find(first).ok_or_else(|| error("the quotation is not closed"))?;
+                (Token::Quoted(inner[..length].to_owned()), length + 2)
+            }
+            _ => {
+                let length = word_length(rest);
+                if length == 0 {
+                    return Err(error(&format!("`{first}` has no meaning here")));
+                }
+                let word = &rest[..length];
+                match parse_number(word) {
+                    Some(number) => (Token::Number(number), length),
+                    None => (Token::Word(word.to_owned()), length),
+                }
+            }
+        };
+        tokens.push((position, token));
+        rest = &rest[length..];
+    }
+    Ok(tokens)
+}
+
+/// A word ends at white space, at a character with a meaning, and at `..`.
+fn word_length(text: &str) -> usize {
+    let mut length = 0;
+    for character in text.chars() {
+        let ends = character.is_whitespace() || "(),=!<>~\"'".contains(character);
+        if ends || text[length..].starts_with("..") {
+            break;
+        }
+        length += character.len_utf8();
+    }
+    length
+}
+
+/// A number with an optional unit of time, in nanoseconds if it has one.
+fn parse_number(word: &str) -> Option<i64> {
+    if let Ok(number) = word.parse() {
+        return Some(number);
+    }
+    let units = [("min", 60e9), ("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let (number, factor) = units.iter().find_map(|(unit, factor)| Some((word.strip_suffix(unit)?, *factor)))?;
+    if !number.starts_with(|first: char| first.is_ascii_digit() || "-+.".contains(first)) {
+        return None;
+    }
+    if let Ok(whole) = number.parse::<i64>() {
+        return whole.checked_mul(factor as i64);
+    }
+    let value = number.parse::<f64>().ok()? * factor;
+    (value.abs() < 9e18).then(|| value.round() as i64)
+}
+
+struct Parser<'a> {
+    tokens: &'a [(usize, Token)],
+    next: usize,
+    depth: usize,
+    end: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.next).map(|(_, token)| token)
+    }
+
+    fn error(&self, text: &str) -> FilterError {
+        let position = self.tokens.get(self.next).map_or(self.end, |(position, _)| *position);
+        FilterError { position, text: text.to_owned() }
+    }
+
+    fn takes(&mut self, token: &Token) -> bool {
+        let found = self.peek() == Some(token);
+        self.next += usize::from(found);
+        found
+    }
+
+    fn takes_word(&mut self, word: &str) -> bool {
+        self.takes(&Token::Word(word.to_owned()))
+    }
+
+    fn filter(&mut self) -> Result<Filter, FilterError> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(self.error("the filter is nested too deeply"));
+        }
+        let mut parts = vec![self.all()?];
+        while self.takes_word("or") {
+            parts.push(self.all()?);
+        }
+        self.depth -= 1;
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Filter::Or(parts) })
+    }
+
+    fn all(&mut self) -> Result<Filter, FilterError> {
+        let mut parts = vec![self.item()?];
+        while self.takes_word("and") {
+            parts.push(self.item()?);
+        }
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Filter::And(parts) })
+    }
+
+    fn item(&mut self) -> Result<Filter, FilterError> {
+        if self.takes_word("not") {
+            self.depth += 1;
+            if self.depth > DEEPEST {
+                return Err(self.error("the filter is nested too deeply"));
+            }
+            let part = self.item()?;
+            self.depth -= 1;
+            return Ok(Filter::Not(Box::new(part)));
+        }
+        if self.takes(&Token::Open) {
+            let filter = self.filter()?;
+            if !self.takes(&Token::Close) {
+                return Err(self.error("expected `)`"));
+            }
+            return Ok(filter);
+        }
+        self.comparison()
+    }
+
+    fn comparison(&mut self) -> Result<Filter, FilterError> {
+        let field = match self.peek() {
+            Some(Token::Word(word)) if !["and", "or", "in"].contains(&word.as_str()) => word.clone(),
+            _ => return Err(self.error("expected the name of a field")),
+        };
+        self.next += 1;
+        if self.takes_word("in") {
+            return self.range_or_list(field);
+        }
+        let Some(Token::Operator(operator)) = self.peek() else {
+            return Err(self.error("expected an operator: = != < <= > >= ~ in"));
+        };
+        let operator = *operator;
+        self.next += 1;
+        Ok(Filter::Compare(field, operator, self.value()?))
+    }
+
+    fn range_or_list(&mut self, field: String) -> Result<Filter, FilterError> {
+        if self.takes(&Token::Dots) {
+            return Ok(Filter::Between(field, None, Some(self.value()?)));
+        }
+        let first = self.value()?;
+        if self.takes(&Token::Dots) {
+            let end = if self.is_value() { Some(self.value()?) } else { None };
+            return Ok(Filter::Between(field, Some(first), end));
+        }
+        let mut values = vec![first];
+        while self.takes(&Token::Comma) {
+            values.push(self.value()?);
+        }
+        Ok(Filter::OneOf(field, values))
+    }
+
+    fn is_value(&self) -> bool {
+        match self.peek() {
+            Some(Token::Word(word)) => !["and", "or"].contains(&word.as_str()),
+            Some(Token::Quoted(_) | Token::Number(_)) => true,
+            _ => false,
+        }
+    }
+
+    fn value(&mut self) -> Result<Literal, FilterError> {
+        let literal = match self.peek() {
+            Some(Token::Number(number)) => Literal::Integer(*number),
+            Some(Token::Word(text) | Token::Quoted(text)) if self.is_value() => Literal::Text(text.clone()),
+            _ => return Err(self.error("expected a value")),
+        };
+        self.next += 1;
+        Ok(literal)
+    }
+}
+
+/// A part of a trace in time, as `--range` takes it: `BEGIN..END`, either of which may be left out,
+/// each a time since the trace's start (`1.5s`, `200ms`, plain nanoseconds) or a share of it (`10%`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TimeRange {
+    begin: Option<Moment>,
+    end: Option<Moment>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moment {
+    Nanos(i64),
+    Share(f64),
+}
+
+impl TimeRange {
+    /// Parses a range.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str) -> Result<TimeRange, FilterError> {
+        let error = |position, text: &str| FilterError { position, text: text.to_owned() };
+        let (begin, end) =
+            text.split_once("..").ok_or_else(|| error(text.len(), "expected BEGIN..END, such as 1.5s..2s"))?;
+        let moment = |part: &str, position| -> Result<Option<Moment>, FilterError> {
+            let part = part.trim();
+            if part.is_empty() {
+                return Ok(None);
+            }
+            let share = part.strip_suffix('%').and_then(|share| share.parse::<f64>().ok());
+            match (share.filter(|share| share.is_finite()), parse_number(part)) {
+                (Some(share), _) => Ok(Some(Moment::Share(share / 100.0))),
+                (None, Some(nanos)) => Ok(Some(Moment::Nanos(nanos))),
+                _ => Err(error(position, "expected a time such as 1.5s or 200ms, or a share such as 10%")),
+            }
+        };
+        Ok(TimeRange { begin: moment(begin, 0)?, end: moment(end, begin.len() + 2)? })
+    }
+
+    /// Begin (included) and end (not included), nanoseconds since the trace's start.
+    pub fn resolve(&self, duration_ns: i64) -> (i64, i64) {
+        let nanos = |moment: Moment| match moment {
+            Moment::Nanos(nanos) => nanos,
+            Moment::Share(share) => (duration_ns as f64 * share) as i64,
+        };
+        (self.begin.map_or(i64::MIN, nanos), self.end.map_or(i64::MAX, nanos))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Event;
+
+    impl Record for Event {
+        fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
+            with(match name {
+                "time" => Some(Value::Integer(1_500_000_000)),
+                "thread" => Some(Value::Integer(101)),
+                "event" => Some(Value::Text("VTx")),
+                "loom" => Some(Value::Text("node.0")),
+                _ => None,
+            })
+        }
+    }
+
+    #[test]
+    fn filters_select_what_they_say() {
+        let cases = [
+            ("thread = 101", true),
+            ("thread != 101", false),
+            ("time in 1s..2s and event ~ VT*", true),
+            ("time in ..1.5s", false),
+            ("time in 1.5s..", true),
+            ("thread in 99, 101 or event = OHe", true),
+            ("not (thread < 101)", true),
+            ("not thread > 100", false),
+            ("event ~ ?T? and loom = node.0", true),
+            ("event = \"VTx\"", true),
+            ("absent != 3", false),
+            ("not absent = 3", true),
+            ("thread = VTx", false),
+            ("event = 3", false),
+            ("thread ~ 1*1", true),
+            ("event ~ *", true),
+            ("event ~ VT", false),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Filter::parse(text).unwrap().matches(&Event), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let cases = [
+            ("", "expected the name of a field (at character 1)"),
+            ("thread", "expected an operator: = != < <= > >= ~ in (at character 7)"),
+            ("thread = ", "expected a value (at character 10)"),
+            ("(thread = 1", "expected `)` (at character 12)"),
+            ("thread = 1 x = 2", "expected `and`, `or` or the end (at character 12)"),
+            ("event = \"x", "the quotation is not closed (at character 9)"),
+            ("a ! b", "`!` has no meaning here (at character 3)"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Filter::parse(text).unwrap_err().to_string(), expected, "{text}");
+        }
+        assert!(Filter::parse(&"(".repeat(100_000)).is_err());
+        assert!(Filter::parse(&"not ".repeat(100_000)).is_err());
+    }
+
+    #[test]
+    fn ranges_take_times_and_shares() {
+        assert_eq!(TimeRange::parse("1.5s..200ms").unwrap().resolve(0), (1_500_000_000, 200_000_000));
+        assert_eq!(TimeRange::parse("10%..").unwrap().resolve(1000), (100, i64::MAX));
+        assert_eq!(TimeRange::parse("..").unwrap().resolve(1000), (i64::MIN, i64::MAX));
+        assert!(TimeRange::parse("1s").is_err());
+        assert_eq!(TimeRange::parse("1s..x").unwrap_err().position, 4);
+    }
+
+    /// A filter as text and as a plain function, built side by side from the same random choices.
+    fn random_filter(random: &mut impl FnMut(u64) -> u64, depth: u32) -> (String, Box<dyn Fn(i64, &str) -> bool>) {
+        match if depth == 0 { random(4) } else { random(7) } {
+            0 => {
+                let bound = random(10) as i64;
+                (format!("n < {bound}"), Box::new(move |n, _| n < bound))
+            }
+            1 => {
+                let bound = random(10) as i64;
+                (format!("n != {bound}"), Box::new(move |n, _| n != bound))
+            }
+            2 => {
+                let (begin, end) = (random(10) as i64, random(10) as i64);
+                (format!("n in {begin}..{end}"), Box::new(move |n, _| begin <= n && n < end))
+            }
+            3 => {
+                let first = ["a", "b", "c"][random(3) as usize];
+                (format!("t ~ {first}*"), Box::new(move |_, t| t.starts_with(first)))
+            }
+            4 => {
+                let (text, inner) = random_filter(random, depth - 1);
+                (format!("not ({text})"), Box::new(move |n, t| !inner(n, t)))
+            }
+            choice => {
+                let (left, a) = random_filter(random, depth - 1);
+                let (right, b) = random_filter(random, depth - 1);
+                if choice == 5 {
+                    (format!("({left}) and ({right})"), Box::new(move |n, t| a(n, t) && b(n, t)))
+                } else {
+                    (format!("({left}) or ({right})"), Box::new(move |n, t| a(n, t) || b(n, t)))
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn filters_agree_with_plain_functions() {
+        struct Pair<'a>(i64, &'a str);
+        impl Record for Pair<'_> {
+            fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
+                with(match name {
+                    "n" => Some(Value::Integer(self.0)),
+                    "t" => Some(Value::Text(self.1)),
+                    _ => None,
+                })
+            }
+        }
+        let mut state = 88_172_645_463_325_252u64;
+        let mut random = move |limit: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % limit
+        };
+        for _ in 0..2000 {
+            let (text, naive) = random_filter(&mut random, 4);
+            let filter = Filter::parse(&text).unwrap();
+            for n in 0..10 {
+                for t in ["", "a", "bc", "cab"] {
+                    assert_eq!(filter.matches(&Pair(n, t)), naive(n, t), "{text} on n={n} t={t}");
+                }
+            }
+        }
+    }
+}
