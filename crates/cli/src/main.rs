@@ -19,7 +19,7 @@ mod verbs;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use verbs::{doctor, emulate, explain, generate, import, info, record, report};
+use verbs::{check, doctor, dump, emulate, explain, generate, import, info, record, report, sort, sync, top};
 
 /// Records task-parallel programs and says where their time went.
 ///
@@ -43,6 +43,11 @@ enum Verb {
     Import(import::Args),
     #[command(hide = true)]
     Generate(generate::Args),
+    Top(top::Args),
+    Sync(sync::Args),
+    Sort(sort::Args),
+    Dump(dump::Args),
+    Check(check::Args),
 }
 
 impl Verb {
@@ -56,6 +61,11 @@ impl Verb {
             Verb::Emulate(args) => emulate::run(args),
             Verb::Import(args) => import::run(args),
             Verb::Generate(args) => generate::run(args),
+            Verb::Top(args) => top::run(args),
+            Verb::Sync(args) => sync::run(args),
+            Verb::Sort(args) => sort::run(args),
+            Verb::Dump(args) => dump::run(args),
+            Verb::Check(args) => check::run(args),
         }
     }
 }

@@ -9,9 +9,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use taskscope_event::decode::FieldValue;
+use taskscope_event::models::{self, MODELS};
+use taskscope_execution::filter::{Filter, Record, TimeRange, Value};
 use taskscope_model::{Severity, Violation, ViolationCode};
 use taskscope_session::judgement::{Judge, Verdict};
-use taskscope_trace::{ClockSource, OpenError, OpenOptions, ReadOrder, Trace};
+use taskscope_trace::{ClockSource, MergedEvent, OpenError, OpenOptions, ReadOrder, Trace};
 
 /// Violations of one kind that are printed; further ones are counted, unless all are asked for.
 const SHOWN_PER_CODE: u64 = 20;
@@ -67,12 +70,21 @@ pub struct ViolationPrinter {
     printed: BTreeMap<ViolationCode, u64>,
     prefix: &'static str,
     all: bool,
+    allowed: Vec<ViolationCode>,
 }
 
 impl ViolationPrinter {
     /// A printer; with `list` every violation that the judge does not pass over is printed.
     pub fn new(judge: Judge, list: bool, json: bool) -> Self {
-        ViolationPrinter { judge, list, json, printed: BTreeMap::new(), prefix: "", all: json }
+        ViolationPrinter {
+            judge,
+            list,
+            json,
+            printed: BTreeMap::new(),
+            prefix: "",
+            all: json,
+            allowed: Vec::new(),
+        }
     }
 
     /// Also prints what exceeds twenty violations of a kind.
@@ -81,8 +93,22 @@ impl ViolationPrinter {
         self
     }
 
+    /// Passes over violations with these names.
+    pub fn allow(mut self, names: &[String]) -> anyhow::Result<Self> {
+        for name in names {
+            let code = ViolationCode::ALL.iter().find(|code| code.name() == name);
+            let code = code.ok_or_else(|| {
+                let names: Vec<&str> = ViolationCode::ALL.iter().map(|code| code.name()).collect();
+                Failure::new(format!("there is no kind of violation called `{name}`"))
+                    .remedy(format!("one of: {}", names.join(", ")))
+            })?;
+            self.allowed.push(*code);
+        }
+        Ok(self)
+    }
+
     /// Prints in the manner of a tool of this name.
-    pub fn as_tool(mut self, prefix: &'static str) -> Self {
+    pub fn in_the_manner_of(mut self, prefix: &'static str) -> Self {
         self.prefix = prefix;
         self
     }
@@ -91,6 +117,9 @@ impl ViolationPrinter {
     pub fn take(&mut self, violations: Vec<Violation>, verdict: &mut Verdict) -> anyhow::Result<()> {
         let mut out = self.json.then(output::results);
         for violation in violations {
+            if self.allowed.contains(&violation.code) {
+                continue;
+            }
             verdict.add(&violation);
             let severity = self.judge.severity(violation.code);
             if severity == Severity::Silent || !(self.list || self.json) {
@@ -155,6 +184,83 @@ impl ViolationPrinter {
         }
         eprintln!("{errors} violations, {warnings} warnings");
         Ok(())
+    }
+}
+
+/// Parses `--where`.
+pub fn parse_filter(text: Option<&str>) -> anyhow::Result<Option<Filter>> {
+    let Some(text) = text else { return Ok(None) };
+    let filter = Filter::parse(text).map_err(|error| {
+        Failure::new(format!("cannot understand --where '{text}'"))
+            .why(error.to_string())
+            .remedy("--where 'thread = 101 and event ~ VT*' (see docs/filter.md)")
+    })?;
+    for field in filter.fields() {
+        let of_payload = MODELS.iter().flat_map(|model| model.events).flat_map(|event| event.fields);
+        if !EVENT_FIELDS.contains(&field) && !of_payload.into_iter().any(|known| known.name == field) {
+            return Err(Failure::new(format!("events have no field called `{field}`"))
+                .remedy(format!(
+                    "one of: {}, or a field of a payload (docs/events.md)",
+                    EVENT_FIELDS.join(", ")
+                ))
+                .into());
+        }
+    }
+    Ok(Some(filter))
+}
+
+/// Parses `--range`.
+pub fn parse_range(text: Option<&str>) -> anyhow::Result<TimeRange> {
+    let Some(text) = text else { return Ok(TimeRange::default()) };
+    TimeRange::parse(text).map_err(|error| {
+        Failure::new(format!("cannot understand --range '{text}'"))
+            .why(error.to_string())
+            .remedy("--range 1.5s..2s, --range ..200ms, --range 10%..20%")
+            .into()
+    })
+}
+
+/// Fields that every event has.
+const EVENT_FIELDS: [&str; 11] =
+    ["time", "clock", "thread", "process", "loom", "app", "stream", "model", "event", "name", "file"];
+
+/// An event as filters see it.
+#[derive(Clone, Copy)]
+pub struct EventRecord<'a> {
+    pub trace: &'a Trace,
+    pub merged: MergedEvent<'a>,
+    /// Nanoseconds since the trace's start.
+    pub time_ns: i64,
+}
+
+impl Record for EventRecord<'_> {
+    fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
+        let event = &self.merged.event;
+        let stream = &self.trace.streams()[self.merged.stream];
+        let spec = || models::find(event.code);
+        match name {
+            "time" => with(Some(Value::Integer(self.time_ns))),
+            "clock" => with(Some(Value::Integer(event.clock_ns))),
+            "thread" => with(stream.tid().map(Value::Integer)),
+            "process" => with(stream.pid().map(Value::Integer)),
+            "app" => with(stream.metadata.app_id.map(Value::Integer)),
+            "loom" => with(stream.loom().map(Value::Text)),
+            "stream" => with(Some(Value::Text(&stream.relative_path))),
+            "model" => with(models::model_of(event.code.model()).map(|model| Value::Text(model.name))),
+            "event" => with(Some(Value::Text(&event.code.to_string()))),
+            "name" => with(spec().map(|spec| Value::Text(spec.name))),
+            "file" => with(Some(Value::Text(self.merged.file.name()))),
+            _ => {
+                let mut fields = spec().into_iter().flat_map(|spec| spec.fields_of(event.payload));
+                match fields.find(|(field, _)| *field == name) {
+                    Some((_, Ok(FieldValue::Integer(number)))) => {
+                        with(i64::try_from(number).ok().map(Value::Integer))
+                    }
+                    Some((_, Ok(text))) => with(Some(Value::Text(&text.to_string()))),
+                    _ => with(None),
+                }
+            }
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 extern crate std;
 
 mod code;
+pub mod decode;
 pub mod framing;
 pub mod models;
 pub mod spec;

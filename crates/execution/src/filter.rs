@@ -278,7 +278,8 @@ fn parse_number(word: &str) -> Option<i64> {
         return Some(number);
     }
     let units = [("min", 60e9), ("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let (number, factor) = units.iter().find_map(|(unit, factor)| Some((word.strip_suffix(unit)?, *factor)))?;
+    let (number, factor) =
+        units.iter().find_map(|(unit, factor)| Some((word.strip_suffix(unit)?, *factor)))?;
     if !number.starts_with(|first: char| first.is_ascii_digit() || "-+.".contains(first)) {
         return None;
     }
@@ -430,8 +431,9 @@ impl TimeRange {
     /// What is wrong, and where.
     pub fn parse(text: &str) -> Result<TimeRange, FilterError> {
         let error = |position, text: &str| FilterError { position, text: text.to_owned() };
-        let (begin, end) =
-            text.split_once("..").ok_or_else(|| error(text.len(), "expected BEGIN..END, such as 1.5s..2s"))?;
+        let (begin, end) = text
+            .split_once("..")
+            .ok_or_else(|| error(text.len(), "expected BEGIN..END, such as 1.5s..2s"))?;
         let moment = |part: &str, position| -> Result<Option<Moment>, FilterError> {
             let part = part.trim();
             if part.is_empty() {
@@ -529,7 +531,10 @@ mod tests {
     }
 
     /// A filter as text and as a plain function, built side by side from the same random choices.
-    fn random_filter(random: &mut impl FnMut(u64) -> u64, depth: u32) -> (String, Box<dyn Fn(i64, &str) -> bool>) {
+    fn random_filter(
+        random: &mut impl FnMut(u64) -> u64,
+        depth: u32,
+    ) -> (String, Box<dyn Fn(i64, &str) -> bool>) {
         match if depth == 0 { random(4) } else { random(7) } {
             0 => {
                 let bound = random(10) as i64;

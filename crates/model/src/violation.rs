@@ -89,6 +89,7 @@ violation_codes! {
     EventsLost "events-lost" Silent Warning "The recorder says that it lost events."
     // any event
     UnknownEvent "unknown-event" Error Error "No model declares this event."
+    UnknownOwnEvent "unknown-own-event" Silent Error "No model of taskscope declares this event."
     ModelNotEnabled "model-not-enabled" Error Error "The event belongs to a model that no thread requires (`-a` enables all)."
     ThreadNotActive "thread-not-active" Error Error "Only a thread that is running, cooling or warming can do this."
     ThreadNotRunning "thread-not-running" Error Error "Only a running thread can do this."

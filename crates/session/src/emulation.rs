@@ -5,7 +5,7 @@ use taskscope_execution::view::ViewObserver;
 use taskscope_model::{
     InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
 };
-use taskscope_trace::{Problem, ProblemKind, Stream, Trace};
+use taskscope_trace::{File, Problem, ProblemKind, Stream, Trace};
 
 /// Events between two looks at the clock, at violations and at interruptions.
 const EVENTS_PER_ROUND: u64 = 1 << 14;
@@ -122,14 +122,18 @@ pub fn play<O: ViewObserver>(
     for merged in trace.merge_of((0..trace.streams().len()).filter(|stream| selected(*stream))) {
         let event = merged.event;
         let time_ns = event.clock_ns.saturating_sub(origin);
-        machine.play(InputEvent {
+        let input = InputEvent {
             stream: merged.stream,
             time_ns,
             code: event.code,
             payload: event.payload,
             is_jumbo: event.is_jumbo,
             offset: event.offset,
-        });
+        };
+        match merged.file {
+            File::Standard => machine.play(input),
+            File::Own => machine.play_own(input),
+        }
         played.events += 1;
         played.end_ns = time_ns;
         if played.events.is_multiple_of(EVENTS_PER_ROUND) && between(played, machine).is_break() {

@@ -1,10 +1,11 @@
 //! A thread's stream: its metadata, its files, its events.
 
 use crate::bytes::{FileBytes, load_unfinished};
-use crate::decode::{Decoder, Event};
+use crate::decode::{Decoder, Event, EventHead};
 use crate::metadata::Metadata;
 use crate::problem::{Problem, ProblemKind};
 use crate::survey::{Finding, Survey, survey};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use taskscope_event::framing::FILE_HEADER_BYTES;
 
@@ -85,6 +86,16 @@ impl StreamFile {
     /// What is wrong with it.
     pub(crate) fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.survey.findings.iter()
+    }
+
+    /// Parts whose events are read in another order than they are stored: begin, end, and the byte
+    /// ranges of the events in the order of reading.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (usize, usize, Vec<Range<usize>>)> + '_ {
+        self.survey.windows.iter().map(|window| {
+            let range =
+                |begin: &usize| *begin..EventHead::read(&self.bytes, *begin).map_or(*begin, |head| head.end);
+            (window.begin, window.end, window.order.iter().map(range).collect())
+        })
     }
 
     pub(crate) fn decoder(&self, offset_ns: i64, order: ReadOrder) -> Decoder<'_> {

@@ -1,6 +1,8 @@
 //! One file for each verb of the command.
 
+pub mod check;
 pub mod doctor;
+pub mod dump;
 pub mod emulate;
 pub mod explain;
 pub mod generate;
@@ -10,5 +12,8 @@ mod open_trace;
 pub mod record;
 pub mod report;
 mod report_causes;
+pub mod sort;
+pub mod sync;
+pub mod top;
 
 pub use open_trace::open;

@@ -67,11 +67,8 @@ impl Part {
 impl PrvFile {
     pub(crate) fn create(path: &Path, rows: usize, end_ns: i64, gzip: bool) -> io::Result<PrvFile> {
         let file = File::create(path)?;
-        let out = if gzip {
-            Output::Gzip(GzEncoder::new(file, Compression::fast()))
-        } else {
-            Output::Plain(file)
-        };
+        let out =
+            if gzip { Output::Gzip(GzEncoder::new(file, Compression::fast())) } else { Output::Plain(file) };
         let header = format!("#Paraver (19/01/38 at 03:14):{end_ns:020}_ns:0:1:1({rows}:1)\n");
         let mut prv = PrvFile {
             out,

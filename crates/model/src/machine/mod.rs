@@ -191,6 +191,40 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         self.commit(event.time_ns);
     }
 
+    /// Checks an event of one of taskscope's own models against its declaration. Such events change
+    /// no view; what they mean is the semantic interpreter's.
+    pub fn play_own(&mut self, event: InputEvent<'_>) {
+        use taskscope_event::decode::PayloadError;
+        self.current = Current {
+            stream: event.stream,
+            code: Some(event.code),
+            offset: event.offset,
+            time_ns: event.time_ns,
+        };
+        let Some(spec) = taskscope_event::models::find(event.code) else {
+            let text = format!("no model of taskscope declares `{}`", event.code);
+            return self.report(ViolationCode::UnknownOwnEvent, text);
+        };
+        match spec.check_payload(event.payload, event.is_jumbo) {
+            Ok(()) => {}
+            Err(PayloadError::NotTerminated) => {
+                let text = format!("a text of `{}` has no end", event.code);
+                self.report(ViolationCode::LabelNotTerminated, text);
+            }
+            Err(PayloadError::TooLong) => {
+                let text = format!("`{}` has more payload than it declares", event.code);
+                self.report(ViolationCode::PayloadExtra, text);
+            }
+            Err(PayloadError::WrongKind | PayloadError::TooShort) => {
+                self.report_payload(event, "what its declaration says");
+            }
+        }
+        if event.code == taskscope_event::models::recorder::LOST {
+            let text = format!("the recorder {}", spec.sentence(event.payload));
+            self.report(ViolationCode::EventsLost, text);
+        }
+    }
+
     /// Broken rules since the last call. Call it now and then: they are kept until taken.
     pub fn take_violations(&mut self) -> Vec<Violation> {
         std::mem::take(&mut self.violations)

@@ -1,0 +1,117 @@
+//! `taskscope dump`: events as text or JSON lines, in the total order.
+
+use crate::output;
+use crate::reading::{EventRecord, Interruption, TraceArgs, open, parse_filter, parse_range};
+use anyhow::Context;
+use serde_json::{Map, Value as Json, json};
+use std::io::Write;
+use std::process::ExitCode;
+use taskscope_event::decode::FieldValue;
+use taskscope_event::models;
+use taskscope_session::emulation;
+use taskscope_trace::MergedEvent;
+
+/// Prints the events of a trace in the order of time.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub trace: TraceArgs,
+    /// JSON lines, one event each
+    #[arg(long)]
+    pub json: bool,
+    /// Payloads as hexadecimal bytes instead of sentences
+    #[arg(short = 'x', long)]
+    pub hex: bool,
+    /// Only ovni's models (`stream.obs`), not taskscope's own
+    #[arg(long)]
+    pub standard: bool,
+    /// Only this part of the time, such as 1.5s..2s or 10%..20%
+    #[arg(long, value_name = "BEGIN..END")]
+    pub range: Option<String>,
+    /// Only events that pass this filter, such as 'thread = 101 and event ~ VT*'
+    #[arg(long = "where", value_name = "FILTER")]
+    pub filter: Option<String>,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let filter = parse_filter(args.filter.as_deref())?;
+    let range = parse_range(args.range.as_deref())?;
+    let trace = open(&args.trace, !args.standard)?;
+    let (begin, end) = range.resolve(emulation::duration_ns(&trace));
+    let origin = emulation::first_clock_ns(&trace).unwrap_or(0);
+    let interruption = Interruption::watch()?;
+    for problem in trace.problems() {
+        eprintln!("note: {problem}");
+    }
+    let mut out = output::results();
+    for merged in trace.merge() {
+        let record =
+            EventRecord { trace: &trace, merged, time_ns: merged.event.clock_ns.saturating_sub(origin) };
+        if record.time_ns >= end || interruption.is_requested() {
+            break;
+        }
+        if record.time_ns < begin || filter.as_ref().is_some_and(|filter| !filter.matches(&record)) {
+            continue;
+        }
+        if args.json {
+            writeln!(out, "{}", as_json(&record))
+        } else {
+            let stream = &trace.streams()[merged.stream].relative_path;
+            let seconds = format_seconds(record.time_ns);
+            writeln!(out, "{seconds:>16}  {}  {stream}  {}", merged.event.code, text_of(&merged, args.hex))
+        }
+        .context("cannot print")?;
+    }
+    out.flush().context("cannot print")?;
+    Ok(if interruption.is_requested() { ExitCode::from(130) } else { ExitCode::SUCCESS })
+}
+
+fn format_seconds(time_ns: i64) -> String {
+    format!("{}.{:09}", time_ns / 1_000_000_000, time_ns.unsigned_abs() % 1_000_000_000)
+}
+
+/// The sentence of an event, or its payload in hexadecimal.
+pub fn text_of(merged: &MergedEvent<'_>, hex: bool) -> String {
+    let event = &merged.event;
+    if hex {
+        let size = (event.payload.len() as u32).to_le_bytes();
+        let size = if event.is_jumbo { &size[..] } else { &[] };
+        return size.iter().chain(event.payload).map(|byte| format!(":{byte:02x}")).collect();
+    }
+    match models::find(event.code) {
+        Some(spec) => spec.sentence(event.payload).to_string(),
+        None => "UNKNOWN".to_owned(),
+    }
+}
+
+fn as_json(record: &EventRecord<'_>) -> Json {
+    let event = &record.merged.event;
+    let stream = &record.trace.streams()[record.merged.stream];
+    let spec = models::find(event.code);
+    let mut fields = Map::new();
+    for (name, value) in spec.into_iter().flat_map(|spec| spec.fields_of(event.payload)) {
+        let value = match value {
+            Ok(FieldValue::Integer(number)) => {
+                i64::try_from(number).map_or(json!(number as u64), |n| json!(n))
+            }
+            Ok(other) => json!(other.to_string()),
+            Err(_) => Json::Null,
+        };
+        fields.insert(name.to_owned(), value);
+    }
+    json!({
+        "schema": "taskscope.event.1",
+        "time_ns": record.time_ns,
+        "clock_ns": event.clock_ns,
+        "event": event.code.to_string(),
+        "name": spec.map(|spec| spec.name),
+        "stream": stream.relative_path,
+        "file": record.merged.file.name(),
+        "byte_offset": event.offset,
+        "process": stream.pid(),
+        "thread": stream.tid(),
+        "fields": fields,
+        "payload_bytes": event.payload.len(),
+        "text": text_of(&record.merged, false),
+    })
+}

@@ -1,0 +1,53 @@
+//! `taskscope sort`: regions of unsorted events in their order, in the files.
+
+use crate::messages::Failure;
+use crate::reading::{TraceArgs, open};
+use std::process::ExitCode;
+use taskscope_trace::{File, ProblemKind};
+
+/// Sorts the regions that were recorded unsorted, so that tools that want sorted streams read them.
+///
+/// taskscope itself needs no sorting. Each file is written anew and renamed: a crash leaves the old
+/// one or the new one.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub trace: TraceArgs,
+    /// Only say what is unsorted; exit code 1 if anything is
+    #[arg(long)]
+    pub check: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let trace = open(&args.trace, true)?;
+    let unsorted = |file: File| {
+        trace
+            .streams()
+            .iter()
+            .filter(move |stream| stream.file(file).is_some_and(|file| file.needs_sorting()))
+    };
+    let mut files = 0;
+    for which in [File::Standard, File::Own] {
+        for stream in unsorted(which) {
+            let path = stream.directory.join(which.name());
+            files += 1;
+            if args.check {
+                eprintln!("{} has unsorted regions", path.display());
+                continue;
+            }
+            stream.sort_file(which).map_err(|error| {
+                Failure::new(format!("cannot sort {}", path.display()))
+                    .why(error.to_string())
+                    .kept("the file is as it was")
+            })?;
+        }
+    }
+    let mut backwards = false;
+    for problem in trace.problems().iter().filter(|problem| problem.kind == ProblemKind::ClockGoesBack) {
+        eprintln!("warning: {problem}");
+        backwards = true;
+    }
+    let verb = if args.check { "to sort" } else { "sorted" };
+    eprintln!("{files} of {} streams {verb}", trace.streams().len());
+    Ok(ExitCode::from(u8::from(args.check && (files > 0 || backwards))))
+}

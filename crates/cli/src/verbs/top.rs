@@ -1,0 +1,121 @@
+//! `taskscope top`: how often each event occurs.
+
+use crate::output;
+use crate::reading::{EventRecord, TraceArgs, open, parse_filter, parse_range};
+use anyhow::Context;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+use taskscope_event::{Code, models};
+use taskscope_session::emulation;
+use taskscope_trace::Trace;
+
+/// Counts the events of a trace by kind.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub trace: TraceArgs,
+    /// Also by thread
+    #[arg(long)]
+    pub per_thread: bool,
+    /// JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Only ovni's models (`stream.obs`), not taskscope's own
+    #[arg(long)]
+    pub standard: bool,
+    /// Only this part of the time, such as 1.5s..2s or 10%..20%
+    #[arg(long, value_name = "BEGIN..END")]
+    pub range: Option<String>,
+    /// Only events that pass this filter
+    #[arg(long = "where", value_name = "FILTER")]
+    pub filter: Option<String>,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let filter = parse_filter(args.filter.as_deref())?;
+    let range = parse_range(args.range.as_deref())?;
+    let trace = open(&args.trace, !args.standard)?;
+    let (begin, end) = range.resolve(emulation::duration_ns(&trace));
+    let origin = emulation::first_clock_ns(&trace).unwrap_or(0);
+    let mut per_thread: Vec<BTreeMap<Code, u64>> = Vec::new();
+    // No order is needed to count, so streams are read one after the other.
+    for (stream, found) in trace.streams().iter().enumerate() {
+        let mut counts = BTreeMap::new();
+        for (file, event) in found.events() {
+            let merged = taskscope_trace::MergedEvent { stream, file, event };
+            let time_ns = event.clock_ns.saturating_sub(origin);
+            let record = EventRecord { trace: &trace, merged, time_ns };
+            let passes = filter.as_ref().is_none_or(|filter| filter.matches(&record));
+            if (begin..end).contains(&time_ns) && passes {
+                *counts.entry(event.code).or_insert(0) += 1;
+            }
+        }
+        per_thread.push(counts);
+    }
+    let mut out = output::results();
+    let total = sum(&per_thread);
+    if args.json {
+        let list = |counts: &BTreeMap<Code, u64>| -> Vec<_> {
+            sorted(counts)
+                .into_iter()
+                .map(|(code, count)| {
+                    let spec = models::find(code);
+                    json!({"event": code.to_string(), "name": spec.map(|spec| spec.name), "count": count})
+                })
+                .collect()
+        };
+        let threads: Vec<_> = trace
+            .streams()
+            .iter()
+            .zip(&per_thread)
+            .filter(|_| args.per_thread)
+            .map(|(stream, counts)| json!({"stream": stream.relative_path, "events": list(counts)}))
+            .collect();
+        let document = json!({"schema": "taskscope.top.1", "events": list(&total), "threads": threads});
+        writeln!(out, "{document}").context("cannot print")?;
+    } else {
+        print_counts(&mut out, &total).context("cannot print")?;
+        if args.per_thread {
+            for (stream, counts) in trace.streams().iter().zip(&per_thread) {
+                writeln!(out, "\n{}", stream.relative_path).context("cannot print")?;
+                print_counts(&mut out, counts).context("cannot print")?;
+            }
+        }
+    }
+    out.flush().context("cannot print")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_counts(out: &mut impl Write, counts: &BTreeMap<Code, u64>) -> std::io::Result<()> {
+    for (code, count) in sorted(counts) {
+        let meaning = models::find(code).map_or("unknown event", |spec| spec.meaning);
+        writeln!(out, "{count:>12}  {code}  {meaning}")?;
+    }
+    Ok(())
+}
+
+/// All events of all streams by code.
+pub fn count_all(trace: &Trace) -> BTreeMap<Code, u64> {
+    let mut counts = BTreeMap::new();
+    for (_, event) in trace.streams().iter().flat_map(|stream| stream.events()) {
+        *counts.entry(event.code).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn sum(per_thread: &[BTreeMap<Code, u64>]) -> BTreeMap<Code, u64> {
+    let mut total = BTreeMap::new();
+    for (code, count) in per_thread.iter().flatten() {
+        *total.entry(*code).or_insert(0) += count;
+    }
+    total
+}
+
+/// The most frequent first, equal ones by code.
+pub fn sorted(counts: &BTreeMap<Code, u64>) -> Vec<(Code, u64)> {
+    let mut sorted: Vec<(Code, u64)> = counts.iter().map(|(code, count)| (*code, *count)).collect();
+    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sorted
+}
