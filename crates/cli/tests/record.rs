@@ -44,6 +44,16 @@ fn what_cannot_be_executed_is_explained() {
 }
 
 #[test]
+fn a_script_without_its_first_line_is_given_to_the_shell() {
+    let here = tempfile::tempdir().unwrap();
+    let path = here.path().join("plain");
+    fs::write(&path, "echo $0 $1; exit 8\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = output(record(here.path()).args(["./plain", "one"]));
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(8), "./plain one\n"));
+}
+
+#[test]
 fn a_killing_signal_is_raised_again_without_a_core_dump() {
     let here = tempfile::tempdir().unwrap();
     for (name, signal) in [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("ABRT", 6), ("INT", 2)] {

@@ -88,8 +88,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     write_run_file(&run_file, &trace);
 
     let mut command = Command::new(&program);
-    command.arg0(&args.command[0]).args(&passed_on).args(&args.command[1..]).envs(environment.variables);
-    let outcome = match child::run(&mut command) {
+    command
+        .arg0(&args.command[0])
+        .args(&passed_on)
+        .args(&args.command[1..])
+        .envs(environment.variables.clone());
+    let mut started = child::run(&mut command);
+    if started.as_ref().is_err_and(|error| error.raw_os_error() == Some(nix::libc::ENOEXEC))
+        && program::is_text(&program)
+    {
+        // A script without `#!`: shells and `env` give it to sh.
+        let mut shell = Command::new("/bin/sh");
+        shell.arg(&program).args(&args.command[1..]).envs(environment.variables);
+        started = child::run(&mut shell);
+    }
+    let outcome = match started {
         Ok(outcome) => outcome,
         Err(error) => {
             trace.give_back();

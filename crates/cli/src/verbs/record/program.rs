@@ -2,6 +2,8 @@
 
 use crate::messages::Failure;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +47,13 @@ fn not_found(name: &OsStr) -> Failure {
     } else {
         failure.why("it is in no directory of PATH")
     }
+}
+
+/// Whether a file could be a script: its beginning has no zero byte.
+pub fn is_text(file: &Path) -> bool {
+    let mut beginning = [0; 256];
+    let read = File::open(file).and_then(|mut file| file.read(&mut beginning));
+    read.is_ok_and(|length| !beginning[..length].contains(&0) && !beginning.starts_with(b"\x7fELF"))
 }
 
 fn is_executable(file: &Path) -> bool {
