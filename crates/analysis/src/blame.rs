@@ -265,7 +265,7 @@ impl Sums {
 
 /// Divides `owed` in proportion to `shares`, in whole numbers that sum to it: each part is cut off, and
 /// what is missing goes one by one to the largest remainders. All zeros if all shares are zero.
-fn apportion(shares: &[u128], owed: u64) -> Vec<u64> {
+pub(crate) fn apportion(shares: &[u128], owed: u64) -> Vec<u64> {
     let total: u128 = shares.iter().sum();
     // Keeps the products below within 128 bits; what is cut off is far below a nanosecond of a year.
     let spare = (128 - total.leading_zeros()).saturating_sub(63);

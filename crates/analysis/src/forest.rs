@@ -34,6 +34,12 @@ pub enum Letter {
 /// Number of letters.
 const LETTERS: usize = 4;
 
+/// Waiting workers are counted apart in so many classes, which the caller chooses.
+pub(crate) const CLASSES: usize = 4;
+
+/// Something for each class.
+pub(crate) type ByClass<T> = [T; CLASSES];
+
 /// Time by letter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shares {
@@ -43,6 +49,13 @@ pub struct Shares {
 }
 
 impl Shares {
+    /// `ns` nanoseconds, all lost to `letter`.
+    pub fn of(letter: Letter, ns: u64) -> Shares {
+        let mut shares = Shares::default();
+        shares.ns[letter as usize] = ns as i64;
+        shares
+    }
+
     /// Time lost to `letter`.
     pub fn get(&self, letter: Letter) -> FineNanos {
         let whole = FineNanos::from_nanos(self.ns[letter as usize]);
@@ -115,7 +128,7 @@ struct Node {
     /// What the node that it sees had had or seen at `since`.
     base: Shares,
     /// How many see it, itself included where the caller said so.
-    weight: i64,
+    weight: ByClass<i32>,
     /// Until when its key has been charged.
     charged: u64,
 }
@@ -124,9 +137,9 @@ struct Node {
 pub(crate) struct Forest {
     nodes: Vec<Node>,
     /// Whole nanoseconds by key.
-    pub charges: Vec<u64>,
+    pub charges: Vec<ByClass<u64>>,
     /// Shares by key, in units of 2⁻⁶⁰ ns.
-    pub fine_charges: Vec<i128>,
+    pub fine_charges: Vec<ByClass<i128>>,
     /// Letters that are charged to their keys; the others are the caller's affair.
     charged: [bool; LETTERS],
 }
@@ -134,12 +147,18 @@ pub(crate) struct Forest {
 impl Forest {
     /// A forest whose nodes all have `now` from time 0 on, with keys below `keys`.
     pub fn new(nodes: usize, keys: usize, now: Now, charged: [bool; LETTERS]) -> Forest {
-        let node =
-            || Node { now, since: 0, sum: Shares::default(), base: Shares::default(), weight: 0, charged: 0 };
+        let node = || Node {
+            now,
+            since: 0,
+            sum: Shares::default(),
+            base: Shares::default(),
+            weight: [0; CLASSES],
+            charged: 0,
+        };
         Forest {
             nodes: (0..nodes).map(|_| node()).collect(),
-            charges: vec![0; keys],
-            fine_charges: vec![0; keys],
+            charges: vec![[0; CLASSES]; keys],
+            fine_charges: vec![[0; CLASSES]; keys],
             charged,
         }
     }
@@ -147,8 +166,8 @@ impl Forest {
     /// Makes room for keys below `keys`.
     pub fn make_room(&mut self, keys: usize) {
         if keys > self.charges.len() {
-            self.charges.resize(keys, 0);
-            self.fine_charges.resize(keys, 0);
+            self.charges.resize(keys, [0; CLASSES]);
+            self.fine_charges.resize(keys, [0; CLASSES]);
         }
     }
 
@@ -194,7 +213,7 @@ impl Forest {
         let weight = self.nodes[node as usize].weight;
         match self.nodes[node as usize].now {
             Now::Has { .. } => self.charge(node as usize, at),
-            Now::Sees { node: target, .. } => self.weigh(target, at, -weight),
+            Now::Sees { node: target, .. } => self.weigh_all(target, at, weight.map(|w| -w)),
         }
         let base = match now {
             Now::Sees { node: target, .. } => self.sum(target, at),
@@ -203,27 +222,33 @@ impl Forest {
         let row = &mut self.nodes[node as usize];
         (row.now, row.since, row.sum, row.base, row.charged) = (now, at, sum, base, at);
         if let Now::Sees { node: target, .. } = now {
-            self.weigh(target, at, weight);
+            self.weigh_all(target, at, weight);
         }
     }
 
-    /// Changes the weight of `node`, and of all that it sees, by `by`.
-    pub fn weigh(&mut self, node: u32, at: u64, by: i64) {
-        if by == 0 {
+    /// Changes the weight of `node`, and of all that it sees, by `by` in one class.
+    pub fn weigh(&mut self, node: u32, at: u64, class: usize, by: i32) {
+        let mut change = [0; CLASSES];
+        change[class] = by;
+        self.weigh_all(node, at, change);
+    }
+
+    fn weigh_all(&mut self, node: u32, at: u64, by: ByClass<i32>) {
+        if by == [0; CLASSES] {
             return;
         }
         let mut index = node as usize;
         for _ in 0..=self.nodes.len() {
-            match self.nodes[index].now {
-                Now::Has { .. } => {
-                    self.charge(index, at);
-                    self.nodes[index].weight += by;
-                    return;
-                }
-                Now::Sees { node: target, .. } => {
-                    self.nodes[index].weight += by;
-                    index = target as usize;
-                }
+            let now = self.nodes[index].now;
+            if let Now::Has { .. } = now {
+                self.charge(index, at);
+            }
+            for (weight, by) in self.nodes[index].weight.iter_mut().zip(by) {
+                *weight += by;
+            }
+            match now {
+                Now::Has { .. } => return,
+                Now::Sees { node: target, .. } => index = target as usize,
             }
         }
     }
@@ -241,17 +266,20 @@ impl Forest {
         let passed = at - node.charged;
         node.charged = at;
         let Now::Has { letter, key, share, share_key } = node.now else { return };
-        if passed == 0 || node.weight == 0 {
+        if passed == 0 || node.weight == [0; CLASSES] {
             return;
         }
-        let time = node.weight as u64 * passed;
-        if !share.is_zero() {
-            self.fine_charges[share_key as usize] += share.of_nanos(time);
-        }
-        if self.charged[letter as usize] {
-            self.charges[key as usize] += time;
+        for (class, weight) in node.weight.iter().enumerate().filter(|(_, weight)| **weight != 0) {
+            // Weights fall below zero only if the caller's times lie.
+            let time = (*weight).max(0) as u64 * passed;
+            if self.charged[letter as usize] {
+                self.charges[key as usize][class] += time;
+            }
             if !share.is_zero() {
-                self.fine_charges[key as usize] -= share.of_nanos(time);
+                self.fine_charges[share_key as usize][class] += share.of_nanos(time);
+                if self.charged[letter as usize] {
+                    self.fine_charges[key as usize][class] -= share.of_nanos(time);
+                }
             }
         }
     }
@@ -266,7 +294,7 @@ mod tests {
     fn a_chain_hands_its_cause_up_and_its_weight_down() {
         let mut forest = Forest::new(3, 3, Now::has(Overhead, 0), [true; 4]);
         for node in 0..2 {
-            forest.weigh(node, 0, 1);
+            forest.weigh(node, 0, 0, 1);
         }
         forest.set(2, 10, Now::has(Starvation, 1));
         forest.set(1, 10, Now::Sees { node: 2, only_overhead: false });
@@ -276,7 +304,7 @@ mod tests {
         assert_eq!(sum.ns, [30, 0, 20, 0]);
         assert_eq!(forest.sum(1, 50).ns, [20, 20, 10, 0]);
         forest.charge_all(50);
-        assert_eq!(forest.charges, [30, 30, 40]);
+        assert_eq!(forest.charges.iter().map(|by| by[0]).collect::<Vec<_>>(), [30, 30, 40]);
     }
 
     #[test]
@@ -284,7 +312,7 @@ mod tests {
         let mut forest = Forest::new(2, 1, Now::has(Overhead, 0), [true; 4]);
         forest.set(0, 5, Now::Sees { node: 1, only_overhead: false });
         forest.set(1, 6, Now::Sees { node: 0, only_overhead: false });
-        forest.weigh(0, 7, 1);
+        forest.weigh(0, 7, 0, 1);
         forest.sum(0, 8);
     }
 }

@@ -5,25 +5,30 @@
 //! wait taken. Places are numbers of the execution's catalog; `view` turns them into words.
 //!
 //! Analyses of causes work on the task graph instead
-//! ([`TaskGraph`](taskscope_execution::graph::TaskGraph)): [`slo`].
+//! ([`TaskGraph`](taskscope_execution::graph::TaskGraph)): [`causes`] books every nanosecond, [`slo`] is
+//! the published attribution of idle time.
 #![forbid(unsafe_code)]
 
 mod blame;
+pub mod causes;
 mod efficiency;
 mod findings;
 mod fine;
 mod forest;
+mod keys;
 mod ledger;
 mod locks;
 pub mod slo;
 mod task_types;
 mod teams;
+mod timeline;
 
 pub use blame::{Charge, Culprit, WaitPart, charge, split_lock_waits};
 pub use efficiency::{Efficiency, efficiency, share};
 pub use findings::{Confidence, Finding, FindingKind, findings};
 pub use fine::FineNanos;
 pub use forest::{Letter, Shares};
+pub use keys::Who;
 pub use ledger::{ByState, Cause, Ledger, ThreadTime, book};
 pub use locks::{HolderSite, Lock, locks};
 pub use task_types::{TaskType, body_times, explicit_tasks_begun, is_explicit, percentile, task_types};

@@ -16,21 +16,17 @@
 //! length of chains of idle workers.
 
 mod inputs;
-mod keys;
-mod timeline;
 
 pub use inputs::{Deciding, deciding_inputs};
-pub use keys::Who;
 
 use crate::fine::{FineNanos, Share};
 use crate::forest::{Forest, Letter, Now, Shares};
-use inputs::Limits;
-use keys::Keys;
+use crate::keys::{Keys, Who};
+use crate::timeline::{Idle, Limits, Segment, Timeline, Waits, runtime_segments, uniform_shares};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use taskscope_execution::graph::{Lists, NONE, TaskGraph};
-use timeline::{Idle, Segment, Timeline, Waits, add_time_outside, runtime_segments};
 
 /// What an instant becomes at which the worker that is to compute the last input is itself idle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -134,19 +130,7 @@ impl<'a> Prepared<'a> {
     /// Finds deciding inputs and runtime segments.
     pub fn new(graph: &'a TaskGraph) -> Self {
         let segments = runtime_segments(graph);
-        let mut uniform = Vec::new();
-        if !graph.tasks.uniform.is_empty() {
-            let mut outside = vec![0; graph.tasks.len()];
-            for (pieces, segments) in graph.pieces.iter().zip(segments.iter()) {
-                add_time_outside(pieces, segments, |task, ns| outside[task as usize] += ns);
-            }
-            uniform = graph.tasks.uniform.iter().zip(outside).map(|(u, ns)| Share::of(*u, ns)).collect();
-            for (share, given) in uniform.iter_mut().zip(&graph.tasks.uniform) {
-                if *given == 0 {
-                    *share = Share::ZERO;
-                }
-            }
-        }
+        let uniform = uniform_shares(graph, &segments);
         Prepared { graph, deciding: deciding_inputs(graph), segments, uniform }
     }
 
@@ -250,7 +234,7 @@ impl<'a> Sweep<'a> {
         let w = worker as usize;
         let node = self.graph.workers[w].node;
         let (graph, deciding) = (self.graph, &self.prepared.deciding);
-        let limits = |task: u32| Limits::of(graph, deciding[task as usize], node);
+        let limits = |task: u32| Limits::of_inputs(graph, deciding[task as usize], node);
         let was_idle = self.timelines[w].idle.is_some();
         let mut ended = None;
         self.timelines[w].step(limits, |idle| ended = Some(*idle));
@@ -262,7 +246,7 @@ impl<'a> Sweep<'a> {
             let cause = self.cause(worker);
             self.put(worker, now, cause);
             if !was_idle {
-                self.forest.weigh(worker, now, 1);
+                self.forest.weigh(worker, now, 0, 1);
                 self.at_begin[w] = self.forest.sum(worker, now);
             }
         }
@@ -286,7 +270,9 @@ impl<'a> Sweep<'a> {
             }
             Waits::Send => Who::Send,
             Waits::Transfer => Who::Link(idle.limits.from, self.graph.workers[worker as usize].node),
-            Waits::Dispatch => Who::Dispatch(self.graph.tasks.ty[idle.task as usize]),
+            Waits::Creation | Waits::Delivery | Waits::Dispatch => {
+                Who::Dispatch(self.graph.tasks.ty[idle.task as usize])
+            }
         };
         let letter = if idle.waits == Waits::Transfer { Letter::Latency } else { Letter::Overhead };
         let key = self.keys.number(who);
@@ -297,8 +283,8 @@ impl<'a> Sweep<'a> {
     /// What those see that wait for the worker.
     fn view(&mut self, worker: u32) -> Now {
         let timeline = &self.timelines[worker as usize];
-        if timeline.section != NONE {
-            return Now::has(Letter::Overhead, self.keys.number(Who::Runtime(timeline.section)));
+        if let Some(section) = timeline.section {
+            return Now::has(Letter::Overhead, self.keys.number(Who::Runtime(section.name)));
         }
         if timeline.executes != NONE {
             let task = timeline.executes as usize;
@@ -325,7 +311,7 @@ impl<'a> Sweep<'a> {
     fn close(&mut self, worker: u32, idle: &Idle) {
         let w = worker as usize;
         let shares = self.forest.sum(worker, idle.end).since(&self.at_begin[w]);
-        self.forest.weigh(worker, idle.end, -1);
+        self.forest.weigh(worker, idle.end, 0, -1);
         self.by_worker[w].add(&shares);
         let deciding = self.prepared.deciding[idle.task as usize];
         if self.mode != Mode::Root {
@@ -382,8 +368,8 @@ impl<'a> Sweep<'a> {
         let mut blame = Vec::new();
         for key in 0..self.keys.len() {
             let who = self.keys.who(key);
-            let whole = FineNanos::from_nanos(self.forest.charges[key] as i64);
-            let charged = whole + FineNanos::from_raw(self.forest.fine_charges[key]);
+            let whole = FineNanos::from_nanos(self.forest.charges[key][0] as i64);
+            let charged = whole + FineNanos::from_raw(self.forest.fine_charges[key][0]);
             let own = self.own_charges.get(key).copied().unwrap_or_default();
             let letter = match who {
                 Who::Task(_) => Letter::Starvation,

@@ -20,31 +20,54 @@ pub enum Who {
     Send,
     /// A worker that had not begun (overhead).
     Startup,
+    /// Whoever held a lock (row of the graph's names), having asked for it at the place of a type, which
+    /// is [`NONE`](taskscope_execution::graph::NONE) where that is not known (contention).
+    Lock(u32, u32),
+    /// A communication call; row of the graph's names (latency).
+    Call(u32),
+    /// What ran instead on the CPU; row of the graph's names (overhead).
+    System(u32),
+    /// The runtime of a node, which had not yet noticed that all had arrived (overhead).
+    Delivery(u32),
+    /// Whoever was to create tasks of this type, where that is not known (starvation).
+    Creator(u32),
+    /// Nobody executed anything (overhead).
+    Nobody,
 }
 
 impl Who {
     /// The name in tables, after the names of the source.
     pub fn label(self, graph: &TaskGraph) -> String {
         let ty = |row: u32| graph.types.get(row as usize).map_or("?", |ty| ty.name.as_str());
+        let name = |row: u32| graph.names.get(row as usize).map_or("?", |name| name.as_str());
         let node = |row: u32| graph.nodes.get(row as usize).map_or(u64::MAX, |node| node.id);
         match self {
             Who::Task(row) => format!("task {}", ty(row)),
             Who::Uniform(row) => format!("uniform {}", ty(row)),
             Who::Dispatch(row) => format!("dispatch {}", ty(row)),
-            Who::Runtime(row) => format!("runtime {}", graph.names.get(row as usize).map_or("?", |n| n)),
+            Who::Runtime(row) => format!("runtime {}", name(row)),
             Who::Link(from, to) => format!("link {}->{}", node(from), node(to)),
             Who::Send => "send".to_owned(),
             Who::Startup => "startup".to_owned(),
+            Who::Lock(row, holder) if (holder as usize) < graph.types.len() => {
+                format!("lock {}, held from {}", name(row), ty(holder))
+            }
+            Who::Lock(row, _) => format!("lock {}", name(row)),
+            Who::Call(row) => format!("call {}", name(row)),
+            Who::System(row) => format!("system {}", name(row)),
+            Who::Delivery(row) => format!("delivery on {}", node(row)),
+            Who::Creator(row) => format!("creator of {}", ty(row)),
+            Who::Nobody => "nobody".to_owned(),
         }
     }
 }
 
-/// Numbers for [`Who`]: those that depend on tables of the graph by arithmetic, links as they occur.
+/// Numbers for [`Who`]: the frequent ones by arithmetic, others as they occur.
 pub(crate) struct Keys {
     types: u32,
     names: u32,
-    links: Vec<(u32, u32)>,
-    link_keys: FxHashMap<(u32, u32), u32>,
+    others: Vec<Who>,
+    other_keys: FxHashMap<Who, u32>,
 }
 
 const SEND: u32 = 0;
@@ -54,12 +77,12 @@ const FIRST: u32 = 2;
 impl Keys {
     pub fn new(graph: &TaskGraph) -> Keys {
         let (types, names) = (graph.types.len() as u32, graph.names.len() as u32);
-        Keys { types, names, links: Vec::new(), link_keys: FxHashMap::default() }
+        Keys { types, names, others: Vec::new(), other_keys: FxHashMap::default() }
     }
 
     /// Number of keys so far.
     pub fn len(&self) -> usize {
-        (FIRST + 3 * self.types + self.names) as usize + self.links.len()
+        (FIRST + 3 * self.types + self.names) as usize + self.others.len()
     }
 
     pub fn number(&mut self, who: Who) -> u32 {
@@ -70,11 +93,11 @@ impl Keys {
             Who::Uniform(row) => FIRST + self.types + row,
             Who::Dispatch(row) => FIRST + 2 * self.types + row,
             Who::Runtime(row) => FIRST + 3 * self.types + row,
-            Who::Link(from, to) => {
+            other => {
                 let next = self.len() as u32;
-                let links = &mut self.links;
-                *self.link_keys.entry((from, to)).or_insert_with(|| {
-                    links.push((from, to));
+                let others = &mut self.others;
+                *self.other_keys.entry(other).or_insert_with(|| {
+                    others.push(other);
                     next
                 })
             }
@@ -86,16 +109,13 @@ impl Keys {
         let Some(row) = key.checked_sub(FIRST) else {
             return if key == SEND { Who::Send } else { Who::Startup };
         };
-        let links = 3 * self.types + self.names;
+        let others = 3 * self.types + self.names;
         match row.checked_div(self.types).unwrap_or(3) {
             0 => Who::Task(row),
             1 => Who::Uniform(row - self.types),
             2 => Who::Dispatch(row - 2 * self.types),
-            _ if row < links => Who::Runtime(row - 3 * self.types),
-            _ => {
-                let (from, to) = self.links[(row - links) as usize];
-                Who::Link(from, to)
-            }
+            _ if row < others => Who::Runtime(row - 3 * self.types),
+            _ => self.others[(row - others) as usize],
         }
     }
 }

@@ -1,0 +1,110 @@
+//! The leaves of the ledger.
+
+use crate::forest::Letter;
+use crate::keys::Who;
+
+/// What a worker's nanosecond went into. Every nanosecond has exactly one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Leaf {
+    /// The body of a task.
+    Work,
+    /// Waiting for a lock.
+    LockWait,
+    /// In a communication call.
+    Communication,
+    /// In a known section of the runtime.
+    Runtime,
+    /// Able to run, but not on a CPU.
+    System,
+    /// The next task was not created yet.
+    CreateWait,
+    /// Its inputs were not all produced.
+    DependWait,
+    /// They were, but the last was not sent.
+    SendWait,
+    /// It was under way.
+    Transfer,
+    /// It had arrived, and the runtime had not noticed.
+    Deliver,
+    /// The task could start, and did not.
+    Dispatch,
+    /// In a barrier, taskwait or the like, for others to arrive or end.
+    Sync,
+    /// After the worker's last task, while others executed.
+    Drain,
+    /// After all tasks.
+    Shutdown,
+}
+
+impl Leaf {
+    /// All leaves.
+    pub const ALL: [Leaf; 14] = [
+        Leaf::Work,
+        Leaf::LockWait,
+        Leaf::Communication,
+        Leaf::Runtime,
+        Leaf::System,
+        Leaf::CreateWait,
+        Leaf::DependWait,
+        Leaf::SendWait,
+        Leaf::Transfer,
+        Leaf::Deliver,
+        Leaf::Dispatch,
+        Leaf::Sync,
+        Leaf::Drain,
+        Leaf::Shutdown,
+    ];
+
+    /// Its name in tables, in JSON, and for `explain`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Leaf::Work => "work",
+            Leaf::LockWait => "lock.wait",
+            Leaf::Communication => "comm",
+            Leaf::Runtime => "runtime",
+            Leaf::System => "os",
+            Leaf::CreateWait => "create.wait",
+            Leaf::DependWait => "depend.wait",
+            Leaf::SendWait => "send.wait",
+            Leaf::Transfer => "transfer",
+            Leaf::Deliver => "deliver",
+            Leaf::Dispatch => "dispatch",
+            Leaf::Sync => "sync",
+            Leaf::Drain => "drain",
+            Leaf::Shutdown => "shutdown",
+        }
+    }
+
+    /// Whether the worker had nothing of its own to do.
+    pub const fn is_idle(self) -> bool {
+        self as u8 >= Leaf::CreateWait as u8
+    }
+
+    /// The class of those waits whose cause is that of another worker.
+    pub(crate) const fn class(self) -> Option<usize> {
+        match self {
+            Leaf::CreateWait => Some(0),
+            Leaf::DependWait => Some(1),
+            Leaf::Sync => Some(2),
+            _ => None,
+        }
+    }
+}
+
+/// The letter under which a culprit's time counts in the SLOW view.
+pub fn letter_of(who: Who) -> Letter {
+    match who {
+        Who::Task(_) | Who::Creator(_) => Letter::Starvation,
+        Who::Link(..) | Who::Call(_) => Letter::Latency,
+        Who::Lock(..) => Letter::Contention,
+        Who::Uniform(_)
+        | Who::Dispatch(_)
+        | Who::Runtime(_)
+        | Who::Send
+        | Who::Startup
+        | Who::System(_)
+        | Who::Delivery(_)
+        | Who::Nobody => Letter::Overhead,
+    }
+}

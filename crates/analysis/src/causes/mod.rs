@@ -1,0 +1,426 @@
+//! The ledger of a task graph: what every nanosecond of every worker went into, and who is to blame.
+//!
+//! Each instant of each worker has exactly one [`Leaf`], in this order: its own activity first (lock, call,
+//! runtime, system), then the body of a task, then what its next task waited for. Where that is another
+//! worker's doing (create, depend, sync), the blame goes to what that worker does at that instant, or to whatever
+//! *it* waits for (mode `root` of [`slo`](crate::slo)). Leaves sum to the capacity, rows of the table
+//! to their leaves, and the SLOW view to the capacity again, all in whole nanoseconds.
+
+mod drain;
+mod leaf;
+mod ready;
+
+pub use leaf::{Leaf, letter_of};
+pub use ready::{ReadyTable, ReadyWork};
+
+use crate::blame::apportion;
+use crate::fine::Share;
+use crate::forest::{Forest, Letter, Now};
+use crate::keys::{Keys, Who};
+use crate::slo::{Deciding, deciding_inputs};
+use crate::timeline::{Limits, Segment, Timeline, Waits, activity_segments, time_outside, uniform_shares};
+use drain::DrainBlame;
+use ready::ReadyAxis;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use taskscope_execution::graph::{ActivityKind, Lists, NONE, TaskGraph};
+
+/// Nanoseconds by leaf.
+pub type ByLeaf = [u64; Leaf::ALL.len()];
+
+/// Time in one leaf that is charged to one culprit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// The leaf.
+    pub leaf: Leaf,
+    /// Who.
+    pub who: Who,
+    /// Row of the task type that lost the time (whose task ran or came next), where that is exact.
+    pub symptom: Option<u32>,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+/// Capacity by the letters of SLOW; sums to the capacity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slow {
+    /// In task bodies.
+    pub work_ns: u64,
+    /// Too little parallel work.
+    pub starvation_ns: u64,
+    /// Data under way.
+    pub latency_ns: u64,
+    /// The runtime and the system.
+    pub overhead_ns: u64,
+    /// Waiting for what others hold.
+    pub contention_ns: u64,
+}
+
+/// Where the capacity went.
+#[derive(Clone, Debug)]
+pub struct Causes {
+    /// Sum of the lives of all workers.
+    pub capacity_ns: u64,
+    /// All workers' time by leaf; sums to the capacity.
+    pub leaves: ByLeaf,
+    /// Each worker's time by leaf.
+    pub by_worker: Vec<ByLeaf>,
+    /// Who is charged; rows of a leaf sum to it. Largest first.
+    pub charges: Vec<Charge>,
+    /// Idle time by leaf and by whether there was ready work.
+    pub ready: ReadyTable,
+    /// The same capacity by letters.
+    pub slow: Slow,
+}
+
+/// Books every nanosecond of every worker.
+pub fn book_causes(graph: &TaskGraph) -> Causes {
+    let segments = activity_segments(graph);
+    let deciding = deciding_inputs(graph);
+    Booking::new(graph, &segments, &deciding).run()
+}
+
+/// The leaf of a worker at an instant, and its own key in it.
+#[derive(Clone, Copy, PartialEq)]
+struct Position {
+    leaf: Leaf,
+    /// Own key; of no use where the cause is another worker's.
+    key: u32,
+    symptom: u32,
+}
+
+struct Booking<'a> {
+    graph: &'a TaskGraph,
+    segments: &'a Lists<Segment>,
+    deciding: &'a [Deciding],
+    uniform: Vec<Share>,
+    timelines: Vec<Timeline<'a>>,
+    forest: Forest,
+    keys: Keys,
+    positions: Vec<Option<(Position, u64)>>,
+    own: FxHashMap<(Leaf, u32, u32), u64>,
+    by_worker: Vec<ByLeaf>,
+    ready: ReadyAxis,
+    drain: DrainBlame,
+    all_done: u64,
+}
+
+impl<'a> Booking<'a> {
+    fn new(graph: &'a TaskGraph, segments: &'a Lists<Segment>, deciding: &'a [Deciding]) -> Self {
+        let workers = graph.workers.len();
+        let mut keys = Keys::new(graph);
+        let startup = Now::has(Letter::Overhead, keys.number(Who::Startup));
+        Booking {
+            graph,
+            segments,
+            deciding,
+            uniform: uniform_shares(graph, segments),
+            timelines: (0..workers).map(|w| Timeline::new(graph, segments, w)).collect(),
+            forest: Forest::new(workers, keys.len(), startup, [true; 4]),
+            keys,
+            positions: vec![None; workers],
+            own: FxHashMap::default(),
+            by_worker: vec![[0; Leaf::ALL.len()]; workers],
+            ready: ReadyAxis::new(graph.nodes.len()),
+            drain: DrainBlame::new(workers),
+            all_done: graph.pieces.iter().filter_map(|p| p.last()).map(|p| p.end).max().unwrap_or(0),
+        }
+    }
+
+    fn run(mut self) -> Causes {
+        let mut becoming_ready = self.becoming_ready().into_iter().peekable();
+        let mut queue: BinaryHeap<Reverse<(u64, u32)>> =
+            self.timelines.iter().enumerate().map(|(w, t)| Reverse((t.next, w as u32))).collect();
+        // Draining turns into shutdown when the last task ends, which is an instant of every worker.
+        let mut done = false;
+        let mut together = Vec::new();
+        let mut last = 0;
+        while let Some(Reverse((now, _))) = queue.peek().copied().filter(|next| next.0.0 != u64::MAX) {
+            while let Some((at, node)) = becoming_ready.next_if(|(at, _)| *at <= now) {
+                self.ready.ready(node, at, true);
+            }
+            last = now;
+            together.clear();
+            while let Some(top) = queue.peek_mut().filter(|top| top.0.0 == now) {
+                together.push(PeekMut::pop(top).0.1);
+            }
+            if together.len() > 1 {
+                for worker in &together {
+                    if matches!(self.forest.now(*worker), Now::Sees { .. }) {
+                        self.forest.set(*worker, now, Now::has(Letter::Overhead, 0));
+                    }
+                }
+            }
+            for worker in &together {
+                self.step(*worker, now);
+                queue.push(Reverse((self.timelines[*worker as usize].next, *worker)));
+            }
+            if now >= self.all_done && !done {
+                done = true;
+                for worker in 0..self.timelines.len() {
+                    self.update_position(worker as u32, now);
+                }
+            }
+        }
+        for worker in 0..self.timelines.len() {
+            self.leave(worker as u32, last);
+        }
+        self.ready.settle_all(last);
+        self.forest.charge_all(last);
+        self.finish(last)
+    }
+
+    /// When each task that had to wait for a worker became ready, and where.
+    fn becoming_ready(&self) -> Vec<(u64, u32)> {
+        let tasks = &self.graph.tasks;
+        let mut times: Vec<(u64, u32)> = (0..tasks.len() as u32)
+            .filter(|task| tasks.worker[*task as usize] != NONE)
+            .filter_map(|task| {
+                let ready = self.ready_at(task);
+                (ready < tasks.start[task as usize]).then(|| (ready, self.graph.node_of_task(task)))
+            })
+            .collect();
+        times.sort_unstable();
+        times
+    }
+
+    fn ready_at(&self, task: u32) -> u64 {
+        let limits = self.limits(task, self.graph.node_of_task(task));
+        limits.created.max(limits.produced).max(limits.arrived).max(limits.ready)
+    }
+
+    fn limits(&self, task: u32, node: u32) -> Limits {
+        Limits::of(self.graph, task, self.deciding[task as usize], node)
+    }
+
+    fn step(&mut self, worker: u32, now: u64) {
+        let w = worker as usize;
+        let node = self.graph.workers[w].node;
+        let (graph, deciding) = (self.graph, self.deciding);
+        let limits = |task: u32| Limits::of(graph, task, deciding[task as usize], node);
+        let executed = self.timelines[w].executes;
+        self.timelines[w].step(limits, |_| ());
+        let executes = self.timelines[w].executes;
+        if executes != executed {
+            let ty = if executes == NONE { NONE } else { self.graph.tasks.ty[executes as usize] };
+            self.drain.executes(w, now, ty);
+            let first = executes != NONE && self.graph.tasks.start[executes as usize] == now;
+            if first && self.ready_at(executes) < now {
+                self.ready.ready(node, now, false);
+            }
+        }
+        self.update_position(worker, now);
+    }
+
+    /// Moves the worker to where it is now.
+    fn update_position(&mut self, worker: u32, now: u64) {
+        let (position, cause) = self.position(worker, now);
+        self.forest.make_room(self.keys.len());
+        if self.forest.now(worker) != cause {
+            self.forest.set(worker, now, cause);
+        }
+        if self.positions[worker as usize].map(|(position, _)| position) != position {
+            self.leave(worker, now);
+            if let Some(position) = position {
+                self.enter(worker, now, position);
+            }
+        }
+    }
+
+    fn enter(&mut self, worker: u32, now: u64, position: Position) {
+        let node = self.graph.workers[worker as usize].node;
+        self.positions[worker as usize] = Some((position, now));
+        if let Some(class) = position.leaf.class() {
+            self.forest.weigh(worker, now, class, 1);
+        }
+        if position.leaf.is_idle() {
+            self.ready.idle(node, now, position.leaf, true);
+        }
+        if position.leaf == Leaf::Drain {
+            self.drain.drains(now, true);
+        }
+    }
+
+    fn leave(&mut self, worker: u32, now: u64) {
+        let w = worker as usize;
+        let Some((position, since)) = self.positions[w].take() else { return };
+        let node = self.graph.workers[w].node;
+        self.by_worker[w][position.leaf as usize] += now - since;
+        match position.leaf.class() {
+            Some(class) => self.forest.weigh(worker, now, class, -1),
+            None if now > since => {
+                *self.own.entry((position.leaf, position.key, position.symptom)).or_default() += now - since;
+            }
+            None => {}
+        }
+        if position.leaf.is_idle() {
+            self.ready.idle(node, now, position.leaf, false);
+        }
+        if position.leaf == Leaf::Drain {
+            self.drain.drains(now, false);
+        }
+    }
+
+    /// Where the worker is now, if it lives; and what those see that wait for it.
+    fn position(&mut self, worker: u32, now: u64) -> (Option<Position>, Now) {
+        let w = worker as usize;
+        let timeline = &self.timelines[w];
+        let lives = timeline.begun && now < self.graph.workers[w].end;
+        let (executes, section, idle) = (timeline.executes, timeline.section, timeline.idle);
+        let ty = |task: u32| self.graph.tasks.ty[task as usize];
+        let symptom = match idle {
+            _ if executes != NONE => ty(executes),
+            Some(idle) => ty(idle.task),
+            None => NONE,
+        };
+        let (leaf, who) = if let Some(segment) = section {
+            match segment.kind {
+                ActivityKind::LockWait => (Leaf::LockWait, Who::Lock(segment.name, segment.holder)),
+                ActivityKind::Communication => (Leaf::Communication, Who::Call(segment.name)),
+                ActivityKind::Runtime => (Leaf::Runtime, Who::Runtime(segment.name)),
+                ActivityKind::OffCpu => (Leaf::System, Who::System(segment.name)),
+            }
+        } else if executes != NONE {
+            let key = self.keys.number(Who::Task(symptom));
+            let now = Now::Has {
+                letter: Letter::Starvation,
+                key,
+                share: self.uniform.get(executes as usize).copied().unwrap_or_default(),
+                share_key: self.keys.number(Who::Uniform(symptom)),
+            };
+            return (lives.then_some(Position { leaf: Leaf::Work, key, symptom: NONE }), now);
+        } else if let Some(idle) = idle {
+            let limits = idle.limits;
+            let sees = match idle.waits {
+                Waits::Creation => Some((Leaf::CreateWait, limits.creator_worker)),
+                Waits::Production if limits.synchronises => Some((Leaf::Sync, limits.producer_worker)),
+                Waits::Production => Some((Leaf::DependWait, limits.producer_worker)),
+                _ => None,
+            };
+            if let Some((leaf, node)) = sees {
+                let position = Position { leaf, key: 0, symptom: NONE };
+                let now = if node == NONE || node == worker {
+                    Now::has(Letter::Starvation, self.keys.number(Who::Creator(symptom)))
+                } else {
+                    Now::Sees { node, only_overhead: false }
+                };
+                return (lives.then_some(position), now);
+            }
+            match idle.waits {
+                Waits::Send => (Leaf::SendWait, Who::Send),
+                Waits::Transfer => (Leaf::Transfer, Who::Link(limits.from, self.graph.workers[w].node)),
+                Waits::Delivery => (Leaf::Deliver, Who::Delivery(self.graph.workers[w].node)),
+                _ => (Leaf::Dispatch, Who::Dispatch(symptom)),
+            }
+        } else if !timeline.begun {
+            (Leaf::Dispatch, Who::Startup)
+        } else if now < self.all_done {
+            (Leaf::Drain, Who::Nobody)
+        } else {
+            (Leaf::Shutdown, Who::Nobody)
+        };
+        let key = self.keys.number(who);
+        (lives.then_some(Position { leaf, key, symptom }), Now::has(letter_of(who), key))
+    }
+
+    fn finish(mut self, last: u64) -> Causes {
+        let mut leaves = [0; Leaf::ALL.len()];
+        self.move_uniform_time();
+        for by_leaf in &self.by_worker {
+            for (sum, ns) in leaves.iter_mut().zip(by_leaf) {
+                *sum += ns;
+            }
+        }
+        let mut charges: Vec<Charge> = (self.own.iter())
+            .filter(|((leaf, ..), _)| *leaf != Leaf::Drain)
+            .map(|((leaf, key, symptom), ns)| Charge {
+                leaf: *leaf,
+                who: self.keys.who(*key as usize),
+                symptom: (*symptom != NONE).then_some(*symptom),
+                ns: *ns,
+            })
+            .collect();
+        for leaf in [Leaf::CreateWait, Leaf::DependWait, Leaf::Sync] {
+            let class = leaf.class().unwrap_or(0);
+            let shares: Vec<u128> = (self.forest.charges.iter().zip(&self.forest.fine_charges))
+                .map(|(whole, fine)| (((whole[class] as i128) << 60) + fine[class]).max(0) as u128)
+                .collect();
+            let rows = shared_out(&shares, leaves[leaf as usize]).into_iter().enumerate();
+            charges.extend(rows.filter(|(_, ns)| *ns > 0).map(|(key, ns)| Charge {
+                leaf,
+                who: self.keys.who(key),
+                symptom: None,
+                ns,
+            }));
+        }
+        let drained = leaves[Leaf::Drain as usize];
+        let shares = self.drain.shares(last);
+        let nobody = self.drain.nobody_ns.min(drained);
+        let given = apportion(&shares.iter().map(|(_, share)| *share).collect::<Vec<_>>(), drained - nobody);
+        let rest = drained - given.iter().sum::<u64>();
+        let drains =
+            shares.iter().zip(given).map(|((ty, _), ns)| (Who::Task(*ty), ns)).chain([(Who::Nobody, rest)]);
+        charges.extend(drains.filter(|(_, ns)| *ns > 0).map(|(who, ns)| Charge {
+            leaf: Leaf::Drain,
+            who,
+            symptom: None,
+            ns,
+        }));
+        charges.sort_by_key(|c| (Reverse(c.ns), c.leaf, c.who, c.symptom));
+        Causes {
+            capacity_ns: self.graph.capacity(),
+            leaves,
+            by_worker: self.by_worker,
+            slow: slow(&charges),
+            charges,
+            ready: self.ready.table,
+        }
+    }
+
+    /// Runtime work at unknown positions lies in task bodies; its amount is known, so it is moved.
+    fn move_uniform_time(&mut self) {
+        if self.uniform.is_empty() {
+            return;
+        }
+        let outside = time_outside(self.graph, self.segments);
+        for (task, outside) in outside.into_iter().enumerate() {
+            let moved = self.graph.tasks.uniform(task).min(outside);
+            if moved == 0 {
+                continue;
+            }
+            let ty = self.graph.tasks.ty[task];
+            let by_leaf = &mut self.by_worker[self.graph.tasks.worker[task] as usize];
+            by_leaf[Leaf::Work as usize] -= moved;
+            by_leaf[Leaf::Runtime as usize] += moved;
+            let (work, uniform) = (self.keys.number(Who::Task(ty)), self.keys.number(Who::Uniform(ty)));
+            if let Some(ns) = self.own.get_mut(&(Leaf::Work, work, NONE)) {
+                *ns -= moved;
+            }
+            *self.own.entry((Leaf::Runtime, uniform, ty)).or_default() += moved;
+        }
+        self.own.retain(|_, ns| *ns > 0);
+    }
+}
+
+/// As [`apportion`], for shares in units of 2⁻⁶⁰ ns, cut to 2⁻²⁰ so that their product with a time fits.
+fn shared_out(shares: &[u128], owed: u64) -> Vec<u64> {
+    let cut: Vec<u128> = shares.iter().map(|share| share >> 40).collect();
+    apportion(&cut, owed)
+}
+
+fn slow(charges: &[Charge]) -> Slow {
+    let mut slow = Slow::default();
+    for charge in charges {
+        let sum = match letter_of(charge.who) {
+            _ if charge.leaf == Leaf::Work => &mut slow.work_ns,
+            Letter::Starvation => &mut slow.starvation_ns,
+            Letter::Latency => &mut slow.latency_ns,
+            Letter::Overhead => &mut slow.overhead_ns,
+            Letter::Contention => &mut slow.contention_ns,
+        };
+        *sum += charge.ns;
+    }
+    slow
+}

@@ -1,0 +1,104 @@
+//! The second axis of the ledger: was there ready work while a worker was idle?
+
+use super::Leaf;
+
+/// Where ready work was.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum ReadyWork {
+    /// On the idle worker's node: a matter of scheduling.
+    Here,
+    /// On other nodes only: a matter of placement or balance.
+    Elsewhere,
+    /// Nowhere: a true lack of parallelism.
+    Nowhere,
+}
+
+impl ReadyWork {
+    /// All places.
+    pub const ALL: [ReadyWork; 3] = [ReadyWork::Here, ReadyWork::Elsewhere, ReadyWork::Nowhere];
+
+    /// Its name in tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReadyWork::Here => "here",
+            ReadyWork::Elsewhere => "elsewhere",
+            ReadyWork::Nowhere => "nowhere",
+        }
+    }
+}
+
+/// Idle nanoseconds by leaf and [`ReadyWork`].
+pub type ReadyTable = [[u64; 3]; Leaf::ALL.len()];
+
+#[derive(Clone, Default)]
+struct Node {
+    ready: u64,
+    idle: [u64; Leaf::ALL.len()],
+    since: u64,
+}
+
+/// Counts ready tasks and idle workers by node while time goes on.
+pub(super) struct ReadyAxis {
+    nodes: Vec<Node>,
+    all_ready: u64,
+    pub table: ReadyTable,
+}
+
+impl ReadyAxis {
+    pub fn new(nodes: usize) -> Self {
+        ReadyAxis { nodes: vec![Node::default(); nodes], all_ready: 0, table: [[0; 3]; Leaf::ALL.len()] }
+    }
+
+    /// A task becomes ready on `node`, or stops being so as it starts.
+    pub fn ready(&mut self, node: u32, at: u64, becomes: bool) {
+        let row = &self.nodes[node as usize];
+        let was_none = row.ready == 0;
+        if was_none && becomes || row.ready == 1 && !becomes {
+            self.settle(node, at);
+        }
+        // The other nodes see a difference only where all work ends or begins.
+        if self.all_ready == u64::from(!becomes) {
+            for other in 0..self.nodes.len() as u32 {
+                self.settle(other, at);
+            }
+        }
+        let row = &mut self.nodes[node as usize];
+        if becomes {
+            row.ready += 1;
+            self.all_ready += 1;
+        } else {
+            row.ready -= 1;
+            self.all_ready -= 1;
+        }
+    }
+
+    /// A worker of `node` becomes idle in `leaf`, or stops being so.
+    pub fn idle(&mut self, node: u32, at: u64, leaf: Leaf, becomes: bool) {
+        self.settle(node, at);
+        let count = &mut self.nodes[node as usize].idle[leaf as usize];
+        if becomes { *count += 1 } else { *count -= 1 }
+    }
+
+    pub fn settle_all(&mut self, at: u64) {
+        for node in 0..self.nodes.len() as u32 {
+            self.settle(node, at);
+        }
+    }
+
+    fn settle(&mut self, node: u32, at: u64) {
+        let row = &mut self.nodes[node as usize];
+        let passed = at - row.since;
+        row.since = at;
+        if passed == 0 {
+            return;
+        }
+        let place = match (row.ready, self.all_ready) {
+            (0, 0) => ReadyWork::Nowhere,
+            (0, _) => ReadyWork::Elsewhere,
+            _ => ReadyWork::Here,
+        };
+        for (sums, count) in self.table.iter_mut().zip(&row.idle).filter(|(_, count)| **count > 0) {
+            sums[place as usize] += count * passed;
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! One worker's life as a sequence of instants at which something changes.
+
+use crate::fine::Share;
+use crate::slo::Deciding;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use taskscope_execution::NO_TIME;
+use taskscope_execution::graph::{Activity, ActivityKind, Lists, NONE, Piece, TaskGraph};
+
+/// Time in which a worker is in one activity. Segments of one worker do not overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub start: u64,
+    pub end: u64,
+    pub kind: ActivityKind,
+    /// Row of the graph's names.
+    pub name: u32,
+    /// Row of the holder's place.
+    pub holder: u32,
+}
+
+/// The runtime segments of every worker. Where several intervals cover an instant, the one that sorts
+/// first by (start, end, name) names it.
+pub(crate) fn runtime_segments(graph: &TaskGraph) -> Lists<Segment> {
+    segments(graph, |activity| activity.kind == ActivityKind::Runtime)
+}
+
+/// The segments of all activities: where several cover an instant, the kind that comes first decides,
+/// then the order above.
+pub(crate) fn activity_segments(graph: &TaskGraph) -> Lists<Segment> {
+    segments(graph, |_| true)
+}
+
+fn segments(graph: &TaskGraph, wanted: impl Fn(&Activity) -> bool) -> Lists<Segment> {
+    let mut all = Lists::with_capacity(graph.workers.len(), graph.activities.items().len());
+    let mut own: Vec<Segment> = Vec::new();
+    for activities in graph.activities.iter() {
+        own.clear();
+        let chosen: Vec<&Activity> = activities.iter().filter(|a| wanted(a) && a.start < a.end).collect();
+        flatten(&chosen, &mut own);
+        all.push(own.iter().copied());
+    }
+    all
+}
+
+/// Cuts activities, which come by start, into segments that do not overlap.
+fn flatten(activities: &[&Activity], out: &mut Vec<Segment>) {
+    let mut coming = 0;
+    // The activity that comes first in it names the instant.
+    let mut open: BinaryHeap<Reverse<(ActivityKind, usize)>> = BinaryHeap::new();
+    let mut now = 0;
+    loop {
+        while let Some(activity) = activities.get(coming).filter(|a| a.start <= now || open.is_empty()) {
+            now = now.max(activity.start);
+            open.push(Reverse((activity.kind, coming)));
+            coming += 1;
+        }
+        let Some(&Reverse((_, first))) = open.peek() else { return };
+        let top = activities[first];
+        if top.end <= now {
+            open.pop();
+            continue;
+        }
+        let end = activities.get(coming).map_or(top.end, |next| next.start.min(top.end));
+        let &Activity { kind, name, holder, .. } = top;
+        match out.last_mut().filter(|s| s.end == now && (s.kind, s.name, s.holder) == (kind, name, holder)) {
+            Some(same) => same.end = end,
+            None => out.push(Segment { start: now, end, kind, name, holder }),
+        }
+        now = end;
+    }
+}
+
+/// Nanoseconds of each task outside of `segments`.
+pub(crate) fn time_outside(graph: &TaskGraph, segments: &Lists<Segment>) -> Vec<u64> {
+    let mut outside = vec![0; graph.tasks.len()];
+    for (pieces, segments) in graph.pieces.iter().zip(segments.iter()) {
+        for piece in pieces {
+            let first = segments.partition_point(|segment| segment.end <= piece.start);
+            let inside: u64 = (segments[first..].iter().take_while(|segment| segment.start < piece.end))
+                .map(|segment| segment.end.min(piece.end) - segment.start.max(piece.start))
+                .sum();
+            outside[piece.task as usize] += piece.end - piece.start - inside;
+        }
+    }
+    outside
+}
+
+/// The share of each task's time outside of `segments` that is runtime work; empty where no task has any.
+pub(crate) fn uniform_shares(graph: &TaskGraph, segments: &Lists<Segment>) -> Vec<Share> {
+    if graph.tasks.uniform.is_empty() {
+        return Vec::new();
+    }
+    let outside = time_outside(graph, segments);
+    let shares = graph.tasks.uniform.iter().zip(outside);
+    shares.map(|(uniform, ns)| if *uniform == 0 { Share::ZERO } else { Share::of(*uniform, ns) }).collect()
+}
+
+/// When a task could start: what makes an instant before its start what it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// When it was created; 0 where that is not to be told apart.
+    pub created: u64,
+    /// Row of the worker that created it, or [`NONE`].
+    pub creator_worker: u32,
+    /// When the last input was produced; 0 where none has a producer.
+    pub produced: u64,
+    /// Row of the worker that produced it, or [`NONE`].
+    pub producer_worker: u32,
+    /// Whether that input is the end of a wait.
+    pub synchronises: bool,
+    /// When the last input had arrived; 0 without inputs.
+    pub arrived: u64,
+    /// When its copy was sent; 0 where that is not recorded.
+    pub sent: u64,
+    /// Row of the node from which it came.
+    pub from: u32,
+    /// When the runtime had it ready; 0 where that is not to be told apart.
+    pub ready: u64,
+}
+
+impl Limits {
+    /// Those of a task on `node` by its inputs alone.
+    pub fn of_inputs(graph: &TaskGraph, deciding: Deciding, node: u32) -> Limits {
+        let mut limits = Limits {
+            created: 0,
+            creator_worker: NONE,
+            produced: 0,
+            producer_worker: NONE,
+            synchronises: false,
+            arrived: 0,
+            sent: 0,
+            from: NONE,
+            ready: 0,
+        };
+        if deciding.last_produced != NONE {
+            let data = deciding.last_produced as usize;
+            limits.produced = graph.data.produced[data];
+            limits.producer_worker = graph.tasks.worker[graph.data.producer[data] as usize];
+            limits.synchronises = graph.data.synchronises(data);
+        }
+        if deciding.last_arrived != NONE {
+            limits.arrived = graph.available(deciding.last_arrived, node);
+            limits.from = graph.origin(deciding.last_arrived);
+            let copy = graph.copy(deciding.last_arrived, node);
+            limits.sent = copy.map(|copy| copy.sent).filter(|sent| *sent != NO_TIME).unwrap_or(0);
+        }
+        limits
+    }
+
+    /// Those of a task with its creation and readiness too.
+    pub fn of(graph: &TaskGraph, task: u32, deciding: Deciding, node: u32) -> Limits {
+        let known = |time: u64| if time == NO_TIME { 0 } else { time };
+        let mut limits = Limits::of_inputs(graph, deciding, node);
+        limits.created = known(graph.tasks.created(task as usize));
+        limits.ready = known(graph.tasks.ready(task as usize));
+        let creator = graph.tasks.creator(task as usize);
+        if creator != NONE {
+            limits.creator_worker = graph.tasks.worker[creator as usize];
+        }
+        limits
+    }
+}
+
+/// What an idle worker waits for at an instant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waits {
+    /// For the task to be created.
+    Creation,
+    /// For the last input to be produced.
+    Production,
+    /// For it to be sent.
+    Send,
+    /// For the last input to arrive.
+    Transfer,
+    /// For the runtime to notice that all has arrived.
+    Delivery,
+    /// For the runtime to start the task.
+    Dispatch,
+}
+
+/// Time between two pieces, or before the first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Idle {
+    pub begin: u64,
+    pub end: u64,
+    /// The task that ends it.
+    pub task: u32,
+    pub limits: Limits,
+    pub waits: Waits,
+}
+
+impl Idle {
+    fn waits_at(&self, at: u64) -> Waits {
+        let limits = &self.limits;
+        if at < limits.created {
+            Waits::Creation
+        } else if at < limits.produced {
+            Waits::Production
+        } else if at < limits.arrived {
+            if at < limits.sent { Waits::Send } else { Waits::Transfer }
+        } else if at < limits.ready {
+            Waits::Delivery
+        } else {
+            Waits::Dispatch
+        }
+    }
+
+    fn next_change(&self, after: u64) -> u64 {
+        let limits = &self.limits;
+        let borders = [limits.created, limits.produced, limits.sent, limits.arrived, limits.ready];
+        borders.into_iter().filter(|at| *at > after).min().unwrap_or(u64::MAX).min(self.end)
+    }
+}
+
+/// A worker at an instant: what it executes, in which activity it is, what it waits for.
+pub(crate) struct Timeline<'a> {
+    pieces: &'a [Piece],
+    segments: &'a [Segment],
+    begin: u64,
+    end: u64,
+    piece: usize,
+    segment: usize,
+    /// The instant of the next change; `u64::MAX` after the last.
+    pub next: u64,
+    pub begun: bool,
+    /// The task that it executes, or [`NONE`].
+    pub executes: u32,
+    /// The activity that it is in.
+    pub section: Option<Segment>,
+    pub idle: Option<Idle>,
+}
+
+impl<'a> Timeline<'a> {
+    pub fn new(graph: &'a TaskGraph, segments: &'a Lists<Segment>, worker: usize) -> Self {
+        let segments = segments.get(worker);
+        let begin = graph.workers[worker].begin;
+        Timeline {
+            pieces: graph.pieces.get(worker),
+            segments,
+            begin,
+            end: graph.workers[worker].end,
+            piece: 0,
+            segment: 0,
+            next: segments.first().map_or(begin, |segment| segment.start.min(begin)),
+            begun: false,
+            executes: NONE,
+            section: None,
+            idle: None,
+        }
+    }
+
+    /// Whether no piece is left.
+    pub fn in_tail(&self) -> bool {
+        self.begun && self.executes == NONE && self.idle.is_none()
+    }
+
+    /// Applies what happens at `self.next`. `limits` tells those of a task. An idle interval that ends is
+    /// handed to `ended`.
+    pub fn step(&mut self, limits: impl FnOnce(u32) -> Limits, ended: impl FnOnce(&Idle)) {
+        let now = self.next;
+        if self.section.take_if(|section| section.end == now).is_some() {
+            self.segment += 1;
+        }
+        if let Some(segment) = self.segments.get(self.segment).filter(|s| s.start == now) {
+            self.section = Some(*segment);
+        }
+        let mut free = !self.begun && now == self.begin;
+        self.begun |= free;
+        if self.executes != NONE && self.pieces[self.piece].end == now {
+            self.executes = NONE;
+            self.piece += 1;
+            free = true;
+        }
+        if let Some(idle) = self.idle.take_if(|idle| idle.end == now) {
+            ended(&idle);
+            free = true;
+        }
+        if free && let Some(piece) = self.pieces.get(self.piece) {
+            if piece.start == now {
+                self.executes = piece.task;
+            } else {
+                let mut idle = Idle {
+                    begin: now,
+                    end: piece.start,
+                    task: piece.task,
+                    limits: limits(piece.task),
+                    waits: Waits::Dispatch,
+                };
+                idle.waits = idle.waits_at(now);
+                self.idle = Some(idle);
+            }
+        } else if let Some(idle) = &mut self.idle {
+            idle.waits = idle.waits_at(now);
+        }
+        self.next = self.next_change(now);
+    }
+
+    fn next_change(&self, now: u64) -> u64 {
+        let own = if !self.begun {
+            self.begin
+        } else if self.executes != NONE {
+            self.pieces[self.piece].end
+        } else if let Some(idle) = &self.idle {
+            idle.next_change(now)
+        } else if now < self.end {
+            self.end
+        } else {
+            u64::MAX
+        };
+        let activity = match self.section {
+            Some(section) => section.end,
+            None => self.segments.get(self.segment).map_or(u64::MAX, |segment| segment.start),
+        };
+        own.min(activity)
+    }
+
+    /// From the end of its last piece to the end of its life.
+    pub fn tail(&self) -> (u64, u64) {
+        (self.pieces.last().map_or(self.begin, |piece| piece.end), self.end)
+    }
+}

@@ -1,0 +1,97 @@
+//! What holds for the ledger of every graph, on many random ones.
+
+use taskscope_analysis::causes::{Causes, Leaf, book_causes, letter_of};
+use taskscope_analysis::slo::{Mode, Options, attribute};
+use taskscope_analysis::{FineNanos, Letter};
+use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewTask, TaskGraph, TaskType};
+use taskscope_testkit::task_rows::{Recipe, random};
+
+fn check_sums(graph: &TaskGraph, causes: &Causes, what: &str) {
+    assert_eq!(causes.leaves.iter().sum::<u64>(), causes.capacity_ns, "{what}: leaves");
+    assert_eq!(causes.capacity_ns, graph.capacity(), "{what}");
+    for (worker, leaves) in graph.workers.iter().zip(&causes.by_worker) {
+        assert_eq!(leaves.iter().sum::<u64>(), worker.end - worker.begin, "{what}: worker {}", worker.id);
+    }
+    for leaf in Leaf::ALL {
+        let charged: u64 = causes.charges.iter().filter(|c| c.leaf == leaf).map(|c| c.ns).sum();
+        assert_eq!(charged, causes.leaves[leaf as usize], "{what}: {leaf:?}");
+        let idle: u64 = causes.ready[leaf as usize].iter().sum();
+        assert_eq!(idle, if leaf.is_idle() { charged } else { 0 }, "{what}: ready work in {leaf:?}");
+    }
+    let slow = causes.slow;
+    let letters = slow.work_ns + slow.starvation_ns + slow.latency_ns + slow.overhead_ns + slow.contention_ns;
+    assert_eq!(letters, causes.capacity_ns, "{what}: SLOW");
+}
+
+#[test]
+fn every_sum_is_exact() {
+    for seed in 0..10_000 {
+        let rows = random(seed, Recipe::SMALL);
+        let graph = rows.graph().unwrap();
+        check_sums(&graph, &book_causes(&graph), &format!("seed {seed}"));
+    }
+}
+
+/// Without activities of their own, idle workers lose in the ledger what mode `root` says.
+#[test]
+fn the_slow_view_agrees_with_starvation_latency_overhead() {
+    for seed in 0..2_000 {
+        let rows = random(seed, Recipe { runtime: 0, uniform: 0, ..Recipe::SMALL });
+        let graph = rows.graph().unwrap();
+        let (causes, slo) = (book_causes(&graph), attribute(&graph, Mode::Root, &Options::default()));
+        for letter in [Letter::Starvation, Letter::Latency, Letter::Overhead] {
+            let after_tasks = [Leaf::Work, Leaf::Drain, Leaf::Shutdown];
+            let idle = causes.charges.iter().filter(|c| !after_tasks.contains(&c.leaf));
+            let ns: u64 = idle.filter(|c| letter_of(c.who) == letter).map(|c| c.ns).sum();
+            assert_eq!(FineNanos::from_nanos(ns as i64), slo.total.get(letter), "seed {seed} {letter:?}");
+        }
+        let leaf = |leaf: Leaf| causes.leaves[leaf as usize];
+        assert_eq!((leaf(Leaf::Drain), leaf(Leaf::Shutdown)), (slo.drain_ns, slo.shutdown_ns), "seed {seed}");
+        assert_eq!(leaf(Leaf::Work), slo.execution_ns, "seed {seed}");
+    }
+}
+
+/// Worker 0 creates in task 1 until 100; task 2, created at 60, starts on worker 1 at 70. Worker 1 waits inside it
+/// for a lock from 80 to 95, then ends at 110. Worker 2 never runs a task.
+#[test]
+fn creation_locks_and_drain_are_told_apart() {
+    let mut builder = GraphBuilder::new();
+    for worker in 0..3 {
+        builder.add_worker(worker, 0, 0, 120);
+    }
+    let named = |name: &str| TaskType { name: name.to_owned(), ..TaskType::default() };
+    let (creates, works) = (builder.add_type(named("creates")), builder.add_type(named("works")));
+    builder.add_task(NewTask::new(1, creates));
+    builder.add_task(NewTask { created: 60, creator: Some(1), ..NewTask::new(2, works) });
+    builder.add_piece(0, 1, 0, 100);
+    builder.add_piece(1, 2, 70, 110);
+    let lock = builder.add_name("mutex");
+    builder.add_lock_wait(1, lock, creates, 80, 95);
+    let section = builder.add_name("create");
+    builder.add_activity(0, ActivityKind::Runtime, section, 20, 50);
+    let graph = builder.finish().unwrap();
+    let causes = book_causes(&graph);
+    check_sums(&graph, &causes, "by hand");
+    let leaf = |leaf: Leaf| causes.leaves[leaf as usize];
+    assert_eq!(leaf(Leaf::Work), 70 + 25);
+    assert_eq!(leaf(Leaf::LockWait), 15);
+    assert_eq!(leaf(Leaf::Runtime), 30);
+    assert_eq!(leaf(Leaf::CreateWait), 60);
+    assert_eq!(leaf(Leaf::Dispatch), 10);
+    assert_eq!((leaf(Leaf::Drain), leaf(Leaf::Shutdown)), (10 + 110, 20 + 10 + 10 - 10));
+    let charged = |leaf: Leaf, who: &str| -> u64 {
+        let rows = causes.charges.iter().filter(|c| c.leaf == leaf && c.who.label(&graph) == who);
+        rows.map(|c| c.ns).sum()
+    };
+    assert_eq!(charged(Leaf::CreateWait, "task creates"), 30);
+    assert_eq!(charged(Leaf::CreateWait, "runtime create"), 30);
+    assert_eq!(charged(Leaf::LockWait, "lock mutex, held from creates"), 15);
+    // Worker 2 drains throughout: both run from 70 to 100, then worker 0 drains too.
+    assert_eq!(charged(Leaf::Drain, "task creates"), 70 + 15);
+    assert_eq!(charged(Leaf::Drain, "task works"), 15 + 2 * 10);
+    let lock_row = causes.charges.iter().find(|c| c.leaf == Leaf::LockWait).unwrap();
+    assert_eq!(lock_row.symptom, Some(works));
+    // While worker 1 waits for the creation of task 2 nothing is ready; then task 2 is, here.
+    assert_eq!(causes.ready[Leaf::CreateWait as usize], [0, 0, 60]);
+    assert_eq!(causes.ready[Leaf::Dispatch as usize], [10, 0, 0]);
+}
