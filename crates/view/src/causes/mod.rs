@@ -3,9 +3,11 @@
 //! Each section is computed when it is asked for.
 
 mod idle;
+mod ledger;
 
 use serde_json::{Map, Value, json};
 use taskscope_analysis::FineNanos;
+use taskscope_analysis::causes::book_causes;
 use taskscope_analysis::slo::{Mode, Options as SloOptions, Prepared};
 use taskscope_execution::graph::TaskGraph;
 
@@ -15,17 +17,23 @@ pub const SCHEMA: &str = "taskscope-causes/1";
 /// A part of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CausesSection {
+    /// What every worker-nanosecond went into.
+    Ledger,
+    /// Who is to blame for what was lost.
+    Blame,
     /// Starvation, latency, overhead of idle workers.
     Idle,
 }
 
 impl CausesSection {
     /// All sections in the order of the report.
-    pub const ALL: [CausesSection; 1] = [CausesSection::Idle];
+    pub const ALL: [CausesSection; 3] = [CausesSection::Ledger, CausesSection::Blame, CausesSection::Idle];
 
     /// Its name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
+            CausesSection::Ledger => "ledger",
+            CausesSection::Blame => "blame",
             CausesSection::Idle => "idle",
         }
     }
@@ -59,6 +67,15 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
     report.insert("wall_ns".into(), (end - begin).into());
     report.insert("unknown".into(), json!(unknown_columns(graph)));
     let wants = |section| options.sections.contains(&section);
+    if wants(CausesSection::Ledger) || wants(CausesSection::Blame) {
+        let causes = book_causes(graph);
+        if wants(CausesSection::Ledger) {
+            report.insert("ledger".into(), ledger::json(graph, &causes));
+        }
+        if wants(CausesSection::Blame) {
+            report.insert("blame".into(), ledger::blame_json(graph, &causes));
+        }
+    }
     if wants(CausesSection::Idle) {
         let wanted = SloOptions { intervals: options.intervals, windows: options.windows.clone() };
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);
@@ -71,6 +88,15 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
 pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
     let mut text = String::new();
     let wants = |section| options.sections.contains(&section);
+    if wants(CausesSection::Ledger) || wants(CausesSection::Blame) {
+        let causes = book_causes(graph);
+        if wants(CausesSection::Ledger) {
+            ledger::text(&causes, &mut text);
+        }
+        if wants(CausesSection::Blame) {
+            ledger::blame_text(graph, &causes, options, &mut text);
+        }
+    }
     if wants(CausesSection::Idle) {
         let wanted = SloOptions { intervals: false, windows: options.windows.clone() };
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);

@@ -1,0 +1,132 @@
+//! The sections `ledger` and `blame`: what every worker-nanosecond went into, and who is to blame.
+
+use super::CausesOptions;
+use crate::format;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use taskscope_analysis::Who;
+use taskscope_analysis::causes::{Causes, Charge, Leaf, ReadyWork, letter_of};
+use taskscope_execution::graph::TaskGraph;
+
+pub(super) fn json(graph: &TaskGraph, causes: &Causes) -> Value {
+    let by_leaf = |times: &[u64]| -> Value {
+        let pairs = Leaf::ALL.iter().zip(times).map(|(leaf, ns)| (leaf.name().to_owned(), (*ns).into()));
+        Value::Object(pairs.collect())
+    };
+    let workers: Map<String, Value> = (graph.workers.iter().zip(&causes.by_worker))
+        .map(|(worker, times)| (worker.id.to_string(), by_leaf(times)))
+        .collect();
+    let mut ready = Map::new();
+    for leaf in Leaf::ALL.into_iter().filter(|leaf| leaf.is_idle()) {
+        let times = ReadyWork::ALL.iter().zip(causes.ready[leaf as usize]);
+        let row: Map<String, Value> = times.map(|(place, ns)| (place.name().to_owned(), ns.into())).collect();
+        ready.insert(leaf.name().into(), row.into());
+    }
+    let slow = causes.slow;
+    json!({
+        "capacity_ns": causes.capacity_ns,
+        "leaves": by_leaf(&causes.leaves),
+        "slow": {
+            "work_ns": slow.work_ns,
+            "starvation_ns": slow.starvation_ns,
+            "latency_ns": slow.latency_ns,
+            "overhead_ns": slow.overhead_ns,
+            "contention_ns": slow.contention_ns,
+        },
+        "ready_work": ready,
+        "by_worker": workers,
+    })
+}
+
+/// Every charge but work itself; rows of one cause sum to it.
+pub(super) fn blame_json(graph: &TaskGraph, causes: &Causes) -> Value {
+    let lost = causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work);
+    lost.map(|charge| {
+        let symptom = charge.symptom.map_or(Value::Null, |ty| place(graph, ty, None));
+        json!({
+            "cause": charge.leaf.name(),
+            "letter": format!("{:?}", letter_of(charge.who)).to_lowercase(),
+            "ns": charge.ns,
+            "label": charge.who.label(graph),
+            "who": who(graph, charge.who),
+            "symptom": symptom,
+        })
+    })
+    .collect()
+}
+
+fn who(graph: &TaskGraph, who: Who) -> Value {
+    let name = |row: u32| graph.names.get(row as usize).map(String::as_str);
+    match who {
+        Who::Task(ty) | Who::Uniform(ty) | Who::Dispatch(ty) | Who::Creator(ty) => place(graph, ty, None),
+        Who::Lock(lock, holder) => place(graph, holder, name(lock)),
+        Who::Runtime(row) | Who::Call(row) | Who::System(row) => place(graph, u32::MAX, name(row)),
+        Who::Link(..) | Who::Delivery(_) | Who::Send | Who::Startup | Who::Nobody => {
+            place(graph, u32::MAX, Some(&who.label(graph)))
+        }
+    }
+}
+
+/// Function, file, line and task type of a type's row, and an object; null where not known.
+fn place(graph: &TaskGraph, ty: u32, object: Option<&str>) -> Value {
+    let ty = graph.types.get(ty as usize);
+    let text = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
+    json!({
+        "function": ty.map_or(Value::Null, |ty| text(&ty.function)),
+        "file": ty.map_or(Value::Null, |ty| text(&ty.file)),
+        "line": ty.filter(|ty| ty.line > 0).map(|ty| ty.line),
+        "task_type": ty.filter(|ty| !ty.implicit).map(|ty| &ty.name),
+        "object": object,
+    })
+}
+
+pub(super) fn text(causes: &Causes, out: &mut String) {
+    let capacity = causes.capacity_ns;
+    let _ =
+        writeln!(out, "  Where every worker-nanosecond went ({} worker-seconds)", format::seconds(capacity));
+    for (leaf, ns) in Leaf::ALL.into_iter().zip(causes.leaves).filter(|(_, ns)| *ns > 0) {
+        let share = format::percent(ns, capacity);
+        let _ = write!(out, "   {:<14}{:>12}{share:>9}  ", leaf.name(), format::time(ns));
+        if leaf.is_idle() {
+            let ready = causes.ready[leaf as usize];
+            let words = ReadyWork::ALL.iter().zip(ready).filter(|(_, part)| *part > 0);
+            let words: Vec<String> = words
+                .map(|(place, part)| format!("{} {}", place.name(), format::percent(part, ns)))
+                .collect();
+            let _ = write!(out, "ready work: {}", words.join(", "));
+        }
+        while out.ends_with(' ') {
+            out.pop();
+        }
+        out.push('\n');
+    }
+    let slow = causes.slow;
+    let parts = [
+        ("work", slow.work_ns),
+        ("starvation", slow.starvation_ns),
+        ("latency", slow.latency_ns),
+        ("overhead", slow.overhead_ns),
+        ("contention", slow.contention_ns),
+    ];
+    let words = parts.map(|(name, ns)| format!("{name} {}", format::percent(ns, capacity)));
+    let _ = writeln!(out, "   = {}", words.join(" + "));
+}
+
+pub(super) fn blame_text(graph: &TaskGraph, causes: &Causes, options: &CausesOptions, out: &mut String) {
+    let lost: Vec<&Charge> = causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work).collect();
+    let total: u64 = lost.iter().map(|charge| charge.ns).sum();
+    let _ = writeln!(out, "  Who is to blame for {} worker-seconds lost", format::seconds(total));
+    for charge in lost.iter().take(options.top) {
+        let who = format::fit(&charge.who.label(graph), 44);
+        let share = format::percent(charge.ns, causes.capacity_ns);
+        let _ =
+            write!(out, "   {:<12} {who:<44}{:>10}{share:>8}", charge.leaf.name(), format::time(charge.ns));
+        if let Some(ty) = charge.symptom.and_then(|ty| graph.types.get(ty as usize)) {
+            let _ = write!(out, "  seen before or in {}", ty.name);
+        }
+        out.push('\n');
+    }
+    if lost.len() > options.top {
+        let _ = writeln!(out, "   … and {} more (--top {})", lost.len() - options.top, lost.len());
+    }
+}
