@@ -93,7 +93,7 @@ pub(super) fn text(graph: &TaskGraph, slo: &Slo, options: &CausesOptions, out: &
     let mode = slo.mode.name();
     let _ = writeln!(
         out,
-        "  Idle time, mode {mode} ({} worker-seconds of capacity)",
+        "  Idle time, mode {mode} ({} of capacity)",
         format::Unit::Seconds.show(capacity)
     );
     let mut line = |name: &str, ns: u64| {

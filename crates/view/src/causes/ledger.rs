@@ -83,7 +83,7 @@ fn place(graph: &TaskGraph, ty: u32, object: Option<&str>) -> Value {
 pub(super) fn text(causes: &Causes, out: &mut String) {
     let capacity = causes.capacity_ns;
     let _ =
-        writeln!(out, "  Where every worker-nanosecond went ({} worker-seconds)", format::seconds(capacity));
+        writeln!(out, "  Where every worker-nanosecond went ({} of capacity)", format::time(capacity));
     for (leaf, ns) in Leaf::ALL.into_iter().zip(causes.leaves).filter(|(_, ns)| *ns > 0) {
         let share = format::percent(ns, capacity);
         let _ = write!(out, "   {:<14}{:>12}{share:>9}  ", leaf.name(), format::time(ns));
@@ -115,7 +115,7 @@ pub(super) fn text(causes: &Causes, out: &mut String) {
 pub(super) fn blame_text(graph: &TaskGraph, causes: &Causes, options: &CausesOptions, out: &mut String) {
     let lost: Vec<&Charge> = causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work).collect();
     let total: u64 = lost.iter().map(|charge| charge.ns).sum();
-    let _ = writeln!(out, "  Who is to blame for {} worker-seconds lost", format::seconds(total));
+    let _ = writeln!(out, "  Who is to blame for {} of workers' time lost", format::time(total));
     for charge in lost.iter().take(options.top) {
         let who = format::fit(&charge.who.label(graph), 44);
         let share = format::percent(charge.ns, causes.capacity_ns);
