@@ -1,0 +1,75 @@
+// Numbers as a person reads them; the same forms as on the terminal.
+
+/**
+ * A length of time with three significant figures: `1.23 s`, `12.3 ms`, `456 µs`, `789 ns`.
+ * @param {number} ns
+ * @returns {string}
+ */
+export function formatTime(ns) {
+  const sign = ns < 0 ? '−' : '';
+  const size = Math.abs(ns);
+  if (size < 1e3) return `${sign}${Math.round(size)} ns`;
+  if (size < 999500) return `${sign}${threeFigures(size / 1e3)} µs`;
+  if (size < 999500000) return `${sign}${threeFigures(size / 1e6)} ms`;
+  return `${sign}${threeFigures(size / 1e9)} s`;
+}
+
+/**
+ * A point in time, exact enough to tell neighbouring pixels apart.
+ * @param {number} ns nanoseconds since the start of the trace
+ * @param {number} resolutionNs what need not be told apart
+ * @returns {string}
+ */
+export function formatPoint(ns, resolutionNs) {
+  const decimals = Math.max(0, Math.min(9, 9 - Math.floor(Math.log10(Math.max(1, resolutionNs)))));
+  return `${(ns / 1e9).toFixed(decimals)} s`;
+}
+
+/** @param {number} value */
+function threeFigures(value) {
+  if (value < 9.995) return value.toFixed(2);
+  if (value < 99.95) return value.toFixed(1);
+  return value.toFixed(0);
+}
+
+/**
+ * A count in groups of three, with narrow no-break spaces.
+ * @param {number} value
+ * @returns {string}
+ */
+export function formatCount(value) {
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
+}
+
+/**
+ * Worker-seconds.
+ * @param {number} ns
+ * @returns {string}
+ */
+export function formatSeconds(ns) {
+  const value = ns / 1e9;
+  if (value > 0 && value < 0.0005) return '<0.001';
+  return value < 10 ? value.toFixed(3) : value < 100 ? value.toFixed(2) : value.toFixed(1);
+}
+
+/**
+ * A part of a whole.
+ * @param {number} part
+ * @param {number} whole
+ * @returns {string}
+ */
+export function formatPercent(part, whole) {
+  return whole > 0 ? `${((part * 100) / whole).toFixed(1)} %` : '–';
+}
+
+/**
+ * A name in at most `width` characters, cut in the middle, as names differ at both ends.
+ * @param {string} text
+ * @param {number} width
+ * @returns {string}
+ */
+export function fitText(text, width) {
+  if (text.length <= width || width < 3) return text;
+  const head = Math.ceil((width - 1) / 2);
+  return `${text.slice(0, head)}…${text.slice(text.length - (width - 1 - head))}`;
+}

@@ -1,0 +1,113 @@
+// Colours of states. Hues follow Okabe and Ito's palette, which people with any common colour vision
+// tell apart; what belongs to one group differs in lightness. Every colour has a contrast of at least
+// 3:1 with its page (checked by crates/view/tests/palette.rs); waits for nothing are pale on purpose.
+
+/** @typedef {{[state: string]: string}} StateColours */
+
+/** @type {StateColours} */
+export const LIGHT_STATES = {
+  task: '#0072b2', worksharing: '#3484c0', masked: '#0b5585', implicit_task: '#5a7fa0', serial: '#003f6b',
+  task_creation: '#a86f00', dependences: '#8f5e00', fork_join: '#b0780f', scheduling: '#c27800', runtime: '#7a5200',
+  barrier: '#d55e00', join_barrier: '#b84f00', taskwait: '#e0690a', taskwait_depend: '#a34600', taskgroup: '#c7560a',
+  taskyield: '#8c3c00', target_wait: '#dd4f2a',
+  critical_wait: '#b0518c', lock_wait: '#c45a9b', ordered_wait: '#8f3d70', atomic_wait: '#a0487f',
+  idle: '#8d949b', not_started: '#e3e6e9', ended: '#e3e6e9',
+  out_of_cpu: '#4a4f55', paused: '#62686f', unknown: '#808080',
+};
+
+/** @type {StateColours} */
+export const DARK_STATES = {
+  task: '#3d9fdc', worksharing: '#6cb6e6', masked: '#2a86c2', implicit_task: '#8fb1cf', serial: '#1f76b3',
+  task_creation: '#e0a52e', dependences: '#c48d1c', fork_join: '#eab84f', scheduling: '#f0b429', runtime: '#b58320',
+  barrier: '#f07b2e', join_barrier: '#d9661a', taskwait: '#f59049', taskwait_depend: '#c75c14', taskgroup: '#e8722c',
+  taskyield: '#b8602a', target_wait: '#f2704f',
+  critical_wait: '#d58bb8', lock_wait: '#e09cc6', ordered_wait: '#b96a99', atomic_wait: '#c77aa8',
+  idle: '#6f767e', not_started: '#2a2e33', ended: '#2a2e33',
+  out_of_cpu: '#b8bec5', paused: '#9aa1a8', unknown: '#8a8a8a',
+};
+
+/** Colours that are no state: lightness for the two pages. */
+export const LIGHT_MARKS = { page: '#ffffff', text: '#1b1f24', long: '#c00020', finding: '#7b2fbf', lost: '#000000', uncertain: '#ffffff', match: '#008f5a' };
+/** The same for the dark page. */
+export const DARK_MARKS = { page: '#14171a', text: '#e8eaed', long: '#ff5c72', finding: '#c79bff', lost: '#ffffff', uncertain: '#14171a', match: '#4fe0a4' };
+
+/** Colours for things that are only to be told apart (task types, tasks, regions), for both pages. */
+export const VALUE_COLOURS = [
+  '#0072b2', '#d55e00', '#009e73', '#b0518c', '#a86f00', '#3f8fd0', '#8c3c00', '#00795a', '#7b4fa6', '#6b7a1f',
+  '#4d7ea8', '#c4483a', '#2f8f8f', '#9a4f6b', '#7d6a2b', '#5b6fc4',
+];
+
+/**
+ * A colour as the bytes of an image, little end first.
+ * @param {string} hex
+ * @returns {number}
+ */
+export function packColour(hex) {
+  const value = parseInt(hex.slice(1), 16);
+  return ((0xff << 24) | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16)) >>> 0;
+}
+
+/**
+ * @param {number} colour packed
+ * @param {number} towards packed
+ * @param {number} share of `towards`, 0 to 1
+ * @returns {number}
+ */
+export function mixColours(colour, towards, share) {
+  let mixed = 0xff << 24;
+  for (const shift of [0, 8, 16]) {
+    const from = (colour >> shift) & 0xff;
+    const to = (towards >> shift) & 0xff;
+    mixed |= Math.round(from + (to - from) * share) << shift;
+  }
+  return mixed >>> 0;
+}
+
+/**
+ * Everything that drawing needs to know about colours.
+ * @typedef {{
+ *   dark: boolean, page: string, text: string, state: string[],
+ *   shades: Uint32Array, values: Uint32Array, pageColour: number,
+ *   long: number, finding: number, lost: number, uncertain: number, match: number,
+ *   marks: {[name: string]: string},
+ * }} Theme
+ */
+
+/** How much of a colour is left where its state has hardly any share of the pixel. */
+const FAINTEST = 0.45;
+
+/**
+ * @param {boolean} dark
+ * @param {{name: string}[]} states in the order of their numbers
+ * @returns {Theme}
+ */
+export function makeTheme(dark, states) {
+  const colours = dark ? DARK_STATES : LIGHT_STATES;
+  const marks = dark ? DARK_MARKS : LIGHT_MARKS;
+  const page = packColour(marks.page);
+  const state = states.map((row) => colours[row.name] || colours.unknown);
+  const shades = new Uint32Array(256 * 16);
+  state.forEach((hex, number) => {
+    const full = packColour(hex);
+    for (let step = 0; step < 16; step++) {
+      shades[number * 16 + step] = mixColours(full, page, (1 - step / 15) * FAINTEST);
+    }
+  });
+  return {
+    dark, page: marks.page, text: marks.text, state, shades, pageColour: page,
+    values: Uint32Array.from(VALUE_COLOURS, (hex) => (dark ? mixColours(packColour(hex), 0xffffffff, 0.25) : packColour(hex))),
+    long: packColour(marks.long), finding: packColour(marks.finding), lost: packColour(marks.lost),
+    uncertain: packColour(marks.uncertain), match: packColour(marks.match), marks,
+  };
+}
+
+/**
+ * The colour of a number that only needs to differ from its neighbours.
+ * @param {Theme} theme
+ * @param {number} value
+ * @returns {number}
+ */
+export function valueColour(theme, value) {
+  // Fibonacci hashing: neighbours get colours far apart.
+  return theme.values[(Math.imul(value, 0x9e3779b1) >>> 16) % theme.values.length];
+}

@@ -1,0 +1,261 @@
+// Where buckets come from: the local server (any zoom), or the report's own file (one zoom level).
+
+import { NOTHING, joinBuckets } from './pixels.js';
+
+/** Buckets of a tile. */
+const TILE = 512;
+/** Tiles are forgotten, oldest first, beyond this many numbers. */
+const KEPT_NUMBERS = 48 * 1024 * 1024;
+
+/**
+ * @typedef {{
+ *   track: number, start: number, end: number, state: string, label: string, place: string, task: number | null,
+ *   [more: string]: any,
+ * }} SectionAt
+ */
+
+/** Rows of buckets from the server, kept in tiles. */
+export class ServerSource {
+  /**
+   * @param {string} token
+   * @param {string} startNs start of the trace on its own clock, in decimal
+   */
+  constructor(token, startNs) {
+    this.token = token;
+    this.start = BigInt(startNs);
+    /** @type {Map<string, {buckets: Uint32Array, values: Uint32Array | null}>} */
+    this.tiles = new Map();
+    this.numbers = 0;
+    /** @type {Set<string>} */
+    this.pending = new Set();
+    this.inFlight = 0;
+    /** Called when tiles have come. @type {() => void} */
+    this.onArrival = () => {};
+    /** What the tiles must match, as the server needs it. */
+    this.filter = '';
+  }
+
+  /** Any zoom is exact. */
+  get exact() { return true; }
+
+  /** Whether something is still on its way. */
+  get busy() { return this.inFlight > 0; }
+
+  /**
+   * @param {string} path
+   * @param {{[key: string]: string | number}} query
+   * @returns {Promise<Response>}
+   */
+  async request(path, query) {
+    const text = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&');
+    const response = await fetch(`api/${path}?${text}`, { headers: { 'x-taskscope-token': this.token }, cache: 'no-store' });
+    if (!response.ok) throw new Error((await response.text()) || `the viewer answered ${response.status}`);
+    return response;
+  }
+
+  /**
+   * @param {string} path
+   * @param {{[key: string]: string | number}} query
+   * @returns {Promise<any>}
+   */
+  async json(path, query = {}) {
+    return (await this.request(path, query)).json();
+  }
+
+  /** Forgets everything, because what is asked for has changed. */
+  forget() {
+    this.tiles.clear();
+    this.numbers = 0;
+  }
+
+  /**
+   * Time of bucket 0 at a level: buckets are aligned on the trace's own clock.
+   * @param {number} level
+   */
+  offset(level) {
+    return -Number(BigInt.asUintN(level, this.start));
+  }
+
+  /**
+   * Fills one number for each pixel and says whether all of it was there.
+   * @param {string} view
+   * @param {number} track
+   * @param {number} from
+   * @param {number} nsPerPixel
+   * @param {Uint32Array} out
+   * @param {Uint32Array | null} outValues
+   * @returns {boolean}
+   */
+  columns(view, track, from, nsPerPixel, out, outValues) {
+    const level = levelFor(nsPerPixel);
+    for (let coarser = 0; coarser <= 12; coarser++) {
+      const at = level + coarser;
+      const bucketNs = 2 ** at;
+      const offset = this.offset(at);
+      const first = Math.max(0, Math.floor((from - offset) / bucketNs));
+      const last = Math.max(first, Math.floor((from + nsPerPixel * out.length - offset) / bucketNs));
+      const scratch = new Uint32Array(last - first + 1).fill(NOTHING);
+      const values = outValues ? new Uint32Array(last - first + 1) : null;
+      let whole = true;
+      for (let tile = Math.floor(first / TILE); tile * TILE <= last; tile++) {
+        const known = this.tiles.get(`${view}/${at}/${tile}/${track}`);
+        if (!known) { whole = false; continue; }
+        const low = Math.max(first, tile * TILE);
+        const high = Math.min(last + 1, (tile + 1) * TILE);
+        scratch.set(known.buckets.subarray(low - tile * TILE, high - tile * TILE), low - first);
+        if (values && known.values) values.set(known.values.subarray(low - tile * TILE, high - tile * TILE), low - first);
+      }
+      if (whole || coarser === 12) {
+        joinBuckets(scratch, values, first, bucketNs, offset, from, nsPerPixel, out, outValues);
+        return whole && coarser === 0;
+      }
+    }
+    return false;
+  }
+
+  /**
+   * Asks for what is missing for these tracks.
+   * @param {string} view
+   * @param {number[]} tracks
+   * @param {number} from
+   * @param {number} nsPerPixel
+   * @param {number} width
+   */
+  want(view, tracks, from, nsPerPixel, width) {
+    if (this.inFlight >= 3) { this.again = true; return; }
+    const level = levelFor(nsPerPixel);
+    const bucketNs = 2 ** level;
+    const offset = this.offset(level);
+    const first = Math.max(0, Math.floor((from - offset) / bucketNs / TILE));
+    const last = Math.max(first, Math.floor((from + nsPerPixel * width - offset) / bucketNs / TILE));
+    const missing = (tile, track) => {
+      const key = `${view}/${level}/${tile}/${track}`;
+      return !this.tiles.has(key) && !this.pending.has(key);
+    };
+    for (let tile = first; tile <= last; tile++) {
+      const lacking = tracks.filter((track) => missing(tile, track));
+      if (lacking.length === 0) continue;
+      let end = tile;
+      while (end < last && lacking.every((track) => missing(end + 1, track))) end++;
+      this.fetchTiles(view, level, tile, end - tile + 1, lacking);
+      tile = end;
+      if (this.inFlight >= 3) { this.again = true; return; }
+    }
+  }
+
+  /**
+   * @param {string} view
+   * @param {number} level
+   * @param {number} tile
+   * @param {number} count
+   * @param {number[]} tracks
+   */
+  async fetchTiles(view, level, tile, count, tracks) {
+    const keys = tracks.flatMap((track) => Array.from({ length: count }, (_, i) => `${view}/${level}/${tile + i}/${track}`));
+    keys.forEach((key) => this.pending.add(key));
+    this.inFlight++;
+    const filter = this.filter;
+    try {
+      const query = { view, level, first: tile * TILE, count: count * TILE, tracks: listRanges(tracks) };
+      if (filter) query.where = filter;
+      const data = new Uint32Array(await (await this.request('rows', query)).arrayBuffer());
+      if (filter !== this.filter) return;
+      const hasValues = data.length === 2 * tracks.length * count * TILE;
+      tracks.forEach((track, row) => {
+        for (let i = 0; i < count; i++) {
+          const at = (row * count + i) * TILE;
+          const valuesAt = tracks.length * count * TILE + at;
+          this.tiles.set(`${view}/${level}/${tile + i}/${track}`, {
+            buckets: data.subarray(at, at + TILE), values: hasValues ? data.subarray(valuesAt, valuesAt + TILE) : null,
+          });
+          this.numbers += hasValues ? 2 * TILE : TILE;
+        }
+      });
+      for (const [key, old] of this.tiles) {
+        if (this.numbers <= KEPT_NUMBERS) break;
+        this.tiles.delete(key);
+        this.numbers -= old.buckets.length + (old.values ? old.values.length : 0);
+      }
+    } catch (error) {
+      this.failure = error;
+    } finally {
+      keys.forEach((key) => this.pending.delete(key));
+      this.inFlight--;
+      this.again = false;
+      this.onArrival();
+    }
+  }
+}
+
+/**
+ * The level whose buckets are nearest to a pixel: 0.7 to 1.4 of one.
+ * @param {number} nsPerPixel
+ * @returns {number}
+ */
+export function levelFor(nsPerPixel) {
+  return Math.max(0, Math.round(Math.log2(Math.max(1, nsPerPixel))));
+}
+
+/**
+ * `0-63,70` for rising numbers.
+ * @param {number[]} numbers
+ * @returns {string}
+ */
+export function listRanges(numbers) {
+  const parts = [];
+  for (let i = 0; i < numbers.length; i++) {
+    const first = numbers[i];
+    while (i + 1 < numbers.length && numbers[i + 1] === numbers[i] + 1) i++;
+    parts.push(first === numbers[i] ? `${first}` : `${first}-${numbers[i]}`);
+  }
+  return parts.join(',');
+}
+
+/** Rows of buckets of one level, from the file that shows them. */
+export class EmbeddedSource {
+  /**
+   * @param {{level: number, first_bucket_ns: number, buckets: number, tracks: number[], data: string}} rows
+   * @param {Uint32Array} data track by track
+   */
+  constructor(rows, data) {
+    this.rows = rows;
+    this.data = data;
+    this.index = new Map(rows.tracks.map((track, row) => [track, row]));
+    this.onArrival = () => {};
+    this.filter = '';
+    /** @type {Error | undefined} */
+    this.failure = undefined;
+  }
+
+  /** Zooming in shows wider pixels, not more. */
+  get exact() { return false; }
+  get busy() { return false; }
+
+  /**
+   * @param {{level: number, first_bucket_ns: number, buckets: number, tracks: number[], data: string}} rows
+   * @returns {Promise<EmbeddedSource>}
+   */
+  static async open(rows) {
+    const packed = Uint8Array.from(atob(rows.data), (c) => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+    // Planes of bytes compress better than whole numbers: class, share, flags, starts.
+    const planes = new Uint8Array(await new Response(stream).arrayBuffer());
+    const count = planes.length / 4;
+    const data = new Uint32Array(count);
+    for (let i = 0; i < count; i++) {
+      data[i] = planes[i] | (planes[count + i] << 8) | (planes[2 * count + i] << 16) | (planes[3 * count + i] << 24);
+    }
+    return new EmbeddedSource(rows, data);
+  }
+
+  /** The same as of a server's rows. */
+  columns(_view, track, from, nsPerPixel, out, outValues) {
+    const row = this.index.get(track);
+    const buckets = row === undefined ? new Uint32Array(0) : this.data.subarray(row * this.rows.buckets, (row + 1) * this.rows.buckets);
+    joinBuckets(buckets, null, 0, 2 ** this.rows.level, this.rows.first_bucket_ns, from, nsPerPixel, out, outValues);
+    return true;
+  }
+
+  want() {}
+  forget() {}
+}
