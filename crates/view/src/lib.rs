@@ -1,4 +1,5 @@
-//! Reports, `info` and `explain` as terminal text and as JSON.
+//! Reports, `info` and `explain` as terminal text and as JSON; the report as one HTML file ([`html`]) and
+//! the local viewer ([`server`]), which both draw what [`page`] answers.
 //!
 //! The caller gives an opened session and its analysis; text comes as lines with ANSI styles, which
 //! the caller strips where colour is not wanted. Nothing is computed here but words, and rows of one
@@ -8,9 +9,12 @@
 mod causes;
 pub mod explain;
 pub mod format;
+pub mod html;
 pub mod info;
+pub mod page;
 mod report_json;
 mod report_text;
+pub mod server;
 mod words;
 
 pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, causes_json, causes_text};

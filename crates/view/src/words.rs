@@ -4,7 +4,7 @@ use crate::format;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_analysis::{Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Worksharing};
-use taskscope_execution::{SiteIndex, State};
+use taskscope_execution::{Place, SiteIndex, State};
 use taskscope_session::{Places, Session};
 
 /// A fact about the recording or the trace that changes how numbers are to be read.
@@ -27,6 +27,8 @@ pub struct NamedFinding {
     pub ns: u64,
     /// How sure the cause is.
     pub confidence: Confidence,
+    /// What the culprits did, and where: everything that has this name.
+    pub culprits: Vec<(State, Place)>,
     /// The place of the cause in words; may be empty.
     pub place: String,
     /// The code site of the cause.
@@ -53,6 +55,7 @@ pub fn findings(places: &Places, analysis: &Analysis) -> Vec<NamedFinding> {
             Some(row) => {
                 let row = &mut merged[*row];
                 row.ns += finding.ns;
+                row.culprits.push((finding.state, finding.place));
                 row.sole_ns += finding.sole_ns;
                 row.tasks_created += finding.tasks_created;
                 row.confidence = row.confidence.min(finding.confidence);
@@ -67,6 +70,7 @@ pub fn findings(places: &Places, analysis: &Analysis) -> Vec<NamedFinding> {
                     kind: finding.kind,
                     ns: finding.ns,
                     confidence: finding.confidence,
+                    culprits: vec![(finding.state, finding.place)],
                     site: places.site_of(finding.place),
                     text: sentence(finding, &place),
                     place,

@@ -31,6 +31,8 @@ export class ServerSource {
     this.inFlight = 0;
     /** Called when tiles have come. @type {() => void} */
     this.onArrival = () => {};
+    /** @type {Map<string, Stretch>} */
+    this.stretches = new Map();
     /** What the tiles must match, as the server needs it. */
     this.filter = '';
   }
@@ -143,6 +145,53 @@ export class ServerSource {
     }
   }
 
+  /** @param {string} key @returns {Stretch} */
+  stretch(key) {
+    let known = this.stretches.get(key);
+    if (!known) this.stretches.set(key, (known = new Stretch()));
+    return known;
+  }
+
+  /**
+   * Threads in each state for each pixel, as far as known.
+   * @param {string} key names the group of tracks
+   * @param {number[]} tracks
+   * @param {number} from
+   * @param {number} nsPerPixel
+   * @param {number} pixels
+   * @param {number} states
+   * @returns {Float64Array | null} `[pixel][state]`
+   */
+  stack(key, tracks, from, nsPerPixel, pixels, states) {
+    const coarser = tracks.length > 1000 ? 2 : tracks.length > 200 ? 1 : 0;
+    const have = this.stretch(`stack ${key}`).cover(this, from, nsPerPixel, pixels, coarser, async (level, first, count) =>
+      new Float32Array(await (await this.request('stack', { level, first, count, tracks: listRanges(tracks) })).arrayBuffer()));
+    if (!have) return null;
+    const shares = new Float64Array(pixels * states);
+    const [bucketNs, offset] = [2 ** have.level, this.offset(have.level)];
+    for (let x = 0; x < pixels; x++) {
+      const bucket = Math.floor((from + (x + 0.5) * nsPerPixel - offset) / bucketNs) - have.first;
+      if (bucket < 0 || bucket >= have.count) continue;
+      for (let state = 0; state < states; state++) shares[x * states + state] = have.data[bucket * states + state];
+    }
+    return shares;
+  }
+
+  /**
+   * A counter's buckets around what is shown, as far as known.
+   * @param {string} name
+   * @param {number} from
+   * @param {number} nsPerPixel
+   * @param {number} pixels
+   */
+  counter(name, from, nsPerPixel, pixels) {
+    const have = this.stretch(`counter ${name}`).cover(this, from, nsPerPixel, pixels, 0, (level, first, count) =>
+      this.json('counter', { name, level, first, count }));
+    if (!have) return null;
+    const bucketNs = 2 ** have.level;
+    return { ...have.data, bucketNs, offset: this.offset(have.level) + have.first * bucketNs };
+  }
+
   /**
    * @param {string} view
    * @param {number} level
@@ -184,6 +233,45 @@ export class ServerSource {
       this.again = false;
       this.onArrival();
     }
+  }
+}
+
+/**
+ * Numbers of a stretch of time that is a little longer than what is shown, asked for again when the
+ * shown time leaves it or the zoom changes.
+ */
+class Stretch {
+  constructor() {
+    /** @type {any} */
+    this.have = null;
+    this.asked = '';
+  }
+
+  /**
+   * @param {ServerSource} source
+   * @param {number} from
+   * @param {number} nsPerPixel
+   * @param {number} pixels
+   * @param {number} coarser levels
+   * @param {(level: number, first: number, count: number) => Promise<any>} ask
+   * @returns {{level: number, first: number, count: number, data: any} | null}
+   */
+  cover(source, from, nsPerPixel, pixels, coarser, ask) {
+    const level = levelFor(nsPerPixel) + coarser;
+    const step = 256;
+    const [bucketNs, offset] = [2 ** level, source.offset(level)];
+    const first = Math.max(0, Math.floor((from - offset) / bucketNs / step) * step);
+    const last = Math.ceil(((from + nsPerPixel * pixels - offset) / bucketNs + 1) / step) * step;
+    const wanted = `${level}/${first}/${last}`;
+    if (this.asked !== wanted && source.inFlight < 6) {
+      this.asked = wanted;
+      source.inFlight++;
+      ask(level, first, last - first)
+        .then((data) => { this.have = { level, first, count: last - first, data }; })
+        .catch((error) => { source.failure = error; })
+        .finally(() => { source.inFlight--; source.onArrival(); });
+    }
+    return this.have;
   }
 }
 

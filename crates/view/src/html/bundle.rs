@@ -1,0 +1,95 @@
+//! The page's program: the modules of `web/`, joined in the order of their imports.
+//!
+//! Each module's `import … from './other.js';` stands on one line and names what the module before
+//! exports under the same name, so joining is leaving these lines and the word `export` away. Names
+//! are unique over all modules; a test holds that.
+
+/// The style of all pages.
+pub const STYLE: &str = include_str!("../../web/page.css");
+
+/// Modules, each after those that it imports.
+const MODULES: [(&str, &str); 12] = [
+    ("format.js", include_str!("../../web/format.js")),
+    ("palette.js", include_str!("../../web/palette.js")),
+    ("pixels.js", include_str!("../../web/pixels.js")),
+    ("source.js", include_str!("../../web/source.js")),
+    ("elements.js", include_str!("../../web/elements.js")),
+    ("charts.js", include_str!("../../web/charts.js")),
+    ("gestures.js", include_str!("../../web/gestures.js")),
+    ("timeline.js", include_str!("../../web/timeline.js")),
+    ("picture.js", include_str!("../../web/picture.js")),
+    ("report.js", include_str!("../../web/report.js")),
+    ("viewer.js", include_str!("../../web/viewer.js")),
+    ("main.js", include_str!("../../web/main.js")),
+];
+
+/// One program from all modules.
+pub fn program() -> String {
+    let mut program = String::from("\n'use strict';\n");
+    for (name, text) in MODULES {
+        program.push_str(&format!("// ---- {name}\n"));
+        for line in text.lines().filter(|line| !line.starts_with("import ")) {
+            program.push_str(line.strip_prefix("export ").unwrap_or(line));
+            program.push('\n');
+        }
+    }
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn declared(text: &str) -> Vec<&str> {
+        text.lines()
+            .map(|line| line.strip_prefix("export ").unwrap_or(line))
+            .filter_map(|line| {
+                let rest = ["function ", "async function ", "const ", "class ", "let "]
+                    .iter()
+                    .find_map(|keyword| line.strip_prefix(keyword))?;
+                rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn names_are_unique_over_all_modules() {
+        let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+        for (file, text) in MODULES {
+            for name in declared(text) {
+                if let Some(other) = seen.insert(name, file) {
+                    panic!("{name} is declared in {other} and in {file}");
+                }
+            }
+        }
+        assert!(seen.len() > 50, "{}", seen.len());
+    }
+
+    #[test]
+    fn imports_name_modules_that_come_before() {
+        let mut before: Vec<&str> = Vec::new();
+        for (file, text) in MODULES {
+            for line in text.lines().filter(|line| line.starts_with("import ")) {
+                let from = line.split('\'').nth(1).and_then(|path| path.strip_prefix("./"));
+                assert!(from.is_some_and(|from| before.contains(&from)), "{file}: {line}");
+                assert!(!line.contains(" as "), "{file}: {line}");
+            }
+            before.push(file);
+        }
+    }
+
+    #[test]
+    fn nothing_is_loaded_from_anywhere() {
+        let program = program();
+        assert!(!program.contains("</script"), "it would end its element");
+        // Types of parameters stand in comments and name modules too.
+        let comment = |line: &&str| !["*", "/*", "//"].iter().any(|c| line.trim_start().starts_with(c));
+        let program: String = program.lines().filter(comment).collect::<Vec<_>>().join("\n");
+        for word in ["http://", "https://", "innerHTML", "eval(", "import("] {
+            let allowed = "http://www.w3.org/2000/svg";
+            assert!(!program.replace(allowed, "").contains(word), "{word}");
+            assert!(!STYLE.contains(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The one-file report: the page with its data inside.
+
+use super::{bundle, document, policy};
+use crate::page::{Page, View, packed_rows};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use serde_json::{Value, json};
+use std::io::Write;
+use taskscope_execution::lod::Window;
+use taskscope_execution::{State, ThreadIndex};
+
+/// No report is larger, whatever the trace.
+pub const LARGEST_REPORT_BYTES: usize = 5_000_000;
+/// What the overview's rows may take of it.
+const LARGEST_ROWS_BYTES: usize = 2_000_000;
+/// Buckets of the overview, before halving.
+const BUCKETS: u32 = 2048;
+/// Tracks of the overview at most, spread over all.
+const TRACKS: usize = 4096;
+/// Tracks of the small timeline of a finding.
+const INSTANCE_TRACKS: usize = 16;
+/// Sections of it.
+const INSTANCE_SECTIONS: usize = 1500;
+/// A name is cut beyond this in the page's own data; the report's JSON is not changed.
+const ROWS_OF_A_TABLE: usize = 200;
+
+/// The report as one page of at most [`LARGEST_REPORT_BYTES`].
+pub fn report(page: &Page) -> String {
+    let program = bundle::program();
+    let policy = policy(&program, bundle::STYLE, "");
+    let title = format!("taskscope: {}", page.report["trace"].as_str().unwrap_or("report"));
+    let title: String = title.chars().take(200).collect();
+    let mut rows_limit = LARGEST_ROWS_BYTES;
+    let mut table_rows = usize::MAX;
+    loop {
+        let mut overview = page.overview();
+        let mut own_report = overview["report"].take();
+        let left_out = shorten(&mut own_report, table_rows);
+        overview["rows"] = rows(page, rows_limit);
+        overview["stack"] = stack(page);
+        overview["instance_sections"] = instances(page);
+        overview["left_out"] = left_out.into();
+        let data = [("overview", overview.to_string()), ("report", own_report.to_string())];
+        let text = document(&title, &policy, &program, &data);
+        if text.len() <= LARGEST_REPORT_BYTES {
+            return text;
+        }
+        // Thousands of threads or places: first shorter tables, then fewer buckets.
+        if table_rows == usize::MAX {
+            table_rows = 8 * ROWS_OF_A_TABLE;
+        } else if table_rows > 8 {
+            table_rows /= 2;
+        } else {
+            rows_limit /= 2;
+        }
+        if rows_limit < 10_000 {
+            // Only names of enormous length are left to cut.
+            let mut own_report = own_report;
+            cut_names(&mut own_report, 2000);
+            cut_names(&mut overview, 2000);
+            let data = [("overview", overview.to_string()), ("report", own_report.to_string())];
+            return document(&title, &policy, &program, &data);
+        }
+    }
+}
+
+/// Leaves rows of long tables out, those at their ends; how many.
+fn shorten(report: &mut Value, most: usize) -> usize {
+    let mut left_out = 0;
+    for (_, value) in report.as_object_mut().into_iter().flatten() {
+        if let Value::Array(rows) = value
+            && rows.len() > most
+        {
+            left_out += rows.len() - most;
+            rows.truncate(most);
+        }
+    }
+    left_out
+}
+
+fn cut_names(value: &mut Value, most: usize) {
+    match value {
+        Value::String(text) if text.chars().count() > most => *text = crate::format::fit(text, most),
+        Value::Array(rows) => rows.iter_mut().for_each(|row| cut_names(row, most)),
+        Value::Object(rows) => rows.iter_mut().for_each(|(_, row)| cut_names(row, most)),
+        _ => {}
+    }
+}
+
+/// The overview's rows, packed, with so many buckets that they stay below a limit.
+fn rows(page: &Page, limit: usize) -> Value {
+    let all = page.all_tracks();
+    let step = all.len().div_ceil(TRACKS).max(1);
+    let tracks: Vec<ThreadIndex> = all.iter().copied().step_by(step).collect();
+    let (start, end) = page.execution.range();
+    let mut least = BUCKETS;
+    loop {
+        let window = Window::covering(start, end.max(start + 1), least);
+        let packed = packed_rows(page, View::State, &tracks, window);
+        let text = STANDARD.encode(deflated(&planes(&packed)));
+        if text.len() <= limit || least <= 32 {
+            return json!({
+                "level": window.width_log2,
+                "first_bucket_ns": window.start() as i64 - start as i64,
+                "buckets": window.count,
+                "tracks": tracks.iter().map(|track| track.0).collect::<Vec<_>>(),
+                "left_out_tracks": all.len() - tracks.len(),
+                "data": text,
+            });
+        }
+        least /= 2;
+    }
+}
+
+/// First bytes of all numbers, then second ones, and so on: like bytes together compress better.
+fn planes(packed: &[u8]) -> Vec<u8> {
+    (0..4).flat_map(|byte| packed.iter().skip(byte).step_by(4).copied()).collect()
+}
+
+fn deflated(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
+}
+
+/// Threads in each state over the run: `[bucket][state]`, in thousandths of a thread.
+fn stack(page: &Page) -> Value {
+    let (start, end) = page.execution.range();
+    let window = Window::covering(start, end.max(start + 1), 256);
+    let workers: Vec<ThreadIndex> = page.execution.workers().map(|(index, _)| index).collect();
+    let sums = page.timeline.breakdown(&page.execution, &workers, window);
+    let width = (window.end() - window.start()) as f64 / f64::from(window.count);
+    let thousandths = |ns: &u64| (*ns as f64 / width * 1000.0).round() as u64;
+    json!({
+        "level": window.width_log2,
+        "first_bucket_ns": window.start() as i64 - start as i64,
+        "buckets": window.count,
+        "states": State::ALL.len(),
+        "workers": workers.len(),
+        "data": sums.iter().flatten().map(thousandths).collect::<Vec<_>>(),
+    })
+}
+
+/// The exact sections around each finding's worst instance, of its thread and those near it.
+fn instances(page: &Page) -> Value {
+    let base = page.start();
+    let rows = page.instances.iter().map(|instance| {
+        let length = instance.end - instance.start;
+        let margin = (length / 8).max(1);
+        let (from, to) = (instance.start.saturating_sub(margin).max(base), instance.end + margin);
+        let process = page.execution.threads[instance.thread.index()].process;
+        let others =
+            page.execution.workers().filter(|(t, row)| row.process == process && *t != instance.thread);
+        let others = others.map(|(index, _)| index).take(INSTANCE_TRACKS - 1);
+        let tracks: Vec<ThreadIndex> = std::iter::once(instance.thread).chain(others).collect();
+        let most = INSTANCE_SECTIONS / tracks.len();
+        let mut whole = true;
+        let tracks: Vec<Value> = tracks
+            .iter()
+            .map(|index| {
+                let track = &page.execution.threads[index.index()].track;
+                let first = track.start_column().partition_point(|start| *start <= from).saturating_sub(1);
+                let last = track.start_column().partition_point(|start| *start < to);
+                whole &= last - first.min(last) <= most;
+                let spans = (first..last.min(first + most)).map(|row| {
+                    let span = track.span(row);
+                    let since = |at: u64| at.clamp(from, to) - base;
+                    json!([since(span.start), since(span.end), span.section.state as u8])
+                });
+                json!({ "track": index.0, "sections": spans.collect::<Vec<_>>() })
+            })
+            .collect();
+        json!({
+            "finding": instance.finding, "from": from - base, "to": to - base,
+            "start": instance.start - base, "end": instance.end - base,
+            "whole": whole, "tracks": tracks,
+        })
+    });
+    rows.collect()
+}

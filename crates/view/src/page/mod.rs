@@ -1,0 +1,113 @@
+//! What the HTML report and the viewer show of a run, as data: rows of buckets, sections, tasks,
+//! tables of a range. Both pages draw the same answers; tests compare pages with these functions.
+//!
+//! Times that leave this module are nanoseconds since the start of the trace, so that they fit into
+//! the numbers of a browser (exact up to 104 days).
+
+mod counters;
+mod dependences;
+mod instances;
+mod names;
+mod overview;
+mod ranges;
+mod rows;
+mod search;
+mod sections;
+mod tasks;
+
+pub use counters::{CounterKind, counter_json};
+pub use dependences::{Dependences, Predecessor};
+pub use instances::Instance;
+pub use names::Names;
+pub use rows::{View, packed_rows, stacked_rows};
+pub use search::Direction;
+
+use crate::words;
+use serde_json::Value;
+use std::sync::{Arc, OnceLock};
+use taskscope_analysis::{Analysis, Problem};
+use taskscope_execution::lod::{Counter, Flags, Timeline};
+use taskscope_execution::{Execution, ThreadIndex};
+use taskscope_session::Session;
+
+/// Everything that pages show of one run.
+pub struct Page {
+    /// What happened.
+    pub execution: Arc<Execution>,
+    /// The same at any zoom, with the findings' worst instances flagged.
+    pub timeline: Timeline,
+    /// Words for places.
+    pub names: Names,
+    /// The report, exactly as `report --json` gives it.
+    pub report: Value,
+    /// The worst instance of each finding that has one.
+    pub instances: Vec<Instance>,
+    /// Body times of each task type in the order of the report's task types: `(from ns, tasks)`.
+    pub histograms: Vec<Vec<(u64, u64)>>,
+    ready_tasks: OnceLock<Counter>,
+    live_tasks: OnceLock<Counter>,
+    dependences: OnceLock<Dependences>,
+}
+
+impl Page {
+    /// Takes an opened and analysed run. Builds the level of detail, in parallel.
+    pub fn new(session: Session, analysis: &Analysis, problems: &[Problem]) -> Page {
+        let report = crate::report_json(&session, analysis, problems);
+        let findings = words::findings(&session.places, analysis);
+        let execution = Arc::new(session.execution);
+        let mut timeline = Timeline::build(&execution);
+        let instances = instances::of(&execution, &findings);
+        for instance in &instances {
+            timeline.mark(instance.thread, Flags::FINDING, vec![(instance.start, instance.end)]);
+        }
+        let histograms = overview::histograms(&execution, analysis);
+        Page {
+            names: Names::of(execution.clone()),
+            timeline,
+            report,
+            instances,
+            histograms,
+            execution,
+            ready_tasks: OnceLock::new(),
+            live_tasks: OnceLock::new(),
+            dependences: OnceLock::new(),
+        }
+    }
+
+    /// Start of the trace on its own clock, nanoseconds.
+    pub fn start(&self) -> u64 {
+        self.execution.range().0
+    }
+
+    /// From the first to the last event, nanoseconds; at least 1.
+    pub fn length(&self) -> u64 {
+        let (start, end) = self.execution.range();
+        (end - start).max(1)
+    }
+
+    /// Nanoseconds since the start of the trace.
+    fn since_start(&self, at: u64) -> u64 {
+        at.saturating_sub(self.start())
+    }
+
+    /// Number of tracks; a track is a thread.
+    pub fn tracks(&self) -> usize {
+        self.execution.threads.len()
+    }
+
+    /// All tracks with events.
+    pub fn all_tracks(&self) -> Vec<ThreadIndex> {
+        let threads = self.execution.threads.iter().enumerate().filter(|(_, t)| t.events > 0);
+        threads.map(|(index, _)| ThreadIndex(index as u32)).collect()
+    }
+
+    /// Which task depends on which, found when first asked for.
+    pub fn dependences(&self) -> &Dependences {
+        self.dependences.get_or_init(|| Dependences::of(&self.execution))
+    }
+
+    /// What pages need before they draw anything.
+    pub fn overview(&self) -> Value {
+        overview::json(self)
+    }
+}

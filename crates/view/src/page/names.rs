@@ -1,0 +1,41 @@
+//! Words for places, from any thread: debug information is read on a thread of its own, because its
+//! reader keeps state that cannot be shared.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use taskscope_execution::Execution;
+use taskscope_session::Places;
+
+type Question = Box<dyn FnOnce(&Places) + Send>;
+
+/// Asks for words for places.
+pub struct Names {
+    questions: Sender<Question>,
+}
+
+impl Names {
+    /// The names of an execution. The thread ends when this is dropped.
+    pub fn of(execution: Arc<Execution>) -> Names {
+        let (questions, incoming) = channel::<Question>();
+        std::thread::spawn(move || {
+            let places = Places::of(&execution);
+            drop(execution);
+            for question in incoming {
+                question(&places);
+            }
+        });
+        Names { questions }
+    }
+
+    /// The answer to a question about places.
+    pub fn ask<T: Send + Default + 'static>(
+        &self,
+        question: impl FnOnce(&Places) -> T + Send + 'static,
+    ) -> T {
+        let (answer, incoming) = channel();
+        // Both fail only when a question panicked and took the thread with it; then there are no
+        // names any more, and the viewer goes on without.
+        let asked = self.questions.send(Box::new(move |places| drop(answer.send(question(places)))));
+        asked.ok().and_then(|()| incoming.recv().ok()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,121 @@
+//! What a page needs before it draws anything: tracks, states, views, the report.
+
+use super::sections::group_name;
+use super::{CounterKind, Page, View};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use taskscope_analysis::{Analysis, body_times};
+use taskscope_execution::{Execution, NO_TIME, State, ThreadKind, TypeIndex};
+
+/// Name and version of the form.
+const SCHEMA: &str = "taskscope-page/1";
+
+pub(super) fn json(page: &Page) -> Value {
+    let execution = &page.execution;
+    let states = State::ALL.iter().map(
+        |state| json!({ "name": state.name(), "label": state.label(), "group": group_name(state.group()) }),
+    );
+    let processes = execution
+        .processes
+        .iter()
+        .map(|process| json!({ "node": node_of(&process.loom, process.pid), "pid": process.pid }));
+    let tracks = execution.threads.iter().enumerate().filter(|(_, thread)| thread.events > 0);
+    let tracks = tracks.map(|(index, thread)| {
+        json!({
+            "track": index,
+            "process": thread.process.0,
+            "tid": thread.tid,
+            "kind": match thread.kind {
+                ThreadKind::Initial => "initial",
+                ThreadKind::Worker => "worker",
+                ThreadKind::Helper => "helper",
+                ThreadKind::Unknown => "unknown",
+            },
+            "worker": thread.worker,
+            "lost_events": thread.lost_events,
+        })
+    });
+    let views = View::ALL.iter().map(|view| json!({ "name": view.name(), "label": view.label() }));
+    let counters = CounterKind::ALL.iter().map(|kind| json!({ "name": kind.name(), "label": kind.label() }));
+    let instances = page.instances.iter().map(|instance| {
+        json!({
+            "finding": instance.finding,
+            "track": instance.thread.0,
+            "start": page.since_start(instance.start),
+            "end": page.since_start(instance.end),
+        })
+    });
+    json!({
+        "schema": SCHEMA,
+        "version": env!("CARGO_PKG_VERSION"),
+        "start_ns": page.start().to_string(),
+        "length_ns": page.length(),
+        "states": states.collect::<Vec<_>>(),
+        "processes": processes.collect::<Vec<_>>(),
+        "tracks": tracks.collect::<Vec<_>>(),
+        "views": views.collect::<Vec<_>>(),
+        "counters": if execution.tasks.is_empty() { Vec::new() } else { counters.collect::<Vec<_>>() },
+        "instances": instances.collect::<Vec<_>>(),
+        "histograms": page.histograms,
+        "report": page.report,
+    })
+}
+
+/// The node of a loom: runtimes name looms `node.pid` or `node`.
+fn node_of(loom: &str, pid: u64) -> String {
+    let name = loom.strip_prefix("loom.").unwrap_or(loom);
+    let node = name.strip_suffix(&pid.to_string()).and_then(|rest| rest.strip_suffix('.')).unwrap_or(name);
+    if node.is_empty() { "this node".to_string() } else { node.to_string() }
+}
+
+/// Body times of each task type, in the order of the report's: classes of a quarter octave, each
+/// with its lower limit in nanoseconds and the number of tasks in it.
+pub(super) fn histograms(execution: &Execution, analysis: &Analysis) -> Vec<Vec<(u64, u64)>> {
+    let bodies = body_times(execution);
+    let mut classes: FxHashMap<TypeIndex, FxHashMap<u32, u64>> = FxHashMap::default();
+    let begun = execution.tasks.began.iter().zip(&execution.tasks.ty).zip(&bodies);
+    for ((_, ty), ns) in begun.filter(|((began, _), _)| **began != NO_TIME) {
+        *classes.entry(*ty).or_default().entry(quarter_octave(*ns)).or_default() += 1;
+    }
+    let sorted = |classes: &FxHashMap<u32, u64>| {
+        let mut rows: Vec<(u64, u64)> =
+            classes.iter().map(|(class, count)| (lower_limit(*class), *count)).collect();
+        rows.sort_unstable();
+        rows
+    };
+    analysis.task_types.iter().map(|row| classes.get(&row.ty).map(sorted).unwrap_or_default()).collect()
+}
+
+/// The class of a time: its power of two and the two bits below.
+fn quarter_octave(ns: u64) -> u32 {
+    if ns < 4 {
+        return ns as u32;
+    }
+    let power = ns.ilog2();
+    4 * (power - 1) + ((ns >> (power - 2)) & 3) as u32
+}
+
+fn lower_limit(class: u32) -> u64 {
+    if class < 4 { u64::from(class) } else { u64::from(4 + class % 4) << (class / 4 - 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_times_start_at_their_lower_limits() {
+        for ns in (0..5000).chain([1 << 40, (1 << 40) + (1 << 38), u64::MAX]) {
+            let class = quarter_octave(ns);
+            assert!(lower_limit(class) <= ns, "{ns}");
+            assert!(class == quarter_octave(u64::MAX) || lower_limit(class + 1) > ns, "{ns}");
+        }
+    }
+
+    #[test]
+    fn nodes_are_told_from_looms() {
+        assert_eq!(node_of("loom.host.1.77", 77), "host.1");
+        assert_eq!(node_of("host", 77), "host");
+        assert_eq!(node_of("", 77), "this node");
+    }
+}

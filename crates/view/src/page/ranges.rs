@@ -1,0 +1,94 @@
+//! Tables for a range of time.
+
+use super::Page;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use taskscope_execution::lod::CLASSES;
+use taskscope_execution::{Place, State, ThreadIndex};
+
+/// Rows of a table at most; the rest is summed up in `others_ns`.
+const ROWS: usize = 50;
+
+impl Page {
+    /// Where the time of `tracks` went in `[from, to)`: by state, by thread, and by state and place.
+    /// All sums are exact. Times are nanoseconds since the start of the trace.
+    pub fn range(&self, tracks: &[ThreadIndex], from: u64, to: u64) -> Value {
+        let (low, high) = (self.start().saturating_add(from), self.start().saturating_add(to));
+        let sums: Vec<[u64; CLASSES]> =
+            tracks.par_iter().map(|track| self.timeline.sums(&self.execution, *track, low, high)).collect();
+        let by_state = |sums: &[u64; CLASSES]| -> Value {
+            let rows = State::ALL.iter().map(|s| (s.name().to_string(), sums[*s as usize]));
+            Value::Object(rows.filter(|(_, ns)| *ns > 0).map(|(name, ns)| (name, ns.into())).collect())
+        };
+        let mut total = [0_u64; CLASSES];
+        for row in &sums {
+            total.iter_mut().zip(row).for_each(|(total, ns)| *total += ns);
+        }
+        let threads: Vec<Value> = tracks
+            .iter()
+            .zip(&sums)
+            .map(|(track, row)| json!({ "track": track.0, "states": by_state(row) }))
+            .collect();
+        let mut places: Vec<((State, Place), (u64, u64))> =
+            self.places_in(tracks, low, high).into_iter().collect();
+        places.sort_by_key(|(key, (ns, _))| (Reverse(*ns), *key));
+        let others_ns: u64 = places.iter().skip(ROWS).map(|(_, (ns, _))| ns).sum();
+        let shown: Vec<_> = places.into_iter().take(ROWS).collect();
+        let keys: Vec<(State, Place)> = shown.iter().map(|(key, _)| *key).collect();
+        let words: Vec<String> = self
+            .names
+            .ask(move |names| keys.iter().map(|(state, place)| names.name(*state, *place)).collect());
+        let rows = shown.iter().zip(words).map(|(((state, _), (ns, sections)), place)| {
+            json!({ "state": state.name(), "label": state.label(), "place": place, "ns": ns, "sections": sections })
+        });
+        json!({
+            "from": from,
+            "to": to,
+            "wall_ns": to.saturating_sub(from),
+            "states": by_state(&total),
+            "threads": threads,
+            "places": rows.collect::<Vec<_>>(),
+            "others_ns": others_ns,
+            "tasks_begun": self.tasks_begun(low, high),
+        })
+    }
+
+    /// Nanoseconds and sections by state and place.
+    fn places_in(
+        &self,
+        tracks: &[ThreadIndex],
+        low: u64,
+        high: u64,
+    ) -> FxHashMap<(State, Place), (u64, u64)> {
+        let of_track = |track: &ThreadIndex| {
+            let mut sums: FxHashMap<(State, Place), (u64, u64)> = FxHashMap::default();
+            let Some(thread) = self.execution.threads.get(track.index()) else { return sums };
+            let rows = thread.track.start_column();
+            let first = rows.partition_point(|start| *start <= low).saturating_sub(1);
+            let last = rows.partition_point(|start| *start < high);
+            for row in first..last {
+                let span = thread.track.span(row);
+                let ns = span.end.min(high).saturating_sub(span.start.max(low));
+                if ns > 0 {
+                    let sum = sums.entry((span.section.state, span.section.place)).or_default();
+                    *sum = (sum.0 + ns, sum.1 + 1);
+                }
+            }
+            sums
+        };
+        let join = |mut left: FxHashMap<(State, Place), (u64, u64)>, right: FxHashMap<_, (u64, u64)>| {
+            for (key, (ns, sections)) in right {
+                let sum = left.entry(key).or_default();
+                *sum = (sum.0 + ns, sum.1 + sections);
+            }
+            left
+        };
+        tracks.par_iter().map(of_track).reduce(FxHashMap::default, join)
+    }
+
+    fn tasks_begun(&self, low: u64, high: u64) -> usize {
+        self.execution.tasks.began.par_iter().filter(|at| (low..high).contains(*at)).count()
+    }
+}

@@ -1,0 +1,124 @@
+//! Rows of buckets, packed for a browser.
+
+use super::Page;
+use taskscope_execution::lod::{Bucket, Window};
+use taskscope_execution::{Execution, PlaceKind, Span, State, ThreadIndex};
+
+/// What colours a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View {
+    /// The state, dominant in the bucket.
+    State,
+    /// The task type or construct of the longest section.
+    Type,
+    /// The task of the longest section.
+    Task,
+    /// The parallel region of the longest section.
+    Region,
+    /// The place in the code of the longest section.
+    Place,
+    /// What the longest section waits for.
+    Object,
+}
+
+impl View {
+    /// All views.
+    pub const ALL: [View; 6] = [View::State, View::Type, View::Task, View::Region, View::Place, View::Object];
+
+    /// The name in addresses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            View::State => "state",
+            View::Type => "type",
+            View::Task => "task",
+            View::Region => "region",
+            View::Place => "place",
+            View::Object => "object",
+        }
+    }
+
+    /// The words for a person.
+    pub const fn label(self) -> &'static str {
+        match self {
+            View::State => "state",
+            View::Type => "task type",
+            View::Task => "task",
+            View::Region => "parallel region",
+            View::Place => "code place",
+            View::Object => "waits for",
+        }
+    }
+
+    /// The view of a name.
+    pub fn named(name: &str) -> Option<View> {
+        View::ALL.into_iter().find(|view| view.name() == name)
+    }
+
+    /// What a section shows; 0 is nothing.
+    fn value(self, execution: &Execution, span: &Span) -> u32 {
+        let section = span.section;
+        let one_more = |index: u32| index.wrapping_add(1);
+        match self {
+            View::State => section.state as u32 + 1,
+            View::Task => one_more(section.task.0),
+            View::Region => one_more(section.region.0),
+            View::Object => one_more(section.object.0),
+            View::Type => match (section.state, section.place.kind()) {
+                (State::Task | State::Worksharing, PlaceKind::Type(ty)) => one_more(ty.0),
+                _ if section.task.is_some() => {
+                    execution.tasks.ty.get(section.task.index()).map_or(0, |ty| one_more(ty.0))
+                }
+                _ => 0,
+            },
+            View::Place => match section.place.kind() {
+                PlaceKind::Unknown => 0,
+                PlaceKind::Site(site) => one_more(site.0).wrapping_mul(4) | 1,
+                PlaceKind::Type(ty) => one_more(ty.0).wrapping_mul(4) | 2,
+                PlaceKind::Gap(gap) => one_more(gap.0).wrapping_mul(4) | 3,
+            },
+        }
+    }
+}
+
+/// One bucket in 32 bits: class, share of 255, flags, sections that start (at most 255).
+pub(super) fn packed(bucket: Bucket) -> u32 {
+    u32::from(bucket.class)
+        | u32::from(bucket.share_of_255) << 8
+        | u32::from(bucket.flags.0) << 16
+        | bucket.starts.min(255) << 24
+}
+
+/// Rows of buckets for some tracks, little-endian: all buckets track by track, then, unless the view
+/// is of states, one value for each.
+pub fn packed_rows(page: &Page, view: View, tracks: &[ThreadIndex], window: Window) -> Vec<u8> {
+    let rows = page.timeline.viewport(&page.execution, tracks, window);
+    let numbers = rows.iter().map(Vec::len).sum::<usize>() * if view == View::State { 1 } else { 2 };
+    let mut bytes = Vec::with_capacity(4 * numbers);
+    for bucket in rows.iter().flatten() {
+        bytes.extend_from_slice(&packed(*bucket).to_le_bytes());
+    }
+    if view != View::State {
+        for (track, row) in tracks.iter().zip(&rows) {
+            let track = page.execution.threads.get(track.index()).map(|thread| &thread.track);
+            for bucket in row {
+                let longest = bucket.longest as usize;
+                let span = track.filter(|track| longest < track.len()).map(|track| track.span(longest));
+                let value = span.map_or(0, |span| view.value(&page.execution, &span));
+                bytes.extend_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+    bytes
+}
+
+/// Thread-nanoseconds by state in every bucket, over some tracks: `[bucket][state]`, each a
+/// little-endian 32-bit float of threads that were in the state on average.
+pub fn stacked_rows(page: &Page, tracks: &[ThreadIndex], window: Window) -> Vec<u8> {
+    let width = (window.end() - window.start()) as f64 / f64::from(window.count.max(1));
+    let sums = page.timeline.breakdown(&page.execution, tracks, window);
+    let mut bytes = Vec::with_capacity(sums.len() * State::ALL.len() * 4);
+    for ns in sums.iter().flatten() {
+        bytes.extend_from_slice(&((*ns as f64 / width) as f32).to_le_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,159 @@
+//! One section in full: what it was, what it waited for, who made it wait.
+
+use super::Page;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use taskscope_execution::{Group, NO_TIME, ObjectIndex, Place, Span, State, ThreadIndex};
+
+impl Page {
+    /// The section of a track at a time, with everything that is known of it; `None` where the track
+    /// has nothing.
+    pub fn section_at(&self, track: ThreadIndex, at: u64) -> Option<Value> {
+        let thread = self.execution.threads.get(track.index())?;
+        let row = thread.track.row_at(self.start().checked_add(at)?)?;
+        Some(self.section(track, thread.track.span(row)))
+    }
+
+    /// The section after (or before) the one at a time on the same track.
+    pub fn neighbour(&self, track: ThreadIndex, at: u64, later: bool) -> Option<Value> {
+        let thread = self.execution.threads.get(track.index())?;
+        let at = self.start().checked_add(at)?;
+        let row = match thread.track.row_at(at) {
+            Some(row) if later => row + 1,
+            Some(row) => row.checked_sub(1)?,
+            None if later == (at < thread.track.start()) => {
+                if later {
+                    0
+                } else {
+                    thread.track.len().checked_sub(1)?
+                }
+            }
+            None => return None,
+        };
+        (row < thread.track.len()).then(|| self.section(track, thread.track.span(row)))
+    }
+
+    pub(super) fn section(&self, track: ThreadIndex, span: Span) -> Value {
+        let section = span.section;
+        let place = self.place_words(section.state, section.place);
+        let mut row = Map::new();
+        row.insert("track".into(), track.0.into());
+        row.insert("start".into(), self.since_start(span.start).into());
+        row.insert("end".into(), self.since_start(span.end).into());
+        row.insert("state".into(), section.state.name().into());
+        row.insert("label".into(), section.state.label().into());
+        row.insert("group".into(), group_name(section.state.group()).into());
+        row.insert("place".into(), place.into());
+        row.insert("task".into(), if section.task.is_some() { section.task.0.into() } else { Value::Null });
+        if let Some(ty) = self.execution.tasks.ty.get(section.task.index()).copied() {
+            row.insert("task_type".into(), self.names.ask(move |places| places.type_name(ty)).into());
+        }
+        row.insert(
+            "region".into(),
+            if section.region.is_some() { section.region.0.into() } else { Value::Null },
+        );
+        if section.object.is_some() {
+            let object = section.object;
+            row.insert("object".into(), self.names.ask(move |places| places.object_name(object)).into());
+        }
+        match section.state.group() {
+            Group::Mutex => self.add_holders(&mut row, section.object, span),
+            Group::Sync | Group::Idle => self.add_workers_meanwhile(&mut row, track, span),
+            _ => {}
+        }
+        if let Some(long) = self.timeline.long_wait_ns(section.state) {
+            row.insert("long_from_ns".into(), long.into());
+        }
+        Value::Object(row)
+    }
+
+    pub(super) fn place_words(&self, state: State, place: Place) -> String {
+        self.names.ask(move |places| places.name(state, place))
+    }
+
+    /// Who held what a section waited for, and for how long of it.
+    fn add_holders(&self, row: &mut Map<String, Value>, object: ObjectIndex, span: Span) {
+        let holds = self.execution.holds.iter().filter(|hold| {
+            object.is_some() && hold.object == object && hold.start < span.end && hold.end > span.start
+        });
+        let mut rows: Vec<(u64, Value)> = holds
+            .map(|hold| {
+                let ns = hold.end.min(span.end) - hold.start.max(span.start);
+                let (state, place) = (State::LockWait, Place::site(hold.site));
+                let value = json!({
+                    "track": hold.thread.0, "ns": ns, "place": self.place_words(state, place),
+                    "start": self.since_start(hold.start), "end": self.since_start(hold.end),
+                    "task": if hold.task.is_some() { Some(hold.task.0) } else { None },
+                });
+                (ns, value)
+            })
+            .collect();
+        rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+        row.insert("holders".into(), rows.into_iter().take(8).map(|(_, value)| value).collect());
+    }
+
+    /// What the other workers of the process did while this one waited: those that worked are to
+    /// blame; and what ended last before the wait did.
+    fn add_workers_meanwhile(&self, row: &mut Map<String, Value>, track: ThreadIndex, span: Span) {
+        let process = self.execution.threads[track.index()].process;
+        let mut busy: BTreeMap<(State, Place), (u64, u32)> = BTreeMap::new();
+        let mut released: Option<(u64, ThreadIndex, Span)> = None;
+        let mut workers = 0_u32;
+        for (index, thread) in self.execution.workers().filter(|(_, thread)| thread.process == process) {
+            workers += 1;
+            if index == track {
+                continue;
+            }
+            let sums = self.timeline.sums(&self.execution, index, span.start, span.end);
+            let useful: u64 = State::ALL.iter().filter(|s| s.is_useful()).map(|s| sums[*s as usize]).sum();
+            // The section in the middle stands for what it did: good enough to point at somebody.
+            let middle = span.start + (span.end - span.start) / 2;
+            let at = |time| thread.track.row_at(time).map(|row| thread.track.span(row));
+            if let Some(there) = at(middle).filter(|there| useful > 0 && there.section.state.is_useful()) {
+                let entry = busy.entry((there.section.state, there.section.place)).or_default();
+                *entry = (entry.0 + useful, entry.1 + 1);
+            }
+            let Some(row) = thread.track.row_at(span.end.saturating_sub(1)) else { continue };
+            for row in [row, row.saturating_sub(1)] {
+                let ended = thread.track.span(row);
+                let counts =
+                    ended.section.state.is_useful() && ended.end <= span.end && ended.end > span.start;
+                if counts && released.is_none_or(|(latest, _, _)| ended.end > latest) {
+                    released = Some((ended.end, index, ended));
+                }
+            }
+        }
+        let mut busy: Vec<_> = busy.into_iter().collect();
+        busy.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
+        let culprits = busy.into_iter().take(4).map(|((state, place), (ns, threads))| {
+            json!({ "state": state.label(), "place": self.place_words(state, place), "useful_ns": ns, "threads": threads })
+        });
+        row.insert("culprits".into(), culprits.collect());
+        row.insert("workers".into(), workers.into());
+        if let Some((end, thread, last)) = released {
+            let value = json!({
+                "track": thread.0, "end": self.since_start(end),
+                "state": last.section.state.label(),
+                "place": self.place_words(last.section.state, last.section.place),
+                "task": if last.section.task.is_some() { Some(last.section.task.0) } else { None },
+            });
+            row.insert("ended_last".into(), value);
+        }
+    }
+
+    pub(super) fn time_or_null(&self, at: u64) -> Value {
+        if at == NO_TIME { Value::Null } else { self.since_start(at).into() }
+    }
+}
+
+pub(super) fn group_name(group: Group) -> &'static str {
+    match group {
+        Group::Useful => "useful",
+        Group::Runtime => "runtime",
+        Group::Sync => "sync",
+        Group::Mutex => "mutex",
+        Group::Idle => "idle",
+        Group::Off => "off",
+        Group::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,87 @@
+//! The local viewer's server: loopback only, one random token, read-only.
+//!
+//! [`Viewer::start`] listens and answers until the viewer is dropped or stopped; the caller shows the
+//! address from [`Viewer::address`] to the user. What it answers is [`crate::page`]; who may ask is
+//! decided in `guard`.
+
+mod guard;
+mod query;
+mod routes;
+
+use crate::page::Page;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// A running viewer.
+pub struct Viewer {
+    runtime: Option<tokio::runtime::Runtime>,
+    socket: SocketAddr,
+    token: String,
+}
+
+impl Viewer {
+    /// Listens on a loopback port (0: any free one) and answers requests in the background.
+    ///
+    /// # Errors
+    /// If the port is taken or no random numbers are to be had.
+    pub fn start(page: Arc<Page>, port: u16) -> io::Result<Viewer> {
+        let token = random_token()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("viewer")
+            .enable_all()
+            .build()?;
+        let listener =
+            runtime.block_on(tokio::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))?;
+        let socket = listener.local_addr()?;
+        let app = routes::router(page, token.clone());
+        runtime.spawn(async move {
+            // It ends only with the runtime; an error of one connection is not an error here.
+            let _ = axum::serve(listener, app).await;
+        });
+        Ok(Viewer { runtime: Some(runtime), socket, token })
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.socket.port()
+    }
+
+    /// What requests must carry.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// What to open in a browser.
+    pub fn address(&self) -> String {
+        format!("http://127.0.0.1:{}/?token={}", self.port(), self.token)
+    }
+
+    /// Answers until `^C`.
+    ///
+    /// # Errors
+    /// If signals cannot be waited for.
+    pub fn wait_for_interrupt(&self) -> io::Result<()> {
+        match &self.runtime {
+            Some(runtime) => runtime.block_on(tokio::signal::ctrl_c()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Browsers keep connections open; nothing that they could still ask matters any more.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// 128 random bits in hexadecimal.
+fn random_token() -> io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,93 @@
+//! The question part of an address, read with limits.
+
+use crate::page::Page;
+use axum::http::StatusCode;
+use std::collections::HashMap;
+use taskscope_execution::ThreadIndex;
+use taskscope_execution::lod::Window;
+
+/// Why a question is not answered.
+pub type Refused = (StatusCode, String);
+
+/// Buckets of one answer, over all its rows, at most.
+const MOST_BUCKETS: u64 = 8 << 20;
+
+/// The parameters of a request.
+pub struct Query(HashMap<String, String>);
+
+impl Query {
+    /// Takes `name=value&…` apart. Unknown names are refused where they are used wrongly, not here.
+    pub fn read(text: Option<&str>) -> Query {
+        let pairs = form_urlencoded::parse(text.unwrap_or("").as_bytes());
+        Query(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    }
+
+    /// The text of a parameter; empty if it is absent.
+    pub fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// A whole number that must be there.
+    pub fn number(&self, name: &str) -> Result<u64, Refused> {
+        let text = self.text(name);
+        text.parse()
+            .map_err(|_| refused(format!("`{name}` must be a whole number, not `{}`", shortened(text))))
+    }
+
+    /// The track of a parameter.
+    pub fn track(&self, page: &Page, name: &str) -> Result<ThreadIndex, Refused> {
+        let number = self.number(name)?;
+        match u32::try_from(number) {
+            Ok(track) if (track as usize) < page.tracks() => Ok(ThreadIndex(track)),
+            _ => Err(refused(format!("there is no track {number}"))),
+        }
+    }
+
+    /// The tracks of `tracks=0-63,70`; all tracks where it is absent.
+    pub fn tracks(&self, page: &Page) -> Result<Vec<ThreadIndex>, Refused> {
+        let text = self.text("tracks");
+        if text.is_empty() {
+            return Ok(page.all_tracks());
+        }
+        let bad = |part: &str| refused(format!("`{}` is no range of tracks", shortened(part)));
+        let mut tracks = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let first: u32 = first.parse().map_err(|_| bad(part))?;
+            let last: u32 = last.parse().map_err(|_| bad(part))?;
+            if first > last || last as usize >= page.tracks() || tracks.len() > page.tracks() {
+                return Err(bad(part));
+            }
+            tracks.extend((first..=last).map(ThreadIndex));
+        }
+        Ok(tracks)
+    }
+
+    /// The window of `level`, `first` and `count`, for so many rows. Its buckets count from the one
+    /// that holds the start of the trace.
+    pub fn window(&self, page: &Page, rows: usize) -> Result<Window, Refused> {
+        let level = self.number("level")?;
+        let count = self.number("count")?;
+        if level > 63 {
+            return Err(refused("`level` is at most 63".to_string()));
+        }
+        if count == 0 || count.saturating_mul(rows.max(1) as u64) > MOST_BUCKETS {
+            return Err(refused(format!("ask for 1 to {MOST_BUCKETS} buckets at once")));
+        }
+        let zero = page.start() >> level;
+        let first = zero.checked_add(self.number("first")?);
+        match first.filter(|first| first.leading_zeros() as u64 >= level) {
+            Some(first) => Ok(Window { first, count: count as u32, width_log2: level as u8 }),
+            None => Err(refused("`first` lies beyond the end of time".to_string())),
+        }
+    }
+}
+
+/// A question that cannot be answered.
+pub fn refused(why: String) -> Refused {
+    (StatusCode::BAD_REQUEST, why)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
+}

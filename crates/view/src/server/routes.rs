@@ -1,0 +1,140 @@
+//! What can be asked.
+
+use super::guard;
+use super::query::{Query, Refused, refused};
+use crate::html;
+use crate::page::{CounterKind, Direction, Page, View, counter_json, packed_rows, stacked_rows};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::Value;
+use std::sync::Arc;
+use taskscope_execution::TaskIndex;
+
+type Shared = State<Arc<Page>>;
+
+/// The viewer's addresses, behind the guard.
+pub fn router(page: Arc<Page>, token: String) -> Router {
+    let token: Arc<str> = token.into();
+    let api = Router::new()
+        .route("/overview", get(|State(page): Shared| answer(page, None, |page, _| Ok(page.overview()))))
+        .route("/rows", get(|State(page): Shared, RawQuery(q)| bytes(page, q, rows)))
+        .route("/stack", get(|State(page): Shared, RawQuery(q)| bytes(page, q, stack)))
+        .route("/counter", get(|State(page): Shared, RawQuery(q)| answer(page, q, counter)))
+        .route("/section", get(|State(page): Shared, RawQuery(q)| answer(page, q, section)))
+        .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
+        .route("/search", get(|State(page): Shared, RawQuery(q)| answer(page, q, search)))
+        .route("/range", get(|State(page): Shared, RawQuery(q)| answer(page, q, range)));
+    Router::new()
+        .route("/", get(document))
+        .nest("/api", api)
+        .fallback(async || (StatusCode::NOT_FOUND, "there is no such address\n"))
+        .with_state(page)
+        .layer(axum::middleware::from_fn_with_state(token, guard::check))
+}
+
+/// The page itself: everything but the data.
+async fn document() -> Response {
+    let (text, policy) = html::viewer();
+    let mut response = axum::response::Html(text).into_response();
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
+
+/// Answers with JSON, off the threads that wait for the network.
+async fn answer(
+    page: Arc<Page>,
+    query: Option<String>,
+    question: fn(&Page, &Query) -> Result<Value, Refused>,
+) -> Response {
+    let found = run(page, query, move |page, query| {
+        question(page, query).map(|value| value.to_string().into_bytes())
+    });
+    respond(found.await, "application/json")
+}
+
+/// Answers with packed numbers.
+async fn bytes(
+    page: Arc<Page>,
+    query: Option<String>,
+    question: fn(&Page, &Query) -> Result<Vec<u8>, Refused>,
+) -> Response {
+    respond(run(page, query, question).await, "application/octet-stream")
+}
+
+async fn run(
+    page: Arc<Page>,
+    query: Option<String>,
+    question: impl FnOnce(&Page, &Query) -> Result<Vec<u8>, Refused> + Send + 'static,
+) -> Result<Vec<u8>, Refused> {
+    let found = tokio::task::spawn_blocking(move || question(&page, &Query::read(query.as_deref()))).await;
+    found.unwrap_or_else(|_| {
+        Err((StatusCode::INTERNAL_SERVER_ERROR, "this question failed; the viewer goes on".to_string()))
+    })
+}
+
+fn respond(found: Result<Vec<u8>, Refused>, kind: &'static str) -> Response {
+    match found {
+        Ok(bytes) => ([(header::CONTENT_TYPE, kind)], Bytes::from(bytes)).into_response(),
+        Err((status, why)) => (status, format!("{why}\n")).into_response(),
+    }
+}
+
+fn rows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let view = match query.text("view") {
+        "" => View::State,
+        name => View::named(name).ok_or_else(|| refused("there is no such view".to_string()))?,
+    };
+    let tracks = query.tracks(page)?;
+    Ok(packed_rows(page, view, &tracks, query.window(page, tracks.len())?))
+}
+
+fn stack(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let tracks = query.tracks(page)?;
+    Ok(stacked_rows(page, &tracks, query.window(page, tracks.len().max(27))?))
+}
+
+fn counter(page: &Page, query: &Query) -> Result<Value, Refused> {
+    let kind = CounterKind::named(query.text("name"))
+        .ok_or_else(|| refused("there is no such counter".to_string()))?;
+    Ok(counter_json(page, kind, query.window(page, 1)?))
+}
+
+fn section(page: &Page, query: &Query) -> Result<Value, Refused> {
+    let (track, at) = (query.track(page, "track")?, query.number("at")?);
+    let found = match query.text("step") {
+        "" => page.section_at(track, at),
+        "next" => page.neighbour(track, at, true),
+        "previous" => page.neighbour(track, at, false),
+        _ => return Err(refused("`step` is `next` or `previous`".to_string())),
+    };
+    Ok(found.unwrap_or(Value::Null))
+}
+
+fn task(page: &Page, query: &Query) -> Result<Value, Refused> {
+    let number = query.number("task")?;
+    let task = u32::try_from(number).ok().and_then(|task| page.task(TaskIndex(task)));
+    task.ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no task {number}")))
+}
+
+fn search(page: &Page, query: &Query) -> Result<Value, Refused> {
+    let direction = match query.text("step") {
+        "" | "next" => Direction::Next,
+        "previous" => Direction::Previous,
+        _ => return Err(refused("`step` is `next` or `previous`".to_string())),
+    };
+    Ok(page.search(query.text("text"), query.number("at")?, direction).unwrap_or(Value::Null))
+}
+
+fn range(page: &Page, query: &Query) -> Result<Value, Refused> {
+    let (from, to) = (query.number("from")?, query.number("to")?);
+    if from > to {
+        return Err(refused("`from` lies after `to`".to_string()));
+    }
+    Ok(page.range(&query.tracks(page)?, from, to))
+}

@@ -1,0 +1,176 @@
+// Charts of the report: legend, stacked states over time, histograms, small timelines, flame graph.
+
+import { element, sharpCanvas } from './elements.js';
+import { formatCount, formatTime, fitText } from './format.js';
+
+/** Groups of states from the bottom of a stack to its top. */
+export const GROUP_ORDER = ['useful', 'runtime', 'sync', 'mutex', 'idle', 'off', 'unknown'];
+
+/**
+ * Numbers of the states, those of one group together.
+ * @param {{group: string}[]} states
+ * @returns {number[]}
+ */
+export function stackOrder(states) {
+  return GROUP_ORDER.flatMap((group) => states.map((state, number) => (state.group === group ? number : -1)).filter((number) => number >= 0));
+}
+
+/**
+ * The meaning of colours, for states that occur, and of patterns.
+ * @param {{name: string, label: string, group: string}[]} states
+ * @param {(name: string) => boolean} occurs
+ * @param {import('./palette.js').Theme} theme
+ * @returns {HTMLElement}
+ */
+export function legend(states, occurs, theme) {
+  const list = element('ul', { class: 'legend', 'aria-label': 'Colours' });
+  for (const number of stackOrder(states)) {
+    if (!occurs(states[number].name)) continue;
+    const swatch = element('span', { class: 'swatch' });
+    swatch.style.background = theme.state[number];
+    list.append(element('li', {}, swatch, states[number].label));
+  }
+  for (const [name, label] of [['lost', 'events lost'], ['uncertain', 'not known'], ['long', 'long wait'], ['finding', 'finding']]) {
+    list.append(element('li', {}, element('span', { class: `swatch ${name}` }), label));
+  }
+  return list;
+}
+
+/**
+ * How many workers were in each state over time, stacked.
+ * @param {{buckets: number, states: number, workers: number, data: number[]}} stack in thousandths
+ * @param {{name: string, label: string, group: string}[]} states
+ * @param {import('./palette.js').Theme} theme
+ * @param {number} width
+ * @param {number} lengthNs
+ * @returns {HTMLElement}
+ */
+export function stackChart(stack, states, theme, width, lengthNs) {
+  const height = 160;
+  const left = 40;
+  const { canvas, context } = sharpCanvas(width, height + 20, 'Workers by state over time');
+  const order = stackOrder(states);
+  const perBucket = (width - left) / stack.buckets;
+  for (let bucket = 0; bucket < stack.buckets; bucket++) {
+    let below = 0;
+    for (const state of order) {
+      const share = stack.data[bucket * stack.states + state] / 1000 / Math.max(1, stack.workers);
+      if (share <= 0) continue;
+      context.fillStyle = theme.state[state];
+      const top = height * (1 - below - share);
+      context.fillRect(left + bucket * perBucket, top, perBucket + 0.6, height * share + 0.3);
+      below += share;
+    }
+  }
+  context.fillStyle = theme.text;
+  context.font = '11px system-ui, sans-serif';
+  context.textAlign = 'right';
+  for (const part of [0, 0.5, 1]) context.fillText(formatCount(stack.workers * part), left - 6, Math.max(9, height * (1 - part) + 4));
+  context.textAlign = 'left';
+  context.fillText('0', left, height + 14);
+  context.textAlign = 'right';
+  context.fillText(formatTime(lengthNs), width - 2, height + 14);
+  return element('figure', { class: 'chart' }, canvas, element('figcaption', {}, `workers in each state over time; ${formatCount(stack.workers)} workers in all`));
+}
+
+/**
+ * A histogram of times in classes of a quarter octave.
+ * @param {[number, number][]} classes lower limit in nanoseconds, count
+ * @param {import('./palette.js').Theme} theme
+ * @returns {HTMLElement}
+ */
+export function histogram(classes, theme) {
+  const width = 140;
+  const height = 26;
+  if (classes.length === 0) return element('span', {}, '–');
+  const place = (ns) => 4 * Math.log2(Math.max(1, ns));
+  const low = place(classes[0][0]);
+  const high = place(classes[classes.length - 1][0]) + 1;
+  const most = Math.max(...classes.map((row) => row[1]));
+  const words = `from ${formatTime(classes[0][0])} to ${formatTime(classes[classes.length - 1][0] * 1.19)}; most are near ${formatTime((classes.find((row) => row[1] === most) || classes[0])[0])}`;
+  const { canvas, context } = sharpCanvas(width, height, words);
+  canvas.title = words;
+  context.fillStyle = theme.state[0];
+  const perClass = Math.min(12, width / Math.max(1, high - low));
+  for (const [ns, count] of classes) {
+    const tall = Math.max(1, (height - 1) * (count / most));
+    context.fillRect((place(ns) - low) * perClass, height - tall, Math.max(1, perClass - 0.5), tall);
+  }
+  return canvas;
+}
+
+/**
+ * The exact sections of some threads in a short time.
+ * @param {{from: number, to: number, start: number, end: number, whole: boolean, tracks: {track: number, sections: [number, number, number][]}[]}} instance
+ * @param {(track: number) => string} trackName
+ * @param {{label: string, name: string}[]} states
+ * @param {import('./palette.js').Theme} theme
+ * @param {number} width
+ * @returns {HTMLElement}
+ */
+export function smallTimeline(instance, trackName, states, theme, width) {
+  const row = 12;
+  const left = 92;
+  const height = instance.tracks.length * row + 18;
+  const x = (ns) => left + ((width - left) * (ns - instance.from)) / Math.max(1, instance.to - instance.from);
+  const { canvas, context } = sharpCanvas(width, height, `threads from ${formatTime(instance.from)} to ${formatTime(instance.to)}`);
+  instance.tracks.forEach((track, line) => {
+    for (const [start, end, state] of track.sections) {
+      context.fillStyle = theme.state[state];
+      context.fillRect(x(start), line * row, Math.max(0.5, x(end) - x(start)), row - 2);
+      if (states[state].name === 'unknown') {
+        context.fillStyle = theme.page;
+        for (let at = x(start); at < x(end); at += 4) context.fillRect(at, line * row, 1, row - 2);
+      }
+    }
+    context.fillStyle = theme.text;
+    context.font = '10px system-ui, sans-serif';
+    context.textAlign = 'right';
+    context.fillText(fitText(trackName(track.track), 16), left - 5, line * row + 9);
+  });
+  context.strokeStyle = theme.marks.finding;
+  context.lineWidth = 2;
+  context.strokeRect(x(instance.start), 0, Math.max(2, x(instance.end) - x(instance.start)), row - 2);
+  context.fillStyle = theme.text;
+  context.textAlign = 'left';
+  context.fillText(formatTime(instance.from), left, height - 5);
+  context.textAlign = 'right';
+  context.fillText(formatTime(instance.to), width - 2, height - 5);
+  const words = `worst instance: ${formatTime(instance.end - instance.start)} from ${formatTime(instance.start)} on${instance.whole ? '' : '; only the first sections of each thread are drawn'}`;
+  return element('figure', { class: 'chart' }, canvas, element('figcaption', {}, words));
+}
+
+/**
+ * Call paths as nested bars, callers on top. A path is a list of names, outermost first.
+ * @param {{path: string[], ns: number}[]} paths
+ * @param {boolean} bottomUp callees on top
+ * @param {import('./palette.js').Theme} theme
+ * @param {number} width
+ * @returns {HTMLElement}
+ */
+export function flameGraph(paths, bottomUp, theme, width) {
+  const root = { name: 'all', ns: 0, below: new Map() };
+  for (const { path, ns } of paths) {
+    let node = root;
+    node.ns += ns;
+    for (const name of bottomUp ? [...path].reverse() : path) {
+      let next = node.below.get(name);
+      if (!next) node.below.set(name, (next = { name, ns: 0, below: new Map() }));
+      next.ns += ns;
+      node = next;
+    }
+  }
+  const list = (node, depth) => {
+    const rows = [...node.below.values()].sort((a, b) => b.ns - a.ns);
+    const made = element('ul', { class: 'flame' });
+    for (const row of rows) {
+      if (row.ns * 500 < root.ns || depth > 60) continue;
+      const label = element('span', { class: 'frame', title: `${row.name}: ${formatTime(row.ns)}` }, `${fitText(row.name, 80)} ${formatTime(row.ns)}`);
+      label.style.borderLeftColor = theme.state[depth % 5];
+      label.style.width = `${Math.max(1, (row.ns / Math.max(1, root.ns)) * 100)}%`;
+      made.append(element('li', {}, label, row.below.size ? list(row, depth + 1) : null));
+    }
+    return made;
+  };
+  return element('div', { class: 'flames' }, list(root, 0));
+}

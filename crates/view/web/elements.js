@@ -1,0 +1,90 @@
+// Small builders of page elements. Names from a trace only ever become text, never markup.
+
+/**
+ * An element with attributes and children; `on…` attributes are listeners, strings become text.
+ * @param {string} tag
+ * @param {{[name: string]: any}} attributes
+ * @param {...(Node | string | null | undefined)} children
+ * @returns {HTMLElement}
+ */
+export function element(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? '' : String(value));
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/**
+ * A table; columns with `number` are aligned right. Rows beyond `shown` wait behind a button.
+ * @param {string} caption
+ * @param {{title: string, number?: boolean, cell: (row: any) => Node | string}[]} columns
+ * @param {any[]} rows
+ * @param {number} shown
+ * @returns {HTMLElement}
+ */
+export function table(caption, columns, rows, shown = 12) {
+  const body = element('tbody', {});
+  const add = (from, to) => {
+    for (const row of rows.slice(from, to)) {
+      body.append(element('tr', {}, ...columns.map((column, i) =>
+        element(i === 0 ? 'th' : 'td', { class: column.number ? 'number' : null, scope: i === 0 ? 'row' : null }, column.cell(row)))));
+    }
+  };
+  add(0, shown);
+  const head = element('tr', {}, ...columns.map((column) => element('th', { scope: 'col', class: column.number ? 'number' : null }, column.title)));
+  const made = element('table', {}, element('caption', {}, caption), element('thead', {}, head), body);
+  const wrapped = element('div', { class: 'table' }, made);
+  if (rows.length > shown) {
+    const more = element('button', { type: 'button', onclick: () => { add(shown, rows.length); more.remove(); } }, `all ${rows.length} rows`);
+    wrapped.append(more);
+  }
+  return wrapped;
+}
+
+/**
+ * A bar of a share of its cell.
+ * @param {number} share 0 to 1
+ * @param {string} [label]
+ * @param {string} [colour]
+ * @returns {HTMLElement}
+ */
+export function bar(share, label = '', colour = '') {
+  const fill = element('span', { class: 'fill' });
+  fill.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
+  if (colour) fill.style.background = colour;
+  return element('span', { class: 'bar', role: 'img', 'aria-label': label || `${(share * 100).toFixed(0)} %` }, fill);
+}
+
+/**
+ * A section of the page with its heading.
+ * @param {string} id
+ * @param {string} title
+ * @param {...(Node | string | null)} children
+ * @returns {HTMLElement}
+ */
+export function part(id, title, ...children) {
+  return element('section', { id, 'aria-labelledby': `${id}-title` }, element('h2', { id: `${id}-title` }, title), ...children);
+}
+
+/**
+ * A canvas as sharp as the screen.
+ * @param {number} width CSS pixels
+ * @param {number} height
+ * @param {string} label for those who do not see it
+ * @returns {{canvas: HTMLCanvasElement, context: CanvasRenderingContext2D}}
+ */
+export function sharpCanvas(width, height, label) {
+  const canvas = /** @type {HTMLCanvasElement} */ (element('canvas', { role: 'img', 'aria-label': label }));
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
+  context.scale(ratio, ratio);
+  return { canvas, context };
+}

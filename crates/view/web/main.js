@@ -1,0 +1,29 @@
+// Where the page starts: with its own data it is a report, without it a viewer.
+
+import { EmbeddedSource } from './source.js';
+import { showReport } from './report.js';
+import { showViewer } from './viewer.js';
+
+async function start() {
+  const page = /** @type {HTMLElement} */ (document.getElementById('page'));
+  try {
+    const embedded = document.getElementById('overview');
+    const report = document.getElementById('report');
+    if (embedded && report) {
+      const overview = JSON.parse(embedded.textContent || '{}');
+      const source = await EmbeddedSource.open(overview.rows);
+      const json = report.textContent || '{}';
+      const shown = showReport(page, JSON.parse(json), overview, source, json);
+      // For the console and for tests.
+      Object.assign(window, { taskscope: shown });
+    } else {
+      Object.assign(window, { taskscope: await showViewer(page) });
+    }
+    document.documentElement.dataset.ready = 'yes';
+  } catch (error) {
+    page.textContent = `This page could not be drawn: ${error instanceof Error ? error.message : error}`;
+    document.documentElement.dataset.ready = 'failed';
+  }
+}
+
+start();

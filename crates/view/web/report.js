@@ -1,0 +1,271 @@
+// The report, in the order of a reader's questions. Every number comes from the report's JSON.
+
+import { element, part, table, bar } from './elements.js';
+import { formatCount, formatPercent, formatSeconds, formatTime, fitText } from './format.js';
+import { flameGraph, histogram, legend, smallTimeline, stackChart } from './charts.js';
+import { makeTheme } from './palette.js';
+import { TimelineView } from './timeline.js';
+
+/** Names longer than this are cut on screen; their whole text is the element's title. */
+const NAME = 120;
+
+/** @param {string | null | undefined} text @returns {HTMLElement} */
+export function nameOf(text) {
+  const whole = text || '–';
+  return element('span', { class: 'name', title: whole.length > NAME ? whole.slice(0, 2000) : null }, fitText(whole, NAME));
+}
+
+/**
+ * The order of words in which a number stands on the page, and the path of it in the JSON: tests read it.
+ * @param {string} path
+ * @param {number | null | undefined} value
+ * @param {(value: number) => string} format
+ */
+function number(path, value, format) {
+  return element('span', { 'data-path': path, 'data-value': value === null || value === undefined ? '' : value }, value === null || value === undefined ? '–' : format(value));
+}
+
+/** @param {any} report */
+function whatRan(report) {
+  const command = report.command ? (Array.isArray(report.command) ? report.command.join(' ') : report.command) : report.trace;
+  const complete = report.complete ? 'complete' : 'not complete: see the notices';
+  const facts = [
+    ['trace', nameOf(report.trace)],
+    ['host', nameOf(report.host && (report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host))))],
+    ['wall time', number('wall_ns', report.wall_ns, formatTime)],
+    ['workers', number('workers', report.workers, formatCount)],
+    ['threads', number('threads', report.threads, formatCount)],
+    ['processes', number('processes', report.processes, formatCount)],
+    ['tasks', number('tasks', report.tasks, formatCount)],
+    ['events', number('events', report.events, formatCount)],
+    ['lost events', number('lost_events', report.lost_events, formatCount)],
+    ['recording', element('span', { class: report.complete ? '' : 'warn' }, complete)],
+    ['recording cost', report.recording_cost_ns_per_event ? element('span', {}, number('recording_cost_ns_per_event', report.recording_cost_ns_per_event, (v) => v.toFixed(1)), ' ns an event') : '–'],
+    ['ended', report.signal ? `by signal ${report.signal}` : report.exit_code === null || report.exit_code === undefined ? '–' : `exit code ${report.exit_code}`],
+  ];
+  const notices = (report.notices || []).map((notice) => element('li', {}, element('code', {}, fitText(notice.name, 60)), ' ', fitText(notice.text, 600)));
+  return part('what', 'What ran', element('p', { class: 'command' }, fitText(command || '', 600)),
+    element('dl', { class: 'facts' }, ...facts.flatMap(([name, value]) => [element('dt', {}, /** @type {string} */ (name)), element('dd', {}, value)])),
+    notices.length ? element('ul', { class: 'notices', 'aria-label': 'Notices' }, ...notices) : null);
+}
+
+/** @param {any} report */
+function efficiencyTree(report) {
+  const e = report.efficiency || {};
+  const rows = [
+    ['Parallel efficiency', 'parallel', null, 0], ['Load balance', 'load_balance', 'load_balance_loss_ns', 1],
+    ['Serialization', 'serialization', 'serialization_loss_ns', 1], ['Runtime overhead', 'runtime_overhead', 'runtime_overhead_loss_ns', 1],
+    ['Known', 'known', 'unknown_ns', 1],
+  ];
+  const worst = rows.slice(1).reduce((a, b) => ((e[b[1]] ?? 1) < (e[a[1]] ?? 1) ? b : a));
+  const lines = rows.filter((row) => e[row[1]] !== undefined).map(([label, key, loss, depth]) => element('li', { class: depth ? 'factor' : 'whole' },
+    element('span', { class: 'label' }, label), number(`efficiency.${key}`, e[key], (v) => v.toFixed(2)), bar(e[key], `${label} ${e[key].toFixed(2)}`),
+    loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], formatSeconds), ' worker-s lost', key === worst[1] && e[key] < 0.995 ? element('strong', {}, ' ← largest loss') : null)
+      : element('span', { class: 'loss' }, `${formatCount(report.workers)} workers × `, number('capacity_ns', report.capacity_ns, (v) => `${formatSeconds(v)} worker-seconds`))));
+  return part('efficiency', 'Efficiency', element('ul', { class: 'tree' }, ...lines),
+    element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity.'));
+}
+
+/** @param {any} report @param {any} overview @param {any} theme @param {number} width @param {(track: number) => string} trackName */
+function findings(report, overview, theme, width, trackName) {
+  const rows = (report.findings || []).filter((finding) => finding.ns * 200 >= report.capacity_ns);
+  const list = rows.map((finding, i) => {
+    const instance = (overview.instance_sections || []).find((row) => row.finding === finding.id);
+    return element('li', { class: 'finding', id: finding.id },
+      element('h3', {}, element('span', { class: 'id' }, finding.id), ' ', fitText(finding.text, 400)),
+      element('p', {}, number(`findings.${i}.ns`, finding.ns, formatSeconds), ` worker-seconds (${formatPercent(finding.ns, report.capacity_ns)} of capacity), confidence ${finding.confidence}`,
+        finding.file ? element('span', { class: 'place' }, ` · ${fitText(String(finding.file), 200)}:${finding.line ?? '?'}`) : null),
+      instance ? smallTimeline(instance, trackName, overview.states, theme, width - 30) : null);
+  });
+  return part('findings', 'Findings', rows.length ? element('ol', { class: 'findings' }, ...list) : element('p', {}, 'No loss is larger than half a percent of capacity.'));
+}
+
+/** @param {any} report @param {any} overview @param {any} theme */
+function tables(report, overview, theme) {
+  const made = [];
+  const states = Object.fromEntries(overview.states.map((state) => [state.name, state]));
+  const label = (name) => (states[name] ? states[name].label : name);
+  const colour = (name) => theme.state[overview.states.findIndex((state) => state.name === name)];
+  const capacity = report.capacity_ns || 1;
+  made.push(table('Where the time of the workers went', [
+    { title: 'state', cell: (row) => label(row.cause) }, { title: 'place', cell: (row) => nameOf(row.where) },
+    { title: 'worker-s', number: true, cell: (row) => formatSeconds(row.ns) }, { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
+    { title: '', cell: (row) => bar(row.ns / capacity, label(row.cause), colour(row.cause)) },
+  ], report.causes || []));
+  if ((report.task_types || []).length) {
+    const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
+    made.push(table('Task types', [
+      { title: 'task type', cell: (row) => nameOf(row.name) }, { title: 'began', number: true, cell: (row) => formatCount(row.began) },
+      { title: 'in bodies', number: true, cell: (row) => formatTime(row.body_ns) }, { title: 'median', number: true, cell: (row) => formatTime(row.median_ns) },
+      { title: '95 %', number: true, cell: (row) => formatTime(row.p95_ns) }, { title: 'longest', number: true, cell: (row) => formatTime(row.max_ns) },
+      { title: 'durations', cell: (row) => histogram(row.classes, theme) },
+    ], rows));
+  }
+  const waits = blameMatrix(report.blame || [], label);
+  if (waits) made.push(waits);
+  for (const [key, caption] of [['worksharing', 'Worksharing constructs'], ['regions', 'Parallel constructs']]) {
+    if ((report[key] || []).length === 0) continue;
+    made.push(table(caption, [
+      { title: 'construct', cell: (row) => nameOf(row.name) }, { title: 'executions', number: true, cell: (row) => formatCount(row.executions) },
+      { title: 'busy', number: true, cell: (row) => formatTime(row.busy_ns) }, { title: 'lost to imbalance', number: true, cell: (row) => formatTime(row.imbalance_ns) },
+      { title: 'load balance', number: true, cell: (row) => row.load_balance.toFixed(2) },
+    ], report[key]));
+  }
+  if ((report.locks || []).length) {
+    made.push(table('Locks and critical constructs', [
+      { title: 'object', cell: (row) => nameOf(row.object) }, { title: 'acquired', number: true, cell: (row) => formatCount(row.acquisitions) },
+      { title: 'held', number: true, cell: (row) => formatTime(row.held_ns) }, { title: 'longest hold', number: true, cell: (row) => formatTime(row.longest_hold_ns) },
+      { title: 'waited for', number: true, cell: (row) => formatTime(row.waited_ns) },
+      { title: 'most by', cell: (row) => nameOf(row.holders && row.holders[0] ? row.holders[0].where : null) },
+    ], report.locks));
+  }
+  const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
+  const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
+  made.push(table('Threads', [
+    { title: 'thread', cell: (row) => `${row.pid} / ${row.tid}${row.worker ? '' : ` (${row.kind})`}` },
+    { title: 'events', number: true, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, cell: (row) => formatCount(row.lost_events) },
+    { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
+    { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
+  ], report.thread_states || []));
+  return part('tables', 'Tables', ...made);
+}
+
+/** One bar of all states. */
+function stateBar(times, total, states, theme) {
+  const made = element('span', { class: 'bar states', role: 'img', 'aria-label': states.filter((s) => times[s.name]).map((s) => `${s.label} ${formatPercent(times[s.name], total)}`).join(', ') });
+  states.forEach((state, number) => {
+    const ns = times[state.name] || 0;
+    if (ns === 0) return;
+    const fill = element('span', { class: 'fill', title: `${state.label} ${formatPercent(ns, total)}` });
+    fill.style.width = `${(ns / Math.max(1, total)) * 100}%`;
+    fill.style.background = theme.state[number];
+    made.append(fill);
+  });
+  return made;
+}
+
+/** Who made whom wait: culprits down, kinds of waiting across. */
+function blameMatrix(blame, label) {
+  if (blame.length === 0) return null;
+  const sum = (map, key, ns) => map.set(key, (map.get(key) || 0) + ns);
+  const [waits, culprits, cells] = [new Map(), new Map(), new Map()];
+  for (const row of blame) {
+    const culprit = row.blamed === 'nobody' ? 'nobody: all waited' : row.blamed === 'holder' ? `holder of ${row.where || 'a lock'}` : `${label(row.blamed)}: ${row.where || '–'}`;
+    sum(waits, row.cause, row.ns);
+    sum(culprits, culprit, row.ns);
+    sum(cells, `${culprit}\n${row.cause}`, row.ns);
+  }
+  const bySize = (map) => [...map.entries()].sort((a, b) => b[1] - a[1]);
+  const across = bySize(waits).slice(0, 7);
+  return table('Who made whom wait (worker-seconds)', [
+    { title: 'culprit', cell: (row) => nameOf(row[0]) }, { title: 'all', number: true, cell: (row) => formatSeconds(row[1]) },
+    ...across.map(([wait]) => ({ title: label(wait), number: true, cell: (row) => (cells.has(`${row[0]}\n${wait}`) ? formatSeconds(cells.get(`${row[0]}\n${wait}`)) : '') })),
+  ], bySize(culprits));
+}
+
+/** @param {any} report @param {any} theme @param {number} width */
+function callPaths(report, theme, width) {
+  const paths = report.call_paths && (report.call_paths.paths || report.call_paths);
+  if (!Array.isArray(paths) || paths.length === 0) return null;
+  const rows = paths.map((row) => ({ path: row.frames || row.path || [], ns: row.ns || row.samples || 0 }));
+  const host = element('div', {}, flameGraph(rows, false, theme, width));
+  let bottomUp = false;
+  const turn = element('button', { type: 'button', onclick: () => {
+    bottomUp = !bottomUp;
+    host.replaceChildren(flameGraph(rows, bottomUp, theme, width));
+    turn.textContent = bottomUp ? 'callers on top' : 'callees on top';
+  } }, 'callees on top');
+  return part('call-paths', 'Call paths', turn, host);
+}
+
+/** @param {any} report @param {any} theme */
+function criticalPath(report, theme) {
+  const path = report.critical_path;
+  const pieces = path && (path.segments || path.pieces || path.steps || (Array.isArray(path) ? path : null));
+  if (!Array.isArray(pieces) || pieces.length === 0) return null;
+  const length = (piece) => piece.ns ?? (piece.end_ns !== undefined ? piece.end_ns - piece.start_ns : 0);
+  const total = pieces.reduce((sum, piece) => sum + length(piece), 0) || 1;
+  const strip = element('div', { class: 'strip', role: 'img', 'aria-label': 'Critical path' });
+  pieces.slice(0, 2000).forEach((piece, i) => {
+    const name = String(piece.name || piece.where || piece.what || piece.kind || piece.state || '');
+    const fill = element('span', { title: `${fitText(name, 200)}: ${formatTime(length(piece))}` });
+    fill.style.width = `${(length(piece) / total) * 100}%`;
+    fill.style.background = theme.state[i % 2 ? 0 : 4];
+    strip.append(fill);
+  });
+  const sums = new Map();
+  for (const piece of pieces) {
+    const name = String(piece.name || piece.where || piece.what || piece.kind || piece.state || '–');
+    sums.set(name, (sums.get(name) || 0) + length(piece));
+  }
+  return part('critical-path', 'Critical path', strip, table('What the critical path consists of', [
+    { title: 'what', cell: (row) => nameOf(row[0]) }, { title: 'time', number: true, cell: (row) => formatTime(row[1]) },
+    { title: 'share', number: true, cell: (row) => formatPercent(row[1], total) },
+  ], [...sums.entries()].sort((a, b) => b[1] - a[1])));
+}
+
+/** @param {any} report @param {any} overview @param {string} json */
+function howComputed(report, overview, json) {
+  const save = element('button', { type: 'button', onclick: () => {
+    const link = /** @type {HTMLAnchorElement} */ (element('a', { download: 'report.json' }));
+    link.href = URL.createObjectURL(new Blob([json], { type: 'application/json' }));
+    link.click();
+  } }, 'save the report as JSON');
+  return part('how', 'How it was computed',
+    element('p', {}, 'Capacity is workers × the time from the first to the last event of their process. Every worker-nanosecond has exactly one state, so useful time and all losses add up to the capacity. ',
+      'A wait is charged to what ran meanwhile: while some workers wait and others work, each of those that work is charged an equal share; a wait for a lock is charged to its holder.'),
+    element('p', {}, 'In the overview a pixel shows the state with most time in it, paler where that is a smaller part. Red on top: a wait that is sixteen times longer than the median of its kind. ',
+      'Stripes: events were lost, or the trace cannot tell.'),
+    element('p', {}, `taskscope ${overview.version}, ${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, save));
+}
+
+/**
+ * Fills the page with the report.
+ * @param {HTMLElement} page
+ * @param {any} report
+ * @param {any} overview
+ * @param {any} source
+ * @param {string} json
+ */
+export function showReport(page, report, overview, source, json) {
+  const media = matchMedia('(prefers-color-scheme: dark)');
+  const names = new Map(overview.tracks.map((track) => [track.track, `${track.tid}`]));
+  const trackName = (track) => `thread ${names.get(track) ?? track}`;
+  /** @type {any} */
+  const shown = { timeline: null };
+  const build = () => {
+    const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === 'dark' : media.matches;
+    const theme = makeTheme(dark, overview.states);
+    const width = Math.max(300, Math.min(1600, page.clientWidth - 8));
+    const host = element('div', { class: 'timeline-host' });
+    const occurs = new Set((report.thread_states || []).flatMap((row) => Object.keys(row.states)));
+    const rows = overview.rows;
+    const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), host,
+      element('p', { class: 'note' }, `${rows.buckets} buckets of ${formatTime(2 ** rows.level)} a thread; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
+        rows.left_out_tracks ? `${formatCount(rows.left_out_tracks)} threads are left out here. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${fitText(report.trace || 'TRACE', 200)}`)));
+    const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
+    const sections = [
+      whatRan(report), efficiencyTree(report), findings(report, overview, theme, width, trackName), overviewPart, tables(report, overview, theme),
+      callPaths(report, theme, width), part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
+      criticalPath(report, theme), howComputed(report, overview, json),
+    ].filter((made) => made !== null);
+    const links = menu.filter(([id]) => sections.some((made) => made.id === id)).map(([id, title]) => element('a', { href: `#${id}` }, title));
+    const toggle = element('button', { type: 'button', id: 'theme', onclick: () => {
+      document.documentElement.dataset.theme = dark ? 'light' : 'dark';
+      build();
+    } }, dark ? 'light' : 'dark');
+    const left = overview.left_out ? element('p', { class: 'warn' }, `${formatCount(overview.left_out)} rows of long tables are left out to keep this file small; report --json has them all.`) : null;
+    page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections));
+    shown.timeline = new TimelineView(host, overview, source, {
+      onHover: (track, at) => { host.title = `${trackName(track)} at ${formatTime(at)}`; },
+    }, { height: 520 });
+    shown.timeline.setTheme(dark);
+  };
+  build();
+  media.addEventListener('change', build);
+  let width = page.clientWidth;
+  window.addEventListener('resize', () => {
+    if (Math.abs(page.clientWidth - width) > 40) { width = page.clientWidth; build(); }
+  });
+  return shown;
+}

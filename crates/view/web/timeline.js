@@ -1,0 +1,555 @@
+// The timeline: rows of tracks over a common time axis, drawn on one canvas, one image row per track.
+
+import { formatPoint, formatTime, fitText } from './format.js';
+import { makeTheme } from './palette.js';
+import { SUB, paintTrack, paintStack, NOTHING } from './pixels.js';
+import { stackOrder } from './charts.js';
+import { element } from './elements.js';
+import { listen } from './gestures.js';
+
+const GUTTER = 150;
+const RULER = 24;
+const HEADER = 18;
+const STACK = 34;
+const COUNTER = 34;
+/** The shortest time that a screen shows. */
+const SHORTEST_NS = 20;
+
+/**
+ * @typedef {{kind: 'node' | 'process' | 'view' | 'track' | 'counter' | 'stack', y: number, height: number, label: string,
+ *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string}} Row
+ * @typedef {{from: number, to: number}} Range
+ */
+
+export class TimelineView {
+  /**
+   * @param {HTMLElement} host
+   * @param {any} overview as the library's `Page::overview` gives it
+   * @param {any} source where buckets come from
+   * @param {{onSection?: (track: number, at: number, x: number, y: number) => void, onHover?: (track: number, at: number, x: number, y: number) => void,
+   *   onLeave?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string) => void}} hooks
+   * @param {{height?: number}} options
+   */
+  constructor(host, overview, source, hooks = {}, options = {}) {
+    this.overview = overview;
+    this.source = source;
+    this.hooks = hooks;
+    this.length = overview.length_ns;
+    this.canvas = /** @type {HTMLCanvasElement} */ (element('canvas', {
+      class: 'timeline', tabindex: 0, role: 'application', 'aria-roledescription': 'timeline',
+      'aria-label': 'Timeline of threads. Arrow keys move, plus and minus zoom, comma and full stop go from section to section, Enter opens one.',
+    }));
+    this.host = host;
+    this.fixedHeight = options.height || 0;
+    host.append(this.canvas);
+    this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d'));
+    this.image = document.createElement('canvas');
+    /** What is shown; everything that a link restores. */
+    this.from = 0;
+    this.span = this.length;
+    this.scrollY = 0;
+    this.rowHeight = 16;
+    /** @type {string[]} */
+    this.views = ['state'];
+    /** @type {Set<string>} */
+    this.collapsed = new Set();
+    /** @type {Range | null} */
+    this.selection = null;
+    this.focusRow = -1;
+    this.cursor = -1;
+    /** @type {any} */
+    this.edges = [];
+    /** @type {any} */
+    this.marked = null;
+    this.frames = [];
+    this.stacks = new Map();
+    this.counters = new Map();
+    this.theme = makeTheme(false, overview.states);
+    this.order = stackOrder(overview.states);
+    this.plotLeft = GUTTER;
+    this.setTheme(matchMedia('(prefers-color-scheme: dark)').matches);
+    source.onArrival = () => this.redraw();
+    listen(this.target());
+    new ResizeObserver(() => this.resize()).observe(host);
+    this.resize();
+  }
+
+  /** @returns {import('./gestures.js').Target} */
+  target() {
+    return {
+      canvas: this.canvas, plotLeft: GUTTER,
+      zoom: (factor, x) => this.zoom(factor, x), pan: (pixels) => this.pan(pixels), scroll: (pixels) => this.scroll(pixels),
+      showAll: () => this.show(0, this.length), select: (from, to) => this.select(from, to), clearSelection: () => this.clearSelection(),
+      hover: (x, y) => this.hover(x, y), leave: () => this.hooks.onLeave && this.hooks.onLeave(), press: (x, y) => this.press(x, y),
+      moveFocus: (rows) => this.moveFocus(rows), stepSection: (step) => this.stepSection(step), openFocus: () => this.openFocus(),
+      timeAt: (x) => this.timeAt(x), zoomToSelection: () => this.selection && this.show(this.selection.from, this.selection.to),
+      toggle: () => this.toggleRow(this.rows[this.focusRow]),
+    };
+  }
+
+  /** @param {boolean} dark */
+  setTheme(dark) {
+    this.theme = makeTheme(dark, this.overview.states);
+    this.redraw();
+  }
+
+  resize() {
+    this.ratio = window.devicePixelRatio || 1;
+    this.width = Math.max(320, this.host.clientWidth);
+    this.layout();
+    this.height = this.fixedHeight ? Math.min(this.fixedHeight, this.total + RULER) : Math.max(120, this.host.clientHeight);
+    this.canvas.width = Math.round(this.width * this.ratio);
+    this.canvas.height = Math.round(this.height * this.ratio);
+    this.canvas.style.height = `${this.height}px`;
+    this.scroll(0);
+    this.redraw();
+  }
+
+  /** Puts rows one under the other: views, in them nodes, processes, threads; then counters. */
+  layout() {
+    /** @type {Row[]} */
+    const rows = [];
+    let y = 0;
+    const add = (row) => { rows.push({ ...row, y }); y += row.height; };
+    const { processes, tracks } = this.overview;
+    const nodes = [...new Set(processes.map((process) => process.node))];
+    const all = tracks.map((track) => track.track);
+    add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: tracks.filter((track) => track.worker).map((track) => track.track) });
+    for (const view of this.views) {
+      const words = this.overview.views.find((row) => row.name === view);
+      add({ kind: 'view', height: HEADER, label: `threads: ${words ? words.label : view}`, key: `view ${view}` });
+      if (this.collapsed.has(`view ${view}`)) continue;
+      for (const node of nodes) {
+        const ofNode = tracks.filter((track) => processes[track.process].node === node);
+        const nodeKey = `${view} ${node}`;
+        if (nodes.length > 1) add({ kind: 'node', height: HEADER, label: node, key: nodeKey, tracks: ofNode.map((track) => track.track) });
+        if (this.collapsed.has(nodeKey)) {
+          add({ kind: 'stack', height: STACK, label: '', key: nodeKey, tracks: ofNode.map((track) => track.track) });
+          continue;
+        }
+        for (const process of new Set(ofNode.map((track) => track.process))) {
+          const own = ofNode.filter((track) => track.process === process);
+          const key = `${view} ${node} ${processes[process].pid}`;
+          const many = processes.length > 1;
+          if (many) add({ kind: 'process', height: HEADER, label: `process ${processes[process].pid}`, key, tracks: own.map((track) => track.track) });
+          if (many && this.collapsed.has(key)) {
+            add({ kind: 'stack', height: STACK, label: '', key, tracks: own.map((track) => track.track) });
+            continue;
+          }
+          for (const track of own) {
+            const role = track.worker ? '' : ` (${track.kind})`;
+            add({ kind: 'track', height: this.rowHeight, label: `thread ${track.tid}${role}`, track: track.track, view });
+          }
+        }
+      }
+    }
+    if (this.source.exact) {
+      for (const counter of this.overview.counters) add({ kind: 'counter', height: COUNTER, label: counter.label, counter: counter.name });
+    }
+    this.rows = rows;
+    this.allTracks = all;
+    this.total = y;
+  }
+
+  get plotWidth() { return this.width - GUTTER; }
+  get nsPerPixel() { return this.span / this.plotWidth; }
+  /** @param {number} x */
+  timeAt(x) { return this.from + Math.max(0, x - GUTTER) * this.nsPerPixel; }
+  /** @param {number} ns */
+  xOf(ns) { return GUTTER + (ns - this.from) / this.nsPerPixel; }
+
+  /** The row of a track in the first view that shows it. @param {number} track */
+  rowOf(track) { return this.rows.find((row) => row.kind === 'track' && row.track === track); }
+  /** Middle of a row on the canvas. @param {Row} row */
+  yOf(row) { return RULER + row.y + row.height / 2 - this.scrollY; }
+
+  /** @param {number} y @returns {Row | undefined} */
+  rowAt(y) {
+    if (y < RULER) return undefined;
+    const at = y - RULER + this.scrollY;
+    return this.rows[this.firstRow(at)];
+  }
+
+  /** The row that holds a height. @param {number} at */
+  firstRow(at) {
+    let low = 0;
+    let high = this.rows.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.rows[middle].y + this.rows[middle].height <= at) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** @param {number} from @param {number} to */
+  show(from, to) {
+    const span = Math.min(this.length, Math.max(SHORTEST_NS, to - from));
+    this.span = span;
+    this.from = Math.max(0, Math.min(this.length - span, from));
+    this.changed();
+  }
+
+  /** @param {number} factor of the time shown @param {number} [x] what stays where it is */
+  zoom(factor, x) {
+    const at = x === undefined || x < GUTTER ? GUTTER + this.plotWidth / 2 : x;
+    const fixed = this.timeAt(at);
+    const span = Math.min(this.length, Math.max(SHORTEST_NS, this.span * factor));
+    this.show(fixed - ((at - GUTTER) / this.plotWidth) * span, fixed + (1 - (at - GUTTER) / this.plotWidth) * span);
+  }
+
+  /** @param {number} pixels */
+  pan(pixels) {
+    const from = this.from + pixels * this.nsPerPixel;
+    this.show(from, from + this.span);
+  }
+
+  /** @param {number} pixels */
+  scroll(pixels) {
+    const most = Math.max(0, this.total + RULER - this.height);
+    this.scrollY = Math.max(0, Math.min(most, this.scrollY + pixels));
+    this.changed();
+  }
+
+  /** @param {number} from @param {number} to */
+  select(from, to) {
+    const clamp = (ns) => Math.round(Math.max(0, Math.min(this.length, ns)));
+    this.selection = { from: clamp(Math.min(from, to)), to: clamp(Math.max(from, to)) };
+    if (this.hooks.onSelect) this.hooks.onSelect(this.selection);
+    this.changed();
+  }
+
+  clearSelection() {
+    this.selection = null;
+    this.edges = [];
+    this.marked = null;
+    if (this.hooks.onSelect) this.hooks.onSelect(null);
+    this.changed();
+  }
+
+  /** @param {string[]} views */
+  setViews(views) {
+    this.views = views;
+    this.layout();
+    this.scroll(0);
+  }
+
+  /** @param {Row | undefined} row */
+  toggleRow(row) {
+    if (!row || !row.key || row.kind === 'stack') return;
+    if (!this.collapsed.delete(row.key)) this.collapsed.add(row.key);
+    this.layout();
+    this.scroll(0);
+  }
+
+  /** @param {number} x @param {number} y */
+  hover(x, y) {
+    const row = this.rowAt(y);
+    const inPlot = row && row.kind === 'track' && x >= GUTTER;
+    this.canvas.style.cursor = row && row.key && row.kind !== 'stack' ? 'pointer' : 'default';
+    if (inPlot && this.hooks.onHover) this.hooks.onHover(row.track, Math.floor(this.timeAt(x)), x, y);
+    else if (this.hooks.onLeave) this.hooks.onLeave();
+  }
+
+  /** @param {number} x @param {number} y */
+  press(x, y) {
+    const row = this.rowAt(y);
+    if (!row) return;
+    this.focusRow = this.rows.indexOf(row);
+    if (row.kind !== 'track') this.toggleRow(row);
+    else if (x >= GUTTER) {
+      this.cursor = Math.floor(this.timeAt(x));
+      if (this.hooks.onSection) this.hooks.onSection(row.track, this.cursor, x, y);
+    }
+    this.redraw();
+  }
+
+  /** @param {number} rows */
+  moveFocus(rows) {
+    this.focusRow = Math.max(0, Math.min(this.rows.length - 1, this.focusRow + rows));
+    const row = this.rows[this.focusRow];
+    if (this.cursor < this.from || this.cursor > this.from + this.span) this.cursor = Math.floor(this.from + this.span / 2);
+    if (row.y < this.scrollY) this.scroll(row.y - this.scrollY);
+    const below = row.y + row.height + RULER - this.height;
+    if (below > this.scrollY) this.scroll(below - this.scrollY);
+    if (this.hooks.onSay) this.hooks.onSay(row.label);
+    this.redraw();
+  }
+
+  /** @param {'next' | 'previous'} step */
+  async stepSection(step) {
+    const row = this.rows[this.focusRow];
+    if (!row || row.kind !== 'track' || !this.source.json) return;
+    const found = await this.source.json('section', { track: row.track, at: Math.max(0, Math.floor(this.cursor)), step });
+    if (found) this.reveal(found);
+  }
+
+  openFocus() {
+    const row = this.rows[this.focusRow];
+    if (!row) return;
+    if (row.kind !== 'track') this.toggleRow(row);
+    else if (this.hooks.onSection) this.hooks.onSection(row.track, Math.max(0, this.cursor), this.xOf(this.cursor), this.yOf(row));
+  }
+
+  /**
+   * Brings a section into sight, marks it and puts the cursor there.
+   * @param {{track: number, start: number, end: number}} section
+   */
+  reveal(section) {
+    this.marked = section;
+    this.cursor = section.start;
+    const length = Math.max(1, section.end - section.start);
+    if (length > this.span || length < this.span / 400 || section.start < this.from || section.end > this.from + this.span) {
+      const span = Math.min(this.length, Math.max(length * 8, Math.min(this.span, length * 200)));
+      this.show(section.start + length / 2 - span / 2, section.start + length / 2 + span / 2);
+    }
+    const row = this.rowOf(section.track);
+    if (row) {
+      this.focusRow = this.rows.indexOf(row);
+      this.moveFocus(0);
+    }
+    this.changed();
+  }
+
+  changed() {
+    this.redraw();
+    if (this.hooks.onChange) this.hooks.onChange();
+  }
+
+  redraw() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      const begun = performance.now();
+      this.draw();
+      // The last frames' times, for the speed test and the curious.
+      this.frames.push(performance.now() - begun);
+      if (this.frames.length > 600) this.frames.shift();
+    });
+  }
+
+  draw() {
+    const { context, theme, ratio, width, height } = this;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = theme.page;
+    context.fillRect(0, 0, width, height);
+    const first = this.firstRow(this.scrollY);
+    const visible = [];
+    for (let i = first; i < this.rows.length && this.rows[i].y - this.scrollY < height - RULER; i++) visible.push(this.rows[i]);
+    this.visible = visible;
+    this.drawTracks(visible.filter((row) => row.kind === 'track'));
+    for (const row of visible) {
+      if (row.kind === 'stack') this.drawStack(row);
+      else if (row.kind === 'counter') this.drawCounter(row);
+    }
+    this.drawLabels(visible);
+    this.drawEdges();
+    this.drawMarks();
+    this.drawRuler();
+  }
+
+  /** @param {Row[]} rows */
+  drawTracks(rows) {
+    if (rows.length === 0) return;
+    const { theme, context, ratio } = this;
+    const pixels = Math.max(1, Math.round(this.plotWidth * ratio));
+    const nsPerPixel = this.span / pixels;
+    const image = new ImageData(pixels, rows.length * SUB);
+    const numbers = new Uint32Array(image.data.buffer);
+    const columns = new Uint32Array(pixels);
+    const values = new Uint32Array(pixels);
+    /** @type {Map<string, number[]>} */
+    const missing = new Map();
+    rows.forEach((row, i) => {
+      const view = row.view || 'state';
+      const own = view === 'state' ? null : values;
+      columns.fill(NOTHING);
+      if (!this.source.columns(view, row.track, this.from, nsPerPixel, columns, own)) {
+        const list = missing.get(view) || [];
+        list.push(/** @type {number} */ (row.track));
+        missing.set(view, list);
+      }
+      paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme);
+    });
+    this.image.width = pixels;
+    this.image.height = rows.length * SUB;
+    /** @type {CanvasRenderingContext2D} */ (this.image.getContext('2d')).putImageData(image, 0, 0);
+    context.imageSmoothingEnabled = false;
+    rows.forEach((row, i) => {
+      const y = RULER + row.y - this.scrollY;
+      context.drawImage(this.image, 0, i * SUB, pixels, SUB, GUTTER, y + 1, this.plotWidth, row.height - 2);
+    });
+    for (const [view, tracks] of missing) this.source.want(view, tracks.sort((a, b) => a - b), this.from, nsPerPixel, pixels);
+  }
+
+  /** @param {Row} row */
+  drawStack(row) {
+    const states = this.overview.states.length;
+    const pixels = Math.max(1, Math.round(this.plotWidth));
+    const shares = this.stackOf(row, pixels, states);
+    if (!shares) return;
+    const tall = row.height - 4;
+    const image = new ImageData(pixels, tall);
+    paintStack(shares, states, Math.max(1, (row.tracks || []).length), new Uint32Array(image.data.buffer), 0, pixels, pixels, tall, this.theme, this.order);
+    this.image.width = pixels;
+    this.image.height = tall;
+    /** @type {CanvasRenderingContext2D} */ (this.image.getContext('2d')).putImageData(image, 0, 0);
+    this.context.drawImage(this.image, GUTTER, RULER + row.y - this.scrollY + 2, this.plotWidth, tall);
+  }
+
+  /** Threads by state for each pixel: from the server, or from the buckets at hand. */
+  stackOf(row, pixels, states) {
+    const tracks = row.tracks || [];
+    if (this.source.stack) return this.source.stack(row.key, tracks, this.from, this.span / pixels, pixels, states);
+    const shares = new Float64Array(pixels * states);
+    const columns = new Uint32Array(pixels);
+    for (const track of tracks) {
+      this.source.columns('state', track, this.from, this.span / pixels, columns, null);
+      for (let x = 0; x < pixels; x++) if ((columns[x] & 255) !== 255) shares[x * states + (columns[x] & 255)] += 1;
+    }
+    return shares;
+  }
+
+  /** @param {Row} row */
+  drawCounter(row) {
+    const pixels = Math.max(1, Math.round(this.plotWidth));
+    const data = this.source.counter && this.source.counter(row.counter, this.from, this.span / pixels, pixels);
+    if (!data || data.most === 0) return;
+    const { context, theme } = this;
+    const tall = row.height - 6;
+    const base = RULER + row.y - this.scrollY + row.height - 3;
+    const y = (value) => base - (value / data.most) * tall;
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, RULER, this.plotWidth, this.height);
+    context.clip();
+    for (let i = 0; i < data.mean.length; i++) {
+      if (data.mean[i] === null) continue;
+      const left = this.xOf(data.offset + i * data.bucketNs);
+      const wide = Math.max(1, data.bucketNs / this.nsPerPixel);
+      context.globalAlpha = 0.35;
+      context.fillStyle = theme.state[0];
+      context.fillRect(left, y(data.max[i]), wide, Math.max(1, base - y(data.max[i])));
+      context.globalAlpha = 1;
+      context.fillRect(left, y(data.mean[i]) - 0.75, wide, 1.5);
+    }
+    context.restore();
+    context.fillStyle = theme.text;
+    context.font = '10px system-ui, sans-serif';
+    context.textAlign = 'left';
+    context.fillText(`most ${data.most}`, GUTTER + 4, base - tall + 8);
+  }
+
+  /** @param {Row[]} visible */
+  drawLabels(visible) {
+    const { context, theme } = this;
+    context.font = '11px system-ui, sans-serif';
+    context.textBaseline = 'middle';
+    for (const row of visible) {
+      const y = RULER + row.y - this.scrollY;
+      const header = row.kind === 'view' || row.kind === 'node' || row.kind === 'process';
+      if (header) {
+        context.fillStyle = theme.dark ? '#23272c' : '#eef0f2';
+        context.fillRect(0, y, this.width, row.height);
+      }
+      if (this.rows[this.focusRow] === row) {
+        context.strokeStyle = theme.marks.finding;
+        context.lineWidth = 1.5;
+        context.strokeRect(1, y + 0.5, this.width - 2, row.height - 1);
+      }
+      context.fillStyle = theme.text;
+      context.textAlign = 'left';
+      const sign = header ? (this.collapsed.has(row.key || '') ? '▸ ' : '▾ ') : '';
+      const indent = row.kind === 'track' ? 18 : row.kind === 'process' ? 12 : 6;
+      context.fillText(fitText(sign + row.label, header ? 60 : 22), indent, y + row.height / 2 + 0.5);
+    }
+    context.textBaseline = 'alphabetic';
+  }
+
+  /** Lines between tasks: from where one ended or created to where the other began. */
+  drawEdges() {
+    const { context, theme } = this;
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, RULER, this.plotWidth, this.height - RULER);
+    context.clip();
+    for (const edge of this.edges) {
+      const [from, to] = [this.rowOf(edge.fromTrack), this.rowOf(edge.toTrack)];
+      if (!from || !to) continue;
+      const [x1, y1, x2, y2] = [this.xOf(edge.from), this.yOf(from), this.xOf(edge.to), this.yOf(to)];
+      context.strokeStyle = edge.critical ? theme.marks.long : theme.text;
+      context.lineWidth = edge.critical ? 2.5 : 1.2;
+      context.setLineDash(edge.kind === 'creator' ? [5, 4] : []);
+      context.beginPath();
+      context.moveTo(x1, y1);
+      context.bezierCurveTo(x1 + 24, y1, x2 - 24, y2, x2, y2);
+      context.stroke();
+      context.setLineDash([]);
+      context.fillStyle = context.strokeStyle;
+      context.beginPath();
+      context.moveTo(x2, y2);
+      context.lineTo(x2 - 7, y2 - 4);
+      context.lineTo(x2 - 7, y2 + 4);
+      context.fill();
+    }
+    context.restore();
+  }
+
+  drawMarks() {
+    const { context, theme } = this;
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, 0, this.plotWidth, this.height);
+    context.clip();
+    if (this.marked) {
+      const row = this.rowOf(this.marked.track);
+      if (row) {
+        const left = this.xOf(this.marked.start);
+        context.strokeStyle = theme.marks.match;
+        context.lineWidth = 2;
+        context.strokeRect(left, RULER + row.y - this.scrollY, Math.max(3, this.xOf(this.marked.end) - left), row.height);
+      }
+    }
+    if (this.selection) {
+      const [left, right] = [this.xOf(this.selection.from), this.xOf(this.selection.to)];
+      context.globalAlpha = 0.18;
+      context.fillStyle = theme.marks.finding;
+      context.fillRect(left, 0, right - left, this.height);
+      context.globalAlpha = 1;
+      context.fillRect(left - 0.5, 0, 1, this.height);
+      context.fillRect(right - 0.5, 0, 1, this.height);
+    }
+    if (this.cursor >= this.from && this.cursor <= this.from + this.span) {
+      context.fillStyle = theme.text;
+      context.globalAlpha = 0.5;
+      context.fillRect(this.xOf(this.cursor), RULER, 1, this.height);
+    }
+    context.restore();
+  }
+
+  drawRuler() {
+    const { context, theme } = this;
+    context.fillStyle = theme.page;
+    context.fillRect(0, 0, this.width, RULER);
+    const least = this.nsPerPixel * 110;
+    const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+    const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= least) || least;
+    context.fillStyle = theme.text;
+    context.font = '11px system-ui, sans-serif';
+    context.textAlign = 'left';
+    for (let at = Math.ceil(this.from / step) * step; at <= this.from + this.span; at += step) {
+      const x = this.xOf(at);
+      context.fillRect(x, RULER - 6, 1, 6);
+      if (x < this.width - 70) context.fillText(formatPoint(at, step), x + 3, 12);
+    }
+    context.fillText(formatTime(this.span), 6, 14);
+    if (this.selection) {
+      const words = `selected ${formatTime(this.selection.to - this.selection.from)}`;
+      context.textAlign = 'center';
+      context.font = 'bold 11px system-ui, sans-serif';
+      const x = (this.xOf(this.selection.from) + this.xOf(this.selection.to)) / 2;
+      context.fillText(words, Math.max(GUTTER + 60, Math.min(this.width - 60, x)), RULER - 2);
+    }
+  }
+}
