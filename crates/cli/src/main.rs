@@ -19,7 +19,7 @@ mod verbs;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use verbs::{check, doctor, dump, emulate, explain, generate, import, info, record, report, sort, sync, top};
+use verbs::{check, doctor, dump, emulate, explain, generate, import, info, record, report, sort, sync, top, view};
 
 /// Records task-parallel programs and says where their time went.
 ///
@@ -38,6 +38,7 @@ enum Verb {
     Info(info::Args),
     Report(report::Args),
     Explain(explain::Args),
+    View(view::Args),
     Doctor(doctor::Args),
     Emulate(emulate::Args),
     Import(import::Args),
@@ -57,6 +58,7 @@ impl Verb {
             Verb::Info(args) => info::run(args),
             Verb::Report(args) => report::run(args),
             Verb::Explain(args) => explain::run(args),
+            Verb::View(args) => view::run(args),
             Verb::Doctor(args) => doctor::run(args),
             Verb::Emulate(args) => emulate::run(args),
             Verb::Import(args) => import::run(args),

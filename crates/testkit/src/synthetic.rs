@@ -10,6 +10,7 @@ use taskscope_execution::{
     Change, Definition, Execution, ExecutionBuilder, ObjectIndex, Observer, Place, ProcessIndex, RegionIndex,
     Section, SiteIndex, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
 };
+use taskscope_session::{Places, Session};
 
 /// How large an execution is to be.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,22 @@ pub fn execution(shape: Shape) -> Execution {
     let mut generator = Generator::new(shape);
     generator.run();
     generator.builder.finish()
+}
+
+/// An execution as if it had been opened from a trace.
+pub fn session(execution: Execution) -> Session {
+    let events = execution.threads.iter().map(|thread| thread.events).sum();
+    Session {
+        root: "synthetic.trace".into(),
+        places: Places::of(&execution),
+        execution,
+        run: None,
+        streams: Vec::new(),
+        problems: Vec::new(),
+        run_file_problem: None,
+        events,
+        events_by_model: Vec::new(),
+    }
 }
 
 struct Worker {
@@ -188,7 +205,7 @@ impl Generator {
             let events = 1 + self.random.below(500);
             self.tell(thread, at, Change::Lost { events });
         }
-        if self.ready[process].len() < 4 * self.shape.team && (first_of_team || self.random.below(8) == 0) {
+        if self.ready[process].len() < 4 * self.shape.team && (first_of_team || self.random.below(10) < 7) {
             let number = self.next_type();
             let (task, ty) = (TaskIndex(self.next_task), self.ty(process, number));
             self.next_task += 1;

@@ -31,7 +31,7 @@ export function legend(states, occurs, theme) {
     list.append(element('li', {}, swatch, states[number].label));
   }
   for (const [name, label] of [['lost', 'events lost'], ['uncertain', 'not known'], ['long', 'long wait'], ['finding', 'finding']]) {
-    list.append(element('li', {}, element('span', { class: `swatch ${name}` }), label));
+    list.append(element('li', {}, element('span', { class: `swatch mark-${name}` }), label));
   }
   return list;
 }
@@ -136,7 +136,7 @@ export function smallTimeline(instance, trackName, states, theme, width) {
   context.fillText(formatTime(instance.from), left, height - 5);
   context.textAlign = 'right';
   context.fillText(formatTime(instance.to), width - 2, height - 5);
-  const words = `worst instance: ${formatTime(instance.end - instance.start)} from ${formatTime(instance.start)} on${instance.whole ? '' : '; only the first sections of each thread are drawn'}`;
+  const words = `worst instance: ${formatTime(instance.end - instance.start)} from ${formatTime(instance.start)} on${instance.whole ? '' : '; each pixel shows the state with most time'}`;
   return element('figure', { class: 'chart' }, canvas, element('figcaption', {}, words));
 }
 

@@ -8,7 +8,7 @@
 export const LIGHT_STATES = {
   task: '#0072b2', worksharing: '#3484c0', masked: '#0b5585', implicit_task: '#5a7fa0', serial: '#003f6b',
   task_creation: '#a86f00', dependences: '#8f5e00', fork_join: '#b0780f', scheduling: '#c27800', runtime: '#7a5200',
-  barrier: '#d55e00', join_barrier: '#b84f00', taskwait: '#e0690a', taskwait_depend: '#a34600', taskgroup: '#c7560a',
+  barrier: '#d55e00', join_barrier: '#b34e00', taskwait: '#c23b22', taskwait_depend: '#9c2f1b', taskgroup: '#d9583d',
   taskyield: '#8c3c00', target_wait: '#dd4f2a',
   critical_wait: '#b0518c', lock_wait: '#c45a9b', ordered_wait: '#8f3d70', atomic_wait: '#a0487f',
   idle: '#8d949b', not_started: '#e3e6e9', ended: '#e3e6e9',
@@ -19,7 +19,7 @@ export const LIGHT_STATES = {
 export const DARK_STATES = {
   task: '#3d9fdc', worksharing: '#6cb6e6', masked: '#2a86c2', implicit_task: '#8fb1cf', serial: '#1f76b3',
   task_creation: '#e0a52e', dependences: '#c48d1c', fork_join: '#eab84f', scheduling: '#f0b429', runtime: '#b58320',
-  barrier: '#f07b2e', join_barrier: '#d9661a', taskwait: '#f59049', taskwait_depend: '#c75c14', taskgroup: '#e8722c',
+  barrier: '#f07b2e', join_barrier: '#d9661a', taskwait: '#f26d5b', taskwait_depend: '#cf5240', taskgroup: '#f58f80',
   taskyield: '#b8602a', target_wait: '#f2704f',
   critical_wait: '#d58bb8', lock_wait: '#e09cc6', ordered_wait: '#b96a99', atomic_wait: '#c77aa8',
   idle: '#6f767e', not_started: '#2a2e33', ended: '#2a2e33',

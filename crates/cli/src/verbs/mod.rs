@@ -15,5 +15,6 @@ mod report_causes;
 pub mod sort;
 pub mod sync;
 pub mod top;
+pub mod view;
 
 pub use open_trace::open;

@@ -1,11 +1,15 @@
 //! `taskscope report`: where the time went and what is to blame.
 
+use crate::messages::Failure;
 use crate::output;
 use anyhow::Context;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_view::{CausesSection, ReportOptions, Section};
+use taskscope_analysis::{Analysis, Problem};
+use taskscope_session::Session;
+use taskscope_view::page::Page;
+use taskscope_view::{CausesSection, ReportOptions, Section, html};
 
 /// Say where the time of a recorded run went, and what caused the losses.
 #[derive(clap::Args)]
@@ -15,6 +19,9 @@ pub struct Args {
     /// Print JSON (schema: docs/report.schema.json).
     #[arg(long)]
     pub(super) json: bool,
+    /// Write the report as one HTML file that needs nothing else, and print nothing.
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
     /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, or all; and by
     /// the task graph: idle.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = sections())]
@@ -53,6 +60,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let session = super::open(&args.trace)?;
     let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
+    if let Some(file) = &args.html {
+        return write_html(file, session, &analysis, &problems);
+    }
     let mut out = output::results();
     if args.json {
         let report = taskscope_view::report_json(&session, &analysis, &problems);
@@ -75,5 +85,31 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         out.write_all(taskscope_view::report_text(&session, &analysis, &problems, &options).as_bytes())?;
     }
     out.flush().context("cannot write the report")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the report as one page, complete or not at all: somebody may be reading the old one.
+fn write_html(
+    file: &Path,
+    session: Session,
+    analysis: &Analysis,
+    problems: &[Problem],
+) -> anyhow::Result<ExitCode> {
+    let text = html::report(&Page::new(session, analysis, problems));
+    let write = || -> std::io::Result<()> {
+        // A pipe or a device cannot be renamed over.
+        if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return std::fs::write(file, &text);
+        }
+        let mut name = file.as_os_str().to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        let written = std::fs::write(&name, &text).and_then(|()| std::fs::rename(&name, file));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&name);
+        }
+        written
+    };
+    write()
+        .map_err(|error| Failure::new(format!("cannot write {}", file.display())).why(error.to_string()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -23,7 +23,7 @@ const TRACKS: usize = 4096;
 const INSTANCE_TRACKS: usize = 16;
 /// Sections of it.
 const INSTANCE_SECTIONS: usize = 1500;
-/// A name is cut beyond this in the page's own data; the report's JSON is not changed.
+/// Rows of a table where tables must be shortened.
 const ROWS_OF_A_TABLE: usize = 200;
 
 /// The report as one page of at most [`LARGEST_REPORT_BYTES`].
@@ -144,40 +144,66 @@ fn stack(page: &Page) -> Value {
     })
 }
 
-/// The exact sections around each finding's worst instance, of its thread and those near it.
+/// What the thread of each finding's worst instance and those near it did around it: exact sections,
+/// or, where these are many, stretches by the state with most time.
 fn instances(page: &Page) -> Value {
     let base = page.start();
     let rows = page.instances.iter().map(|instance| {
-        let length = instance.end - instance.start;
-        let margin = (length / 8).max(1);
+        let margin = ((instance.end - instance.start) / 8).max(1);
         let (from, to) = (instance.start.saturating_sub(margin).max(base), instance.end + margin);
         let process = page.execution.threads[instance.thread.index()].process;
         let others =
             page.execution.workers().filter(|(t, row)| row.process == process && *t != instance.thread);
         let others = others.map(|(index, _)| index).take(INSTANCE_TRACKS - 1);
         let tracks: Vec<ThreadIndex> = std::iter::once(instance.thread).chain(others).collect();
-        let most = INSTANCE_SECTIONS / tracks.len();
-        let mut whole = true;
-        let tracks: Vec<Value> = tracks
-            .iter()
-            .map(|index| {
-                let track = &page.execution.threads[index.index()].track;
-                let first = track.start_column().partition_point(|start| *start <= from).saturating_sub(1);
-                let last = track.start_column().partition_point(|start| *start < to);
-                whole &= last - first.min(last) <= most;
-                let spans = (first..last.min(first + most)).map(|row| {
-                    let span = track.span(row);
-                    let since = |at: u64| at.clamp(from, to) - base;
-                    json!([since(span.start), since(span.end), span.section.state as u8])
-                });
-                json!({ "track": index.0, "sections": spans.collect::<Vec<_>>() })
-            })
-            .collect();
+        let exact: Vec<Vec<Stretch>> =
+            tracks.iter().map(|track| exact_stretches(page, *track, from, to)).collect();
+        let whole = exact.iter().map(Vec::len).sum::<usize>() <= INSTANCE_SECTIONS;
+        let stretches = if whole {
+            exact
+        } else {
+            tracks.iter().map(|track| dominant_stretches(page, *track, from, to)).collect()
+        };
+        let rows = tracks.iter().zip(stretches).map(|(track, row)| {
+            let since = |at: u64| at.clamp(from, to) - base;
+            let sections = row.iter().map(|(start, end, state)| json!([since(*start), since(*end), state]));
+            json!({ "track": track.0, "sections": sections.collect::<Vec<_>>() })
+        });
         json!({
             "finding": instance.finding, "from": from - base, "to": to - base,
             "start": instance.start - base, "end": instance.end - base,
-            "whole": whole, "tracks": tracks,
+            "whole": whole, "tracks": rows.collect::<Vec<_>>(),
         })
     });
     rows.collect()
+}
+
+/// Begin, end, state.
+type Stretch = (u64, u64, u8);
+
+/// Sections of a track in a range; reading stops where they are too many to be drawn exactly.
+fn exact_stretches(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Vec<Stretch> {
+    let track = &page.execution.threads[track.index()].track;
+    let first = track.start_column().partition_point(|start| *start <= from).saturating_sub(1);
+    let last = track.start_column().partition_point(|start| *start < to).max(first);
+    let rows = (first..last).take(INSTANCE_SECTIONS + 1).map(|row| track.span(row));
+    rows.filter(|s| s.end > from).map(|s| (s.start, s.end, s.section.state as u8)).collect()
+}
+
+/// Neighbouring buckets of one dominant state, joined.
+fn dominant_stretches(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Vec<Stretch> {
+    let window = Window::covering(from, to, 400);
+    let width = 1_u64 << window.width_log2;
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for (number, bucket) in page.timeline.buckets(&page.execution, track, window).iter().enumerate() {
+        let start = window.start() + number as u64 * width;
+        match stretches.last_mut() {
+            Some(last) if last.2 == bucket.class && last.1 == start => last.1 = start + width,
+            _ if usize::from(bucket.class) < State::ALL.len() => {
+                stretches.push((start, start + width, bucket.class));
+            }
+            _ => {}
+        }
+    }
+    stretches
 }

@@ -1,0 +1,66 @@
+// Starts Chromium as the tests need it: no network but what a page asks for itself, a fresh profile.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+/** Where Debian puts it; another one can be named. */
+export const CHROMIUM = process.env.CHROMIUM || '/usr/bin/chromium';
+
+/**
+ * @param {{width: number, height: number, dark?: boolean, touch?: boolean}} options
+ * @returns {Promise<{context: import('playwright-core').BrowserContext, page: import('playwright-core').Page, problems: string[], requests: string[], close: () => Promise<void>}>}
+ */
+export async function startBrowser(options) {
+  const profile = mkdtempSync(join(tmpdir(), 'taskscope-chromium-'));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: CHROMIUM,
+    headless: true,
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+      '--disable-component-update', '--disable-sync'],
+    viewport: { width: options.width, height: options.height },
+    colorScheme: options.dark ? 'dark' : 'light',
+    hasTouch: options.touch || false,
+  });
+  const page = context.pages()[0] || (await context.newPage());
+  const problems = [];
+  const requests = [];
+  page.on('console', (message) => { if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text()); });
+  page.on('pageerror', (error) => problems.push(String(error)));
+  page.on('request', (request) => requests.push(request.url()));
+  return {
+    context, page, problems, requests,
+    close: async () => { await context.close(); rmSync(profile, { recursive: true, force: true }); },
+  };
+}
+
+/**
+ * Asks the page again and again until the answer is true. (The pages' security policy forbids the
+ * way in which Playwright's own waiting works.)
+ * @param {import('playwright-core').Page} page
+ * @param {() => any} question
+ */
+export async function until(page, question) {
+  const limit = Date.now() + 60000;
+  for (;;) {
+    const answer = await page.evaluate(question);
+    if (answer) return answer;
+    if (Date.now() > limit) throw new Error(`never true: ${question}`);
+    await new Promise((resolve) => setTimeout(resolve, 15));
+  }
+}
+
+/** Waits until the page says that it is drawn. @param {import('playwright-core').Page} page */
+export async function ready(page) {
+  const state = await until(page, () => document.documentElement.dataset.ready);
+  if (state !== 'yes') throw new Error(`the page failed: ${await page.textContent('#page')}`);
+}
+
+/** Waits until nothing is on its way to the timeline any more. @param {import('playwright-core').Page} page */
+export async function settled(page) {
+  await until(page, () => {
+    const timeline = window.taskscope.timeline;
+    return !timeline.source.busy && !timeline.scheduled && !timeline.source.again;
+  });
+}
