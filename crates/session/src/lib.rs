@@ -7,6 +7,7 @@
 
 pub mod emulation;
 pub mod graph;
+mod in_memory;
 pub mod judgement;
 mod places;
 mod run_file;

@@ -9,7 +9,8 @@
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Instant;
-use taskscope_testkit::synthetic::{Shape, execution, session};
+use taskscope_session::Session;
+use taskscope_testkit::synthetic::{Shape, execution};
 use taskscope_view::page::Page;
 use taskscope_view::server::Viewer;
 
@@ -22,7 +23,7 @@ fn main() -> std::io::Result<()> {
     let threads = threads as usize;
     let shape = Shape { threads, team: threads.clamp(1, 64), processes_of_node: 4, events, seed: 1 };
     let begun = Instant::now();
-    let session = session(execution(shape));
+    let session = Session::in_memory("synthetic.trace", execution(shape));
     eprintln!("made in {:.2} s", begun.elapsed().as_secs_f64());
     let begun = Instant::now();
     let (analysis, problems) = taskscope_analysis::analyse(&session.execution);

@@ -10,7 +10,6 @@ use taskscope_execution::{
     Change, Definition, Execution, ExecutionBuilder, ObjectIndex, Observer, Place, ProcessIndex, RegionIndex,
     Section, SiteIndex, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
 };
-use taskscope_session::{Places, Session};
 
 /// How large an execution is to be.
 #[derive(Clone, Copy, Debug)]
@@ -38,22 +37,6 @@ pub fn execution(shape: Shape) -> Execution {
     let mut generator = Generator::new(shape);
     generator.run();
     generator.builder.finish()
-}
-
-/// An execution as if it had been opened from a trace.
-pub fn session(execution: Execution) -> Session {
-    let events = execution.threads.iter().map(|thread| thread.events).sum();
-    Session {
-        root: "synthetic.trace".into(),
-        places: Places::of(&execution),
-        execution,
-        run: None,
-        streams: Vec::new(),
-        problems: Vec::new(),
-        run_file_problem: None,
-        events,
-        events_by_model: Vec::new(),
-    }
 }
 
 struct Worker {

@@ -1,0 +1,24 @@
+//! A session of an execution that was never on disk.
+
+use crate::{Places, Session};
+use std::path::PathBuf;
+use taskscope_execution::Execution;
+
+impl Session {
+    /// An execution that was built in memory, as if it had been opened from `root`: complete, without
+    /// problems, without a run file. For tests and benchmarks of what shows sessions.
+    pub fn in_memory(root: impl Into<PathBuf>, execution: Execution) -> Session {
+        Session {
+            root: root.into(),
+            places: Places::of(&execution),
+            run: None,
+            streams: Vec::new(),
+            problems: Vec::new(),
+            run_file_problem: None,
+            events: execution.threads.iter().map(|thread| thread.events).sum(),
+            events_by_model: Vec::new(),
+            clocks_too_far: 0,
+            execution,
+        }
+    }
+}
