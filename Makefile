@@ -24,9 +24,9 @@ packages:
 	@scripts/install-packages
 
 test: packages
-	@$(cargo) build --workspace --all-targets
+	@$(cargo) test --workspace --no-run
 	@$(MAKE) --no-print-directory -s -C examples/openmp
-	@$(CARGO) test --workspace --no-fail-fast
+	@$(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
 
 build:
 	@$(cargo) build --release -p taskscope -p taskscope-record-ompt
