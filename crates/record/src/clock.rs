@@ -74,6 +74,11 @@ impl ThreadClock {
         self.last_ns
     }
 
+    /// The latest reading.
+    pub fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
     #[cold]
     #[inline(never)]
     pub fn refresh(&mut self) -> u64 {

@@ -31,8 +31,8 @@ pub enum NoRoom {
 /// A file that this process created.
 pub struct DiskFile {
     path: CString,
-    /// Device and inode, so that another file of the same name is never written.
-    identity: (u64, u64),
+    /// So that another file of the same name is never written.
+    identity: Identity,
 }
 
 impl DiskFile {
@@ -64,15 +64,23 @@ fn owned(fd: i32) -> Result<OwnedFd, NoRoom> {
     Ok(unsafe { OwnedFd::from_raw_fd(above_standard(fd)) })
 }
 
-fn identity(file: &OwnedFd) -> Result<(u64, u64), NoRoom> {
-    let mut found = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: `found` is valid for writing, and filled when the call succeeds.
+/// Device, inode and time of birth: the inode's number alone is given to the next file at once.
+#[derive(PartialEq)]
+struct Identity([u64; 4]);
+
+fn identity(file: &OwnedFd) -> Result<Identity, NoRoom> {
+    let mut found = core::mem::MaybeUninit::<libc::statx>::zeroed();
+    let wanted = libc::STATX_INO | libc::STATX_BTIME;
+    let (fd, empty) = (file.as_raw_fd(), c"".as_ptr());
+    // SAFETY: `found` is valid for writing, and all its bit patterns are valid.
     unsafe {
-        if libc::fstat(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
+        if libc::statx(fd, empty, libc::AT_EMPTY_PATH, wanted, found.as_mut_ptr()) != 0 {
             return Err(last_no_room());
         }
         let found = found.assume_init();
-        Ok((found.st_dev, found.st_ino))
+        let device = u64::from(found.stx_dev_major) << 32 | u64::from(found.stx_dev_minor);
+        let born = [found.stx_btime.tv_sec as u64, u64::from(found.stx_btime.tv_nsec)];
+        Ok(Identity([device, found.stx_ino, born[0], born[1]]))
     }
 }
 

@@ -234,12 +234,14 @@ impl Process {
         let (loom, pid, directory) = match &identity {
             Some(named) => {
                 let loom_directory = root.join(format!("loom.{}", named.loom));
+                make_all(&loom_directory)?;
                 let (directory, copy) = new_directory(&loom_directory, &format!("proc.{}", named.pid))?;
                 (named.loom.clone(), unique_id(named.pid, copy), directory)
             }
             // A process id comes again after `exec`, and in containers: the loom's name stays unique.
             None => {
                 let (host, pid) = (host_name(), own_pid());
+                make_all(&root)?;
                 let (loom_directory, copy) = new_directory(&root, &format!("loom.{host}.{pid}"))?;
                 let loom = if copy == 1 { format!("{host}.{pid}") } else { format!("{host}.{pid}-{copy}") };
                 let (directory, _) = new_directory(&loom_directory, &format!("proc.{pid}"))?;
@@ -367,9 +369,8 @@ fn versions(list: &[(&str, &str)]) -> Json {
     Json::object(list.iter().map(|(name, version)| (*name, Json::string(version))))
 }
 
-/// Makes `name` in `parent`, or `name-2`, … where that exists; and the number that it took.
+/// Makes `name` in `parent`, which exists, or `name-2`, … where that exists; and the number that it took.
 fn new_directory(parent: &Path, name: &str) -> Result<(PathBuf, i64), StartError> {
-    std::fs::create_dir_all(parent).map_err(|why| StartError::Directory(parent.to_owned(), why))?;
     let mut copy = 1;
     loop {
         let path = parent.join(if copy == 1 { name.to_owned() } else { format!("{name}-{copy}") });
@@ -379,6 +380,10 @@ fn new_directory(parent: &Path, name: &str) -> Result<(PathBuf, i64), StartError
             Err(why) => return Err(StartError::Directory(path, why)),
         }
     }
+}
+
+fn make_all(directory: &Path) -> Result<(), StartError> {
+    std::fs::create_dir_all(directory).map_err(|why| StartError::Directory(directory.to_owned(), why))
 }
 
 /// ovni demands ids that are unique in their process or loom, but the system gives them again. The

@@ -8,6 +8,7 @@
 //! process as the streams do. Handlers that interrupt anything else find the door free, and write the
 //! stream itself. The copied events are given at least the clock of the event that they interrupted.
 
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
 
 use taskscope_event::tail;
@@ -52,7 +53,7 @@ pub(crate) unsafe fn enter(main: *mut ThreadRecorder) -> Option<*mut ThreadRecor
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn settle(recorder: *mut ThreadRecorder) {
-    // SAFETY: only atomics are touched without the door.
+    // SAFETY: only atomics are touched without the door; the masks are valid for writing.
     unsafe {
         let main = (*recorder).main;
         if !main.is_null() {
@@ -60,11 +61,19 @@ pub(crate) unsafe fn settle(recorder: *mut ThreadRecorder) {
             return;
         }
         while (*recorder).pending.load(Relaxed) != 0 {
-            if (*recorder).door.enter() != Entry::Open {
+            // A handler that came now would find both doors busy, and its events would be lost.
+            let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+            let open = (*recorder).door.enter() == Entry::Open;
+            if open {
+                drain(&mut *recorder);
+                (*recorder).door.leave();
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), core::ptr::null_mut());
+            if !open {
                 return;
             }
-            drain(&mut *recorder);
-            (*recorder).door.leave();
         }
     }
 }
@@ -78,12 +87,13 @@ pub(crate) fn drain(recorder: &mut ThreadRecorder) {
     // SAFETY: the side recorder lies in memory of its own, and holding its door keeps handlers out.
     let side = unsafe { &mut *recorder.side };
     side.door.hold();
+    let latest = recorder.clock.last_ns();
     let areas = (recorder.standard.side_area(), recorder.own.side_area());
     if !areas.0.is_null() {
-        recorder.standard.append_from_side(&mut side.standard, areas.0);
+        recorder.standard.append_from_side(&mut side.standard, areas.0, latest);
     }
     if !areas.1.is_null() && side.own.is_at_or_after(areas.1) {
-        recorder.own.append_from_side(&mut side.own, areas.1);
+        recorder.own.append_from_side(&mut side.own, areas.1, latest);
     }
     recorder.own.lost_events += core::mem::take(&mut side.own.lost_events);
     side.door.leave();

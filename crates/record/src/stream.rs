@@ -212,14 +212,14 @@ impl Stream {
         room
     }
 
-    /// Appends whole events from another stream's side area, none of them earlier than the last event
-    /// here, and counts them as lost when there is no room.
-    pub fn append_from_side(&mut self, side: &mut Stream, area: *mut u8) {
+    /// Appends whole events from a side area, none of them earlier than `latest`, and counts them as
+    /// lost when there is no room.
+    pub fn append_from_side(&mut self, side: &mut Stream, area: *mut u8, latest: u64) {
         let bytes = side.pos as usize - area as usize;
         if bytes > 0 {
             if self.room() >= bytes || self.make_room(bytes) {
                 // SAFETY: the side area holds `bytes` bytes of whole events, and there is room.
-                unsafe { self.copy_side(area, bytes) };
+                unsafe { self.copy_side(area, bytes, latest) };
             }
             // SAFETY: the area is ours; its first word goes first, so that a reader sees all or nothing.
             unsafe {
@@ -235,9 +235,8 @@ impl Stream {
 
     /// # Safety
     /// `bytes` bytes of whole events lie at `area`, and there is room for them.
-    unsafe fn copy_side(&mut self, area: *const u8, bytes: usize) {
+    unsafe fn copy_side(&mut self, area: *const u8, bytes: usize, latest: u64) {
         let Some(file) = &self.file else { return };
-        let latest = self.latest_clock();
         file.set_side_target(file.offset_of(self.pos));
         // SAFETY: by contract. All but the first word first, which commits the copy.
         unsafe {
@@ -253,22 +252,6 @@ impl Stream {
             commit_word(to, area.cast::<u32>().read_unaligned());
             self.pos = to.add(bytes);
         }
-    }
-
-    /// The clock of the last event in the active region; 0 when it has none.
-    fn latest_clock(&self) -> u64 {
-        let Some(file) = &self.file else { return 0 };
-        let (start, mut latest) = (file.start(), 0);
-        let used = self.pos as usize - start as usize;
-        let mut at = if file.offset_of(start) == 0 { FILE_HEADER_BYTES } else { 0 };
-        while at + EVENT_HEADER_BYTES <= used {
-            // SAFETY: within the used part of the region, which holds whole events.
-            let head =
-                unsafe { core::slice::from_raw_parts(start.add(at), (used - at).min(JUMBO_HEADER_BYTES)) };
-            latest = u64::from_le_bytes([4, 5, 6, 7, 8, 9, 10, 11].map(|i| head[i]));
-            at += event_bytes(head);
-        }
-        latest
     }
 
     /// Appends what is in the tail to the file now. Nothing is safer by it; but a reader that knows no

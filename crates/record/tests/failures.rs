@@ -1,102 +1,11 @@
 //! What happens when the program ends badly, forks, or meets a limit. Each test runs its program in
 //! a child process, made by running this test binary again.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+mod support;
 
-use taskscope_event::Code;
-use taskscope_event::framing::*;
+use support::*;
 use taskscope_event::models::{ovni, recorder};
-use taskscope_event::tail;
 use taskscope_record::{enter, process, thread};
-
-const ROLE: &str = "RECORD_TEST_ROLE";
-
-/// Runs the test `name` of this binary again in a child, where `role()` is true.
-fn child(name: &str, directory: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
-    command.env(ROLE, directory).stdout(Stdio::piped()).stderr(Stdio::null());
-    command
-}
-
-fn role() -> Option<PathBuf> {
-    std::env::var_os(ROLE).map(PathBuf::from)
-}
-
-fn start(directory: &Path) {
-    process::start(process::Config {
-        trace_directory: directory.to_owned(),
-        app_id: 1,
-        require: vec![("ovni", ovni::VERSION)],
-        own_require: vec![("taskscope-recorder", recorder::VERSION)],
-        attributes: vec![],
-    })
-    .unwrap();
-}
-
-fn attach() -> bool {
-    thread::attach(std::ptr::null_mut(), Box::new(|r, at| r.end(at, ovni::THREAD_ENDS, [])))
-}
-
-fn temporary(name: &str) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("taskscope-record-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    directory
-}
-
-/// Every directory with a `stream.json` below `root`.
-fn streams(root: &Path) -> Vec<PathBuf> {
-    let mut found = vec![];
-    let mut todo = vec![root.to_owned()];
-    while let Some(directory) = todo.pop() {
-        for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
-            if entry.file_type().unwrap().is_dir() {
-                todo.push(entry.path());
-            } else if entry.file_name() == "stream.json" {
-                found.push(entry.path().parent().unwrap().to_owned());
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// Decodes by the framing alone: the events, and whether non-zero bytes follow the last one.
-fn decode(file: &Path) -> (Vec<(Code, u64, Vec<u8>)>, bool) {
-    let mut bytes = std::fs::read(file).unwrap();
-    if let Ok(tail) = std::fs::read(file.with_extension("tail")) {
-        let (base, active) = tail::active(&tail).unwrap();
-        bytes.truncate(base as usize);
-        assert_eq!(bytes.len(), base as usize);
-        bytes.extend_from_slice(active);
-    }
-    assert_eq!(bytes[..FILE_HEADER_BYTES], file_header());
-    let mut at = FILE_HEADER_BYTES;
-    let mut events = vec![];
-    while at + EVENT_HEADER_BYTES <= bytes.len() && bytes[at + 1] != 0 {
-        let size = payload_bytes(bytes[at]);
-        let clock = u64::from_le_bytes(bytes[at + 4..at + 12].try_into().unwrap());
-        let payload = bytes[at + 12..at + 12 + size].to_vec();
-        events.push((Code([bytes[at + 1], bytes[at + 2], bytes[at + 3]]), clock, payload));
-        at += EVENT_HEADER_BYTES + size;
-    }
-    (events, bytes[at..].iter().any(|b| *b != 0))
-}
-
-fn sequence_numbers(events: &[(Code, u64, Vec<u8>)]) -> Vec<u64> {
-    events
-        .iter()
-        .filter(|(code, ..)| *code == ovni::THREAD_CREATES)
-        .map(|(.., payload)| u64::from_le_bytes(payload[4..12].try_into().unwrap()))
-        .collect()
-}
-
-fn numbered(sequence: u64) -> [u8; 12] {
-    let mut payload = [0; 12];
-    payload[4..].copy_from_slice(&sequence.to_le_bytes());
-    payload
-}
 
 #[test]
 fn a_killed_program_loses_no_completed_event() {
