@@ -13,6 +13,7 @@
 
 mod messages;
 mod output;
+mod ovni_names;
 mod reading;
 mod verbs;
 
@@ -73,9 +74,9 @@ impl Verb {
 }
 
 fn main() -> ExitCode {
-    // A link under another name (`ovniemu`, …) is another command line: tell them apart here, by the
-    // file name of the first argument, and give each its own parser beside `taskscope` below.
-    taskscope(std::env::args_os().collect())
+    // A link under another name (`ovniemu`, …) is another command line.
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    ovni_names::run(&arguments).unwrap_or_else(|| taskscope(arguments))
 }
 
 fn taskscope(arguments: Vec<OsString>) -> ExitCode {

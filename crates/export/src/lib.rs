@@ -5,3 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod paraver;
+mod range;
+
+pub use range::RangeObserver;

@@ -1,16 +1,19 @@
 //! `taskscope emulate`: Paraver views of a trace, equal to ovniemu's.
 
 use crate::messages::Failure;
-use crate::reading::{Interruption, Progress, TraceArgs, ViolationPrinter, open};
+use crate::reading::{Interruption, Progress, TraceArgs, ViolationPrinter, open, parse_range};
 use anyhow::Context;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use taskscope_execution::view::View;
+use taskscope_execution::filter::TimeRange;
+use taskscope_execution::view::{NoViews, View};
+use taskscope_export::RangeObserver;
 use taskscope_export::paraver::{ParaverWriter, ViewFile};
-use taskscope_model::{Machine, MachineOptions, System};
+use taskscope_model::{Machine, MachineOptions, System, Violation};
 use taskscope_session::emulation;
 use taskscope_session::judgement::{Judge, Verdict};
+use taskscope_trace::Trace;
 
 /// Writes Paraver views of a trace: what threads and CPUs did, beside the trace or elsewhere.
 ///
@@ -29,6 +32,12 @@ pub struct Args {
     /// Enable all models, whatever the streams require
     #[arg(short = 'a', long)]
     pub all_models: bool,
+    /// Only this part of the time, such as 1.5s..2s or 10%..20%
+    #[arg(long, value_name = "BEGIN..END")]
+    pub range: Option<String>,
+    /// Only the threads with these ids
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    pub threads: Vec<i64>,
     /// Compress the `.prv` files
     #[arg(long)]
     pub gzip: bool,
@@ -40,75 +49,111 @@ pub struct Args {
     pub json: bool,
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let judge = if args.strict { Judge::Ovni { lint: true } } else { Judge::Own };
-    let trace = open(&args.trace, false)?;
-    let (system, violations) = emulation::system_of(&trace);
-    let directory = args.output.clone().unwrap_or_else(|| trace.root().to_path_buf());
-    let options = MachineOptions { all_models: args.all_models, breakdown: args.breakdown };
-    let files = view_files(&system, options);
-    let end_ns = emulation::duration_ns(&trace);
-    let writer = ParaverWriter::create(&directory, &files, end_ns, args.gzip)
-        .with_context(|| format!("cannot write views into {}", directory.display()))?;
+/// What to emulate, as meant.
+pub struct Job {
+    pub options: MachineOptions,
+    pub judge: Judge,
+    pub range: TimeRange,
+    pub threads: Vec<i64>,
+    pub gzip: bool,
+    pub directory: PathBuf,
+}
 
-    let mut machine = Machine::new(&system, options, writer);
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let range = parse_range(args.range.as_deref())?;
+    let trace = open(&args.trace, false)?;
+    let job = Job {
+        options: MachineOptions { all_models: args.all_models, breakdown: args.breakdown },
+        judge: if args.strict { Judge::Ovni { lint: true } } else { Judge::Own },
+        range,
+        threads: args.threads,
+        gzip: args.gzip,
+        directory: args.output.unwrap_or_else(|| trace.root().to_path_buf()),
+    };
+    let printer = ViolationPrinter::new(job.judge, args.strict, args.json);
+    let (system, violations) = emulation::system_of(&trace);
+    let verdict = emulate(&trace, &system, violations, &job, printer, |note| eprintln!("note: {note}"))?;
+    Ok(ExitCode::from(u8::from(args.strict && !verdict.accepts(job.judge))))
+}
+
+/// Plays the trace into views. Violations go to the printer, remarks to `note`.
+pub fn emulate(
+    trace: &Trace,
+    system: &System,
+    violations: Vec<Violation>,
+    job: &Job,
+    mut printer: ViolationPrinter,
+    mut note: impl FnMut(&str),
+) -> anyhow::Result<Verdict> {
+    for tid in &job.threads {
+        if !trace.streams().iter().any(|stream| stream.tid() == Some(*tid)) {
+            let known: Vec<String> = trace
+                .streams()
+                .iter()
+                .take(10)
+                .filter_map(|stream| Some(stream.tid()?.to_string()))
+                .collect();
+            return Err(Failure::new(format!("no thread has the id {tid}"))
+                .remedy(format!("ids are, among others: {}", known.join(", ")))
+                .into());
+        }
+    }
+    let files = view_files(system, job.options);
+    let duration = emulation::duration_ns(trace);
+    let range = job.range.resolve(duration);
+    let context = || format!("cannot write views into {}", job.directory.display());
+    let writer = ParaverWriter::create(&job.directory, &files, duration.min(range.1), job.gzip)
+        .with_context(context)?;
+
+    let mut machine = Machine::new(system, job.options, RangeObserver::new(writer, range));
     let mut verdict = Verdict::default();
-    let mut printer = ViolationPrinter::new(judge, args.strict, args.json);
     printer.take(violations, &mut verdict)?;
     let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
     let mut failure = None;
-    let played = emulation::play(
-        &trace,
-        &mut machine,
-        |_| true,
-        |played, machine| {
-            progress.show(played.events);
-            if machine.has_violations()
-                && let Err(error) = printer.take(machine.take_violations(), &mut verdict)
-            {
-                failure = Some(error);
-                return ControlFlow::Break(());
-            }
-            if interruption.is_requested() || machine.observer.has_failed() {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        },
-    );
+    let selected = |stream: usize| {
+        job.threads.is_empty() || trace.streams()[stream].tid().is_some_and(|tid| job.threads.contains(&tid))
+    };
+    let played = emulation::play(trace, &mut machine, selected, |played, machine| {
+        progress.show(played.events);
+        machine.take_notes().iter().for_each(|text| note(text));
+        if machine.has_violations()
+            && let Err(error) = printer.take(machine.take_violations(), &mut verdict)
+        {
+            failure = Some(error);
+            return ControlFlow::Break(());
+        }
+        // Before the range everything must be played, after it nothing.
+        let past_range = played.end_ns >= range.1 && matches!(job.judge, Judge::Own);
+        if past_range || interruption.is_requested() || machine.observer.inner().has_failed() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
     progress.finish();
-    for note in machine.take_notes() {
-        eprintln!("note: {note}");
-    }
     let descriptions: Vec<_> = files.iter().map(|file| (file.view, machine.describe(file.view))).collect();
-    let writer = machine.into_observer();
+    let writer = machine.into_observer().finish();
     writer
         .finish(|view| {
             descriptions.iter().find(|(other, _)| *other == view).and_then(|(_, found)| found.clone())
         })
-        .with_context(|| format!("cannot write views into {}", directory.display()))?;
+        .with_context(context)?;
     if let Some(error) = failure {
         return Err(error);
     }
     printer.summary(&verdict)?;
-    if played.interrupted && interruption.is_requested() {
+    if interruption.is_requested() {
         return Err(Failure::new("interrupted")
             .kept(format!("views up to {:.3} s are complete", played.end_ns as f64 / 1e9))
             .exit_code(130)
             .into());
     }
-    let rejected = args.strict && !verdict.accepts(judge);
-    Ok(ExitCode::from(u8::from(rejected)))
+    Ok(verdict)
 }
 
 /// The views that will be written.
-pub fn view_files(system: &System, options: MachineOptions) -> Vec<ViewFile> {
-    let machine = Machine::new(system, options, taskscope_execution::view::NoViews);
-    View::ALL
-        .into_iter()
-        .filter_map(|view| {
-            let description = machine.describe(view)?;
-            Some(ViewFile { view, rows: description.rows.len() })
-        })
-        .collect()
+fn view_files(system: &System, options: MachineOptions) -> Vec<ViewFile> {
+    let machine = Machine::new(system, options, NoViews);
+    let described = |view| Some(ViewFile { view, rows: machine.describe(view)?.rows.len() });
+    View::ALL.into_iter().filter_map(described).collect()
 }

@@ -4,9 +4,11 @@
 //! formats and writes. A file that could not be written whole is removed, and the error is returned:
 //! no output is silently short.
 
+mod cfg;
 mod labels;
 mod prv;
 
+pub use cfg::write_configurations;
 pub use labels::{write_pcf, write_row};
 use prv::PrvFile;
 use std::collections::BTreeMap;
@@ -33,6 +35,8 @@ pub struct ViewFile {
 /// Writes the `.prv` files of several families of views; `finish` adds what describes them.
 pub struct ParaverWriter {
     directory: PathBuf,
+    /// Whether to write `cfg/`: only where there is none.
+    configurations: bool,
     lanes: BTreeMap<View, Lane>,
 }
 
@@ -55,6 +59,7 @@ impl ParaverWriter {
         end_ns: i64,
         gzip: bool,
     ) -> io::Result<ParaverWriter> {
+        std::fs::create_dir_all(directory)?;
         let mut lanes = BTreeMap::new();
         for file in views {
             let suffix = if gzip { "prv.gz" } else { "prv" };
@@ -62,7 +67,8 @@ impl ParaverWriter {
             let prv = PrvFile::create(&path, file.rows, end_ns, gzip)?;
             lanes.insert(file.view, Lane::start(prv, path));
         }
-        Ok(ParaverWriter { directory: directory.to_path_buf(), lanes })
+        let configurations = !directory.join("cfg").exists();
+        Ok(ParaverWriter { directory: directory.to_path_buf(), configurations, lanes })
     }
 
     /// Writes what is left, closes the `.prv` files, and writes `.pcf` and `.row` beside them.
@@ -76,7 +82,11 @@ impl ParaverWriter {
                 let description = describe(*view).unwrap_or_default();
                 let base = self.directory.join(view.file_name());
                 write_whole(&base.with_extension("pcf"), |out| write_pcf(out, &description))?;
-                write_whole(&base.with_extension("row"), |out| write_row(out, &description))
+                write_whole(&base.with_extension("row"), |out| write_row(out, &description))?;
+                if self.configurations {
+                    write_configurations(&self.directory.join("cfg"), *view, &description)?;
+                }
+                Ok(())
             });
             if written.is_err() {
                 // The error that is returned matters more than what happens to the remains.

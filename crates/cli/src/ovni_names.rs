@@ -1,0 +1,230 @@
+//! The command under the names of ovni's tools: their options, their formats.
+//!
+//! What differs on purpose: all violations are listed, not the first; `-h` succeeds; sentences of
+//! `ovnidump` are our own. See docs/ovni-compatibility.md.
+
+use crate::messages;
+use crate::output;
+use crate::reading::{TraceArgs, ViolationPrinter, open, open_in_order};
+use crate::verbs::{dump, emulate, sort, top};
+use anyhow::Context;
+use clap::Parser;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use taskscope_event::models::{MODELS, model_of};
+use taskscope_execution::filter::TimeRange;
+use taskscope_model::{MachineOptions, Severity};
+use taskscope_session::emulation;
+use taskscope_session::judgement::Judge;
+use taskscope_trace::{ClockSource, ProblemKind, ReadOrder};
+
+/// Runs the tool whose name the program was called by; `None` if it is none of ovni's.
+pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
+    let name = Path::new(arguments.first()?).file_name()?.to_str()?;
+    let result = match name {
+        "ovniemu" => parse(arguments).and_then(ovniemu),
+        "ovnidump" => parse(arguments).and_then(ovnidump),
+        "ovnitop" => parse(arguments).and_then(ovnitop),
+        "ovnisort" => parse(arguments).and_then(ovnisort),
+        "ovnisync" => parse(arguments).and_then(ovnisync),
+        "ovniver" => ovniver(),
+        _ => return None,
+    };
+    Some(result.unwrap_or_else(|code| code))
+}
+
+type Run = Result<ExitCode, ExitCode>;
+
+fn parse<Options: Parser>(arguments: &[OsString]) -> Result<Options, ExitCode> {
+    Options::try_parse_from(arguments).map_err(|error| {
+        let misuse = error.use_stderr();
+        let _ = error.print();
+        ExitCode::from(u8::from(misuse))
+    })
+}
+
+/// ovni's tools know one way to fail.
+fn finish(result: anyhow::Result<ExitCode>) -> Run {
+    result.map_err(|error| {
+        // A closed pipe is no failure; everything else is exit code 1.
+        if messages::finish(Err(error)) == ExitCode::SUCCESS { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    })
+}
+
+fn trace_args(trace: PathBuf, clock_offsets: Option<PathBuf>) -> TraceArgs {
+    TraceArgs { trace, clock_offsets }
+}
+
+/// Emulates a trace and writes Paraver views into it.
+#[derive(Parser)]
+#[command(name = "ovniemu")]
+struct Ovniemu {
+    /// Clock offsets
+    #[arg(short = 'c')]
+    clock_offsets: Option<PathBuf>,
+    /// Enable all models
+    #[arg(short = 'a')]
+    all_models: bool,
+    /// Write breakdown views
+    #[arg(short = 'b')]
+    breakdown: bool,
+    /// Accepted and without effect
+    #[arg(short = 'd')]
+    _debug: bool,
+    /// Check at the end that all stacks are empty
+    #[arg(short = 'l')]
+    lint: bool,
+    trace: PathBuf,
+}
+
+fn ovniemu(options: Ovniemu) -> Run {
+    finish(try_ovniemu(options))
+}
+
+fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
+    let info = |text: String| eprintln!("ovniemu: INFO: {text}");
+    let trace = open(&trace_args(options.trace, options.clock_offsets), false)?;
+    info(format!("loaded {} streams", trace.streams().len()));
+    let (system, violations) = emulation::system_of(&trace);
+    info(format!(
+        "loaded {} looms, {} processes, {} threads and {} cpus",
+        system.looms.len(),
+        system.processes.len(),
+        system.threads.len(),
+        system.physical_cpus().count()
+    ));
+    let judge = Judge::Ovni { lint: options.lint };
+    let job = emulate::Job {
+        options: MachineOptions { all_models: options.all_models, breakdown: options.breakdown },
+        judge,
+        range: TimeRange::default(),
+        threads: Vec::new(),
+        gzip: false,
+        directory: trace.root().to_path_buf(),
+    };
+    info("the following models are enabled:".to_owned());
+    for model in system.models.iter().filter_map(|letter| model_of(*letter)) {
+        let events = model.events.len();
+        info(format!("{:>8} {} '{}' ({events} events)", model.name, model.version, model.letter as char));
+    }
+    info("emulation starts".to_owned());
+    let printer = ViolationPrinter::new(judge, true, false).all(true).in_the_manner_of("ovniemu");
+    let verdict = emulate::emulate(&trace, &system, violations, &job, printer, |note| {
+        let is_warning = note.starts_with("large flush");
+        eprintln!("ovniemu: {}: {note}", if is_warning { "WARN" } else { "INFO" });
+    })?;
+    if verdict.accepts(judge) {
+        info("emulation finished ok".to_owned());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let count = verdict.count(judge, Severity::Error);
+    eprintln!("ovniemu: ERROR: emulation finished with {count} errors");
+    Ok(ExitCode::from(1))
+}
+
+/// Prints the events of a trace.
+#[derive(Parser)]
+#[command(name = "ovnidump")]
+struct Ovnidump {
+    /// Payloads in hexadecimal
+    #[arg(short = 'x')]
+    hex: bool,
+    trace: PathBuf,
+}
+
+fn ovnidump(options: Ovnidump) -> Run {
+    finish(try_ovnidump(options))
+}
+
+fn try_ovnidump(options: Ovnidump) -> anyhow::Result<ExitCode> {
+    let trace = open_in_order(&trace_args(options.trace, None), false, ClockSource::None, ReadOrder::Stored)?;
+    let mut out = output::results();
+    for merged in trace.merge() {
+        let event = &merged.event;
+        let stream = &trace.streams()[merged.stream].relative_path;
+        let text = dump::text_of(&merged, options.hex);
+        writeln!(out, "{:>10}  {}  {stream}  {text}", event.clock_ns, event.code).context("cannot print")?;
+    }
+    out.flush().context("cannot print")?;
+    let mut damaged = false;
+    for problem in trace.problems() {
+        damaged |= matches!(
+            problem.kind,
+            ProblemKind::TruncatedEvent | ProblemKind::BadMagic | ProblemKind::StreamVersion
+        );
+        if !matches!(problem.kind, ProblemKind::NoClockOffsets | ProblemKind::ClockGate) {
+            eprintln!("ovnidump: ERROR: {problem}");
+        }
+    }
+    Ok(ExitCode::from(u8::from(damaged)))
+}
+
+/// Counts the events of a trace.
+#[derive(Parser)]
+#[command(name = "ovnitop")]
+struct Ovnitop {
+    trace: PathBuf,
+}
+
+fn ovnitop(options: Ovnitop) -> Run {
+    finish((|| {
+        let order = ReadOrder::Stored;
+        let trace = open_in_order(&trace_args(options.trace, None), false, ClockSource::None, order)?;
+        let mut out = output::results();
+        for (code, count) in top::sorted(&top::count_all(&trace)) {
+            writeln!(out, "{code} {count:>10}").context("cannot print")?;
+        }
+        out.flush().context("cannot print")?;
+        Ok(ExitCode::SUCCESS)
+    })())
+}
+
+/// Sorts the unsorted regions of a trace, in place.
+#[derive(Parser)]
+#[command(name = "ovnisort")]
+struct Ovnisort {
+    /// Only check the order
+    #[arg(short = 'c')]
+    check: bool,
+    /// Accepted and without effect: regions may reach back as far as they like
+    #[arg(short = 'n')]
+    _look_back: Option<u64>,
+    trace: PathBuf,
+}
+
+fn ovnisort(options: Ovnisort) -> Run {
+    finish(sort::run(sort::Args { trace: trace_args(options.trace, None), check: options.check }))
+}
+
+/// Measures the offsets between the clocks of hosts, over MPI.
+#[derive(Parser)]
+#[command(name = "ovnisync")]
+struct Ovnisync {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _options: Vec<OsString>,
+}
+
+fn ovnisync(_options: Ovnisync) -> Run {
+    finish(Err(messages::Failure::new("cannot measure clock offsets: this build has no MPI")
+        .remedy("use a table that was measured elsewhere: taskscope sync -c FILE TRACE")
+        .into()))
+}
+
+fn ovniver() -> Run {
+    let print = || -> anyhow::Result<ExitCode> {
+        let mut out = output::results();
+        writeln!(
+            out,
+            "taskscope {}; reads ovni's metadata version 3, stream version 1",
+            env!("CARGO_PKG_VERSION")
+        )?;
+        for model in MODELS.iter().filter(|model| !model.own) {
+            writeln!(out, "{:>8} {}", model.name, model.version)?;
+        }
+        out.flush()?;
+        Ok(ExitCode::SUCCESS)
+    };
+    finish(print())
+}
