@@ -20,7 +20,9 @@ mod verbs;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use verbs::{check, doctor, dump, emulate, explain, generate, import, info, record, report, sort, sync, top, view};
+use verbs::{
+    check, doctor, dump, emulate, explain, generate, import, info, record, report, sort, sync, top, view,
+};
 
 /// Records task-parallel programs and says where their time went.
 ///

@@ -91,11 +91,7 @@ fn named_blame(graph: &TaskGraph, slo: &Slo, letter: Letter) -> Vec<(String, Fin
 pub(super) fn text(graph: &TaskGraph, slo: &Slo, options: &CausesOptions, out: &mut String) {
     let capacity = slo.capacity_ns;
     let mode = slo.mode.name();
-    let _ = writeln!(
-        out,
-        "  Idle time, mode {mode} ({} of capacity)",
-        format::Unit::Seconds.show(capacity)
-    );
+    let _ = writeln!(out, "  Idle time, mode {mode} ({} of capacity)", format::Unit::Seconds.show(capacity));
     let mut line = |name: &str, ns: u64| {
         let share = format::percent(ns, capacity);
         let _ = writeln!(out, "   {name:<24}{:>12}{share:>9}", format::time(ns));

@@ -82,8 +82,7 @@ fn place(graph: &TaskGraph, ty: u32, object: Option<&str>) -> Value {
 
 pub(super) fn text(causes: &Causes, out: &mut String) {
     let capacity = causes.capacity_ns;
-    let _ =
-        writeln!(out, "  Where every worker-nanosecond went ({} of capacity)", format::time(capacity));
+    let _ = writeln!(out, "  Where every worker-nanosecond went ({} of capacity)", format::time(capacity));
     for (leaf, ns) in Leaf::ALL.into_iter().zip(causes.leaves).filter(|(_, ns)| *ns > 0) {
         let share = format::percent(ns, capacity);
         let _ = write!(out, "   {:<14}{:>12}{share:>9}  ", leaf.name(), format::time(ns));
