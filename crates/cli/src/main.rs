@@ -38,20 +38,20 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Verb {
     Record(record::Args),
-    Info(info::Args),
     Report(report::Args),
+    Info(info::Args),
     Explain(explain::Args),
     View(view::Args),
-    Doctor(doctor::Args),
+    Check(check::Args),
     Emulate(emulate::Args),
+    Dump(dump::Args),
+    Top(top::Args),
+    Sort(sort::Args),
+    Sync(sync::Args),
     Import(import::Args),
+    Doctor(doctor::Args),
     #[command(hide = true)]
     Generate(generate::Args),
-    Top(top::Args),
-    Sync(sync::Args),
-    Sort(sort::Args),
-    Dump(dump::Args),
-    Check(check::Args),
 }
 
 impl Verb {

@@ -27,6 +27,8 @@ fn report_of(name: &str, compiler: Compiler, arguments: &[&str]) -> Value {
     let printed = output(taskscope().arg("report").arg("--json").arg(here.path().join("trace")));
     let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
 
+    let check = output(taskscope().arg("check").arg(here.path().join("trace")));
+    assert!(check.status.success(), "the trace is not consistent");
     assert_eq!(report["complete"], true);
     assert_eq!(report["lost_events"], 0);
     assert_eq!(report["workers"], 2);

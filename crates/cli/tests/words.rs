@@ -80,8 +80,9 @@ fn what_the_documentation_lets_readers_type_exists() {
         let content = fs::read_to_string(&page).unwrap();
         let words: Vec<&str> = content.split_whitespace().collect();
         for pair in words.windows(2) {
-            let name =
-                |word: &str| -> String { word.chars().take_while(|c| c.is_ascii_lowercase()).collect() };
+            let name = |word: &str| -> String {
+                word.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect()
+            };
             let verb = name(pair[1]);
             if pair[0].ends_with("`taskscope") && !verb.is_empty() {
                 assert!(verbs.contains(&verb), "{}: taskscope {verb}", page.display());

@@ -9,7 +9,7 @@ use taskscope_model::{Machine, MachineOptions};
 use taskscope_session::emulation;
 use taskscope_session::judgement::{Judge, Verdict};
 
-/// Checks a trace against every consistency rule and lists all violations.
+/// Check a trace against every consistency rule and list all violations.
 ///
 /// The exit code is 1 if there are any. Where these rules differ from ovni's (`emulate -l`):
 /// docs/ovni-compatibility.md.

@@ -11,7 +11,7 @@ use taskscope_event::models;
 use taskscope_session::emulation;
 use taskscope_trace::MergedEvent;
 
-/// Prints the events of a trace in the order of time.
+/// Print the events of a trace in the order of time.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

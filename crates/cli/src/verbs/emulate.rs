@@ -15,7 +15,7 @@ use taskscope_session::emulation;
 use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_trace::Trace;
 
-/// Writes Paraver views of a trace: what threads and CPUs did, beside the trace or elsewhere.
+/// Write Paraver views of a trace: what threads and CPUs did, beside the trace or elsewhere.
 ///
 /// Damaged traces are read as far as possible; with -l every violation of ovni's rules is listed,
 /// and the exit code is 1 if there was one.

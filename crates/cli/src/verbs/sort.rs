@@ -5,7 +5,7 @@ use crate::reading::{TraceArgs, open};
 use std::process::ExitCode;
 use taskscope_trace::{File, ProblemKind};
 
-/// Sorts the regions that were recorded unsorted, so that tools that want sorted streams read them.
+/// Sort the regions that were recorded unsorted, so that tools that want sorted streams read them.
 ///
 /// taskscope itself needs no sorting. Each file is written anew and renamed: a crash leaves the old
 /// one or the new one.

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use taskscope_trace::{ClockOffsets, ClockSource, ReadOrder, replace_file};
 
-/// Checks an offset file against a trace and puts it into the trace, or shows what is there.
+/// Check an offset file against a trace and put it into the trace, or show what is there.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

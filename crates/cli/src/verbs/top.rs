@@ -11,7 +11,7 @@ use taskscope_event::{Code, models};
 use taskscope_session::emulation;
 use taskscope_trace::Trace;
 
-/// Counts the events of a trace by kind.
+/// Count the events of a trace by kind.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
