@@ -187,7 +187,10 @@ fn declarations_of_unit(
             continue;
         }
         let line = entry.attr_value(gimli::DW_AT_decl_line).and_then(|v| v.udata_value());
-        let file = entry.attr_value(gimli::DW_AT_decl_file).and_then(|v| v.udata_value());
+        let file = match entry.attr_value(gimli::DW_AT_decl_file) {
+            Some(gimli::AttributeValue::FileIndex(index)) => Some(index),
+            other => other.and_then(|value| value.udata_value()),
+        };
         let linkage = entry.attr_value(gimli::DW_AT_linkage_name).and_then(text);
         let name = linkage.or_else(|| entry.attr_value(gimli::DW_AT_name).and_then(text));
         let (Some(line), Some(file), Some(name)) = (line, file, name) else { continue };

@@ -317,7 +317,10 @@ impl Page<'_> {
         }
         if shown < states.len() {
             let rest: u64 = states[shown..].iter().map(|(_, ns)| ns).sum();
-            let name = format!("{} other states", states.len() - shown);
+            let name = match states.len() - shown {
+                1 => "1 other state".to_string(),
+                others => format!("{others} other states"),
+            };
             self.row(0, &name, &[(&self.unit.show(rest), 16), (&percent(rest, ledger.capacity_ns), 9)]);
         }
     }

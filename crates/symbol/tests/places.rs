@@ -1,0 +1,138 @@
+//! Names of real compilers' code: the addresses that a program prints about itself.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use taskscope_symbol::{CodePlace, LoadedModule, Missing, Symbolizer};
+
+const SOURCE: &str = include_str!("places.c");
+
+/// A compiled program and what it printed; `None` where the compiler is not installed.
+struct Program {
+    directory: tempfile::TempDir,
+    path: PathBuf,
+    addresses: HashMap<String, u64>,
+}
+
+fn compiled(compiler: &str, options: &[&str]) -> Option<Program> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("places");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/places.c");
+    let made = Command::new(compiler)
+        .args(["-O1", "-fopenmp", "-no-pie"])
+        .args(options)
+        .arg(source)
+        .arg("-o")
+        .arg(&path)
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        eprintln!("skipped: {compiler} with OpenMP is not here");
+        return None;
+    }
+    let output = Command::new(&path).output().unwrap();
+    let addresses = String::from_utf8(output.stdout).unwrap();
+    let parse = |line: &str| -> Option<(String, u64)> {
+        let (name, address) = line.split_once(" 0x")?;
+        Some((name.to_string(), u64::from_str_radix(address, 16).ok()?))
+    };
+    Some(Program { directory, path, addresses: addresses.lines().filter_map(parse).collect() })
+}
+
+impl Program {
+    fn symbolizer(&self, build_id: &str) -> Symbolizer {
+        let path = self.path.display().to_string();
+        let build_id = build_id.to_string();
+        Symbolizer::new(vec![LoadedModule { start: 0, end: 1 << 40, bias: 0, build_id, path }])
+    }
+
+    fn place(&self, name: &str) -> CodePlace {
+        self.symbolizer("").call_place(self.addresses[name])
+    }
+}
+
+/// The line of the source that calls `here` with this name.
+fn line_of(name: &str) -> u32 {
+    let wanted = format!("here(\"{name}\")");
+    SOURCE.lines().position(|line| line.contains(&wanted)).unwrap() as u32 + 1
+}
+
+#[test]
+fn functions_and_lines_are_those_of_the_source() {
+    for compiler in ["gcc", "clang-19", "clang"] {
+        let Some(program) = compiled(compiler, &["-g"]) else { continue };
+        for (name, function) in
+            [("outer", "outer"), ("inlined", "inlined"), ("region", "team"), ("task", "team")]
+        {
+            let place = program.place(name);
+            assert_eq!(place.frame.function.as_deref(), Some(function), "{compiler} {name}: {place:?}");
+            assert_eq!(place.frame.line, Some(line_of(name)), "{compiler} {name}");
+            assert!(place.frame.file.as_deref().unwrap().ends_with("places.c"));
+            assert_eq!(place.missing, None);
+        }
+        let inlined = program.place("inlined");
+        assert_eq!(inlined.inlined_into[0].function.as_deref(), Some("outer"));
+    }
+}
+
+#[test]
+fn without_debug_information_the_function_and_offset_remain() {
+    for compiler in ["gcc", "clang-19"] {
+        let Some(program) = compiled(compiler, &[]) else { continue };
+        for (name, function) in [("outer", "outer"), ("region", "team")] {
+            let place = program.place(name);
+            assert_eq!(place.frame.function.as_deref(), Some(function), "{compiler} {name}");
+            assert!(place.offset.is_some() && place.frame.line.is_none());
+            assert!(matches!(place.missing, Some(Missing::NoDebugInformation { .. })), "{:?}", place.missing);
+        }
+    }
+}
+
+#[test]
+fn a_missing_name_has_its_reason() {
+    let Some(stripped) = compiled("gcc", &["-s"]) else { return };
+    let place = stripped.place("outer");
+    assert!(place.frame.function.is_none() && place.module.is_some());
+    assert!(matches!(place.missing, Some(Missing::Stripped { .. })), "{:?}", place.missing);
+
+    let Some(program) = compiled("gcc", &["-g", "-Wl,--build-id=0x1234abcd"]) else { return };
+    let address = program.addresses["outer"];
+    assert_eq!(program.symbolizer("1234ABCD").call_place(address).missing, None);
+    let other = program.symbolizer("ffff").call_place(address);
+    assert!(matches!(other.missing, Some(Missing::Changed { .. })), "{:?}", other.missing);
+    assert_eq!(other.frame.function, None);
+
+    assert_eq!(program.symbolizer("").call_place(1 << 50).missing, Some(Missing::NoModule));
+    std::fs::remove_file(&program.path).unwrap();
+    let gone = program.symbolizer("").call_place(address);
+    assert!(matches!(gone.missing, Some(Missing::FileGone { .. })), "{:?}", gone.missing);
+    std::fs::write(&program.path, "no executable").unwrap();
+    let garbage = program.symbolizer("").call_place(address);
+    assert!(matches!(garbage.missing, Some(Missing::NotReadable { .. })), "{:?}", garbage.missing);
+}
+
+/// However an executable is damaged, looking up gives an answer or none, and no panic.
+#[test]
+fn damaged_executables_do_no_harm() {
+    let Some(program) = compiled("gcc", &["-g"]) else { return };
+    let whole = std::fs::read(&program.path).unwrap();
+    let damaged_path = program.directory.path().join("damaged");
+    let mut seed = 11_u64;
+    for round in 0..200 {
+        let mut bytes = whole.clone();
+        for _ in 0..=round % 20 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = (seed >> 33) as usize % bytes.len();
+            bytes[at] = (seed >> 24) as u8;
+        }
+        if round % 5 == 0 {
+            bytes.truncate((seed >> 33) as usize % whole.len());
+        }
+        std::fs::write(&damaged_path, &bytes).unwrap();
+        let path = damaged_path.display().to_string();
+        let module = LoadedModule { start: 0, end: 1 << 40, bias: 0, build_id: String::new(), path };
+        let mut symbolizer = Symbolizer::new(vec![module]);
+        for address in program.addresses.values() {
+            symbolizer.call_place(*address);
+        }
+    }
+}
