@@ -23,8 +23,9 @@ const TRACKS: usize = 4096;
 const INSTANCE_TRACKS: usize = 16;
 /// Sections of it.
 const INSTANCE_SECTIONS: usize = 1500;
-/// Rows of a table where tables must be shortened.
-const ROWS_OF_A_TABLE: usize = 200;
+/// Rows of a table where tables must be shortened: first so many, at last so few.
+const LONGEST_TABLE: usize = 2000;
+const SHORTEST_TABLE: usize = 30;
 
 /// The report as one page of at most [`LARGEST_REPORT_BYTES`].
 pub fn report(page: &Page) -> String {
@@ -32,38 +33,34 @@ pub fn report(page: &Page) -> String {
     let policy = policy(&program, bundle::STYLE, "");
     let title = format!("taskscope: {}", page.report["trace"].as_str().unwrap_or("report"));
     let title: String = title.chars().take(200).collect();
-    let mut rows_limit = LARGEST_ROWS_BYTES;
-    let mut table_rows = usize::MAX;
-    loop {
-        let mut overview = page.overview();
-        let mut own_report = overview["report"].take();
-        let left_out = shorten(&mut own_report, table_rows);
-        overview["rows"] = rows(page, rows_limit);
-        overview["stack"] = stack(page);
-        overview["instance_sections"] = instances(page);
+    let page_of = |overview: &Value, report: &Value| {
+        let data = [("overview", overview.to_string()), ("report", report.to_string())];
+        document(&title, &policy, &program, &data)
+    };
+    let mut overview = page.overview();
+    let mut report = overview["report"].take();
+    overview["rows"] = rows(page, LARGEST_ROWS_BYTES);
+    overview["stack"] = stack(page);
+    overview["instance_sections"] = instances(page);
+    overview["left_out"] = 0.into();
+    let mut text = page_of(&overview, &report);
+    // Thousands of threads or places: first shorter tables, then fewer buckets, and where only names
+    // of enormous length are left, shorter names.
+    let mut left_out = 0;
+    let mut table_rows = LONGEST_TABLE;
+    while text.len() > LARGEST_REPORT_BYTES && table_rows >= SHORTEST_TABLE {
+        left_out += shorten(&mut report, table_rows);
         overview["left_out"] = left_out.into();
-        let data = [("overview", overview.to_string()), ("report", own_report.to_string())];
-        let text = document(&title, &policy, &program, &data);
-        if text.len() <= LARGEST_REPORT_BYTES {
-            return text;
-        }
-        // Thousands of threads or places: first shorter tables, then fewer buckets.
-        if table_rows == usize::MAX {
-            table_rows = 8 * ROWS_OF_A_TABLE;
-        } else if table_rows > 8 {
-            table_rows /= 2;
-        } else {
-            rows_limit /= 2;
-        }
-        if rows_limit < 10_000 {
-            // Only names of enormous length are left to cut.
-            let mut own_report = own_report;
-            cut_names(&mut own_report, 2000);
-            cut_names(&mut overview, 2000);
-            let data = [("overview", overview.to_string()), ("report", own_report.to_string())];
-            return document(&title, &policy, &program, &data);
-        }
+        text = page_of(&overview, &report);
+        table_rows /= 2;
     }
+    if text.len() > LARGEST_REPORT_BYTES {
+        overview["rows"] = rows(page, LARGEST_ROWS_BYTES / 8);
+        cut_names(&mut report, 2000);
+        cut_names(&mut overview, 2000);
+        text = page_of(&overview, &report);
+    }
+    text
 }
 
 /// Leaves rows of long tables out, those at their ends; how many.
@@ -84,7 +81,10 @@ fn cut_names(value: &mut Value, most: usize) {
     match value {
         Value::String(text) if text.chars().count() > most => *text = crate::format::fit(text, most),
         Value::Array(rows) => rows.iter_mut().for_each(|row| cut_names(row, most)),
-        Value::Object(rows) => rows.iter_mut().for_each(|(_, row)| cut_names(row, most)),
+        // The packed buckets are no name.
+        Value::Object(rows) => {
+            rows.iter_mut().filter(|(key, _)| *key != "data").for_each(|(_, row)| cut_names(row, most));
+        }
         _ => {}
     }
 }

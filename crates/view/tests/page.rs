@@ -1,0 +1,227 @@
+//! What pages are told equals what the execution holds; names arrive as text.
+
+mod common;
+
+use common::{ask, page_of, small, viewer_of};
+use serde_json::Value;
+use taskscope_execution::lod::Window;
+use taskscope_execution::{
+    Change, Definition, Execution, ExecutionBuilder, Observer, Place, Section, State, TaskIndex, ThreadIndex,
+    TypeIndex,
+};
+use taskscope_view::html;
+use taskscope_view::page::{Direction, Page};
+
+/// Nanoseconds by state of all threads in a range, by a walk over all sections.
+fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len()] {
+    let base = execution.range().0;
+    let mut sums = [0; State::ALL.len()];
+    for span in execution.threads.iter().flat_map(|thread| thread.track.spans()) {
+        let (start, end) = (span.start.max(base + from), span.end.min(base + to));
+        sums[span.section.state as usize] += end.saturating_sub(start);
+    }
+    sums
+}
+
+#[test]
+fn tables_of_a_range_add_up_to_the_sections_in_it() {
+    let page = page_of(small());
+    let length = page.length();
+    for (from, to) in
+        [(0, length), (length / 3, length / 2), (7, 8), (length / 2, length / 2), (0, u64::MAX / 2)]
+    {
+        let answer = page.range(&page.all_tracks(), from, to);
+        let sums = naive_sums(&page.execution, from, to);
+        for state in State::ALL {
+            assert_eq!(
+                answer["states"][state.name()].as_u64().unwrap_or(0),
+                sums[state as usize],
+                "{}",
+                state.name()
+            );
+        }
+        let rows = answer["places"].as_array().unwrap();
+        let places: u64 = rows.iter().map(|row| row["ns"].as_u64().unwrap()).sum();
+        assert_eq!(places + answer["others_ns"].as_u64().unwrap(), sums.iter().sum::<u64>());
+        let threads = answer["threads"].as_array().unwrap().iter();
+        let by_thread: u64 = threads
+            .flat_map(|t| t["states"].as_object().unwrap().values())
+            .map(|v| v.as_u64().unwrap())
+            .sum();
+        assert_eq!(by_thread, sums.iter().sum::<u64>());
+    }
+}
+
+#[test]
+fn stacked_buckets_add_up_to_the_sums_of_their_range() {
+    let page = page_of(small());
+    let (start, end) = page.execution.range();
+    let window = Window::covering(start, end, 100);
+    let buckets = page.timeline.breakdown(&page.execution, &page.all_tracks(), window);
+    let mut sums = [0; State::ALL.len()];
+    for bucket in buckets {
+        sums.iter_mut().zip(bucket).for_each(|(sum, ns)| *sum += ns);
+    }
+    assert_eq!(sums, naive_sums(&page.execution, 0, u64::MAX / 2));
+}
+
+#[test]
+fn a_section_is_found_at_each_of_its_nanoseconds_and_has_its_neighbours() {
+    let page = page_of(small());
+    let base = page.start();
+    let track = ThreadIndex(5);
+    let spans: Vec<_> = page.execution.threads[5].track.spans().collect();
+    for at in [0, 1, spans.len() / 2, spans.len() - 1] {
+        let span = spans[at];
+        for time in [span.start, span.end - 1] {
+            let found = page.section_at(track, time - base).unwrap();
+            assert_eq!(found["start"], span.start - base);
+            assert_eq!(found["end"], span.end - base);
+            assert_eq!(found["state"], span.section.state.name());
+            let start = |value: Option<Value>| value.map(|v| v["start"].as_u64().unwrap() + base);
+            assert_eq!(start(page.neighbour(track, time - base, true)), spans.get(at + 1).map(|s| s.start));
+            let before = at.checked_sub(1).map(|at| spans[at].start);
+            assert_eq!(start(page.neighbour(track, time - base, false)), before);
+        }
+    }
+    assert!(page.section_at(track, u64::MAX).is_none());
+}
+
+#[test]
+fn a_search_finds_the_nearest_match_on_any_thread() {
+    let page = page_of(small());
+    let base = page.start();
+    let ty = |name: &str| page.execution.catalog.types.iter().position(|t| t.label == name).unwrap() as u32;
+    let mut starts: Vec<u64> = Vec::new();
+    let types: Vec<Place> = [ty("trsm"), ty("trsm") + 6].map(|t| Place::of_type(TypeIndex(t))).to_vec();
+    for thread in &page.execution.threads {
+        let spans = thread.track.spans().filter(|s| types.contains(&s.section.place));
+        starts.extend(spans.map(|s| s.start));
+    }
+    starts.sort_unstable();
+    let found =
+        |at: u64, direction| page.search("TRSM", at, direction).map(|v| v["start"].as_u64().unwrap() + base);
+    assert!(starts.len() > 20);
+    assert_eq!(found(0, Direction::Next), Some(starts[0]));
+    let middle = starts[starts.len() / 2];
+    assert_eq!(found(middle - base, Direction::Next), starts.iter().copied().find(|s| *s > middle));
+    assert_eq!(found(middle - base, Direction::Previous), starts.iter().copied().rfind(|s| *s < middle));
+    assert_eq!(found(page.length(), Direction::Next), None);
+    assert!(page.search("no such name", 0, Direction::Next).is_none());
+    let task = page.search("task 17", 0, Direction::Next).unwrap();
+    assert_eq!(task["task"], 17);
+}
+
+#[test]
+fn dependences_are_those_of_a_naive_replay() {
+    let page = page_of(small());
+    let execution = &page.execution;
+    // OpenMP's rule, played forward: last writer and the readers since, for each address.
+    let mut state: std::collections::HashMap<(u32, u64), (Option<TaskIndex>, Vec<TaskIndex>)> =
+        Default::default();
+    let mut expected: std::collections::HashMap<TaskIndex, Vec<TaskIndex>> = Default::default();
+    let mut declared = execution.dependences.clone();
+    declared.sort_by_key(|d| d.task);
+    for dependence in &declared {
+        let process = execution.threads[execution.tasks.creator[dependence.task.index()].index()].process;
+        let (writer, readers) = state.entry((process.0, dependence.address)).or_default();
+        let edges = expected.entry(dependence.task).or_default();
+        if dependence.kind == 1 {
+            edges.extend(writer.filter(|w| *w != dependence.task));
+            readers.push(dependence.task);
+        } else {
+            let others: Vec<TaskIndex> = readers.iter().copied().filter(|r| *r != dependence.task).collect();
+            if readers.is_empty() {
+                edges.extend(*writer);
+            } else {
+                edges.extend(others);
+            }
+            (*writer, *readers) = (Some(dependence.task), Vec::new());
+        }
+    }
+    let mut edges = 0;
+    for (task, mut others) in expected {
+        others.sort();
+        others.dedup();
+        let found: Vec<TaskIndex> =
+            page.dependences().predecessors(execution, task).iter().map(|e| e.task).collect();
+        assert_eq!(found, others, "{task:?}");
+        for other in &others {
+            let successors = page.dependences().successors(execution, *other);
+            assert!(successors.iter().any(|edge| edge.task == task), "{other:?} → {task:?}");
+        }
+        edges += others.len();
+    }
+    assert!(edges > 500, "{edges}");
+}
+
+/// A run whose one task type has this label.
+fn labelled(label: &str) -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.1", 1);
+    let thread = builder.add_thread(process, 1);
+    builder.define(Definition::Type { ty: TypeIndex(0), process, label });
+    let mut tell = |at, change| {
+        builder.event(thread, at);
+        builder.change(thread, at, change);
+    };
+    let (task, ty) = (TaskIndex(0), TypeIndex(0));
+    let region = taskscope_execution::RegionIndex::NONE;
+    tell(10, Change::ThreadWorks);
+    tell(20, Change::TaskCreated { task, ty, parent: TaskIndex::NONE, region });
+    tell(30, Change::TaskStarts { task });
+    tell(30, Change::Enter(Section { task, place: Place::of_type(ty), ..Section::of(State::Task) }));
+    tell(5000, Change::TaskEnds { task });
+    tell(5000, Change::Leave(Section::of(State::Serial)));
+    tell(6000, Change::ThreadEnds);
+    builder.finish()
+}
+
+#[test]
+fn names_with_markup_of_any_length_stay_text() {
+    let invalid = String::from_utf8_lossy(b"\xff\xfe\x80 bad \xc3").into_owned();
+    for label in ["</script><script>alert(1)</script>", "<!--", "]]>", "\u{202e}\0\r\n\"'&", &invalid] {
+        let page = page_of(labelled(label));
+        let text = html::report(&page);
+        assert_eq!(text.matches("<script").count(), 3, "{label}");
+        assert_eq!(text.matches("<!--").count(), 0, "{label}");
+        assert!(text.contains("default-src 'none'"));
+        let (_, viewer) = viewer_of(labelled(label));
+        let answer = ask(&viewer, "/api/overview");
+        let overview: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(overview["report"]["task_types"][0]["name"], label);
+        assert!(
+            answer.head.contains("application/json") && answer.head.contains("nosniff"),
+            "{}",
+            answer.head
+        );
+    }
+}
+
+#[test]
+fn a_report_is_small_whatever_the_names_and_the_threads() {
+    let long = "x".repeat(100_000);
+    let text = html::report(&page_of(labelled(&long)));
+    assert!(text.len() <= html::LARGEST_REPORT_BYTES);
+    assert!(text.contains(&long), "100 kB fit");
+    let longer = "y".repeat(3_000_000);
+    assert!(html::report(&page_of(labelled(&longer))).len() <= html::LARGEST_REPORT_BYTES);
+    let shape = taskscope_testkit::synthetic::Shape {
+        threads: 2048,
+        team: 64,
+        processes_of_node: 4,
+        events: 100_000,
+        seed: 1,
+    };
+    let page: Page = page_of(taskscope_testkit::synthetic::execution(shape));
+    let text = html::report(&page);
+    assert!(text.len() <= html::LARGEST_REPORT_BYTES, "{}", text.len());
+}
+
+#[test]
+fn the_report_of_a_page_is_the_report() {
+    let session = taskscope_session::Session::in_memory("synthetic.trace", small());
+    let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
+    let expected = taskscope_view::report_json(&session, &analysis, &problems);
+    assert_eq!(page_of(small()).report, expected);
+}

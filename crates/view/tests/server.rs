@@ -1,0 +1,152 @@
+//! Who may ask the viewer's server, and what it refuses; it answers the next question in any case.
+
+mod common;
+
+use common::{ask, ask_with, send, small, viewer_of};
+
+#[test]
+fn a_request_without_the_token_is_refused() {
+    let (_, viewer) = viewer_of(small());
+    let host = format!("127.0.0.1:{}", viewer.port());
+    for target in ["/", "/api/overview", "/api/rows?level=9&first=0&count=9", "/nowhere"] {
+        assert_eq!(ask_with(&viewer, target, &[("Host", &host)]).status, 401, "{target}");
+        let wrong = "0".repeat(32);
+        for token in ["", "x", wrong.as_str(), &viewer.token()[..31]] {
+            let headers = [("Host", host.as_str()), ("X-Taskscope-Token", token)];
+            assert_eq!(ask_with(&viewer, target, &headers).status, 401, "{target} with {token}");
+        }
+    }
+    // Data is not given to whoever has only a link: the page's address opens the page alone.
+    let with_query = format!("/api/overview?token={}", viewer.token());
+    assert_eq!(ask_with(&viewer, &with_query, &[("Host", &host)]).status, 401);
+    let page = ask_with(&viewer, &format!("/?token={}", viewer.token()), &[("Host", &host)]);
+    assert_eq!(page.status, 200);
+    assert!(
+        page.head.to_lowercase().contains("content-security-policy: default-src 'none'"),
+        "{}",
+        page.head
+    );
+    assert_eq!(ask(&viewer, "/api/overview").status, 200);
+}
+
+#[test]
+fn a_foreign_host_or_origin_is_refused() {
+    let (_, viewer) = viewer_of(small());
+    let token = ("X-Taskscope-Token", viewer.token());
+    for host in ["evil.example", "127.0.0.1.evil.example", "192.168.1.1:80", "", "localhost.evil.example:80"]
+    {
+        assert_eq!(ask_with(&viewer, "/api/overview", &[("Host", host), token]).status, 421, "{host}");
+    }
+    let own = format!("127.0.0.1:{}", viewer.port());
+    let two = [("Host", own.as_str()), ("Host", "evil.example"), token];
+    assert!([400, 421].contains(&ask_with(&viewer, "/api/overview", &two).status));
+    for origin in ["http://evil.example", "null", "https://127.0.0.1"] {
+        let headers = [("Host", own.as_str()), ("Origin", origin), token];
+        assert_eq!(ask_with(&viewer, "/api/overview", &headers).status, 403, "{origin}");
+    }
+    // The near end of a tunnel has another port.
+    assert_eq!(ask_with(&viewer, "/api/overview", &[("Host", "localhost:8000"), token]).status, 200);
+}
+
+#[test]
+fn nothing_but_the_known_addresses_is_answered() {
+    let (_, viewer) = viewer_of(small());
+    for target in [
+        "/../../etc/passwd",
+        "/api/../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/api/..%2f..%2fetc/passwd",
+        "//etc/passwd",
+        "/api//overview",
+        "/api/overview/../../x",
+        "/favicon.ico",
+        "/api/",
+        "/api/rows/0",
+    ] {
+        let answer = ask(&viewer, target);
+        assert_eq!(answer.status, 404, "{target}");
+        assert!(!String::from_utf8_lossy(&answer.body).contains("root:"), "{target}");
+    }
+    let host = format!("127.0.0.1:{}", viewer.port());
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"] {
+        let request = format!(
+            "{method} /api/overview HTTP/1.1\r\nHost: {host}\r\nX-Taskscope-Token: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            viewer.token()
+        );
+        assert_eq!(send(&viewer, request.as_bytes()).status, 405, "{method}");
+    }
+}
+
+#[test]
+fn malformed_and_oversized_questions_are_refused_and_the_server_goes_on() {
+    let (_, viewer) = viewer_of(small());
+    for query in [
+        "rows",
+        "rows?level=64&first=0&count=1",
+        "rows?level=-1&first=0&count=1",
+        "rows?level=1e3&first=0&count=1",
+        "rows?level=10&first=0&count=0",
+        "rows?level=10&first=0&count=99999999999",
+        "rows?level=0&first=0&count=8388609",
+        "rows?level=10&first=18446744073709551615&count=5",
+        "rows?level=63&first=9999&count=5",
+        "rows?level=10&first=0&count=10&tracks=8",
+        "rows?level=10&first=0&count=10&tracks=5-2",
+        "rows?level=10&first=0&count=10&tracks=0-4294967295",
+        "rows?level=10&first=0&count=10&tracks=a,b",
+        "rows?level=10&first=0&count=10&view=no",
+        "rows?level=10&first=0&count=4000000&tracks=0-7",
+        "stack?level=10&first=0&count=8000000",
+        "counter?name=x&level=10&first=0&count=10",
+        "section?track=99&at=5",
+        "section?track=0&at=abc",
+        "section?track=0&at=5&step=sideways",
+        "task?task=x",
+        "range?from=10&to=5",
+        "range?from=&to=",
+        "search?text=x&at=-1",
+        "search?text=x&at=0&step=up",
+        "rows?level=10&first=0&count=10&tracks=0-7,0-7,0-7,0-7",
+    ] {
+        let answer = ask(&viewer, &format!("/api/{query}"));
+        assert_eq!(answer.status, 400, "{query}: {}", String::from_utf8_lossy(&answer.body));
+    }
+    for query in ["task?task=4294967295", "task?task=99999999999"] {
+        assert_eq!(ask(&viewer, &format!("/api/{query}")).status, 404, "{query}");
+    }
+    // Far away, but a question with an answer.
+    assert_eq!(ask(&viewer, "/api/section?track=0&at=18446744073709551615").body, b"null");
+    assert_eq!(ask(&viewer, "/api/range?from=0&to=18446744073709551615").status, 200);
+    let long = ask(&viewer, &format!("/api/search?at=0&text={}", "a".repeat(20_000)));
+    assert_eq!(long.status, 414);
+    assert_eq!(ask(&viewer, "/api/search?at=0&text=%ff%fe%00").body, b"null");
+    for junk in [
+        &b"\0\0\0\0\r\n\r\n"[..],
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\xff\xfe /api HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET http://evil.example/api/overview HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+        b"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+    ] {
+        let status = send(&viewer, junk).status;
+        assert!(status == 0 || status >= 400, "{status}");
+    }
+    let mut huge = b"GET /api/overview HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec();
+    huge.resize(3 << 20, b'a');
+    let status = send(&viewer, &huge).status;
+    assert!(status == 0 || status >= 400, "{status}");
+    assert_eq!(ask(&viewer, "/api/overview").status, 200);
+}
+
+#[test]
+fn it_listens_on_this_machine_only() {
+    let (_, viewer) = viewer_of(small());
+    let listening = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let port = format!(":{:04X}", viewer.port());
+    let ours: Vec<&str> = listening
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .filter(|local| local.ends_with(&port))
+        .collect();
+    assert!(!ours.is_empty() && ours.iter().all(|local| local.starts_with("0100007F:")), "{ours:?}");
+}
