@@ -73,9 +73,9 @@ impl Moment<'_> {
     /// Says for which object and where this thread waits in this way from now on, unless it has.
     #[inline(always)]
     fn tell_wait_object(&mut self, kind: u32, object: u64, site: u32) {
-        let Some(told) = self.thread.wait_objects.get_mut(kind as usize) else { return };
-        if *told != (object, site) {
-            *told = (object, site);
+        let told = &mut self.thread.wait_object;
+        if *told != (kind, object, site) {
+            *told = (kind, object, site);
             let mut payload = [0; 16];
             payload[..8].copy_from_slice(&object.to_le_bytes());
             payload[8..12].copy_from_slice(&site.to_le_bytes());

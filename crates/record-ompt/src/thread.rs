@@ -26,8 +26,9 @@ pub struct Thread {
     pub last_work_site: u32,
     /// The sticky site per kind of wait, as last written.
     pub wait_sites: [u32; WAIT_KINDS],
-    /// The sticky object and site per kind of wait, as last written.
-    pub wait_objects: [(u64, u32); WAIT_KINDS],
+    /// The sticky wait for a critical, a lock or a turn, as last written: kind, object, site. One for
+    /// all kinds, since they share one standard event.
+    pub wait_object: (u32, u64, u32),
     /// Whether the runtime runs this thread for itself.
     pub is_helper: bool,
     /// Memory for long payloads.
@@ -80,13 +81,17 @@ pub fn record(record: impl FnOnce(&mut Moment<'_>)) {
 /// Threads that could not be attached; after some, no more are tried.
 static FAILED: AtomicU32 = AtomicU32::new(0);
 const MAX_FAILED: u32 = 256;
+/// `ompt_thread_initial`.
+const INITIAL_THREAD: u32 = 1;
 /// `ompt_thread_unknown`.
 const UNKNOWN_THREAD: u32 = 4;
 
 #[cold]
 #[inline(never)]
 fn attach_and_enter() -> Option<taskscope_record::Recording> {
-    attach(UNKNOWN_THREAD);
+    // SAFETY: no preconditions.
+    let is_main = unsafe { libc::gettid() == libc::getpid() };
+    attach(if is_main { INITIAL_THREAD } else { UNKNOWN_THREAD });
     enter()
 }
 

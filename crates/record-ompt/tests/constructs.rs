@@ -288,6 +288,20 @@ fn locks_need_not_nest_and_a_failed_test_holds_nothing() {
 }
 
 #[test]
+fn criticals_and_locks_share_one_entry_for_what_is_waited_for() {
+    each("alternating", 9, |_, trace| {
+        // Each wait is for something else than the one before it on the thread.
+        assert_eq!(counts(trace, [p::CRITICAL_ACQUIRING_BEGIN, wait::WAIT_OBJECT]), [36; 2]);
+        for stream in &trace.streams {
+            let kinds: Vec<_> = stream.of(wait::WAIT_OBJECT).map(|e| e.number("kind") as u32).collect();
+            assert_eq!(kinds, [wait::kind::CRITICAL, wait::kind::LOCK].repeat(9));
+        }
+    });
+    // One object all the time costs one entry a thread.
+    each("ordered", 0, |_, trace| assert!(trace.count(wait::WAIT_OBJECT) <= 2));
+}
+
+#[test]
 fn a_nest_lock_is_held_once_however_often_its_owner_takes_it() {
     each("nest_locks", 0, |_, trace| {
         assert_eq!(counts(trace, [p::CRITICAL_ACQUIRING_BEGIN, p::CRITICAL_ACQUIRING_END]), [4; 2]);

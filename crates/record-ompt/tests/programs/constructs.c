@@ -281,6 +281,20 @@ static void locks(void) {
     omp_destroy_lock(&b);
 }
 
+static void alternating(void) {
+    omp_lock_t lock;
+    omp_init_lock(&lock);
+#pragma omp parallel
+    for (int i = 0; i < size; i++) {
+#pragma omp critical
+        cell++;
+        omp_set_lock(&lock);
+        other_cell++;
+        omp_unset_lock(&lock);
+    }
+    omp_destroy_lock(&lock);
+}
+
 static void nest_locks(void) {
     omp_nest_lock_t lock;
     omp_init_nest_lock(&lock);
@@ -441,7 +455,7 @@ int main(int argc, char **argv) {
         CONSTRUCT(ordered), CONSTRUCT(critical), CONSTRUCT(locks), CONSTRUCT(nest_locks), CONSTRUCT(nested),
         CONSTRUCT(teams), CONSTRUCT(serial), CONSTRUCT(regions), CONSTRUCT(deep), CONSTRUCT(exit_inside),
         CONSTRUCT(quick_exit_inside), CONSTRUCT(abort_inside), CONSTRUCT(forks), CONSTRUCT(execs), CONSTRUCT(roots),
-        CONSTRUCT(pauses), CONSTRUCT(endless), CONSTRUCT(target_nowait),
+        CONSTRUCT(pauses), CONSTRUCT(endless), CONSTRUCT(target_nowait), CONSTRUCT(alternating),
     };
     size = argc > 2 ? atoi(argv[2]) : 10;
     for (unsigned i = 0; argc > 1 && i < sizeof all / sizeof *all; i++) {
