@@ -11,6 +11,7 @@ mod in_memory;
 pub mod judgement;
 mod places;
 mod run_file;
+mod task_graph;
 
 pub use places::Places;
 pub use run_file::{Notice, RUN_FILE, RunFile};

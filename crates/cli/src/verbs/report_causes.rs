@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use taskscope_analysis::slo::Mode;
-use taskscope_execution::graph::TaskGraph;
+use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
 use taskscope_view::{CausesOptions, CausesSection, causes_json, causes_text};
 
@@ -55,15 +55,8 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         }
         // The other sections say in their own words why a trace cannot be opened.
         Ok(None) | Err(GraphTraceError::Open(_)) if sections.is_empty() => return Ok(None),
-        Ok(None) | Err(GraphTraceError::Open(_)) => {
-            super::open(&args.trace).and_then(|_| no_graph(&args.trace))?
-        }
-        Err(GraphTraceError::Broken(errors)) => {
-            let lines: Vec<&str> = errors.iter().take(10).map(|error| error.text.as_str()).collect();
-            return Err(Failure::new(format!("the task graph of {} cannot be", args.trace.display()))
-                .why(lines.join("\n"))
-                .into());
-        }
+        Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(&args.trace)?,
+        Err(GraphTraceError::Broken(errors)) => return Err(broken(&args.trace, &errors).into()),
     };
     if sections.is_empty() {
         sections = CausesSection::ALL.to_vec();
@@ -89,10 +82,18 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     Ok(Some(ExitCode::SUCCESS))
 }
 
-fn no_graph(trace: &Path) -> anyhow::Result<TaskGraph> {
-    Err(Failure::new(format!("{} tells no task graph", trace.display()))
-        .why("these sections need tasks with what they read and produce")
-        .into())
+fn graph_of_execution(trace: &Path) -> anyhow::Result<TaskGraph> {
+    let session = super::open(trace)?;
+    let (graph, dropped) = session.task_graph().map_err(|errors| broken(trace, &errors))?;
+    if dropped > 0 {
+        eprintln!("taskscope: {dropped} order relations contradict the clocks of threads and were dropped");
+    }
+    Ok(graph)
+}
+
+fn broken(trace: &Path, errors: &[GraphError]) -> Failure {
+    let lines: Vec<&str> = errors.iter().take(10).map(|error| error.text.as_str()).collect();
+    Failure::new(format!("the task graph of {} cannot be", trace.display())).why(lines.join("\n"))
 }
 
 fn tell_losses(trace: &GraphTrace) {

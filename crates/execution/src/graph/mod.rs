@@ -12,12 +12,16 @@
 //! Rows are `u32` numbers, [`NONE`] where there is none. Data are ordered by their id, tasks too. Times
 //! are nanoseconds of one clock, [`NO_TIME`](crate::NO_TIME) where not known: not known is never zero.
 
+mod accesses;
 mod builder;
 mod check;
+mod from_execution;
 mod lists;
 
+pub use accesses::{Access, DeclaredGraph};
 pub use builder::{GraphBuilder, NewData, NewTask};
 pub use check::{GraphError, Table};
+pub use from_execution::{Names, from_execution};
 pub use lists::Lists;
 
 use crate::NO_TIME;

@@ -1,0 +1,135 @@
+//! From the accesses that tasks declare to the tasks that each must wait for.
+//!
+//! Per scope (the tasks of one parent) and address, accesses form generations: one task that writes, any
+//! number that only read, any number that may run in any order but not at once (mutexinoutset), or any
+//! number that may write at once (inoutset). A task waits for all tasks of the generation before its own
+//! (OpenMP 5.2, section 15.9.5). Addresses are compared as they are: what overlaps in part is not known.
+
+use rustc_hash::FxHashMap;
+
+/// How a task accesses an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Reads.
+    Read,
+    /// Writes, or reads and writes.
+    Write,
+    /// Reads and writes in any order with its like, one at a time.
+    Commutative,
+    /// Writes at the same time as its like.
+    Concurrent,
+    /// Writes everything that its siblings may touch.
+    WriteAll,
+}
+
+impl Access {
+    /// The access that OMPT calls `kind` (`ompt_dependence_type_t`); `None` for doacross dependences.
+    pub fn from_ompt(kind: u8) -> Option<Access> {
+        match kind {
+            1 => Some(Access::Read),
+            2 | 3 => Some(Access::Write),
+            4 => Some(Access::Commutative),
+            7 => Some(Access::Concurrent),
+            34 | 35 => Some(Access::WriteAll),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Generations {
+    before: Vec<u32>,
+    kind: Access,
+    now: Vec<u32>,
+}
+
+/// Derives the declared graph, access by access in the order of creation.
+#[derive(Default)]
+pub struct DeclaredGraph {
+    scopes: FxHashMap<(u64, u64), FxHashMap<u64, Generations>>,
+    /// The task that wrote everything last, by scope.
+    all: FxHashMap<(u64, u64), u32>,
+}
+
+impl DeclaredGraph {
+    /// `task` accesses `address` in `scope`; every task that it must wait for is handed to `waits_for`,
+    /// maybe more than once.
+    pub fn access(
+        &mut self,
+        scope: (u64, u64),
+        task: u32,
+        address: u64,
+        access: Access,
+        mut waits_for: impl FnMut(u32),
+    ) {
+        let mut wait =
+            |list: &[u32]| list.iter().filter(|other| **other != task).for_each(|other| waits_for(*other));
+        let addresses = self.scopes.entry(scope).or_default();
+        if access == Access::WriteAll {
+            for generations in addresses.values() {
+                wait(&generations.now);
+            }
+            // What comes later, at any address, waits for this task.
+            addresses.clear();
+            if let Some(before) = self.all.insert(scope, task) {
+                wait(&[before]);
+            }
+            return;
+        }
+        let all = self.all.get(&scope).copied();
+        let generations = addresses.entry(address).or_insert_with(|| Generations {
+            before: Vec::new(),
+            kind: Access::Write,
+            now: all.into_iter().collect(),
+        });
+        if access != generations.kind || access == Access::Write {
+            generations.before = std::mem::take(&mut generations.now);
+            generations.kind = access;
+        }
+        wait(&generations.before);
+        generations.now.push(task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Access::*;
+
+    fn edges(accesses: &[(u32, u64, Access)]) -> Vec<(u32, u32)> {
+        let mut graph = DeclaredGraph::default();
+        let mut edges = Vec::new();
+        for (task, address, access) in accesses {
+            graph.access((0, 0), *task, *address, *access, |before| edges.push((before, *task)));
+        }
+        edges
+    }
+
+    #[test]
+    fn readers_wait_for_the_writer_and_the_next_writer_for_them() {
+        let found = edges(&[(1, 8, Write), (2, 8, Read), (3, 8, Read), (4, 8, Write), (5, 8, Write)]);
+        assert_eq!(found, [(1, 2), (1, 3), (2, 4), (3, 4), (4, 5)]);
+        assert_eq!(edges(&[(1, 8, Write), (2, 16, Read)]), []);
+    }
+
+    #[test]
+    fn sets_wait_for_what_came_before_and_not_for_each_other() {
+        for set in [Commutative, Concurrent] {
+            let found = edges(&[(1, 8, Write), (2, 8, set), (3, 8, set), (4, 8, Read)]);
+            assert_eq!(found, [(1, 2), (1, 3), (2, 4), (3, 4)]);
+        }
+    }
+
+    #[test]
+    fn a_task_never_waits_for_itself() {
+        assert_eq!(edges(&[(1, 8, Write), (2, 8, Read), (2, 8, Write), (3, 8, Read)]), [(1, 2), (2, 3)]);
+    }
+
+    #[test]
+    fn all_memory_is_a_wall() {
+        let found = edges(&[(1, 8, Write), (2, 16, Write), (3, 0, WriteAll), (4, 8, Read), (5, 24, Read)]);
+        assert_eq!(found.len(), 4);
+        assert!(found.contains(&(1, 3)) && found.contains(&(2, 3)));
+        assert!(found.contains(&(3, 4)) && found.contains(&(3, 5)));
+    }
+}

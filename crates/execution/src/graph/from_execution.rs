@@ -1,0 +1,431 @@
+//! The task graph of an execution that was recorded as tracks of sections (OpenMP).
+//!
+//! A task of the graph is a *stretch*: code of one explicit task, or of a thread's own part of a region or of
+//! serial code, from one wait to the next. Stretches of one task follow each other; the first waits for
+//! the task's creation and for the tasks that its declared accesses order before it; one after a taskwait
+//! waits for the children, one after a barrier for the team, one at the begin of a region for the thread
+//! that began it. A lock wait, a call into the runtime or time off the CPU lies inside its stretch.
+
+use super::accesses::{Access, DeclaredGraph};
+use super::{ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, TaskGraph, TaskType};
+use crate::{
+    Execution, Group, Hold, NO_TIME, ObjectIndex, Place, RegionIndex, SiteIndex, Span, State, TaskIndex,
+};
+use rustc_hash::FxHashMap;
+
+/// Names for what the graph shows.
+pub trait Names {
+    /// Of code in a state at a place.
+    fn code(&mut self, state: State, place: Place) -> TaskType;
+    /// Of the place from which a lock was asked for.
+    fn site(&mut self, site: SiteIndex) -> TaskType;
+    /// Of a lock.
+    fn object(&mut self, object: ObjectIndex) -> String;
+}
+
+/// More members of a team than this, and a barrier is told by its last arrival alone.
+const MOST_ARRIVALS: usize = 32;
+
+struct Stretch {
+    worker: u32,
+    state: State,
+    place: Place,
+    task: TaskIndex,
+    region: RegionIndex,
+    start: u64,
+    end: u64,
+    /// The wait before it, if there was one since the worker's last stretch.
+    after: Option<State>,
+}
+
+/// The graph, and how many order relations were dropped because the clocks of threads contradict them.
+///
+/// # Errors
+/// As [`GraphBuilder::finish`]; none is known that an [`Execution`] could give rise to.
+pub fn from_execution(
+    execution: &Execution,
+    names: &mut dyn Names,
+) -> Result<(TaskGraph, u64), Vec<GraphError>> {
+    let mut maker = Maker {
+        execution,
+        builder: GraphBuilder::new(),
+        stretches: Vec::new(),
+        by_worker: Vec::new(),
+        worker_of: FxHashMap::default(),
+        edges: Vec::new(),
+        dropped: 0,
+    };
+    maker.add_workers(names);
+    maker.add_stretches(names);
+    maker.order_stretches();
+    maker.order_tasks();
+    maker.add_data();
+    let dropped = maker.dropped;
+    maker.builder.finish().map(|graph| (graph, dropped))
+}
+
+struct Maker<'a> {
+    execution: &'a Execution,
+    builder: GraphBuilder,
+    stretches: Vec<Stretch>,
+    /// Stretches of each worker, in order.
+    by_worker: Vec<Vec<u32>>,
+    worker_of: FxHashMap<u32, u32>,
+    /// Stretch, what it waits for, whether that ends a wait.
+    edges: Vec<(u32, u32, bool)>,
+    dropped: u64,
+}
+
+impl Maker<'_> {
+    fn add_workers(&mut self, names: &mut dyn Names) {
+        let mut holds: FxHashMap<ObjectIndex, Vec<Hold>> = FxHashMap::default();
+        for hold in &self.execution.holds {
+            holds.entry(hold.object).or_default().push(*hold);
+        }
+        for list in holds.values_mut() {
+            list.sort_by_key(|hold| (hold.start, hold.end));
+        }
+        let mut nodes: Vec<&str> = Vec::new();
+        for (thread, row) in self.execution.workers() {
+            let process = &self.execution.processes[row.process.index()];
+            let host = process.loom.split('.').next().unwrap_or("");
+            let node = nodes.iter().position(|node| *node == host).unwrap_or_else(|| {
+                nodes.push(host);
+                nodes.len() - 1
+            });
+            let worker = self.by_worker.len() as u32;
+            self.worker_of.insert(thread.0, worker);
+            self.by_worker.push(Vec::new());
+            self.builder.add_worker(worker.into(), node as u64, process.first, process.last);
+            let mut open: Option<Stretch> = None;
+            let mut after = None;
+            for span in self.execution.spans_of_run(thread) {
+                let section = span.section;
+                let inside = match section.state.group() {
+                    Group::Useful => {
+                        let same = open.as_ref().is_some_and(|s| {
+                            (s.state, s.place, s.task, s.region)
+                                == (section.state, section.place, section.task, section.region)
+                        });
+                        if !same {
+                            self.close(&mut open);
+                            open = Some(Stretch {
+                                worker,
+                                state: section.state,
+                                place: section.place,
+                                task: section.task,
+                                region: section.region,
+                                start: span.start,
+                                end: span.end,
+                                after: after.take(),
+                            });
+                        }
+                        true
+                    }
+                    Group::Mutex => {
+                        self.add_lock_wait(worker, &span, &holds, thread.0, names);
+                        true
+                    }
+                    Group::Runtime | Group::Unknown => {
+                        let name = self.builder.add_name(section.state.label());
+                        self.builder.add_activity(
+                            worker.into(),
+                            ActivityKind::Runtime,
+                            name,
+                            span.start,
+                            span.end,
+                        );
+                        matches!(section.state, State::TaskCreation | State::Dependences)
+                    }
+                    Group::Off => {
+                        let name = self.builder.add_name(section.state.label());
+                        self.builder.add_activity(
+                            worker.into(),
+                            ActivityKind::OffCpu,
+                            name,
+                            span.start,
+                            span.end,
+                        );
+                        true
+                    }
+                    Group::Sync | Group::Idle => {
+                        after = Some(section.state);
+                        false
+                    }
+                };
+                match &mut open {
+                    Some(stretch) if inside => stretch.end = span.end,
+                    _ => self.close(&mut open),
+                }
+            }
+            self.close(&mut open);
+        }
+    }
+
+    fn close(&mut self, open: &mut Option<Stretch>) {
+        if let Some(stretch) = open.take() {
+            self.by_worker[stretch.worker as usize].push(self.stretches.len() as u32);
+            self.stretches.push(stretch);
+        }
+    }
+
+    /// Splits a wait over the holders in sequence, as each instant is the holder's doing.
+    fn add_lock_wait(
+        &mut self,
+        worker: u32,
+        span: &Span,
+        holds: &FxHashMap<ObjectIndex, Vec<Hold>>,
+        thread: u32,
+        names: &mut dyn Names,
+    ) {
+        let object = span.section.object;
+        let name = self.builder.add_name(&names.object(object));
+        let list = holds.get(&object).map_or(&[][..], Vec::as_slice);
+        let mut at = span.start;
+        for hold in &list[list.partition_point(|hold| hold.end <= at)..] {
+            if hold.start >= span.end {
+                break;
+            }
+            let (start, end) = (hold.start.max(at), hold.end.min(span.end));
+            if hold.thread.0 == thread || end <= start {
+                continue;
+            }
+            if start > at {
+                self.builder.add_lock_wait(worker.into(), name, NONE, at, start);
+            }
+            let holder = self.builder.add_type(names.site(hold.site));
+            self.builder.add_lock_wait(worker.into(), name, holder, start, end);
+            at = end;
+        }
+        if span.end > at {
+            self.builder.add_lock_wait(worker.into(), name, NONE, at, span.end);
+        }
+    }
+
+    fn add_stretches(&mut self, names: &mut dyn Names) {
+        let mut types: FxHashMap<(State, Place), u32> = FxHashMap::default();
+        let mut begun: FxHashMap<TaskIndex, ()> = FxHashMap::default();
+        for number in 0..self.stretches.len() {
+            let stretch = &self.stretches[number];
+            let builder = &mut self.builder;
+            let ty = *types
+                .entry((stretch.state, stretch.place))
+                .or_insert_with(|| builder.add_type(names.code(stretch.state, stretch.place)));
+            let mut task = NewTask::new(number as u64, ty);
+            // Of several stretches of a task the first in time was created.
+            let tasks = &self.execution.tasks;
+            let row = stretch.task.index();
+            if stretch.task.is_some()
+                && tasks.began.get(row).is_some_and(|began| stretch.start <= *began)
+                && begun.insert(stretch.task, ()).is_none()
+            {
+                task.created = tasks.created[row].min(stretch.start);
+                if tasks.created[row] == NO_TIME {
+                    task.created = NO_TIME;
+                }
+                task.creator = self.stretch_at(tasks.creator[row].0, tasks.created[row]).map(u64::from);
+            }
+            let (worker, start, end) = (stretch.worker, stretch.start, stretch.end);
+            self.builder.add_task(task);
+            self.builder.add_piece(worker.into(), number as u64, start, end);
+        }
+    }
+
+    /// The stretch that a thread was in at a time.
+    fn stretch_at(&self, thread: u32, at: u64) -> Option<u32> {
+        let own = &self.by_worker[*self.worker_of.get(&thread)? as usize];
+        let next = own.partition_point(|number| self.stretches[*number as usize].start < at);
+        let number = *own.get(next.checked_sub(1)?)?;
+        (at <= self.stretches[number as usize].end).then_some(number)
+    }
+
+    /// The last stretch of a worker that had ended by `at`.
+    fn last_before(&self, worker: usize, at: u64) -> Option<u32> {
+        let own = &self.by_worker[worker];
+        let next = own.partition_point(|number| self.stretches[*number as usize].end <= at);
+        own.get(next.checked_sub(1)?).copied()
+    }
+
+    fn wait_for(&mut self, stretch: u32, other: u32, synchronises: bool) {
+        let (waiter, before) = (&self.stretches[stretch as usize], &self.stretches[other as usize]);
+        if before.end <= waiter.start {
+            self.edges.push((stretch, other, synchronises));
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Program order, taskwaits, barriers, begins of regions.
+    fn order_stretches(&mut self) {
+        let mut order: Vec<u32> = (0..self.stretches.len() as u32).collect();
+        order.sort_by_key(|number| self.stretches[*number as usize].start);
+        let mut children = self.children();
+        let mut last_of_task: FxHashMap<TaskIndex, u32> = FxHashMap::default();
+        let mut last_implicit: Vec<Option<u32>> = vec![None; self.by_worker.len()];
+        let mut members: FxHashMap<RegionIndex, Vec<u32>> = FxHashMap::default();
+        for number in order {
+            let stretch = &self.stretches[number as usize];
+            let (worker, task, region) = (stretch.worker, stretch.task, stretch.region);
+            let (start, after) = (stretch.start, stretch.after);
+            let before = if task.is_some() {
+                last_of_task.insert(task, number)
+            } else {
+                last_implicit[worker as usize].replace(number)
+            };
+            if let Some(before) = before {
+                self.wait_for(number, before, false);
+            }
+            if region.is_some() {
+                let team = members.entry(region).or_default();
+                if !team.contains(&worker) {
+                    team.push(worker);
+                }
+            }
+            let previous_region = before.map_or(RegionIndex::NONE, |b| self.stretches[b as usize].region);
+            match after {
+                Some(State::Taskwait | State::Taskgroup | State::TaskwaitDepend) if before.is_some() => {
+                    let parent =
+                        if task.is_some() { (task, 0, RegionIndex::NONE) } else { (task, worker, region) };
+                    let awaited = children.get_mut(&parent).map_or(Vec::new(), |list| {
+                        let ended =
+                            list.partition_point(|child| self.stretches[*child as usize].end <= start);
+                        list.drain(..ended).collect()
+                    });
+                    for child in awaited {
+                        self.wait_for(number, child, true);
+                    }
+                }
+                Some(State::Barrier | State::JoinBarrier) if task == TaskIndex::NONE => {
+                    let team = members.get(&previous_region).cloned().unwrap_or_default();
+                    self.wait_for_team(number, start, &team);
+                }
+                _ if task == TaskIndex::NONE && region.is_some() && previous_region != region => {
+                    let begun = self.execution.regions.get(region.index());
+                    let master = begun.and_then(|r| self.worker_of.get(&r.master.0)).copied();
+                    if let Some(master) = master.filter(|master| *master != worker)
+                        && let Some(last) =
+                            self.last_before(master as usize, start.min(begun.map_or(start, |r| r.begin)))
+                    {
+                        self.wait_for(number, last, true);
+                    }
+                }
+                _ if task == TaskIndex::NONE && previous_region.is_some() && previous_region != region => {
+                    let team = members.get(&previous_region).cloned().unwrap_or_default();
+                    self.wait_for_team(number, start, &team);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn wait_for_team(&mut self, number: u32, at: u64, team: &[u32]) {
+        let own = self.stretches[number as usize].worker;
+        let others = team.iter().filter(|worker| **worker != own);
+        let mut arrivals: Vec<u32> =
+            others.filter_map(|worker| self.last_before(*worker as usize, at)).collect();
+        arrivals.sort_by_key(|other| std::cmp::Reverse(self.stretches[*other as usize].end));
+        if arrivals.len() > MOST_ARRIVALS {
+            arrivals.truncate(1);
+        }
+        for other in arrivals {
+            self.wait_for(number, other, true);
+        }
+    }
+
+    /// Last stretches of explicit tasks by who created them, in the order of their ends.
+    fn children(&self) -> FxHashMap<(TaskIndex, u32, RegionIndex), Vec<u32>> {
+        let tasks = &self.execution.tasks;
+        let mut children: FxHashMap<_, Vec<u32>> = FxHashMap::default();
+        for (task, last) in self.last_stretches() {
+            let row = task.index();
+            let parent = match tasks.parent[row] {
+                TaskIndex::NONE => {
+                    let Some(worker) = self.worker_of.get(&tasks.creator[row].0) else { continue };
+                    (TaskIndex::NONE, *worker, tasks.region[row])
+                }
+                parent => (parent, 0, RegionIndex::NONE),
+            };
+            children.entry(parent).or_default().push(last);
+        }
+        for list in children.values_mut() {
+            list.sort_by_key(|number| self.stretches[*number as usize].end);
+        }
+        children
+    }
+
+    fn last_stretches(&self) -> FxHashMap<TaskIndex, u32> {
+        let mut last: FxHashMap<TaskIndex, u32> = FxHashMap::default();
+        for (number, stretch) in self.stretches.iter().enumerate().filter(|(_, s)| s.task.is_some()) {
+            let best = last.entry(stretch.task).or_insert(number as u32);
+            if stretch.end > self.stretches[*best as usize].end {
+                *best = number as u32;
+            }
+        }
+        last.retain(|task, _| task.index() < self.execution.tasks.len());
+        last
+    }
+
+    /// The order that declared accesses ask for.
+    fn order_tasks(&mut self) {
+        let last = self.last_stretches();
+        let mut first: FxHashMap<TaskIndex, u32> = FxHashMap::default();
+        for (number, stretch) in self.stretches.iter().enumerate().filter(|(_, s)| s.task.is_some()) {
+            let best = first.entry(stretch.task).or_insert(number as u32);
+            if stretch.start < self.stretches[*best as usize].start {
+                *best = number as u32;
+            }
+        }
+        let tasks = &self.execution.tasks;
+        let mut declared = DeclaredGraph::default();
+        let mut pairs = Vec::new();
+        for dependence in &self.execution.dependences {
+            let (Some(access), row) = (Access::from_ompt(dependence.kind), dependence.task.index()) else {
+                continue;
+            };
+            if row >= tasks.len() {
+                continue;
+            }
+            // Siblings are ordered among themselves only.
+            let scope = match tasks.parent[row] {
+                TaskIndex::NONE => {
+                    (1 << 32 | u64::from(tasks.creator[row].0), u64::from(tasks.region[row].0))
+                }
+                parent => (u64::from(parent.0), 0),
+            };
+            declared.access(scope, dependence.task.0, dependence.address, access, |before| {
+                pairs.push((dependence.task, TaskIndex(before)));
+            });
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        for (task, before) in pairs {
+            if let (Some(number), Some(other)) = (first.get(&task), last.get(&before)) {
+                self.wait_for(*number, *other, false);
+            }
+        }
+    }
+
+    fn add_data(&mut self) {
+        self.edges.sort_unstable();
+        self.edges.dedup();
+        let count = self.stretches.len() as u64;
+        let mut told = vec![[false; 2]; self.stretches.len()];
+        for (number, other, synchronises) in std::mem::take(&mut self.edges) {
+            let id = u64::from(other) + if synchronises { count } else { 0 };
+            let known = &mut told[other as usize][usize::from(synchronises)];
+            if !*known {
+                *known = true;
+                self.builder.add_data(NewData {
+                    id,
+                    producer: Some(other.into()),
+                    produced: self.stretches[other as usize].end,
+                    home: 0,
+                    bytes: 0,
+                    name: String::new(),
+                    synchronises,
+                });
+            }
+            self.builder.add_input(number.into(), id);
+        }
+    }
+}
