@@ -181,24 +181,28 @@ impl Maker<'_> {
         let object = span.section.object;
         let name = self.builder.add_name(&names.object(object));
         let list = holds.get(&object).map_or(&[][..], Vec::as_slice);
+        let overlap = list[list.partition_point(|hold| hold.end <= span.start)..].iter();
         let mut at = span.start;
-        for hold in &list[list.partition_point(|hold| hold.end <= at)..] {
-            if hold.start >= span.end {
-                break;
-            }
-            let (start, end) = (hold.start.max(at), hold.end.min(span.end));
-            if hold.thread.0 == thread || end <= start {
+        let mut holder = NONE;
+        for hold in overlap.take_while(|hold| hold.start < span.end).filter(|hold| hold.thread.0 != thread) {
+            let end = hold.end.min(span.end);
+            if end <= at {
                 continue;
             }
-            if start > at {
-                self.builder.add_lock_wait(worker.into(), name, NONE, at, start);
+            let next = self.builder.add_type(names.site(hold.site));
+            // Between two holders the lock is handed over: that is still the doing of the one before, and of
+            // the one after only at the begin of the wait.
+            let gap_end = hold.start.max(at);
+            if gap_end > at {
+                let giver = if holder == NONE { next } else { holder };
+                self.builder.add_lock_wait(worker.into(), name, giver, at, gap_end);
             }
-            let holder = self.builder.add_type(names.site(hold.site));
-            self.builder.add_lock_wait(worker.into(), name, holder, start, end);
+            holder = next;
+            self.builder.add_lock_wait(worker.into(), name, holder, gap_end, end);
             at = end;
         }
         if span.end > at {
-            self.builder.add_lock_wait(worker.into(), name, NONE, at, span.end);
+            self.builder.add_lock_wait(worker.into(), name, holder, at, span.end);
         }
     }
 
