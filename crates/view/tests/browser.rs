@@ -1,0 +1,118 @@
+//! The report and the viewer in a real browser: `scripts/browser/test.js` drives Chromium.
+//!
+//! Skipped, with the reason, where there is no Node, no Chromium, or no way to get Playwright.
+
+mod common;
+
+use common::{small, viewer_of};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use taskscope_execution::lod::Window;
+use taskscope_execution::{NO_TIME, Span, State, TaskIndex, ThreadIndex};
+use taskscope_view::html;
+use taskscope_view::page::{Direction, Page, View, packed_rows};
+
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/browser")
+}
+
+/// Why the browser cannot be driven here, if so; installs the driver if only that is missing.
+fn obstacle() -> Option<String> {
+    let browser = std::env::var("CHROMIUM").unwrap_or_else(|_| "/usr/bin/chromium".to_string());
+    if !Path::new(&browser).exists() {
+        return Some(format!("there is no {browser} (apt-get install chromium)"));
+    }
+    if Command::new("node").arg("--version").output().is_err() {
+        return Some("there is no node (apt-get install nodejs npm)".to_string());
+    }
+    if !scripts().join("node_modules/playwright-core").is_dir() {
+        let install =
+            Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(scripts()).output();
+        match install {
+            Err(error) => return Some(format!("npm cannot be run ({error})")),
+            Ok(output) if !output.status.success() => {
+                let text = String::from_utf8_lossy(&output.stderr);
+                return Some(format!("npm cannot install playwright-core: {}", text.trim()));
+            }
+            Ok(_) => {}
+        }
+    }
+    None
+}
+
+/// The first section that a test can use, with its track.
+fn find(page: &Page, wanted: impl Fn(&Span) -> bool) -> (ThreadIndex, Span) {
+    let threads = page.execution.threads.iter().enumerate();
+    let mut found = threads.filter_map(|(index, thread)| {
+        let spans = thread.track.spans().skip(thread.track.len() / 3);
+        Some((ThreadIndex(index as u32), spans.into_iter().find(|span| wanted(span))?))
+    });
+    found.next().expect("the generator makes such sections")
+}
+
+/// What the library answers to the questions that the browser will ask.
+fn expected(page: &Page, address: &str) -> Value {
+    let base = page.start();
+    let (start, end) = page.execution.range();
+    let section = |(track, span): (ThreadIndex, Span)| json!({ "track": track.0, "answer": page.section_at(track, span.start - base) });
+    let task_section = find(page, |s| s.section.state == State::Task && s.nanos() > 1500);
+    let wait = find(page, |s| s.section.state == State::Barrier && s.nanos() > 1500);
+    // A task with a critical predecessor and a creator, so that every kind of edge is drawn.
+    let tasks = &page.execution.tasks;
+    let task = (0..tasks.len() as u32).map(TaskIndex).skip(tasks.len() / 3).find(|task| {
+        let row = task.index();
+        let known = tasks.ended[row] != NO_TIME && tasks.ended[row] - tasks.began[row] > 1500;
+        known && page.dependences().critical_predecessor(&page.execution, *task).is_some()
+    });
+    let task = task.expect("the generator makes such tasks");
+    let mut searches = Vec::new();
+    let mut at = 0;
+    for _ in 0..3 {
+        let found = page.search("trsm", at, Direction::Next).expect("three matches");
+        at = found["start"].as_u64().unwrap();
+        searches.push(found);
+    }
+    let (from, to) = (page.length() / 4, page.length() / 3);
+    let rows: Vec<Value> = [(View::State, 1000), (View::Type, 500), (View::Task, 64)]
+        .into_iter()
+        .map(|(view, least)| {
+            let window = Window::covering(start, end, least);
+            let bytes = packed_rows(page, view, &[ThreadIndex(6)], window);
+            let numbers: Vec<u32> =
+                bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+            json!({
+                "view": view.name(), "track": 6, "level": window.width_log2, "count": window.count,
+                "first": window.first - (start >> window.width_log2), "numbers": numbers,
+            })
+        })
+        .collect();
+    json!({
+        "address": address,
+        "length_ns": page.length(),
+        "section": section(task_section),
+        "wait": section(wait),
+        "task": { "track": tasks.runner[task.index()].0, "answer": page.task(task) },
+        "search": { "text": "trsm", "answers": searches },
+        "range": { "from": from, "to": to, "answer": page.range(&page.all_tracks(), from, to) },
+        "rows": rows,
+    })
+}
+
+#[test]
+fn the_report_and_the_viewer_show_the_library_s_answers() {
+    if let Some(why) = obstacle() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let (page, viewer) = viewer_of(small());
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
+    write("report.html", html::report(&page));
+    write("report.json", page.report.to_string());
+    write("expected.json", expected(&page, &viewer.address()).to_string());
+    let output = Command::new("node").arg(scripts().join("test.js")).arg(folder.path()).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}\n{err}");
+    assert!(out.contains("steps passed"), "{out}");
+}

@@ -1,0 +1,279 @@
+// Drives the report and the viewer like a reader does and compares what they show with the library's
+// answers. Started by crates/view/tests/browser.rs with a folder that holds
+//   report.html, report.json (the library's report), expected.json (answers), and the viewer's address.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ready, settled, startBrowser, until } from './browser.js';
+
+const [folder] = process.argv.slice(2);
+const report = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
+const expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'));
+const GUTTER = 150;
+const done = [];
+
+/** @param {string} name @param {() => Promise<void>} body */
+async function step(name, body) {
+  try {
+    await body();
+    done.push(name);
+  } catch (error) {
+    console.error(`failed: ${name}\n${error instanceof Error ? error.stack : error}`);
+    process.exit(1);
+  }
+}
+
+/** The value at a path like `findings.0.ns`. */
+const valueAt = (root, path) => path.split('.').reduce((value, key) => (value === null || value === undefined ? undefined : value[key]), root);
+
+const one = await startBrowser({ width: 1200, height: 900 });
+await step('the report opens from its file without a request or an error', async () => {
+  await one.page.goto(pathToFileURL(join(folder, 'report.html')).href);
+  await ready(one.page);
+  await one.page.waitForTimeout(200);
+  assert.deepEqual(one.requests.filter((url) => !url.startsWith('file:')), []);
+  assert.equal(one.requests.length, 1);
+  assert.deepEqual(one.problems, []);
+});
+await step('numbers on the page equal those of report --json', async () => {
+  const shown = await one.page.evaluate(() => [...document.querySelectorAll('[data-path]')].map((e) => [e.dataset.path, e.dataset.value, e.textContent]));
+  assert.ok(shown.length >= 15, `${shown.length} numbers`);
+  for (const [path, value, text] of shown) {
+    const truth = valueAt(report, path);
+    assert.equal(value, truth === null || truth === undefined ? '' : String(truth), path);
+    assert.notEqual(text, '', path);
+  }
+  assert.deepEqual(JSON.parse(await one.page.textContent('#report')), report);
+  const begun = await one.page.evaluate(() => [...document.querySelectorAll('#tables table')].find((t) => t.caption.textContent === 'Task types').rows[1].cells[1].textContent);
+  assert.equal(begun.replace(/\D/g, ''), String(report.task_types[0].began));
+});
+await step('names with markup are text', async () => {
+  assert.equal(await one.page.locator('main b').count(), 0);
+  assert.ok((await one.page.textContent('#tables')).includes('<b>exchange</b>'));
+});
+await step('every part of the report is there, in the order of a reader\'s questions', async () => {
+  const ids = await one.page.evaluate(() => [...document.querySelectorAll('main > section')].map((e) => e.id));
+  const order = ['what', 'efficiency', 'findings', 'overview', 'tables', 'call-paths', 'breakdown', 'critical-path', 'how'];
+  assert.deepEqual(ids, order.filter((id) => ids.includes(id)));
+  for (const id of ['what', 'efficiency', 'findings', 'overview', 'tables', 'breakdown', 'how']) assert.ok(ids.includes(id), id);
+});
+await step('the overview draws, zooms by keys, and turns dark', async () => {
+  const coloured = () => one.page.evaluate(() => {
+    const canvas = document.querySelector('#overview canvas');
+    const t = window.taskscope.timeline;
+    const { data } = canvas.getContext('2d').getImageData(160, Math.round(t.yOf(t.rowOf(5)) * t.ratio), 800, 1);
+    return new Set(new Uint32Array(data.buffer)).size;
+  });
+  await until(one.page, () => !window.taskscope.timeline.scheduled);
+  assert.ok((await coloured()) > 2, 'a row of one colour');
+  await one.page.focus('#overview canvas');
+  await one.page.keyboard.press('+');
+  assert.equal(Math.round(await one.page.evaluate(() => window.taskscope.timeline.span * 2)), report.wall_ns);
+  await one.page.click('#theme');
+  assert.equal(await one.page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(20, 23, 26)');
+});
+assert.deepEqual(one.problems, []);
+await one.close();
+
+const two = await startBrowser({ width: 1400, height: 900 });
+const page = two.page;
+const timeline = (expression) => page.evaluate(`(() => { const t = window.taskscope.timeline; return ${expression}; })()`);
+let box = { x: 0, y: 0, width: 0, height: 0 };
+/** A point of a track at a time, on the screen. */
+const pointOf = async (track, at) => ({
+  x: box.x + (await timeline(`t.xOf(${at})`)), y: box.y + (await timeline(`t.yOf(t.rowOf(${track}))`)),
+});
+
+await step('the viewer opens', async () => {
+  await page.goto(expected.address);
+  await ready(page);
+  await settled(page);
+  box = await page.locator('canvas.timeline').boundingBox();
+  assert.equal(await timeline('t.span'), expected.length_ns);
+});
+await step('rows at the whole run are the library\'s buckets', async () => {
+  for (const row of expected.rows) {
+    const got = await page.evaluate(async (r) => {
+      const source = window.taskscope.source;
+      const query = { view: r.view, level: r.level, first: r.first, count: r.count, tracks: String(r.track) };
+      return [...new Uint32Array(await (await source.request('rows', query)).arrayBuffer())];
+    }, row);
+    assert.deepEqual(got, row.numbers, `${row.view} at level ${row.level}`);
+  }
+});
+await step('zooming keeps the time under the pointer', async () => {
+  const x = 700;
+  const before = await timeline(`t.timeAt(${x})`);
+  await page.mouse.move(box.x + x, box.y + 200);
+  await page.keyboard.down('Control');
+  for (let i = 0; i < 5; i++) await page.mouse.wheel(0, -240);
+  await page.keyboard.up('Control');
+  await settled(page);
+  const [after, span] = [await timeline(`t.timeAt(${x})`), await timeline('t.span')];
+  assert.ok(span < expected.length_ns / 15, `${span}`);
+  assert.ok(Math.abs(after - before) < span / 500, `${before} became ${after}`);
+});
+await step('what is drawn is the library\'s section at each pixel, when zoomed to single sections', async () => {
+  await timeline(`t.show(${expected.section.answer.start} - 3000, ${expected.section.answer.start} + 9000)`);
+  await settled(page);
+  const seen = await page.evaluate(async (track) => {
+    const t = window.taskscope.timeline;
+    const pixels = Math.round(t.plotWidth * t.ratio);
+    const nsPerPixel = t.span / pixels;
+    const columns = new Uint32Array(pixels);
+    const there = t.source.columns('state', track, t.from, nsPerPixel, columns, null);
+    const answers = [];
+    for (let i = 5; there && i < pixels; i += 37) {
+      const middle = Math.floor(t.from + (i + 0.5) * nsPerPixel);
+      const answer = await t.source.json('section', { track, at: middle });
+      // At a border a pixel holds two sections; the one with the larger share is shown.
+      const whole = answer.start <= t.from + (i - 1) * nsPerPixel && answer.end >= t.from + (i + 2) * nsPerPixel;
+      if (whole) answers.push([t.overview.states[columns[i] & 255].name, answer.state]);
+    }
+    return answers;
+  }, expected.section.track);
+  assert.ok(seen.length > 3);
+  for (const [shown, truth] of seen) assert.equal(shown, truth);
+});
+await step('panning moves by as many pixels as the pointer', async () => {
+  const [from, perPixel] = [await timeline('t.from'), await timeline('t.nsPerPixel')];
+  await page.mouse.move(box.x + 800, box.y + 200);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 700, box.y + 200, { steps: 5 });
+  await page.mouse.up();
+  assert.ok(Math.abs((await timeline('t.from')) - (from + 100 * perPixel)) < perPixel * 2);
+});
+await step('hovering tells the section, its task and whom it waits for', async () => {
+  for (const wanted of [expected.section, expected.wait]) {
+    await timeline(`t.show(${wanted.answer.start} - 2000, ${wanted.answer.end} + 2000)`);
+    await settled(page);
+    const point = await pointOf(wanted.track, (wanted.answer.start + wanted.answer.end) / 2);
+    await page.mouse.move(point.x, point.y);
+    await until(page, () => document.getElementById('tip').style.display === 'block');
+    await page.waitForTimeout(250);
+    const hovered = await page.evaluate(() => window.taskscope.hovered);
+    assert.deepEqual(hovered, wanted.answer);
+    const text = await page.textContent('#tip');
+    assert.ok(text.includes(wanted.answer.label), text);
+    if (wanted.answer.culprits && wanted.answer.culprits.length) assert.ok(text.includes('meanwhile'), text);
+  }
+});
+await step('a click shows the task, its creator, dependences and critical predecessor', async () => {
+  const wanted = expected.task;
+  await timeline(`t.show(${wanted.answer.began} - 2000, ${wanted.answer.began} + 20000)`);
+  await settled(page);
+  const point = await pointOf(wanted.track, wanted.answer.began + 50);
+  await page.mouse.click(point.x, point.y);
+  await until(page, () => document.getElementById('task'));
+  const shown = await page.evaluate(() => window.taskscope.task);
+  assert.deepEqual(shown, wanted.answer);
+  const edges = await timeline('t.edges');
+  const drawn = wanted.answer.predecessors.filter((e) => e.runner !== null && e.ended !== null).length + wanted.answer.successors.filter((e) => e.runner !== null && e.began !== null).length;
+  assert.equal(edges.filter((edge) => edge.kind === 'dependence').length, drawn);
+  assert.equal(edges.filter((edge) => edge.critical).length, 1);
+  assert.equal(edges.filter((edge) => edge.kind === 'creator').length, 1);
+  assert.ok((await page.textContent('#panel')).includes(`task ${wanted.answer.critical_predecessor.task}`));
+});
+await step('a search goes to the next match, and on', async () => {
+  await page.keyboard.press('Escape');
+  await timeline(`t.show(0, ${expected.length_ns})`);
+  await page.fill('#search', expected.search.text);
+  await page.focus('#search');
+  for (const answer of expected.search.answers) {
+    await page.keyboard.press('Enter');
+    await page.waitForTimeout(250);
+    await settled(page);
+    const found = await page.evaluate(() => window.taskscope.found);
+    assert.deepEqual(found, answer);
+    const marked = await timeline('t.marked');
+    assert.equal(marked.start, answer.start);
+    assert.ok((await timeline('t.from')) <= answer.start && answer.end <= (await timeline('t.from + t.span')), 'out of sight');
+  }
+  await page.fill('#search', 'there is no such name');
+  await page.keyboard.press('Enter');
+  await until(page, () => document.getElementById('nothing'));
+});
+await step('a selected range has the library\'s tables', async () => {
+  await timeline(`t.show(${expected.range.from} - 10000, ${expected.range.to} + 10000)`);
+  await settled(page);
+  await timeline(`t.select(${expected.range.from}, ${expected.range.to})`);
+  await until(page, () => document.getElementById('range-title'));
+  assert.deepEqual(await page.evaluate(() => window.taskscope.range), expected.range.answer);
+  const rows = await page.evaluate(() => [...document.querySelectorAll('#panel table')][0].rows.length);
+  assert.equal(rows - 1, Math.min(12, Object.keys(expected.range.answer.states).length));
+  // By mouse: shift and drag.
+  await page.keyboard.down('Shift');
+  await page.mouse.move(box.x + 400, box.y + 300);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 640, box.y + 300, { steps: 4 });
+  await page.mouse.up();
+  await page.keyboard.up('Shift');
+  const selection = await timeline('t.selection');
+  assert.equal(selection.from, Math.round(await timeline('t.timeAt(400)')));
+  assert.equal(selection.to, Math.round(await timeline('t.timeAt(640)')));
+});
+await step('a link restores the view', async () => {
+  await page.selectOption('#second', 'type');
+  await page.waitForTimeout(300);
+  const state = '({ from: Math.round(t.from), span: Math.round(t.span), views: t.views, selection: t.selection, y: Math.round(t.scrollY) })';
+  const before = await timeline(state);
+  const address = page.url();
+  assert.ok(address.includes('views=state'), address);
+  await page.goto('about:blank');
+  await page.goto(address);
+  await ready(page);
+  await settled(page);
+  const after = await timeline(state);
+  assert.ok(Math.abs(after.from - before.from) <= 1 && Math.abs(after.span - before.span) <= 1, JSON.stringify([before, after]));
+  assert.deepEqual({ ...after, from: 0, span: 0 }, { ...before, from: 0, span: 0 });
+});
+await step('the keyboard alone reaches a section', async () => {
+  await page.focus('canvas.timeline');
+  await page.keyboard.press('Home');
+  for (let i = 0; i < 6; i++) await page.keyboard.press('ArrowDown');
+  const row = await timeline('t.rows[t.focusRow]');
+  assert.equal(row.kind, 'track');
+  const cursor = await timeline('t.cursor');
+  await page.keyboard.press('.');
+  await page.waitForTimeout(200);
+  const truth = await page.evaluate(([track, at]) => window.taskscope.source.json('section', { track, at, step: 'next' }), [row.track, cursor]);
+  assert.equal(await timeline('t.cursor'), truth.start);
+  await page.keyboard.press('Enter');
+  await until(page, () => document.getElementById('section-title'));
+  assert.equal(await page.textContent('#section-title'), truth.label);
+});
+await step('processes fold, and pictures are saved', async () => {
+  const before = await timeline('t.rows.length');
+  await timeline('t.toggleRow(t.rows.find((row) => row.kind === "process" || row.kind === "node"))');
+  assert.ok((await timeline('t.rows.length')) < before);
+  for (const kind of ['png', 'svg']) {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click(`#${kind}`)]);
+    const bytes = readFileSync(await download.path());
+    assert.ok(bytes.length > 3000, `${kind} of ${bytes.length} bytes`);
+    if (kind === 'svg') assert.ok(bytes.toString().startsWith('<svg') && bytes.toString().includes('<rect'));
+    else assert.equal(bytes.subarray(1, 4).toString(), 'PNG');
+  }
+});
+await step('two fingers zoom', async () => {
+  await timeline(`t.show(0, ${expected.length_ns})`);
+  await page.evaluate(() => {
+    const canvas = document.querySelector('canvas.timeline');
+    const frame = canvas.getBoundingClientRect();
+    canvas.setPointerCapture = () => {};
+    const send = (type, id, x) => canvas.dispatchEvent(new PointerEvent(type, { pointerId: id, pointerType: 'touch', clientX: frame.left + x, clientY: frame.top + 200, button: 0, bubbles: true }));
+    send('pointerdown', 11, 500); send('pointerdown', 12, 600);
+    send('pointermove', 11, 450); send('pointermove', 12, 650);
+    send('pointerup', 11, 450); send('pointerup', 12, 650);
+  });
+  const span = await timeline('t.span');
+  assert.ok(Math.abs(span - expected.length_ns / 2) < expected.length_ns / 50, `${span}`);
+});
+await step('it asked nothing but its own server, and logged no error', async () => {
+  const origin = new URL(expected.address).origin;
+  assert.deepEqual(two.requests.filter((url) => !url.startsWith(origin) && !url.startsWith('blob:') && url !== 'about:blank'), []);
+  assert.deepEqual(two.problems, []);
+});
+await two.close();
+console.log(`${done.length} steps passed`);
