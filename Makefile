@@ -24,6 +24,7 @@ packages:
 	@scripts/install-packages
 
 test: packages
+	@scripts/install-packages --browser
 	@$(cargo) test --workspace --no-run
 	@$(MAKE) --no-print-directory -s -C examples/openmp
 	@$(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
