@@ -4,6 +4,7 @@
 use crate::Code;
 use crate::spec::{EventSpec, ModelSpec};
 
+pub mod device;
 pub mod dictionary;
 pub mod graph;
 pub mod kernel;
@@ -52,6 +53,7 @@ pub static MODELS: &[ModelSpec] = &[
     model!(omp, "taskscope-omp", true),
     model!(recorder, "taskscope-recorder", true),
     model!(graph, "taskscope-graph", true),
+    model!(device, "taskscope-device", true),
 ];
 
 /// The model whose codes start with `letter`.

@@ -1,0 +1,115 @@
+//! Dumps of device records, in the order in which a vendor delivered them, to device queues.
+//!
+//! ```text
+//!  files ─▶ Table ─▶ Plan: which operations there are, ─▶ Reorder ─▶ one location per queue
+//!           rows      what each row is about (notices)    (arrivals in the order of the files)
+//! ```
+//! Files are TSV or CSV. `start` and `end` are needed; `queue`, `id`, `thread`, `append`, `submit`,
+//! `device`, `kind` and `op` are understood under the names that vendors use; every column is kept.
+//! Times are nanoseconds of one clock.
+//!
+//! A first pass plays the part of the notices that a live tool gets: the sequence of a queue's
+//! operations comes from `append` or `submit` where every row of the queue has one, else from the ids,
+//! else from the starts. The second pass hands in the rows as they were delivered.
+
+mod account;
+mod locations;
+mod plan;
+mod table;
+
+pub use account::{Foreign, Imported, ImportedQueue};
+pub use table::ReadError;
+
+use locations::Locations;
+use plan::Plan;
+use std::path::{Path, PathBuf};
+use table::Table;
+use taskscope_reorder::{Completion, Detail, Limits, Notice, Output, QueueIndex, QueueOrder, Reorder};
+
+/// What the caller knows that the files do not say.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Queues that are out-of-order, by name.
+    pub out_of_order: Vec<String>,
+    /// Queues that are in-order, by name.
+    pub in_order: Vec<String>,
+    /// Memory for records that wait for others.
+    pub limits: Limits,
+}
+
+/// Why nothing was imported.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read as a dump.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// No file has a record.
+    #[error("there are no records in the files")]
+    NoRecords,
+    /// The trace cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Imports `files`, given in the order of delivery, into the new trace directory `root`.
+///
+/// # Errors
+/// When a file cannot be read as a dump at all, or the trace cannot be written. Rows that cannot be
+/// read are told in the result, with their lines.
+pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Imported, Error> {
+    let table = Table::read(files)?;
+    if table.rows.is_empty() {
+        return Err(Error::NoRecords);
+    }
+    let plan = Plan::of(&table, options);
+    let mut locations = Locations::create(root, &table, &plan)?;
+    let mut reorder = Reorder::new(options.limits.clone());
+    for queue in &plan.queues {
+        reorder.add_queue(queue.order);
+    }
+    let mut failure = None;
+    let mut out = |output: Output| {
+        if let Err(error) = locations.take(&output) {
+            failure.get_or_insert(error);
+        }
+    };
+    for (q, queue) in plan.queues.iter().enumerate() {
+        for (seq, row) in queue.operations.iter().enumerate() {
+            let of_row = &table.rows[*row as usize];
+            // Where nothing is said, an operation may have started at any time.
+            let earliest_start = of_row.append.unwrap_or(0);
+            let notice = Notice {
+                queue: QueueIndex(q as u32),
+                seq: seq as u64,
+                thread: of_row.thread_index,
+                append: earliest_start,
+                earliest_start,
+                detail: Detail { id: of_row.id.unwrap_or(0), amount: u64::from(*row), what: 0 },
+            };
+            reorder.append(&notice, &mut out);
+        }
+        if queue.order == QueueOrder::OutOfOrder {
+            reorder.no_append_before(QueueIndex(q as u32), u64::MAX, &mut out);
+        }
+    }
+    for (row, at) in table.rows.iter().zip(&plan.of_row) {
+        let completion = Completion {
+            queue: QueueIndex(at.queue),
+            seq: at.seq,
+            submit: row.submit.unwrap_or(0),
+            start: row.start,
+            end: row.end,
+        };
+        reorder.complete(&completion, &mut out);
+    }
+    reorder.finish(&mut out);
+    match failure {
+        Some(error) => Err(error),
+        None => locations.finish(&reorder),
+    }
+}

@@ -1,0 +1,277 @@
+//! The first pass: which operations there are, in which order their queues run them, and which row is
+//! about which operation.
+
+use super::Options;
+use super::table::{Row, Table};
+use rustc_hash::{FxHashMap, FxHashSet};
+use taskscope_reorder::QueueOrder;
+
+/// How many operations must run at once before a queue is taken as out-of-order: errors of the clock
+/// make neighbours overlap, so that two at once prove nothing.
+const AT_ONCE: usize = 3;
+
+/// Ids that leave a gap as large as this among them have wrapped at 2³².
+const WRAP_GAP: u64 = 1 << 31;
+
+/// Where the order of a queue's operations comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SequenceFrom {
+    Append,
+    Submit,
+    Id,
+    Start,
+}
+
+impl SequenceFrom {
+    pub fn name(self) -> &'static str {
+        match self {
+            SequenceFrom::Append => "append",
+            SequenceFrom::Submit => "submit",
+            SequenceFrom::Id => "id",
+            SequenceFrom::Start => "start",
+        }
+    }
+}
+
+/// A queue and its operations.
+pub struct PlannedQueue {
+    /// As it is shown and asked for.
+    pub name: String,
+    /// Index into [`Table::texts`].
+    pub device: Option<u32>,
+    /// Whether it is a thread's place for records without a queue.
+    pub is_thread: bool,
+    pub order: QueueOrder,
+    /// `told`, `overlaps` or `assumed`.
+    pub order_from: &'static str,
+    pub sequence_from: SequenceFrom,
+    /// By sequence: the first row about each.
+    pub operations: Vec<u32>,
+}
+
+/// Where a row belongs.
+#[derive(Clone, Copy)]
+pub struct At {
+    pub queue: u32,
+    pub seq: u64,
+}
+
+/// What the first pass finds.
+pub struct Plan {
+    pub queues: Vec<PlannedQueue>,
+    /// By row.
+    pub of_row: Vec<At>,
+}
+
+/// A row's place of origin: a queue of a device, or a thread where it names no queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Origin {
+    Queue(Option<u32>, u32),
+    Thread(u32),
+}
+
+impl Plan {
+    pub fn of(table: &Table, options: &Options) -> Plan {
+        let origins = origins(table);
+        let mut numbers: FxHashMap<Origin, u32> = FxHashMap::default();
+        let mut rows_of_queue: Vec<(Origin, Vec<u32>)> = Vec::new();
+        for (row, origin) in origins.iter().enumerate() {
+            let queue = *numbers.entry(*origin).or_insert_with(|| {
+                rows_of_queue.push((*origin, Vec::new()));
+                rows_of_queue.len() as u32 - 1
+            });
+            rows_of_queue[queue as usize].1.push(row as u32);
+        }
+        let wrapped = ids_wrapped(&table.rows);
+        let mut of_row = vec![At { queue: 0, seq: 0 }; table.rows.len()];
+        let mut queues: Vec<PlannedQueue> = Vec::with_capacity(rows_of_queue.len());
+        let names = names(table, rows_of_queue.iter().map(|(origin, _)| *origin));
+        for ((q, (origin, rows)), name) in rows_of_queue.into_iter().enumerate().zip(names) {
+            let (firsts, about) = operations(&table.rows, &rows);
+            let (sequence_from, sorted) = sequence(&table.rows, &firsts, wrapped);
+            let mut seq_of = vec![0u64; firsts.len()];
+            for (seq, operation) in sorted.iter().enumerate() {
+                seq_of[*operation as usize] = seq as u64;
+            }
+            for (row, operation) in rows.iter().zip(&about) {
+                of_row[*row as usize] = At { queue: q as u32, seq: seq_of[*operation as usize] };
+            }
+            let operations: Vec<u32> = sorted.iter().map(|operation| firsts[*operation as usize]).collect();
+            let (order, order_from) = order(table, &name, origin, &operations, options);
+            let device = match origin {
+                Origin::Queue(device, _) => device,
+                Origin::Thread(_) => None,
+            };
+            let is_thread = matches!(origin, Origin::Thread(_));
+            queues.push(PlannedQueue {
+                name,
+                device,
+                is_thread,
+                order,
+                order_from,
+                sequence_from,
+                operations,
+            });
+        }
+        Plan { queues, of_row }
+    }
+}
+
+/// Where each row belongs. A queue that some rows name with its device, and others without, is one
+/// queue as long as only one device has it.
+fn origins(table: &Table) -> Vec<Origin> {
+    let mut devices: FxHashMap<u32, FxHashSet<u32>> = FxHashMap::default();
+    for row in &table.rows {
+        if let (Some(queue), Some(device)) = (row.queue, row.device) {
+            devices.entry(queue).or_default().insert(device);
+        }
+    }
+    let origin = |row: &Row| match row.queue {
+        None => Origin::Thread(row.thread_index),
+        Some(queue) => match devices.get(&queue) {
+            Some(devices) if devices.len() == 1 => Origin::Queue(devices.iter().next().copied(), queue),
+            _ => Origin::Queue(row.device, queue),
+        },
+    };
+    table.rows.iter().map(origin).collect()
+}
+
+/// The queue's own name; with the device's before it where several devices have it.
+fn names(table: &Table, origins: impl Iterator<Item = Origin>) -> Vec<String> {
+    let origins: Vec<Origin> = origins.collect();
+    let mut count: FxHashMap<u32, u32> = FxHashMap::default();
+    for origin in &origins {
+        if let Origin::Queue(_, queue) = origin {
+            *count.entry(*queue).or_default() += 1;
+        }
+    }
+    let name = |origin: &Origin| match *origin {
+        Origin::Thread(0) => "no queue".to_owned(),
+        Origin::Thread(thread) => format!("thread {}", table.threads[thread as usize]),
+        Origin::Queue(device, queue) if count[&queue] > 1 => {
+            format!("{}:{}", table.text(device), table.texts[queue as usize])
+        }
+        Origin::Queue(_, queue) => table.texts[queue as usize].clone(),
+    };
+    origins.iter().map(name).collect()
+}
+
+/// The operations of a queue: the first row of each, and which operation each row is about.
+fn operations(rows: &[Row], of_queue: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    type Key = (Option<u32>, Option<u64>, Option<u64>);
+    let (mut firsts, mut about) = (Vec::new(), Vec::with_capacity(of_queue.len()));
+    let mut with_id: FxHashMap<Key, Vec<u32>> = FxHashMap::default();
+    let mut without_id: FxHashMap<(u64, u64, u32, Option<u32>), u32> = FxHashMap::default();
+    for row_index in of_queue {
+        let row = &rows[*row_index as usize];
+        let new = firsts.len() as u32;
+        let operation = if row.id.is_some() {
+            let known = with_id.entry((row.list, row.id, row.execution)).or_default();
+            let same =
+                known.iter().rev().find(|o| is_same(&rows[firsts[**o as usize] as usize], row)).copied();
+            same.unwrap_or_else(|| {
+                known.push(new);
+                new
+            })
+        } else if row.start != 0 && row.end > row.start {
+            // Nothing runs twice in one queue from the same nanosecond to the same nanosecond.
+            *without_id.entry((row.start, row.end, row.thread_index, row.name)).or_insert(new)
+        } else {
+            new
+        };
+        if operation == new {
+            firsts.push(*row_index);
+        }
+        about.push(operation);
+    }
+    (firsts, about)
+}
+
+/// Whether two rows of one id are about one operation, rather than about an id that was used again.
+fn is_same(a: &Row, b: &Row) -> bool {
+    match (a.append.or(a.submit), b.append.or(b.submit)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.start == b.start || a.start == 0 || b.start == 0,
+    }
+}
+
+/// The order of the operations, as indices into `firsts`, and what it comes from.
+fn sequence(rows: &[Row], firsts: &[u32], wrapped: bool) -> (SequenceFrom, Vec<u32>) {
+    let row = |operation: &u32| &rows[firsts[*operation as usize] as usize];
+    let id = |row: &Row| {
+        let id = row.id.unwrap_or(0);
+        if wrapped && id < WRAP_GAP { id + (1 << 32) } else { id }
+    };
+    let all = |has: fn(&Row) -> bool| firsts.iter().all(|first| has(&rows[*first as usize]));
+    let ids_are_unique = || {
+        let mut seen = FxHashSet::default();
+        firsts.iter().all(|first| {
+            let row = &rows[*first as usize];
+            row.list.is_none() && row.execution.is_none() && row.id.is_some_and(|id| seen.insert(id))
+        })
+    };
+    let from = if all(|row| row.append.is_some()) {
+        SequenceFrom::Append
+    } else if all(|row| row.submit.is_some()) {
+        SequenceFrom::Submit
+    } else if ids_are_unique() {
+        SequenceFrom::Id
+    } else {
+        SequenceFrom::Start
+    };
+    let mut sorted: Vec<u32> = (0..firsts.len() as u32).collect();
+    sorted.sort_by_key(|operation| {
+        let row = row(operation);
+        let first = match from {
+            SequenceFrom::Append => row.append.unwrap_or(0),
+            SequenceFrom::Submit => row.submit.unwrap_or(0),
+            SequenceFrom::Id => id(row),
+            SequenceFrom::Start => row.start,
+        };
+        (first, id(row), row.start)
+    });
+    (from, sorted)
+}
+
+/// Whether the ids of the dump went from 2³² − 1 to 0 within it.
+fn ids_wrapped(rows: &[Row]) -> bool {
+    let mut ids: Vec<u64> = rows.iter().filter_map(|row| row.id).collect();
+    ids.sort_unstable();
+    let (Some(first), Some(last)) = (ids.first(), ids.last()) else { return false };
+    let near_the_ends = *last < 1 << 32 && *last >= (1 << 32) - WRAP_GAP / 2 && *first < WRAP_GAP / 2;
+    near_the_ends && ids.windows(2).any(|pair| pair[0] < WRAP_GAP && pair[1] - pair[0] > WRAP_GAP)
+}
+
+fn order(
+    table: &Table,
+    name: &str,
+    origin: Origin,
+    operations: &[u32],
+    options: &Options,
+) -> (QueueOrder, &'static str) {
+    let told = |names: &[String]| names.iter().any(|told| told == name);
+    if matches!(origin, Origin::Thread(_)) {
+        // Calls nest: they are ordered by time, not by the order of their ends.
+        return (QueueOrder::OutOfOrder, "assumed");
+    }
+    if told(&options.out_of_order) {
+        return (QueueOrder::OutOfOrder, "told");
+    }
+    if told(&options.in_order) {
+        return (QueueOrder::InOrder, "told");
+    }
+    let rows = || operations.iter().map(|row| &table.rows[*row as usize]);
+    if let Some(text) = rows().find_map(|row| row.order) {
+        let out_of_order = table.texts[text as usize].to_ascii_lowercase().starts_with("out");
+        return (if out_of_order { QueueOrder::OutOfOrder } else { QueueOrder::InOrder }, "told");
+    }
+    let timed = rows().filter(|row| row.start != 0 && row.end > row.start);
+    let mut edges: Vec<(u64, i8)> = timed.flat_map(|row| [(row.start, 1), (row.end, -1)]).collect();
+    edges.sort_unstable();
+    let (mut running, mut most) = (0usize, 0);
+    for (_, change) in edges {
+        running = running.saturating_add_signed(isize::from(change));
+        most = most.max(running);
+    }
+    if most >= AT_ONCE { (QueueOrder::OutOfOrder, "overlaps") } else { (QueueOrder::InOrder, "assumed") }
+}

@@ -1,0 +1,437 @@
+//! The rows of the files, as they lie there: TSV or CSV, with or without a header line.
+
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Why a file cannot be read as a dump.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system refused.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// No line names the columns `start` and `end`.
+    #[error("{} names no columns `start` and `end`", path.display())]
+    NoColumns {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// A file's text, and the names of its columns.
+pub struct File {
+    pub path: PathBuf,
+    pub columns: Vec<String>,
+    /// Roles by column.
+    roles: Vec<Option<Role>>,
+    separator: char,
+    text: String,
+}
+
+/// What a column says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    Start,
+    End,
+    Append,
+    Submit,
+    Queue,
+    Device,
+    Id,
+    /// The command list or graph that an id counts in.
+    List,
+    /// Which execution of that list.
+    Execution,
+    Thread,
+    Kind,
+    Name,
+    Bytes,
+    /// Whether the queue is in-order.
+    Order,
+}
+
+/// The names that vendors and tools use, in lower case without leading underscores.
+const NAMES: &[(&str, Role)] = &[
+    ("start", Role::Start),
+    ("start_ns", Role::Start),
+    ("start_timestamp", Role::Start),
+    ("begin", Role::Start),
+    ("end", Role::End),
+    ("end_ns", Role::End),
+    ("end_timestamp", Role::End),
+    ("stop", Role::End),
+    ("append", Role::Append),
+    ("append_ns", Role::Append),
+    ("append_timestamp", Role::Append),
+    ("queued", Role::Append),
+    ("queued_ns", Role::Append),
+    ("enqueue", Role::Append),
+    ("submit", Role::Submit),
+    ("submit_ns", Role::Submit),
+    ("submit_timestamp", Role::Submit),
+    ("submitted", Role::Submit),
+    ("queue", Role::Queue),
+    ("queue_handle", Role::Queue),
+    ("queue_id", Role::Queue),
+    ("stream", Role::Queue),
+    ("stream_id", Role::Queue),
+    ("streamid", Role::Queue),
+    ("device", Role::Device),
+    ("device_id", Role::Device),
+    ("device_handle", Role::Device),
+    ("deviceid", Role::Device),
+    ("id", Role::Id),
+    ("kernel_id", Role::Id),
+    ("op_id", Role::Id),
+    ("correlation", Role::Id),
+    ("correlation_id", Role::Id),
+    ("correlationid", Role::Id),
+    ("list", Role::List),
+    ("command_list", Role::List),
+    ("graph", Role::List),
+    ("graph_id", Role::List),
+    ("execution", Role::Execution),
+    ("exec", Role::Execution),
+    ("thread", Role::Thread),
+    ("thread_id", Role::Thread),
+    ("threadid", Role::Thread),
+    ("tid", Role::Thread),
+    ("kind", Role::Kind),
+    ("op", Role::Name),
+    ("name", Role::Name),
+    ("kernel", Role::Name),
+    ("bytes", Role::Bytes),
+    ("size", Role::Bytes),
+    ("order", Role::Order),
+    ("queue_order", Role::Order),
+];
+
+/// A record as it was delivered.
+pub struct Row {
+    pub file: u32,
+    line: Range<usize>,
+    /// Index into [`Table::queue_names`]; `None` for a record that names no queue.
+    pub queue: Option<u32>,
+    /// Index into [`Table::texts`]; `None` where it is empty or there is no such column.
+    pub device: Option<u32>,
+    pub list: Option<u32>,
+    pub kind: Option<u32>,
+    pub name: Option<u32>,
+    pub order: Option<u32>,
+    /// Index into [`Table::threads`].
+    pub thread_index: u32,
+    pub id: Option<u64>,
+    pub execution: Option<u64>,
+    pub append: Option<u64>,
+    pub submit: Option<u64>,
+    pub bytes: Option<u64>,
+    /// 0 where it could not be read.
+    pub start: u64,
+    pub end: u64,
+}
+
+/// All rows of all files, in the order of delivery.
+pub struct Table {
+    pub files: Vec<File>,
+    pub rows: Vec<Row>,
+    /// Every text that a role's column holds, once.
+    pub texts: Vec<String>,
+    /// Threads as they are written; the first is the empty one.
+    pub threads: Vec<String>,
+    /// What could not be read, with file and line.
+    pub problems: Vec<String>,
+}
+
+/// Texts, each once.
+#[derive(Default)]
+struct Interner {
+    known: FxHashMap<String, u32>,
+    texts: Vec<String>,
+}
+
+impl Interner {
+    fn index(&mut self, text: &str) -> u32 {
+        if let Some(index) = self.known.get(text) {
+            return *index;
+        }
+        let index = self.texts.len() as u32;
+        self.known.insert(text.to_owned(), index);
+        self.texts.push(text.to_owned());
+        index
+    }
+}
+
+impl Table {
+    /// Reads the files.
+    pub fn read(paths: &[PathBuf]) -> Result<Table, ReadError> {
+        let (mut files, mut rows, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut texts, mut threads) = (Interner::default(), Interner::default());
+        threads.index("");
+        for (number, path) in paths.iter().enumerate() {
+            let bytes =
+                std::fs::read(path).map_err(|source| ReadError::Unreadable { path: path.clone(), source })?;
+            let text = match String::from_utf8(bytes) {
+                Ok(text) => text,
+                Err(error) => {
+                    problems.push(format!("{}: bytes that are no UTF-8 were replaced", path.display()));
+                    String::from_utf8_lossy(error.as_bytes()).into_owned()
+                }
+            };
+            if text.trim().is_empty() {
+                problems.push(format!("{}: the file is empty", path.display()));
+                continue;
+            }
+            let (file, first_row) = File::of(path, text)?;
+            let mut reader =
+                RowReader { file: &file, number: number as u32, texts: &mut texts, threads: &mut threads };
+            reader.read(first_row, &mut rows, &mut problems);
+            files.push(file);
+        }
+        // Files without rows are left out, so that numbers must be made to fit.
+        for row in &mut rows {
+            let path = &paths[row.file as usize];
+            row.file = files.iter().position(|file| &file.path == path).unwrap_or(0) as u32;
+        }
+        Ok(Table { files, rows, texts: texts.texts, threads: threads.texts, problems })
+    }
+
+    /// The values of a row by column, as they are written.
+    pub fn values(&self, row: usize) -> impl Iterator<Item = String> + '_ {
+        let row = &self.rows[row];
+        let file = &self.files[row.file as usize];
+        split(&file.text[row.line.clone()], file.separator)
+    }
+
+    /// A text by index.
+    pub fn text(&self, index: Option<u32>) -> &str {
+        index.map_or("", |index| &self.texts[index as usize])
+    }
+}
+
+impl File {
+    /// Finds the columns. Returns where the rows begin.
+    fn of(path: &Path, text: String) -> Result<(File, usize), ReadError> {
+        let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+        let mut described: Vec<String> = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let end = text[at..].find('\n').map_or(text.len(), |end| at + end + 1);
+            let line = text[at..end].trim_end_matches(['\n', '\r']);
+            if let Some(comment) = line.strip_prefix('#') {
+                // A comment may name the columns, alone or after a colon.
+                let names = comment.rsplit(": ").next().unwrap_or(comment);
+                let names: Vec<String> = names
+                    .split([' ', '\t', ','])
+                    .map(str::trim)
+                    .filter(|n| !n.is_empty())
+                    .map(str::to_owned)
+                    .collect();
+                if has_times(&roles(&names)) {
+                    described = names;
+                }
+            } else if !line.trim().is_empty() {
+                let separator = separator_of(line);
+                let fields: Vec<String> =
+                    split(line, separator).map(|field| field.trim().to_owned()).collect();
+                let (columns, first_row) =
+                    if has_times(&roles(&fields)) { (fields, end) } else { (described, at) };
+                let roles = roles(&columns);
+                if !has_times(&roles) {
+                    break;
+                }
+                return Ok((File { path: path.to_owned(), columns, roles, separator, text }, first_row));
+            }
+            at = end;
+        }
+        Err(ReadError::NoColumns { path: path.to_owned() })
+    }
+}
+
+fn has_times(roles: &[Option<Role>]) -> bool {
+    roles.contains(&Some(Role::Start)) && roles.contains(&Some(Role::End))
+}
+
+/// Each column's role; of several columns with one role, the first has it.
+fn roles(columns: &[String]) -> Vec<Option<Role>> {
+    let mut taken = Vec::new();
+    let role = |name: &String| {
+        let name = name.trim().trim_start_matches('_').to_ascii_lowercase().replace([' ', '-'], "_");
+        let role = NAMES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role)?;
+        (!taken.contains(&role)).then(|| taken.push(role)).map(|()| role)
+    };
+    columns.iter().map(role).collect()
+}
+
+fn separator_of(line: &str) -> char {
+    ['\t', ',', ';'].into_iter().find(|separator| line.contains(*separator)).unwrap_or(' ')
+}
+
+/// The fields of a line; in CSV a field may stand in quotes, doubled ones within.
+fn split(line: &str, separator: char) -> impl Iterator<Item = String> + '_ {
+    let mut rest = Some(line.trim_end_matches(['\n', '\r']));
+    std::iter::from_fn(move || {
+        let text = rest?;
+        if separator == ' ' {
+            let text = text.trim_start();
+            let end = text.find(char::is_whitespace);
+            rest = end.map(|end| text[end..].trim_start()).filter(|more| !more.is_empty());
+            return Some(text[..end.unwrap_or(text.len())].to_owned());
+        }
+        if separator != '\t' && text.starts_with('"') {
+            let mut value = String::new();
+            let mut characters = text[1..].char_indices().peekable();
+            while let Some((at, character)) = characters.next() {
+                if character != '"' {
+                    value.push(character);
+                } else if characters.peek().is_some_and(|(_, next)| *next == '"') {
+                    value.push('"');
+                    characters.next();
+                } else {
+                    let after = &text[1 + at + 1..];
+                    rest = after.find(separator).map(|end| &after[end + 1..]);
+                    return Some(value);
+                }
+            }
+            rest = None;
+            return Some(value);
+        }
+        let end = text.find(separator);
+        rest = end.map(|end| &text[end + 1..]);
+        Some(text[..end.unwrap_or(text.len())].to_owned())
+    })
+}
+
+/// A whole number, in decimal, with a fraction that is cut, or in hexadecimal.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    if let Some(hexadecimal) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        return u64::from_str_radix(hexadecimal, 16).ok();
+    }
+    let whole = match text.split_once('.') {
+        Some((whole, fraction)) if fraction.bytes().all(|b| b.is_ascii_digit()) => whole,
+        Some(_) => return None,
+        None => text,
+    };
+    whole.parse().ok()
+}
+
+struct RowReader<'a> {
+    file: &'a File,
+    number: u32,
+    texts: &'a mut Interner,
+    threads: &'a mut Interner,
+}
+
+impl RowReader<'_> {
+    fn read(&mut self, first: usize, rows: &mut Vec<Row>, problems: &mut Vec<String>) {
+        let text = &self.file.text;
+        let mut line_number = 1 + text[..first].bytes().filter(|byte| *byte == b'\n').count();
+        let mut at = first;
+        while at < text.len() {
+            let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
+            let line = &text[at..end];
+            if !line.trim().is_empty() && !line.starts_with('#') {
+                match self.row(at..end) {
+                    Ok((row, complaint)) => {
+                        rows.push(row);
+                        problems.extend(complaint.map(|text| self.problem(line_number, &text)));
+                    }
+                    Err(text) => problems.push(self.problem(line_number, &text)),
+                }
+            }
+            at = end + 1;
+            line_number += 1;
+        }
+    }
+
+    fn problem(&self, line: usize, text: &str) -> String {
+        format!("{}: line {line}: {text}", self.file.path.display())
+    }
+
+    /// A row, and what is odd about it.
+    fn row(&mut self, line: Range<usize>) -> Result<(Row, Option<String>), String> {
+        let mut row = Row {
+            file: self.number,
+            line: line.clone(),
+            queue: None,
+            device: None,
+            list: None,
+            kind: None,
+            name: None,
+            order: None,
+            thread_index: 0,
+            id: None,
+            execution: None,
+            append: None,
+            submit: None,
+            bytes: None,
+            start: 0,
+            end: 0,
+        };
+        let mut complaint = None;
+        let (mut fields, mut told) = (0, 0);
+        for (value, role) in split(&self.file.text[line], self.file.separator).zip(&self.file.roles) {
+            fields += 1;
+            let value = value.trim();
+            let Some(role) = role else { continue };
+            if value.is_empty() {
+                continue;
+            }
+            told += 1;
+            let mut text = || Some(self.texts.index(value));
+            match role {
+                Role::Queue => row.queue = text(),
+                Role::Device => row.device = text(),
+                Role::List => row.list = text(),
+                Role::Kind => row.kind = text(),
+                Role::Name => row.name = text(),
+                Role::Order => row.order = text(),
+                Role::Thread => row.thread_index = self.threads.index(value),
+                Role::Id => row.id = number(value),
+                Role::Execution => row.execution = number(value),
+                Role::Append => row.append = number(value).filter(|time| *time != 0),
+                Role::Submit => row.submit = number(value).filter(|time| *time != 0),
+                Role::Bytes => row.bytes = number(value),
+                Role::Start | Role::End => {
+                    let place = if *role == Role::Start { &mut row.start } else { &mut row.end };
+                    match number(value) {
+                        Some(time) => *place = time,
+                        None => complaint = Some(format!("`{value}` is no time; taken as not known")),
+                    }
+                }
+            }
+        }
+        if told == 0 || fields < self.file.columns.len() && (row.start == 0 || row.end == 0) {
+            return Err(format!("{fields} fields instead of {}: not imported", self.file.columns.len()));
+        }
+        Ok((row, complaint))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_split_as_written() {
+        let fields = |line, separator| split(line, separator).collect::<Vec<_>>();
+        assert_eq!(fields("a\t\tb\r\n", '\t'), ["a", "", "b"]);
+        assert_eq!(fields("\"a,\"\"b\"\"\",c,", ','), ["a,\"b\"", "c", ""]);
+        assert_eq!(fields("a  b c ", ' '), ["a", "b", "c"]);
+        assert_eq!(fields("\"open", ','), ["open"]);
+    }
+
+    #[test]
+    fn numbers_are_read_whole() {
+        assert_eq!(number("1704727757057692365"), Some(1_704_727_757_057_692_365));
+        assert_eq!(
+            (number("0x10"), number("12.75"), number("-1"), number("1e9")),
+            (Some(16), Some(12), None, None)
+        );
+    }
+}
