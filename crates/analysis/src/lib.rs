@@ -11,6 +11,7 @@
 
 mod blame;
 pub mod causes;
+pub mod devices;
 mod efficiency;
 mod findings;
 mod fine;

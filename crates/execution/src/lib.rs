@@ -16,6 +16,7 @@
 mod builder;
 mod catalog;
 mod change;
+pub mod devices;
 mod execution;
 pub mod filter;
 pub mod graph;

@@ -9,6 +9,7 @@ impl Session {
     /// problems, without a run file. For tests and benchmarks of what shows sessions.
     pub fn in_memory(root: impl Into<PathBuf>, execution: Execution) -> Session {
         Session {
+            devices: taskscope_execution::devices::Devices::default(),
             root: root.into(),
             places: Places::of(&execution),
             run: None,

@@ -5,6 +5,7 @@
 //! any stream is an error. Speed of opening: see `docs/performance.md`.
 #![forbid(unsafe_code)]
 
+pub mod devices;
 pub mod emulation;
 pub mod graph;
 mod in_memory;
@@ -63,6 +64,8 @@ pub struct Session {
     pub events_by_model: Vec<(&'static str, u64)>,
     /// Events with clocks too far from the first one to be true; they were taken at the limit.
     pub clocks_too_far: u64,
+    /// Queues of devices and the calls that concern them.
+    pub devices: taskscope_execution::devices::Devices,
     /// Names of code places.
     pub places: Places,
 }
@@ -131,6 +134,7 @@ impl Session {
             .collect();
         Ok(Session {
             root: root.to_path_buf(),
+            devices: devices::read_devices(&trace),
             places: Places::of(&execution),
             execution,
             run,

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod causes;
+pub mod devices;
 pub mod explain;
 pub mod format;
 pub mod html;

@@ -31,9 +31,16 @@ pub struct Args {
     /// Only events that pass this filter, such as 'thread = 101 and event ~ VT*'
     #[arg(long = "where", value_name = "FILTER")]
     pub filter: Option<String>,
+    /// Instead of events, the records of this device queue, named or by its path in the trace, in the order
+    /// of their release
+    #[arg(long, value_name = "QUEUE", conflicts_with_all = ["filter", "range", "hex", "standard"])]
+    pub queue: Option<String>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(queue) = &args.queue {
+        return super::dump_queue::run(&args.trace.trace, queue, args.json);
+    }
     let filter = parse_filter(args.filter.as_deref())?;
     let range = parse_range(args.range.as_deref())?;
     let trace = open(&args.trace, !args.standard)?;

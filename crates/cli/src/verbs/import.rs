@@ -1,5 +1,6 @@
 //! `taskscope import`: a foreign file becomes a trace directory.
 
+use super::import_device_records::{self, DeviceRecordsArgs};
 use crate::messages::Failure;
 use std::fs;
 use std::io::Read;
@@ -9,20 +10,39 @@ use taskscope_execution::graph::TaskGraph;
 use taskscope_import::neutral::{CsvTables, read_csv, read_json};
 use taskscope_import::{ImportErrors, write_graph};
 
-/// Make a trace from another tool's file: the neutral JSON or CSV form, or StarPU's tasks.rec.
+/// Make a trace from other tools' files: the neutral JSON or CSV form, StarPU's tasks.rec, or dumps of
+/// device records.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A neutral trace (*.json), a directory with its CSV tables, or StarPU's tasks.rec.
-    file: PathBuf,
+    /// A neutral trace (*.json), a directory with its CSV tables, or StarPU's tasks.rec; dumps of device
+    /// records (TSV or CSV) in the order in which they were delivered.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The form of the files, where it cannot be told from them.
+    #[arg(long, value_name = "FORMAT", value_parser = ["device-records"])]
+    from: Option<String>,
     /// Trace directory to write; it must not hold anything yet.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
+    /// Device records: print what was out of place as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    device_records: DeviceRecordsArgs,
 }
 
-/// Reads the file and writes the trace.
+/// Reads the files and writes the trace.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let shown = args.file.display();
-    let graph = read(&args.file)?;
+    if args.from.as_deref() == Some("device-records") {
+        return import_device_records::run(&args.files, &args.output, args.device_records, args.json);
+    }
+    let [file] = &args.files[..] else {
+        return Err(Failure::new("this form is one file or one directory")
+            .remedy("for dumps of device records: --from device-records")
+            .into());
+    };
+    let shown = file.display();
+    let graph = read(file)?;
     write_graph(&graph, &args.output).map_err(|error| {
         Failure::new(format!("cannot write {}", args.output.display()))
             .why(error.to_string())

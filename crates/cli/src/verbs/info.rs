@@ -21,11 +21,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let session = super::open(&args.trace)?;
     let mut out = output::results();
     if args.json {
-        let info = taskscope_view::info::json(&session);
+        let mut info = taskscope_view::info::json(&session);
+        if !session.devices.is_empty() {
+            info["devices"] = taskscope_view::devices::info_json(&session);
+        }
         serde_json::to_writer_pretty(&mut out, &info).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
         out.write_all(taskscope_view::info::text(&session).as_bytes())?;
+        out.write_all(taskscope_view::devices::info_text(&session).as_bytes())?;
     }
     out.flush().context("cannot write what is in the trace")?;
     Ok(ExitCode::SUCCESS)

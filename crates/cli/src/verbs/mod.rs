@@ -3,10 +3,12 @@
 pub mod check;
 pub mod doctor;
 pub mod dump;
+mod dump_queue;
 pub mod emulate;
 pub mod explain;
 pub mod generate;
 pub mod import;
+mod import_device_records;
 pub mod info;
 mod open_trace;
 pub mod record;

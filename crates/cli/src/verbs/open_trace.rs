@@ -27,7 +27,7 @@ pub fn open(trace: &Path) -> anyhow::Result<Session> {
         OpenError::NoStreams { .. } => no_streams(trace),
         OpenError::ClockOffsets { text } => Failure::new("cannot use the clock offsets").why(text),
     })?;
-    if session.events == 0 {
+    if session.events == 0 && session.devices.is_empty() {
         let why = match session.problems.first() {
             Some(problem) => problem.to_string(),
             None => "its streams have no events".to_string(),

@@ -22,8 +22,8 @@ pub struct Args {
     /// Write the report as one HTML file that needs nothing else, and print nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
-    /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, or all; and by
-    /// the task graph: idle.
+    /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, devices, or
+    /// all; and by the task graph: idle.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = sections())]
     pub(super) section: Vec<String>,
     /// Rows of each table.
@@ -47,7 +47,7 @@ fn sections() -> clap::builder::PossibleValuesParser {
     Section::ALL
         .iter()
         .map(|section| section.name())
-        .chain(["all"])
+        .chain(["devices", "all"])
         .chain(by_graph)
         .collect::<Vec<_>>()
         .into()
@@ -65,7 +65,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut out = output::results();
     if args.json {
-        let report = taskscope_view::report_json(&session, &analysis, &problems);
+        let mut report = taskscope_view::report_json(&session, &analysis, &problems);
+        if !session.devices.is_empty() {
+            report["devices"] = taskscope_view::devices::report_json(&session);
+        }
         serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
@@ -82,7 +85,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             allow: args.allow,
             recorded: args.recorded,
         };
-        out.write_all(taskscope_view::report_text(&session, &analysis, &problems, &options).as_bytes())?;
+        // A trace of devices alone has nothing to say about threads.
+        if session.events > 0 {
+            out.write_all(taskscope_view::report_text(&session, &analysis, &problems, &options).as_bytes())?;
+        }
+        if args.section.is_empty() || args.section.iter().any(|name| name == "devices" || name == "all") {
+            out.write_all(taskscope_view::devices::report_text(&session).as_bytes())?;
+        }
     }
     out.flush().context("cannot write the report")?;
     Ok(ExitCode::SUCCESS)

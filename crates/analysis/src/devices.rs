@@ -1,0 +1,281 @@
+//! What device queues did with their time, and why they were idle.
+//!
+//! Each nanosecond of a queue, from its first submission to its last end, has exactly one cause; so
+//! the causes of a queue add up to its span. While nothing of the queue runs:
+//!
+//! | what waits in the queue | what runs elsewhere on its device | cause |
+//! | --- | --- | --- |
+//! | nothing | – | host-bound: the program has not submitted more |
+//! | an operation | copies only | transfer-bound |
+//! | an operation | a kernel | device busy with other queues |
+//! | an operation | nothing | dependency-bound: it waits for an event, a barrier, or the driver |
+//! | not known: submissions were not recorded | – | unknown |
+
+use taskscope_execution::devices::{Class, Devices, Operation, Queue};
+use taskscope_execution::{Execution, PlaceKind, State, TaskIndex, ThreadIndex};
+
+/// Nanoseconds of a queue by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTime {
+    /// A kernel runs.
+    pub kernels: u64,
+    /// A copy or fill runs, and no kernel.
+    pub transfers: u64,
+    /// Something else runs: a marker, a map, code of the host.
+    pub other: u64,
+    /// Idle: nothing was submitted.
+    pub host_bound: u64,
+    /// Idle: something waits while the device only copies.
+    pub transfer_bound: u64,
+    /// Idle: something waits while the device runs a kernel of another queue.
+    pub device_busy: u64,
+    /// Idle: something waits while the device does nothing.
+    pub dependency_bound: u64,
+    /// Idle, and submissions were not recorded.
+    pub unknown: u64,
+}
+
+impl QueueTime {
+    /// The queue's span.
+    pub fn total(&self) -> u64 {
+        self.busy() + self.idle()
+    }
+
+    /// While something runs.
+    pub fn busy(&self) -> u64 {
+        self.kernels + self.transfers + self.other
+    }
+
+    /// While nothing runs.
+    pub fn idle(&self) -> u64 {
+        self.host_bound + self.transfer_bound + self.device_busy + self.dependency_bound + self.unknown
+    }
+}
+
+/// A queue's time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueLedger {
+    /// First submission (or start), and last end.
+    pub span: (u64, u64),
+    /// The span by cause.
+    pub time: QueueTime,
+    /// Operations with usable times.
+    pub timed: u64,
+    /// Operations whose submission is known.
+    pub submissions: u64,
+    /// Sum of the times from submission to start.
+    pub queueing: u64,
+    /// The longest of them.
+    pub longest_queueing: u64,
+}
+
+/// The ledger of every queue, in their order.
+pub fn ledgers(devices: &Devices) -> Vec<QueueLedger> {
+    let ledger = |queue: &Queue| ledger(queue, &running_on_device(devices, queue));
+    devices.queues.iter().map(ledger).collect()
+}
+
+/// What runs from a time on: kernels, and transfers.
+type Step = (u64, u32, u32);
+
+fn is_timed(operation: &&Operation) -> bool {
+    operation.lane.is_some()
+}
+
+fn steps<'a>(operations: impl Iterator<Item = &'a Operation>) -> Vec<Step> {
+    let mut edges: Vec<(u64, i32, i32)> = Vec::new();
+    for operation in operations.filter(is_timed) {
+        let class = operation.class();
+        let (kernel, transfer) = (i32::from(class == Class::Kernel), i32::from(class == Class::Transfer));
+        edges.push((operation.start, kernel, transfer));
+        edges.push((operation.end, -kernel, -transfer));
+    }
+    edges.sort_unstable_by_key(|edge| edge.0);
+    let (mut kernels, mut transfers) = (0u32, 0u32);
+    let mut steps: Vec<Step> = Vec::with_capacity(edges.len());
+    for (at, kernel, transfer) in edges {
+        kernels = kernels.saturating_add_signed(kernel);
+        transfers = transfers.saturating_add_signed(transfer);
+        match steps.last_mut() {
+            Some(last) if last.0 == at => (last.1, last.2) = (kernels, transfers),
+            _ => steps.push((at, kernels, transfers)),
+        }
+    }
+    steps
+}
+
+fn running_on_device(devices: &Devices, of: &Queue) -> Vec<Step> {
+    let others = devices.queues.iter().filter(|queue| queue.device == of.device && queue.pid == of.pid);
+    steps(others.flat_map(|queue| &queue.operations))
+}
+
+fn ledger(queue: &Queue, device: &[Step]) -> QueueLedger {
+    let mut ledger = QueueLedger::default();
+    let timed = || queue.operations.iter().filter(is_timed);
+    let Some(last_end) = timed().map(|operation| operation.end).max() else { return ledger };
+    // Submissions later than the start show a clock that is off; they count as at the start.
+    let submitted = |operation: &Operation| operation.append.min(operation.start);
+    let known = timed().all(|operation| operation.append != 0);
+    let first = timed().map(|operation| if known { submitted(operation) } else { operation.start }).min();
+    ledger.span = (first.unwrap_or(0), last_end);
+    // +1 waiting at submission, −1 at start; running by kind.
+    let mut edges: Vec<(u64, i32, [i32; 3])> = Vec::new();
+    for operation in timed() {
+        let class = match operation.class() {
+            Class::Kernel => [1, 0, 0],
+            Class::Transfer => [0, 1, 0],
+            Class::Other => [0, 0, 1],
+        };
+        if known {
+            edges.push((submitted(operation), 1, [0; 3]));
+        }
+        edges.push((operation.start, -i32::from(known), class));
+        edges.push((operation.end, 0, class.map(|count| -count)));
+        ledger.timed += 1;
+        if operation.append != 0 {
+            let queueing = operation.start.saturating_sub(operation.append);
+            ledger.submissions += 1;
+            ledger.queueing += queueing;
+            ledger.longest_queueing = ledger.longest_queueing.max(queueing);
+        }
+    }
+    edges.sort_unstable_by_key(|edge| edge.0);
+    let (mut waiting, mut running, mut at) = (0i32, [0i32; 3], ledger.span.0);
+    let time = &mut ledger.time;
+    for (next, waits, class) in edges {
+        if next > at {
+            let span = next - at;
+            match (running, waiting, known) {
+                ([1..=i32::MAX, _, _], _, _) => time.kernels += span,
+                ([_, 1..=i32::MAX, _], _, _) => time.transfers += span,
+                ([_, _, 1..=i32::MAX], _, _) => time.other += span,
+                (_, _, false) => time.unknown += span,
+                (_, 1.., _) => idle_while_waiting(time, at, next, device),
+                _ => time.host_bound += span,
+            }
+            at = next;
+        }
+        waiting += waits;
+        (0..3).for_each(|index| running[index] += class[index]);
+    }
+    ledger
+}
+
+/// Splits a gap in which something waits by what the device runs meanwhile.
+fn idle_while_waiting(time: &mut QueueTime, from: u64, to: u64, device: &[Step]) {
+    let mut index = device.partition_point(|step| step.0 <= from);
+    let mut at = from;
+    while at < to {
+        let next = device.get(index).map_or(to, |step| step.0.min(to));
+        let (_, kernels, transfers) = index.checked_sub(1).map_or((0, 0, 0), |before| device[before]);
+        let place = match (kernels, transfers) {
+            (0, 0) => &mut time.dependency_bound,
+            (0, _) => &mut time.transfer_bound,
+            _ => &mut time.device_busy,
+        };
+        *place += next - at;
+        at = next;
+        index += 1;
+    }
+}
+
+/// Who submitted an operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Submitter {
+    /// Name of the call of the host.
+    pub call: Option<String>,
+    /// The thread, where the trace knows more of it than its number.
+    pub thread: Option<ThreadIndex>,
+    /// The task that it ran.
+    pub task: Option<TaskIndex>,
+    /// What it was doing.
+    pub state: Option<State>,
+    /// Whether a place in the code is known.
+    pub place: Option<PlaceKind>,
+}
+
+/// The call, the thread and the task that submitted `operation` of `queue`.
+pub fn submitter(
+    execution: &Execution,
+    devices: &Devices,
+    queue: &Queue,
+    operation: &Operation,
+) -> Submitter {
+    let mut submitter = Submitter::default();
+    if operation.append == 0 {
+        return submitter;
+    }
+    let calls =
+        devices.calls.iter().find(|calls| Some(calls.pid) == queue.pid && calls.tid == operation.thread);
+    if let Some(calls) = calls {
+        // Submitting calls do not nest: the last one that began before is the one.
+        let after = calls.calls.partition_point(|call| call.start <= operation.append);
+        let before = calls.calls[..after].iter().rev();
+        let of_operation = (queue.number, operation.seq);
+        let call = before.take(8).find(|call| call.operation == Some(of_operation));
+        submitter.call = call.map(|call| calls.names.get(call.name as usize).cloned().unwrap_or_default());
+    }
+    let of_thread = |thread: &taskscope_execution::Thread| {
+        let pid = execution.processes[thread.process.index()].pid;
+        thread.tid == operation.thread && queue.pid.is_none_or(|known| known == pid)
+    };
+    if let Some(index) = execution.threads.iter().position(of_thread) {
+        submitter.thread = Some(ThreadIndex(index as u32));
+        let track = &execution.threads[index].track;
+        if let Some(row) = track.row_at(operation.append) {
+            let section = track.span(row).section;
+            submitter.task = section.task.is_some().then_some(section.task);
+            submitter.state = Some(section.state);
+            submitter.place = Some(section.place.kind());
+        }
+    }
+    submitter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_event::models::device::kind;
+
+    fn operation(kind: u32, append: u64, start: u64, end: u64) -> Operation {
+        Operation { kind, append, start, end, lane: Some(0), ..Operation::default() }
+    }
+
+    fn queue(name: &str, operations: Vec<Operation>) -> Queue {
+        Queue { name: name.into(), operations, ..Queue::default() }
+    }
+
+    #[test]
+    fn every_nanosecond_of_a_queue_has_one_cause() {
+        let first = vec![
+            operation(kind::KERNEL, 100, 150, 200),
+            // Submitted at once, but it waits for a copy of the other queue, then for its event.
+            operation(kind::KERNEL, 110, 300, 400),
+            // Submitted after 50 ns in which the program had nothing to run.
+            operation(kind::COPY_IN, 450, 460, 500),
+        ];
+        let second = vec![operation(kind::COPY_IN, 100, 190, 280)];
+        let devices = Devices { queues: vec![queue("a", first), queue("b", second)], calls: Vec::new() };
+        let ledgers = ledgers(&devices);
+        let expected = QueueTime {
+            kernels: 150,
+            transfers: 40,
+            transfer_bound: 80,
+            dependency_bound: 50 + 20 + 10,
+            host_bound: 50,
+            ..QueueTime::default()
+        };
+        assert_eq!(ledgers[0].time, expected);
+        assert_eq!((ledgers[0].span, ledgers[0].time.total()), ((100, 500), 400));
+        assert_eq!((ledgers[0].queueing, ledgers[0].longest_queueing), (50 + 190 + 10, 190));
+        assert_eq!(ledgers[1].time.device_busy, 40);
+        assert_eq!(ledgers[1].time.total(), 180);
+    }
+
+    #[test]
+    fn without_submissions_idle_time_has_no_known_cause() {
+        let operations = vec![operation(kind::KERNEL, 0, 10, 20), operation(kind::KERNEL, 0, 35, 40)];
+        let devices = Devices { queues: vec![queue("a", operations)], calls: Vec::new() };
+        assert_eq!(ledgers(&devices)[0].time, QueueTime { kernels: 15, unknown: 15, ..QueueTime::default() });
+    }
+}

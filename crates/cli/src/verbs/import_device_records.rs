@@ -1,0 +1,135 @@
+//! `taskscope import --from device-records`: a vendor's records, in the order in which they were
+//! delivered, become device queues; what was out of place is told.
+
+use crate::messages::Failure;
+use crate::output;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use taskscope_import::device_records::{Error, Imported, ImportedQueue, Options, ReadError, import};
+use taskscope_view::format::{count, fit, time};
+
+/// What only this format knows.
+#[derive(clap::Args)]
+pub struct DeviceRecordsArgs {
+    /// Device records: this queue runs its operations in any order. Without it, a queue that runs three
+    /// at once is taken for one.
+    #[arg(long, value_name = "QUEUE")]
+    out_of_order: Vec<String>,
+    /// Device records: this queue runs its operations one after the other.
+    #[arg(long, value_name = "QUEUE")]
+    in_order: Vec<String>,
+}
+
+/// Imports the files into the new trace `root`, and prints what was out of place, per queue.
+pub fn run(files: &[PathBuf], root: &Path, args: DeviceRecordsArgs, json: bool) -> anyhow::Result<ExitCode> {
+    if std::fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Failure::new(format!("cannot write {}", root.display()))
+            .why("the directory is not empty")
+            .remedy("give a directory that does not exist yet, with -o")
+            .into());
+    }
+    let options = Options { out_of_order: args.out_of_order, in_order: args.in_order, ..Options::default() };
+    let imported = import(files, root, &options).map_err(failure)?;
+    for problem in imported.problems.iter().take(20) {
+        eprintln!("taskscope: {problem}");
+    }
+    if imported.problems.len() > 20 {
+        eprintln!(
+            "taskscope: and {} more (see taskscope.json of the first queue)",
+            imported.problems.len() - 20
+        );
+    }
+    let mut out = output::results();
+    if json {
+        let mut value = serde_json::to_value(&imported)?;
+        if let Some(object) = value.as_object_mut() {
+            object.shift_insert(0, "schema".to_owned(), "taskscope-import-device-records/1".into());
+        }
+        serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        print(&imported, root, &mut out)?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn failure(error: Error) -> Failure {
+    match &error {
+        Error::Read(ReadError::NoColumns { .. }) => Failure::new(error.to_string())
+            .why("records need a start and an end, in a line of column names or a comment that names them")
+            .remedy("name them as `taskscope import --help` says; further columns are kept"),
+        Error::NoRecords => {
+            Failure::new(error.to_string()).why("every line is empty, a comment, or could not be read")
+        }
+        _ => Failure::new(error.to_string()),
+    }
+}
+
+fn print(imported: &Imported, root: &Path, out: &mut impl Write) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{} records, {} queues, {} held at most for records that came late  →  {}",
+        count(imported.records),
+        imported.queues.len(),
+        count(imported.held_peak),
+        root.display()
+    )?;
+    for queue in &imported.queues {
+        writeln!(
+            out,
+            "  {:<26} {:>8} operations, {} ({}), by {}{}",
+            fit(&queue.name, 26),
+            count(queue.delivered),
+            queue.order,
+            queue.order_from,
+            queue.sequence_from,
+            if queue.lanes > 1 { format!(", {} lanes", queue.lanes) } else { String::new() }
+        )?;
+        for sentence in sentences(queue) {
+            writeln!(out, "    {sentence}")?;
+        }
+    }
+    for foreign in imported.foreign.iter().take(10) {
+        let id = foreign.id.map_or("a record".to_owned(), |id| format!("id {id}"));
+        writeln!(
+            out,
+            "  foreign: {id} of queue {} (sequence {}, thread {}) lay in {}, whose other records are of thread {}",
+            foreign.queue, foreign.seq, foreign.thread, foreign.file, foreign.files_thread
+        )?;
+    }
+    if imported.foreign.len() > 10 {
+        writeln!(out, "  and {} more foreign records", imported.foreign.len() - 10)?;
+    }
+    Ok(())
+}
+
+fn sentences(queue: &ImportedQueue) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if queue.out_of_place > 0 {
+        sentences.push(format!(
+            "{} came after a record that comes after them: {} to {} late ({} and {} ns), {} held at most",
+            count(queue.out_of_place),
+            time(queue.least_late_ns),
+            time(queue.latest_ns),
+            queue.least_late_ns,
+            queue.latest_ns,
+            count(queue.held_peak)
+        ));
+    }
+    if queue.duplicates > 0 {
+        sentences.push(format!("{} came twice; delivered once", count(queue.duplicates)));
+    }
+    if queue.overlaps > 0 {
+        sentences.push(format!(
+            "{} start before an earlier operation of this in-order queue ends, by {} ns at most: the clock or its mapping is wrong, sorting cannot repair it",
+            count(queue.overlaps),
+            queue.longest_overlap_ns
+        ));
+    }
+    for (name, number) in queue.anomalies.iter().filter(|(name, _)| *name != "overlap") {
+        sentences.push(format!("{} with anomaly {name}", count(*number)));
+    }
+    sentences
+}

@@ -1,0 +1,231 @@
+//! Queues of devices and what ran in them; calls of the host that concern them.
+//!
+//! Times are nanoseconds of the host's clock unless said otherwise; 0 stands for "not known".
+
+use taskscope_event::models::device::{anomaly, kind};
+
+/// An operation of a queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operation {
+    /// Its number in the queue.
+    pub seq: u64,
+    /// When it began, on the host's clock.
+    pub start: u64,
+    /// When it ended, on the host's clock.
+    pub end: u64,
+    /// Start and end as they came, in ticks of the device's clock.
+    pub raw: (u64, u64),
+    /// When its submission began.
+    pub append: u64,
+    /// When the driver passed it on, in ticks of the device's clock.
+    pub submit: u64,
+    /// The vendor's id.
+    pub id: u64,
+    /// System thread id of the submitter.
+    pub thread: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// How late its record arrived, for one that arrived out of place.
+    pub late_by: u64,
+    /// The lane of the queue in which it overlaps nothing; `None` without usable times.
+    pub lane: Option<u32>,
+    /// A number of `taskscope_event::models::device::kind`.
+    pub kind: u32,
+    /// Index into [`Queue::names`].
+    pub name: u32,
+    /// Bits of `taskscope_event::models::device::anomaly`.
+    pub anomalies: u32,
+    /// Imported columns as they were written, and the number of the file.
+    pub columns: Option<(u32, String)>,
+}
+
+/// What an operation does to the device's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It computes.
+    Kernel,
+    /// It copies or fills memory.
+    Transfer,
+    /// It waits, maps memory, or runs code of the host.
+    Other,
+}
+
+impl Operation {
+    /// What it does to the device's time; one of which nothing is told is taken as a kernel.
+    pub fn class(&self) -> Class {
+        match self.kind {
+            kind::KERNEL | kind::OTHER => Class::Kernel,
+            kind::COPY | kind::COPY_IN | kind::COPY_OUT | kind::FILL => Class::Transfer,
+            _ => Class::Other,
+        }
+    }
+
+    /// Names of its anomalies.
+    pub fn anomaly_names(&self) -> impl Iterator<Item = &'static str> {
+        let bits = self.anomalies;
+        anomaly::NAMES.iter().filter(move |(bit, _)| bits & bit != 0).map(|(_, name)| *name)
+    }
+
+    /// What its kind is called.
+    pub fn kind_name(&self) -> &'static str {
+        match self.kind {
+            kind::KERNEL => "kernel",
+            kind::COPY_IN => "copy-in",
+            kind::COPY_OUT => "copy-out",
+            kind::COPY => "copy",
+            kind::FILL => "fill",
+            kind::SYNCHRONISATION => "synchronisation",
+            kind::MAP => "map",
+            kind::HOST_CODE => "host-code",
+            kind::SUBMITTING_CALL | kind::WAITING_CALL | kind::OTHER_CALL => "call",
+            kind::OVERHEAD => "overhead",
+            _ => "other",
+        }
+    }
+}
+
+/// An appended operation of which no record came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostOperation {
+    /// Its number in the queue.
+    pub seq: u64,
+    /// When its submission began.
+    pub append: u64,
+    /// The vendor's id.
+    pub id: u64,
+    /// System thread id of the submitter.
+    pub thread: u64,
+    /// Index into [`Queue::names`].
+    pub name: u32,
+}
+
+/// A queue, or a thread's place for records that name no queue.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    /// As it is shown and asked for.
+    pub name: String,
+    /// Path of its location below the trace's root.
+    pub path: String,
+    /// Its device; empty if not known.
+    pub device: String,
+    /// Process id of the program; `None` for imports.
+    pub pid: Option<u64>,
+    /// The queue's number in its process, which calls name.
+    pub number: u64,
+    /// Whether it promises to run its operations one after the other.
+    pub in_order: bool,
+    /// How that is known: `told`, `overlaps`, or `assumed`.
+    pub order_from: String,
+    /// Whether the stream ended properly.
+    pub finished: bool,
+    /// In the order of release.
+    pub operations: Vec<Operation>,
+    /// Lost operations.
+    pub lost: Vec<LostOperation>,
+    /// Records that came after their operation was declared lost.
+    pub late: Vec<Operation>,
+    /// Further records of operations that had ended already.
+    pub duplicates: u64,
+    /// Texts of names; the first is the empty one.
+    pub names: Vec<String>,
+    /// Names of the imported columns, by file.
+    pub columns: Vec<Vec<String>>,
+    /// Counts as the recorder or import wrote them at the end.
+    pub account: Vec<(String, u64)>,
+    /// What is known of its device's clock.
+    pub clock: Clock,
+    /// Records that lay in the buffer of another thread, each as a sentence.
+    pub foreign: Vec<String>,
+}
+
+/// How a device's clock was mapped to the host's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clock {
+    /// What it is, where that was found out.
+    pub source: String,
+    /// Places where the rate of the map changes: device ticks, host nanoseconds.
+    pub knots: Vec<(u64, i64)>,
+    /// Bounds that were collected: an operation starts after its submission, ends before its record comes.
+    pub bounds: u64,
+    /// Bounds that the map violates, of the tightest.
+    pub violated: u64,
+    /// The worst violation, nanoseconds.
+    pub worst_violation_ns: u64,
+    /// Room to the tightest bound below and above, nanoseconds.
+    pub slack_ns: (Option<u64>, Option<u64>),
+    /// Jumps: device ticks, nanoseconds.
+    pub steps: Vec<(u64, i64)>,
+    /// Difference from the nominal rate, parts per million.
+    pub drift_ppm: f64,
+}
+
+/// A call of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Index into [`CallThread::names`].
+    pub name: u32,
+    /// A number of `taskscope_event::models::device::kind`.
+    pub kind: u32,
+    /// The operation that it submitted: queue number in the process, sequence.
+    pub operation: Option<(u64, u64)>,
+}
+
+/// A thread's calls, by start.
+#[derive(Clone, Debug, Default)]
+pub struct CallThread {
+    /// Path of its location below the trace's root.
+    pub path: String,
+    /// Process id.
+    pub pid: u64,
+    /// System thread id.
+    pub tid: u64,
+    /// The calls.
+    pub calls: Vec<Call>,
+    /// Texts of names; the first is the empty one.
+    pub names: Vec<String>,
+}
+
+/// All that a trace tells of devices.
+#[derive(Clone, Debug, Default)]
+pub struct Devices {
+    /// Queues, ordered by their locations' paths.
+    pub queues: Vec<Queue>,
+    /// Calls of the host, by thread.
+    pub calls: Vec<CallThread>,
+}
+
+impl Queue {
+    /// A count of the account by name; 0 where it was not written.
+    pub fn count(&self, name: &str) -> u64 {
+        self.account.iter().find(|(known, _)| known == name).map_or(0, |(_, count)| *count)
+    }
+
+    /// Name of an operation.
+    pub fn name_of(&self, name: u32) -> &str {
+        self.names.get(name as usize).map_or("", String::as_str)
+    }
+}
+
+impl Devices {
+    /// Whether the trace tells nothing of devices.
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty() && self.calls.is_empty()
+    }
+
+    /// Time of the first submission or start, and of the last end; zero if there is none.
+    pub fn range(&self) -> (u64, u64) {
+        let operations = || self.queues.iter().flat_map(|queue| &queue.operations);
+        let calls = || self.calls.iter().flat_map(|thread| &thread.calls);
+        let first = operations()
+            .flat_map(|operation| [operation.append, operation.start])
+            .chain(calls().map(|call| call.start))
+            .filter(|time| *time != 0)
+            .min();
+        let last = operations().map(|operation| operation.end).chain(calls().map(|call| call.end)).max();
+        (first.unwrap_or(0), last.unwrap_or(0))
+    }
+}

@@ -1,0 +1,350 @@
+//! Device queues: what they did with their time, what was out of place, what the clocks are worth.
+
+use crate::format::{count, fit, percent, time};
+use anstyle::Style;
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use taskscope_analysis::devices::{QueueLedger, ledgers, submitter};
+use taskscope_execution::devices::{Class, Operation, Queue};
+use taskscope_session::Session;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Rows of kernels that are shown for each queue.
+const NAMES_SHOWN: usize = 5;
+
+/// The report's section, empty without queues.
+pub fn report_text(session: &Session) -> String {
+    let mut page = String::new();
+    if session.devices.queues.is_empty() {
+        return page;
+    }
+    let _ = writeln!(
+        page,
+        "\n  {BOLD}{:<26}{:>10}{:>11}{:>9}{:>9}{:>9}  idle because{BOLD:#}",
+        "Device queues", "operations", "span", "kernels", "copies", "idle"
+    );
+    for (queue, ledger) in session.devices.queues.iter().zip(ledgers(&session.devices)) {
+        let span = ledger.time.total();
+        let _ = writeln!(
+            page,
+            "  {:<26}{:>10}{:>11}{:>9}{:>9}{:>9}  {}",
+            fit(&queue.name, 25),
+            count(queue.operations.len() as u64),
+            time(span),
+            percent(ledger.time.kernels, span),
+            percent(ledger.time.transfers, span),
+            percent(ledger.time.idle(), span),
+            idle_causes(&ledger)
+        );
+        if ledger.submissions > 0 {
+            let mean = ledger.queueing / ledger.submissions;
+            let _ = writeln!(
+                page,
+                "  {DIM}{:<26}waits {} from submission to start on average, {} at most{DIM:#}",
+                "",
+                time(mean),
+                time(ledger.longest_queueing)
+            );
+        }
+        for row in by_name(session, queue).into_iter().take(NAMES_SHOWN) {
+            let _ = writeln!(
+                page,
+                "    {:<24}{:>10}{:>11}  {DIM}{}{DIM:#}",
+                fit(&row.name, 23),
+                count(row.operations),
+                time(row.time),
+                row.submitted_by
+            );
+        }
+        for sentence in account_sentences(queue) {
+            let _ = writeln!(page, "    {sentence}");
+        }
+    }
+    page
+}
+
+fn idle_causes(ledger: &QueueLedger) -> String {
+    let idle = &ledger.time;
+    let causes = [
+        ("nothing is submitted", idle.host_bound),
+        ("the device copies", idle.transfer_bound),
+        ("other queues compute", idle.device_busy),
+        ("it waits for events or the driver", idle.dependency_bound),
+        ("(submissions were not recorded)", idle.unknown),
+    ];
+    let mut causes: Vec<_> = causes.into_iter().filter(|(_, nanos)| *nanos > 0).collect();
+    causes.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+    let texts: Vec<String> = causes
+        .iter()
+        .map(|(text, nanos)| format!("{text} {}", percent(*nanos, ledger.time.total())))
+        .collect();
+    texts.join(", ")
+}
+
+struct NameRow {
+    name: String,
+    operations: u64,
+    time: u64,
+    submitted_by: String,
+}
+
+/// Operations of one name are one row; the longest in all first.
+fn by_name(session: &Session, queue: &Queue) -> Vec<NameRow> {
+    let mut rows: FxHashMap<u32, (u64, u64, &Operation)> = FxHashMap::default();
+    for operation in queue.operations.iter().filter(|operation| operation.lane.is_some()) {
+        let row = rows.entry(operation.name).or_insert((0, 0, operation));
+        row.0 += 1;
+        row.1 += operation.end - operation.start;
+    }
+    let mut rows: Vec<NameRow> = rows
+        .into_iter()
+        .map(|(name, (operations, time, example))| NameRow {
+            name: match queue.name_of(name) {
+                "" => example.kind_name().to_owned(),
+                name => name.to_owned(),
+            },
+            operations,
+            time,
+            submitted_by: submitted_by(session, queue, name),
+        })
+        .collect();
+    rows.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
+    rows
+}
+
+/// Threads, and the call and the kind of code that submitted the first of the operations.
+fn submitted_by(session: &Session, queue: &Queue, name: u32) -> String {
+    let operations = || queue.operations.iter().filter(|operation| operation.name == name);
+    let mut threads: Vec<u64> =
+        operations().map(|operation| operation.thread).filter(|tid| *tid != 0).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let mut text = match threads[..] {
+        [] => return String::new(),
+        [one] => format!("by thread {one}"),
+        [first, second] => format!("by threads {first}, {second}"),
+        ref many => format!("by {} threads", many.len()),
+    };
+    if let Some(first) = operations().next() {
+        let submitter = submitter(&session.execution, &session.devices, queue, first);
+        if let Some(call) = submitter.call {
+            let _ = write!(text, " in {call}");
+        }
+        if let Some(task) = submitter.task {
+            let _ = write!(text, " in task {}", task.0);
+        }
+    }
+    text
+}
+
+/// What the recorder or the import says was wrong with the delivery, largest first.
+fn account_sentences(queue: &Queue) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let mut tell = |number: u64, text: String| {
+        if number > 0 {
+            sentences.push(text);
+        }
+    };
+    let lost = queue.lost.len() as u64;
+    tell(lost, format!("{} operations lost: submitted, but no record came", count(lost)));
+    let untimed = queue.count("untimed");
+    tell(untimed, format!("{} records without usable times", count(untimed)));
+    let out_of_place = queue.count("out_of_place");
+    tell(
+        out_of_place,
+        format!(
+            "{} records came out of place, by {} at most; {} were held for others at most",
+            count(out_of_place),
+            time(queue.count("worst_late_ns")),
+            count(queue.count("held_peak"))
+        ),
+    );
+    tell(
+        queue.foreign.len() as u64,
+        format!("foreign: {}", queue.foreign.first().cloned().unwrap_or_default()),
+    );
+    tell(queue.duplicates, format!("{} records came twice", count(queue.duplicates)));
+    let overlaps = queue.count("overlaps");
+    tell(
+        overlaps,
+        format!(
+            "{} records overlap on this in-order queue, by {} at most: its clock is wrong by as much",
+            count(overlaps),
+            time(queue.count("worst_overlap_ns"))
+        ),
+    );
+    for (name, number) in anomalies(queue).into_iter().filter(|(name, _)| *name != "overlap") {
+        tell(number, format!("{} records: {name}", count(number)));
+    }
+    if !queue.finished {
+        sentences
+            .push("the program ended before the queue's stream did: later records are missing".to_owned());
+    }
+    sentences
+}
+
+fn anomalies(queue: &Queue) -> Vec<(&'static str, u64)> {
+    let mut by_name: FxHashMap<&'static str, u64> = FxHashMap::default();
+    for name in queue.operations.iter().flat_map(Operation::anomaly_names) {
+        *by_name.entry(name).or_default() += 1;
+    }
+    let mut anomalies: Vec<_> = by_name.into_iter().collect();
+    anomalies.sort_unstable();
+    anomalies
+}
+
+/// What `info` says about queues and their clocks; empty without queues.
+pub fn info_text(session: &Session) -> String {
+    let mut page = String::new();
+    if session.devices.queues.is_empty() {
+        return page;
+    }
+    let _ = writeln!(
+        page,
+        "\n  {BOLD}{:<26}{:<22}{:>9}{:>10}{:>10}{:>6}{:>7}{BOLD:#}",
+        "device queue", "order", "appended", "delivered", "cancelled", "lost", "lanes"
+    );
+    for queue in &session.devices.queues {
+        let order = if queue.in_order { "in-order" } else { "out-of-order" };
+        let _ = writeln!(
+            page,
+            "  {:<26}{:<22}{:>9}{:>10}{:>10}{:>6}{:>7}",
+            fit(&queue.name, 25),
+            format!("{order} ({})", queue.order_from),
+            count(queue.count("appended")),
+            count(queue.count("delivered")),
+            count(queue.count("cancelled")),
+            count(queue.count("lost")),
+            count(queue.count("lanes")),
+        );
+        for sentence in account_sentences(queue).into_iter().chain(clock_sentences(queue)) {
+            let _ = writeln!(page, "    {sentence}");
+        }
+    }
+    page
+}
+
+/// The map of the queue's clock, its room, and what it violates.
+fn clock_sentences(queue: &Queue) -> Vec<String> {
+    let clock = &queue.clock;
+    let mut sentences = Vec::new();
+    if clock.bounds == 0 && clock.source.is_empty() {
+        return sentences;
+    }
+    let mut text = String::from("clock: ");
+    if !clock.source.is_empty() {
+        let _ = write!(text, "{}; ", clock.source);
+    }
+    let pieces = clock.knots.len().saturating_sub(1).max(1);
+    let line = if pieces == 1 { "line" } else { "lines" };
+    let _ = write!(text, "{pieces} {line} through {} bounds", count(clock.bounds));
+    if clock.drift_ppm.abs() >= 0.05 {
+        let _ = write!(text, ", drift {:+.1} ppm", clock.drift_ppm);
+    }
+    let room = |slack: Option<u64>| slack.map_or("–".to_owned(), time);
+    let _ = write!(text, ", room {} below and {} above", room(clock.slack_ns.0), room(clock.slack_ns.1));
+    sentences.push(text);
+    if clock.violated > 0 {
+        sentences.push(format!(
+            "clock: {} bounds are violated, by {} at most: operations start before they were submitted, or end after they were seen to have ended",
+            count(clock.violated),
+            time(clock.worst_violation_ns)
+        ));
+    }
+    for (ticks, nanos) in clock.steps.iter().take(3) {
+        let sign = if *nanos < 0 { "−" } else { "+" };
+        sentences
+            .push(format!("clock: a step of {sign}{} at device time {ticks}", time(nanos.unsigned_abs())));
+    }
+    sentences
+}
+
+/// The report's `devices`.
+pub fn report_json(session: &Session) -> Value {
+    let queues: Vec<Value> = (session.devices.queues.iter().zip(ledgers(&session.devices)))
+        .map(|(queue, ledger)| {
+            let time = &ledger.time;
+            let names: Vec<Value> = by_name(session, queue)
+                .into_iter()
+                .map(|row| {
+                    json!({"name": row.name, "operations": row.operations, "time_ns": row.time, "submitted_by": row.submitted_by})
+                })
+                .collect();
+            let mut value = queue_json(queue);
+            value["span_ns"] = json!(time.total());
+            value["time_ns"] = json!({
+                "kernels": time.kernels,
+                "transfers": time.transfers,
+                "other": time.other,
+                "idle_host_bound": time.host_bound,
+                "idle_transfer_bound": time.transfer_bound,
+                "idle_device_busy": time.device_busy,
+                "idle_dependency_bound": time.dependency_bound,
+                "idle_unknown": time.unknown,
+            });
+            value["queueing_ns"] = json!({
+                "operations": ledger.submissions,
+                "total": ledger.queueing,
+                "longest": ledger.longest_queueing,
+            });
+            value["names"] = json!(names);
+            value
+        })
+        .collect();
+    json!({ "queues": queues, "calls": calls_json(session) })
+}
+
+/// `info`'s `devices`.
+pub fn info_json(session: &Session) -> Value {
+    let queues: Vec<Value> = session.devices.queues.iter().map(queue_json).collect();
+    json!({ "queues": queues, "calls": calls_json(session) })
+}
+
+fn calls_json(session: &Session) -> Value {
+    let threads = session.devices.calls.iter().map(|thread| {
+        let total: u64 = thread.calls.iter().map(|call| call.end - call.start).sum();
+        json!({"pid": thread.pid, "tid": thread.tid, "calls": thread.calls.len(), "time_ns": total})
+    });
+    threads.collect()
+}
+
+fn queue_json(queue: &Queue) -> Value {
+    let account: serde_json::Map<String, Value> =
+        queue.account.iter().map(|(name, number)| (name.clone(), json!(number))).collect();
+    let anomalies: serde_json::Map<String, Value> =
+        anomalies(queue).into_iter().map(|(name, number)| (name.to_owned(), json!(number))).collect();
+    let clock = &queue.clock;
+    let of_class = |class| queue.operations.iter().filter(|operation| operation.class() == class).count();
+    json!({
+        "name": queue.name,
+        "path": queue.path,
+        "device": queue.device,
+        "pid": queue.pid,
+        "order": if queue.in_order { "in-order" } else { "out-of-order" },
+        "order_from": queue.order_from,
+        "finished": queue.finished,
+        "operations": queue.operations.len(),
+        "kernels": of_class(Class::Kernel),
+        "transfers": of_class(Class::Transfer),
+        "lost": queue.lost.len(),
+        "late": queue.late.len(),
+        "duplicates": queue.duplicates,
+        "account": account,
+        "anomalies": anomalies,
+        "foreign": queue.foreign,
+        "clock": {
+            "source": clock.source,
+            "knots": clock.knots,
+            "bounds": clock.bounds,
+            "violated": clock.violated,
+            "worst_violation_ns": clock.worst_violation_ns,
+            "lower_slack_ns": clock.slack_ns.0,
+            "upper_slack_ns": clock.slack_ns.1,
+            "steps": clock.steps,
+            "drift_ppm": clock.drift_ppm,
+        },
+    })
+}
