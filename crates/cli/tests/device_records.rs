@@ -1,0 +1,93 @@
+//! The contract of `import --from device-records` and `dump --queue`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn taskscope(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_taskscope")).args(arguments).output().unwrap()
+}
+
+fn corpus(file: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/device").join(file);
+    path.exists().then_some(path)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn dumped(trace: &Path, queue: &str) -> Vec<serde_json::Value> {
+    let output = taskscope(&["dump", "--queue", queue, "--json", text(trace)]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn the_dump_of_issue_54_gives_the_correct_streams_in_both_orders() {
+    let files = ["pti-issue54-buffer1.tsv", "pti-issue54-buffer2.tsv"].map(corpus);
+    let [Some(first), Some(second)] = files else { return };
+    let correct = std::fs::read_to_string(corpus("pti-issue54-correct-per-queue.tsv").unwrap()).unwrap();
+    let mut lines = correct.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let rows: Vec<Vec<&str>> = lines.collect();
+    for order in [[&first, &second], [&second, &first]] {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("t");
+        let arguments =
+            ["import", "--from", "device-records", text(order[0]), text(order[1]), "-o", text(&trace)];
+        let output = taskscope(&arguments);
+        assert!(output.status.success());
+        assert!(String::from_utf8_lossy(&output.stdout).contains("foreign: id 16 of queue 0x30e63c0"));
+        for queue in ["0x30e63c0", "0x7f5438017ae0"] {
+            let expected = rows.iter().filter(|row| row[0] == queue);
+            let records = dumped(&trace, queue);
+            assert_eq!(records.len(), expected.clone().count());
+            for (record, row) in records.iter().zip(expected) {
+                for (name, value) in header.iter().zip(row).filter(|(n, _)| !n.contains("buffer")) {
+                    let found = &record[*name];
+                    let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+                    assert_eq!(found, *value, "{name} of {record}");
+                }
+                assert_eq!((&record["lane"], record["anomalies"].as_array().unwrap().len()), (&0.into(), 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn verbs_show_device_queues_and_say_what_is_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, trace) = (directory.path().join("r.csv"), directory.path().join("t"));
+    std::fs::write(
+        &file,
+        "queue,id,append,start,end,colour\nq,1,5,10,20,red\nq,2,6,15,30,\"a,b\"\nq,2,6,15,30,\"a,b\"\n",
+    )
+    .unwrap();
+    let output =
+        taskscope(&["import", "--from", "device-records", text(&file), "-o", text(&trace), "--json"]);
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["schema"], "taskscope-import-device-records/1");
+    assert_eq!(told["queues"][0]["duplicates"], 1);
+    let records = dumped(&trace, "q");
+    assert_eq!(records[1]["colour"], "a,b");
+    assert_eq!(records[1]["anomalies"], serde_json::json!(["overlap"]));
+    assert_eq!((&records[0]["lane"], &records[1]["lane"]), (&0.into(), &1.into()));
+
+    let info = String::from_utf8(taskscope(&["info", text(&trace)]).stdout).unwrap();
+    assert!(info.contains("1 records overlap on this in-order queue, by 5 ns at most"), "{info}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&taskscope(&["report", "--json", text(&trace)]).stdout).unwrap();
+    let queue = &report["devices"]["queues"][0];
+    assert_eq!((&queue["span_ns"], &queue["time_ns"]["kernels"]), (&25.into(), &20.into()));
+    let shown = String::from_utf8(taskscope(&["report", text(&trace)]).stdout).unwrap();
+    assert!(shown.contains("Device queues"), "{shown}");
+
+    let output = taskscope(&["dump", "--queue", "nosuch", text(&trace)]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.contains("there is no queue nosuch") && error.contains("devices/queue.0"), "{error}");
+    // A directory that holds something is never written to.
+    let output = taskscope(&["import", "--from", "device-records", text(&file), "-o", text(&trace)]);
+    assert_eq!(output.status.code(), Some(2));
+}

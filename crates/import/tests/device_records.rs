@@ -1,0 +1,155 @@
+//! Dumps of device records: the public ones, and files made for one hazard each.
+
+use std::path::{Path, PathBuf};
+use taskscope_import::device_records::{Error, Imported, Options, import};
+
+/// The public dumps, where they are at hand.
+fn corpus(file: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/device").join(file);
+    path.exists().then_some(path)
+}
+
+fn imported(files: &[PathBuf]) -> Imported {
+    let root = tempfile::tempdir().unwrap();
+    import(files, &root.path().join("t"), &Options::default()).unwrap()
+}
+
+/// Imports texts as files named by their position.
+fn imported_texts(texts: &[&str]) -> Imported {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |(number, text): (usize, &&str)| {
+        let path = directory.path().join(format!("{number}.txt"));
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let files: Vec<PathBuf> = texts.iter().enumerate().map(write).collect();
+    imported(&files)
+}
+
+#[test]
+fn the_dump_of_issue_54_in_both_orders_of_delivery() {
+    let (Some(first), Some(second)) = (corpus("pti-issue54-buffer1.tsv"), corpus("pti-issue54-buffer2.tsv"))
+    else {
+        return;
+    };
+    let of_queue = |imported: &Imported, name: &str| {
+        imported.queues.iter().find(|queue| queue.name == name).cloned().unwrap()
+    };
+    let one = imported(&[first.clone(), second.clone()]);
+    let queue = of_queue(&one, "0x30e63c0");
+    assert_eq!((queue.delivered, queue.out_of_place, queue.held_peak), (23, 14, 1));
+    assert_eq!((queue.latest_ns, queue.least_late_ns, queue.lanes), (3_943_464, 489_982, 1));
+    let two = imported(&[second, first]);
+    let queue = of_queue(&two, "0x30e63c0");
+    assert_eq!((queue.out_of_place, queue.latest_ns, queue.held_peak), (1, 566_410, 8));
+    for result in [&one, &two] {
+        assert_eq!(of_queue(result, "0x7f5438017ae0").out_of_place, 0);
+        let [foreign] = &result.foreign[..] else { panic!("{:?}", result.foreign) };
+        assert_eq!((foreign.id, foreign.seq, foreign.thread.as_str()), (Some(16), 14, "670096"));
+        assert_eq!(foreign.files_thread, "670104");
+    }
+}
+
+#[test]
+fn an_error_of_the_clock_is_told_and_not_repaired() {
+    let Some(file) = corpus("pti-issue54-overlap.tsv") else { return };
+    let result = imported(&[file]);
+    let queue = &result.queues[0];
+    assert_eq!((queue.delivered, queue.overlaps, queue.longest_overlap_ns), (2, 1, 12_679));
+    assert_eq!(queue.anomalies, [("overlap", 1), ("start-not-after-submit", 2)]);
+}
+
+#[test]
+fn queues_that_run_many_at_once_are_known_by_that() {
+    let Some(file) = corpus("pocl-run1-arrivals.tsv") else { return };
+    let result = imported(&[file]);
+    let mut queues: Vec<_> = result
+        .queues
+        .iter()
+        .map(|q| (q.name.as_str(), q.order, q.delivered, q.inversions, q.lanes))
+        .collect();
+    queues.sort_unstable();
+    let expected = [
+        ("0", "in-order", 133, 0, 1),
+        ("1", "out-of-order", 134, 33, 19),
+        ("2", "out-of-order", 133, 35, 19),
+    ];
+    assert_eq!(queues, expected);
+}
+
+#[test]
+fn a_buffer_that_is_read_twice_is_delivered_once() {
+    let buffer = "queue\tid\tstart\tend\nq\t1\t10\t20\nq\t2\t30\t40\n";
+    let result = imported_texts(&[buffer, buffer]);
+    assert_eq!((result.queues[0].delivered, result.queues[0].duplicates), (2, 2));
+}
+
+#[test]
+fn ids_that_are_used_again_are_other_operations() {
+    let result = imported_texts(&["queue,id,start,end\nq,1,10,20\nq,2,30,40\nq,1,50,60\n"]);
+    assert_eq!((result.queues[0].delivered, result.queues[0].duplicates), (3, 0));
+    assert_eq!(result.queues[0].sequence_from, "start");
+}
+
+#[test]
+fn ids_that_wrap_keep_their_order() {
+    let text =
+        "queue\tid\tstart\tend\nq\t4294967294\t10\t20\nq\t4294967295\t30\t40\nq\t0\t50\t60\nq\t1\t70\t80\n";
+    let result = imported_texts(&[text]);
+    let queue = &result.queues[0];
+    assert_eq!((queue.sequence_from, queue.out_of_place, queue.overlaps), ("id", 0, 0));
+}
+
+#[test]
+fn one_list_executed_three_times_is_three_operations_a_command() {
+    let text = "queue,list,id,execution,start,end\nq,7,0,0,10,20\nq,7,1,0,20,30\nq,7,0,1,30,40\nq,7,1,1,40,50\nq,7,0,2,50,60\nq,7,1,2,60,70\n";
+    let result = imported_texts(&[text]);
+    assert_eq!((result.queues[0].delivered, result.queues[0].duplicates), (6, 0));
+}
+
+#[test]
+fn records_without_usable_times_are_delivered_and_told() {
+    let text = "queue\tid\tstart\tend\nq\t1\t10\t0\nq\t2\t0\t0\nq\t3\t50\t40\nq\t4\t60\t70\n";
+    let queue = &imported_texts(&[text]).queues[0];
+    assert_eq!((queue.delivered, queue.untimed, queue.lanes), (4, 3, 1));
+    assert_eq!(queue.anomalies, [("end-before-start", 1), ("untimed", 2)]);
+}
+
+#[test]
+fn records_without_queue_and_id_go_to_their_threads_place() {
+    let text =
+        "kind,name,thread,start,end\nruntime,call,5,30,40\nruntime,call,5,10,20\noverhead,flush,6,1,2\n";
+    let result = imported_texts(&[text]);
+    let names: Vec<_> = result.queues.iter().map(|queue| (queue.name.as_str(), queue.delivered)).collect();
+    assert_eq!(names, [("thread 5", 2), ("thread 6", 1)]);
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_its_line() {
+    let result = imported_texts(&["queue\tid\tstart\tend\nq\t1\t10\t20\nq\t2\nq\t3\tsoon\t40\n"]);
+    assert_eq!(result.problems.len(), 2, "{:?}", result.problems);
+    assert!(result.problems[0].contains("line 3: 2 fields instead of 4"), "{}", result.problems[0]);
+    assert!(result.problems[1].contains("line 4: `soon` is no time"), "{}", result.problems[1]);
+    assert_eq!(result.queues[0].delivered, 2);
+}
+
+#[test]
+fn files_without_columns_or_records_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let refused = |text: &str| {
+        let path = directory.path().join("x");
+        std::fs::write(&path, text).unwrap();
+        import(&[path], &directory.path().join("t"), &Options::default()).map(|_| ())
+    };
+    assert!(matches!(refused("a,b\n1,2\n"), Err(Error::Read(_))));
+    assert!(matches!(refused("\u{0}\u{1}\u{2}"), Err(Error::Read(_))));
+    assert!(matches!(refused("start,end\n"), Err(Error::NoRecords)));
+    assert!(matches!(refused(""), Err(Error::NoRecords)));
+}
+
+#[test]
+fn a_queue_that_some_rows_name_without_its_device_is_one_queue() {
+    let text = "queue,device,id,start,end\nq,d1,1,10,20\nq,,2,30,40\nr,d1,3,10,20\nr,d2,4,10,20\n";
+    let names: Vec<String> = imported_texts(&[text]).queues.into_iter().map(|queue| queue.name).collect();
+    assert_eq!(names, ["q", "d1:r", "d2:r"]);
+}
