@@ -1,0 +1,185 @@
+//! Kills a recording program at random moments, again and again, and looks for what is missing.
+//!
+//! `cargo run --release -p taskscope-record --example kill_soak [KILLS [DIRECTORY]]`
+//!
+//! The program has four threads, which number their events, and tell in a shared page the number of
+//! the last one that they have completed. After `kill -9`, every stream must hold all numbers up to the
+//! one told, and must be readable without any problem but its being unfinished.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::time::{Duration, Instant};
+
+use taskscope_event::models::ovni;
+use taskscope_record::{enter, process, thread};
+use taskscope_trace::{File, OpenOptions, ProblemKind, Trace};
+
+const THREADS: usize = 4;
+/// Different sizes of events, so that regions end at all offsets.
+const PAYLOAD_BYTES: [usize; 4] = [8, 10, 12, 16];
+
+/// What the threads tell: thread id and last completed number, of each.
+type Told = [[AtomicU64; 2]; THREADS];
+
+fn map_told(path: &Path) -> &'static Told {
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    use std::os::fd::AsRawFd;
+    // SAFETY: a new shared mapping of a file of sufficient size, never unmapped while it is used.
+    unsafe {
+        let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        let base = libc::mmap(std::ptr::null_mut(), size_of::<Told>(), protection, kind, file.as_raw_fd(), 0);
+        assert_ne!(base, libc::MAP_FAILED);
+        &*base.cast::<Told>()
+    }
+}
+
+/// The program that is killed.
+fn program(directory: &Path) -> ! {
+    let told = map_told(&directory.join("told"));
+    process::start(process::Config {
+        trace_directory: directory.join("trace"),
+        app_id: 1,
+        require: vec![("ovni", ovni::VERSION)],
+        own_require: vec![],
+        attributes: vec![],
+    })
+    .unwrap();
+    let threads: Vec<_> = (0..THREADS)
+        .map(|i| {
+            std::thread::spawn(move || {
+                assert!(thread::attach(std::ptr::null_mut(), Box::new(|_, _| {})));
+                let tid = enter().unwrap().os_tid() as u64;
+                told[i][0].store(tid, Release);
+                for number in 1u64.. {
+                    let mut r = enter().unwrap();
+                    let at = r.now();
+                    let mut payload = [0xa5; 16];
+                    payload[..8].copy_from_slice(&number.to_le_bytes());
+                    match PAYLOAD_BYTES[i] {
+                        8 => r.point(at, ovni::BURST, *payload.first_chunk::<8>().unwrap()),
+                        10 => r.point(at, ovni::BURST, *payload.first_chunk::<10>().unwrap()),
+                        12 => r.point(at, ovni::BURST, *payload.first_chunk::<12>().unwrap()),
+                        _ => r.point(at, ovni::BURST, payload),
+                    };
+                    drop(r);
+                    told[i][1].store(number, Release);
+                    // A long-lived pace: many kills are to hit young streams too.
+                    if number.is_multiple_of(4096) {
+                        std::thread::yield_now();
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    unreachable!("the threads never end")
+}
+
+#[derive(Default)]
+struct Totals {
+    kills: u64,
+    before_start: u64,
+    events: u64,
+    torn: u64,
+    failures: Vec<String>,
+}
+
+/// One kill, `after` the start.
+fn kill_once(directory: &Path, after: Duration, totals: &mut Totals) {
+    let _ = std::fs::remove_dir_all(directory);
+    std::fs::create_dir_all(directory).unwrap();
+    std::fs::write(directory.join("told"), [0; size_of::<Told>()]).unwrap();
+    let told = map_told(&directory.join("told"));
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .arg("--program")
+        .arg(directory)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    totals.kills += 1;
+    check(directory, told, totals);
+    // SAFETY: mapped in this function, and not used any more.
+    unsafe { libc::munmap((told as *const Told).cast_mut().cast(), size_of::<Told>()) };
+}
+
+fn check(directory: &Path, told: &Told, totals: &mut Totals) {
+    let completed: Vec<_> =
+        told.iter().map(|[tid, number]| (tid.load(Acquire), number.load(Acquire))).collect();
+    let Ok(trace) = Trace::open(directory.join("trace"), &OpenOptions::default()) else {
+        if completed.iter().any(|(_, number)| *number > 0) {
+            totals.failures.push("no trace, but completed events".to_owned());
+        }
+        totals.before_start += 1;
+        return;
+    };
+    for problem in trace.problems() {
+        match problem.kind {
+            // A stream whose first event had not come yet is empty.
+            ProblemKind::UnfinishedStream | ProblemKind::EmptyStream => {}
+            ProblemKind::TornEvent => totals.torn += 1,
+            // The moment between the creation of the directory and of the files in it.
+            _ if completed.iter().all(|(tid, _)| !problem.stream.ends_with(&format!("thread.{tid}"))) => {}
+            _ => totals.failures.push(format!("{problem:?}")),
+        }
+    }
+    for (tid, completed) in completed.into_iter().filter(|(tid, _)| *tid > 0) {
+        let name = format!("thread.{tid}");
+        let Some(stream) = trace.streams().iter().find(|stream| stream.relative_path.ends_with(&name)) else {
+            totals.failures.push(format!("no stream of thread {tid}"));
+            continue;
+        };
+        let mut expected = 1;
+        for event in stream.events_of(File::Standard) {
+            let number = event.payload.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            if number != expected || event.payload[8..].iter().any(|byte| *byte != 0xa5) {
+                totals.failures.push(format!("thread {tid}: event {number} where {expected} should be"));
+                return;
+            }
+            expected += 1;
+        }
+        if expected <= completed {
+            totals.failures.push(format!("thread {tid}: {} of {completed} events", expected - 1));
+        }
+        totals.events += expected - 1;
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, directory] = &arguments[..]
+        && flag == "--program"
+    {
+        program(Path::new(directory));
+    }
+    let kills: u64 = arguments.first().map_or(10_000, |kills| kills.parse().expect("a number of kills"));
+    let parent = arguments.get(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let directory = parent.join(format!("taskscope-kill-soak-{}", std::process::id()));
+    let mut totals = Totals::default();
+    let mut random = u64::from(std::process::id()) << 32 | 88_172_645_463_325_252 & 0xffff_ffff;
+    let begin = Instant::now();
+    while totals.kills < kills && totals.failures.len() < 10 {
+        // xorshift: any sequence will do.
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        // Most soon after the start, some late.
+        let longest_us = if random.is_multiple_of(8) { 60_000 } else { 12_000 };
+        kill_once(&directory, Duration::from_micros((random >> 8) % longest_us), &mut totals);
+    }
+    let _ = std::fs::remove_dir_all(&directory);
+    println!(
+        "{} kills in {:.0} s: {} events completed, {} lost or damaged, {} events half written, {} kills before the first stream",
+        totals.kills,
+        begin.elapsed().as_secs_f64(),
+        totals.events,
+        totals.failures.len(),
+        totals.torn,
+        totals.before_start
+    );
+    totals.failures.iter().for_each(|failure| println!("  {failure}"));
+    if totals.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
