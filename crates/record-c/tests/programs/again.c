@@ -6,7 +6,7 @@ static void *
 thread(void *arg)
 {
 	ovni_thread_init((pid_t) syscall(SYS_gettid));
-	emit_execute(0, -1);
+	emit_execute(-1, -1);
 	emit_at(ovni_clock_now(), "OHe");
 	return arg;
 }

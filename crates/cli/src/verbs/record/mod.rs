@@ -8,6 +8,8 @@ pub mod environment;
 mod launcher;
 pub mod libgomp;
 mod loader;
+mod losses;
+mod ovni;
 mod program;
 pub mod recorder_library;
 mod run_file;
@@ -22,6 +24,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use taskscope_record::limits::{MAX_SIZE_VARIABLE, RING_VARIABLE, parse_bytes};
 
 /// Exit code when recording could not be set up and the program was not run, as with `env`.
 pub const CANNOT_RUN: u8 = 125;
@@ -47,6 +50,14 @@ pub struct Args {
     #[arg(long)]
     no_preload: bool,
 
+    /// Store at most this much per process (512M, 2G, …); what comes then is counted, not stored.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
+
+    /// Keep only the newest SIZE of each thread's events (64M, …), as a flight recorder does.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    ring: Option<u64>,
+
     /// Print neither notices nor the summary; errors only.
     #[arg(short, long)]
     quiet: bool,
@@ -70,6 +81,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         environment.keep_libgomp(&programs);
     } else {
         environment.replace_libgomp(&programs);
+    }
+    let uses_ovni = ovni::is_used_by(&programs);
+    if uses_ovni {
+        ovni::attach(&mut environment, &trace.path);
+    }
+    for (variable, bytes) in [(MAX_SIZE_VARIABLE, args.max_size), (RING_VARIABLE, args.ring)] {
+        if let Some(bytes) = bytes {
+            environment.set(variable, bytes.to_string());
+        }
     }
     let names = environment.names();
     let passed_on = launcher::arguments_that_pass_on(&program, &names);
@@ -124,10 +144,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     match (speaks, recorded) {
         (true, true) => summary::print(&run_file, &trace),
+        (true, false) if uses_ovni => summary::print_nothing_recorded_by_ovni(&run_file),
         (true, false) => summary::print_nothing_recorded(&run_file, libgomp::is_used_by(&programs)),
         (false, _) => {}
     }
+    if speaks && let Some(sentence) = losses::Losses::of(&trace.path).sentence() {
+        summary::say(&sentence);
+    }
     Ok(outcome.pass_on())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(text).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| "give a number of bytes, as 512K, 64M or 2G".to_owned())
 }
 
 fn all_notices(mut notices: Vec<Notice>, trace: &TraceDirectory) -> Vec<Notice> {

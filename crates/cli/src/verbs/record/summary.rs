@@ -57,6 +57,15 @@ pub fn print_nothing_recorded(run: &RunFile, uses_openmp: bool) {
     say(&format!("taskscope: {wall}  nothing was recorded{reason}"));
 }
 
+/// [`print_nothing_recorded`] for a program whose runtime records through ovni.
+pub fn print_nothing_recorded_by_ovni(run: &RunFile) {
+    let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
+    say(&format!(
+        "taskscope: {wall}  nothing was recorded: the runtime was not told to use ovni \
+         (NOSV_CONFIG_OVERRIDE, NANOS6_CONFIG_OVERRIDE: see docs/recording.md)"
+    ));
+}
+
 /// Bytes of all files below a directory; what cannot be read counts nothing.
 fn size_of(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -80,7 +89,7 @@ fn with_unit(bytes: u64) -> String {
     format!("{size:.decimals$} {unit}")
 }
 
-fn say(line: &str) {
+pub fn say(line: &str) {
     // A closed stderr must not change the program's outcome.
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -1,0 +1,70 @@
+//! What the recorders could not keep, from the metadata that they left.
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Sums over all streams of a trace.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Events that were not stored.
+    pub events: u64,
+    /// Threads whose files could not be made.
+    pub threads: u64,
+}
+
+impl Losses {
+    /// Of the trace in `directory`; what cannot be read counts nothing.
+    pub fn of(directory: &Path) -> Losses {
+        let mut losses = Losses::default();
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let inner = Losses::of(&entry.path());
+                losses.events += inner.events;
+                // Every stream tells the threads of its process so far.
+                losses.threads = losses.threads.max(inner.threads);
+            } else if entry.file_name() == "stream.json" {
+                let own = fs::read(entry.path()).ok().and_then(|text| serde_json::from_slice(&text).ok());
+                let own: Value = own.unwrap_or_default();
+                let count = |name: &str| own["taskscope"][name].as_u64().unwrap_or(0);
+                losses.events += count("lost_events");
+                losses.threads = losses.threads.max(count("unrecorded_threads"));
+            }
+        }
+        losses
+    }
+
+    /// One line, when there is something to say.
+    pub fn sentence(&self) -> Option<String> {
+        let events = (self.events > 0).then(|| format!("{} events", self.events));
+        let threads = (self.threads > 0).then(|| format!("{} whole threads", self.threads));
+        let parts: Vec<String> = events.into_iter().chain(threads).collect();
+        (!parts.is_empty()).then(|| {
+            format!("taskscope: {} could not be recorded (disk, limits, or --max-size)", parts.join(" and "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_all_streams_are_added() {
+        let directory = std::env::temp_dir().join(format!("taskscope-losses-{}", std::process::id()));
+        for (thread, text) in [
+            ("a", r#"{"taskscope":{"lost_events":   3,"unrecorded_threads":1}}"#),
+            ("b", r#"{"taskscope":{"lost_events":4,"unrecorded_threads":2}}"#),
+            ("c", "no JSON"),
+        ] {
+            let stream = directory.join(thread);
+            fs::create_dir_all(&stream).unwrap();
+            fs::write(stream.join("stream.json"), text).unwrap();
+        }
+        let losses = Losses::of(&directory);
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(losses, Losses { events: 7, threads: 2 });
+        assert!(losses.sentence().unwrap().contains("7 events and 2 whole threads"));
+        assert_eq!(Losses::default().sentence(), None);
+    }
+}

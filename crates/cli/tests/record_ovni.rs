@@ -1,0 +1,66 @@
+//! `taskscope record` of programs that are linked to libovni: our library takes its place.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compiles one of the C interface's test programs, as its user would have: no path to our library.
+fn compile(program: &str, within: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record-c/tests/programs");
+    let built = std::env::current_exe().unwrap().parent().unwrap().join("libovni.so");
+    let output = within.join(program);
+    let status = Command::new("gcc")
+        .args(["-O2", "-pthread", "-o"])
+        .args([&output, &source.join(format!("{program}.c")), &built])
+        .status();
+    assert!(status.unwrap().success());
+    output
+}
+
+#[test]
+fn a_program_linked_to_ovni_is_recorded_and_its_trace_accepted() {
+    let here = tempfile::tempdir().unwrap();
+    compile("again", here.path());
+    // Programs whose events must obey a runtime's model are recorded by those runtimes; this one's do.
+    let output_of_record = output(record(here.path()).args(["-o", "t.trace", "--", "./again"]));
+    assert!(output_of_record.status.success());
+    let streams: Vec<_> = walk(&here.path().join("t.trace"));
+    assert_eq!(streams.len(), 4, "{streams:?}");
+    let verdict = output(taskscope().current_dir(here.path()).args(["emulate", "-l", "t.trace"]));
+    assert!(verdict.status.success());
+}
+
+#[test]
+fn a_size_cap_is_kept_and_the_loss_told() {
+    let here = tempfile::tempdir().unwrap();
+    compile("many", here.path());
+    let capped = output(record(here.path()).args(["-o", "t.trace", "--max-size", "300K", "--", "./many"]));
+    assert!(capped.status.success());
+    assert!(text(&capped.stderr).contains("events could not be recorded"));
+    let size: u64 = walk(&here.path().join("t.trace")).iter().map(|s| fs::metadata(s).unwrap().len()).sum();
+    assert!(size <= 300 << 10, "{size}");
+
+    let ring = output(record(here.path()).args(["-o", "r.trace", "--ring", "512K", "--", "./many"]));
+    assert!(ring.status.success());
+    assert!(!text(&ring.stderr).contains("could not be recorded"));
+    let size: u64 = walk(&here.path().join("r.trace")).iter().map(|s| fs::metadata(s).unwrap().len()).sum();
+    assert!(size < 2 << 20, "{size}");
+    let wrong = output(record(here.path()).args(["--ring", "much", "--", "./many"]));
+    assert!(text(&wrong.stderr).contains("64M"));
+}
+
+/// All `stream.obs` below a directory.
+fn walk(directory: &Path) -> Vec<PathBuf> {
+    let mut found = vec![];
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        if entry.path().is_dir() {
+            found.extend(walk(&entry.path()));
+        } else if entry.file_name() == "stream.obs" {
+            found.push(entry.path());
+        }
+    }
+    found
+}
