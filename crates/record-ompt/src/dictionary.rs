@@ -125,9 +125,10 @@ impl Moment<'_> {
 static RUNTIME_START: AtomicUsize = AtomicUsize::new(0);
 static RUNTIME_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells where the runtime lies: in the module that holds `address`.
+/// Tells where the runtime lies: in the module that holds `address`. A runtime that is linked into
+/// the program cannot be told from the program's own code, and is not.
 pub fn set_runtime(address: usize) {
-    if let Some(module) = modules::find(address as u64) {
+    if let Some(module) = modules::find(address as u64).filter(|module| !module.is_program) {
         RUNTIME_START.store(module.start as usize, Relaxed);
         RUNTIME_BYTES.store((module.end - module.start) as usize, Relaxed);
     }

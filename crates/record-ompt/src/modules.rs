@@ -16,6 +16,8 @@ pub struct Module {
     pub build_id: CString,
     /// Its file.
     pub path: CString,
+    /// Whether it is the program itself rather than a library.
+    pub is_program: bool,
 }
 
 impl Module {
@@ -37,9 +39,8 @@ pub fn find(address: u64) -> Option<Module> {
     // SAFETY: `visit` takes what is passed here, and does not keep it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     let mut module = search.found?;
-    if module.path.is_empty() {
+    if module.is_program {
         use std::os::unix::ffi::OsStringExt;
-        // The main program has no name in the loader's list.
         let path = std::fs::read_link("/proc/self/exe").ok()?.into_os_string().into_vec();
         module.path = CString::new(path).ok()?;
     }
@@ -89,7 +90,9 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: 
         .map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
         .and_then(|digits| CString::new(digits).ok())
         .unwrap_or_default();
-    search.found = Some(Module { start, end, bias, build_id, path });
+    // The main program has no name in the loader's list.
+    let is_program = path.is_empty();
+    search.found = Some(Module { start, end, bias, build_id, path, is_program });
     1
 }
 
@@ -120,8 +123,10 @@ mod tests {
     fn this_program_and_its_c_library_are_found() {
         let own = find(this_program_and_its_c_library_are_found as fn() as usize as u64).unwrap();
         assert_eq!(own.path.to_bytes(), std::env::current_exe().unwrap().as_os_str().as_encoded_bytes());
+        assert!(own.is_program);
         let libc = find(libc::getpid as unsafe extern "C" fn() -> i32 as usize as u64).unwrap();
         assert!(libc.file_name().starts_with(b"libc"), "{:?}", libc.path);
+        assert!(!libc.is_program);
         assert!(libc.build_id.to_bytes().len() >= 32, "{:?}", libc.build_id);
         assert!(find(1).is_none());
     }

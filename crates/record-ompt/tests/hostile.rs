@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Compiler, Run, compile, tool};
-use taskscope_event::models::openmp as p;
+use taskscope_event::models::{dictionary, openmp as p};
 
 /// Runs the mock runtime.
 fn run(seed: u32, calls: u32) -> common::Trace {
@@ -12,6 +12,17 @@ fn run(seed: u32, calls: u32) -> common::Trace {
     let mut run = Run::program(Compiler::Clang, &mock);
     run.command.arg(tool()).args([seed.to_string(), calls.to_string()]);
     run.trace()
+}
+
+#[test]
+fn a_runtime_inside_the_program_leaves_the_programs_places_known() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let trace = run(1, 500);
+    let program = trace.of(dictionary::MODULE).find(|module| module.text("path").contains("/mock.")).unwrap();
+    let code = program.number("start")..program.number("end");
+    assert!(trace.of(dictionary::SITE).any(|site| code.contains(&site.number("address"))));
 }
 
 #[test]
