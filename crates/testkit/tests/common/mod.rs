@@ -1,0 +1,49 @@
+//! Emulates a trace into a directory, as the command does.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use taskscope_execution::view::{NoViews, View};
+use taskscope_export::paraver::{ParaverWriter, ViewFile};
+use taskscope_model::{Machine, MachineOptions, Violation};
+use taskscope_session::emulation;
+use taskscope_session::judgement::Verdict;
+use taskscope_trace::{OpenOptions, Trace};
+
+/// What came out.
+pub struct Emulated {
+    pub verdict: Verdict,
+    pub violations: Vec<Violation>,
+    pub notes: Vec<String>,
+}
+
+/// Emulates `trace` and writes its views into `output`.
+pub fn emulate(trace: &Path, output: &Path, options: MachineOptions) -> Emulated {
+    let open = OpenOptions { own_events: false, ..OpenOptions::default() };
+    let trace = Trace::open(trace, &open).expect("the trace opens");
+    let (system, mut violations) = emulation::system_of(&trace);
+    let described = Machine::new(&system, options, NoViews);
+    let files: Vec<ViewFile> = View::ALL
+        .into_iter()
+        .filter_map(|view| Some(ViewFile { view, rows: described.describe(view)?.rows.len() }))
+        .collect();
+    let end_ns = emulation::duration_ns(&trace);
+    let writer = ParaverWriter::create(output, &files, end_ns, false).expect("files can be created");
+    let mut machine = Machine::new(&system, options, writer);
+    emulation::play(
+        &trace,
+        &mut machine,
+        |_| true,
+        |_, machine| {
+            violations.extend(machine.take_violations());
+            ControlFlow::Continue(())
+        },
+    );
+    let notes = machine.take_notes();
+    let descriptions: Vec<_> = View::ALL.map(|view| machine.describe(view)).into();
+    let describe = |view| descriptions[View::ALL.iter().position(|other| *other == view).unwrap()].clone();
+    machine.into_observer().finish(describe).expect("files can be written");
+    let mut verdict = Verdict::default();
+    violations.iter().for_each(|violation| verdict.add(violation));
+    Emulated { verdict, violations, notes }
+}
