@@ -475,7 +475,11 @@ impl Page<'_> {
             self.line("");
         }
         for notice in shown {
-            self.line(&format!("  {YELLOW}note{YELLOW:#} {}: {}", notice.name, notice.text));
+            let text = format!("{}: {}", notice.name, notice.text);
+            for (number, line) in wrap(&text, self.width - 7).iter().enumerate() {
+                let label = if number == 0 { "note" } else { "    " };
+                self.line(&format!("  {YELLOW}{label}{YELLOW:#} {line}"));
+            }
         }
     }
 
