@@ -51,8 +51,64 @@ impl RunFile {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("cannot read {RUN_FILE}: {error}")),
         };
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| format!("{RUN_FILE} cannot be used: {error}"))
+        let mut run: RunFile =
+            serde_json::from_slice(&bytes).map_err(|error| format!("{RUN_FILE} cannot be used: {error}"))?;
+        for rank in further_ranks(directory) {
+            run.join(rank);
+        }
+        Ok(Some(run))
+    }
+
+    /// Takes over what another rank of the same job tells beyond this one.
+    fn join(&mut self, rank: RunFile) {
+        self.wall_ns = self.wall_ns.max(rank.wall_ns);
+        self.signal = self.signal.or(rank.signal);
+        if rank.exit_code.is_some_and(|code| code != 0) && self.exit_code == Some(0) {
+            self.exit_code = rank.exit_code;
+        }
+        for notice in rank.notices {
+            if !self.notices.contains(&notice) {
+                self.notices.push(notice);
+            }
+        }
+    }
+}
+
+/// The files `taskscope-run.<rank>.json` of the further ranks of a job; those that cannot be used tell
+/// nothing.
+fn further_ranks(directory: &Path) -> Vec<RunFile> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let is_rank = |name: &str| {
+        let rank = name.strip_prefix("taskscope-run.").and_then(|rest| rest.strip_suffix(".json"));
+        rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let mut paths: Vec<_> = (entries.flatten())
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_rank))
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    paths.iter().filter_map(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_ranks_add_their_notices_and_their_failure() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        write("taskscope-run.json", r#"{ "command": ["a"], "wall_ns": 5, "exit_code": 0 }"#);
+        write(
+            "taskscope-run.1.json",
+            r#"{ "wall_ns": 9, "exit_code": 3, "notices": [{ "name": "n", "text": "t" }] }"#,
+        );
+        write("taskscope-run.2.json", "no JSON");
+        let run = RunFile::load(directory.path()).unwrap().unwrap();
+        assert_eq!((run.wall_ns, run.exit_code, run.notices.len()), (Some(9), Some(3), 1));
+        assert_eq!(run.command, ["a"]);
+        write("taskscope-run.json", "no JSON");
+        assert!(RunFile::load(directory.path()).is_err());
+        assert_eq!(RunFile::load(&directory.path().join("none")), Ok(None));
     }
 }

@@ -91,6 +91,11 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// A count with its noun: `1 thread`, `12 threads`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// A large count short: `21.4 M`; below 100 000 in full.
 pub fn short_count(number: u64) -> String {
     match number {

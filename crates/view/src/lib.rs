@@ -2,8 +2,8 @@
 //! the local viewer ([`server`]), which both draw what [`page`] answers.
 //!
 //! The caller gives an opened session and its analysis; text comes as lines with ANSI styles, which
-//! the caller strips where colour is not wanted. Nothing is computed here but words, and rows of one
-//! name are one row.
+//! the caller strips where colour is not wanted. Nothing is computed here but words; causes, blame and
+//! findings of one name are one row.
 #![forbid(unsafe_code)]
 
 mod causes;

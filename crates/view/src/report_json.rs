@@ -3,7 +3,7 @@
 use crate::words;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::{Analysis, ByState, Load, Problem};
-use taskscope_execution::{NO_TIME, SiteIndex, State, Thread, ThreadKind};
+use taskscope_execution::{NO_TIME, SiteIndex, State, Thread, ThreadKind, TypeIndex};
 use taskscope_session::{Places, Session};
 
 /// Name and version of the form.
@@ -17,9 +17,9 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
     let causes = words::causes(places, analysis);
     let blame = words::blame(places, analysis);
     let findings = words::findings(places, analysis);
-    let task_types = task_types(places, analysis);
-    let worksharing = worksharing(places, analysis);
-    let regions = regions(places, analysis);
+    let task_types = task_types(session, analysis);
+    let worksharing = worksharing(session, analysis);
+    let regions = regions(session, analysis);
     let locks = locks(places, analysis);
     let efficiency = &analysis.efficiency;
     json!({
@@ -163,10 +163,12 @@ fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
     rows.collect()
 }
 
-fn task_types(places: &Places, analysis: &Analysis) -> Vec<Value> {
+fn task_types(session: &Session, analysis: &Analysis) -> Vec<Value> {
+    let places = &session.places;
     let rows = analysis.task_types.iter().map(|row| {
         let mut value = json!({
             "name": places.type_name(row.ty),
+            "pid": pid_of_type(session, row.ty),
             "created": row.created,
             "began": row.began,
             "body_ns": row.body_ns,
@@ -184,6 +186,19 @@ fn task_types(places: &Places, analysis: &Analysis) -> Vec<Value> {
     rows.collect()
 }
 
+/// Types and sites belong to a process, so the tables have a row for each process.
+fn pid_of_type(session: &Session, ty: TypeIndex) -> Option<u64> {
+    let execution = &session.execution;
+    let process = execution.catalog.types.get(ty.index())?.process;
+    execution.processes.get(process.index()).map(|process| process.pid)
+}
+
+fn pid_of_site(session: &Session, site: SiteIndex) -> Option<u64> {
+    let execution = &session.execution;
+    let process = execution.catalog.sites.get(site.index())?.process;
+    execution.processes.get(process.index()).map(|process| process.pid)
+}
+
 fn add_load(value: &mut Value, load: &Load) {
     if let Some(value) = value.as_object_mut() {
         value.insert("executions".into(), load.executions.into());
@@ -194,10 +209,11 @@ fn add_load(value: &mut Value, load: &Load) {
     }
 }
 
-fn worksharing(places: &Places, analysis: &Analysis) -> Vec<Value> {
+fn worksharing(session: &Session, analysis: &Analysis) -> Vec<Value> {
+    let places = &session.places;
     let rows = analysis.works.iter().map(|row| {
         let name = places.type_name(row.ty);
-        let mut value = json!({ "name": name, "chunks": row.chunks, "iterations": row.iterations });
+        let mut value = json!({ "name": name, "pid": pid_of_type(session, row.ty), "chunks": row.chunks, "iterations": row.iterations });
         add_load(&mut value, &row.load);
         if let Some(value) = value.as_object_mut() {
             add_code(value, places, places.type_site(row.ty));
@@ -207,10 +223,12 @@ fn worksharing(places: &Places, analysis: &Analysis) -> Vec<Value> {
     rows.collect()
 }
 
-fn regions(places: &Places, analysis: &Analysis) -> Vec<Value> {
+fn regions(session: &Session, analysis: &Analysis) -> Vec<Value> {
+    let places = &session.places;
     let rows = analysis.regions.iter().map(|row| {
         let name = places.construct("parallel", row.site);
-        let mut value = json!({ "name": name, "duration_ns": row.duration_ns });
+        let mut value =
+            json!({ "name": name, "pid": pid_of_site(session, row.site), "duration_ns": row.duration_ns });
         add_load(&mut value, &row.load);
         if let Some(value) = value.as_object_mut() {
             add_code(value, places, row.site);

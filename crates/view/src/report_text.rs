@@ -1,6 +1,6 @@
 //! The report as calm lines for a terminal.
 
-use crate::format::{Unit, bar, count, fit, percent, short_count, time, wrap};
+use crate::format::{Unit, bar, count, counted, fit, percent, short_count, time, wrap};
 use crate::words;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
@@ -189,14 +189,14 @@ impl Page<'_> {
             0 => "0 lost".to_string(),
             lost => format!("{YELLOW}{} lost{YELLOW:#}", count(lost)),
         };
-        let mut threads = format!("{} threads", count(ledger.threads.len() as u64));
+        let mut threads = counted(ledger.threads.len() as u64, "thread");
         if ledger.other_threads > 0 {
             let _ = write!(threads, " ({} no workers)", ledger.other_threads);
         }
         if session.execution.processes.len() > 1 {
             threads = format!("{} processes  {threads}", session.execution.processes.len());
         }
-        let tasks = format!("{} tasks", count(analysis.tasks));
+        let tasks = counted(analysis.tasks, "task");
         let events = format!("{} events", short_count(session.events));
         let wall = time(ledger.wall_ns);
         match recorded {
@@ -235,8 +235,8 @@ impl Page<'_> {
         let (ledger, efficiency) = (&self.analysis.ledger, &self.analysis.efficiency);
         let lost = ledger.capacity_ns - efficiency.useful_ns;
         let base = format!(
-            "({} workers × {}; {} {} lost)",
-            ledger.workers,
+            "({} × {}; {} {} lost)",
+            counted(ledger.workers as u64, "worker"),
             time(ledger.wall_ns),
             self.unit.show(lost),
             self.unit.of_workers()

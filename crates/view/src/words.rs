@@ -123,6 +123,7 @@ fn sentence(finding: &Finding, place: &str) -> String {
             format!("workers wait while {} creates {} tasks", place, format::count(finding.tasks_created))
         }
         FindingKind::RegionCode => format!("the team waits for code outside its constructs: {place}"),
+        FindingKind::Runtime if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
         FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
         FindingKind::NobodyWorks => {
             format!("no worker runs any code while they wait (scheduling, wake-up): {place}")
