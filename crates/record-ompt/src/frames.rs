@@ -10,63 +10,15 @@
 //!                                        beneath it
 //! ```
 
-use taskscope_event::Code;
-use taskscope_event::models::{omp, openmp, ovni};
+use taskscope_event::models::omp;
 
+use crate::pair::Pair;
 use crate::thread::Moment;
 use crate::word::two;
 
 /// ovni's emulator keeps at most 512 values per stack. Beyond this depth only the innermost thing is
 /// shown: the one beneath is ended while something lies on it, and begun again afterwards.
 const DEEPEST_SHOWN: usize = 480;
-
-/// A begin event and its end, both without payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
-    begin: Code,
-    end: Code,
-}
-
-macro_rules! pairs {
-    ($( $(#[$doc:meta])* $name:ident = $begin:ident, $end:ident; )*) => {
-        $( $(#[$doc])* pub const $name: Pair = Pair { begin: openmp::$begin, end: openmp::$end }; )*
-    };
-}
-
-/// The pairs that the tool uses.
-pub mod pair {
-    use super::{Pair, openmp};
-    pairs! {
-        /// The runtime forks and joins a team.
-        FORK = RUNTIME_FORK_CALL_BEGIN, RUNTIME_FORK_CALL_END;
-        /// User code of an implicit task.
-        MICROTASK = RUNTIME_USER_MICROTASK_BEGIN, RUNTIME_USER_MICROTASK_END;
-        /// The barrier at the end of a region.
-        JOIN = BARRIER_JOIN_BEGIN, BARRIER_JOIN_END;
-        /// Any other barrier.
-        BARRIER = BARRIER_PLAIN_BEGIN, BARRIER_PLAIN_END;
-        /// Waiting for child tasks.
-        TASKWAIT = TASK_TASKWAIT_BEGIN, TASK_TASKWAIT_END;
-        /// Waiting for the predecessors of a `taskwait depend`.
-        DEPEND_WAIT = TASK_TASKWAIT_DEPS_BEGIN, TASK_TASKWAIT_DEPS_END;
-        /// Waiting for the tasks of a taskgroup.
-        TASKGROUP = TASK_TASKGROUP_BEGIN, TASK_TASKGROUP_END;
-        /// Waiting for a critical, a lock, a turn.
-        ACQUIRING = CRITICAL_ACQUIRING_BEGIN, CRITICAL_ACQUIRING_END;
-        /// Inside a critical construct.
-        CRITICAL = CRITICAL_SECTION_BEGIN, CRITICAL_SECTION_END;
-        /// A loop with a static schedule.
-        STATIC_LOOP = WORK_DISTRIBUTION_STATIC_FOR_CHUNK_BEGIN, WORK_DISTRIBUTION_STATIC_FOR_CHUNK_END;
-        /// A loop with any other schedule.
-        DYNAMIC_LOOP = WORK_DISTRIBUTION_DYNAMIC_FOR_CHUNK_BEGIN, WORK_DISTRIBUTION_DYNAMIC_FOR_CHUNK_END;
-        /// A sections construct.
-        SECTIONS = WORK_DISTRIBUTION_SECTION_BEGIN, WORK_DISTRIBUTION_SECTION_END;
-        /// The body of a single.
-        SINGLE = WORK_DISTRIBUTION_SINGLE_BEGIN, WORK_DISTRIBUTION_SINGLE_END;
-        /// A distribute construct.
-        DISTRIBUTE = WORK_DISTRIBUTION_DISTRIBUTE_BEGIN, WORK_DISTRIBUTION_DISTRIBUTE_END;
-    }
-}
 
 /// Where an implicit task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,72 +297,5 @@ impl Moment<'_> {
         if let Open::Task { id } = open {
             self.tell_suspended(id, crate::abi::status::SWITCH as u32);
         }
-    }
-
-    /// Writes the standard events that begin something.
-    #[inline(always)]
-    fn show(&mut self, open: Open) {
-        match open {
-            Open::Task { id } => self.recorder.begin(self.at, openmp::TASK_EXECUTE, id.to_le_bytes(), 4),
-            Open::Section { pair } => self.begin_pair(pair),
-            Open::Work { typeid, pair, .. } => {
-                if let Some(pair) = pair {
-                    self.begin_pair(pair);
-                }
-                if typeid != 0 {
-                    self.recorder.begin(self.at, openmp::WORKSHARE_EXECUTE, typeid.to_le_bytes(), 4);
-                }
-            }
-            Open::Region { .. } => self.begin_pair(pair::FORK),
-            Open::Member { phase: Phase::Running, .. } => self.begin_pair(pair::MICROTASK),
-            Open::Member { phase: Phase::Joining, .. } => self.begin_pair(pair::JOIN),
-            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
-        }
-    }
-
-    /// Writes the standard events that end it.
-    #[inline(always)]
-    fn hide(&mut self, open: Open) {
-        match open {
-            Open::Task { id } => self.recorder.end(self.at, openmp::TASK_END, id.to_le_bytes()),
-            Open::Section { pair } => self.end_pair(pair),
-            Open::Work { typeid, pair, .. } => {
-                if typeid != 0 {
-                    self.recorder.end(self.at, openmp::WORKSHARE_END, typeid.to_le_bytes());
-                }
-                if let Some(pair) = pair {
-                    self.end_pair(pair);
-                }
-            }
-            Open::Region { .. } => self.end_pair(pair::FORK),
-            Open::Member { phase: Phase::Running, .. } => self.end_pair(pair::MICROTASK),
-            Open::Member { phase: Phase::Joining, .. } => self.end_pair(pair::JOIN),
-            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
-        }
-    }
-
-    #[inline(always)]
-    fn begin_pair(&mut self, pair: Pair) {
-        self.recorder.begin(self.at, pair.begin, [], 0);
-    }
-
-    #[inline(always)]
-    fn end_pair(&mut self, pair: Pair) {
-        self.recorder.end(self.at, pair.end, []);
-    }
-
-    /// Writes the events that open a thread's stream.
-    pub fn begin_thread(&mut self) {
-        let mut payload = [0; 16];
-        // The virtual CPU: OpenMP threads are not bound to one CPU each. No creator is known.
-        payload[..4].copy_from_slice(&(-1i32).to_le_bytes());
-        payload[4..8].copy_from_slice(&(-1i32).to_le_bytes());
-        self.recorder.begin(self.at, ovni::THREAD_EXECUTES, payload, 0);
-    }
-
-    /// Ends everything that is open, and the thread.
-    pub fn end_thread(&mut self) {
-        self.close_all();
-        self.recorder.end(self.at, ovni::THREAD_ENDS, []);
     }
 }

@@ -12,7 +12,7 @@
 //! **What is recorded.** Events of ovni's `ovni` and `openmp` models where they fit, taskscope's
 //! `wait`, `omp` and `dictionary` models for the rest. A plain task costs three events: created,
 //! executes, ends. Everything that a thread opens it also closes, in order, whatever the runtime
-//! reports or forgets ([`frames`]).
+//! reports or forgets (`frames.rs`).
 //!
 //! **What is not.** Device constructs; `flush`; `atomic`, which compilers do inline; reductions.
 //!
@@ -31,10 +31,14 @@ mod chain;
 mod dictionary;
 mod frames;
 mod ids;
+mod label;
 mod modules;
 mod mutexes;
+mod pair;
 mod parallel;
+mod standard;
 mod sync;
+mod table;
 mod tasks;
 mod thread;
 mod tool;

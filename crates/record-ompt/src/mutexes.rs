@@ -5,7 +5,8 @@ use core::ffi::{c_int, c_uint, c_void};
 use taskscope_event::models::wait::{self, kind};
 
 use crate::abi::{endpoint, mutex};
-use crate::frames::{Open, pair};
+use crate::frames::Open;
+use crate::pair;
 use crate::thread::{Moment, record};
 
 /// `ompt_callback_mutex_acquire`: comes for every acquire, contended or not. A test waits for

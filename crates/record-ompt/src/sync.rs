@@ -6,7 +6,8 @@ use taskscope_event::models::omp;
 use taskscope_event::models::wait::{self, kind};
 
 use crate::abi::{Data, endpoint, sync};
-use crate::frames::{Open, Pair, Phase, pair};
+use crate::frames::{Open, Phase};
+use crate::pair::{self, Pair};
 use crate::thread::{Moment, record};
 use crate::word::two;
 

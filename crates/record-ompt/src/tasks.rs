@@ -5,7 +5,8 @@ use core::ffi::{c_int, c_void};
 use taskscope_event::models::{omp, openmp};
 
 use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
-use crate::frames::{Open, pair};
+use crate::frames::Open;
+use crate::pair;
 use crate::thread::{Moment, record};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
 

@@ -5,7 +5,8 @@ use core::ffi::{c_int, c_void};
 use taskscope_event::models::omp;
 
 use crate::abi::{self, Chunk, Data, dispatch as dispatch_kind, endpoint, work as work_kind};
-use crate::frames::{Open, Pair, pair};
+use crate::frames::Open;
+use crate::pair::{self, Pair};
 use crate::thread::{Moment, record};
 use crate::word::two;
 

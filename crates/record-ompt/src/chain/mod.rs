@@ -9,6 +9,9 @@
 //! ```
 //! so that neither sees the other. Without a second tool none of this is on any path.
 
+mod lookup;
+mod words;
+
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
@@ -16,14 +19,15 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::abi::{self, Callback, Data, Dependence, EntryPoint, Frame, Lookup, SetCallback, StartTool};
-use crate::abi::{StartToolResult, endpoint, event, status};
+use self::lookup::{our_lookup, set_runtime_lookup};
+use self::words::{ours, release, renew, theirs};
+use crate::abi::{
+    Callback, Data, Dependence, Frame, Lookup, StartTool, StartToolResult, endpoint, event, status,
+};
 use crate::{mutexes, parallel, sync, tasks, work};
 
 /// The user's own tools, as a list of libraries separated by colons.
 const NEXT_TOOLS_VARIABLE: &str = "TASKSCOPE_NEXT_TOOL_LIBRARIES";
-/// `ompt_set_always`.
-const SET_ALWAYS: c_int = 5;
 /// One more than the largest number of a callback.
 const EVENTS: usize = 38;
 
@@ -31,7 +35,6 @@ const EVENTS: usize = 38;
 static THEIRS: [AtomicUsize; EVENTS] = [const { AtomicUsize::new(0) }; EVENTS];
 /// What the second tool gave to the runtime, which is us.
 static NEXT: AtomicPtr<StartToolResult> = AtomicPtr::new(null_mut());
-static RUNTIME_LOOKUP: AtomicUsize = AtomicUsize::new(0);
 
 /// What LLVM's runtime loads by itself where no tool is named: it tells ThreadSanitizer about OpenMP's
 /// synchronisation, and declines in programs without it.
@@ -92,7 +95,7 @@ pub fn has_next() -> bool {
 /// # Safety
 /// Called from this tool's own initialisation, with the runtime's arguments.
 pub unsafe fn initialize_next(lookup: Lookup, initial_device: c_int) {
-    RUNTIME_LOOKUP.store(lookup as usize, Release);
+    set_runtime_lookup(lookup);
     let next = NEXT.load(Acquire);
     // SAFETY: the tool's result lives as long as the tool.
     let active = unsafe {
@@ -115,58 +118,6 @@ pub fn finalize_next() {
             if let Some(finalize) = (*next).finalize {
                 finalize(&raw mut (*next).tool_data);
             }
-        }
-    }
-}
-
-/// Both tools' words.
-#[repr(C)]
-struct Pair {
-    ours: Data,
-    theirs: Data,
-}
-
-/// The pair behind a word of the runtime; made at first sight. Null without a word or memory.
-fn pair(word: *mut Data) -> *mut Pair {
-    if !abi::is_object(word) {
-        return null_mut();
-    }
-    // SAFETY: the runtime's words are live while it names them, and ours to use.
-    unsafe {
-        if (*word).ptr.is_null() {
-            (*word).ptr = libc::calloc(1, size_of::<Pair>());
-        }
-        (*word).ptr.cast()
-    }
-}
-
-fn ours(word: *mut Data) -> *mut Data {
-    let pair = pair(word);
-    // SAFETY: made by `pair`.
-    if pair.is_null() { null_mut() } else { unsafe { &raw mut (*pair).ours } }
-}
-
-fn theirs(word: *mut Data) -> *mut Data {
-    let pair = pair(word);
-    // SAFETY: made by `pair`.
-    if pair.is_null() { null_mut() } else { unsafe { &raw mut (*pair).theirs } }
-}
-
-/// A new object begins in this word, whatever was there.
-fn renew(word: *mut Data) {
-    if abi::is_object(word) {
-        // SAFETY: as in `pair`.
-        unsafe { (*word).ptr = null_mut() };
-    }
-}
-
-/// The object of this word has ended.
-fn release(word: *mut Data) {
-    if abi::is_object(word) {
-        // SAFETY: as in `pair`; nobody names the object after its end.
-        unsafe {
-            libc::free((*word).ptr);
-            (*word).ptr = null_mut();
         }
     }
 }
@@ -287,106 +238,4 @@ fn ends_task(prior_status: c_int) -> bool {
         prior_status,
         status::COMPLETE | status::CANCEL | status::LATE_FULFILL | status::TASKWAIT_COMPLETE
     )
-}
-
-/// What the other tool looks entry points up with.
-unsafe extern "C" fn our_lookup(name: *const c_char) -> Option<EntryPoint> {
-    // SAFETY: entry points are looked up by C strings.
-    let text = unsafe { CStr::from_ptr(name) };
-    let own = match text.to_bytes() {
-        b"ompt_set_callback" => set_callback as *const (),
-        b"ompt_get_callback" => get_callback as *const (),
-        b"ompt_get_task_info" => get_task_info as *const (),
-        b"ompt_get_parallel_info" => get_parallel_info as *const (),
-        _ => return runtime_entry(text),
-    };
-    // SAFETY: the caller casts it to the type of the entry point of this name.
-    Some(unsafe { transmute::<*const (), EntryPoint>(own) })
-}
-
-fn runtime_entry(name: &CStr) -> Option<EntryPoint> {
-    let lookup = RUNTIME_LOOKUP.load(Acquire);
-    if lookup == 0 {
-        return None;
-    }
-    // SAFETY: stored by `initialize_next` from a value of this type.
-    unsafe { transmute::<usize, Lookup>(lookup)(name.as_ptr()) }
-}
-
-unsafe extern "C" fn set_callback(number: c_int, callback: Option<Callback>) -> c_int {
-    let Some(slot) = THEIRS.get(number as usize) else { return 0 };
-    let Some(register) = runtime_entry(c"ompt_set_callback") else { return 0 };
-    // SAFETY: this entry point has this type.
-    let register = unsafe { transmute::<EntryPoint, SetCallback>(register) };
-    slot.store(callback.map_or(0, |callback| callback as usize), Release);
-    match handlers().find(|handler| handler.event == number) {
-        // Registered from the start.
-        Some(Handler { own: Some(_), .. }) => SET_ALWAYS,
-        // SAFETY: registers a callback of the event's type.
-        Some(Handler { both, .. }) => unsafe { register(number, callback.map(|_| both)) },
-        // SAFETY: hands on what the tool asked for.
-        None => unsafe { register(number, callback) },
-    }
-}
-
-unsafe extern "C" fn get_callback(number: c_int, callback: *mut Option<Callback>) -> c_int {
-    let known = THEIRS.get(number as usize).map_or(0, |slot| slot.load(Acquire));
-    if known == 0 || callback.is_null() {
-        return 0;
-    }
-    // SAFETY: stored by `set_callback` from a value of this type; the caller gives room for it.
-    unsafe { callback.write(Some(transmute::<usize, Callback>(known))) };
-    1
-}
-
-/// Replaces a word of the runtime by the other tool's.
-///
-/// # Safety
-/// `word` is null or points to a pointer.
-unsafe fn translate(word: *mut *mut Data) {
-    if !word.is_null() {
-        // SAFETY: by contract.
-        unsafe { *word = theirs(*word) };
-    }
-}
-
-unsafe extern "C" fn get_task_info(
-    level: c_int,
-    flags: *mut c_int,
-    task: *mut *mut Data,
-    frame: *mut *mut Frame,
-    region: *mut *mut Data,
-    index: *mut c_int,
-) -> c_int {
-    type Function = unsafe extern "C" fn(
-        c_int,
-        *mut c_int,
-        *mut *mut Data,
-        *mut *mut Frame,
-        *mut *mut Data,
-        *mut c_int,
-    ) -> c_int;
-    let Some(entry) = runtime_entry(c"ompt_get_task_info") else { return 0 };
-    // SAFETY: this entry point has this type, and the arguments are its caller's.
-    unsafe {
-        let found = transmute::<EntryPoint, Function>(entry)(level, flags, task, frame, region, index);
-        if found != 0 {
-            translate(task);
-            translate(region);
-        }
-        found
-    }
-}
-
-unsafe extern "C" fn get_parallel_info(level: c_int, region: *mut *mut Data, team: *mut c_int) -> c_int {
-    type Function = unsafe extern "C" fn(c_int, *mut *mut Data, *mut c_int) -> c_int;
-    let Some(entry) = runtime_entry(c"ompt_get_parallel_info") else { return 0 };
-    // SAFETY: as in `get_task_info`.
-    unsafe {
-        let found = transmute::<EntryPoint, Function>(entry)(level, region, team);
-        if found != 0 {
-            translate(region);
-        }
-        found
-    }
 }

@@ -1,0 +1,76 @@
+//! The standard events of what a thread opens and closes.
+
+use taskscope_event::models::{openmp, ovni};
+
+use crate::frames::{Open, Phase};
+use crate::pair::{self, Pair};
+use crate::thread::Moment;
+
+impl Moment<'_> {
+    /// Writes the standard events that begin something.
+    #[inline(always)]
+    pub fn show(&mut self, open: Open) {
+        match open {
+            Open::Task { id } => self.recorder.begin(self.at, openmp::TASK_EXECUTE, id.to_le_bytes(), 4),
+            Open::Section { pair } => self.begin_pair(pair),
+            Open::Work { typeid, pair, .. } => {
+                if let Some(pair) = pair {
+                    self.begin_pair(pair);
+                }
+                if typeid != 0 {
+                    self.recorder.begin(self.at, openmp::WORKSHARE_EXECUTE, typeid.to_le_bytes(), 4);
+                }
+            }
+            Open::Region { .. } => self.begin_pair(pair::FORK),
+            Open::Member { phase: Phase::Running, .. } => self.begin_pair(pair::MICROTASK),
+            Open::Member { phase: Phase::Joining, .. } => self.begin_pair(pair::JOIN),
+            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
+        }
+    }
+
+    /// Writes the standard events that end it.
+    #[inline(always)]
+    pub fn hide(&mut self, open: Open) {
+        match open {
+            Open::Task { id } => self.recorder.end(self.at, openmp::TASK_END, id.to_le_bytes()),
+            Open::Section { pair } => self.end_pair(pair),
+            Open::Work { typeid, pair, .. } => {
+                if typeid != 0 {
+                    self.recorder.end(self.at, openmp::WORKSHARE_END, typeid.to_le_bytes());
+                }
+                if let Some(pair) = pair {
+                    self.end_pair(pair);
+                }
+            }
+            Open::Region { .. } => self.end_pair(pair::FORK),
+            Open::Member { phase: Phase::Running, .. } => self.end_pair(pair::MICROTASK),
+            Open::Member { phase: Phase::Joining, .. } => self.end_pair(pair::JOIN),
+            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
+        }
+    }
+
+    #[inline(always)]
+    fn begin_pair(&mut self, pair: Pair) {
+        self.recorder.begin(self.at, pair.begin, [], 0);
+    }
+
+    #[inline(always)]
+    fn end_pair(&mut self, pair: Pair) {
+        self.recorder.end(self.at, pair.end, []);
+    }
+
+    /// Writes the events that open a thread's stream.
+    pub fn begin_thread(&mut self) {
+        let mut payload = [0; 16];
+        // The virtual CPU: OpenMP threads are not bound to one CPU each. No creator is known.
+        payload[..4].copy_from_slice(&(-1i32).to_le_bytes());
+        payload[4..8].copy_from_slice(&(-1i32).to_le_bytes());
+        self.recorder.begin(self.at, ovni::THREAD_EXECUTES, payload, 0);
+    }
+
+    /// Ends everything that is open, and the thread.
+    pub fn end_thread(&mut self) {
+        self.close_all();
+        self.recorder.end(self.at, ovni::THREAD_ENDS, []);
+    }
+}

@@ -1,0 +1,202 @@
+//! The process's table of sites, types and modules.
+//!
+//! Who meets an address first writes its dictionary events, inside the lock, so that no thread can
+//! use a number at an earlier time than that of the event which explains it.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicI32, Ordering::*};
+use std::collections::HashMap;
+
+use taskscope_event::models::{dictionary, openmp};
+
+use crate::label::{Label, work_name};
+use crate::modules::{self, Module};
+use crate::thread::Moment;
+use crate::word::{EXPLICIT, Word};
+
+/// The numbers of a construct.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Its type; 0 for a plain site, and where the type could not be recorded.
+    pub typeid: u32,
+    /// Its code site; 0 is unknown.
+    pub site: u32,
+    /// For a task type: what the words of its tasks have in common.
+    pub task_word: Word,
+}
+
+impl Entry {
+    fn new(typeid: u32, site: u32) -> Self {
+        Entry { typeid, site, task_word: Word::new(0, site, EXPLICIT) }
+    }
+}
+
+/// What is looked up: an address (or a known site, see [`BY_SITE`]) in one of three roles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// A code address; with [`BY_SITE`] a site.
+    pub address: u64,
+    /// [`PLAIN_SITE`], [`WORK`] with a kind, or OMPT's task flags.
+    pub role: u32,
+}
+
+/// A role: only the site counts. This bit and the next are free in OMPT's task flags.
+pub const PLAIN_SITE: u32 = 0x0100_0000;
+/// A role: a worksharing construct, of the OMPT kind in the other bits.
+pub const WORK: u32 = 0x0200_0000;
+/// Set in an address that no code has: the rest is the number of a site, for constructs whose own
+/// address is unknown and that take over the site of what encloses them.
+pub const BY_SITE: u64 = 1 << 63;
+
+/// The process's table.
+pub static TABLE: SharedTable = SharedTable { holder: AtomicI32::new(0), table: UnsafeCell::new(None) };
+
+/// A table behind a lock.
+pub struct SharedTable {
+    /// The process id of who holds the lock; 0 when it is free. A child that was forked while
+    /// another thread held it finds its parent's id, and takes over.
+    holder: AtomicI32,
+    table: UnsafeCell<Option<Table>>,
+}
+
+// SAFETY: `table` is only touched by who holds the lock.
+unsafe impl Sync for SharedTable {}
+
+impl SharedTable {
+    /// Uses the table of this process; the calling thread waits for its turn.
+    pub fn with<R>(&self, use_table: impl FnOnce(&mut Table) -> R) -> Option<R> {
+        // SAFETY: no preconditions.
+        let pid = unsafe { libc::getpid() };
+        loop {
+            let holder = self.holder.load(Relaxed);
+            if holder != pid && self.holder.compare_exchange(holder, pid, Acquire, Relaxed).is_ok() {
+                break;
+            }
+            // SAFETY: no preconditions. Who holds it writes a few events; let it.
+            unsafe { libc::sched_yield() };
+        }
+        // SAFETY: the lock is ours. What a forked child inherits may be half changed, so it is
+        // neither used nor freed: the child's streams need their own dictionary anyway.
+        let table = unsafe {
+            let slot = self.table.get();
+            if (*slot).as_ref().is_none_or(|table| table.pid != pid) {
+                slot.write(Some(Table::new(pid)));
+            }
+            (*slot).as_mut()
+        };
+        let result = table.map(use_table);
+        self.holder.store(0, Release);
+        result
+    }
+}
+
+/// Sites, types and modules that have been written.
+#[derive(Default)]
+pub struct Table {
+    pid: i32,
+    entries: HashMap<Key, Entry>,
+    /// Address of site n + 1.
+    sites: Vec<u64>,
+    types: u32,
+    modules: Vec<Module>,
+}
+
+impl Table {
+    fn new(pid: i32) -> Self {
+        Table { pid, ..Table::default() }
+    }
+
+    /// The numbers of a key; writes the events that explain new ones.
+    pub fn entry(&mut self, key: Key, moment: &mut Moment<'_>) -> Entry {
+        if let Some(entry) = self.entries.get(&key) {
+            return *entry;
+        }
+        if self.entries.try_reserve(2).is_err() {
+            return Entry::default();
+        }
+        let site = self.site(key.address, moment);
+        if key.role == PLAIN_SITE {
+            return Entry::new(0, site);
+        }
+        let typeid = self.types + 1;
+        if !self.write_type(typeid, site, key.role, moment) {
+            // Another thread may have room for it later.
+            return Entry::new(0, site);
+        }
+        self.types = typeid;
+        let entry = Entry::new(typeid, site);
+        self.entries.insert(key, entry);
+        entry
+    }
+
+    fn site(&mut self, address: u64, moment: &mut Moment<'_>) -> u32 {
+        if address & BY_SITE != 0 {
+            return address as u32;
+        }
+        let key = Key { address, role: PLAIN_SITE };
+        if let Some(entry) = self.entries.get(&key) {
+            return entry.site;
+        }
+        if self.sites.try_reserve(1).is_err() {
+            return 0;
+        }
+        self.write_module(address, moment);
+        self.sites.push(address);
+        let site = self.sites.len() as u32;
+        let mut payload = [0; 12];
+        payload[..4].copy_from_slice(&site.to_le_bytes());
+        payload[4..].copy_from_slice(&address.to_le_bytes());
+        moment.recorder.own_point(moment.at, dictionary::SITE, payload);
+        self.entries.insert(key, Entry::new(0, site));
+        site
+    }
+
+    /// Writes the module of an address, unless that has been done.
+    fn write_module(&mut self, address: u64, moment: &mut Moment<'_>) {
+        if self.module_of(address).is_some() || self.modules.try_reserve(1).is_err() {
+            return;
+        }
+        if let Some(module) = modules::find(address) {
+            moment.recorder.own_jumbo(
+                moment.at,
+                dictionary::MODULE,
+                &[
+                    &module.start.to_le_bytes(),
+                    &module.end.to_le_bytes(),
+                    &module.bias.to_le_bytes(),
+                    module.build_id.to_bytes_with_nul(),
+                    module.path.to_bytes_with_nul(),
+                ],
+            );
+            self.modules.push(module);
+        }
+    }
+
+    fn module_of(&self, address: u64) -> Option<&Module> {
+        self.modules.iter().find(|module| module.contains(address))
+    }
+
+    /// Writes a type's events. Says whether the standard one was kept.
+    fn write_type(&self, typeid: u32, site: u32, role: u32, moment: &mut Moment<'_>) -> bool {
+        let (code, detail) = match role & WORK {
+            0 => (dictionary::TASK_TYPE_SITE, role),
+            _ => (dictionary::WORK_TYPE_SITE, role & !WORK),
+        };
+        let mut payload = [0; 12];
+        for (part, value) in payload.chunks_exact_mut(4).zip([typeid, site, detail]) {
+            part.copy_from_slice(&value.to_le_bytes());
+        }
+        let address = self.sites.get((site as usize).wrapping_sub(1)).copied();
+        let construct = if role & WORK == 0 { "task" } else { work_name(role & !WORK) };
+        let label = Label::of(construct, address, address.and_then(|address| self.module_of(address)));
+        let kept = moment.recorder.jumbo(
+            moment.at,
+            openmp::TYPE_CREATE,
+            &[&typeid.to_le_bytes(), label.as_bytes_with_nul()],
+        );
+        if kept {
+            moment.recorder.own_point(moment.at, code, payload);
+        }
+        kept
+    }
+}
