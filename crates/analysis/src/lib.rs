@@ -11,6 +11,7 @@
 
 mod blame;
 pub mod causes;
+pub mod critical_path;
 pub mod devices;
 mod efficiency;
 mod findings;
@@ -19,7 +20,10 @@ mod forest;
 mod keys;
 mod ledger;
 mod locks;
+pub mod pop;
+pub mod replay;
 pub mod slo;
+pub mod span;
 mod task_types;
 mod teams;
 mod timeline;

@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
     /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, devices, or
-    /// all; and by the task graph: idle.
+    /// all; and by the task graph: ledger, blame, idle, path, pop, whatif.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = sections())]
     pub(super) section: Vec<String>,
     /// Rows of each table.

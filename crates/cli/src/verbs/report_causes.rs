@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use taskscope_analysis::slo::Mode;
 use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
-use taskscope_view::{CausesOptions, CausesSection, causes_json, causes_text};
+use taskscope_view::{CausesOptions, CausesSection, WhatIf, causes_json, causes_text};
 
 /// What only these sections know.
 #[derive(clap::Args)]
@@ -25,6 +25,11 @@ pub struct CausesArgs {
     /// Partial sums of section idle from BEGIN to END, nanoseconds of the trace's clock. Can be repeated.
     #[arg(long, value_name = "BEGIN:END", value_parser = window)]
     window: Vec<(u64, u64)>,
+    /// In section whatif: replay the run with these factors, for instance runtime=0, network=0.5,
+    /// gemm=0.5 (work of task types with that name), workers=8 (on each node); commas join changes. Can be
+    /// repeated.
+    #[arg(long, value_name = "CHANGES", value_parser = WhatIf::parse)]
+    what_if: Vec<WhatIf>,
 }
 
 fn window(text: &str) -> Result<(u64, u64), String> {
@@ -68,6 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         mode,
         intervals: causes.intervals,
         windows: causes.window.clone(),
+        what_if: causes.what_if.clone(),
         top: args.top.into(),
     };
     let mut out = output::results();

@@ -4,7 +4,12 @@
 
 mod idle;
 mod ledger;
+mod path;
+mod what_if;
 
+pub use what_if::WhatIf;
+
+use path::Prediction;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::FineNanos;
 use taskscope_analysis::causes::book_causes;
@@ -23,11 +28,24 @@ pub enum CausesSection {
     Blame,
     /// Starvation, latency, overhead of idle workers.
     Idle,
+    /// The critical path, and what bounds the run.
+    Path,
+    /// POP's efficiencies.
+    Pop,
+    /// The run with other costs.
+    WhatIf,
 }
 
 impl CausesSection {
     /// All sections in the order of the report.
-    pub const ALL: [CausesSection; 3] = [CausesSection::Ledger, CausesSection::Blame, CausesSection::Idle];
+    pub const ALL: [CausesSection; 6] = [
+        CausesSection::Ledger,
+        CausesSection::Blame,
+        CausesSection::Idle,
+        CausesSection::Path,
+        CausesSection::Pop,
+        CausesSection::WhatIf,
+    ];
 
     /// Its name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
@@ -35,6 +53,9 @@ impl CausesSection {
             CausesSection::Ledger => "ledger",
             CausesSection::Blame => "blame",
             CausesSection::Idle => "idle",
+            CausesSection::Path => "path",
+            CausesSection::Pop => "pop",
+            CausesSection::WhatIf => "whatif",
         }
     }
 }
@@ -50,6 +71,8 @@ pub struct CausesOptions {
     pub intervals: bool,
     /// Windows of time for which partial sums are wanted.
     pub windows: Vec<(u64, u64)>,
+    /// Questions for the replay; the usual ones where there is none.
+    pub what_if: Vec<WhatIf>,
     /// Rows of each table of the text.
     pub top: usize,
 }
@@ -81,6 +104,18 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);
         report.insert("idle".into(), idle::json(graph, &slo, options));
     }
+    if wants(CausesSection::Path) || wants(CausesSection::Pop) || wants(CausesSection::WhatIf) {
+        let prediction = Prediction::of(graph);
+        if wants(CausesSection::Path) {
+            report.insert("path".into(), path::path_json(graph, &prediction, options));
+        }
+        if wants(CausesSection::Pop) {
+            report.insert("pop".into(), path::pop_json(graph, &book_causes(graph), &prediction));
+        }
+        if wants(CausesSection::WhatIf) {
+            report.insert("whatif".into(), path::whatif_json(graph, &prediction, options));
+        }
+    }
     Value::Object(report)
 }
 
@@ -101,6 +136,18 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
         let wanted = SloOptions { intervals: false, windows: options.windows.clone() };
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);
         idle::text(graph, &slo, options, &mut text);
+    }
+    if wants(CausesSection::Path) || wants(CausesSection::Pop) || wants(CausesSection::WhatIf) {
+        let prediction = Prediction::of(graph);
+        if wants(CausesSection::Path) {
+            path::path_text(graph, &prediction, options, &mut text);
+        }
+        if wants(CausesSection::Pop) {
+            path::pop_text(graph, &book_causes(graph), &prediction, &mut text);
+        }
+        if wants(CausesSection::WhatIf) {
+            path::whatif_text(graph, &prediction, options, &mut text);
+        }
     }
     let unknown = unknown_columns(graph);
     if !unknown.is_empty() {

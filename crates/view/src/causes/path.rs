@@ -1,0 +1,222 @@
+//! The sections `path` and `whatif`: what the end of the run waited for, bounds, efficiencies, and
+//! predictions beside the error of their replay.
+
+use super::CausesOptions;
+use crate::format;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use taskscope_analysis::causes::Causes;
+use taskscope_analysis::critical_path::{Step, StepKind, critical_path, slack};
+use taskscope_analysis::pop::pop;
+use taskscope_analysis::replay::{Change, Costs, replay};
+use taskscope_analysis::slo::deciding_inputs;
+use taskscope_analysis::span::{Span, span};
+use taskscope_execution::graph::TaskGraph;
+
+/// What the sections say, computed once.
+pub(super) struct Prediction {
+    costs: Costs,
+    span: Span,
+    /// The recorded run replayed without a change.
+    baseline_ns: u64,
+    wall_ns: u64,
+}
+
+impl Prediction {
+    pub fn of(graph: &TaskGraph) -> Prediction {
+        let costs = Costs::of(graph, &deciding_inputs(graph));
+        let (begin, end) = graph.range();
+        Prediction {
+            span: span(graph, &costs),
+            baseline_ns: replay(graph, &costs, &Change::default()).wall_ns,
+            wall_ns: end - begin,
+            costs,
+        }
+    }
+
+    fn wall(&self, graph: &TaskGraph, change: &Change) -> u64 {
+        replay(graph, &self.costs, change).wall_ns
+    }
+
+    /// How far the replay without a change is from the recorded run, as a share of it.
+    fn error(&self) -> f64 {
+        (self.baseline_ns as f64 - self.wall_ns as f64) / self.wall_ns.max(1) as f64
+    }
+}
+
+/// Steps by what they are, with the task type or link that they belong to, longest first.
+fn by_kind(graph: &TaskGraph, steps: &[Step]) -> Vec<(StepKind, String, u64)> {
+    let mut sums: BTreeMap<(StepKind, String), u64> = BTreeMap::new();
+    for step in steps {
+        let ty = graph.tasks.ty.get(step.task as usize).and_then(|ty| graph.types.get(*ty as usize));
+        let name = ty.map_or(String::new(), |ty| ty.name.clone());
+        *sums.entry((step.kind, name)).or_default() += step.end - step.start;
+    }
+    let mut rows: Vec<_> = sums.into_iter().map(|((kind, name), ns)| (kind, name, ns)).collect();
+    rows.sort_by_key(|(kind, _, ns)| (std::cmp::Reverse(*ns), *kind));
+    rows
+}
+
+pub(super) fn path_json(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions) -> Value {
+    let steps = critical_path(graph);
+    let slack = slack(graph);
+    let critical = slack.iter().min().copied().unwrap_or(0);
+    let span = prediction.span;
+    let rows: Vec<Value> = by_kind(graph, &steps)
+        .into_iter()
+        .map(|(kind, name, ns)| json!({"kind": kind.name(), "task_type": name, "ns": ns}))
+        .collect();
+    let mut path = json!({
+        "wall_ns": prediction.wall_ns,
+        "by_kind": rows,
+        "work_ns": span.work_ns,
+        "span_ns": span.span_ns,
+        "burdened_span_ns": span.burdened_span_ns,
+        "parallelism": span.parallelism(),
+        "lower_bound_ns": span.lower_bound_ns(graph.workers.len() as u64),
+        "metg_ns": span.metg_ns(),
+        "tasks_without_slack": slack.iter().filter(|s| **s == critical).count(),
+    });
+    if options.intervals
+        && let Some(map) = path.as_object_mut()
+    {
+        let id = |ids: &[u64], row: u32| ids.get(row as usize).copied();
+        let list = steps.iter().map(|step| {
+            json!({
+                "kind": step.kind.name(), "begin_ns": step.start, "end_ns": step.end,
+                "task": id(&graph.tasks.id, step.task), "data": id(&graph.data.id, step.data),
+            })
+        });
+        map.insert("steps".into(), list.collect());
+    }
+    path
+}
+
+pub(super) fn path_text(
+    graph: &TaskGraph,
+    prediction: &Prediction,
+    options: &CausesOptions,
+    out: &mut String,
+) {
+    let steps = critical_path(graph);
+    let wall = prediction.wall_ns;
+    let _ = writeln!(out, "  Critical path: what the end of the run waited for ({})", format::time(wall));
+    let rows = by_kind(graph, &steps);
+    for (kind, name, ns) in rows.iter().take(options.top) {
+        let (name, share) = (format::fit(name, 44), format::percent(*ns, wall));
+        let _ = writeln!(out, "   {:<10}{name:<44}{:>12}{share:>9}", kind.name(), format::time(*ns));
+    }
+    if rows.len() > options.top {
+        let rest: u64 = rows[options.top..].iter().map(|row| row.2).sum();
+        let _ = writeln!(out, "   … and {} more, {}", rows.len() - options.top, format::time(rest));
+    }
+    let span = prediction.span;
+    let _ = writeln!(
+        out,
+        "   work {}, longest chain {} ({} with runtime costs): parallelism {:.1}; no run on {} workers is shorter than {}",
+        format::time(span.work_ns),
+        format::time(span.span_ns),
+        format::time(span.burdened_span_ns),
+        span.parallelism(),
+        graph.workers.len(),
+        format::time(span.lower_bound_ns(graph.workers.len() as u64))
+    );
+    let _ = writeln!(
+        out,
+        "   a task costs {} to run: smaller ones lose more than half",
+        format::time(span.metg_ns())
+    );
+}
+
+pub(super) fn pop_json(graph: &TaskGraph, causes: &Causes, prediction: &Prediction) -> Value {
+    let ideal = prediction.wall(graph, &Change { network: 0.0, ..Change::default() });
+    let pop = pop(graph, causes, ideal);
+    json!({
+        "parallel_efficiency": pop.parallel,
+        "load_balance": pop.load_balance,
+        "communication_efficiency": pop.communication,
+        "serialization_efficiency": pop.serialization,
+        "transfer_efficiency": pop.transfer,
+        "ideal_network_wall_ns": ideal,
+    })
+}
+
+pub(super) fn pop_text(graph: &TaskGraph, causes: &Causes, prediction: &Prediction, out: &mut String) {
+    let ideal = prediction.wall(graph, &Change { network: 0.0, ..Change::default() });
+    let pop = pop(graph, causes, ideal);
+    let _ = writeln!(
+        out,
+        "  Parallel efficiency {:.2} = load balance {:.2} × serialization {:.2} × transfer {:.2}",
+        pop.parallel, pop.load_balance, pop.serialization, pop.transfer
+    );
+}
+
+/// Questions with their changes: those that were asked, or else the usual ones.
+fn questions(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions) -> Vec<(String, Change)> {
+    if !options.what_if.is_empty() {
+        return options.what_if.iter().map(|what| (what.text.clone(), what.change(graph))).collect();
+    }
+    let mut list = vec![
+        ("no runtime cost".to_owned(), Change { runtime: 0.0, ..Change::default() }),
+        (
+            "neither runtime cost nor time under way".to_owned(),
+            Change { runtime: 0.0, network: 0.0, ..Change::default() },
+        ),
+    ];
+    if !graph.copies.items().is_empty() {
+        list.insert(0, ("ideal network".to_owned(), Change { network: 0.0, ..Change::default() }));
+    }
+    let mut work = vec![0; graph.types.len()];
+    for (task, ns) in prediction.costs.work.iter().enumerate() {
+        work[graph.tasks.ty[task] as usize] += ns;
+    }
+    let mut types: Vec<usize> = (0..work.len()).filter(|ty| work[*ty] > 0).collect();
+    types.sort_by_key(|ty| std::cmp::Reverse(work[*ty]));
+    for ty in types.into_iter().take(options.top) {
+        let change = Change { types: vec![(ty as u32, 0.5)], ..Change::default() };
+        list.push((format!("{} twice as fast", graph.types[ty].name), change));
+    }
+    let per_node = graph.workers.len().div_ceil(graph.nodes.len().max(1)) as u32;
+    let twice = Change { workers_per_node: Some(2 * per_node), ..Change::default() };
+    list.push((format!("{} workers a node", 2 * per_node), twice));
+    list
+}
+
+const SCHEDULER: &str =
+    "tasks stay on their node; a free worker takes the ready task that started first in the recorded run";
+
+pub(super) fn whatif_json(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions) -> Value {
+    let rows: Vec<Value> = questions(graph, prediction, options)
+        .into_iter()
+        .map(|(text, change)| json!({"what": text, "wall_ns": prediction.wall(graph, &change)}))
+        .collect();
+    json!({
+        "scheduler": SCHEDULER,
+        "recorded_wall_ns": prediction.wall_ns,
+        "replayed_wall_ns": prediction.baseline_ns,
+        "replay_error": prediction.error(),
+        "predictions": rows,
+    })
+}
+
+pub(super) fn whatif_text(
+    graph: &TaskGraph,
+    prediction: &Prediction,
+    options: &CausesOptions,
+    out: &mut String,
+) {
+    let error = prediction.error() * 100.0;
+    let _ = writeln!(
+        out,
+        "  What if (replay of the recorded run: {}, {error:+.1} % off)",
+        format::time(prediction.baseline_ns)
+    );
+    for (text, change) in questions(graph, prediction, options) {
+        let wall = prediction.wall(graph, &change);
+        let faster = prediction.baseline_ns as f64 / wall.max(1) as f64;
+        let text = format::fit(&text, 54);
+        let _ = writeln!(out, "   {text:<54}{:>12}   {faster:.2} × as fast", format::time(wall));
+    }
+    let _ = writeln!(out, "   scheduler: {SCHEDULER}");
+}
