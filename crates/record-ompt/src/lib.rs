@@ -16,6 +16,10 @@
 //!
 //! **What is not.** Device constructs; `flush`; `atomic`, which compilers do inline; reductions.
 //!
+//! **How fast.** A callback takes about 120 instructions, one reading of the counter and 12 to 20
+//! bytes per event; nothing on its way is shared between threads. `make bench-ompt` measures what
+//! that does to programs.
+//!
 //! **Rules of a guest.** No callback aborts, prints, or waits for another thread, apart from the
 //! first meeting with a code address. Pointers from the runtime are checked before use. Without
 //! memory or disk space events are counted as lost, never written half.

@@ -65,16 +65,16 @@ pub unsafe extern "C" fn dependences(task: *mut Data, list: *const Dependence, c
 /// `ompt_callback_task_schedule`.
 pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: *mut Data) {
     record(|moment| {
-        let task = Word::load(prior);
-        match prior_status {
-            status::COMPLETE | status::CANCEL | status::DETACH if task.has(EXPLICIT) => {
+        // By far most often a new task begins, or one ends.
+        if prior_status != status::SWITCH {
+            let task = Word::load(prior);
+            if !matches!(prior_status, status::COMPLETE | status::CANCEL | status::DETACH) {
+                if moment.no_switch(task, prior_status) {
+                    return;
+                }
+            } else if task.has(EXPLICIT) {
                 moment.end_task(task, prior_status);
             }
-            status::EARLY_FULFILL | status::LATE_FULFILL | status::TASKWAIT_COMPLETE => {
-                moment.no_switch(task, prior_status);
-                return;
-            }
-            _ => {}
         }
         if abi::is_object(next) {
             moment.switch_to(next, prior_status);
@@ -105,14 +105,20 @@ impl Moment<'_> {
         }
     }
 
-    /// What is reported as a schedule event, though the thread goes on with what it does.
+    /// What is reported as a schedule event, though the thread goes on with what it does. Says whether
+    /// it is such.
+    #[cold]
     #[inline(never)]
-    fn no_switch(&mut self, task: Word, prior_status: c_int) {
-        if prior_status == status::TASKWAIT_COMPLETE {
-            self.close_section(pair::DEPEND_WAIT);
-        } else if task.has(EXPLICIT) {
-            self.recorder.own_point(self.at, omp::TASK_FULFILLED, task.id().to_le_bytes());
+    fn no_switch(&mut self, task: Word, prior_status: c_int) -> bool {
+        match prior_status {
+            status::TASKWAIT_COMPLETE => self.close_section(pair::DEPEND_WAIT),
+            status::EARLY_FULFILL | status::LATE_FULFILL if task.has(EXPLICIT) => {
+                self.recorder.own_point(self.at, omp::TASK_FULFILLED, task.id().to_le_bytes());
+            }
+            status::EARLY_FULFILL | status::LATE_FULFILL => {}
+            _ => return false,
         }
+        true
     }
 
     #[cold]
