@@ -38,6 +38,7 @@ pub mod instrument;
 pub mod layout;
 pub mod limits;
 mod metadata;
+mod location;
 pub mod process;
 mod ring;
 mod side;
@@ -48,6 +49,7 @@ mod tailed_file;
 pub mod thread;
 mod tls;
 
+pub use location::LocationStream;
 pub use metadata::{About, Describe, Json};
 pub use stream::Half;
 pub use tail_place::TAIL_DIRECTORY_VARIABLE;

@@ -120,6 +120,11 @@ impl Json {
         Json(value.into().to_string())
     }
 
+    /// A finite number with a fraction.
+    pub fn float(value: f64) -> Self {
+        Json(format!("{value:?}"))
+    }
+
     /// An object of these members, in this order.
     pub fn object<K: AsRef<str>>(members: impl IntoIterator<Item = (K, Json)>) -> Self {
         let members: Vec<_> = members

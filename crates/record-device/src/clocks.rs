@@ -1,0 +1,167 @@
+//! The host's clocks, and which of them a device's stamps are of.
+
+use taskscope_reorder::clock::ClockFit;
+
+/// Nanoseconds of a clock of the host.
+pub fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, the clock of traces.
+pub fn now() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// The clocks of the host that a device's stamps may be of, the trace's own first.
+const CANDIDATES: [(libc::clockid_t, &str); 4] = [
+    (libc::CLOCK_MONOTONIC, "CLOCK_MONOTONIC"),
+    (libc::CLOCK_MONOTONIC_RAW, "CLOCK_MONOTONIC_RAW"),
+    (libc::CLOCK_BOOTTIME, "CLOCK_BOOTTIME"),
+    (libc::CLOCK_REALTIME, "CLOCK_REALTIME"),
+];
+
+/// All candidates at one time.
+pub struct Reading([u64; CANDIDATES.len()]);
+
+impl Reading {
+    /// Reads them.
+    pub fn take() -> Self {
+        Reading(CANDIDATES.map(|(clock, _)| read(clock)))
+    }
+}
+
+/// What is known of a device's clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DeviceClock {
+    /// Stamps are of this clock of the host.
+    Host(libc::clockid_t, &'static str),
+    /// Stamps count in units of so many nanoseconds, from an unknown origin, with so many valid bits.
+    Own {
+        /// Nanoseconds of a tick.
+        nanos_per_tick: f64,
+        /// Valid bits of a stamp.
+        bits: u32,
+    },
+}
+
+impl DeviceClock {
+    /// From the stamps of an operation that began after `before` and had ended by `after`. No two
+    /// clocks agree to a microsecond by chance.
+    pub fn found(start: u64, end: u64, before: &Reading, after: &Reading) -> Self {
+        const ERROR_NS: u64 = 1000;
+        for (index, (clock, name)) in CANDIDATES.into_iter().enumerate() {
+            if start + ERROR_NS >= before.0[index] && end <= after.0[index] + ERROR_NS && start != 0 {
+                return DeviceClock::Host(clock, name);
+            }
+        }
+        DeviceClock::Own { nanos_per_tick: 1.0, bits: 64 }
+    }
+
+    /// In words, for `info`.
+    pub fn describe(self) -> String {
+        match self {
+            DeviceClock::Host(_, name) => format!("{name} of the host, found by comparison"),
+            DeviceClock::Own { nanos_per_tick, bits } => {
+                format!("the device's own, {nanos_per_tick} ns a tick, {bits} bits")
+            }
+        }
+    }
+}
+
+/// A device's clock as it is known while the program runs.
+pub struct LiveClock {
+    /// What it is.
+    pub clock: DeviceClock,
+    /// For the map that is written at the end.
+    pub fit: ClockFit,
+    /// Host nanoseconds minus device nanoseconds, lately.
+    offset: Option<i128>,
+    sampled: u64,
+}
+
+/// What the offset may be wrong by.
+const MARGIN_NS: u64 = 2_000;
+/// How often a clock of the host is compared with another.
+const SAMPLE_EVERY_NS: u64 = 10_000_000;
+
+impl LiveClock {
+    /// Nothing but its kind is known.
+    pub fn new(clock: DeviceClock) -> Self {
+        let nanos_per_tick = match clock {
+            DeviceClock::Host(..) => 1.0,
+            DeviceClock::Own { nanos_per_tick, .. } => nanos_per_tick,
+        };
+        LiveClock { clock, fit: ClockFit::new(nanos_per_tick), offset: None, sampled: 0 }
+    }
+
+    /// Compares it with the trace's clock, where it is one of the host's.
+    pub fn sample(&mut self, now: u64) {
+        let DeviceClock::Host(clock, _) = self.clock else { return };
+        if self.offset.is_some() && now < self.sampled + SAMPLE_EVERY_NS {
+            return;
+        }
+        self.sampled = now;
+        let (before, ticks, after) = (self::now(), read(clock), self::now());
+        self.anchor(ticks, before, after);
+    }
+
+    /// The device showed `ticks` between two times of the host.
+    pub fn anchor(&mut self, ticks: u64, before: u64, after: u64) {
+        self.fit.not_before(ticks, before);
+        self.fit.not_after(ticks, after);
+        self.offset = Some(i128::from(before.midpoint(after)) - i128::from(self.nanos(ticks)));
+    }
+
+    fn nanos(&self, ticks: u64) -> u64 {
+        match self.clock {
+            DeviceClock::Own { nanos_per_tick, .. } if nanos_per_tick != 1.0 => {
+                (ticks as f64 * nanos_per_tick) as u64
+            }
+            _ => ticks,
+        }
+    }
+
+    /// A device time that is surely not after a time of the host; 0 while nothing is known.
+    pub fn earliest_ticks(&self, host: u64) -> u64 {
+        let Some(offset) = self.offset else { return 0 };
+        let nanos = (i128::from(host.saturating_sub(MARGIN_NS)) - offset).max(0);
+        match self.clock {
+            DeviceClock::Own { nanos_per_tick, .. } if nanos_per_tick != 1.0 => {
+                (nanos as f64 / nanos_per_tick) as u64
+            }
+            _ => nanos as u64,
+        }
+    }
+
+    /// About when it was on the host's clock.
+    pub fn host(&self, ticks: u64) -> u64 {
+        let nanos = i128::from(self.nanos(ticks)) + self.offset.unwrap_or(0);
+        nanos.clamp(0, i128::from(u64::MAX)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_of_stamps_is_found() {
+        for (clock, name) in CANDIDATES {
+            let before = Reading::take();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let start = read(clock);
+            let end = read(clock);
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let found = DeviceClock::found(start, end, &before, &Reading::take());
+            let shares_time = |other| read(other).abs_diff(read(clock)) < 10_000_000;
+            let DeviceClock::Host(_, found) = found else { panic!("{name} was not found") };
+            // Where the machine was never asleep, two clocks show the same time.
+            assert!(found == name || CANDIDATES.iter().any(|(other, n)| *n == found && shares_time(*other)));
+        }
+        let (before, after) = (Reading::take(), Reading::take());
+        assert!(matches!(DeviceClock::found(77, 78, &before, &after), DeviceClock::Own { .. }));
+    }
+}

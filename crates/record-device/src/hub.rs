@@ -1,0 +1,325 @@
+//! Where all sources hand in what they know: one per process, made on first use.
+
+use crate::clocks::{self, DeviceClock};
+use crate::collector::{self, Collector};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use taskscope_reorder::{Completion, Detail, Notice, Producer, QueueIndex, QueueOrder, Rings};
+
+/// Messages that a thread's ring takes; more go a slower way.
+const RING_MESSAGES: usize = 8192;
+
+/// What a source says to the collector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Message {
+    Append(Notice),
+    Complete(Completion, u64),
+    Cancel(QueueIndex, u64),
+    Call(Call),
+    /// A device's ticks between two times of the host.
+    Anchor(u32, u64, u64, u64),
+    /// No record will come of operations of the queue below this sequence.
+    Lost(QueueIndex, u64),
+}
+
+/// A call of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// System thread id.
+    pub tid: u32,
+    /// When it began, `CLOCK_MONOTONIC`.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Kind and name.
+    pub what: What,
+    /// The operation that it submitted.
+    pub operation: Option<(QueueIndex, u64)>,
+}
+
+/// A kind of `taskscope_event::models::device::kind`, and a name of [`Hub::name`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct What(pub(crate) u32);
+
+impl What {
+    /// Both in one number.
+    pub fn new(kind: u32, name: u32) -> Self {
+        What(kind << 24 | name & 0xff_ffff)
+    }
+
+    pub(crate) fn kind(self) -> u32 {
+        self.0 >> 24
+    }
+
+    pub(crate) fn name(self) -> u32 {
+        self.0 & 0xff_ffff
+    }
+}
+
+/// A device, as a source knows it.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// As it is shown.
+    pub name: String,
+    /// What its stamps are.
+    pub clock: DeviceClock,
+}
+
+/// A queue, as a source knows it.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// As it is shown.
+    pub name: String,
+    /// Number of its device.
+    pub device: u32,
+    /// What it promises.
+    pub order: QueueOrder,
+    /// Which interface it belongs to.
+    pub interface: &'static str,
+}
+
+/// The place where sources meet the collector.
+pub struct Hub {
+    pid: i32,
+    directory: PathBuf,
+    rings: Arc<Rings<Message>>,
+    pub(crate) devices: Mutex<Vec<Device>>,
+    pub(crate) queues: Mutex<Vec<Queue>>,
+    pub(crate) names: Mutex<Vec<String>>,
+    name_numbers: RwLock<FxHashMap<String, u32>>,
+    /// Operations that were announced and have not ended.
+    open: AtomicU64,
+    stop: AtomicBool,
+    collector: Mutex<Option<JoinHandle<()>>>,
+}
+
+static HUB: OnceLock<Option<Hub>> = OnceLock::new();
+
+thread_local! {
+    static PRODUCER: RefCell<Option<Producer<Message>>> = const { RefCell::new(None) };
+}
+
+/// The hub of this process; `None` when nothing is to be recorded, in a forked child, and after the
+/// end.
+pub fn hub() -> Option<&'static Hub> {
+    let hub = HUB.get_or_init(Hub::start).as_ref()?;
+    // SAFETY: no preconditions.
+    let same_process = hub.pid == unsafe { libc::getpid() };
+    (same_process && !hub.stop.load(Relaxed)).then_some(hub)
+}
+
+/// The calling thread's system id.
+pub fn tid() -> u32 {
+    thread_local! {
+        // SAFETY: no preconditions.
+        static TID: u32 = (unsafe { libc::syscall(libc::SYS_gettid) }) as u32;
+    }
+    TID.try_with(|tid| *tid).unwrap_or(0)
+}
+
+impl Hub {
+    fn start() -> Option<Hub> {
+        let trace = std::env::var_os("TASKSCOPE_TRACE_DIR").filter(|value| !value.is_empty())?;
+        // SAFETY: no preconditions.
+        let pid = unsafe { libc::getpid() };
+        let directory = make_directory(Path::new(&trace), pid)?;
+        let hub = Hub {
+            pid,
+            directory,
+            rings: Rings::new(RING_MESSAGES),
+            devices: Mutex::default(),
+            queues: Mutex::default(),
+            names: Mutex::new(vec![String::new()]),
+            name_numbers: RwLock::default(),
+            open: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            collector: Mutex::default(),
+        };
+        // SAFETY: the function lives as long as the library, which stays loaded.
+        unsafe { libc::atexit(at_exit) };
+        Some(hub)
+    }
+
+    /// Starts the collector, which needs the hub to be in its place.
+    fn collect(&'static self) {
+        let mut collector = lock(&self.collector);
+        if collector.is_some() || self.stop.load(Acquire) {
+            return;
+        }
+        // The program's signals are not for this thread.
+        let spawned = collector::with_signals_blocked(|| {
+            std::thread::Builder::new()
+                .name("taskscope-dev".to_owned())
+                .spawn(move || Collector::new(self).run())
+        });
+        *collector = spawned.ok();
+    }
+
+    pub(crate) fn rings(&self) -> &Rings<Message> {
+        &self.rings
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.load(Acquire)
+    }
+
+    /// Adds a device; its number.
+    pub fn add_device(&self, device: Device) -> u32 {
+        let mut devices = lock(&self.devices);
+        devices.push(device);
+        devices.len() as u32 - 1
+    }
+
+    /// Adds a queue.
+    pub fn add_queue(&'static self, queue: Queue) -> QueueIndex {
+        let mut queues = lock(&self.queues);
+        queues.push(queue);
+        let index = QueueIndex(queues.len() as u32 - 1);
+        drop(queues);
+        self.collect();
+        index
+    }
+
+    /// The number of a name.
+    pub fn name(&self, text: &str) -> u32 {
+        let known = self.name_numbers.read().unwrap_or_else(PoisonError::into_inner).get(text).copied();
+        if let Some(number) = known {
+            return number;
+        }
+        let mut numbers = self.name_numbers.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = numbers.get(text) {
+            return *number;
+        }
+        let mut names = lock(&self.names);
+        names.push(text.to_owned());
+        let number = names.len() as u32 - 1;
+        numbers.insert(text.to_owned(), number);
+        number
+    }
+
+    /// An operation is about to be submitted by the calling thread. Returns the time that is noted.
+    pub fn append(&self, queue: QueueIndex, seq: u64, what: What, id: u64, bytes: u64) -> u64 {
+        let append = clocks::now();
+        self.append_at(queue, seq, what, id, bytes, append, tid());
+        append
+    }
+
+    /// As [`Hub::append`], at a time of `CLOCK_MONOTONIC` and for a thread that the source knows.
+    #[allow(clippy::too_many_arguments, reason = "each is one field of the notice")]
+    pub fn append_at(&self, queue: QueueIndex, seq: u64, what: What, id: u64, bytes: u64, append: u64, thread: u32) {
+        let detail = Detail { id, amount: bytes, what: what.0 };
+        self.open.fetch_add(1, Relaxed);
+        self.put(Message::Append(Notice { queue, seq, thread, append, earliest_start: 0, detail }));
+    }
+
+    /// The submission has failed.
+    pub fn cancel(&self, queue: QueueIndex, seq: u64) {
+        self.open.fetch_sub(1, Relaxed);
+        self.put(Message::Cancel(queue, seq));
+    }
+
+    /// A record came. Stamps are in ticks of the device; 0 where not known.
+    pub fn complete(&self, queue: QueueIndex, seq: u64, submit: u64, start: u64, end: u64) {
+        let observed = clocks::now();
+        self.put(Message::Complete(Completion { queue, seq, submit, start, end }, observed));
+        let _ = self.open.fetch_update(Relaxed, Relaxed, |open| open.checked_sub(1));
+    }
+
+    /// A call of the host has ended.
+    pub fn call(&self, call: Call) {
+        self.put(Message::Call(call));
+    }
+
+    /// The device showed `ticks` between two times of the host.
+    pub fn anchor(&self, device: u32, ticks: u64, before: u64, after: u64) {
+        self.put(Message::Anchor(device, ticks, before, after));
+    }
+
+    /// After a barrier and a flush: no record will come of the queue's operations below `before`.
+    pub fn lost(&self, queue: QueueIndex, before: u64) {
+        self.put(Message::Lost(queue, before));
+    }
+
+    fn put(&self, message: Message) {
+        let put = PRODUCER.try_with(|producer| {
+            // A signal handler that interrupts this very place loses its message.
+            if let Ok(mut producer) = producer.try_borrow_mut() {
+                producer.get_or_insert_with(|| self.rings.producer()).put(message);
+            }
+        });
+        if put.is_err() {
+            // The thread is ending: its own ring is gone.
+            self.rings.producer().put(message);
+        }
+    }
+
+    /// Ends recording: waits a moment for what is open, then for the collector to write everything.
+    pub fn finish(&self) {
+        let (mut open, mut quiet_ms) = (self.open.load(Relaxed), 0);
+        // Records get a second to come, as long as some come; the driver is not asked any more.
+        for _ in 0..1000 {
+            if open == 0 || quiet_ms > 200 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            let now = self.open.load(Relaxed);
+            quiet_ms = if now == open { quiet_ms + 1 } else { 0 };
+            open = now;
+        }
+        self.stop.store(true, Release);
+        if let Some(collector) = lock(&self.collector).take() {
+            collector.thread().unpark();
+            let _ = collector.join();
+        }
+    }
+}
+
+extern "C" fn at_exit() {
+    if let Some(hub) = hub() {
+        hub.finish();
+    }
+}
+
+/// `devices.<host>.<pid>`, under a number if a process of that id has been here.
+fn make_directory(trace: &Path, pid: i32) -> Option<PathBuf> {
+    std::fs::create_dir_all(trace).ok()?;
+    let host = host_name();
+    for copy in 1..10_000 {
+        let name =
+            if copy == 1 { format!("devices.{host}.{pid}") } else { format!("devices.{host}.{pid}-{copy}") };
+        let directory = trace.join(name);
+        match std::fs::create_dir(&directory) {
+            Ok(()) => return std::path::absolute(directory).ok(),
+            Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => continue,
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+fn host_name() -> String {
+    let mut buffer = [0u8; 256];
+    // SAFETY: the buffer is as long as told, and stays NUL-terminated.
+    unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
+    let length = buffer.iter().position(|byte| *byte == 0).unwrap_or(0);
+    let name = String::from_utf8_lossy(&buffer[..length]);
+    let name = name.split('.').next().unwrap_or_default().replace('/', "_");
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+/// A panic while the lock was held leaves these lists whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

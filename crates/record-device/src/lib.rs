@@ -1,0 +1,27 @@
+//! Records what device queues do: sources of device records on one ordering core.
+//!
+//! ```text
+//!  OpenCL layer ─┐  append, cancel (submitting thread)   ┌─ queue.<n>/   operations in order
+//!  CUPTI        ─┼▶ hub ── ring per thread ──▶ collector ┤
+//!  C API        ─┘  completion (any thread)              └─ calls.<tid>/ calls of the host
+//! ```
+//!
+//! `taskscope record` loads `libtaskscope_device.so`: OpenCL's loader through `OPENCL_LAYERS`, CUDA's
+//! driver through `CUDA_INJECTION64_PATH`. Other tools link it and use `taskscope_device.h`.
+//! Nothing is recorded unless `TASKSCOPE_TRACE_DIR` names a trace directory; locations are written to
+//! `devices.<host>.<pid>` in it.
+//!
+//! **What holds.** A program's calls are passed on unchanged but for profiling, which is switched on,
+//! and events, which are asked for; their results are the program's. Nothing waits for the collector.
+//! A forked child records nothing. At exit, records get a second to arrive; then they are lost, and
+//! said to be.
+//!
+//! **Not for** ordering (`taskscope-reorder`) or reading (`taskscope-session`).
+
+mod c_api;
+mod clocks;
+mod collector;
+pub mod cupti;
+pub mod hub;
+mod locations;
+mod opencl;
