@@ -30,7 +30,7 @@ test: packages
 	@$(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
 
 build:
-	@$(cargo) build --release -p taskscope -p taskscope-record-ompt
+	@$(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-device
 
 demo: packages build
 	@scripts/demo

@@ -26,8 +26,8 @@ pub(crate) struct Collector {
 /// What an index of the ordering core stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
-    /// The hub's queue of this number, of a device.
-    Queue { number: u32, device: u32 },
+    /// A queue of the device of this number.
+    Queue { device: u32 },
     /// Calls of a thread.
     Calls { tid: u32 },
 }
@@ -79,7 +79,7 @@ impl Collector {
         let mut out = |output: Output| write(locations, places, devices, output);
         for (index, place) in self.places.iter().enumerate() {
             let floor = match *place {
-                Place::Queue { device, .. } => devices[device as usize].earliest_ticks(before),
+                Place::Queue { device } => devices[device as usize].earliest_ticks(before),
                 // A thread's calls come one after the other.
                 Place::Calls { tid } => self.calls.get(&tid).map_or(0, |(_, last)| last + 1),
             };
@@ -98,7 +98,7 @@ impl Collector {
         for queue in added {
             let number = self.queues.len() as u32;
             let index = self.reorder.add_queue(queue.order);
-            self.places.push(Place::Queue { number, device: queue.device });
+            self.places.push(Place::Queue { device: queue.device });
             self.queues.push(index);
             let clock = &mut self.devices[queue.device as usize];
             clock.sample(0);
@@ -128,7 +128,7 @@ impl Collector {
             }
         };
         let Some(index) = self.index_of(queue) else { return };
-        let Place::Queue { device, .. } = self.places[index.0 as usize] else { return };
+        let Place::Queue { device } = self.places[index.0 as usize] else { return };
         if let Message::Complete(completion, observed) = message
             && completion.start != 0
             && completion.end >= completion.start

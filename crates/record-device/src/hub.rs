@@ -218,7 +218,16 @@ impl Hub {
 
     /// As [`Hub::append`], at a time of `CLOCK_MONOTONIC` and for a thread that the source knows.
     #[allow(clippy::too_many_arguments, reason = "each is one field of the notice")]
-    pub fn append_at(&self, queue: QueueIndex, seq: u64, what: What, id: u64, bytes: u64, append: u64, thread: u32) {
+    pub fn append_at(
+        &self,
+        queue: QueueIndex,
+        seq: u64,
+        what: What,
+        id: u64,
+        bytes: u64,
+        append: u64,
+        thread: u32,
+    ) {
         let detail = Detail { id, amount: bytes, what: what.0 };
         self.open.fetch_add(1, Relaxed);
         self.put(Message::Append(Notice { queue, seq, thread, append, earliest_start: 0, detail }));

@@ -1,13 +1,12 @@
 //! Records what device queues do: sources of device records on one ordering core.
 //!
 //! ```text
-//!  OpenCL layer ─┐  append, cancel (submitting thread)   ┌─ queue.<n>/   operations in order
-//!  CUPTI        ─┼▶ hub ── ring per thread ──▶ collector ┤
-//!  C API        ─┘  completion (any thread)              └─ calls.<tid>/ calls of the host
+//!  OpenCL layer ── append, cancel (submitting thread) ─┐            ┌─ queue.<n>/   operations in order
+//!                                                      ├▶ collector ┤
+//!  driver ── completion (any thread) ──────────────────┘            └─ calls.<tid>/ calls of the host
 //! ```
 //!
-//! `taskscope record` loads `libtaskscope_device.so`: OpenCL's loader through `OPENCL_LAYERS`, CUDA's
-//! driver through `CUDA_INJECTION64_PATH`. Other tools link it and use `taskscope_device.h`.
+//! `taskscope record` has OpenCL's loader load `libtaskscope_device.so` through `OPENCL_LAYERS`.
 //! Nothing is recorded unless `TASKSCOPE_TRACE_DIR` names a trace directory; locations are written to
 //! `devices.<host>.<pid>` in it.
 //!
@@ -18,10 +17,8 @@
 //!
 //! **Not for** ordering (`taskscope-reorder`) or reading (`taskscope-session`).
 
-mod c_api;
 mod clocks;
 mod collector;
-pub mod cupti;
 pub mod hub;
 mod locations;
 mod opencl;

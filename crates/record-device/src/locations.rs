@@ -78,7 +78,7 @@ impl Locations {
         let hub = self.hub;
         match output {
             Output::Released(record) => match places[record.queue.0 as usize] {
-                Place::Queue { device, .. } => {
+                Place::Queue { device } => {
                     self.operation(record, &devices[device as usize], device::OPERATION)
                 }
                 Place::Calls { .. } => {
@@ -88,7 +88,7 @@ impl Locations {
                 }
             },
             Output::Late(record) => {
-                if let Place::Queue { device, .. } = places[record.queue.0 as usize] {
+                if let Place::Queue { device } = places[record.queue.0 as usize] {
                     self.operation(record, &devices[device as usize], device::LATE);
                 }
             }
@@ -141,7 +141,7 @@ impl Locations {
         for (index, open) in self.open.iter_mut().enumerate() {
             let Some(open) = open.take() else { continue };
             let mut members = open.about;
-            if let Place::Queue { device, .. } = places[index] {
+            if let Place::Queue { device } = places[index] {
                 members.push(("clock", clock_json(&devices[device as usize])));
                 members.push(("account", account_json(reorder.account(QueueIndex(index as u32)))));
             }

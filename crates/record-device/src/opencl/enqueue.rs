@@ -206,8 +206,18 @@ extern "C" fn map_buffer(
     event: *mut usize,
     error: *mut i32,
 ) -> usize {
-    type Function =
-        unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize, usize, *mut usize, *mut i32) -> usize;
+    type Function = unsafe extern "C" fn(
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        *mut usize,
+        *mut i32,
+    ) -> usize;
     // SAFETY: the loader put a function of this form there.
     let function: Function = unsafe { std::mem::transmute(super::below(MAP_BUFFER)) };
     let about = About {
@@ -275,7 +285,18 @@ extern "C" fn map_image(
         // SAFETY: the arguments are the program's.
         mapped = unsafe {
             function(
-                queue, image, blocking, flags, origin, region, row, slice, events, list, event, &raw mut status,
+                queue,
+                image,
+                blocking,
+                flags,
+                origin,
+                region,
+                row,
+                slice,
+                events,
+                list,
+                event,
+                &raw mut status,
             )
         };
         status

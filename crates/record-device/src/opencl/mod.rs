@@ -73,7 +73,12 @@ const INVALID_VALUE: i32 = -30;
 /// # Safety
 /// As OpenCL's: `value` has `size` bytes, `size_ret` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clGetLayerInfo(name: u32, size: usize, value: *mut c_void, size_ret: *mut usize) -> i32 {
+pub unsafe extern "C" fn clGetLayerInfo(
+    name: u32,
+    size: usize,
+    value: *mut c_void,
+    size_ret: *mut usize,
+) -> i32 {
     static API: u32 = 100;
     const NAME: &[u8] = b"taskscope\0";
     let (bytes, count): (*const u8, usize) = match name {
@@ -144,4 +149,3 @@ pub(super) fn number(slot: usize, object: usize, parameter: u32) -> Option<u64> 
     let status = call_below!(slot, object, parameter, size_of::<u64>(), &raw mut value, 0usize);
     (status == SUCCESS).then_some(value)
 }
-

@@ -43,8 +43,7 @@ pub(super) fn known(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
 
 fn learn(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
     let device = number(slot::GET_COMMAND_QUEUE_INFO, handle, QUEUE_DEVICE).unwrap_or(0) as usize;
-    let properties =
-        number(slot::GET_COMMAND_QUEUE_INFO, handle, QUEUE_PROPERTIES_PARAMETER).unwrap_or(0);
+    let properties = number(slot::GET_COMMAND_QUEUE_INFO, handle, QUEUE_PROPERTIES_PARAMETER).unwrap_or(0);
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
     let device = *devices.get_or_insert_default().entry(device).or_insert_with(|| {
         let name = text(slot::GET_DEVICE_INFO, device, DEVICE_NAME).unwrap_or_else(|| "device".to_owned());

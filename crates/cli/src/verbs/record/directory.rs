@@ -127,7 +127,8 @@ impl TraceDirectory {
     /// Whether any process recorded something into it.
     pub fn has_streams(&self) -> bool {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("loom."))
+        let mut names = entries.into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.any(|name| name.starts_with("loom.") || name.starts_with("devices."))
     }
 
     /// Whether the user named the directory, and so wants it even without streams.

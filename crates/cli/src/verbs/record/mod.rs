@@ -2,6 +2,7 @@
 //! that is the program's: input, output, signals, exit code.
 
 mod child;
+mod device_library;
 mod directory;
 mod elf;
 pub mod environment;
@@ -77,6 +78,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
     let programs = wrapped::programs_of(&program, &args.command[1..]);
     let mut environment = Environment::attaching(&tool, &trace.path);
+    device_library::attach(&mut environment, &tool);
     if args.no_preload {
         environment.keep_libgomp(&programs);
     } else {

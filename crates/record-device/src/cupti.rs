@@ -1,1 +1,0 @@
-//! CUPTI, below.
