@@ -21,7 +21,8 @@ use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use verbs::{
-    check, doctor, dump, emulate, explain, generate, import, info, record, report, sort, sync, top, view,
+    check, doctor, dump, emulate, explain, generate, import, info, record, report, slice, sort, sync, top,
+    view,
 };
 
 /// Records task-parallel programs and says where their time went.
@@ -47,6 +48,7 @@ enum Verb {
     Dump(dump::Args),
     Top(top::Args),
     Sort(sort::Args),
+    Slice(slice::Args),
     Sync(sync::Args),
     Import(import::Args),
     Doctor(doctor::Args),
@@ -69,6 +71,7 @@ impl Verb {
             Verb::Top(args) => top::run(args),
             Verb::Sync(args) => sync::run(args),
             Verb::Sort(args) => sort::run(args),
+            Verb::Slice(args) => slice::run(args),
             Verb::Dump(args) => dump::run(args),
             Verb::Check(args) => check::run(args),
         }

@@ -18,7 +18,8 @@ fn every_difference_is_a_row_of_the_page() {
             Severity::Error => "error",
             Severity::LintError => "error with `-l`",
         };
-        let expected = format!("| `{}` | {} | {} |", code.name(), word(code.ovni_severity()), word(code.severity()));
+        let expected =
+            format!("| `{}` | {} | {} |", code.name(), word(code.ovni_severity()), word(code.severity()));
         assert!(row.starts_with(&expected), "{row}\nshould start with\n{expected}");
     }
 }

@@ -14,6 +14,7 @@ mod open_trace;
 pub mod record;
 pub mod report;
 mod report_causes;
+pub mod slice;
 pub mod sort;
 pub mod sync;
 pub mod top;

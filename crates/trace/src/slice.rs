@@ -1,0 +1,552 @@
+//! A part of a trace as a trace of its own: by time, threads and models.
+//!
+//! A thread that was in the middle of something when the range begins is brought there: in the
+//! nanoseconds before it, one per thread, the thread starts on its CPU, and what is open (tasks,
+//! sections, marks, states) is opened again. What is open when the range ends is closed after it,
+//! again one nanosecond per thread. Task types and the tasks that the range uses are created first.
+//!
+//! ```text
+//! clock   begin - threads … begin - 1 │ begin …  end - 1 │ end … end + threads - 1
+//! events  each thread's open state    │ as recorded      │ each thread's ends
+//! ```
+//!
+//! Threads that do not run come first and leave last, so that no CPU ever has two running threads.
+
+use crate::rewrite::replace_file;
+use crate::stream::{File, Stream};
+use crate::trace::Trace;
+use crate::{Event, MergedEvent};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::Path;
+use taskscope_event::Code;
+use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
+use taskscope_event::models::{self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni};
+use taskscope_event::spec::{Channel, Effect};
+
+/// What to keep.
+#[derive(Clone, Debug, Default)]
+pub struct Slice {
+    /// Corrected clocks: begin (included) and end (not included); `None` keeps all.
+    pub clocks: Option<(i64, i64)>,
+    /// Thread ids; empty keeps all.
+    pub threads: Vec<i64>,
+    /// Names of models besides `ovni`; empty keeps all.
+    pub models: Vec<String>,
+}
+
+/// What was kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sliced {
+    /// Streams that have events in the slice.
+    pub streams: u64,
+    /// Events, those that open and close states not counted.
+    pub events: u64,
+}
+
+/// Something that is open on a thread, with the event that opens it and the one that closes it.
+#[derive(Clone)]
+struct Open {
+    key: Key,
+    begin: (Code, bool, Vec<u8>),
+    close: Option<(Code, Vec<u8>)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Section(u8, Channel, i64),
+    State(u8, Channel),
+    Task(u8, [u8; 8]),
+    TaskPaused(u8, [u8; 8]),
+    Workshare([u8; 4]),
+    Mark([u8; 12]),
+    MarkState([u8; 4]),
+    Flush,
+    OutOfCpu,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Running {
+    #[default]
+    NotStarted,
+    Running,
+    Paused,
+    Cooling,
+    Warming,
+    Ended,
+}
+
+#[derive(Clone, Default)]
+struct ThreadState {
+    running: Running,
+    cpu: i32,
+    open: Vec<Open>,
+}
+
+impl Trace {
+    /// Writes the slice as a trace into `output`, which must not exist or be empty.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write_slice(&self, slice: &Slice, output: &Path) -> io::Result<Sliced> {
+        Slicer::new(self, slice).write(output)
+    }
+}
+
+struct Slicer<'a> {
+    trace: &'a Trace,
+    slice: &'a Slice,
+    selected: Vec<bool>,
+    states: Vec<ThreadState>,
+    streams_of_tid: FxHashMap<i64, Vec<usize>>,
+    /// Type and task creations before the range: process key, event.
+    creations: Vec<(usize, Event<'a>)>,
+    dictionary: Vec<(usize, Event<'a>)>,
+}
+
+impl<'a> Slicer<'a> {
+    fn new(trace: &'a Trace, slice: &'a Slice) -> Self {
+        let mut streams_of_tid: FxHashMap<i64, Vec<usize>> = FxHashMap::default();
+        for (index, stream) in trace.streams().iter().enumerate() {
+            if let Some(tid) = stream.tid() {
+                streams_of_tid.entry(tid).or_default().push(index);
+            }
+        }
+        let wanted = |stream: &Stream| {
+            slice.threads.is_empty() || stream.tid().is_some_and(|tid| slice.threads.contains(&tid))
+        };
+        Slicer {
+            trace,
+            slice,
+            selected: trace.streams().iter().map(wanted).collect(),
+            states: vec![ThreadState { cpu: -1, ..ThreadState::default() }; trace.streams().len()],
+            streams_of_tid,
+            creations: Vec::new(),
+            dictionary: Vec::new(),
+        }
+    }
+
+    fn keeps_model(&self, code: Code) -> bool {
+        let models = &self.slice.models;
+        models.is_empty()
+            || code.model() == ovni::LETTER
+            || model_of(code.model()).is_some_and(|model| models.iter().any(|name| name == model.name))
+    }
+
+    fn write(mut self, output: &Path) -> io::Result<Sliced> {
+        let count = self.trace.streams().len();
+        let (begin, end) = self.slice.clocks.unwrap_or((i64::MIN, i64::MAX));
+        let mut standard = vec![file_header().to_vec(); count];
+        let mut own = vec![file_header().to_vec(); count];
+        let mut touched = vec![false; count];
+        let mut sliced = Sliced::default();
+        let mut opened = false;
+        let used = self.used_tasks(begin, end);
+        let mut foreign: Vec<(usize, Event<'a>)> = Vec::new();
+        for merged in self.trace.merge() {
+            let MergedEvent { stream, file, event } = merged;
+            if event.clock_ns >= end {
+                break;
+            }
+            if event.clock_ns >= begin && !std::mem::replace(&mut opened, true) && self.slice.clocks.is_some()
+            {
+                self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
+            }
+            let in_range = event.clock_ns >= begin;
+            if !self.selected[stream]
+                && file == File::Standard
+                && is_creation(event.code)
+                && self.keeps_model(event.code)
+            {
+                if in_range { foreign.push((stream, event)) } else { self.remember(stream, file, event) }
+            }
+            if !self.selected[stream] || !self.keeps_model(event.code) {
+                // A remote move still changes where another thread is.
+                if file == File::Standard && event.code == ovni::REMOTE_AFFINITY {
+                    self.follow(stream, &event);
+                }
+                continue;
+            }
+            // What other threads of the process created, a running thread of the slice creates.
+            if in_range && !foreign.is_empty() && self.states[stream].running == Running::Running {
+                let pid = self.trace.streams()[stream].pid().unwrap_or(0);
+                foreign.retain(|(creator, created)| {
+                    let same = self.process_of(*creator) == self.process_of(stream);
+                    let key = (pid, created.code.model(), first_u32(created.payload));
+                    if same && (created.is_jumbo || used.contains(&key)) {
+                        let bytes = &mut standard[stream];
+                        push(bytes, event.clock_ns, created.code, created.is_jumbo, created.payload);
+                    }
+                    !same
+                });
+            }
+            if file == File::Standard {
+                self.follow(stream, &event);
+            }
+            if event.clock_ns < begin {
+                self.remember(stream, file, event);
+                continue;
+            }
+            touched[stream] = true;
+            sliced.events += 1;
+            let bytes = if file == File::Standard { &mut standard[stream] } else { &mut own[stream] };
+            push(bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
+        }
+        if !opened && self.slice.clocks.is_some() {
+            self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
+        }
+        self.close_states(end, &mut standard);
+        for (index, stream) in self.trace.streams().iter().enumerate() {
+            if touched[index] {
+                sliced.streams += 1;
+                self.write_stream(stream, output, &standard[index], &own[index])?;
+            }
+        }
+        Ok(sliced)
+    }
+
+    /// Tasks that events of the range name, by process and model.
+    fn used_tasks(&self, begin: i64, end: i64) -> FxHashSet<(i64, u8, u32)> {
+        let mut used = FxHashSet::default();
+        for (_, stream) in self.trace.streams().iter().enumerate().filter(|(index, _)| self.selected[*index])
+        {
+            for event in stream.events_of(File::Standard) {
+                if (begin..end).contains(&event.clock_ns) && task_step(event.code).is_some() {
+                    used.insert((stream.pid().unwrap_or(0), event.code.model(), first_u32(event.payload)));
+                }
+            }
+        }
+        used
+    }
+
+    /// Keeps what may be needed later from before the range.
+    fn remember(&mut self, stream: usize, file: File, event: Event<'a>) {
+        match event.code {
+            code if is_creation(code) => self.creations.push((stream, event)),
+            code if file == File::Own && code.model() == dictionary::LETTER => {
+                self.dictionary.push((stream, event));
+            }
+            _ => {}
+        }
+    }
+
+    /// Applies an event to the state of its thread.
+    fn follow(&mut self, stream: usize, event: &Event<'a>) {
+        let payload = event.payload;
+        let model = event.code.model();
+        let state = &mut self.states[stream];
+        match event.code {
+            ovni::THREAD_EXECUTES => {
+                state.running = Running::Running;
+                state.cpu = first_u32(payload) as i32;
+            }
+            ovni::THREAD_ENDS => state.running = Running::Ended,
+            ovni::THREAD_PAUSES => state.running = Running::Paused,
+            ovni::THREAD_RESUMES => state.running = Running::Running,
+            ovni::THREAD_COOLS => state.running = Running::Cooling,
+            ovni::THREAD_WARMS => state.running = Running::Warming,
+            ovni::SET_AFFINITY => state.cpu = first_u32(payload) as i32,
+            ovni::REMOTE_AFFINITY => {
+                let tid = i64::from(payload.get(4..8).map_or(0, first_u32) as i32);
+                if let Some(remote) = self.remote(stream, tid) {
+                    self.states[remote].cpu = first_u32(payload) as i32;
+                }
+            }
+            ovni::FLUSH_BEGIN => state.open(Key::Flush, event, Some((ovni::FLUSH_END, Vec::new()))),
+            ovni::FLUSH_END => state.close(Key::Flush),
+            kernel::OUT_OF_CPU => state.open(Key::OutOfCpu, event, Some((kernel::BACK_ON_CPU, Vec::new()))),
+            kernel::BACK_ON_CPU => state.close(Key::OutOfCpu),
+            ovni::MARK_PUSH => {
+                let Some(mark) = payload.first_chunk() else { return };
+                state.open(Key::Mark(*mark), event, Some((ovni::MARK_POP, payload.to_vec())));
+            }
+            ovni::MARK_POP => {
+                let Some(mark) = payload.first_chunk() else { return };
+                state.close(Key::Mark(*mark));
+            }
+            ovni::MARK_SET => {
+                let Some(mark) = payload.get(8..).and_then(|rest| rest.first_chunk()) else { return };
+                state.close(Key::MarkState(*mark));
+                state.open(Key::MarkState(*mark), event, None);
+            }
+            openmp::WORKSHARE_EXECUTE => {
+                let Some(id) = payload.first_chunk() else { return };
+                state.open(Key::Workshare(*id), event, Some((openmp::WORKSHARE_END, payload.to_vec())));
+            }
+            openmp::WORKSHARE_END => {
+                let Some(id) = payload.first_chunk() else { return };
+                state.close(Key::Workshare(*id));
+            }
+            code => match (task_step(code), models::find(code).map(|spec| spec.effect)) {
+                (Some(step), _) => state.follow_task(step, event),
+                (None, Some(Effect::Push(channel, value, _))) => {
+                    let end = end_of(code, channel, value);
+                    state.open(Key::Section(model, channel, value), event, end.map(|end| (end, Vec::new())));
+                }
+                (None, Some(Effect::Pop(channel, value, _))) => {
+                    state.close(Key::Section(model, channel, value))
+                }
+                (None, Some(Effect::Set(channel, ..))) => {
+                    state.close(Key::State(model, channel));
+                    // The initial value of both idle channels need not be set again.
+                    if !matches!(code, nanos6::IDLE_PROGRESSING | nosv::IDLE_PROGRESSING) {
+                        state.open(Key::State(model, channel), event, None);
+                    }
+                }
+                _ => {}
+            },
+        }
+    }
+
+    fn remote(&self, from: usize, tid: i64) -> Option<usize> {
+        let streams = self.trace.streams();
+        let candidates = self.streams_of_tid.get(&tid)?;
+        let same_process = candidates.iter().find(|other| {
+            streams[**other].pid() == streams[from].pid() && streams[**other].loom() == streams[from].loom()
+        });
+        let same_loom = || candidates.iter().find(|other| streams[**other].loom() == streams[from].loom());
+        same_process.or_else(same_loom).copied()
+    }
+
+    fn process_of(&self, stream: usize) -> (Option<&str>, Option<i64>) {
+        let stream = &self.trace.streams()[stream];
+        (stream.loom(), stream.pid())
+    }
+
+    /// Threads that live, those that do not run first.
+    fn living(&self) -> Vec<usize> {
+        let lives = |stream: &usize| {
+            self.selected[*stream]
+                && !matches!(self.states[*stream].running, Running::NotStarted | Running::Ended)
+        };
+        let mut living: Vec<usize> = (0..self.states.len()).filter(lives).collect();
+        living.sort_by_key(|stream| self.states[*stream].running == Running::Running);
+        living
+    }
+
+    /// Brings every thread to where it was when the range begins.
+    fn open_states(
+        &mut self,
+        begin: i64,
+        used: &FxHashSet<(i64, u8, u32)>,
+        standard: &mut [Vec<u8>],
+        own: &mut [Vec<u8>],
+        touched: &mut [bool],
+    ) {
+        let living = self.living();
+        let mut open_tasks = used.clone();
+        for stream in &living {
+            let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
+            for open in &self.states[*stream].open {
+                if let Key::Task(model, id) = open.key {
+                    open_tasks.insert((pid, model, first_u32(&id)));
+                }
+            }
+        }
+        let mut creations = std::mem::take(&mut self.creations);
+        for (slot, stream) in living.iter().enumerate() {
+            let clock = begin.saturating_sub(living.len() as i64).saturating_add(slot as i64);
+            let bytes = &mut standard[*stream];
+            let state = &self.states[*stream];
+            touched[*stream] = true;
+            let mut payload = state.cpu.to_le_bytes().to_vec();
+            payload.extend((-1i32).to_le_bytes());
+            payload.extend(0u64.to_le_bytes());
+            push(bytes, clock, ovni::THREAD_EXECUTES, false, &payload);
+            // The first thread of a process creates what the process had created.
+            let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
+            creations.retain(|(creator, event)| {
+                if self.process_of(*creator) != self.process_of(*stream) {
+                    return true;
+                }
+                let key = (pid, event.code.model(), first_u32(event.payload));
+                if event.is_jumbo || open_tasks.contains(&key) {
+                    push(bytes, clock, event.code, event.is_jumbo, event.payload);
+                }
+                false
+            });
+            let reopen = |bytes: &mut Vec<u8>, off_cpu: bool| {
+                for open in state.open.iter().filter(|open| (open.key == Key::OutOfCpu) == off_cpu) {
+                    let (code, is_jumbo, payload) = &open.begin;
+                    push(bytes, clock, *code, *is_jumbo, payload);
+                }
+            };
+            reopen(bytes, false);
+            let into_state = match state.running {
+                Running::Paused => &[ovni::THREAD_PAUSES][..],
+                Running::Warming => &[ovni::THREAD_PAUSES, ovni::THREAD_WARMS],
+                Running::Cooling => &[ovni::THREAD_COOLS],
+                _ => &[],
+            };
+            into_state.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
+            reopen(bytes, true);
+        }
+        for (stream, event) in std::mem::take(&mut self.dictionary) {
+            let clock = begin.saturating_sub(living.len() as i64 + 1);
+            touched[stream] = true;
+            push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
+        }
+    }
+
+    /// Ends every thread that lives when the range ends. Those that run go first.
+    fn close_states(&mut self, end: i64, standard: &mut [Vec<u8>]) {
+        let mut living = self.living();
+        if end == i64::MAX {
+            // Nothing was cut off: a thread that never ended is left as it is.
+            return;
+        }
+        living.reverse();
+        for (slot, stream) in living.into_iter().enumerate() {
+            let clock = end.saturating_add(slot as i64);
+            let (bytes, state) = (&mut standard[stream], &self.states[stream]);
+            let to_run = match state.running {
+                Running::Paused | Running::Warming => &[ovni::THREAD_RESUMES][..],
+                Running::Cooling => &[ovni::THREAD_PAUSES, ovni::THREAD_RESUMES],
+                _ => &[],
+            };
+            let on_cpu = |open: &&Open| open.key == Key::OutOfCpu;
+            // Off its CPU a thread can do nothing else.
+            for open in state.open.iter().filter(on_cpu) {
+                if let Some((code, payload)) = &open.close {
+                    push(bytes, clock, *code, false, payload);
+                }
+            }
+            to_run.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
+            for open in state.open.iter().rev().filter(|open| !on_cpu(open)) {
+                if let Some((code, payload)) = &open.close {
+                    push(bytes, clock, *code, false, payload);
+                }
+            }
+            push(bytes, clock, ovni::THREAD_ENDS, false, &[]);
+        }
+    }
+
+    fn write_stream(&self, stream: &Stream, output: &Path, standard: &[u8], own: &[u8]) -> io::Result<()> {
+        let directory = output.join(&stream.relative_path);
+        std::fs::create_dir_all(&directory)?;
+        replace_file(&directory.join(File::Standard.name()), |out| out.write_all(standard))?;
+        if own.len() > file_header().len() {
+            replace_file(&directory.join(File::Own.name()), |out| out.write_all(own))?;
+        }
+        let metadata = self.metadata_of(stream);
+        replace_file(&directory.join("stream.json"), |out| writeln!(out, "{metadata:#}"))
+    }
+
+    /// The stream's metadata with the models that are left. Clocks are corrected already.
+    fn metadata_of(&self, stream: &Stream) -> Value {
+        let mut metadata = stream.metadata.raw.clone();
+        if !metadata.is_object() {
+            metadata = json!({"version": 3, "ovni": {"part": "thread", "tid": stream.tid(), "pid": stream.pid(), "loom": stream.loom()}});
+        }
+        let closes = self.slice.clocks.is_some_and(|(_, end)| end != i64::MAX);
+        if closes {
+            metadata["ovni"]["finished"] = json!(1);
+        }
+        if let Some(require) = metadata["ovni"]["require"].as_object_mut()
+            && !self.slice.models.is_empty()
+        {
+            require.retain(|name, _| name == "ovni" || self.slice.models.contains(name));
+        }
+        // CPUs and the application id may have been told by a stream that is not in the slice.
+        let peers = || self.trace.streams().iter().filter(|other| other.loom() == stream.loom());
+        if let Some(cpus) =
+            peers().map(|other| &other.metadata.raw["ovni"]["loom_cpus"]).find(|cpus| cpus.is_array())
+        {
+            metadata["ovni"]["loom_cpus"] = cpus.clone();
+        }
+        let of_process = peers().filter(|other| other.pid() == stream.pid());
+        if let Some(app_id) = of_process.into_iter().find_map(|other| other.metadata.app_id) {
+            metadata["ovni"]["app_id"] = json!(app_id);
+        }
+        metadata
+    }
+}
+
+/// Whether an event creates a task type or a task.
+fn is_creation(code: Code) -> bool {
+    matches!(
+        code,
+        nanos6::TYPE_CREATE
+            | nosv::TYPE_CREATE
+            | openmp::TYPE_CREATE
+            | nanos6::TASK_CREATE
+            | nosv::TASK_CREATE
+            | nosv::PARALLEL_TASK_CREATE
+            | openmp::TASK_CREATE
+    )
+}
+
+/// What an event does to a task that it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TaskStep {
+    Execute,
+    End,
+    Pause,
+    Resume,
+}
+
+fn task_step(code: Code) -> Option<TaskStep> {
+    Some(match code {
+        nanos6::TASK_EXECUTE | nosv::TASK_EXECUTE | openmp::TASK_EXECUTE => TaskStep::Execute,
+        nanos6::TASK_END | nosv::TASK_END | openmp::TASK_END => TaskStep::End,
+        nanos6::TASK_PAUSE | nosv::TASK_PAUSE => TaskStep::Pause,
+        nanos6::TASK_RESUME | nosv::TASK_RESUME => TaskStep::Resume,
+        _ => return None,
+    })
+}
+
+impl ThreadState {
+    fn open(&mut self, key: Key, event: &Event<'_>, close: Option<(Code, Vec<u8>)>) {
+        self.open.push(Open { key, begin: (event.code, event.is_jumbo, event.payload.to_vec()), close });
+    }
+
+    fn close(&mut self, key: Key) {
+        if let Some(position) = self.open.iter().rposition(|open| open.key == key) {
+            self.open.remove(position);
+        }
+    }
+
+    fn follow_task(&mut self, step: TaskStep, event: &Event<'_>) {
+        let model = event.code.model();
+        let mut id = [0; 8];
+        let length = event.payload.len().min(8);
+        id[..length].copy_from_slice(&event.payload[..length]);
+        let payload = event.payload.to_vec();
+        let (end, resume) = match model {
+            nanos6::LETTER => (nanos6::TASK_END, nanos6::TASK_RESUME),
+            nosv::LETTER => (nosv::TASK_END, nosv::TASK_RESUME),
+            _ => (openmp::TASK_END, openmp::TASK_END),
+        };
+        match step {
+            TaskStep::Execute => self.open(Key::Task(model, id), event, Some((end, payload))),
+            TaskStep::End => self.close(Key::Task(model, id)),
+            TaskStep::Pause => self.open(Key::TaskPaused(model, id), event, Some((resume, payload))),
+            TaskStep::Resume => self.close(Key::TaskPaused(model, id)),
+        }
+    }
+}
+
+/// The event that leaves the section that `begin` enters.
+fn end_of(begin: Code, channel: Channel, value: i64) -> Option<Code> {
+    let events = model_of(begin.model())?.events;
+    let end = events
+        .iter()
+        .find(|event| matches!(event.effect, Effect::Pop(c, v, _) if c == channel && v == value));
+    end.map(|event| event.code)
+}
+
+fn first_u32(payload: &[u8]) -> u32 {
+    payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// Appends an event. Clocks are corrected ones; a negative one becomes 0.
+fn push(bytes: &mut Vec<u8>, clock_ns: i64, code: Code, is_jumbo: bool, payload: &[u8]) {
+    let flags = if is_jumbo { JUMBO_FLAG | JUMBO_SIZE_CODE } else { size_code(payload.len()) };
+    bytes.extend(head_word(flags, code).to_le_bytes());
+    bytes.extend((clock_ns.max(0) as u64).to_le_bytes());
+    if is_jumbo {
+        bytes.extend((payload.len() as u32).to_le_bytes());
+    }
+    bytes.extend(payload);
+}
