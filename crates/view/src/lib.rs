@@ -16,9 +16,11 @@ pub mod page;
 mod report_json;
 mod report_text;
 pub mod server;
+mod timeline_text;
 mod words;
 
 pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, WhatIf, causes_json, causes_text};
 pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};
+pub use timeline_text::timeline_text;
 pub use words::{NamedFinding, NoticeText, blame, causes, findings, notices};

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_analysis::{Analysis, Problem};
+use taskscope_execution::lod::Timeline;
 use taskscope_session::Session;
 use taskscope_view::page::Page;
 use taskscope_view::{CausesSection, ReportOptions, Section, html};
@@ -22,6 +23,9 @@ pub struct Args {
     /// Write the report as one HTML file that needs nothing else, and print nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
+    /// Print the threads' time as a picture of characters instead.
+    #[arg(long, conflicts_with_all = ["json", "html"])]
+    timeline: bool,
     /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, devices, or
     /// all; and by the task graph: ledger, blame, idle, path, pop, whatif.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = sections())]
@@ -64,7 +68,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return write_html(file, session, &analysis, &problems);
     }
     let mut out = output::results();
-    if args.json {
+    let width = args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100);
+    if args.timeline {
+        let execution = &session.execution;
+        let text = taskscope_view::timeline_text(execution, &Timeline::build(execution), width);
+        out.write_all(text.as_bytes())?;
+    } else if args.json {
         let mut report = taskscope_view::report_json(&session, &analysis, &problems);
         if !session.devices.is_empty() {
             report["devices"] = taskscope_view::devices::report_json(&session);
@@ -77,7 +86,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if args.section.is_empty() {
             sections = Section::SHORT.to_vec();
         }
-        let width = args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100);
         let options = ReportOptions {
             sections,
             top: args.top.into(),
