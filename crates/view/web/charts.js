@@ -1,7 +1,7 @@
 // Charts of the report: legend, stacked states over time, histograms, small timelines, flame graph.
 
 import { element, sharpCanvas } from './elements.js';
-import { formatCount, formatTime, fitText } from './format.js';
+import { formatCount, formatPoint, formatTime, fitText } from './format.js';
 
 /** Groups of states from the bottom of a stack to its top. */
 export const GROUP_ORDER = ['useful', 'runtime', 'sync', 'mutex', 'idle', 'off', 'unknown'];
@@ -133,10 +133,10 @@ export function smallTimeline(instance, trackName, states, theme, width) {
   context.strokeRect(x(instance.start), 0, Math.max(2, x(instance.end) - x(instance.start)), row - 2);
   context.fillStyle = theme.text;
   context.textAlign = 'left';
-  context.fillText(formatTime(instance.from), left, height - 5);
+  context.fillText(formatPoint(instance.from, (instance.to - instance.from) / 100), left, height - 5);
   context.textAlign = 'right';
-  context.fillText(formatTime(instance.to), width - 2, height - 5);
-  const words = `worst instance: ${formatTime(instance.end - instance.start)} from ${formatTime(instance.start)} on${instance.whole ? '' : '; each pixel shows the state with most time'}`;
+  context.fillText(formatPoint(instance.to, (instance.to - instance.from) / 100), width - 2, height - 5);
+  const words = `worst instance: ${formatTime(instance.end - instance.start)} from ${formatPoint(instance.start, (instance.to - instance.from) / 100)} on${instance.whole ? '' : '; each pixel shows the state with most time'}`;
   return element('figure', { class: 'chart' }, canvas, element('figcaption', {}, words));
 }
 

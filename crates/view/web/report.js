@@ -61,7 +61,7 @@ function efficiencyTree(report) {
   const lines = rows.filter((row) => e[row[1]] !== undefined).map(([label, key, loss, depth]) => element('li', { class: depth ? 'factor' : 'whole' },
     element('span', { class: 'label' }, label), number(`efficiency.${key}`, e[key], (v) => v.toFixed(2)), bar(e[key], `${label} ${e[key].toFixed(2)}`),
     loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], formatSeconds), ' worker-s lost', key === worst[1] && e[key] < 0.995 ? element('strong', {}, ' ← largest loss') : null)
-      : element('span', { class: 'loss' }, `${formatCount(report.workers)} workers × `, number('capacity_ns', report.capacity_ns, (v) => `${formatSeconds(v)} worker-seconds`))));
+      : element('span', { class: 'loss' }, `${formatCount(report.workers)} workers, `, number('capacity_ns', report.capacity_ns, (v) => `${formatSeconds(v)} worker-seconds in all`))));
   return part('efficiency', 'Efficiency', element('ul', { class: 'tree' }, ...lines),
     element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity.'));
 }

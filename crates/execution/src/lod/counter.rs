@@ -1,6 +1,7 @@
 //! Numbers over time: minimum, mean and maximum of every bucket.
 
 use super::{Window, edge};
+use rayon::prelude::*;
 
 /// Changes that share one block of the first level; blocks above join 16 of the level below.
 const BLOCK: usize = 16;
@@ -40,7 +41,7 @@ impl CounterBucket {
 impl Counter {
     /// A counter from its changes `(time, by how much)`, in any order, up to `end`.
     pub fn from_deltas(mut deltas: Vec<(u64, i64)>, end: u64) -> Counter {
-        deltas.sort_unstable_by_key(|(at, _)| *at);
+        deltas.par_sort_unstable_by_key(|(at, _)| *at);
         let mut changes: Vec<(u64, i64)> = Vec::with_capacity(deltas.len());
         let mut value = 0;
         for (at, delta) in deltas {
