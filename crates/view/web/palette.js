@@ -1,6 +1,6 @@
 // Colours of states. Hues follow Okabe and Ito's palette, which people with any common colour vision
 // tell apart; what belongs to one group differs in lightness. Every colour has a contrast of at least
-// 3:1 with its page (checked by crates/view/tests/palette.rs); waits for nothing are pale on purpose.
+// 3:1 with its page (a test holds that); waits for nothing are pale on purpose.
 
 /** @typedef {{[state: string]: string}} StateColours */
 

@@ -52,7 +52,10 @@ pub struct Page {
 impl Page {
     /// Takes an opened and analysed run. Builds the level of detail, in parallel.
     pub fn new(session: Session, analysis: &Analysis, problems: &[Problem]) -> Page {
-        let report = crate::report_json(&session, analysis, problems);
+        let mut report = crate::report_json(&session, analysis, problems);
+        if !session.devices.is_empty() {
+            report["devices"] = crate::devices::report_json(&session);
+        }
         let findings = words::findings(&session.places, analysis);
         let execution = Arc::new(session.execution);
         let mut timeline = Timeline::build(&execution);
