@@ -6,7 +6,8 @@
 //!  driver ── completion (any thread) ──────────────────┘            └─ calls.<tid>/ calls of the host
 //! ```
 //!
-//! `taskscope record` has OpenCL's loader load `libtaskscope_device.so` through `OPENCL_LAYERS`.
+//! `taskscope record` has OpenCL's loader load `libtaskscope_device.so` through `OPENCL_LAYERS`. Other
+//! tools and vendors use the ordering through `include/taskscope_device.h` ([`c_api`]).
 //! Nothing is recorded unless `TASKSCOPE_TRACE_DIR` names a trace directory; locations are written to
 //! `devices.<host>.<pid>` in it.
 //!
@@ -17,6 +18,7 @@
 //!
 //! **Not for** ordering (`taskscope-reorder`) or reading (`taskscope-session`).
 
+pub mod c_api;
 mod clocks;
 mod collector;
 pub mod hub;

@@ -428,6 +428,7 @@ impl Queue {
             // What could be released frees its page before the next one is brought.
             if seq.is_multiple_of(PAGE) && self.in_order() {
                 self.release_by_sequence(store, out);
+                seq = seq.max(self.head);
             }
         }
         match self.order {
@@ -462,6 +463,10 @@ impl Queue {
     /// Nothing will come any more.
     pub fn finish(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         self.declare_lost(self.tail, store, out);
+        // A page that cannot be read back ends that early: go on behind it.
+        while store.spill.failures > 0 && self.oldest_open(store).is_some() {
+            self.declare_lost(self.tail, store, out);
+        }
         while self.sorter.peek().is_some() {
             self.release_next_by_start(store, out);
         }

@@ -302,3 +302,25 @@ fn polling_raises_the_watermark() {
     reorder.complete(&Completion { queue, seq: 0, submit: 0, start: 80, end: 90 }, &mut out);
     assert_eq!(released, [1, 2, 0]);
 }
+
+#[test]
+fn losses_far_apart_let_everything_between_go_at_the_end() {
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        let mut reorder = Reorder::new(Limits { held_records: 256, ..Limits::default() });
+        let queue = reorder.add_queue(order);
+        let mut told = 0;
+        let mut out = |_| told += 1;
+        for seq in 0..3000 {
+            let detail = Detail::default();
+            let notice = Notice { queue, seq, thread: 0, append: 1, earliest_start: 1, detail };
+            reorder.append(&notice, &mut out);
+        }
+        for seq in (0..3000).map(|n| n * 1237 % 3000).filter(|seq| seq % 500 != 7) {
+            let start = 1000 + 100 * seq;
+            reorder.complete(&Completion { queue, seq, submit: 0, start, end: start + 90 }, &mut out);
+        }
+        reorder.finish(&mut out);
+        assert_eq!((told, reorder.account(queue).lost), (3000, 6));
+        assert!(reorder.account(queue).adds_up());
+    }
+}

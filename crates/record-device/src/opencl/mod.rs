@@ -53,9 +53,9 @@ macro_rules! call_below {
         if address == 0 {
             -59 // CL_INVALID_OPERATION
         } else {
+            type Function = unsafe extern "C" fn($($crate::opencl::call_below!(@word $argument)),*) -> i32;
             // SAFETY: the loader put a function of this form there.
-            let function: unsafe extern "C" fn($($crate::opencl::call_below!(@word $argument)),*) -> i32 =
-                unsafe { std::mem::transmute(address) };
+            let function: Function = unsafe { std::mem::transmute(address) };
             // SAFETY: the arguments are the program's, or valid by the function's contract.
             unsafe { function($($argument as usize),*) }
         }

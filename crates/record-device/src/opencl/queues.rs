@@ -111,9 +111,9 @@ pub(super) fn replace(table: &mut [usize; ENTRIES]) {
 /// Calls a creating function below, which gives a handle.
 fn create_below(slot: usize, context: usize, device: usize, properties: usize, error: *mut i32) -> usize {
     let address = super::below(slot);
+    type Function = unsafe extern "C" fn(usize, usize, usize, *mut i32) -> usize;
     // SAFETY: the loader put a function of this form there, which the program has called.
-    let function: unsafe extern "C" fn(usize, usize, usize, *mut i32) -> usize =
-        unsafe { std::mem::transmute(address) };
+    let function: Function = unsafe { std::mem::transmute(address) };
     // SAFETY: the arguments are the program's, or a list that ends in zero.
     unsafe { function(context, device, properties, error) }
 }
