@@ -1,18 +1,18 @@
 //! What an event costs on the thread that emits it, beside its floor: reading the counter and
 //! storing the same bytes into fresh, reserved, populated pages of the same kind of mapping.
 //!
-//! `cargo run --release -p taskscope-record --example event_cost [DIRECTORY]`
+//! `cargo run --release -p taskscope-record --example event_cost [DIRECTORY [ROUNDS]]`
+//! Each line: minimum, median and maximum of the rounds.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use taskscope_event::models::ovni;
 use taskscope_record::{enter, process, thread};
 
 const EVENTS: usize = 4_000_000;
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 7;
 
 /// CPU time of this thread in nanoseconds.
 fn cpu_ns() -> u64 {
@@ -22,10 +22,9 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-fn floor<const BYTES: usize>(directory: &Path) -> f64 {
+fn floor<const BYTES: usize>(path: &Path) -> f64 {
     const WINDOW: usize = 2 << 20;
-    let path = directory.join("floor");
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).unwrap();
     let begin = cpu_ns();
     let per_window = WINDOW / BYTES;
     let mut offset = 0;
@@ -83,14 +82,50 @@ fn recorded<const N: usize>() -> f64 {
     ns
 }
 
-fn median(mut values: Vec<f64>) -> (f64, f64, f64) {
+fn recorded_jumbo<const N: usize>() -> f64 {
+    assert!(thread::attach(std::ptr::null_mut(), Box::new(|_, _| {})));
+    let data = [7u8; N];
+    let begin = cpu_ns();
+    for _ in 0..EVENTS {
+        let mut r = enter().expect("attached");
+        let at = r.now();
+        r.jumbo(at, ovni::BURST, &[&data]);
+    }
+    let ns = (cpu_ns() - begin) as f64 / EVENTS as f64;
+    thread::detach();
+    ns
+}
+
+/// Runs `measure` on `threads` threads at once; the mean of what they say.
+fn on_threads(threads: usize, measure: impl Fn(usize) -> f64 + Sync) -> f64 {
+    let measure = &measure;
+    let sum: f64 = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..threads).map(|i| scope.spawn(move || measure(i))).collect();
+        all.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    sum / threads as f64
+}
+
+fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     (values[0], values[values.len() / 2], values[values.len() - 1])
 }
 
+/// Streams that were measured are not wanted any more.
+fn remove_streams(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        for process in std::fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+            for thread in std::fs::read_dir(process.path()).into_iter().flatten().flatten() {
+                let _ = std::fs::remove_dir_all(thread.path());
+            }
+        }
+    }
+}
+
 fn main() {
-    let directory = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
-    let directory = directory.join(format!("taskscope-event-cost-{}", std::process::id()));
+    let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let rounds = std::env::args().nth(2).map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
+    let directory = parent.join(format!("taskscope-event-cost-{}", std::process::id()));
     process::start(process::Config {
         trace_directory: directory.clone(),
         app_id: 1,
@@ -99,34 +134,34 @@ fn main() {
         attributes: vec![],
     })
     .unwrap();
-    let mut columns: [Vec<f64>; 4] = Default::default();
-    let begin = Instant::now();
-    for _ in 0..ROUNDS {
-        columns[0].push(floor::<12>(&directory));
-        columns[1].push(recorded::<0>());
-        columns[2].push(floor::<28>(&directory));
-        columns[3].push(recorded::<16>());
-        let _ = std::fs::read_dir(&directory).map(|entries| {
-            entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with("loom")).for_each(|e| {
-                for proc in std::fs::read_dir(e.path()).into_iter().flatten().flatten() {
-                    for thread in std::fs::read_dir(proc.path()).into_iter().flatten().flatten() {
-                        let _ = std::fs::remove_dir_all(thread.path());
-                    }
-                }
-            })
-        });
-    }
-    println!("ns an event on the emitting thread (min / median / max of {ROUNDS}), {:?}", begin.elapsed());
-    let names = ["floor, 12 bytes", "event without payload", "floor, 28 bytes", "event with 16 bytes"];
-    let ratio = |over: &[f64], under: &[f64]| over.iter().zip(under).map(|(a, b)| a / b).collect();
-    let ratios: [Vec<f64>; 2] = [ratio(&columns[1], &columns[0]), ratio(&columns[3], &columns[2])];
-    for (name, values) in names.iter().zip(columns) {
-        let (low, middle, high) = median(values);
-        println!("{name:24} {low:6.1} {middle:6.1} {high:6.1}");
-    }
-    for (name, values) in ["ratio without payload", "ratio with 16 bytes"].iter().zip(ratios) {
-        let (low, middle, high) = median(values);
-        println!("{name:24} {low:6.2} {middle:6.2} {high:6.2}");
+    type Measure<'a> = (&'a str, Box<dyn Fn(usize) -> f64 + Sync + 'a>);
+    let floors: [Measure<'_>; 3] = [
+        ("floor, 12 bytes", Box::new(|i| floor::<12>(&directory.join(format!("floor.{i}"))))),
+        ("floor, 28 bytes", Box::new(|i| floor::<28>(&directory.join(format!("floor.{i}"))))),
+        ("floor, 80 bytes", Box::new(|i| floor::<80>(&directory.join(format!("floor.{i}"))))),
+    ];
+    let events: [Measure<'_>; 3] = [
+        ("event without payload", Box::new(|_| recorded::<0>())),
+        ("event with 16 bytes", Box::new(|_| recorded::<16>())),
+        ("event with 64 bytes (jumbo)", Box::new(|_| recorded_jumbo::<64>())),
+    ];
+    for threads in [1, 2] {
+        for ((floor_name, floor), (name, event)) in floors.iter().zip(&events) {
+            let (mut of_floor, mut of_event, mut ratios) = (vec![], vec![], vec![]);
+            for _ in 0..rounds {
+                of_floor.push(on_threads(threads, floor));
+                of_event.push(on_threads(threads, event));
+                ratios.push(of_event[of_event.len() - 1] / of_floor[of_floor.len() - 1]);
+                remove_streams(&directory);
+            }
+            for (name, values) in [(*floor_name, of_floor), (*name, of_event), ("  ratio", ratios)] {
+                let (low, middle, high) = spread(values);
+                println!(
+                    "Rust, {threads} thread{} {name:30} {low:7.2} {middle:7.2} {high:7.2}",
+                    if threads == 1 { " " } else { "s" }
+                );
+            }
+        }
     }
     process::finish();
     std::fs::remove_dir_all(&directory).unwrap();

@@ -19,7 +19,7 @@ pub const SWITCH_VARIABLE: &str = "TASKSCOPE_SWITCH";
 /// Everything is wanted.
 pub(crate) const ALL: u32 = 0;
 /// Nothing is wanted.
-const OFF: u32 = 1;
+pub(crate) const OFF: u32 = 1;
 /// What the filter lets pass is wanted.
 const FILTERED: u32 = 2;
 
@@ -59,10 +59,10 @@ fn set(gate: u32) {
     process::for_each_recorder(|recorder| recorder.store(gate, Relaxed));
 }
 
-/// Whether the gate lets `code` pass. Events about threads and their CPUs always pass a filter.
+/// Whether the filter lets `code` pass. Events about threads and their CPUs always do.
 #[cold]
-pub(crate) fn lets_pass(gate: u32, code: Code) -> bool {
-    gate == FILTERED && FILTER.get().is_none_or(|filter| filter.lets_pass(code))
+pub(crate) fn lets_pass(code: Code) -> bool {
+    FILTER.get().is_none_or(|filter| filter.lets_pass(code))
 }
 
 /// A selection of models and categories.

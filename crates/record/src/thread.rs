@@ -84,7 +84,7 @@ pub fn enter_for(code: Code) -> Option<Recording> {
     }
     // SAFETY: as in `enter`.
     let gate = unsafe { (*recorder).gate.load(Relaxed) };
-    if gate != gate::ALL && !gate::lets_pass(gate, code) {
+    if gate != gate::ALL && (gate == gate::OFF || !gate::lets_pass(code)) {
         return None;
     }
     enter()
@@ -427,6 +427,7 @@ pub fn was_forked() -> bool {
 }
 
 /// Whether the calling thread records.
+#[inline]
 pub fn is_attached() -> bool {
     let recorder = tls::get().cast::<ThreadRecorder>();
     // SAFETY: as in `enter`.

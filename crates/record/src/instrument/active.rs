@@ -42,7 +42,12 @@ pub fn finish() -> usize {
 /// The calling thread's recorder for `code`, which is made now if need be.
 #[inline(always)]
 fn recorder(code: Code) -> Option<Recording> {
-    enter_for(code).or_else(|| attach_and_enter(code))
+    match enter_for(code) {
+        // Switched off, or filtered.
+        None if thread::is_attached() => None,
+        None => attach_and_enter(code),
+        recorder => recorder,
+    }
 }
 
 #[cold]

@@ -1,0 +1,65 @@
+//! The event path allocates nothing, from a stream's first event on, whatever regions are left behind.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use taskscope_event::models::ovni;
+use taskscope_record::{enter, process, thread};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: by contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: by contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn no_allocation_on_the_event_path() {
+    let directory = std::env::temp_dir().join(format!("taskscope-no-allocation-{}", std::process::id()));
+    process::start(process::Config {
+        trace_directory: directory.clone(),
+        app_id: 1,
+        require: vec![],
+        own_require: vec![],
+        attributes: vec![],
+    })
+    .unwrap();
+    assert!(thread::attach(std::ptr::null_mut(), Box::new(|_, _| {})));
+    let [model, category, value] = ovni::BURST.0;
+    let header = [7, model, category, value, 0, 0, 0, 0, 0, 0, 0, 0u8];
+    let before = ALLOCATIONS.get();
+    assert!(before > 0, "the counter counts");
+    // Fifty regions of all usual sizes, in both streams.
+    for i in 0..400_000u64 {
+        let mut r = enter().unwrap();
+        let at = r.now();
+        r.begin(at, ovni::FLUSH_BEGIN, [], 0);
+        r.point(at, ovni::BURST, i.to_le_bytes());
+        r.jumbo(at, ovni::BURST, &[b"one", b"two"]);
+        r.own_point(at, ovni::BURST, []);
+        r.end(at, ovni::FLUSH_END, []);
+        // SAFETY: the arrays are long enough.
+        unsafe { r.raw(header.as_ptr(), [1; 8].as_ptr(), 8) };
+    }
+    let allocations = ALLOCATIONS.get() - before;
+    thread::detach();
+    process::finish();
+    std::fs::remove_dir_all(directory).unwrap();
+    assert_eq!(allocations, 0);
+}
