@@ -6,7 +6,7 @@ CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
 
-.PHONY: help test demo build install uninstall bench soak lint clean packages
+.PHONY: help test demo build install uninstall bench bench-record soak soak-record gates lint clean packages
 
 help:
 	@echo "make test               install what is missing, build, run every test"
@@ -17,6 +17,9 @@ help:
 	@echo "make bench              measure what recording costs (minutes; wants a quiet machine)"
 	@echo "make         only what recording costs an OpenMP program, on four small programs"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
+	@echo "make bench-record       what one event costs, in every interface, beside its floor"
+	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing"
+	@echo "make gates              instructions an event (valgrind), model of the recorder's door (loom)"
 	@echo "make lint               formatting, clippy, documentation"
 	@echo "make clean              remove everything that was built"
 
@@ -30,7 +33,7 @@ test: packages
 	@$(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
 
 build:
-	@$(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-device
+	@$(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-c -p taskscope-record-capi -p taskscope-record-device
 
 demo: packages build
 	@scripts/demo
@@ -47,6 +50,18 @@ bench: packages
 soak: packages build
 	@$(MAKE) --no-print-directory -s -C examples/openmp
 	@scripts/soak $(SECONDS)
+
+bench-record: packages
+	@scripts/bench-record
+
+KILLS ?= 10000
+soak-record: packages
+	@$(cargo) run --release -p taskscope-record --example kill_soak -- $(KILLS)
+
+gates:
+	@$(cargo) build --release -p taskscope-record --examples
+	@$(CARGO) test --quiet --release -p taskscope-record --test instructions -- --nocapture
+	@RUSTFLAGS="--cfg loom" $(CARGO) test --quiet -p taskscope-record --lib door::model --target-dir target/loom
 
 lint:
 	@$(CARGO) fmt --all --check
