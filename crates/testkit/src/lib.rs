@@ -3,6 +3,7 @@
 
 pub mod dice;
 pub mod generator;
+pub mod large_graph;
 pub mod paraver_files;
 pub mod script;
 pub mod slo_oracle;
