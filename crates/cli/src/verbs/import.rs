@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_execution::graph::TaskGraph;
 use taskscope_import::neutral::{CsvTables, read_csv, read_json};
+use taskscope_import::starpu::{is_tasks_rec, read_tasks_rec};
 use taskscope_import::{ImportErrors, write_graph};
 
 /// Make a trace from other tools' files: the neutral JSON or CSV form, StarPU's tasks.rec, or dumps of
@@ -73,8 +74,11 @@ fn read(path: &Path) -> anyhow::Result<TaskGraph> {
     if text.trim_start().starts_with('{') {
         return Ok(read_json(&text).map_err(broken)?.graph);
     }
+    if is_tasks_rec(&text) {
+        return Ok(read_tasks_rec(&text).map_err(broken)?);
+    }
     Err(Failure::new(format!("{shown} has a form that is not known"))
-        .why("it is no JSON object and no directory of CSV tables")
+        .why("it is no JSON object, no directory of CSV tables, and no tasks.rec")
         .remedy("write the neutral form (docs/neutral-trace.md), which any runtime can write")
         .into())
 }
