@@ -5,7 +5,9 @@
 //! In each round every program runs once without a tool, once with the tool attached but disabled,
 //! and once recorded, in an order that rotates. A round gives one ratio per variant; reported are the
 //! median of the ratios and the interval of order statistics that holds the true median with at least
-//! 95 % confidence, whatever the distribution.
+//! 95 % confidence, whatever the distribution. The last column is CPU time, user and system, which
+//! a busy machine disturbs less: what recording adds, divided by the number of events. Threads that spin while they wait are in it,
+//! so it means something with `--threads 1`, and for programs of many tasks.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -40,11 +42,13 @@ fn main() -> ExitCode {
         "{} rounds, {} threads; ratios to the run without a tool, 95 % intervals",
         settings.rounds, settings.threads
     );
-    println!("| program | without, s | attached but disabled | recorded | events | bytes |");
-    println!("| --- | --- | --- | --- | --- | --- |");
+    println!(
+        "| program | without, s | attached but disabled | recorded | events | bytes | CPU ns an event |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
     for name in &settings.programs {
         let Some(program) = compile(name) else {
-            println!("| {name} | clang-19 is not installed | | | | |");
+            println!("| {name} | clang-19 is not installed | | | | | |");
             continue;
         };
         let bench = Bench { program, tool: tool.clone(), threads: settings.threads };
@@ -99,26 +103,33 @@ impl Bench {
     fn row(&self, name: &str, rounds: usize) -> String {
         const VARIANTS: [Variant; 3] = [WithoutTool, Disabled, Recorded];
         let (mut without, mut disabled, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
-        let mut size = (0, 0);
+        let (mut size, mut added_cpu) = ((0, 0), Vec::new());
         self.run(WithoutTool);
         for round in 0..rounds {
-            let mut seconds = [0.0; 3];
+            let (mut seconds, mut cpu) = ([0.0; 3], [0.0; 3]);
             for turn in 0..VARIANTS.len() {
                 let variant = (round + turn) % VARIANTS.len();
-                let (time, trace) = self.run(VARIANTS[variant]);
-                seconds[variant] = time;
-                size = trace.unwrap_or(size);
+                let run = self.run(VARIANTS[variant]);
+                (seconds[variant], cpu[variant]) = (run.wall_seconds, run.cpu_seconds);
+                size = run.events_and_bytes.unwrap_or(size);
             }
             without.push(seconds[0]);
             disabled.push(seconds[1] / seconds[0]);
             recorded.push(seconds[2] / seconds[0]);
+            added_cpu.push(cpu[2] - cpu[0]);
         }
-        let [without, disabled, recorded] = [without, disabled, recorded].map(Summary::of);
-        format!("| {name} | {:.3} | {disabled} | {recorded} | {} | {} |", without.median, size.0, size.1)
+        let [without, disabled, recorded, added_cpu] =
+            [without, disabled, recorded, added_cpu].map(Summary::of);
+        let (events, bytes) = size;
+        let nanos_an_event = added_cpu.median * 1e9 / events.max(1) as f64;
+        format!(
+            "| {name} | {:.3} | {disabled} | {recorded} | {events} | {bytes} | {nanos_an_event:.0} |",
+            without.median
+        )
     }
 
-    /// Wall seconds from start to exit; and of a trace, its events and bytes.
-    fn run(&self, variant: Variant) -> (f64, Option<(u64, u64)>) {
+    /// One run, from start to exit.
+    fn run(&self, variant: Variant) -> Measured {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("overhead.trace");
         let _ = std::fs::remove_dir_all(&directory);
         let mut command = Command::new(&self.program);
@@ -130,14 +141,34 @@ impl Bench {
         if variant == Recorded {
             command.env("TASKSCOPE_TRACE_DIR", &directory);
         }
-        let start = Instant::now();
+        let (start, cpu_before) = (Instant::now(), cpu_seconds_of_children());
         let status = command.status().expect("the program starts");
-        let seconds = start.elapsed().as_secs_f64();
+        let (wall_seconds, cpu_seconds) =
+            (start.elapsed().as_secs_f64(), cpu_seconds_of_children() - cpu_before);
         assert!(status.success(), "{} failed", self.program.display());
-        let trace = (variant == Recorded).then(|| events_and_bytes(&directory));
+        let events_and_bytes = (variant == Recorded).then(|| events_and_bytes(&directory));
         let _ = std::fs::remove_dir_all(&directory);
-        (seconds, trace)
+        Measured { wall_seconds, cpu_seconds, events_and_bytes }
     }
+}
+
+struct Measured {
+    wall_seconds: f64,
+    cpu_seconds: f64,
+    /// Of a trace.
+    events_and_bytes: Option<(u64, u64)>,
+}
+
+/// User and system time of all programs that have run and ended.
+fn cpu_seconds_of_children() -> f64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: fills the structure that is given.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
 /// What a finished trace holds.

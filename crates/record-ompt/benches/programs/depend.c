@@ -5,7 +5,7 @@
 static double chain[CHAINS][8];
 
 static double work(double x) {
-    for (int i = 0; i < 2200; i++) x = x * 1.0000001 + 1e-9;
+    for (int i = 0; i < 4700; i++) x = x * 1.0000001 + 1e-9;
     return x;
 }
 
