@@ -116,3 +116,55 @@ fn recorded_traces_are_equal() {
     }
     assert!(compared >= 10, "only {compared} traces were compared");
 }
+
+/// In Nanos6's breakdown the sections of the runtime (small values) lie on one side of the idle
+/// states (100 to 102) and the tasks (values of labels) on the other, at every moment.
+#[test]
+fn the_heat_breakdown_is_stacked_as_documented() {
+    let Some(corpus) = corpus("runtimes") else { return };
+    let output = tempfile::tempdir().unwrap();
+    let options = MachineOptions { all_models: false, breakdown: true };
+    emulate(&corpus.join("nanos6-heat-l2/trace"), output.path(), options);
+    let prv = text(output.path(), "nanos6-breakdown.prv").unwrap();
+    let labels = text(output.path(), "nanos6-breakdown.pcf").unwrap();
+    let label_of = |value: i64| {
+        let line = labels.lines().find(|line| line.split(' ').next() == Some(&value.to_string()));
+        line.map_or(String::new(), |line| line[value.to_string().len()..].trim().to_owned())
+    };
+    let mut rows = [0i64; 2];
+    let mut last = 0;
+    // Nanoseconds by value, and by the number of rows that show a value.
+    let mut time: std::collections::BTreeMap<i64, [i64; 3]> = std::collections::BTreeMap::new();
+    let mut records = prv
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let fields: Vec<i64> = line.split(':').map(|field| field.parse().unwrap()).collect();
+            (fields[5], fields[4] as usize - 1, fields[7])
+        })
+        .peekable();
+    while let Some((now, row, value)) = records.next() {
+        for value in rows.iter().collect::<std::collections::BTreeSet<_>>() {
+            let count = rows.iter().filter(|other| *other == value).count();
+            time.entry(*value).or_default()[count] += now - last;
+        }
+        last = now;
+        rows[row] = value;
+        // Within one nanosecond rows are written one after the other.
+        if records.peek().is_none_or(|(next, ..)| *next != now) {
+            assert!(rows.is_sorted(), "{rows:?} at {now}");
+        }
+    }
+    let tasks = time.iter().filter(|(value, _)| **value >= 1000);
+    let (main, [_, one, both]) = tasks.max_by_key(|(_, time)| time[1] + 2 * time[2]).unwrap();
+    println!("main task type: {}", label_of(*main));
+    println!("  on both CPUs    {:>12} ns  {:5.1} %", both, 100.0 * *both as f64 / last as f64);
+    println!("  on one CPU      {:>12} ns  {:5.1} %", one, 100.0 * *one as f64 / last as f64);
+    println!(
+        "  on none         {:>12} ns  {:5.1} %",
+        last - one - both,
+        100.0 * (last - one - both) as f64 / last as f64
+    );
+    assert_eq!(label_of(*main), "gauss seidel block");
+    assert!(one + both > 0 && one + both <= last);
+}

@@ -1,0 +1,87 @@
+//! An independent strict reader (`ptd`, from PyPI's `pertalde`) accepts our records. Skipped, with a
+//! message, where it cannot be installed.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use taskscope_model::MachineOptions;
+use taskscope_testkit::generator::{Generator, Runtime};
+
+/// The reader, installed into a directory of its own below `target`.
+fn reader() -> Option<PathBuf> {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ptd");
+    let ptd = home.join("bin/ptd");
+    if ptd.exists() {
+        return Some(ptd);
+    }
+    let run = |program: &Path, arguments: &[&str]| {
+        let result = Command::new(program).args(arguments).output();
+        result.is_ok_and(|output| output.status.success())
+    };
+    let installed = run(Path::new("python3"), &["-m", "venv", home.to_str()?])
+        && run(
+            &home.join("bin/pip"),
+            &["install", "--quiet", "--timeout", "10", "--retries", "1", "pertalde==0.1.5"],
+        );
+    if !installed || !ptd.exists() {
+        eprintln!("skipped: `pip install pertalde` did not succeed here");
+        let _ = std::fs::remove_dir_all(&home);
+        return None;
+    }
+    Some(ptd)
+}
+
+/// The configuration in the form that this reader takes: colours without blanks, no empty lists of
+/// values. Ours keeps ovni's bytes, which Paraver reads.
+fn strict_configuration(pcf: &str) -> String {
+    let mut strict = String::new();
+    let mut lines = pcf.lines().peekable();
+    while let Some(line) = lines.next() {
+        if line == "VALUES" && lines.peek().is_none_or(|next| next.is_empty()) {
+            continue;
+        }
+        match line.split_once('{') {
+            Some((value, colour)) => {
+                strict.push_str(value);
+                strict.push('{');
+                strict.extend(colour.chars().filter(|character| *character != ' '));
+            }
+            None => strict.push_str(line),
+        }
+        strict.push('\n');
+    }
+    strict
+}
+
+fn check(ptd: &Path, trace: &Path) {
+    let views = tempfile::tempdir().unwrap();
+    common::emulate(trace, views.path(), MachineOptions { all_models: false, breakdown: true });
+    for base in ["thread", "cpu", "nosv-breakdown", "nanos6-breakdown", "openmp-breakdown"] {
+        let prv = views.path().join(format!("{base}.prv"));
+        if !prv.exists() {
+            continue;
+        }
+        let pcf = views.path().join(format!("{base}.pcf"));
+        let strict = strict_configuration(&std::fs::read_to_string(&pcf).unwrap());
+        std::fs::write(&pcf, strict).unwrap();
+        let output = Command::new(ptd).args(["comprovar", "-e"]).arg(&prv).output().unwrap();
+        let talk = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && talk.is_empty(), "{}: {talk}", prv.display());
+    }
+}
+
+#[test]
+fn ptd_accepts_our_records() {
+    let Some(ptd) = reader() else { return };
+    let root = tempfile::tempdir().unwrap();
+    let generator =
+        Generator { runtime: Runtime::Nosv, threads: 8, threads_per_loom: 4, events: 20_000, seed: 1 };
+    generator.write(root.path()).unwrap();
+    check(&ptd, root.path());
+    let recorded =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/runtimes/nanos6-heat-l2/trace");
+    if recorded.exists() {
+        check(&ptd, &recorded);
+    }
+}
