@@ -5,8 +5,16 @@ use crate::spill::SpillFile;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A record's place in the order: start, then sequence.
-pub(crate) type Key = (u64, u64);
+/// A record's place in the order: start, then sequence, as one number, which compares faster.
+pub(crate) type Key = u128;
+
+fn key(start: u64, seq: u64) -> Key {
+    u128::from(start) << 64 | u128::from(seq)
+}
+
+fn start_of(key: Key) -> u64 {
+    (key >> 64) as u64
+}
 
 const RECORD_BYTES: usize = 8 + SLOT_BYTES;
 /// Records of a run that are in memory at one time.
@@ -42,7 +50,7 @@ impl Run {
             self.offset += count * RECORD_BYTES as u64;
             self.left -= count;
         }
-        self.next.front().map(|(seq, slot)| (slot.start, *seq))
+        self.next.front().map(|(seq, slot)| key(slot.start, *seq))
     }
 }
 
@@ -66,16 +74,16 @@ pub(crate) struct Sorter {
 impl Sorter {
     #[inline]
     pub fn push(&mut self, start: u64, seq: u64) {
-        self.heap.push(Reverse((start, seq)));
+        self.heap.push(Reverse(key(start, seq)));
     }
 
     /// Start of the next record.
     #[inline]
     pub fn peek(&self) -> Option<u64> {
-        let heap = self.heap.peek().map(|Reverse(key)| key.0);
+        let heap = self.heap.peek().map(|Reverse(key)| start_of(*key));
         match self.run_keys.peek() {
             None => heap,
-            Some(Reverse((key, _))) => Some(heap.map_or(key.0, |heap| heap.min(key.0))),
+            Some(Reverse((key, _))) => Some(heap.map_or(start_of(*key), |heap| heap.min(start_of(*key)))),
         }
     }
 
@@ -85,13 +93,13 @@ impl Sorter {
         if !self.run_keys.is_empty() {
             return self.pop_merged(spill);
         }
-        self.heap.pop().map(|Reverse((_, seq))| Next::InSlot(seq))
+        self.heap.pop().map(|Reverse(key)| Next::InSlot(key as u64))
     }
 
     fn pop_merged(&mut self, spill: &mut SpillFile) -> Option<Next> {
         let Reverse((run_key, index)) = *self.run_keys.peek()?;
         if self.heap.peek().is_some_and(|Reverse(key)| *key < run_key) {
-            return self.heap.pop().map(|Reverse((_, seq))| Next::InSlot(seq));
+            return self.heap.pop().map(|Reverse(key)| Next::InSlot(key as u64));
         }
         self.run_keys.pop();
         let record = self.runs[index].next.pop_front();
@@ -106,7 +114,7 @@ impl Sorter {
     /// Takes the keys out of memory, in order, to be written as a run.
     pub fn take_keys(&mut self) -> Vec<u64> {
         let keys = std::mem::take(&mut self.heap).into_sorted_vec();
-        keys.into_iter().rev().map(|Reverse((_, seq))| seq).collect()
+        keys.into_iter().rev().map(|Reverse(key)| key as u64).collect()
     }
 
     /// Writes records that are in order as a run. On failure, nothing has changed.
