@@ -118,7 +118,13 @@ impl Session {
             builder.event(thread, at);
             interpreter.event(thread, at, event.event.code, event.event.payload, &mut builder);
         }
-        let execution = builder.finish();
+        let mut execution = builder.finish();
+        // Recorders without a stream of their own tell their losses in the metadata.
+        for (stream, thread) in trace.streams().iter().zip(&threads) {
+            let told = stream.metadata.raw["taskscope"]["lost_events"].as_u64().unwrap_or(0);
+            let lost = &mut execution.threads[thread.index()].lost_events;
+            *lost = told.max(*lost);
+        }
         let damaged: FxHashSet<&str> =
             trace.problems().iter().filter(|p| is_damage(p.kind)).map(|p| p.stream.as_str()).collect();
         let streams = (trace.streams().iter().zip(&threads))
