@@ -1,0 +1,173 @@
+//! The verbs that read events, from outside; and ovni's own test cases, run on the command under the
+//! names of ovni's tools.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use taskscope_event::models::{nosv, ovni};
+use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
+
+fn run(program: &Path, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).output().unwrap()
+}
+
+fn taskscope(arguments: &[&str]) -> Output {
+    run(Path::new(env!("CARGO_BIN_EXE_taskscope")), arguments)
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn valid() -> StreamBuilder {
+    StreamBuilder::new(0, 1, 101)
+        .require(&["ovni", "nosv"])
+        .cpus(1)
+        .execute(1_000, 0)
+        .jumbo(2_000, nosv::TYPE_CREATE, &type_payload(7, "work"))
+        .event(3_000, nosv::TASK_CREATE, &pair(1, 7))
+        .event(4_000, nosv::TASK_EXECUTE, &pair(1, 0))
+        .event(5_000, nosv::TASK_END, &pair(1, 0))
+        .end(6_000)
+}
+
+fn written(stream: &StreamBuilder) -> (tempfile::TempDir, String) {
+    let root = tempfile::tempdir().unwrap();
+    stream.write(root.path()).unwrap();
+    let path = root.path().to_str().unwrap().to_owned();
+    (root, path)
+}
+
+#[test]
+fn check_accepts_and_rejects() {
+    let (_root, path) = written(&valid());
+    let output = taskscope(&["check", &path]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+
+    let mut broken = valid();
+    broken = broken.point(7_000, nosv::SCHEDULER_SERVING_END);
+    let (_root, path) = written(&broken);
+    let output = taskscope(&["check", "--json", &path]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines: Vec<serde_json::Value> =
+        stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let codes: Vec<&str> = lines.iter().map(|line| line["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["thread-not-active", "pop-empty"]);
+    assert_eq!(lines[0]["schema"], "taskscope.violation.1");
+    assert_eq!(lines[0]["time_ns"], 6_000);
+    let allowed = ["check", "--allow", "thread-not-active", "--allow", "pop-empty", path.as_str()];
+    assert_eq!(taskscope(&allowed).status.code(), Some(0));
+    assert_eq!(taskscope(&["emulate", "-l", &path]).status.code(), Some(1));
+    assert_eq!(taskscope(&["emulate", &path]).status.code(), Some(0));
+}
+
+#[test]
+fn dump_and_top_select_by_filter_and_range() {
+    let (_root, path) = written(&valid());
+    let output = taskscope(&["dump", "--where", "taskid = 1 and name ~ TASK_E*", &path]);
+    let sentences = stdout(&output);
+    let expected = ["executes task 1, body 0", "ends task 1, body 0"];
+    assert_eq!(sentences.lines().count(), 2);
+    assert!(sentences.lines().zip(expected).all(|(line, end)| line.ends_with(end)), "{sentences}");
+    let output = taskscope(&["dump", "--json", "--range", "1us..2us", &path]);
+    let event: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&event["name"], &event["fields"]["label"]), (&"TYPE_CREATE".into(), &"work".into()));
+    let output = taskscope(&["top", "--where", "model = nosv", &path]);
+    assert_eq!(stdout(&output).lines().count(), 4);
+    let output = taskscope(&["dump", "--where", "tsakid = 1", &path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("events have no field called `tsakid`"));
+}
+
+#[test]
+fn emulate_cuts_and_compresses() {
+    let (root, path) = written(&valid());
+    let output = taskscope(&["emulate", "--gzip", "--range", "2.5us..", "--threads", "101", &path]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let packed = fs::read(root.path().join("thread.prv.gz")).unwrap();
+    assert_eq!(packed[..2], [0x1f, 0x8b]);
+    assert!(root.path().join("cfg/thread/13-nos-v-subsystem.cfg").exists());
+    assert_eq!(taskscope(&["emulate", "--threads", "5", &path]).status.code(), Some(2));
+}
+
+#[test]
+fn sort_writes_the_order_and_says_so() {
+    let unsorted = StreamBuilder::new(0, 1, 101)
+        .require(&["ovni"])
+        .cpus(1)
+        .execute(10, 0)
+        .point(20, ovni::BURST)
+        .point(30, ovni::UNSORTED_BEGIN)
+        .point(15, ovni::BURST)
+        .point(40, ovni::UNSORTED_END)
+        .end(50);
+    let (_root, path) = written(&unsorted);
+    assert_eq!(taskscope(&["sort", "--check", &path]).status.code(), Some(1));
+    assert_eq!(taskscope(&["emulate", "-l", &path]).status.code(), Some(1));
+    assert_eq!(taskscope(&["check", &path]).status.code(), Some(0));
+    assert_eq!(taskscope(&["sort", &path]).status.code(), Some(0));
+    assert_eq!(taskscope(&["sort", "--check", &path]).status.code(), Some(0));
+    assert_eq!(taskscope(&["emulate", "-l", &path]).status.code(), Some(0));
+}
+
+#[test]
+fn ovnis_own_cases_pass_under_the_names_of_its_tools() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/ovni");
+    let Ok(index) = fs::read_to_string(corpus.join("INDEX.tsv")) else {
+        eprintln!("skipped: no reference traces in {}", corpus.display());
+        return;
+    };
+    let links = tempfile::tempdir().unwrap();
+    for tool in ["ovniemu", "ovnisort"] {
+        let target = env!("CARGO_BIN_EXE_taskscope");
+        std::os::unix::fs::symlink(target, links.path().join(tool)).unwrap();
+    }
+    let mut failures = Vec::new();
+    for line in index.lines().skip(1) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [name, _, expect, regex, steps, flags, ..] = columns[..] else { panic!("{line}") };
+        if name.starts_with("synth") {
+            continue;
+        }
+        let copy = tempfile::tempdir().unwrap();
+        copy_tree(&corpus.join(name).join("ovni"), copy.path());
+        let path = copy.path().to_str().unwrap();
+        let (mut accepted, mut talk) = (true, String::new());
+        for tool in steps.split(';').map(str::trim) {
+            let mut arguments: Vec<&str> = Vec::new();
+            if tool == "ovniemu" && flags != "-" {
+                arguments.extend(flags.split(' '));
+            }
+            arguments.push(path);
+            let output = run(&links.path().join(tool), &arguments);
+            accepted &= output.status.success();
+            talk.push_str(&stderr(&output));
+        }
+        let matches = regex.is_empty() || {
+            let file = copy.path().join("talk");
+            fs::write(&file, &talk).unwrap();
+            run(Path::new("grep"), &["-q", "-e", regex, file.to_str().unwrap()]).status.success()
+        };
+        if accepted != (expect == "ok") || !matches {
+            failures.push(format!("{name}: expected {expect} {regex}\n{talk}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            fs::write(&target, fs::read(entry.path()).unwrap()).unwrap();
+        }
+    }
+}
