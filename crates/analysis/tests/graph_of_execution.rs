@@ -1,0 +1,110 @@
+//! Task graphs of recorded OpenMP programs: by hand, and of any events.
+
+use proptest::prelude::*;
+use taskscope_analysis::causes::{Causes, Leaf, book_causes};
+use taskscope_analysis::critical_path::{StepKind, critical_path};
+use taskscope_event::models::omp;
+use taskscope_execution::graph::{Names, TaskGraph, TaskType, from_execution};
+use taskscope_execution::{Execution, ObjectIndex, Place, PlaceKind, SiteIndex, State};
+use taskscope_testkit::script::{Script, any_program};
+
+/// Names by number: `type 3`, `site 2`.
+struct Numbers;
+
+impl Names for Numbers {
+    fn code(&mut self, state: State, place: Place) -> TaskType {
+        let name = match place.kind() {
+            PlaceKind::Type(ty) => format!("type {}", ty.0),
+            PlaceKind::Site(site) => format!("{} {}", state.name(), site.0),
+            _ => state.name().to_owned(),
+        };
+        TaskType { name, implicit: state != State::Task, ..TaskType::default() }
+    }
+
+    fn site(&mut self, site: SiteIndex) -> TaskType {
+        TaskType { name: format!("site {}", site.0), implicit: true, ..TaskType::default() }
+    }
+
+    fn object(&mut self, object: ObjectIndex) -> String {
+        format!("object {}", object.0)
+    }
+}
+
+fn graph_of(execution: &Execution) -> TaskGraph {
+    from_execution(execution, &mut Numbers).unwrap_or_else(|errors| panic!("{errors:?}")).0
+}
+
+fn check_sums(graph: &TaskGraph) -> Causes {
+    let causes = book_causes(graph);
+    assert_eq!(causes.leaves.iter().sum::<u64>(), graph.capacity());
+    for leaf in Leaf::ALL {
+        let charged: u64 = causes.charges.iter().filter(|c| c.leaf == leaf).map(|c| c.ns).sum();
+        assert_eq!(charged, causes.leaves[leaf as usize], "{leaf:?}");
+    }
+    let (begin, end) = graph.range();
+    let path: u64 = critical_path(graph).iter().map(|step| step.end - step.start).sum();
+    assert_eq!(path, end - begin);
+    causes
+}
+
+fn dependence(task: u32, address: u64, kind: u8) -> Vec<u8> {
+    [&task.to_le_bytes()[..], &address.to_le_bytes(), &[kind]].concat()
+}
+
+/// Thread 0 creates two tasks at 200 and 210; the second reads what the first writes. Thread 1, in the
+/// barrier, runs the first from 300 to 700; thread 0 the second from 750 to 900. So thread 0 waits from
+/// 400 to 700 for the task on thread 1 (starvation), and from 700 to 750 for its start.
+#[test]
+fn a_declared_dependence_is_waited_for() {
+    let mut script = Script::new(2, 0, 1000);
+    script.site(0, 0, 1, 0x100).task_type(0, 0, 7, 1, "a").task_type(0, 0, 8, 1, "b");
+    script.fork(0, 100, 1, 1, 2).join_team(1, 100, 1, 1, 2).arrive(1, 150);
+    script.create(0, 200, 1, 7).emit(0, 200, omp::TASK_DEPENDENCES, &dependence(1, 0xaa, 2));
+    script.create(0, 210, 2, 8).emit(0, 210, omp::TASK_DEPENDENCES, &dependence(2, 0xaa, 1));
+    script.arrive(0, 400).run(1, 300, 700, 1).run(0, 750, 900, 2);
+    script.join(0, 950, 1).depart(1, 1000, 1);
+    let execution = script.play();
+    let graph = graph_of(&execution);
+    let causes = check_sums(&graph);
+    assert_eq!(causes.leaves[Leaf::DependWait as usize], 300);
+    let charge = causes.charges.iter().find(|c| c.leaf == Leaf::DependWait).unwrap();
+    assert!(charge.who.label(&graph).starts_with("task type"), "{charge:?}");
+    // Thread 1 waits for the creation of its task by thread 0 from 150 to 200, then to start it.
+    assert_eq!(causes.leaves[Leaf::CreateWait as usize], 50);
+    let path = critical_path(&graph);
+    let first_task = path.iter().find(|s| s.kind == StepKind::Work && s.start == 300).unwrap();
+    assert_eq!(first_task.end, 700);
+}
+
+/// All waiting for a lock is charged to where its holder had asked for it, hand-over included.
+#[test]
+fn a_lock_is_its_holders_doing() {
+    let mut script = Script::new(2, 0, 20_000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).site(0, 0, 3, 0x300);
+    script.fork(0, 100, 1, 1, 2).join_team(1, 100, 1, 1, 2);
+    script.lock(0, 1000, 1000, 0xabc, 2).unlock(0, 4900, 0xabc);
+    script.lock(1, 1500, 5000, 0xabc, 3).unlock(1, 9000, 0xabc);
+    script.lock(0, 5100, 9050, 0xabc, 2).unlock(0, 9100, 0xabc);
+    script.arrive(0, 10_000).arrive(1, 10_000).join(0, 10_100, 1).depart(1, 10_100, 1);
+    let execution = script.play();
+    let graph = graph_of(&execution);
+    let causes = check_sums(&graph);
+    let waits: Vec<(String, u64)> = (causes.charges.iter().filter(|c| c.leaf == Leaf::LockWait))
+        .map(|c| (c.who.label(&graph), c.ns))
+        .collect();
+    assert_eq!(waits.iter().map(|w| w.1).sum::<u64>(), 3500 + 3950);
+    assert!(waits.iter().all(|(who, _)| who.contains("held from site")), "{waits:?}");
+    assert!(causes.charges.iter().filter(|c| c.leaf == Leaf::LockWait).all(|c| c.symptom.is_some()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_events_make_a_graph_whose_sums_are_exact(
+        threads in 1_usize..5,
+        choices in prop::collection::vec((0_usize..5, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
+    ) {
+        check_sums(&graph_of(&any_program(threads, &choices).play()));
+    }
+}
