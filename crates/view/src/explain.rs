@@ -57,6 +57,32 @@ explanations! {
         "Time around lost events, and time of threads in no known section.";
         "Record again with room for all events; see the notices of the report.";
 
+    // Leaves of the ledger by the task graph (`report --section ledger`).
+    "create.wait": "A worker was idle because its next task had not been created yet.";
+        "Each instant is charged to what the creating worker did then, or to what that worker itself waited for. Where the creator is not known the time counts as starvation.";
+        "Create tasks earlier or from several workers; do less between two creations; make tasks larger.";
+    "depend.wait": "A worker was idle because an input of its next task had not been produced yet.";
+        "Each instant before the production of the last produced input is charged to what the producing worker did then: executing a task is starvation, a section of the runtime is overhead, and if it was idle, whatever it waited for (mode root of section idle).";
+        "If the charged task type is long: split it, or start it earlier. If ready_work says here or elsewhere: look at the scheduler or the placement first. If the chain ends in a link: see transfer.";
+    "send.wait": "The last input of the next task was complete, but the runtime had not sent it yet.";
+        "From production to sending of the last arriving input, where the source tells when it was sent; else this time is part of transfer.";
+        "Send from the task that produces, not from a thread that comes by later; give the communication thread a core of its own.";
+    "transfer": "The last input of the next task was under way between two nodes (latency).";
+        "From sending (or production, where sending is not known) to arrival of the last arriving input, beyond the time in which inputs were still being produced. Charged to the link.";
+        "Place tasks where their data is; send earlier; send less or in larger pieces. section whatif tells what an ideal network would save.";
+    "deliver": "All inputs had arrived, but the runtime had not made the task ready.";
+        "From the last arrival to the time at which the source says that the task was ready.";
+        "A receiving thread that handles messages one by one is the usual cause: more of them, or less work in each.";
+    "dispatch": "A task could start and did not: all of its inputs were there, and a worker was idle.";
+        "From the time at which the task could start to its start, without sections of the runtime that the trace tells, which are the leaf runtime.";
+        "Larger tasks, if they are not much longer than metg_ns of section path; else look at wake-up of workers, at priorities, and at stealing.";
+    "drain": "Workers had no further task while others still executed.";
+        "From a worker's last task to the end of all tasks; each nanosecond is shared among the tasks that executed then.";
+        "Begin long tasks first; split what runs last.";
+    "shutdown": "Workers lived on after the last task of the run had ended.";
+        "From the end of all tasks to the end of the worker's life.";
+        "Only worth a look in short runs: what does the program do after its last task?";
+
     // States, which are causes in the JSON report.
     "task": "In the body of an explicit task; useful time.";
         "From its start to its end, without what is nested in it: waits, other tasks, nested regions.";
