@@ -91,3 +91,50 @@ fn verbs_show_device_queues_and_say_what_is_missing() {
     let output = taskscope(&["import", "--from", "device-records", text(&file), "-o", text(&trace)]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+/// Builds an example that uses OpenMP and OpenCL; nothing where this machine cannot run it.
+fn example(directory: &Path) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/opencl/tasks.c");
+    let program = directory.join("tasks");
+    let compiler = std::env::var("CLANG").unwrap_or_else(|_| "clang-19".to_owned());
+    let built = Command::new(compiler)
+        .args(["-O1", "-g", "-fopenmp", "-Wl,-rpath,/usr/lib/llvm-19/lib"])
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-lOpenCL")
+        .output();
+    let built = built.is_ok_and(|output| output.status.success());
+    let runs = built && Command::new(&program).output().is_ok_and(|output| output.status.success());
+    if !runs {
+        eprintln!("not tested: no clang with OpenMP, or no OpenCL device");
+    }
+    runs.then_some(program)
+}
+
+#[test]
+fn record_takes_threads_tasks_and_queues_of_one_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let own = Path::new(env!("CARGO_BIN_EXE_taskscope")).parent().unwrap();
+    let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
+    if !is_built("libtaskscope_ompt.so") || !is_built("libtaskscope_device.so") {
+        eprintln!("not tested: the recorders were not built");
+        return;
+    }
+    let Some(program) = example(directory.path()) else { return };
+    let trace = directory.path().join("t");
+    let output = taskscope(&["record", "-o", text(&trace), "--", text(&program)]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stdout, b"12 tasks\n");
+    let report: serde_json::Value =
+        serde_json::from_slice(&taskscope(&["report", "--json", text(&trace)]).stdout).unwrap();
+    let queue = &report["devices"]["queues"][0];
+    assert_eq!((&queue["account"]["delivered"], &queue["account"]["lost"]), (&24.into(), &0.into()));
+    let time = queue["time_ns"].as_object().unwrap();
+    let sum: u64 = time.values().map(|nanos| nanos.as_u64().unwrap()).sum();
+    assert_eq!(sum, queue["span_ns"], "every nanosecond has one cause");
+    let names = queue["names"].as_array().unwrap();
+    let kernel = names.iter().find(|name| name["name"] == "scale").unwrap();
+    let by = kernel["submitted_by"].as_str().unwrap();
+    assert!(by.contains("in clEnqueueNDRangeKernel of main [task at tasks.c:45]"), "{by}");
+}

@@ -115,7 +115,7 @@ fn by_name(session: &Session, queue: &Queue) -> Vec<NameRow> {
     rows
 }
 
-/// Threads, and the call and the kind of code that submitted the first of the operations.
+/// Threads, and the call and the task that submitted the first of the operations.
 fn submitted_by(session: &Session, queue: &Queue, name: u32) -> String {
     let operations = || queue.operations.iter().filter(|operation| operation.name == name);
     let mut threads: Vec<u64> =
@@ -134,7 +134,8 @@ fn submitted_by(session: &Session, queue: &Queue, name: u32) -> String {
             let _ = write!(text, " in {call}");
         }
         if let Some(task) = submitter.task {
-            let _ = write!(text, " in task {}", task.0);
+            let name = session.places.type_name(session.execution.tasks.ty[task.index()]);
+            let _ = write!(text, " of {name}");
         }
     }
     text
