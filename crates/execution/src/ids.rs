@@ -3,7 +3,8 @@
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+        #[repr(transparent)]
         pub struct $name(pub u32);
 
         impl $name {
@@ -62,7 +63,8 @@ index! {
 }
 
 /// Where a thread's section lies, packed into 32 bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
 pub struct Place(u32);
 
 /// [`Place`], unpacked.

@@ -16,6 +16,7 @@
 mod builder;
 mod catalog;
 mod change;
+mod column;
 pub mod devices;
 mod execution;
 pub mod filter;
@@ -30,6 +31,7 @@ pub mod view;
 pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
+pub use column::{Column, SharedBytes};
 pub use execution::{Anomalies, Execution, Loss, Tally, Thread};
 pub use ids::{
     GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex,
@@ -37,4 +39,4 @@ pub use ids::{
 };
 pub use state::{Group, State};
 pub use tables::{Dependence, Hold, NO_TIME, Region, TaskStatus, Tasks, WorkShare};
-pub use track::{Span, Track};
+pub use track::{Span, Track, TrackColumns};

@@ -1,17 +1,37 @@
 //! One thread's time, cut into sections that never overlap: columns, one row per section.
 
-use crate::{ObjectIndex, Place, RegionIndex, Section, State, TaskIndex};
+use crate::{Column, ObjectIndex, Place, RegionIndex, Section, State, TaskIndex};
 
 /// The sections of one thread, in time order. A section ends where the next one starts.
 #[derive(Clone, Debug, Default)]
 pub struct Track {
-    start: Vec<u64>,
-    state: Vec<State>,
-    place: Vec<Place>,
-    task: Vec<TaskIndex>,
-    region: Vec<RegionIndex>,
-    object: Vec<ObjectIndex>,
+    start: Column<u64>,
+    /// Numbers of states.
+    state: Column<u8>,
+    place: Column<Place>,
+    task: Column<TaskIndex>,
+    region: Column<RegionIndex>,
+    object: Column<ObjectIndex>,
     end: u64,
+}
+
+/// The columns of a track, for who stores it.
+#[derive(Clone, Debug, Default)]
+pub struct TrackColumns {
+    /// Starts of sections, strictly rising.
+    pub start: Column<u64>,
+    /// Numbers of their states.
+    pub state: Column<u8>,
+    /// Their places.
+    pub place: Column<Place>,
+    /// Their tasks.
+    pub task: Column<TaskIndex>,
+    /// Their regions.
+    pub region: Column<RegionIndex>,
+    /// What they wait for.
+    pub object: Column<ObjectIndex>,
+    /// When the last one ends.
+    pub end: u64,
 }
 
 /// A section with its time.
@@ -62,7 +82,7 @@ impl Track {
             start: self.start[row],
             end: self.start.get(row + 1).copied().unwrap_or(self.end),
             section: Section {
-                state: self.state[row],
+                state: State::ALL.get(self.state[row] as usize).copied().unwrap_or(State::Unknown),
                 place: self.place[row],
                 task: self.task[row],
                 region: self.region[row],
@@ -89,9 +109,31 @@ impl Track {
         &self.start
     }
 
-    /// States of all sections.
-    pub fn state_column(&self) -> &[State] {
+    /// Numbers of the states of all sections.
+    pub fn state_column(&self) -> &[u8] {
         &self.state
+    }
+
+    /// All columns.
+    pub fn columns(&self) -> TrackColumns {
+        TrackColumns {
+            start: self.start.clone(),
+            state: self.state.clone(),
+            place: self.place.clone(),
+            task: self.task.clone(),
+            region: self.region.clone(),
+            object: self.object.clone(),
+            end: self.end,
+        }
+    }
+
+    /// A track of stored columns; `None` where they are not equally long.
+    pub fn from_columns(columns: TrackColumns) -> Option<Track> {
+        let TrackColumns { start, state, place, task, region, object, end } = columns;
+        let lengths = [state.len(), place.len(), task.len(), region.len(), object.len()];
+        let sound = lengths.iter().all(|length| *length == start.len())
+            && start.last().is_none_or(|last| *last <= end);
+        sound.then_some(Track { start, state, place, task, region, object, end })
     }
 
     /// From `at` on the thread is in `section`. A time before the last section's start is taken as
@@ -127,20 +169,20 @@ impl Track {
     }
 
     fn replace(&mut self, row: usize, section: Section) {
-        self.state[row] = section.state;
-        self.place[row] = section.place;
-        self.task[row] = section.task;
-        self.region[row] = section.region;
-        self.object[row] = section.object;
+        self.state.to_mut()[row] = section.state as u8;
+        self.place.to_mut()[row] = section.place;
+        self.task.to_mut()[row] = section.task;
+        self.region.to_mut()[row] = section.region;
+        self.object.to_mut()[row] = section.object;
     }
 
     fn push(&mut self, at: u64, section: Section) {
-        self.start.push(at);
-        self.state.push(section.state);
-        self.place.push(section.place);
-        self.task.push(section.task);
-        self.region.push(section.region);
-        self.object.push(section.object);
+        self.start.to_mut().push(at);
+        self.state.to_mut().push(section.state as u8);
+        self.place.to_mut().push(section.place);
+        self.task.to_mut().push(section.task);
+        self.region.to_mut().push(section.region);
+        self.object.to_mut().push(section.object);
     }
 }
 

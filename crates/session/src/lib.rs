@@ -5,6 +5,7 @@
 //! any stream is an error. Speed of opening: see `docs/performance.md`.
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod devices;
 pub mod emulation;
 pub mod graph;

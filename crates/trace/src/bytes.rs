@@ -92,6 +92,26 @@ impl FileBytes {
     }
 }
 
+/// The bytes of a file that is only ever replaced as a whole, never changed in place: a cache, for
+/// instance. Large ones are mapped.
+pub struct UnchangingFile(FileBytes);
+
+impl UnchangingFile {
+    /// Opens a regular file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn open(path: &Path) -> io::Result<UnchangingFile> {
+        FileBytes::load(path, true).map(UnchangingFile)
+    }
+}
+
+impl AsRef<[u8]> for UnchangingFile {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl Deref for FileBytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {

@@ -225,3 +225,49 @@ fn the_report_of_a_page_is_the_report() {
     let expected = taskscope_view::report_json(&session, &analysis, &problems);
     assert_eq!(page_of(small()).report, expected);
 }
+
+#[test]
+fn a_page_from_the_cache_answers_as_the_one_that_was_stored() {
+    use std::sync::atomic::AtomicBool;
+    use taskscope_session::cache::Key;
+    use taskscope_view::page::{View, packed_rows};
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("small.trace");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("stream.obs"), b"stands for a trace").unwrap();
+    let key = Key::of(&root).unwrap();
+    assert!(Page::stored(&root, &key).is_none());
+    let page = page_of(small());
+    page.store(&root, &key, &AtomicBool::new(false)).unwrap();
+    let stored = Page::stored(&root, &key).expect("a cache that fits");
+    let (one, other) = (stored.overview(), page.overview());
+    for (name, value) in other.as_object().unwrap() {
+        assert_eq!(one[name], *value, "{name}");
+    }
+    let (start, end) = page.execution.range();
+    for least in [3, 100, 5000] {
+        let window = Window::covering(start + least / 3, end, least as u32);
+        for view in View::ALL {
+            let rows = |page: &Page| packed_rows(page, view, &page.all_tracks()[..3], window);
+            assert!(rows(&stored) == rows(&page), "{} of {least}", view.name());
+        }
+    }
+    for (page, other) in page.execution.threads.iter().zip(&stored.execution.threads) {
+        assert!(page.track.spans().eq(other.track.spans()));
+    }
+    for at in [0, 1000, page.length() / 2, page.length() - 1] {
+        let track = ThreadIndex(3);
+        assert_eq!(stored.section_at(track, at), page.section_at(track, at));
+        assert_eq!(stored.search("gemm", at, Direction::Next), page.search("gemm", at, Direction::Next));
+    }
+    for task in (0..page.execution.tasks.len() as u32).step_by(97) {
+        assert_eq!(stored.task(TaskIndex(task)), page.task(TaskIndex(task)));
+    }
+    let range = |page: &Page| page.range(&page.all_tracks(), 5000, 90_000);
+    assert_eq!(range(&stored), range(&page));
+    assert_eq!(html::report(&stored), html::report(&page));
+    std::fs::remove_file(folder.path().join("small.trace.cache")).unwrap();
+    // Its bytes stay readable for whoever has them open.
+    assert_eq!(range(&stored), range(&page));
+    assert!(Page::stored(&root, &key).is_none());
+}

@@ -269,7 +269,7 @@ class Stretch {
       ask(level, first, last - first)
         .then((data) => { this.have = { level, first, count: last - first, data }; })
         .catch((error) => { source.failure = error; })
-        .finally(() => { source.inFlight--; source.onArrival(); });
+        .finally(() => { source.inFlight--; source.again = false; source.onArrival(); });
     }
     return this.have;
   }

@@ -6,7 +6,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Instant;
+use taskscope_session::cache::Key;
 use taskscope_view::format;
 use taskscope_view::page::Page;
 use taskscope_view::server::Viewer;
@@ -22,15 +25,33 @@ pub struct Args {
     /// Open a browser as well.
     #[arg(long)]
     open: bool,
+    /// Neither use nor write a cache beside the trace.
+    #[arg(long)]
+    no_cache: bool,
 }
+
+/// Below so many events opening takes no time that a cache could save.
+const CACHED_EVENTS: u64 = 1_000_000;
 
 /// Serves until `^C`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
-    let session = super::open(&args.trace)?;
-    let events = session.events;
-    let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
-    let page = Arc::new(Page::new(session, &analysis, &problems));
+    let key = if args.no_cache { None } else { Key::of(&args.trace) };
+    let stored = key.as_ref().and_then(|key| Page::stored(&args.trace, key));
+    let is_stored = stored.is_some();
+    let page = match stored {
+        Some(page) => page,
+        None => {
+            let session = super::open(&args.trace)?;
+            let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
+            Page::new(session, &analysis, &problems)
+        }
+    };
+    let events = page.report["events"].as_u64().unwrap_or(0);
+    let page = Arc::new(page);
+    let stop = Arc::new(AtomicBool::new(false));
+    let keeper = key.filter(|_| !is_stored && events >= CACHED_EVENTS);
+    let keeper = keeper.map(|key| keep(page.clone(), args.trace.clone(), key, stop.clone()));
     let viewer = Viewer::start(page, args.port).map_err(|error| {
         let failure = Failure::new("cannot start the viewer").why(error.to_string());
         if args.port == 0 { failure } else { failure.remedy("leave --port out        (takes any free port)") }
@@ -55,7 +76,26 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         open_browser(&viewer.address());
     }
     viewer.wait_for_interrupt()?;
+    // Half a cache is none: its writer takes it away.
+    stop.store(true, Ordering::Relaxed);
+    if let Some(keeper) = keeper {
+        let _ = keeper.join();
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the cache while the viewer already answers, unless the trace has changed meanwhile.
+fn keep(page: Arc<Page>, trace: PathBuf, key: Key, stop: Arc<AtomicBool>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        if Key::of(&trace).as_ref() != Some(&key) {
+            return;
+        }
+        if let Err(error) = page.store(&trace, &key, &stop)
+            && !stop.load(Ordering::Relaxed)
+        {
+            eprintln!("note: the next opening will take as long: no cache could be written ({error})");
+        }
+    })
 }
 
 fn host_name() -> String {

@@ -2,6 +2,7 @@
 
 use super::steps::{CLASSES, Steps};
 use super::{Flags, edge};
+use crate::{Column, SharedBytes};
 
 /// A bucket is kept when more sections than this start in it. With 16, the kept buckets of evenly
 /// spread sections take about 3 bytes a section, and 64 × 1600 buckets that are not kept are
@@ -11,6 +12,8 @@ const FEW: usize = 16;
 /// Levels: widths of 2^0 to 2^63 ns.
 const LEVELS: usize = 64;
 const TOP: u8 = 63;
+/// Columns that are stored.
+const STORED: usize = 9;
 
 /// What a pyramid flags by itself: sections of a class that last at least so long.
 #[derive(Clone, Debug)]
@@ -41,23 +44,23 @@ impl FlagRules {
 #[derive(Clone, Debug, Default)]
 pub struct Pyramid {
     /// Where each level starts in the columns; `LEVELS + 1` entries.
-    pub(super) level_begin: Vec<u32>,
+    pub(super) level_begin: Column<u32>,
     /// Number of the bucket in its level.
-    pub(super) bucket: Vec<u64>,
+    pub(super) bucket: Column<u64>,
     /// First section that starts in it.
-    pub(super) first_row: Vec<u32>,
+    pub(super) first_row: Column<u32>,
     /// Sections that start in it.
-    pub(super) starts: Vec<u32>,
+    pub(super) starts: Column<u32>,
     /// Section with the longest overlap.
-    pub(super) longest: Vec<u32>,
+    pub(super) longest: Column<u32>,
     /// Flags.
-    pub(super) flags: Vec<u8>,
+    pub(super) flags: Column<u8>,
     /// Where its shares start in the two columns below; one entry more than buckets.
-    pub(super) shares_begin: Vec<u32>,
+    pub(super) shares_begin: Column<u32>,
     /// Class of a share, rising within a bucket.
-    pub(super) share_class: Vec<u8>,
+    pub(super) share_class: Column<u8>,
     /// Nanoseconds of it.
-    pub(super) share_ns: Vec<u64>,
+    pub(super) share_ns: Column<u64>,
     pub(super) rules: FlagRules,
 }
 
@@ -77,6 +80,58 @@ impl Pyramid {
             }
         }
         builder.finish()
+    }
+
+    /// Its columns as bytes, in a fixed order, for who stores it; [`from_stored`](Self::from_stored)
+    /// takes them back.
+    pub fn stored(&self) -> [&[u8]; STORED] {
+        [
+            self.level_begin.as_bytes(),
+            self.bucket.as_bytes(),
+            self.first_row.as_bytes(),
+            self.starts.as_bytes(),
+            self.longest.as_bytes(),
+            self.flags.as_bytes(),
+            self.shares_begin.as_bytes(),
+            self.share_class.as_bytes(),
+            self.share_ns.as_bytes(),
+        ]
+    }
+
+    /// A pyramid of stored columns, where they lie in `bytes`; `None` where they do not fit together.
+    pub fn from_stored(
+        bytes: &SharedBytes,
+        at: &[std::ops::Range<usize>; STORED],
+        rules: &FlagRules,
+    ) -> Option<Pyramid> {
+        let pyramid = Pyramid {
+            level_begin: Column::shared(bytes, at[0].clone())?,
+            bucket: Column::shared(bytes, at[1].clone())?,
+            first_row: Column::shared(bytes, at[2].clone())?,
+            starts: Column::shared(bytes, at[3].clone())?,
+            longest: Column::shared(bytes, at[4].clone())?,
+            flags: Column::shared(bytes, at[5].clone())?,
+            shares_begin: Column::shared(bytes, at[6].clone())?,
+            share_class: Column::shared(bytes, at[7].clone())?,
+            share_ns: Column::shared(bytes, at[8].clone())?,
+            rules: rules.clone(),
+        };
+        let rows = pyramid.bucket.len();
+        let equal =
+            [pyramid.first_row.len(), pyramid.starts.len(), pyramid.longest.len(), pyramid.flags.len()];
+        let sound = equal.iter().all(|length| *length == rows)
+            && pyramid.level_begin.len() == LEVELS + 1
+            && pyramid.level_begin.is_sorted()
+            && pyramid.level_begin.last() == Some(&(rows as u32))
+            && pyramid.shares_begin.len() == rows + 1
+            && pyramid.share_class.len() == pyramid.share_ns.len()
+            && pyramid.shares_begin.last().is_some_and(|end| *end as usize == pyramid.share_ns.len());
+        sound.then_some(pyramid)
+    }
+
+    /// What it flags by itself.
+    pub fn rules(&self) -> &FlagRules {
+        &self.rules
     }
 
     /// Number of kept buckets.
@@ -233,22 +288,33 @@ impl<T: Steps> Builder<'_, T> {
     }
 
     fn finish(self) -> Pyramid {
-        let mut pyramid = Pyramid { rules: self.rules.clone(), ..Pyramid::default() };
-        pyramid.level_begin.push(0);
-        pyramid.shares_begin.push(0);
+        let mut all = Level::default();
+        let mut level_begin = vec![0];
+        let mut shares_begin = vec![0];
         for level in self.levels {
-            let before = pyramid.share_class.len() as u32;
-            pyramid.bucket.extend(level.bucket);
-            pyramid.first_row.extend(level.first_row);
-            pyramid.starts.extend(level.starts);
-            pyramid.longest.extend(level.longest);
-            pyramid.flags.extend(level.flags);
-            pyramid.shares_begin.extend(level.shares.into_iter().map(|end| before + end));
-            pyramid.share_class.extend(level.share_class);
-            pyramid.share_ns.extend(level.share_ns);
-            pyramid.level_begin.push(pyramid.bucket.len() as u32);
+            let before = all.share_class.len() as u32;
+            all.bucket.extend(level.bucket);
+            all.first_row.extend(level.first_row);
+            all.starts.extend(level.starts);
+            all.longest.extend(level.longest);
+            all.flags.extend(level.flags);
+            shares_begin.extend(level.shares.into_iter().map(|end| before + end));
+            all.share_class.extend(level.share_class);
+            all.share_ns.extend(level.share_ns);
+            level_begin.push(all.bucket.len() as u32);
         }
-        pyramid
+        Pyramid {
+            level_begin: level_begin.into(),
+            bucket: all.bucket.into(),
+            first_row: all.first_row.into(),
+            starts: all.starts.into(),
+            longest: all.longest.into(),
+            flags: all.flags.into(),
+            shares_begin: shares_begin.into(),
+            share_class: all.share_class.into(),
+            share_ns: all.share_ns.into(),
+            rules: self.rules.clone(),
+        }
     }
 }
 

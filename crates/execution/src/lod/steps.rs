@@ -37,7 +37,7 @@ impl Steps for Track {
 
     #[inline]
     fn class(&self, row: usize) -> u8 {
-        self.state_column()[row] as u8
+        self.state_column()[row]
     }
 }
 

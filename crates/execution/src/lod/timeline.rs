@@ -24,14 +24,33 @@ impl Timeline {
         let rules = flag_rules(execution);
         let pyramids = execution.threads.par_iter().map(|t| Pyramid::build(&t.track, &rules)).collect();
         let mut timeline = Timeline { rules, pyramids, marks: vec![Vec::new(); execution.threads.len()] };
+        timeline.mark_losses(execution);
+        timeline
+    }
+
+    /// A timeline of stored pyramids, one for each thread, with the rules that they were built by;
+    /// losses are marked as [`build`](Self::build) does.
+    pub fn from_pyramids(execution: &Execution, pyramids: Vec<Pyramid>) -> Option<Timeline> {
+        if pyramids.len() != execution.threads.len() {
+            return None;
+        }
+        let rules = pyramids.first().map(|pyramid| pyramid.rules().clone()).unwrap_or_default();
+        let marks = vec![Vec::new(); pyramids.len()];
+        let mut timeline = Timeline { rules, pyramids, marks };
+        timeline.mark_losses(execution);
+        Some(timeline)
+    }
+
+    fn mark_losses(&mut self, execution: &Execution) {
         let mut lost: Vec<Vec<(u64, u64)>> = vec![Vec::new(); execution.threads.len()];
         for loss in &execution.losses {
-            lost[loss.thread.index()].push((loss.start, loss.end));
+            if let Some(stretches) = lost.get_mut(loss.thread.index()) {
+                stretches.push((loss.start, loss.end));
+            }
         }
         for (thread, stretches) in lost.into_iter().enumerate() {
-            timeline.mark(ThreadIndex(thread as u32), Flags::LOST, stretches);
+            self.mark(ThreadIndex(thread as u32), Flags::LOST, stretches);
         }
-        timeline
     }
 
     /// Marks stretches of a thread's time with a flag, in addition to what is marked.
@@ -130,6 +149,8 @@ fn flag_rules(execution: &Execution) -> FlagRules {
     let histogram = |thread: &crate::Thread| {
         let mut counts = vec![[0_u64; 65]; State::ALL.len()];
         let (starts, states) = (thread.track.start_column(), thread.track.state_column());
+        let waits = State::ALL.map(is_wait);
+        let is_wait = |state: u8| waits.get(state as usize).copied().unwrap_or(false);
         for (row, state) in states.iter().enumerate().filter(|(_, state)| is_wait(**state)) {
             let end = starts.get(row + 1).copied().unwrap_or(thread.track.end());
             counts[*state as usize][(u64::BITS - (end - starts[row]).leading_zeros()) as usize] += 1;

@@ -13,6 +13,7 @@ mod ranges;
 mod rows;
 mod search;
 mod sections;
+mod stored;
 mod tasks;
 
 pub use counters::{CounterKind, counter_json};

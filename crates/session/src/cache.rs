@@ -1,0 +1,313 @@
+//! What was computed from a trace, kept in a file, so that opening it again is immediate.
+//!
+//! The file lies beside the trace (`NAME.trace.cache`), or, where nothing can be written there, below
+//! `XDG_CACHE_HOME`. It is used only if its [`Key`] fits: this version of taskscope, and for every file of
+//! the trace its path, size, time, inode and hashes of its first and last 64 KiB. It can be deleted at
+//! any time. It is written under another name and renamed, so a reader never sees half of it.
+//!
+//! ```text
+//! 8 bytes   "tskcache"
+//! 8 bytes   length of the header, little-endian
+//! 8 bytes   hash of the header
+//! header    JSON: key, length of the file, place and hash of each block, what the writer adds
+//! blocks    columns as this machine writes them, each at a multiple of 8
+//! ```
+
+use rayon::prelude::*;
+use rustc_hash::FxHasher;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::hash::Hasher;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use taskscope_execution::SharedBytes;
+use taskscope_trace::UnchangingFile;
+
+const MAGIC: &[u8; 8] = b"tskcache";
+/// Raise it when what is stored changes.
+const FORM: u32 = 1;
+/// What is hashed at either end of a file.
+const END_BYTES: u64 = 64 * 1024;
+
+/// What a trace was when something was computed from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Key {
+    /// The key of a trace directory as it is now; `None` while somebody writes it, or where it cannot
+    /// be read.
+    pub fn of(root: &Path) -> Option<Key> {
+        let mut files = Vec::new();
+        list(root, &mut files).ok()?;
+        files.sort();
+        let unfinished = files.iter().any(|file| file.extension().is_some_and(|ending| ending == "tail"));
+        if files.is_empty() || unfinished {
+            return None;
+        }
+        let hashes: Vec<u64> =
+            files.par_iter().map(|file| file_hash(root, file).ok()).collect::<Option<_>>()?;
+        let mut all = FxHasher::default();
+        hashes.iter().for_each(|hash| all.write_u64(*hash));
+        Some(Key(format!("{} {FORM} {} {:016x}", env!("CARGO_PKG_VERSION"), files.len(), all.finish())))
+    }
+}
+
+fn list(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            list(&entry.path(), files)?;
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Path below the root, size, time, inode, and both ends.
+fn file_hash(root: &Path, path: &Path) -> io::Result<u64> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let mut hash = FxHasher::default();
+    hash.write(path.strip_prefix(root).unwrap_or(path).as_os_str().as_encoded_bytes());
+    hash.write_u64(metadata.len());
+    hash.write_i64(metadata.mtime());
+    hash.write_i64(metadata.mtime_nsec());
+    hash.write_u64(metadata.ino());
+    let mut bytes = Vec::new();
+    (&mut file).take(END_BYTES).read_to_end(&mut bytes)?;
+    if metadata.len() > END_BYTES {
+        file.seek(SeekFrom::Start(metadata.len() - END_BYTES))?;
+        file.take(END_BYTES).read_to_end(&mut bytes)?;
+    }
+    hash.write(&bytes);
+    Ok(hash.finish())
+}
+
+/// Where the cache of a trace may lie, the better place first.
+pub fn places(root: &Path) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    let Ok(root) = root.canonicalize() else { return places };
+    if let Some(name) = root.file_name() {
+        let mut name = name.to_owned();
+        name.push(".cache");
+        places.push(root.with_file_name(name));
+    }
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(directory) = cache.or_else(home) {
+        let mut hash = FxHasher::default();
+        hash.write(root.as_os_str().as_encoded_bytes());
+        places.push(directory.join("taskscope").join(format!("{:016x}.cache", hash.finish())));
+    }
+    places
+}
+
+/// A cache that fits its trace.
+pub struct Cache {
+    bytes: SharedBytes,
+    blocks: Vec<Range<usize>>,
+    /// What the writer added.
+    pub header: Value,
+}
+
+impl Cache {
+    /// The cache of a trace, if there is one that fits.
+    pub fn open(root: &Path, key: &Key) -> Option<Cache> {
+        places(root).iter().find_map(|place| Cache::load(place, key))
+    }
+
+    /// The cache in this file, if it is whole and fits.
+    pub fn load(path: &Path, key: &Key) -> Option<Cache> {
+        let file: SharedBytes = Arc::new(UnchangingFile::open(path).ok()?);
+        let bytes = (*file).as_ref();
+        let word = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+        if bytes.get(..8)? != MAGIC {
+            return None;
+        }
+        let length = usize::try_from(word(8)?).ok()?;
+        let text = bytes.get(24..24_usize.checked_add(length)?)?;
+        if hash_of(text) != word(16)? {
+            return None;
+        }
+        let mut header: Value = serde_json::from_slice(text).ok()?;
+        if header["key"] != key.0 || header["bytes"] != bytes.len() {
+            return None;
+        }
+        let mut blocks = Vec::new();
+        for block in header["blocks"].as_array()? {
+            let number = |at: usize| usize::try_from(block[at].as_u64()?).ok();
+            let (start, length) = (number(0)?, number(1)?);
+            let range = start..start.checked_add(length)?;
+            if ends_hash(bytes.get(range.clone())?) != block[2].as_u64()? {
+                return None;
+            }
+            blocks.push(range);
+        }
+        Some(Cache { bytes: file, blocks, header: header["more"].take() })
+    }
+
+    /// All bytes, for columns in them.
+    pub fn bytes(&self) -> &SharedBytes {
+        &self.bytes
+    }
+
+    /// Where the blocks lie, in the order in which they were given to [`save`].
+    pub fn blocks(&self) -> &[Range<usize>] {
+        &self.blocks
+    }
+}
+
+/// Writes a cache for a trace, at the first place that can be written. Gives up when `stop` is set.
+///
+/// # Errors
+/// If it can be written nowhere.
+pub fn save(
+    root: &Path,
+    key: &Key,
+    header: Value,
+    blocks: &[&[u8]],
+    stop: &AtomicBool,
+) -> io::Result<PathBuf> {
+    let mut last = io::Error::other("there is no place for a cache");
+    for place in places(root) {
+        match write(&place, key, &header, blocks, stop) {
+            Ok(()) => return Ok(place),
+            Err(error) => last = error,
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Err(last)
+}
+
+fn write(place: &Path, key: &Key, more: &Value, blocks: &[&[u8]], stop: &AtomicBool) -> io::Result<()> {
+    if let Some(directory) = place.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    let mut name = place.as_os_str().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let written =
+        write_all(Path::new(&name), key, more, blocks, stop).and_then(|()| std::fs::rename(&name, place));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&name);
+    }
+    written
+}
+
+fn write_all(path: &Path, key: &Key, more: &Value, blocks: &[&[u8]], stop: &AtomicBool) -> io::Result<()> {
+    let up = |at: usize| at.next_multiple_of(8);
+    // The header holds places that depend on its own length: leave room for the longest numbers.
+    let room = up(24 + 256 + key.0.len() + more.to_string().len() + blocks.len() * 66);
+    let mut at = room;
+    let mut rows = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        rows.push(json!([at, block.len(), ends_hash(block)]));
+        at = up(at + block.len());
+    }
+    let header = json!({ "key": key.0, "bytes": at, "blocks": rows, "more": more }).to_string();
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    out.write_all(MAGIC)?;
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(&hash_of(header.as_bytes()).to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    let mut written = 24 + header.len();
+    let pad = |out: &mut BufWriter<File>, written: &mut usize, to: usize| -> io::Result<()> {
+        let zeros = to.checked_sub(*written).ok_or_else(|| io::Error::other("the header is too long"))?;
+        *written = to;
+        io::copy(&mut io::repeat(0).take(zeros as u64), out).map(|_| ())
+    };
+    pad(&mut out, &mut written, room)?;
+    for block in blocks {
+        for part in block.chunks(8 << 20) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            out.write_all(part)?;
+        }
+        written += block.len();
+        let to = up(written);
+        pad(&mut out, &mut written, to)?;
+    }
+    out.flush()
+}
+
+fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hash = FxHasher::default();
+    hash.write(bytes);
+    hash.finish()
+}
+
+/// Of large blocks only the ends: enough to notice a file that was cut or belongs to something else.
+fn ends_hash(bytes: &[u8]) -> u64 {
+    let end = END_BYTES as usize;
+    if bytes.len() <= 2 * end {
+        return hash_of(bytes);
+    }
+    hash_of(&bytes[..end]) ^ hash_of(&bytes[bytes.len() - end..]).rotate_left(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_is_used_only_while_the_trace_is_what_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("x.trace");
+        std::fs::create_dir_all(root.join("loom.a/proc.1")).unwrap();
+        let stream = root.join("loom.a/proc.1/stream.obs");
+        std::fs::write(&stream, vec![7_u8; 200_000]).unwrap();
+        let key = Key::of(&root).unwrap();
+        assert_eq!(Key::of(&root).unwrap(), key);
+        let big: Vec<u8> = (0..300_000_u32).map(|i| (i % 251) as u8).collect();
+        let never = AtomicBool::new(false);
+        let more = json!({ "n": 1 });
+        let place = save(&root, &key, more.clone(), &[b"abc", &big, b""], &never).unwrap();
+        assert_eq!(place, folder.path().canonicalize().unwrap().join("x.trace.cache"));
+        let cache = Cache::open(&root, &key).unwrap();
+        assert_eq!(cache.header, more);
+        let blocks: Vec<&[u8]> =
+            cache.blocks().iter().map(|r| &(**cache.bytes()).as_ref()[r.clone()]).collect();
+        assert_eq!(blocks, [&b"abc"[..], &big, b""]);
+        // Changed in the middle only: size stays, but not the time.
+        let mut bytes = vec![7_u8; 200_000];
+        bytes[100_000] = 8;
+        std::fs::write(&stream, bytes).unwrap();
+        assert_ne!(Key::of(&root).unwrap(), key);
+        assert!(Cache::open(&root, &Key::of(&root).unwrap()).is_none());
+        // Somebody writes it.
+        std::fs::write(stream.with_extension("tail"), b"x").unwrap();
+        assert!(Key::of(&root).is_none());
+    }
+
+    #[test]
+    fn a_damaged_cache_is_no_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("y.trace");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join("stream.obs"), b"1").unwrap();
+        let key = Key::of(&root).unwrap();
+        let place = save(&root, &key, json!({}), &[&[5; 100]], &AtomicBool::new(false)).unwrap();
+        let whole = std::fs::read(&place).unwrap();
+        assert!(Cache::load(&place, &key).is_some());
+        for cut in [0, 7, 20, 100, whole.len() - 1] {
+            std::fs::write(&place, &whole[..cut]).unwrap();
+            assert!(Cache::load(&place, &key).is_none(), "cut at {cut}");
+        }
+        for at in [0, 9, 17, 40, whole.len() - 20] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x40;
+            std::fs::write(&place, bytes).unwrap();
+            assert!(Cache::load(&place, &key).is_none(), "changed at {at}");
+        }
+        assert!(save(&root, &key, json!({}), &[&[5; 100]], &AtomicBool::new(true)).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "no part is left");
+    }
+}

@@ -1,0 +1,339 @@
+//! A page in a cache file: what the viewer shows of a run, without the trace.
+//!
+//! Sections and pyramids stay in the file and are read where they are asked for; tables of tasks and
+//! the like are copied, as they are much smaller.
+
+use super::{Instance, Names, Page};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
+use taskscope_execution::{
+    Catalog, Column, Dependence, Execution, Gap, Hold, Loss, Module, Object, ObjectIndex, Process,
+    ProcessIndex, Region, RegionIndex, Site, SiteIndex, TaskIndex, TaskStatus, Tasks, Thread, ThreadIndex,
+    ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, WorkShare,
+};
+use taskscope_session::cache::{self, Cache, Key};
+
+/// Blocks of a thread: six columns of sections, nine of its pyramid.
+const OF_THREAD: usize = 15;
+const KINDS: [ThreadKind; 4] =
+    [ThreadKind::Initial, ThreadKind::Worker, ThreadKind::Helper, ThreadKind::Unknown];
+const STATUSES: [TaskStatus; 5] = [
+    TaskStatus::Created,
+    TaskStatus::Running,
+    TaskStatus::Suspended,
+    TaskStatus::Ended,
+    TaskStatus::Cancelled,
+];
+
+impl Page {
+    /// Writes the page into the cache of the trace in `root`.
+    ///
+    /// # Errors
+    /// If it can be written nowhere, or `stop` was set.
+    pub fn store(&self, root: &Path, key: &Key, stop: &AtomicBool) -> std::io::Result<()> {
+        // Whoever adds a table must store it too.
+        let Execution {
+            processes,
+            threads,
+            catalog,
+            tasks,
+            regions,
+            works,
+            holds,
+            dependences,
+            losses,
+            anomalies: _,
+        } = &*self.execution;
+        let Catalog { modules, sites, types, objects, gaps } = catalog;
+        let rules = self.timeline.pyramid(ThreadIndex(0)).map(|p| p.rules().clone()).unwrap_or_default();
+        let more = json!({
+            "report": self.report,
+            "histograms": self.histograms,
+            "instances": self.instances.iter()
+                .map(|i| json!([i.finding, i.thread.0, i.start, i.end])).collect::<Vec<_>>(),
+            "long_ns": rules.long_ns.to_vec(),
+            "always": rules.always.map(|flags| flags.0).to_vec(),
+            "processes": processes.iter()
+                .map(|p| json!([p.loom, p.pid, p.first, p.last])).collect::<Vec<_>>(),
+            "threads": threads.iter().map(|t| json!([
+                t.process.0, t.tid, KINDS.iter().position(|kind| *kind == t.kind), t.worker, t.ended, t.first,
+                t.last, t.events, t.lost_events, t.track.end(),
+            ])).collect::<Vec<_>>(),
+            "modules": modules.iter()
+                .map(|m| json!([m.process.0, m.start, m.end, m.bias, m.build_id, m.path])).collect::<Vec<_>>(),
+            "types": types.iter().map(|t| json!([t.process.0, t.label, t.site.0, type_kind(t.kind)])).collect::<Vec<_>>(),
+        });
+        let columns: Vec<TrackColumns> = threads.iter().map(|t| t.track.columns()).collect();
+        let pyramids = (0..threads.len()).filter_map(|at| self.timeline.pyramid(ThreadIndex(at as u32)));
+        let mut blocks: Vec<&[u8]> = Vec::with_capacity(threads.len() * OF_THREAD + 20);
+        for (c, pyramid) in columns.iter().zip(pyramids) {
+            blocks.extend([
+                c.start.as_bytes(),
+                c.state.as_bytes(),
+                c.place.as_bytes(),
+                c.task.as_bytes(),
+                c.region.as_bytes(),
+                c.object.as_bytes(),
+            ]);
+            blocks.extend(pyramid.stored());
+        }
+        let tables = [
+            tasks_in_words(tasks),
+            words(regions, |r| {
+                [
+                    pair(r.site.0, r.parent.0),
+                    pair(r.master.0, r.members),
+                    r.begin,
+                    r.end,
+                    u64::from(r.requested),
+                ]
+            }),
+            words(works, |w| {
+                [
+                    pair(w.ty.0, w.region.0),
+                    pair(w.thread.0, w.ordinal),
+                    w.start,
+                    w.end,
+                    u64::from(w.chunks),
+                    w.iterations,
+                ]
+            }),
+            words(holds, |h| [pair(h.object.0, h.thread.0), pair(h.site.0, h.task.0), h.start, h.end]),
+            words(dependences, |d| [pair(d.task.0, u32::from(d.kind)), d.address]),
+            words(losses, |l| [u64::from(l.thread.0), l.start, l.end, l.events]),
+            words(sites, |s| [u64::from(s.process.0), s.address]),
+            words(objects, |o| [pair(o.process.0, o.kind), o.id]),
+            words(gaps, |g| [pair(g.after.0, g.before.0), u64::from(g.process.0)]),
+        ];
+        blocks.extend(tables.iter().map(Column::as_bytes));
+        cache::save(root, key, more, &blocks, stop).map(drop)
+    }
+
+    /// The page of the trace in `root` from its cache; `None` where there is none that fits.
+    pub fn stored(root: &Path, key: &Key) -> Option<Page> {
+        let cache = Cache::open(root, key)?;
+        let more = &cache.header;
+        let rows = |name: &str| more[name].as_array().map(Vec::as_slice);
+        let number = |value: &Value| value.as_u64();
+        let small = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok());
+        let text = |value: &Value| value.as_str().map(str::to_string);
+        let thread_rows = rows("threads")?;
+        let (of_threads, tables) = cache.blocks().split_at_checked(thread_rows.len() * OF_THREAD)?;
+        let mut rules = FlagRules::default();
+        for class in 0..CLASSES {
+            rules.long_ns[class] = number(&more["long_ns"][class])?;
+            rules.always[class] = Flags(u8::try_from(number(&more["always"][class])?).ok()?);
+        }
+        let mut execution = Execution::default();
+        let mut pyramids = Vec::with_capacity(thread_rows.len());
+        for (row, at) in thread_rows.iter().zip(of_threads.chunks_exact(OF_THREAD)) {
+            let bytes = cache.bytes();
+            let track = Track::from_columns(TrackColumns {
+                start: Column::shared(bytes, at[0].clone())?,
+                state: Column::shared(bytes, at[1].clone())?,
+                place: Column::shared(bytes, at[2].clone())?,
+                task: Column::shared(bytes, at[3].clone())?,
+                region: Column::shared(bytes, at[4].clone())?,
+                object: Column::shared(bytes, at[5].clone())?,
+                end: number(&row[9])?,
+            })?;
+            pyramids.push(Pyramid::from_stored(bytes, at[6..].try_into().ok()?, &rules)?);
+            execution.threads.push(Thread {
+                process: ProcessIndex(small(&row[0])?),
+                tid: number(&row[1])?,
+                kind: *KINDS.get(number(&row[2])? as usize)?,
+                worker: row[3].as_bool()?,
+                ended: row[4].as_bool()?,
+                first: number(&row[5])?,
+                last: number(&row[6])?,
+                events: number(&row[7])?,
+                lost_events: number(&row[8])?,
+                track,
+            });
+        }
+        for p in rows("processes")? {
+            let (loom, pid) = (text(&p[0])?, number(&p[1])?);
+            execution.processes.push(Process { loom, pid, first: number(&p[2])?, last: number(&p[3])? });
+        }
+        let catalog = &mut execution.catalog;
+        for m in rows("modules")? {
+            catalog.modules.push(Module {
+                process: ProcessIndex(small(&m[0])?),
+                start: number(&m[1])?,
+                end: number(&m[2])?,
+                bias: number(&m[3])?,
+                build_id: text(&m[4])?,
+                path: text(&m[5])?,
+            });
+        }
+        for t in rows("types")? {
+            let (process, label) = (ProcessIndex(small(&t[0])?), text(&t[1])?);
+            catalog.types.push(Type {
+                process,
+                label,
+                site: SiteIndex(small(&t[2])?),
+                kind: kind_of_type(&t[3]),
+            });
+        }
+        let table = |at: usize| Column::<u64>::shared(cache.bytes(), tables.get(at)?.clone());
+        execution.tasks = tasks_of_words(&table(0)?)?;
+        execution.regions = rows_of(&table(1)?, |[a, b, begin, end, requested]| Region {
+            site: SiteIndex(high(a)),
+            parent: RegionIndex(low(a)),
+            master: ThreadIndex(high(b)),
+            members: low(b),
+            begin,
+            end,
+            requested: low(requested),
+        });
+        execution.works = rows_of(&table(2)?, |[a, b, start, end, chunks, iterations]| WorkShare {
+            ty: TypeIndex(high(a)),
+            region: RegionIndex(low(a)),
+            thread: ThreadIndex(high(b)),
+            ordinal: low(b),
+            start,
+            end,
+            chunks: low(chunks),
+            iterations,
+        });
+        execution.holds = rows_of(&table(3)?, |[a, b, start, end]| Hold {
+            object: ObjectIndex(high(a)),
+            thread: ThreadIndex(low(a)),
+            site: SiteIndex(high(b)),
+            task: TaskIndex(low(b)),
+            start,
+            end,
+        });
+        execution.dependences = rows_of(&table(4)?, |[a, address]| Dependence {
+            task: TaskIndex(high(a)),
+            kind: low(a) as u8,
+            address,
+        });
+        execution.losses = rows_of(&table(5)?, |[thread, start, end, events]| Loss {
+            thread: ThreadIndex(low(thread)),
+            start,
+            end,
+            events,
+        });
+        let catalog = &mut execution.catalog;
+        catalog.sites =
+            rows_of(&table(6)?, |[process, address]| Site { process: ProcessIndex(low(process)), address });
+        catalog.objects =
+            rows_of(&table(7)?, |[a, id]| Object { process: ProcessIndex(high(a)), kind: low(a), id });
+        catalog.gaps = rows_of(&table(8)?, |[a, process]| Gap {
+            after: SiteIndex(high(a)),
+            before: SiteIndex(low(a)),
+            process: ProcessIndex(low(process)),
+        });
+        let mut instances = Vec::new();
+        for i in rows("instances")? {
+            let thread = ThreadIndex(small(&i[1])?);
+            instances.push(Instance {
+                finding: text(&i[0])?,
+                thread,
+                start: number(&i[2])?,
+                end: number(&i[3])?,
+            });
+        }
+        let histogram = |rows: &Value| -> Option<Vec<(u64, u64)>> {
+            rows.as_array()?.iter().map(|row| Some((number(&row[0])?, number(&row[1])?))).collect()
+        };
+        let histograms = rows("histograms")?.iter().map(histogram).collect::<Option<_>>()?;
+        let known = |process: ProcessIndex| process.index() < execution.processes.len();
+        if !execution.threads.iter().all(|thread| known(thread.process)) {
+            return None;
+        }
+        let mut timeline = Timeline::from_pyramids(&execution, pyramids)?;
+        for i in &instances {
+            timeline.mark(i.thread, Flags::FINDING, vec![(i.start, i.end)]);
+        }
+        let execution = Arc::new(execution);
+        Some(Page {
+            names: Names::of(execution.clone()),
+            execution,
+            timeline,
+            report: cache.header["report"].clone(),
+            instances,
+            histograms,
+            ready_tasks: OnceLock::new(),
+            live_tasks: OnceLock::new(),
+            dependences: OnceLock::new(),
+        })
+    }
+}
+
+fn type_kind(kind: Option<TypeKind>) -> Value {
+    match kind {
+        Some(TypeKind::Task { flags }) => json!(["task", flags]),
+        Some(TypeKind::Work { kind }) => json!(["work", kind]),
+        None => Value::Null,
+    }
+}
+
+fn kind_of_type(value: &Value) -> Option<TypeKind> {
+    let number = u32::try_from(value[1].as_u64()?).ok()?;
+    match value[0].as_str()? {
+        "task" => Some(TypeKind::Task { flags: number }),
+        "work" => Some(TypeKind::Work { kind: number }),
+        _ => None,
+    }
+}
+
+fn pair(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+fn high(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+fn low(word: u64) -> u32 {
+    word as u32
+}
+
+/// Rows of a table as words, `N` each.
+fn words<T, const N: usize>(rows: &[T], row: impl Fn(&T) -> [u64; N]) -> Column<u64> {
+    rows.iter().flat_map(row).collect::<Vec<u64>>().into()
+}
+
+fn rows_of<T, const N: usize>(words: &[u64], row: impl Fn([u64; N]) -> T) -> Vec<T> {
+    words.as_chunks::<N>().0.iter().map(|words| row(*words)).collect()
+}
+
+/// Tasks, one row each.
+fn tasks_in_words(tasks: &Tasks) -> Column<u64> {
+    let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
+    let mut words = Vec::with_capacity(6 * tasks.len());
+    for at in 0..tasks.len() {
+        let status = STATUSES.iter().position(|known| *known == status[at]).unwrap_or(0) as u32;
+        words.extend([
+            pair(ty[at].0, parent[at].0),
+            pair(region[at].0, creator[at].0),
+            pair(runner[at].0, status),
+            created[at],
+            began[at],
+            ended[at],
+        ]);
+    }
+    words.into()
+}
+
+fn tasks_of_words(words: &[u64]) -> Option<Tasks> {
+    let rows = words.as_chunks::<6>().0;
+    let mut tasks = Tasks::default();
+    let statuses: Option<Vec<TaskStatus>> =
+        rows.iter().map(|row| STATUSES.get(low(row[2]) as usize).copied()).collect();
+    tasks.ty = rows.iter().map(|row| TypeIndex(high(row[0]))).collect();
+    tasks.parent = rows.iter().map(|row| TaskIndex(low(row[0]))).collect();
+    tasks.region = rows.iter().map(|row| RegionIndex(high(row[1]))).collect();
+    tasks.creator = rows.iter().map(|row| ThreadIndex(low(row[1]))).collect();
+    tasks.runner = rows.iter().map(|row| ThreadIndex(high(row[2]))).collect();
+    tasks.created = rows.iter().map(|row| row[3]).collect();
+    tasks.began = rows.iter().map(|row| row[4]).collect();
+    tasks.ended = rows.iter().map(|row| row[5]).collect();
+    tasks.status = statuses?;
+    Some(tasks)
+}
