@@ -67,7 +67,7 @@ enum Key {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Running {
+enum Life {
     #[default]
     NotStarted,
     Running,
@@ -79,7 +79,7 @@ enum Running {
 
 #[derive(Clone, Default)]
 struct ThreadState {
-    running: Running,
+    running: Life,
     cpu: i32,
     open: Vec<Open>,
 }
@@ -169,7 +169,7 @@ impl<'a> Slicer<'a> {
                 continue;
             }
             // What other threads of the process created, a running thread of the slice creates.
-            if in_range && !foreign.is_empty() && self.states[stream].running == Running::Running {
+            if in_range && !foreign.is_empty() && self.states[stream].running == Life::Running {
                 let pid = self.trace.streams()[stream].pid().unwrap_or(0);
                 foreign.retain(|(creator, created)| {
                     let same = self.process_of(*creator) == self.process_of(stream);
@@ -238,14 +238,14 @@ impl<'a> Slicer<'a> {
         let state = &mut self.states[stream];
         match event.code {
             ovni::THREAD_EXECUTES => {
-                state.running = Running::Running;
+                state.running = Life::Running;
                 state.cpu = first_u32(payload) as i32;
             }
-            ovni::THREAD_ENDS => state.running = Running::Ended,
-            ovni::THREAD_PAUSES => state.running = Running::Paused,
-            ovni::THREAD_RESUMES => state.running = Running::Running,
-            ovni::THREAD_COOLS => state.running = Running::Cooling,
-            ovni::THREAD_WARMS => state.running = Running::Warming,
+            ovni::THREAD_ENDS => state.running = Life::Ended,
+            ovni::THREAD_PAUSES => state.running = Life::Paused,
+            ovni::THREAD_RESUMES => state.running = Life::Running,
+            ovni::THREAD_COOLS => state.running = Life::Cooling,
+            ovni::THREAD_WARMS => state.running = Life::Warming,
             ovni::SET_AFFINITY => state.cpu = first_u32(payload) as i32,
             ovni::REMOTE_AFFINITY => {
                 let tid = i64::from(payload.get(4..8).map_or(0, first_u32) as i32);
@@ -317,11 +317,10 @@ impl<'a> Slicer<'a> {
     /// Threads that live, those that do not run first.
     fn living(&self) -> Vec<usize> {
         let lives = |stream: &usize| {
-            self.selected[*stream]
-                && !matches!(self.states[*stream].running, Running::NotStarted | Running::Ended)
+            self.selected[*stream] && !matches!(self.states[*stream].running, Life::NotStarted | Life::Ended)
         };
         let mut living: Vec<usize> = (0..self.states.len()).filter(lives).collect();
-        living.sort_by_key(|stream| self.states[*stream].running == Running::Running);
+        living.sort_by_key(|stream| self.states[*stream].running == Life::Running);
         living
     }
 
@@ -374,9 +373,9 @@ impl<'a> Slicer<'a> {
             };
             reopen(bytes, false);
             let into_state = match state.running {
-                Running::Paused => &[ovni::THREAD_PAUSES][..],
-                Running::Warming => &[ovni::THREAD_PAUSES, ovni::THREAD_WARMS],
-                Running::Cooling => &[ovni::THREAD_COOLS],
+                Life::Paused => &[ovni::THREAD_PAUSES][..],
+                Life::Warming => &[ovni::THREAD_PAUSES, ovni::THREAD_WARMS],
+                Life::Cooling => &[ovni::THREAD_COOLS],
                 _ => &[],
             };
             into_state.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
@@ -401,8 +400,8 @@ impl<'a> Slicer<'a> {
             let clock = end.saturating_add(slot as i64);
             let (bytes, state) = (&mut standard[stream], &self.states[stream]);
             let to_run = match state.running {
-                Running::Paused | Running::Warming => &[ovni::THREAD_RESUMES][..],
-                Running::Cooling => &[ovni::THREAD_PAUSES, ovni::THREAD_RESUMES],
+                Life::Paused | Life::Warming => &[ovni::THREAD_RESUMES][..],
+                Life::Cooling => &[ovni::THREAD_PAUSES, ovni::THREAD_RESUMES],
                 _ => &[],
             };
             let on_cpu = |open: &&Open| open.key == Key::OutOfCpu;
