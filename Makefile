@@ -71,3 +71,8 @@ lint:
 clean:
 	@$(cargo) clean
 	@$(MAKE) --no-print-directory -s -C examples/openmp clean
+
+# What ordering device records costs.
+.PHONY: bench-device
+bench-device:
+	@$(cargo) run --release -p taskscope-reorder --example throughput

@@ -124,3 +124,33 @@ fn a_program_that_does_not_wait_for_its_queues_still_adds_up() {
     let lost: usize = devices.queues.iter().map(|queue| queue.lost.len()).sum();
     assert_eq!(lost as u64, total("lost"));
 }
+
+#[test]
+fn a_program_that_is_killed_leaves_readable_queues() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = program(directory.path()) else { return };
+    let trace = directory.path().join("t");
+    let mut child = Command::new(program)
+        .arg("40000")
+        .env("TASKSCOPE_TRACE_DIR", &trace)
+        .env("OPENCL_LAYERS", layer())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // Until something was released.
+    for _ in 0..600 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let opened = taskscope_session::devices::open_devices(&trace);
+        if opened.is_ok_and(|(devices, _)| devices.queues.iter().any(|queue| !queue.operations.is_empty())) {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (devices, _) = taskscope_session::devices::open_devices(&trace).unwrap();
+    assert!(devices.queues.iter().any(|queue| queue.count("delivered") > 0));
+    for queue in &devices.queues {
+        assert!(!queue.finished && queue.clock.source.contains("found by comparison"));
+        in_order(queue);
+    }
+}

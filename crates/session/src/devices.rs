@@ -76,6 +76,17 @@ fn read_queue(location: &Location) -> Queue {
             _ => {}
         }
     }
+    if queue.account.is_empty() {
+        // The recorder could not write its counts: those of what is there.
+        let lanes = queue.operations.iter().filter_map(|operation| operation.lane).max();
+        let counts = [
+            ("delivered", queue.operations.len() as u64),
+            ("lost", queue.lost.len() as u64),
+            ("duplicates", queue.duplicates),
+            ("lanes", lanes.map_or(0, |lane| u64::from(lane) + 1)),
+        ];
+        queue.account = counts.map(|(name, count)| (name.to_owned(), count)).to_vec();
+    }
     queue
 }
 

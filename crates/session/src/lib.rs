@@ -161,6 +161,7 @@ impl Session {
     /// Whether every stream ended properly and could be read to its end.
     pub fn is_complete(&self) -> bool {
         self.streams.iter().all(|stream| stream.finished && stream.whole)
+            && self.devices.queues.iter().all(|queue| queue.finished)
             && !self.problems.iter().any(|problem| problem.stream.is_empty() && is_damage(problem.kind))
     }
 
