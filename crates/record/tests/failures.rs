@@ -221,3 +221,32 @@ fn a_thread_that_just_ends_is_finished_all_the_same() {
         .unwrap();
     }
 }
+
+#[test]
+fn the_end_of_what_was_begun_has_its_room() {
+    const NAME: &str = "the_end_of_what_was_begun_has_its_room";
+    if let Some(directory) = role() {
+        let limit = libc::rlimit { rlim_cur: 64 << 10, rlim_max: 64 << 10 };
+        // SAFETY: limits this helper process only.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
+        start(&directory);
+        assert!(attach());
+        let mut r = enter().unwrap();
+        let at = r.now();
+        r.begin(at, ovni::FLUSH_BEGIN, [], 0);
+        // As small as an event can be, so that nothing is left for the end by chance.
+        while r.point(at, ovni::BURST, []) {}
+        r.end(at, ovni::FLUSH_END, []);
+        drop(r);
+        thread::detach();
+        process::finish();
+        return;
+    }
+    let directory = temporary("end-room");
+    assert!(child(NAME, &directory).status().unwrap().success());
+    let (events, _) = decode(&streams(&directory)[0].join("stream.obs"));
+    let codes: Vec<_> = events.iter().map(|(code, ..)| *code).collect();
+    assert!(codes.len() > 1000);
+    assert!(codes.starts_with(&[ovni::FLUSH_BEGIN]) && codes.ends_with(&[ovni::BURST, ovni::FLUSH_END]));
+    std::fs::remove_dir_all(&directory).unwrap();
+}
