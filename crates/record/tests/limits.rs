@@ -75,6 +75,32 @@ fn a_full_disk_stops_recording_only() {
 }
 
 #[test]
+fn the_room_of_every_event_that_is_taken_exists_on_disk() {
+    const NAME: &str = "the_room_of_every_event_that_is_taken_exists_on_disk";
+    if let Some(directory) = role() {
+        start(&directory);
+        assert!(attach());
+        emit(1..=30_000);
+        leave(42);
+    }
+    let directory = temporary("reserved");
+    assert_ran_on(child(NAME, &directory).status().unwrap());
+    use std::os::unix::fs::MetadataExt;
+    let stream = &streams(&directory)[0];
+    let tail = std::fs::metadata(stream.join("stream.tail")).unwrap();
+    assert!(tail.blocks() * 512 >= tail.len(), "no holes in what is mapped");
+    // The active region is to be appended behind what is there: its blocks exist already.
+    let (base, active) = {
+        let bytes = std::fs::read(stream.join("stream.tail")).unwrap();
+        let (base, active) = taskscope_event::tail::active(&bytes).unwrap();
+        (base, active.len() as u64)
+    };
+    let file = std::fs::metadata(stream.join("stream.obs")).unwrap();
+    assert!(base > 0 && file.blocks() * 512 >= base + active, "{} blocks", file.blocks());
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
 fn a_disk_that_is_full_from_the_start_stops_recording_only() {
     const NAME: &str = "a_disk_that_is_full_from_the_start_stops_recording_only";
     if let Some(directory) = role() {
