@@ -155,6 +155,28 @@ fn dependences_are_those_of_a_naive_replay() {
     assert!(edges > 500, "{edges}");
 }
 
+#[test]
+fn a_search_understands_the_filters_of_the_command_line() {
+    let page = page_of(small());
+    let base = page.start();
+    let first = |wanted: &dyn Fn(&taskscope_execution::Span) -> bool| {
+        let threads = page.execution.threads.iter();
+        let spans =
+            threads.flat_map(|thread| thread.track.spans().filter(|span| wanted(span)).map(|s| s.start));
+        spans.min().map(|start| start - base)
+    };
+    let found = |text: &str| page.search(text, 0, Direction::Next).map(|v| v["start"].as_u64().unwrap());
+    let long = first(&|s| s.section.state == State::Barrier && s.nanos() > 20_000 && s.start > base);
+    assert!(long.is_some());
+    assert_eq!(found("state=barrier and duration>20us"), long);
+    assert_eq!(found("group = sync and duration in 20us..2s and state != taskwait"), long);
+    let gemm = page.execution.catalog.types.iter().position(|t| t.label == "gemm").unwrap() as u32;
+    let gemms = [Place::of_type(TypeIndex(gemm)), Place::of_type(TypeIndex(gemm + 6))];
+    assert_eq!(found("place ~ gem*"), first(&|s| gemms.contains(&s.section.place)));
+    assert_eq!(found("type = gemm and state = lock_wait"), first(&|s| s.section.state == State::LockWait));
+    assert_eq!(found("duration > 100s"), None);
+}
+
 /// A run whose one task type has this label.
 fn labelled(label: &str) -> Execution {
     let mut builder = ExecutionBuilder::new();

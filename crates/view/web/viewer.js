@@ -46,7 +46,7 @@ class Viewer {
 
   toolbar() {
     const button = (id, label, title, onclick) => element('button', { type: 'button', id, title, onclick }, label);
-    this.search = /** @type {HTMLInputElement} */ (element('input', { id: 'search', type: 'search', placeholder: 'search: type, state, place, task 12', 'aria-label': 'Search', size: 26, maxlength: 400 }));
+    this.search = /** @type {HTMLInputElement} */ (element('input', { id: 'search', type: 'search', placeholder: 'gemm, barrier, task 12, duration>1ms', title: 'a word of a state, task type or place; task 12; or a filter: state=barrier and duration>1ms', 'aria-label': 'Search', size: 30, maxlength: 400 }));
     this.search.addEventListener('keydown', (event) => {
       if (event.key === 'Enter') this.find(event.shiftKey ? 'previous' : 'next');
       if (event.key === 'Escape') this.timeline.canvas.focus();

@@ -1,10 +1,14 @@
 //! From one section to the next whose name matches.
 
 use super::Page;
+use super::sections::group_name;
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
-use taskscope_execution::{GapIndex, Place, Section, SiteIndex, State, TaskIndex, ThreadIndex, TypeIndex};
+use taskscope_execution::filter::{self, Filter, Record};
+use taskscope_execution::{
+    GapIndex, Place, Section, SiteIndex, Span, State, TaskIndex, ThreadIndex, TypeIndex,
+};
 
 /// Which way to look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,28 +20,73 @@ pub enum Direction {
 }
 
 /// What a search looks for.
-pub(super) struct Pattern {
-    states: [bool; State::ALL.len()],
-    places: FxHashSet<Place>,
-    task: Option<TaskIndex>,
+enum Pattern {
+    /// A state or a place whose words have the text.
+    Words { states: [bool; State::ALL.len()], places: FxHashSet<Place> },
+    /// This task.
+    Task(TaskIndex),
+    /// What passes a filter; with the words of places, where it asks for them.
+    Filter { filter: Filter, words: FxHashMap<Place, String> },
 }
 
 impl Pattern {
-    fn matches(&self, section: &Section) -> bool {
-        match self.task {
-            Some(task) => section.task == task,
-            None => self.states[section.state as usize] || self.places.contains(&section.place),
+    fn matches(&self, page: &Page, thread: ThreadIndex, span: &Span) -> bool {
+        let section: &Section = &span.section;
+        match self {
+            Pattern::Words { states, places } => {
+                states[section.state as usize] || places.contains(&section.place)
+            }
+            Pattern::Task(task) => section.task == *task,
+            Pattern::Filter { filter, words } => filter.matches(&Shown { page, thread, span, words }),
         }
     }
 
     fn is_nothing(&self) -> bool {
-        self.task.is_none() && self.places.is_empty() && !self.states.contains(&true)
+        matches!(self, Pattern::Words { states, places } if places.is_empty() && !states.contains(&true))
+    }
+}
+
+/// A section as the filter language sees it; `docs/view.md` lists the fields.
+struct Shown<'a> {
+    page: &'a Page,
+    thread: ThreadIndex,
+    span: &'a Span,
+    words: &'a FxHashMap<Place, String>,
+}
+
+impl Record for Shown<'_> {
+    fn field<R>(&self, name: &str, with: impl FnOnce(Option<filter::Value<'_>>) -> R) -> R {
+        let execution = &self.page.execution;
+        let section = &self.span.section;
+        let number = |value: u64| Some(filter::Value::Integer(i64::try_from(value).unwrap_or(i64::MAX)));
+        let index = |value: u32| if value == u32::MAX { None } else { number(u64::from(value)) };
+        let thread = &execution.threads[self.thread.index()];
+        let process = &execution.processes[thread.process.index()];
+        let text = |place: &Place| self.words.get(place).map(|words| filter::Value::Text(words));
+        match name {
+            "state" => with(Some(filter::Value::Text(section.state.name()))),
+            "group" => with(Some(filter::Value::Text(group_name(section.state.group())))),
+            "time" => with(number(self.page.since_start(self.span.start))),
+            "duration" => with(number(self.span.nanos())),
+            "thread" => with(number(thread.tid)),
+            "process" => with(number(process.pid)),
+            "loom" => with(Some(filter::Value::Text(&process.loom))),
+            "task" => with(index(section.task.0)),
+            "region" => with(index(section.region.0)),
+            "place" => with(text(&section.place)),
+            "type" => {
+                let ty = execution.tasks.ty.get(section.task.index()).copied();
+                with(ty.and_then(|ty| text(&Place::of_type(ty))))
+            }
+            _ => with(None),
+        }
     }
 }
 
 impl Page {
     /// The nearest section that starts after (before) `at` and whose state, task type, construct or
-    /// place has `text` in its words, in lower or upper case; `task 123` finds that task.
+    /// place has `text` in its words, in lower or upper case; `task 123` finds that task, and a filter
+    /// (`state=barrier and duration>1ms`) what passes it.
     pub fn search(&self, text: &str, at: u64, direction: Direction) -> Option<Value> {
         let pattern = self.pattern(text);
         if pattern.is_nothing() {
@@ -48,7 +97,7 @@ impl Page {
             let track = ThreadIndex(track);
             let sections = &self.execution.threads[track.index()].track;
             let starts = sections.start_column();
-            let matching = |row: &usize| pattern.matches(&sections.span(*row).section);
+            let matching = |row: &usize| pattern.matches(self, track, &sections.span(*row));
             let row = match direction {
                 Direction::Next => (starts.partition_point(|s| *s <= at)..starts.len()).find(matching),
                 Direction::Previous => (0..starts.partition_point(|s| *s < at)).rev().find(matching),
@@ -63,31 +112,37 @@ impl Page {
     }
 
     fn pattern(&self, text: &str) -> Pattern {
+        if let Ok(filter) = Filter::parse(text) {
+            let asks_for_words = text.contains("place") || text.contains("type");
+            let words = if asks_for_words { self.words_of_places(|_| true) } else { Vec::new() };
+            return Pattern::Filter { filter, words: words.into_iter().collect() };
+        }
         let text = text.trim().to_lowercase();
-        let mut pattern =
-            Pattern { states: [false; State::ALL.len()], places: FxHashSet::default(), task: None };
-        if text.is_empty() {
-            return pattern;
-        }
         if let Some(number) = text.strip_prefix("task ").and_then(|rest| rest.trim().parse().ok()) {
-            pattern.task = Some(TaskIndex(number));
-            return pattern;
+            return Pattern::Task(TaskIndex(number));
         }
-        for state in State::ALL {
-            pattern.states[state as usize] = state.label().contains(&text) || state.name().contains(&text);
+        let mut states = [false; State::ALL.len()];
+        let mut places = FxHashSet::default();
+        if !text.is_empty() {
+            for state in State::ALL {
+                states[state as usize] = state.label().contains(&text) || state.name().contains(&text);
+            }
+            let found = self.words_of_places(move |words| words.to_lowercase().contains(&text));
+            places = found.into_iter().map(|(place, _)| place).collect();
         }
+        Pattern::Words { states, places }
+    }
+
+    /// All places whose words are wanted, with these.
+    fn words_of_places(&self, wanted: impl Fn(&str) -> bool + Send + 'static) -> Vec<(Place, String)> {
         let catalog = &self.execution.catalog;
         let (types, sites, gaps) = (catalog.types.len(), catalog.sites.len(), catalog.gaps.len());
-        pattern.places = self.names.ask(move |names| {
-            let has = |words: String| words.to_lowercase().contains(&text);
-            let types = (0..types as u32).map(TypeIndex).filter(|ty| has(names.type_name(*ty)));
-            let mut found: FxHashSet<Place> = types.map(Place::of_type).collect();
-            let sites = (0..sites as u32).map(SiteIndex).filter(|site| has(names.construct("", *site)));
-            found.extend(sites.map(Place::site));
-            let gaps = (0..gaps as u32).map(GapIndex).filter(|gap| has(names.gap_name(*gap)));
-            found.extend(gaps.map(Place::gap));
-            found
-        });
-        pattern
+        self.names.ask(move |names| {
+            let types = (0..types as u32).map(TypeIndex).map(|ty| (Place::of_type(ty), names.type_name(ty)));
+            let sites =
+                (0..sites as u32).map(SiteIndex).map(|site| (Place::site(site), names.construct("", site)));
+            let gaps = (0..gaps as u32).map(GapIndex).map(|gap| (Place::gap(gap), names.gap_name(gap)));
+            types.chain(sites).chain(gaps).filter(|(_, words)| wanted(words)).collect()
+        })
     }
 }
