@@ -1,7 +1,7 @@
 //! Capacity, and the one state that each of its nanoseconds has.
 
 use rustc_hash::FxHashMap;
-use taskscope_execution::{Execution, Group, Place, State, ThreadIndex};
+use taskscope_execution::{Execution, Group, NO_TIME, Place, State, ThreadIndex, ThreadKind};
 
 /// Nanoseconds by state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +71,11 @@ pub struct Ledger {
     pub capacity_ns: u64,
     /// Number of workers.
     pub workers: usize,
+    /// How many of them are CPUs, which have rows of their own beside those of the threads.
+    pub cpus: usize,
     /// Threads that are no workers.
     pub other_threads: usize,
-    /// Every thread's time, workers or not.
+    /// The time of every thread and CPU, workers or not.
     pub threads: Vec<ThreadTime>,
     /// All workers' time by state; sums to the capacity.
     pub by_state: ByState,
@@ -81,12 +83,19 @@ pub struct Ledger {
     pub causes: Vec<Cause>,
 }
 
+impl Ledger {
+    /// Threads of the operating system, workers or not.
+    pub fn os_threads(&self) -> usize {
+        self.threads.len() - self.cpus
+    }
+}
+
 /// Books every thread's time. The sums are exact: the sections of a thread tile its process's time.
 pub fn book(execution: &Execution) -> Ledger {
     let (first, last) = execution.range();
     let mut ledger = Ledger { wall_ns: last - first, ..Ledger::default() };
     let mut causes: FxHashMap<(State, Place), u64> = FxHashMap::default();
-    for (index, thread) in execution.threads.iter().enumerate().filter(|(_, t)| t.events > 0) {
+    for (index, thread) in execution.threads.iter().enumerate().filter(|(_, t)| t.first != NO_TIME) {
         let index = ThreadIndex(index as u32);
         let mut time = ThreadTime { thread: index, worker: thread.worker, by_state: ByState::default() };
         let mut last = None;
@@ -113,6 +122,7 @@ pub fn book(execution: &Execution) -> Ledger {
             let process = &execution.processes[thread.process.index()];
             ledger.capacity_ns += process.last - process.first;
             ledger.workers += 1;
+            ledger.cpus += usize::from(thread.kind == ThreadKind::Cpu);
             for (state, ns) in time.by_state.iter() {
                 ledger.by_state.add(state, ns);
             }

@@ -44,7 +44,21 @@ impl ExecutionBuilder {
     /// Adds a process; threads refer to it.
     pub fn add_process(&mut self, loom: &str, pid: u64) -> ProcessIndex {
         let index = ProcessIndex::of(self.execution.processes.len());
-        self.execution.processes.push(Process { loom: loom.to_string(), pid, first: NO_TIME, last: 0 });
+        self.execution.processes.push(Process {
+            loom: loom.to_string(),
+            pid,
+            has_cpus: false,
+            first: NO_TIME,
+            last: 0,
+        });
+        index
+    }
+
+    /// Adds the holder of a loom's CPUs, where these are the workers of all its processes. Its
+    /// "threads" are the CPUs.
+    pub fn add_cpus_of(&mut self, loom: &str) -> ProcessIndex {
+        let index = self.add_process(loom, 0);
+        self.execution.processes[index.index()].has_cpus = true;
         index
     }
 
@@ -76,7 +90,7 @@ impl ExecutionBuilder {
     /// last event lasts to its end, or, where its end is not in the trace, to the last event of its
     /// process, as a killed program's threads all stop together.
     pub fn finish(mut self) -> Execution {
-        for thread in self.execution.threads.iter().filter(|t| t.events > 0) {
+        for thread in self.execution.threads.iter().filter(|t| t.first != NO_TIME) {
             let process = &mut self.execution.processes[thread.process.index()];
             process.first = process.first.min(thread.first);
             process.last = process.last.max(thread.last);
@@ -85,7 +99,7 @@ impl ExecutionBuilder {
             process.first = process.first.min(process.last);
         }
         for (thread, open) in self.execution.threads.iter_mut().zip(&mut self.open) {
-            if thread.events == 0 {
+            if thread.first == NO_TIME {
                 continue;
             }
             let last = self.execution.processes[thread.process.index()].last;
@@ -328,12 +342,16 @@ impl Observer for ExecutionBuilder {
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         match change {
             Change::Enter(now) | Change::Leave(now) | Change::Become(now) => self.set(thread, at, now),
-            Change::ThreadBegins => {}
+            Change::ThreadBegins => {
+                let thread = &mut self.execution.threads[thread.index()];
+                thread.first = thread.first.min(at);
+            }
             Change::Was(section) => self.execution.threads[thread.index()].track.amend(at, section),
             Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,
             Change::ThreadWorks => self.execution.threads[thread.index()].worker = true,
             Change::ThreadEnds => {
                 let thread = &mut self.execution.threads[thread.index()];
+                thread.last = thread.last.max(at);
                 thread.track.close(at);
                 thread.ended = true;
             }
@@ -371,9 +389,13 @@ impl Observer for ExecutionBuilder {
 
 impl Execution {
     /// A worker of OpenMP is a thread that ever was in a team. A process whose threads never were
-    /// has one worker: its initial thread.
+    /// has one worker: its initial thread. Where the CPUs of a loom work, no thread of it does.
     fn choose_workers(&mut self) {
         for process in 0..self.processes.len() {
+            let loom = &self.processes[process].loom;
+            if self.processes.iter().any(|other| other.has_cpus && other.loom == *loom) {
+                continue;
+            }
             let mut own: Vec<&mut Thread> =
                 (self.threads.iter_mut()).filter(|t| t.process.index() == process && t.events > 0).collect();
             if own.iter().any(|t| t.worker) {

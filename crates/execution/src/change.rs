@@ -133,8 +133,23 @@ pub enum ThreadKind {
     Worker,
     /// Made by the runtime for other purposes.
     Helper,
+    /// A CPU, whose time is spliced from the threads that run on it.
+    Cpu,
     /// Not told.
     Unknown,
+}
+
+impl ThreadKind {
+    /// The name in JSON and for a person.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ThreadKind::Initial => "initial",
+            ThreadKind::Worker => "worker",
+            ThreadKind::Helper => "other",
+            ThreadKind::Cpu => "cpu",
+            ThreadKind::Unknown => "unknown",
+        }
+    }
 }
 
 /// Something that happened on a thread.

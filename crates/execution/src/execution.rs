@@ -129,6 +129,11 @@ impl Execution {
         (first, last)
     }
 
+    /// How many processes ran; the holders of CPUs are none.
+    pub fn process_count(&self) -> usize {
+        self.processes.iter().filter(|process| !process.has_cpus).count()
+    }
+
     /// The workers, in the order of threads.
     pub fn workers(&self) -> impl Iterator<Item = (ThreadIndex, &Thread)> {
         let all = self.threads.iter().enumerate().map(|(i, t)| (ThreadIndex(i as u32), t));

@@ -46,7 +46,9 @@ pub enum State {
     AtomicWait,
     /// Waiting for a device.
     TargetWait,
-    /// A worker in no region.
+    /// In a communication library: MPI, TAMPI.
+    Communication,
+    /// A worker in no region, or with no task to run.
     Idle,
     /// Taken off the CPU by the operating system.
     OutOfCpu,
@@ -81,7 +83,7 @@ pub enum Group {
 
 impl State {
     /// All states, in the order of their numbers.
-    pub const ALL: [State; 27] = [
+    pub const ALL: [State; 28] = [
         State::Task,
         State::Worksharing,
         State::Masked,
@@ -103,6 +105,7 @@ impl State {
         State::OrderedWait,
         State::AtomicWait,
         State::TargetWait,
+        State::Communication,
         State::Idle,
         State::OutOfCpu,
         State::Paused,
@@ -135,6 +138,7 @@ impl State {
             State::OrderedWait => "ordered_wait",
             State::AtomicWait => "atomic_wait",
             State::TargetWait => "target_wait",
+            State::Communication => "communication",
             State::Idle => "idle",
             State::OutOfCpu => "out_of_cpu",
             State::Paused => "paused",
@@ -168,6 +172,7 @@ impl State {
             State::OrderedWait => "waiting for ordered",
             State::AtomicWait => "waiting for atomic",
             State::TargetWait => "waiting for a device",
+            State::Communication => "communication",
             State::Idle => "idle",
             State::OutOfCpu => "out of CPU",
             State::Paused => "paused",
@@ -194,7 +199,8 @@ impl State {
             | State::TaskwaitDepend
             | State::Taskgroup
             | State::Taskyield
-            | State::TargetWait => Group::Sync,
+            | State::TargetWait
+            | State::Communication => Group::Sync,
             State::CriticalWait | State::LockWait | State::OrderedWait | State::AtomicWait => Group::Mutex,
             State::Idle | State::NotStarted | State::Ended => Group::Idle,
             State::OutOfCpu | State::Paused => Group::Off,

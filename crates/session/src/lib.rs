@@ -20,10 +20,11 @@ pub use run_file::{Notice, RUN_FILE, RunFile};
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use taskscope_event::models::{self, MODELS};
+use taskscope_event::models::MODELS;
 use taskscope_execution::{Execution, ExecutionBuilder, ThreadIndex};
-use taskscope_model::semantic::Interpreter;
+use taskscope_model::semantic::{Interpreter, LoomNumber};
 use taskscope_trace::{OpenOptions, Trace};
 
 /// A thread's stream, as far as a reader of the report needs it.
@@ -119,6 +120,7 @@ impl Session {
             builder.event(thread, at);
             interpreter.event(thread, at, event.event.code, event.event.payload, &mut builder);
         }
+        interpreter.finish(&mut builder);
         let mut execution = builder.finish();
         // Recorders without a stream of their own tell their losses in the metadata.
         for (stream, thread) in trace.streams().iter().zip(&threads) {
@@ -169,16 +171,6 @@ impl Session {
     pub fn lost_events(&self) -> u64 {
         self.execution.threads.iter().map(|thread| thread.lost_events).sum()
     }
-
-    /// Models of other runtimes with events in the trace, which the execution does not tell of.
-    pub fn models_not_interpreted(&self) -> Vec<&'static str> {
-        let known = [models::nanos6::LETTER, models::nosv::LETTER, models::nodes::LETTER];
-        let of_tasks = MODELS.iter().filter(|model| known.contains(&model.letter));
-        of_tasks
-            .map(|model| model.name)
-            .filter(|n| self.events_by_model.iter().any(|(m, _)| m == n))
-            .collect()
-    }
 }
 
 /// One thread a stream; processes are told apart by loom and process id.
@@ -198,5 +190,47 @@ fn add_threads(
         threads.push(builder.add_thread(process, tid));
         interpreter.add_thread(process);
     }
+    add_cpus(trace, &threads, builder, interpreter);
     threads
+}
+
+/// The models whose workers are CPUs.
+const MODELS_OF_CPUS: [&str; 3] = ["nanos6", "nosv", "nodes"];
+
+/// In looms where such a runtime runs, the CPUs are the workers. They belong to the loom: each
+/// stream may name some of them.
+fn add_cpus(
+    trace: &Trace,
+    threads: &[ThreadIndex],
+    builder: &mut ExecutionBuilder,
+    interpreter: &mut Interpreter,
+) {
+    let mut looms: BTreeMap<&str, BTreeMap<i64, i64>> = BTreeMap::new();
+    for stream in trace.streams() {
+        let require = stream.metadata.require.iter().flatten();
+        if require.into_iter().any(|(model, _)| MODELS_OF_CPUS.contains(&model.as_str())) {
+            looms.entry(stream.loom().unwrap_or_default()).or_default();
+        }
+    }
+    for stream in trace.streams() {
+        if let Some(cpus) = looms.get_mut(stream.loom().unwrap_or_default()) {
+            let named = stream.metadata.loom_cpus.iter().flatten();
+            cpus.extend(named.map(|cpu| (cpu.phyid, cpu.index)));
+        }
+    }
+    // Without a named CPU the threads stay the workers.
+    looms.retain(|_, cpus| !cpus.is_empty());
+    for (number, (loom, cpus)) in looms.iter().enumerate() {
+        let number = LoomNumber(number as u32);
+        let process = builder.add_cpus_of(loom);
+        for (phyid, index) in cpus {
+            builder.add_thread(process, *phyid as u64);
+            interpreter.add_cpu(process, number, *index as i32);
+        }
+        for (stream, thread) in trace.streams().iter().zip(threads) {
+            if stream.loom().unwrap_or_default() == *loom {
+                interpreter.works_on_cpus_of(*thread, number, stream.tid().unwrap_or(0) as i32);
+            }
+        }
+    }
 }

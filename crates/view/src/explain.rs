@@ -108,6 +108,7 @@ explanations! {
     "lock_wait": "Waiting for a lock."; "From asking to having it, contended or not."; "See lock-held.";
     "ordered_wait": "Waiting for the turn in an ordered construct."; "From asking to having it."; "Do more outside the ordered part; a larger chunk.";
     "atomic_wait": "Waiting for an atomic construct where the runtime reports it."; "From asking to having it."; "A reduction.";
+    "communication": "In a communication library: MPI or TAMPI."; "From the call to its return."; "Overlap communication with tasks; send earlier; fewer, larger messages.";
     "target_wait": "Waiting for a device."; "As reported."; "`nowait` and dependences on the target construct.";
     "idle": "A worker in no region: it has nothing to do."; "From the end of a region to the begin of the next one that it joins."; "See serial-code.";
     "out_of_cpu": "The operating system had taken the thread off its CPU."; "Context switches, where they are recorded."; "No more threads than CPUs; binding.";
@@ -136,7 +137,6 @@ explanations! {
     "runtimes-mixed": "The program and its libraries use more than one OpenMP runtime."; "Libraries that the program loads are compared by what they need."; "Build everything with one compiler, so that one runtime runs it all.";
     "run-file": "The file about the run, taskscope-run.json, cannot be used."; "It is no valid JSON of the expected form."; "The report works without it; command, exit code and recording cost are missing.";
     "missing-names": "Some places in the code have no function or line."; "Files are compared with the recorded ones by build id; lines come from DWARF, names from DWARF or the symbol table."; "Compile with -g; keep the executables as they were when recorded, at the same path.";
-    "model-not-interpreted": "The trace holds events of a runtime that the report does not tell about yet."; "Events are counted by model."; "taskscope emulate writes Paraver views of them.";
 
     // What did not fit.
     "inverted-edge": "Something was used before it was created, because clocks of threads differ a little."; "The creation is moved to the use, so that the distance is zero; count and largest distance are shown."; "Up to some hundred nanoseconds it is harmless.";

@@ -6,7 +6,7 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use taskscope_analysis::Problem;
-use taskscope_execution::{NO_TIME, ThreadKind};
+use taskscope_execution::NO_TIME;
 use taskscope_session::Session;
 
 /// Name and version of the JSON form.
@@ -106,7 +106,7 @@ pub fn text(session: &Session) -> String {
         let row = format!(
             "  {:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
             format!("{}/{}", process.pid, thread.tid),
-            kind(thread.kind),
+            thread.kind.name(),
             since(thread.first),
             stream.last.map_or("–".to_string(), since),
             short_count(stream.events),
@@ -122,15 +122,6 @@ pub fn text(session: &Session) -> String {
         let _ = writeln!(page, "  note {}: {}", notice.name, notice.text);
     }
     page
-}
-
-fn kind(kind: ThreadKind) -> &'static str {
-    match kind {
-        ThreadKind::Initial => "initial",
-        ThreadKind::Worker => "worker",
-        ThreadKind::Helper => "other",
-        ThreadKind::Unknown => "unknown",
-    }
 }
 
 /// As JSON.
@@ -173,7 +164,7 @@ pub fn json(session: &Session) -> Value {
                 "loom": process.loom,
                 "pid": process.pid,
                 "tid": thread.tid,
-                "kind": kind(thread.kind),
+                "kind": thread.kind.name(),
                 "worker": thread.worker,
                 "finished": stream.finished,
                 "whole": stream.whole,

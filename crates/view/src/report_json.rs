@@ -3,7 +3,7 @@
 use crate::words;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::{Analysis, ByState, Load, Problem};
-use taskscope_execution::{NO_TIME, SiteIndex, State, Thread, ThreadKind, TypeIndex};
+use taskscope_execution::{NO_TIME, SiteIndex, State, TypeIndex};
 use taskscope_session::{Places, Session};
 
 /// Name and version of the form.
@@ -35,9 +35,10 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
         "run_wall_ns": session.run.as_ref().and_then(|run| run.wall_ns),
         "capacity_ns": ledger.capacity_ns,
         "workers": ledger.workers,
-        "threads": ledger.threads.len(),
+        "threads": ledger.os_threads(),
+        "cpus": ledger.cpus,
         "other_threads": ledger.other_threads,
-        "processes": session.execution.processes.len(),
+        "processes": session.execution.process_count(),
         "tasks": analysis.tasks,
         "events": session.events,
         "lost_events": session.lost_events(),
@@ -131,15 +132,6 @@ fn incomplete(session: &Session) -> Vec<Value> {
     .collect()
 }
 
-fn kind_name(thread: &Thread) -> &'static str {
-    match thread.kind {
-        ThreadKind::Initial => "initial",
-        ThreadKind::Worker => "worker",
-        ThreadKind::Helper => "other",
-        ThreadKind::Unknown => "unknown",
-    }
-}
-
 fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
     let start = session.execution.range().0;
     let since = |at: u64| if at == NO_TIME { 0 } else { at.saturating_sub(start) };
@@ -150,7 +142,7 @@ fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
             "loom": process.loom,
             "pid": process.pid,
             "tid": thread.tid,
-            "kind": kind_name(thread),
+            "kind": thread.kind.name(),
             "worker": thread.worker,
             "ended": thread.ended,
             "first_ns": since(thread.first),

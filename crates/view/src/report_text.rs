@@ -189,12 +189,15 @@ impl Page<'_> {
             0 => "0 lost".to_string(),
             lost => format!("{YELLOW}{} lost{YELLOW:#}", count(lost)),
         };
-        let mut threads = counted(ledger.threads.len() as u64, "thread");
-        if ledger.other_threads > 0 {
+        let mut threads = counted(ledger.os_threads() as u64, "thread");
+        if ledger.cpus > 0 {
+            threads = format!("{}  {threads}", counted(ledger.cpus as u64, "CPU"));
+        } else if ledger.other_threads > 0 {
             let _ = write!(threads, " ({} no workers)", ledger.other_threads);
         }
-        if session.execution.processes.len() > 1 {
-            threads = format!("{} processes  {threads}", session.execution.processes.len());
+        let processes = session.execution.process_count();
+        if processes > 1 {
+            threads = format!("{processes} processes  {threads}");
         }
         let tasks = counted(analysis.tasks, "task");
         let events = format!("{} events", short_count(session.events));

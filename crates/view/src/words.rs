@@ -224,13 +224,6 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         let more = if count > 1 { format!(" (and {} more of this kind)", count - 1) } else { String::new() };
         say(name, format!("{text}{more}"));
     }
-    let models = session.models_not_interpreted();
-    if !models.is_empty() {
-        say(
-            "model-not-interpreted",
-            format!("the report does not tell yet what events of {} mean", models.join(", ")),
-        );
-    }
     for problem in problems {
         say(problem.name, problem_text(problem));
     }

@@ -4,7 +4,7 @@ use super::payload::{text, u32_at, u64_at};
 use super::{Interpreter, Short};
 use rustc_hash::FxHashMap;
 use taskscope_event::Code;
-use taskscope_event::models::{dictionary, openmp};
+use taskscope_event::models::dictionary;
 use taskscope_execution::{
     Change, Definition, ObjectIndex, Observer, Place, ProcessIndex, SiteIndex, State, ThreadIndex, TypeIndex,
     TypeKind,
@@ -74,15 +74,12 @@ impl Interpreter {
         &mut self,
         thread: ThreadIndex,
         payload: &[u8],
-        code: Code,
         out: &mut O,
     ) -> Result<(), Short> {
-        if code == openmp::TYPE_CREATE {
-            let ty = self.type_at(thread, payload, 0, out)?;
-            let (label, _) = text(&payload[4..]);
-            let process = self.threads[thread.index()].process;
-            out.define(Definition::Type { ty, process, label: &label });
-        }
+        let ty = self.type_at(thread, payload, 0, out)?;
+        let (label, _) = text(&payload[4..]);
+        let process = self.threads[thread.index()].process;
+        out.define(Definition::Type { ty, process, label: &label });
         Ok(())
     }
 

@@ -10,6 +10,9 @@ pub enum Opener {
     Task(TaskIndex),
     Work(TypeIndex),
     Masked,
+    /// A part of a runtime: model letter and value of its view.
+    Part(u8, i16),
+    TaskPaused(TaskIndex),
     Paused,
     OutOfCpu,
 }

@@ -1,4 +1,4 @@
-//! What events mean: OpenMP's and taskscope's own events to changes of an execution.
+//! What events mean: the events of all runtimes, and taskscope's own, to changes of an execution.
 //!
 //! The caller adds processes and threads, then hands over every event in the order of time over all
 //! threads of a process. Everything is pushed to an [`Observer`]. Traces of ovni's own OpenMP-V
@@ -7,6 +7,8 @@
 //!
 //! Never fails: an event that does not fit is reported as an [`Anomaly`], and the interpreter goes on.
 
+mod channels;
+mod cpus;
 mod dictionary;
 mod frames;
 mod locks;
@@ -15,12 +17,16 @@ mod regions;
 mod sections;
 mod tasks;
 
+pub use cpus::LoomNumber;
 use dictionary::Names;
 use frames::{Closed, Frame, Frames, Opener, Sticky};
 use regions::RegionState;
+use rustc_hash::FxHashMap;
 use sections::{Edge, Subsystem};
 use taskscope_event::Code;
-use taskscope_event::models::{self, kernel, omp, openmp, ovni, recorder, wait};
+use taskscope_event::models::{
+    self, kernel, mpi, nanos6, nodes, nosv, omp, openmp, ovni, recorder, tampi, wait,
+};
 use taskscope_execution::{
     Anomaly, Change, ObjectIndex, Observer, Place, ProcessIndex, RegionIndex, Section, SiteIndex, State,
     ThreadIndex, ThreadKind, TypeIndex,
@@ -37,6 +43,8 @@ pub struct Interpreter {
     tasks: tasks::TaskNumbers,
     regions: Vec<RegionState>,
     region_numbers: regions::RegionNumbers,
+    steps: channels::Steps,
+    looms: FxHashMap<LoomNumber, cpus::LoomCpus>,
 }
 
 struct ThreadState {
@@ -56,6 +64,12 @@ struct ThreadState {
     member_of: Vec<RegionIndex>,
     /// The wait for a lock that ended last, and when.
     last_lock_wait: Option<(u64, Section)>,
+    /// The runtime says that the worker has nothing to do, whatever part of it it is in.
+    rests: bool,
+    on_cpu: cpus::OnCpu,
+    /// Of a CPU: the thread that runs on it, and what was last shown of whom.
+    occupant: Option<ThreadIndex>,
+    shown: Option<(ThreadIndex, Section)>,
 }
 
 impl ThreadState {
@@ -64,6 +78,7 @@ impl ThreadState {
         Section::of(match self.kind {
             ThreadKind::Initial => State::Serial,
             ThreadKind::Worker => State::Idle,
+            ThreadKind::Cpu => State::Idle,
             ThreadKind::Helper | ThreadKind::Unknown => State::Unknown,
         })
     }
@@ -76,6 +91,9 @@ impl ThreadState {
     }
 
     fn now(&self) -> Section {
+        if self.rests {
+            return Section::of(State::Idle);
+        }
         self.frames.top().map_or_else(|| self.base(), |frame| frame.section)
     }
 }
@@ -103,6 +121,10 @@ impl Interpreter {
             forking: RegionIndex::NONE,
             member_of: Vec::new(),
             last_lock_wait: None,
+            rests: false,
+            on_cpu: cpus::OnCpu::default(),
+            occupant: None,
+            shown: None,
         });
         ThreadIndex::of(self.threads.len() - 1)
     }
@@ -129,9 +151,16 @@ impl Interpreter {
         if state.ended.is_some_and(|ended| ended != at) {
             return self.after_end(thread, at, code, payload, out);
         }
-        if self.dispatch(thread, at, code, payload, out).is_err() {
+        self.extend_loom(thread, at, out);
+        let placed = if code.model() == ovni::LETTER {
+            self.place_on_cpu(thread, at, code, payload, out)
+        } else {
+            Ok(())
+        };
+        if placed.and_then(|()| self.dispatch(thread, at, code, payload, out)).is_err() {
             out.anomaly(thread, at, Anomaly::ShortPayload);
         }
+        self.show_on_cpu(thread, at, out);
     }
 
     fn dispatch<O: Observer>(
@@ -183,7 +212,10 @@ impl Interpreter {
                 Ok(())
             }
             _ => match code.model() {
-                openmp::LETTER => self.define_type(thread, payload, code, out),
+                nanos6::LETTER | nosv::LETTER | nodes::LETTER | mpi::LETTER | tampi::LETTER => {
+                    self.runtime_event(thread, at, code, payload, out)
+                }
+                openmp::LETTER if code == openmp::TYPE_CREATE => self.define_type(thread, payload, out),
                 omp::LETTER => self.omp_event(thread, at, code, payload, out),
                 wait::LETTER => self.wait_event(thread, at, code, payload, out),
                 models::dictionary::LETTER => self.dictionary_event(thread, at, code, payload, out),
@@ -233,8 +265,10 @@ impl Interpreter {
         section: Section,
         out: &mut O,
     ) {
-        self.threads[thread.index()].frames.push(Frame { opener, since: at, section });
-        out.change(thread, at, Change::Enter(section));
+        let state = &mut self.threads[thread.index()];
+        state.frames.push(Frame { opener, since: at, section });
+        let now = state.now();
+        out.change(thread, at, Change::Enter(now));
     }
 
     fn close<O: Observer>(&mut self, thread: ThreadIndex, at: u64, opener: Opener, out: &mut O) -> bool {
@@ -319,7 +353,7 @@ impl Interpreter {
     /// The thread takes part in a team or runs a task: it is a worker.
     fn works<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
         let state = &mut self.threads[thread.index()];
-        if !state.works {
+        if !state.works && state.on_cpu.loom.is_none() {
             state.works = true;
             out.change(thread, at, Change::ThreadWorks);
         }

@@ -129,6 +129,33 @@ impl Interpreter {
         Ok(())
     }
 
+    pub(super) fn task_pauses<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let task = self.known_task(thread, at, payload, out)?;
+        out.change(thread, at, Change::TaskSuspends { task });
+        self.open(thread, at, Opener::TaskPaused(task), Section::of(State::Paused), out);
+        Ok(())
+    }
+
+    pub(super) fn task_resumes<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let task = self.known_task(thread, at, payload, out)?;
+        if self.close(thread, at, Opener::TaskPaused(task), out) {
+            out.change(thread, at, Change::TaskStarts { task });
+        }
+        Ok(())
+    }
+
     /// Suspensions and cancellations qualify the end that the standard model reports for them.
     pub(super) fn task_detail<O: Observer>(
         &mut self,

@@ -5,7 +5,7 @@ use super::{CounterKind, Page, View};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use taskscope_analysis::{Analysis, body_times};
-use taskscope_execution::{Execution, NO_TIME, State, ThreadKind, TypeIndex};
+use taskscope_execution::{Execution, NO_TIME, State, TypeIndex};
 
 /// Name and version of the form.
 const SCHEMA: &str = "taskscope-page/1";
@@ -25,12 +25,7 @@ pub(super) fn json(page: &Page) -> Value {
             "track": index,
             "process": thread.process.0,
             "tid": thread.tid,
-            "kind": match thread.kind {
-                ThreadKind::Initial => "initial",
-                ThreadKind::Worker => "worker",
-                ThreadKind::Helper => "helper",
-                ThreadKind::Unknown => "unknown",
-            },
+            "kind": thread.kind.name(),
             "worker": thread.worker,
             "lost_events": thread.lost_events,
         })

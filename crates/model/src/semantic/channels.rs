@@ -1,0 +1,165 @@
+//! The runtimes whose events push and pop parts of themselves: Nanos6, nOS-V, NODES, MPI, TAMPI.
+//!
+//! What a part means for the worker's time is told here once, by the values of ovni's views. The
+//! topmost part is the state of the thread.
+
+use super::frames::Opener;
+use super::{Interpreter, Short};
+use taskscope_event::Code;
+use taskscope_event::models::{MODELS, mpi, nanos6, nodes, nosv, tampi};
+use taskscope_event::spec::{Channel, Effect};
+use taskscope_execution::{Change, ObjectIndex, Observer, Place, Section, State, TaskIndex, ThreadIndex};
+
+/// What an event of these models does to its thread.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Step {
+    /// Enters a part of the runtime.
+    Enter { value: i16, state: State },
+    /// Leaves it.
+    Leave { value: i16 },
+    /// The worker has nothing to do, or has again.
+    Rest(bool),
+}
+
+/// The value of the idle channel of a worker that has something to do.
+const PROGRESSING: i64 = 100;
+
+/// Steps by model, category and value of a code.
+pub struct Steps {
+    rows: Vec<Option<Step>>,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        let mut rows = vec![None; MODELS_WITH_PARTS.len() << 14];
+        let models = MODELS.iter().filter(|model| MODELS_WITH_PARTS.contains(&model.letter));
+        for event in models.flat_map(|model| model.events) {
+            if let Some(row) = row(event.code) {
+                rows[row] = step(event.code.model(), event.effect);
+            }
+        }
+        Steps { rows }
+    }
+}
+
+const MODELS_WITH_PARTS: [u8; 5] = [nanos6::LETTER, nosv::LETTER, nodes::LETTER, mpi::LETTER, tampi::LETTER];
+
+fn row(code: Code) -> Option<usize> {
+    let [model, category, value] = code.0;
+    let model = MODELS_WITH_PARTS.iter().position(|letter| *letter == model)?;
+    (category < 128 && value < 128).then_some(model << 14 | usize::from(category) << 7 | usize::from(value))
+}
+
+fn step(model: u8, effect: Effect) -> Option<Step> {
+    match effect {
+        Effect::Push(Channel::Subsystem | Channel::Function, value, _) => {
+            Some(Step::Enter { value: value as i16, state: state(model, value) })
+        }
+        Effect::Pop(Channel::Subsystem | Channel::Function, value, _) => {
+            Some(Step::Leave { value: value as i16 })
+        }
+        Effect::Set(Channel::Idle, value, _) => Some(Step::Rest(value != PROGRESSING)),
+        _ => None,
+    }
+}
+
+/// The state of a thread whose topmost part is this one.
+fn state(model: u8, value: i64) -> State {
+    match model {
+        nanos6::LETTER => match value {
+            // A task-for is work, but the trace does not tell of which type.
+            1 | 6 => State::Task,
+            3..=5 => State::TaskCreation,
+            7..=9 | 18 | 20..=23 => State::Scheduling,
+            10 | 11 => State::Dependences,
+            12 => State::Taskwait,
+            19 | 24 => State::Idle,
+            _ => State::Runtime,
+        },
+        nosv::LETTER => match value {
+            11 => State::Task,
+            12 | 14 => State::TaskCreation,
+            7 | 8 | 18 | 32 => State::Scheduling,
+            6 => State::Idle,
+            16 => State::Taskyield,
+            21 | 25 => State::LockWait,
+            24 => State::Barrier,
+            28..=31 => State::Taskwait,
+            _ => State::Runtime,
+        },
+        nodes::LETTER => match value {
+            1 | 2 => State::Dependences,
+            3 | 5 => State::Taskwait,
+            4 => State::Scheduling,
+            _ => State::TaskCreation,
+        },
+        _ => State::Communication,
+    }
+}
+
+impl Interpreter {
+    /// An event of a runtime with parts and tasks.
+    pub(super) fn runtime_event<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        match code {
+            nosv::TASK_CREATE | nosv::PARALLEL_TASK_CREATE | nanos6::TASK_CREATE => {
+                return self.task_created(thread, at, payload, out);
+            }
+            nosv::TASK_EXECUTE | nanos6::TASK_EXECUTE => return self.task_starts(thread, at, payload, out),
+            nosv::TASK_END | nanos6::TASK_END => return self.task_ends(thread, at, payload, out),
+            nosv::TASK_PAUSE | nanos6::TASK_PAUSE => return self.task_pauses(thread, at, payload, out),
+            nosv::TASK_RESUME | nanos6::TASK_RESUME => return self.task_resumes(thread, at, payload, out),
+            nosv::TYPE_CREATE | nanos6::TYPE_CREATE => return self.define_type(thread, payload, out),
+            _ => {}
+        }
+        let letter = code.model();
+        match row(code).and_then(|row| self.steps.rows[row]) {
+            Some(Step::Enter { value, state }) => {
+                let around = self.threads[thread.index()].now();
+                let task = if state == State::Task { TaskIndex::NONE } else { around.task };
+                let section =
+                    Section { state, place: Place::UNKNOWN, object: ObjectIndex::NONE, task, ..around };
+                self.open(thread, at, Opener::Part(letter, value), section, out);
+            }
+            Some(Step::Leave { value }) => {
+                self.close(thread, at, Opener::Part(letter, value), out);
+            }
+            Some(Step::Rest(rests)) => {
+                let state = &mut self.threads[thread.index()];
+                state.rests = rests;
+                let now = state.now();
+                out.change(thread, at, Change::Become(now));
+            }
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_these_runtimes_is_entered_and_left() {
+        let steps = Steps::default();
+        for event in MODELS.iter().filter(|m| MODELS_WITH_PARTS.contains(&m.letter)).flat_map(|m| m.events) {
+            let step = steps.rows[row(event.code).unwrap()];
+            match event.effect {
+                Effect::Push(Channel::ThreadType, ..) | Effect::Pop(Channel::ThreadType, ..) => {
+                    assert_eq!(step, None);
+                }
+                Effect::Push(..) => assert!(matches!(step, Some(Step::Enter { .. })), "{}", event.name),
+                Effect::Pop(..) => assert!(matches!(step, Some(Step::Leave { .. })), "{}", event.name),
+                Effect::Set(..) => assert!(matches!(step, Some(Step::Rest(_))), "{}", event.name),
+                Effect::Ignore | Effect::Rule => assert_eq!(step, None, "{}", event.name),
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! CPUs as workers. Nanos6, nOS-V and NODES run many threads and one at a time on each CPU, so the
+//! worker is the CPU: its time is spliced from the threads that run on it, and is idle where none does.
+
+use super::{Interpreter, Short, payload};
+use rustc_hash::FxHashMap;
+use taskscope_event::Code;
+use taskscope_event::models::ovni;
+use taskscope_execution::{Change, Observer, ProcessIndex, Section, State, ThreadIndex, ThreadKind};
+
+/// A loom's number, given by the caller.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct LoomNumber(pub u32);
+
+/// The CPUs of a loom whose workers are CPUs.
+#[derive(Default)]
+pub struct LoomCpus {
+    begun: bool,
+    last: u64,
+    /// By the index that events use.
+    by_index: FxHashMap<i32, ThreadIndex>,
+    /// All threads of the loom by their ids.
+    tids: FxHashMap<i32, ThreadIndex>,
+}
+
+/// Which CPU a thread is on.
+#[derive(Clone, Copy, Default)]
+pub struct OnCpu {
+    pub loom: Option<LoomNumber>,
+    /// The CPU's row, where it is a known CPU.
+    cpu: Option<ThreadIndex>,
+    running: bool,
+}
+
+impl Interpreter {
+    /// Adds a CPU of a loom in which CPUs are the workers, as the row with the next number. `index`
+    /// is the number that events use.
+    pub fn add_cpu(&mut self, process: ProcessIndex, loom: LoomNumber, index: i32) -> ThreadIndex {
+        let row = self.add_thread(process);
+        self.looms.entry(loom).or_default().by_index.insert(index, row);
+        row
+    }
+
+    /// `thread`, with this id, belongs to a loom in which CPUs are the workers.
+    pub fn works_on_cpus_of(&mut self, thread: ThreadIndex, loom: LoomNumber, tid: i32) {
+        self.threads[thread.index()].on_cpu.loom = Some(loom);
+        self.looms.entry(loom).or_default().tids.insert(tid, thread);
+    }
+
+    /// Ends the time of all CPUs. Call after the last event.
+    pub fn finish<O: Observer>(&mut self, out: &mut O) {
+        for loom in self.looms.values().filter(|loom| loom.begun) {
+            for cpu in loom.by_index.values() {
+                out.change(*cpu, loom.last, Change::ThreadEnds);
+            }
+        }
+    }
+
+    /// The CPUs of a loom exist from its first event to its last.
+    pub(super) fn extend_loom<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
+        let Some(loom) = self.threads[thread.index()].on_cpu.loom else { return };
+        let Some(loom) = self.looms.get_mut(&loom) else { return };
+        loom.last = loom.last.max(at);
+        if !loom.begun {
+            loom.begun = true;
+            for cpu in loom.by_index.values() {
+                out.change(*cpu, at, Change::ThreadBegins);
+                out.change(*cpu, at, Change::ThreadIs(ThreadKind::Cpu));
+                out.change(*cpu, at, Change::ThreadWorks);
+                out.change(*cpu, at, Change::Become(Section::of(State::Idle)));
+            }
+        }
+    }
+
+    /// Where a thread runs from now on, as far as the event tells. Called before its state changes.
+    pub(super) fn place_on_cpu<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let Some(loom) = self.threads[thread.index()].on_cpu.loom else { return Ok(()) };
+        let cpu_at = |looms: &FxHashMap<LoomNumber, LoomCpus>| {
+            let index = payload::u32_at(payload, 0).ok_or(Short)? as i32;
+            Ok(looms.get(&loom).and_then(|loom| loom.by_index.get(&index)).copied())
+        };
+        match code {
+            ovni::THREAD_EXECUTES => {
+                let cpu = cpu_at(&self.looms)?;
+                self.move_to(thread, at, cpu, true, out);
+            }
+            ovni::SET_AFFINITY => {
+                let (cpu, running) = (cpu_at(&self.looms)?, self.threads[thread.index()].on_cpu.running);
+                self.move_to(thread, at, cpu, running, out);
+            }
+            ovni::REMOTE_AFFINITY => {
+                let cpu = cpu_at(&self.looms)?;
+                let tid = payload::u32_at(payload, 4).ok_or(Short)? as i32;
+                let other = self.looms.get(&loom).and_then(|loom| loom.tids.get(&tid)).copied();
+                if let Some(other) = other {
+                    let running = self.threads[other.index()].on_cpu.running;
+                    self.move_to(other, at, cpu, running, out);
+                    self.show_on_cpu(other, at, out);
+                }
+            }
+            ovni::THREAD_RESUMES => {
+                let cpu = self.threads[thread.index()].on_cpu.cpu;
+                self.move_to(thread, at, cpu, true, out);
+            }
+            ovni::THREAD_PAUSES | ovni::THREAD_COOLS | ovni::THREAD_WARMS | ovni::THREAD_ENDS => {
+                let cpu = self.threads[thread.index()].on_cpu.cpu;
+                self.move_to(thread, at, cpu, false, out);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn move_to<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        cpu: Option<ThreadIndex>,
+        running: bool,
+        out: &mut O,
+    ) {
+        let before = self.threads[thread.index()].on_cpu;
+        if let Some(left) =
+            before.cpu.filter(|cpu_before| before.running && (!running || cpu != Some(*cpu_before)))
+            && self.threads[left.index()].occupant == Some(thread)
+        {
+            self.threads[left.index()].occupant = None;
+            self.threads[left.index()].shown = None;
+            out.change(left, at, Change::Become(Section::of(State::Idle)));
+        }
+        self.threads[thread.index()].on_cpu = OnCpu { cpu, running, ..before };
+        if let Some(cpu) = cpu.filter(|_| running) {
+            self.threads[cpu.index()].occupant = Some(thread);
+        }
+    }
+
+    /// Shows on its CPU what the running thread is in.
+    #[inline]
+    pub(super) fn show_on_cpu<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
+        let state = &self.threads[thread.index()];
+        let OnCpu { cpu: Some(cpu), running: true, .. } = state.on_cpu else { return };
+        let section = state.now();
+        let row = &mut self.threads[cpu.index()];
+        if row.occupant == Some(thread) && (row.shown != Some((thread, section))) {
+            row.shown = Some((thread, section));
+            out.change(cpu, at, Change::Become(section));
+        }
+    }
+}
