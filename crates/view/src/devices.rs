@@ -39,8 +39,7 @@ pub fn report_text(session: &Session) -> String {
             percent(ledger.time.idle(), span),
             idle_causes(&ledger)
         );
-        if ledger.submissions > 0 {
-            let mean = ledger.queueing / ledger.submissions;
+        if let Some(mean) = ledger.queueing.checked_div(ledger.submissions) {
             let _ = writeln!(
                 page,
                 "  {DIM}{:<26}waits {} from submission to start on average, {} at most{DIM:#}",
