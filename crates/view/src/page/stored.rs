@@ -57,7 +57,7 @@ impl Page {
             "long_ns": rules.long_ns.to_vec(),
             "always": rules.always.map(|flags| flags.0).to_vec(),
             "processes": processes.iter()
-                .map(|p| json!([p.loom, p.pid, p.first, p.last])).collect::<Vec<_>>(),
+                .map(|p| json!([p.loom, p.pid, p.first, p.last, p.has_cpus])).collect::<Vec<_>>(),
             "threads": threads.iter().map(|t| json!([
                 t.process.0, t.tid, KINDS.iter().position(|kind| *kind == t.kind), t.worker, t.ended, t.first,
                 t.last, t.events, t.lost_events, t.track.end(),
@@ -156,7 +156,8 @@ impl Page {
         }
         for p in rows("processes")? {
             let (loom, pid) = (text(&p[0])?, number(&p[1])?);
-            execution.processes.push(Process { loom, pid, first: number(&p[2])?, last: number(&p[3])? });
+            let (first, last, has_cpus) = (number(&p[2])?, number(&p[3])?, p[4].as_bool()?);
+            execution.processes.push(Process { loom, pid, has_cpus, first, last });
         }
         let catalog = &mut execution.catalog;
         for m in rows("modules")? {
