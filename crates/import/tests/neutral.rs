@@ -110,6 +110,22 @@ fn errors_name_line_and_field() {
 }
 
 #[test]
+fn times_beyond_the_clock_are_refused() {
+    for (from, to) in [
+        ("\"end\": 400}", "\"end\": 18446744073709551615}"),
+        ("\"end\": 150, \"kind\"", "\"end\": 18446744073709551615, \"kind\""),
+        ("\"arrived\": 140", "\"arrived\": 18446744073709551614"),
+        ("\"runtime_uniform\": 0}", "\"runtime_uniform\": 18446744073709551615}"),
+    ] {
+        let said = errors_with(from, to);
+        assert!(
+            said.contains("beyond the clock's range") || said.contains("is available on its node"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_cycle_is_named() {
     let text = GOOD
         .replace("\"inputs\": [], ", "\"inputs\": [8], ")

@@ -6,6 +6,9 @@ use crate::NO_TIME;
 /// After so many errors no more are looked for.
 pub(crate) const MOST_ERRORS: usize = 100;
 
+/// No time may be later, and no sum of lives longer: sums are signed 64-bit numbers of nanoseconds.
+const LATEST: u64 = i64::MAX as u64;
+
 /// A table of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
@@ -51,6 +54,29 @@ pub(crate) fn check(graph: &TaskGraph, rows: &Rows<'_>, errors: &mut Vec<GraphEr
             errors.push(GraphError { table, row: row as usize, field, text });
         }
     };
+    let too_late = |time: u64| format!("{time} is beyond the clock's range of 2^63 - 1 ns");
+    let mut capacity = 0_u64;
+    for (row, worker) in graph.workers.iter().enumerate() {
+        capacity = capacity.saturating_add(worker.end - worker.begin);
+        if worker.end > LATEST {
+            add(Table::Workers, row as u32, "end", too_late(worker.end));
+        } else if capacity > LATEST {
+            let text = "the lives of all workers together are beyond 2^63 - 1 ns".to_owned();
+            add(Table::Workers, row as u32, "end", text);
+        }
+    }
+    for activity in graph.activities.items().iter().filter(|activity| activity.end > LATEST) {
+        add(Table::Activities, 0, "end", too_late(activity.end));
+    }
+    for (task, uniform) in graph.tasks.uniform.iter().enumerate().filter(|(_, uniform)| **uniform > LATEST) {
+        add(Table::Tasks, rows.tasks[task], "runtime_uniform", too_late(*uniform));
+    }
+    for data in 0..graph.data.len() {
+        let arrivals = graph.copies.get(data).iter().map(|copy| copy.arrived);
+        if let Some(time) = arrivals.chain([graph.data.produced[data]]).find(|time| *time > LATEST) {
+            add(Table::Data, rows.data[data], "produced", too_late(time));
+        }
+    }
     for (worker, pieces) in graph.workers.iter().zip(graph.pieces.iter()) {
         for piece in pieces {
             let (task, row) = (graph.tasks.id[piece.task as usize], rows.tasks[piece.task as usize]);
