@@ -31,6 +31,8 @@ pub struct Costs {
     send: Vec<u64>,
     /// By worker: runtime work after its last task.
     tail: Vec<u64>,
+    /// From the end of all this to the end of the last worker's life; nothing changes it.
+    after: u64,
 }
 
 impl Costs {
@@ -62,6 +64,7 @@ impl Costs {
             delay: vec![0; count],
             send: Vec::with_capacity(graph.copies.items().len()),
             tail: vec![0; graph.workers.len()],
+            after: 0,
         };
         for (worker, pieces) in graph.pieces.iter().enumerate() {
             let own = segments.get(worker);
@@ -82,6 +85,9 @@ impl Costs {
             }
             costs.tail[worker] = inside(own, free, row.end);
         }
+        let ends =
+            graph.pieces.iter().zip(&costs.tail).filter_map(|(own, tail)| own.last().map(|p| p.end + tail));
+        costs.after = ends.max().map_or(0, |last| graph.range().1.saturating_sub(last));
         for data in 0..graph.data.len() {
             let produced = graph.data.produced[data];
             for copy in graph.copies.get(data) {
@@ -139,7 +145,7 @@ impl Default for Change {
 /// A replayed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// From the begin of the first worker to the end of the last one's work.
+    /// From the begin of the first worker to the end of the last one.
     pub wall_ns: u64,
     /// Tasks that were replayed; fewer than ran only where the trace's times lie.
     pub tasks: u64,
@@ -279,7 +285,7 @@ impl<'a> Replay<'a> {
         let ends = self.worker_ends.iter().zip(tails).filter(|(end, _)| **end > 0);
         let wall_end =
             ends.map(|(end, tail)| end + scaled(tail, self.change.runtime)).max().unwrap_or(self.begin);
-        Replayed { wall_ns: wall_end - self.begin, tasks: self.done }
+        Replayed { wall_ns: wall_end - self.begin + self.costs.after, tasks: self.done }
     }
 
     /// When `data`, produced at `produced`, can be read on `node`.

@@ -96,3 +96,31 @@ fn a_bad_file_is_explained_and_nothing_is_written() {
     assert!(said.contains("why:  line ") && said.contains("data[0].copies"), "{said}");
     assert!(!trace.exists());
 }
+
+#[test]
+fn every_section_of_an_import_is_told_and_sums_are_exact() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("t");
+    let trace = trace.to_str().unwrap();
+    taskscope(&["import", own_case().to_str().unwrap(), "-o", trace]);
+    let report = json_of(&["report", "--json", trace]);
+    let sum = |rows: &Value| rows.as_object().unwrap().values().map(|ns| ns.as_u64().unwrap()).sum::<u64>();
+    let ledger = &report["ledger"];
+    assert_eq!((sum(&ledger["leaves"]), sum(&ledger["slow"])), (940, 940));
+    for row in report["blame"].as_array().unwrap() {
+        for key in ["function", "file", "line", "task_type", "object"] {
+            assert!(row["who"].as_object().unwrap().contains_key(key), "{row}");
+        }
+    }
+    let lost: u64 = report["blame"].as_array().unwrap().iter().map(|row| row["ns"].as_u64().unwrap()).sum();
+    assert_eq!(lost + ledger["leaves"]["work"].as_u64().unwrap(), 940);
+    let path: u64 =
+        report["path"]["by_kind"].as_array().unwrap().iter().map(|r| r["ns"].as_u64().unwrap()).sum();
+    assert_eq!(path, report["wall_ns"].as_u64().unwrap());
+    assert_eq!(report["whatif"]["replay_error"], 0.0);
+    let text = taskscope(&["report", trace]);
+    assert!(String::from_utf8(text.stdout).unwrap().contains("Critical path"));
+    let other = taskscope(&["info", trace]);
+    let said = String::from_utf8(other.stderr).unwrap();
+    assert!(other.status.success() || said.contains("taskscope report"), "{said}");
+}

@@ -27,6 +27,12 @@ pub fn open(trace: &Path) -> anyhow::Result<Session> {
         OpenError::NoStreams { .. } => no_streams(trace),
         OpenError::ClockOffsets { text } => Failure::new("cannot use the clock offsets").why(text),
     })?;
+    if session.events == 0 && trace.join("graph/taskscope.json").exists() {
+        return Err(Failure::new(format!("{shown} tells nothing but a task graph"))
+            .why("it was imported; no threads with events are in it")
+            .remedy(format!("taskscope report {shown}"))
+            .into());
+    }
     if session.events == 0 && session.devices.is_empty() {
         let why = match session.problems.first() {
             Some(problem) => problem.to_string(),
