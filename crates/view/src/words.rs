@@ -125,6 +125,9 @@ fn sentence(finding: &Finding, place: &str) -> String {
         FindingKind::RegionCode => format!("the team waits for code outside its constructs: {place}"),
         FindingKind::Runtime if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
         FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
+        FindingKind::NobodyWorks if finding.place == Place::UNKNOWN => {
+            "no worker runs any code while they wait (scheduling, wake-up)".to_string()
+        }
         FindingKind::NobodyWorks => {
             format!("no worker runs any code while they wait (scheduling, wake-up): {place}")
         }
