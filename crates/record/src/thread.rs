@@ -228,6 +228,13 @@ impl ThreadRecorder {
         }
     }
 
+    /// Counts `events` that the caller left out because of an earlier loss.
+    #[cold]
+    pub fn lose(&mut self, at: u64, events: u64) {
+        self.standard.lost_events += events;
+        self.tell_loss(at);
+    }
+
     /// Events that could not be kept so far.
     pub fn lost_events(&self) -> u64 {
         self.standard.lost_events + self.own.lost_events + self.reentered.load(Relaxed)
