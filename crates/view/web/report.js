@@ -3,7 +3,7 @@
 import { element, part, table, bar } from './elements.js';
 import { formatCount, formatPercent, formatSeconds, formatTime, fitText } from './format.js';
 import { flameGraph, histogram, legend, smallTimeline, stackChart } from './charts.js';
-import { makeTheme } from './palette.js';
+import { VALUE_COLOURS, makeTheme } from './palette.js';
 import { TimelineView } from './timeline.js';
 
 /** Names longer than this are cut on screen; their whole text is the element's title. */
@@ -178,30 +178,24 @@ function callPaths(report, theme, width) {
   return part('call-paths', 'Call paths', turn, host);
 }
 
-/** @param {any} report @param {any} theme */
-function criticalPath(report, theme) {
-  const path = report.critical_path;
-  const pieces = path && (path.segments || path.pieces || path.steps || (Array.isArray(path) ? path : null));
-  if (!Array.isArray(pieces) || pieces.length === 0) return null;
-  const length = (piece) => piece.ns ?? (piece.end_ns !== undefined ? piece.end_ns - piece.start_ns : 0);
-  const total = pieces.reduce((sum, piece) => sum + length(piece), 0) || 1;
+/** @param {any} path @param {any} theme */
+function criticalPath(path, theme) {
+  if (!path || !Array.isArray(path.by_kind) || path.by_kind.length === 0) return null;
+  const kinds = [...new Set(path.by_kind.map((row) => row.kind))];
+  const colour = (kind) => (kind === 'task' || kind === 'work' ? theme.state[0] : VALUE_COLOURS[(kinds.indexOf(kind) + 1) % VALUE_COLOURS.length]);
   const strip = element('div', { class: 'strip', role: 'img', 'aria-label': 'Critical path' });
-  pieces.slice(0, 2000).forEach((piece, i) => {
-    const name = String(piece.name || piece.where || piece.what || piece.kind || piece.state || '');
-    const fill = element('span', { title: `${fitText(name, 200)}: ${formatTime(length(piece))}` });
-    fill.style.width = `${(length(piece) / total) * 100}%`;
-    fill.style.background = theme.state[i % 2 ? 0 : 4];
+  const words = (name) => String(name).replaceAll('_', ' ');
+  for (const step of path.steps || []) {
+    const fill = element('span', { title: `${words(step.kind)}${step.task === null ? '' : `, task ${step.task}`}: ${formatTime(step.end_ns - step.begin_ns)}` });
+    fill.style.width = `${((step.end_ns - step.begin_ns) / Math.max(1, path.wall_ns)) * 100}%`;
+    fill.style.background = colour(step.kind);
     strip.append(fill);
-  });
-  const sums = new Map();
-  for (const piece of pieces) {
-    const name = String(piece.name || piece.where || piece.what || piece.kind || piece.state || '–');
-    sums.set(name, (sums.get(name) || 0) + length(piece));
   }
   return part('critical-path', 'Critical path', strip, table('What the critical path consists of', [
-    { title: 'what', cell: (row) => nameOf(row[0]) }, { title: 'time', number: true, cell: (row) => formatTime(row[1]) },
-    { title: 'share', number: true, cell: (row) => formatPercent(row[1], total) },
-  ], [...sums.entries()].sort((a, b) => b[1] - a[1])));
+    { title: 'what', cell: (row) => { const swatch = element('span', { class: 'swatch' }); swatch.style.background = colour(row.kind); return element('span', {}, swatch, words(row.kind)); } },
+    { title: 'task type', cell: (row) => nameOf(row.task_type) }, { title: 'time', number: true, cell: (row) => formatTime(row.ns) },
+    { title: 'of the run', number: true, cell: (row) => formatPercent(row.ns, path.wall_ns) },
+  ], path.by_kind), element('p', { class: 'note' }, `All work takes ${formatTime(path.work_ns)}; the longest chain of it ${formatTime(path.span_ns)}, so the work has a parallelism of ${Number(path.parallelism).toFixed(1)}.`));
 }
 
 /** @param {any} report @param {any} overview @param {string} json */
@@ -247,7 +241,7 @@ export function showReport(page, report, overview, source, json) {
     const sections = [
       whatRan(report), efficiencyTree(report), findings(report, overview, theme, width, trackName), overviewPart, tables(report, overview, theme),
       callPaths(report, theme, width), part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
-      criticalPath(report, theme), howComputed(report, overview, json),
+      criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);
     const links = menu.filter(([id]) => sections.some((made) => made.id === id)).map(([id, title]) => element('a', { href: `#${id}` }, title));
     const toggle = element('button', { type: 'button', id: 'theme', onclick: () => {

@@ -45,6 +45,9 @@ pub struct Page {
     pub instances: Vec<Instance>,
     /// Body times of each task type in the order of the report's task types: `(from ns, tasks)`.
     pub histograms: Vec<Vec<(u64, u64)>>,
+    /// The critical path as `report --section path --json --intervals` gives it, with its longest steps;
+    /// null where the trace has no task graph, or one too large to be asked for without need.
+    pub critical_path: Value,
     ready_tasks: OnceLock<Counter>,
     live_tasks: OnceLock<Counter>,
     dependences: OnceLock<Dependences>,
@@ -57,6 +60,7 @@ impl Page {
         if !session.devices.is_empty() {
             report["devices"] = crate::devices::report_json(&session);
         }
+        let critical_path = overview::critical_path(&session);
         let findings = words::findings(&session.places, analysis);
         let execution = Arc::new(session.execution);
         let mut timeline = Timeline::build(&execution);
@@ -71,6 +75,7 @@ impl Page {
             report,
             instances,
             histograms,
+            critical_path,
             execution,
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),

@@ -2,10 +2,13 @@
 
 use super::sections::group_name;
 use super::{CounterKind, Page, View};
+use crate::{CausesOptions, CausesSection};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
+use taskscope_analysis::slo::Mode;
 use taskscope_analysis::{Analysis, body_times};
 use taskscope_execution::{Execution, NO_TIME, State, TypeIndex};
+use taskscope_session::Session;
 
 /// Name and version of the form.
 const SCHEMA: &str = "taskscope-page/1";
@@ -52,8 +55,39 @@ pub(super) fn json(page: &Page) -> Value {
         "counters": if execution.tasks.is_empty() { Vec::new() } else { counters.collect::<Vec<_>>() },
         "instances": instances.collect::<Vec<_>>(),
         "histograms": page.histograms,
+        "critical_path": page.critical_path,
         "report": page.report,
     })
+}
+
+/// Tasks beyond which the critical path is only computed when `report --section path` asks for it.
+const TASKS_OF_A_PATH: usize = 300_000;
+/// Steps of it that are drawn.
+const STEPS: usize = 2000;
+
+/// The critical path with its longest steps in the order of time; null where there is none.
+pub(super) fn critical_path(session: &Session) -> Value {
+    let tasks = session.execution.tasks.len();
+    let graph = if (1..=TASKS_OF_A_PATH).contains(&tasks) { session.task_graph().ok() } else { None };
+    let Some((graph, _)) = graph else { return Value::Null };
+    let options = CausesOptions {
+        sections: vec![CausesSection::Path],
+        mode: Mode::Root,
+        intervals: true,
+        windows: Vec::new(),
+        what_if: Vec::new(),
+        top: 10,
+    };
+    let mut path = crate::causes_json("", &graph, &options)["path"].take();
+    if let Some(Value::Array(steps)) = path.get_mut("steps") {
+        let number = |step: &Value, name: &str| step[name].as_u64().unwrap_or(0);
+        steps.sort_by_key(|step| {
+            std::cmp::Reverse(number(step, "end_ns").saturating_sub(number(step, "begin_ns")))
+        });
+        steps.truncate(STEPS);
+        steps.sort_by_key(|step| number(step, "begin_ns"));
+    }
+    path
 }
 
 /// The node of a loom: runtimes name looms `node.pid` or `node`.

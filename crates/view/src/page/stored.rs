@@ -52,6 +52,7 @@ impl Page {
         let more = json!({
             "report": self.report,
             "histograms": self.histograms,
+            "critical_path": self.critical_path,
             "instances": self.instances.iter()
                 .map(|i| json!([i.finding, i.thread.0, i.start, i.end])).collect::<Vec<_>>(),
             "long_ns": rules.long_ns.to_vec(),
@@ -259,6 +260,7 @@ impl Page {
             report: cache.header["report"].clone(),
             instances,
             histograms,
+            critical_path: cache.header["critical_path"].clone(),
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
             dependences: OnceLock::new(),
