@@ -33,7 +33,10 @@ fn every_state_has_a_colour_that_its_page_shows() {
         let marks = colours(marks);
         let page = &marks.iter().find(|(name, _)| name == "page").unwrap().1;
         for state in State::ALL {
-            let (name, hex) = states.iter().find(|(name, _)| name == state.name()).expect(state.name());
+            let (name, hex) = states
+                .iter()
+                .find(|(name, _)| name == state.name())
+                .unwrap_or_else(|| panic!("{}", state.name()));
             // A thread that is not there looks like nothing, on purpose.
             let absent = matches!(state, State::NotStarted | State::Ended);
             let found = contrast(hex, page);
