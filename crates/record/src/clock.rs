@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*, fence};
 const MAX_SPAN_NS: u64 = 100_000_000;
 /// The first anchor's span; each next one doubles it, since the rate is known better and better.
 const FIRST_SPAN_NS: u64 = 2_000_000;
-/// How long the rate is measured before the first anchor.
+/// How long the rate is measured before the first anchor; readings ask the kernel meanwhile.
 const FIRST_MEASUREMENT_NS: u64 = 1_000_000;
 
 /// Where the time comes from.
@@ -85,6 +85,12 @@ impl ThreadClock {
         if TABLE.source() == Source::Kernel {
             return kernel_ns();
         }
+        if !TABLE.rate_is_known() {
+            let ns = kernel_ns();
+            if ns.wrapping_sub(TABLE.measured_from[1].load(Relaxed)) < FIRST_MEASUREMENT_NS {
+                return ns;
+            }
+        }
         for _ in 0..4 {
             if let Some(anchor) = TABLE.read() {
                 self.anchor = anchor;
@@ -125,6 +131,10 @@ static TABLE: Table = Table {
 impl Table {
     fn source(&self) -> Source {
         if self.source.load(Relaxed) == 1 { Source::Counter } else { Source::Kernel }
+    }
+
+    fn rate_is_known(&self) -> bool {
+        self.anchor[3].load(Relaxed) != 0
     }
 
     fn read(&self) -> Option<Anchor> {
@@ -187,8 +197,8 @@ impl Table {
     }
 }
 
-/// Chooses the source and takes the first anchor; costs a millisecond. Call once before any
-/// reading, and again in a forked child.
+/// Chooses the source, and begins to measure the counter's rate; costs no waiting. Call once before
+/// any reading, and again in a forked child.
 pub(crate) fn start() {
     TABLE.writing.store(false, Relaxed);
     if TABLE.sequence.load(Relaxed) & 1 != 0 {
@@ -203,12 +213,8 @@ pub(crate) fn start() {
     let (tsc, ns) = sample();
     TABLE.measured_from[0].store(tsc, Relaxed);
     TABLE.measured_from[1].store(ns, Relaxed);
-    let mut last = sample();
-    while last.1 < ns + FIRST_MEASUREMENT_NS {
-        last = sample();
-    }
-    let first = TABLE.next(Anchor { tsc0: tsc, ns0: ns, rate: 0, span: 0 }, last.0, last.1);
-    TABLE.store(first);
+    // An anchor without a span: until the rate can be measured, readings ask the kernel.
+    TABLE.store(Anchor { tsc0: tsc, ns0: ns, rate: 0, span: 0 });
     TABLE.source.store(1, Release);
 }
 
