@@ -88,8 +88,7 @@ impl Moment<'_> {
         let (entry, id) = (self.task_type(codeptr, flags), self.thread.tasks.take());
         // A task whose creation is not in the trace must not run in it either.
         let numbered = id != 0 && entry.typeid != 0;
-        let kept =
-            numbered && self.recorder.point(self.at, openmp::TASK_CREATE, two(id, entry.typeid));
+        let kept = numbered && self.recorder.point(self.at, openmp::TASK_CREATE, two(id, entry.typeid));
         let word = if kept { entry.task_word.with_id(id) } else { self.unrecorded(numbered) };
         word.store(new_task);
     }
