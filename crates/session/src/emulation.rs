@@ -132,7 +132,7 @@ pub fn play<O: ViewObserver>(
         };
         match merged.file {
             File::Standard => machine.play(input),
-            File::Own => machine.play_own(input),
+            File::Own | File::Samples => machine.play_own(input),
         }
         played.events += 1;
         played.end_ns = time_ns;

@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
-use taskscope_event::models::{self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni};
+use taskscope_event::models::{self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni, samples};
 use taskscope_event::spec::{Channel, Effect};
 
 /// What to keep.
@@ -224,7 +224,10 @@ impl<'a> Slicer<'a> {
     fn remember(&mut self, stream: usize, file: File, event: Event<'a>) {
         match event.code {
             code if is_creation(code) => self.creations.push((stream, event)),
-            code if file == File::Own && code.model() == dictionary::LETTER => {
+            code if file == File::Own
+                && (code.model() == dictionary::LETTER
+                    || matches!(code, samples::PATH | samples::TASK_PATH)) =>
+            {
                 self.dictionary.push((stream, event));
             }
             _ => {}
@@ -428,8 +431,24 @@ impl<'a> Slicer<'a> {
         if own.len() > file_header().len() {
             replace_file(&directory.join(File::Own.name()), |out| out.write_all(own))?;
         }
+        let sampled = self.samples_of(stream);
+        if sampled.len() > file_header().len() {
+            replace_file(&directory.join(File::Samples.name()), |out| out.write_all(&sampled))?;
+        }
         let metadata = self.metadata_of(stream);
         replace_file(&directory.join("stream.json"), |out| writeln!(out, "{metadata:#}"))
+    }
+
+    /// The samples of the range.
+    fn samples_of(&self, stream: &Stream) -> Vec<u8> {
+        let mut bytes = file_header().to_vec();
+        let (begin, end) = self.slice.clocks.unwrap_or((i64::MIN, i64::MAX));
+        for event in stream.events_of(File::Samples) {
+            if (begin..end).contains(&event.clock_ns) && self.keeps_model(event.code) {
+                push(&mut bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
+            }
+        }
+        bytes
     }
 
     /// The stream's metadata with the models that are left. Clocks are corrected already.

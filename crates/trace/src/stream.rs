@@ -9,13 +9,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use taskscope_event::framing::FILE_HEADER_BYTES;
 
-/// Which of a stream's two files.
+/// Which of a stream's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum File {
     /// `stream.obs`: ovni's models.
     Standard,
     /// `taskscope.obs`: taskscope's own models.
     Own,
+    /// `samples.obs`: call-stack samples, which are not merged with the events of the other two.
+    Samples,
 }
 
 impl File {
@@ -24,6 +26,7 @@ impl File {
         match self {
             File::Standard => "stream.obs",
             File::Own => "taskscope.obs",
+            File::Samples => "samples.obs",
         }
     }
 }
@@ -117,6 +120,7 @@ pub struct Stream {
     pub clock_offset_ns: i64,
     pub(crate) standard: Option<StreamFile>,
     pub(crate) own: Option<StreamFile>,
+    pub(crate) samples: Option<StreamFile>,
     pub(crate) order: ReadOrder,
 }
 
@@ -144,6 +148,7 @@ impl Stream {
             clock_offset_ns: 0,
             standard: None,
             own: None,
+            samples: None,
             order,
         };
         if !stream.metadata.finished {
@@ -156,6 +161,7 @@ impl Stream {
         stream.standard = stream.load_file(File::Standard, &mut problems);
         if with_own {
             stream.own = stream.load_file(File::Own, &mut problems);
+            stream.samples = stream.load_file(File::Samples, &mut problems);
         }
         (stream, problems)
     }
@@ -209,7 +215,7 @@ impl Stream {
             problem.count = finding.count;
             problems.push(problem);
         }
-        if loaded.survey.events == 0 && loaded.survey.findings.is_empty() {
+        if loaded.survey.events == 0 && loaded.survey.findings.is_empty() && file != File::Samples {
             problems.push(report(ProblemKind::EmptyStream, "the stream has zero events".to_owned()));
         }
         Some(loaded)
@@ -220,15 +226,16 @@ impl Stream {
         self.metadata.finished
     }
 
-    /// One of its files, if it is there.
+    /// One of its files, if it is there. Without taskscope's own models there is only the standard one.
     pub fn file(&self, file: File) -> Option<&StreamFile> {
         match file {
             File::Standard => self.standard.as_ref(),
             File::Own => self.own.as_ref(),
+            File::Samples => self.samples.as_ref(),
         }
     }
 
-    /// Events of both files.
+    /// Events of both files that [`Stream::events`] merges.
     pub fn event_count(&self) -> u64 {
         [&self.standard, &self.own].into_iter().flatten().map(StreamFile::event_count).sum()
     }

@@ -27,7 +27,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .filter(move |stream| stream.file(file).is_some_and(|file| file.needs_sorting()))
     };
     let mut files = 0;
-    for which in [File::Standard, File::Own] {
+    for which in [File::Standard, File::Own, File::Samples] {
         for stream in unsorted(which) {
             let path = stream.directory.join(which.name());
             files += 1;

@@ -1,5 +1,5 @@
 //! All models: the eight of ovni, which live in `stream.obs`, and taskscope's own, which live in
-//! `taskscope.obs` beside it.
+//! `taskscope.obs` beside it; samples in `samples.obs`.
 
 use crate::Code;
 use crate::spec::{EventSpec, ModelSpec};
@@ -16,6 +16,7 @@ pub mod omp;
 pub mod openmp;
 pub mod ovni;
 pub mod recorder;
+pub mod samples;
 pub mod tampi;
 pub mod wait;
 
@@ -54,6 +55,7 @@ pub static MODELS: &[ModelSpec] = &[
     model!(recorder, "taskscope-recorder", true),
     model!(graph, "taskscope-graph", true),
     model!(device, "taskscope-device", true),
+    model!(samples, "taskscope-samples", true),
 ];
 
 /// The model whose codes start with `letter`.
