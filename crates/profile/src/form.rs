@@ -1,0 +1,45 @@
+//! The form of a profile's file, `*.tsprof`.
+//!
+//! ```text
+//! bytes 0..8    "tsprof\r\n"         (a copy that "repairs" line ends is noticed)
+//! bytes 8..10   u16 little endian    version, 1
+//! sections      u8 tag, varint n, n bytes
+//! ```
+//!
+//! | tag | content |
+//! | --- | --- |
+//! | 1 process | varint count, then count × (text key, text value) |
+//! | 2 modules | varint count, then count × (text build id, text path); numbering goes on |
+//! | 3 nodes | varint count, then count × (varint index − parent, u8 kind, varint module + 1 or 0, zigzag offset − offset of the node before); numbering goes on, the first node of the file has index 1 |
+//! | 4 values | varint count, then count × (varint node, varint n, n × (varint metric, varint value)) |
+//! | 5 totals | varint count, then count × (text name, varint value) |
+//! | 6 losses | varint: how often a path or a value found no room |
+//! | 255 end | u64 little endian: FNV-1a of every byte before this section's tag |
+//!
+//! A varint is little endian, seven bits a byte, at most ten bytes. A text is a varint length and that
+//! many bytes of UTF-8. Sections 1 to 5 may come more than once, so that a writer needs a small buffer
+//! only. A section with a tag that a reader does not know is passed over. Whoever changes the meaning
+//! of a section raises the version.
+
+/// The first bytes of every file.
+pub const MAGIC: [u8; 8] = *b"tsprof\r\n";
+/// The version that is written, and the only one that is read.
+pub const VERSION: u16 = 1;
+/// How files are named: `HOST.PID.tsprof`.
+pub const EXTENSION: &str = "tsprof";
+
+pub(crate) mod tag {
+    pub const PROCESS: u8 = 1;
+    pub const MODULES: u8 = 2;
+    pub const NODES: u8 = 3;
+    pub const VALUES: u8 = 4;
+    pub const TOTALS: u8 = 5;
+    pub const LOSSES: u8 = 6;
+    pub const END: u8 = 255;
+}
+
+pub(crate) const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+pub(crate) fn fnv(state: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(state, |hash, byte| (hash ^ *byte as u64).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,207 @@
+//! One step of a call path.
+
+/// The module of a frame that lies in none; its offset is then an address as it was.
+pub const NO_MODULE: u32 = u32::MAX;
+
+/// What a step of a call path is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// The program's own code, libraries that it called included.
+    User = 1,
+    /// Code of the parallel runtime, and what that called. Views leave it out unless asked.
+    Runtime = 2,
+    /// What the thread was in when it was not in its own code: a [`Marker`]. Stands below the user
+    /// frames and above the runtime's.
+    State = 3,
+    /// The path from here outwards is that of the creation of the region or task whose number is the
+    /// offset, which was not known yet. In a file: it never became known.
+    Pending = 4,
+    /// Unwinding stopped here; what is further out is not known.
+    Cut = 5,
+}
+
+impl FrameKind {
+    pub(crate) fn of(number: u8) -> Option<FrameKind> {
+        use FrameKind::*;
+        [User, Runtime, State, Pending, Cut].into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+/// What a thread is in that is not in user code, and the place of time that is nobody's.
+/// The numbers up to 11 are those of waits in `taskscope_event::models::wait::kind`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Marker {
+    /// Barrier inside a region.
+    Barrier = 1,
+    /// Barrier at the end of a region.
+    JoinBarrier = 2,
+    /// For the children of the current task.
+    Taskwait = 3,
+    /// For the dependences of a `taskwait depend`.
+    TaskwaitDepend = 4,
+    /// For the tasks of a taskgroup.
+    Taskgroup = 5,
+    /// For a critical construct.
+    Critical = 6,
+    /// For a simple lock.
+    Lock = 7,
+    /// For a nestable lock.
+    NestLock = 8,
+    /// For the turn in an ordered construct.
+    Ordered = 9,
+    /// For an atomic construct.
+    Atomic = 10,
+    /// For a device operation.
+    Target = 11,
+    /// A worker in no region, or with no task to run.
+    Idle = 12,
+    /// In the runtime, not waiting: creating, scheduling, forking.
+    Overhead = 13,
+    /// Waited for while nobody worked, or for a lock that nobody held.
+    Nobody = 14,
+}
+
+impl Marker {
+    /// All, in the order of their numbers.
+    pub const ALL: [Marker; 14] = [
+        Marker::Barrier,
+        Marker::JoinBarrier,
+        Marker::Taskwait,
+        Marker::TaskwaitDepend,
+        Marker::Taskgroup,
+        Marker::Critical,
+        Marker::Lock,
+        Marker::NestLock,
+        Marker::Ordered,
+        Marker::Atomic,
+        Marker::Target,
+        Marker::Idle,
+        Marker::Overhead,
+        Marker::Nobody,
+    ];
+
+    /// The marker with this number.
+    pub fn of(number: u64) -> Option<Marker> {
+        Marker::ALL.into_iter().find(|marker| *marker as u64 == number)
+    }
+
+    /// The name in JSON and in the names of metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Marker::Barrier => "barrier",
+            Marker::JoinBarrier => "join_barrier",
+            Marker::Taskwait => "taskwait",
+            Marker::TaskwaitDepend => "taskwait_depend",
+            Marker::Taskgroup => "taskgroup",
+            Marker::Critical => "critical",
+            Marker::Lock => "lock",
+            Marker::NestLock => "nest_lock",
+            Marker::Ordered => "ordered",
+            Marker::Atomic => "atomic",
+            Marker::Target => "target",
+            Marker::Idle => "idle",
+            Marker::Overhead => "overhead",
+            Marker::Nobody => "nobody",
+        }
+    }
+
+    /// The words for a person.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Marker::Barrier => "<barrier wait>",
+            Marker::JoinBarrier => "<wait at region end>",
+            Marker::Taskwait => "<taskwait>",
+            Marker::TaskwaitDepend => "<taskwait depend>",
+            Marker::Taskgroup => "<taskgroup wait>",
+            Marker::Critical => "<critical wait>",
+            Marker::Lock => "<lock wait>",
+            Marker::NestLock => "<nest lock wait>",
+            Marker::Ordered => "<ordered wait>",
+            Marker::Atomic => "<atomic wait>",
+            Marker::Target => "<device wait>",
+            Marker::Idle => "<idle>",
+            Marker::Overhead => "<runtime>",
+            Marker::Nobody => "<nobody worked>",
+        }
+    }
+
+    /// Whether it is a wait that can be charged to somebody; `Overhead` and `Nobody` are none.
+    pub const fn is_wait(self) -> bool {
+        !matches!(self, Marker::Overhead | Marker::Nobody)
+    }
+}
+
+/// One step of a call path: a place in a file of the process, or a marker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Frame {
+    /// What it is.
+    pub kind: FrameKind,
+    /// Index into the profile's modules, or [`NO_MODULE`].
+    pub module: u32,
+    /// Of code: a file address (address minus the module's load bias) *inside the instruction* that
+    /// ran or called: the program counter of the innermost frame, the return address minus one of all
+    /// others. Of a state: the [`Marker`]'s number.
+    pub offset: u64,
+}
+
+impl Frame {
+    /// User code.
+    pub const fn user(module: u32, offset: u64) -> Frame {
+        Frame { kind: FrameKind::User, module, offset }
+    }
+
+    /// Code of the runtime.
+    pub const fn runtime(module: u32, offset: u64) -> Frame {
+        Frame { kind: FrameKind::Runtime, module, offset }
+    }
+
+    /// What a thread is in.
+    pub const fn state(marker: Marker) -> Frame {
+        Frame { kind: FrameKind::State, module: NO_MODULE, offset: marker as u64 }
+    }
+
+    /// The creation path of a region or task, to be put here when it is known.
+    pub const fn pending(number: u64) -> Frame {
+        Frame { kind: FrameKind::Pending, module: NO_MODULE, offset: number }
+    }
+
+    /// Unwinding stopped.
+    pub const fn cut() -> Frame {
+        Frame { kind: FrameKind::Cut, module: NO_MODULE, offset: 0 }
+    }
+
+    /// The marker of a state.
+    pub fn marker(self) -> Option<Marker> {
+        if self.kind == FrameKind::State { Marker::of(self.offset) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_event::models::wait::kind;
+
+    #[test]
+    fn waits_have_the_numbers_of_the_event_table() {
+        for (marker, number) in [
+            (Marker::Barrier, kind::BARRIER),
+            (Marker::JoinBarrier, kind::JOIN_BARRIER),
+            (Marker::Taskwait, kind::TASKWAIT),
+            (Marker::TaskwaitDepend, kind::TASKWAIT_DEPEND),
+            (Marker::Taskgroup, kind::TASKGROUP),
+            (Marker::Critical, kind::CRITICAL),
+            (Marker::Lock, kind::LOCK),
+            (Marker::NestLock, kind::NEST_LOCK),
+            (Marker::Ordered, kind::ORDERED),
+            (Marker::Atomic, kind::ATOMIC),
+            (Marker::Target, kind::TARGET),
+        ] {
+            assert_eq!(marker as u32, number, "{marker:?}");
+        }
+        for (number, marker) in Marker::ALL.iter().enumerate() {
+            assert_eq!(Marker::of(number as u64 + 1), Some(*marker));
+        }
+    }
+}

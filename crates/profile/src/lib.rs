@@ -1,0 +1,30 @@
+//! What a profile is: a tree of call paths with exact whole numbers at its nodes, and its file.
+//!
+//! The recorder of a process counts into a [`Tree`] (of limited size, if memory must be bounded), puts
+//! it with the names of the loaded files into a [`Profile`], and writes that ([`form`] draws the bytes).
+//! A reader reads any number of such files one after the other and merges each into one profile, whose
+//! size is that of the distinct paths, not of the files. Symptom and cause are separate metrics
+//! ([`Metric`]); [`conservation`] says whether the two are the same sum. [`stitch`] tells the program's
+//! frames from the runtime's, in the recorder and in readers of traces alike.
+//!
+//! The caller turns addresses into offsets in files, and names the files. Names of functions, views and
+//! comparisons are not here (see `symbol`, `analysis`). No I/O but to a writer that is handed over; no
+//! dependencies, so that it can be part of a traced program. Adding to a node that exists takes about
+//! 10 ns, a path of 20 known frames about 0.2 µs (`cargo test -p taskscope-profile --release -- --ignored
+//! --nocapture speed`).
+#![forbid(unsafe_code)]
+
+pub mod form;
+mod frame;
+mod metric;
+mod profile;
+mod read;
+pub mod stitch;
+mod tree;
+mod write;
+
+pub use frame::{Frame, FrameKind, Marker, NO_MODULE};
+pub use metric::{Metric, Name, Unit};
+pub use profile::{Balance, Module, Process, Profile, conservation, key, settle};
+pub use read::{ReadError, ReadErrorKind};
+pub use tree::{NodeId, ROOT, Tree};

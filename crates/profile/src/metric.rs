@@ -1,0 +1,169 @@
+//! What is counted at a node of the tree.
+
+use crate::Marker;
+
+/// A number that every node can have. All are `u64`, and add up over merges.
+///
+/// Waiting has three families, one metric per [`Marker`] that is a wait:
+/// *taken* is the symptom, at the path of those that waited; *given* is the cause, at the path of the
+/// one that was waited for (the holder of a lock, the last to arrive at a barrier, a child still
+/// running); *shared* is the cause where no single one is to blame: each of the W threads that worked
+/// while I waited has I/W of it. Of each wait, given and shared each sum to what was taken, or to zero
+/// where that kind of blame was not computed; see [`conservation`](crate::conservation).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Metric(pub u16);
+
+const TAKEN: u16 = 0x100;
+const GIVEN: u16 = 0x200;
+const SHARED: u16 = 0x300;
+
+/// What a metric's numbers are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// A count.
+    Count,
+}
+
+impl Metric {
+    /// Samples taken.
+    pub const SAMPLES: Metric = Metric(1);
+    /// Time of the samples, in whatever state: each stands for the time since the one before it.
+    pub const TIME: Metric = Metric(2);
+    /// That part of it in which user code ran.
+    pub const WORK: Metric = Metric(3);
+    /// That part of it in which the runtime worked (not: waited).
+    pub const OVERHEAD: Metric = Metric(4);
+    /// That part of it in which the thread waited or idled.
+    pub const WAITING: Metric = Metric(5);
+    /// Parallel regions begun at this path.
+    pub const REGIONS: Metric = Metric(8);
+    /// Explicit tasks created at this path.
+    pub const TASKS: Metric = Metric(9);
+    /// Time in the bodies of those tasks, wherever they ran; nested tasks not included.
+    pub const TASK_TIME: Metric = Metric(10);
+    /// Times that a lock, critical or ordered construct was entered at this path.
+    pub const ACQUISITIONS: Metric = Metric(11);
+
+    const PLAIN: [(Metric, &'static str, Unit); 9] = [
+        (Metric::SAMPLES, "samples", Unit::Count),
+        (Metric::TIME, "time_ns", Unit::Nanoseconds),
+        (Metric::WORK, "work_ns", Unit::Nanoseconds),
+        (Metric::OVERHEAD, "overhead_ns", Unit::Nanoseconds),
+        (Metric::WAITING, "waiting_ns", Unit::Nanoseconds),
+        (Metric::REGIONS, "regions", Unit::Count),
+        (Metric::TASKS, "tasks", Unit::Count),
+        (Metric::TASK_TIME, "task_time_ns", Unit::Nanoseconds),
+        (Metric::ACQUISITIONS, "acquisitions", Unit::Count),
+    ];
+
+    /// Waiting of this kind, at the path of those that waited: the symptom.
+    pub const fn taken(wait: Marker) -> Metric {
+        Metric(TAKEN | wait as u16)
+    }
+
+    /// Waiting of this kind, at the path of the one that was waited for: the cause.
+    pub const fn given(wait: Marker) -> Metric {
+        Metric(GIVEN | wait as u16)
+    }
+
+    /// Waiting of this kind, shared by the paths of those that worked meanwhile.
+    pub const fn shared(wait: Marker) -> Metric {
+        Metric(SHARED | wait as u16)
+    }
+
+    /// Of the waiting families: which wait.
+    pub fn wait(self) -> Option<Marker> {
+        match self.0 & 0xff00 {
+            TAKEN | GIVEN | SHARED => Marker::of((self.0 & 0xff) as u64).filter(|marker| marker.is_wait()),
+            _ => None,
+        }
+    }
+
+    /// Whether it is waiting at the path of those that waited.
+    pub fn is_taken(self) -> bool {
+        self.0 & 0xff00 == TAKEN && self.wait().is_some()
+    }
+
+    /// Whether it is waiting at the path of the one that was waited for.
+    pub fn is_given(self) -> bool {
+        self.0 & 0xff00 == GIVEN && self.wait().is_some()
+    }
+
+    /// Whether it is waiting shared by those that worked.
+    pub fn is_shared(self) -> bool {
+        self.0 & 0xff00 == SHARED && self.wait().is_some()
+    }
+
+    /// Every metric that this version knows.
+    pub fn all() -> impl Iterator<Item = Metric> {
+        let waits = || Marker::ALL.into_iter().filter(|marker| marker.is_wait());
+        (Metric::PLAIN.into_iter().map(|(metric, ..)| metric))
+            .chain(waits().map(Metric::taken))
+            .chain(waits().map(Metric::given))
+            .chain(waits().map(Metric::shared))
+    }
+
+    /// The name in JSON and on the command line; `None` where this version does not know it.
+    pub fn name(self) -> Option<Name> {
+        if let Some((_, name, _)) = Metric::PLAIN.into_iter().find(|(metric, ..)| *metric == self) {
+            return Some(Name { family: "", base: name });
+        }
+        let family = match self.0 & 0xff00 {
+            TAKEN => "taken_",
+            GIVEN => "given_",
+            _ => "shared_",
+        };
+        self.wait().map(|wait| Name { family, base: wait.name() })
+    }
+
+    /// What its numbers are.
+    pub fn unit(self) -> Unit {
+        let plain = Metric::PLAIN.into_iter().find(|(metric, ..)| *metric == self);
+        plain.map_or(Unit::Nanoseconds, |(.., unit)| unit)
+    }
+
+    /// The metric of a name.
+    pub fn named(name: &str) -> Option<Metric> {
+        Metric::all().find(|metric| metric.name().is_some_and(|known| known == *name))
+    }
+}
+
+/// A metric's name: `time_ns`, `given_lock_ns`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Name {
+    family: &'static str,
+    base: &'static str,
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let unit = if self.family.is_empty() { "" } else { "_ns" };
+        write!(f, "{}{}{unit}", self.family, self.base)
+    }
+}
+
+impl PartialEq<str> for Name {
+    fn eq(&self, other: &str) -> bool {
+        let Some(rest) = other.strip_prefix(self.family) else { return false };
+        let unit = if self.family.is_empty() { "" } else { "_ns" };
+        rest.strip_suffix(unit) == Some(self.base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_lead_back() {
+        for metric in Metric::all() {
+            let name = metric.name().unwrap().to_string();
+            assert_eq!(Metric::named(&name), Some(metric), "{name}");
+            assert_eq!(Metric::all().filter(|m| m.name() == metric.name()).count(), 1, "{name}");
+        }
+        assert_eq!(Metric::given(Marker::Lock).name().unwrap().to_string(), "given_lock_ns");
+        assert_eq!((Metric(0x10e).name(), Metric(999).name(), Metric(0x100).wait()), (None, None, None));
+    }
+}

@@ -1,0 +1,238 @@
+//! A profile: the tree with what its frames lie in, whose it is, and sums for the whole run.
+
+use crate::{Frame, FrameKind, Marker, Metric, NO_MODULE, ROOT, Tree};
+use std::collections::{BTreeMap, HashMap};
+
+/// A file that was loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Module {
+    /// Build id in hexadecimal; may be empty.
+    pub build_id: String,
+    /// Path at run time.
+    pub path: String,
+}
+
+/// Keys of [`Process`] that readers know. Times are decimal numbers of nanoseconds.
+pub mod key {
+    /// Host name.
+    pub const HOST: &str = "host";
+    /// Process id.
+    pub const PID: &str = "pid";
+    /// Rank in the job.
+    pub const RANK: &str = "rank";
+    /// The command.
+    pub const COMMAND: &str = "command";
+    /// Start, nanoseconds since 1970.
+    pub const START_UNIX_NS: &str = "start_unix_ns";
+    /// From the first to the last moment that the profile is about.
+    pub const WALL_NS: &str = "wall_ns";
+    /// Most workers at a time.
+    pub const WORKERS: &str = "workers";
+    /// Threads seen.
+    pub const THREADS: &str = "threads";
+    /// Nominal time between two samples of a thread.
+    pub const SAMPLE_PERIOD_NS: &str = "sample_period_ns";
+    /// What samples count: `cpu` or `wall` time.
+    pub const SAMPLE_CLOCK: &str = "sample_clock";
+    /// Whether a task's path is that of its creation (`creation`) or of the thread that ran it
+    /// (`execution`).
+    pub const TASK_CONTEXT: &str = "task_context";
+    /// Samples that could not be kept.
+    pub const LOST_SAMPLES: &str = "lost_samples";
+    /// Whether the process ended before it wrote this (`yes`), or was still running (`no`).
+    pub const FINISHED: &str = "finished";
+}
+
+/// What a process says of itself, by [`key`]; keys that a reader does not know are kept.
+pub type Process = BTreeMap<String, String>;
+
+/// A profile of one process, or of many after [`merge`](Profile::merge).
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// The processes.
+    pub processes: Vec<Process>,
+    /// Loaded files, by [`Frame::module`].
+    pub modules: Vec<Module>,
+    /// Paths and metrics.
+    pub tree: Tree,
+    /// Exact sums over the run that belong to no path, by name: `wall_ns`, `capacity_ns`, and
+    /// `state.NAME` nanoseconds of the workers by the names of `taskscope_execution::State`.
+    pub totals: BTreeMap<String, u64>,
+}
+
+impl Profile {
+    /// Adds all of `other`. Memory grows with the number of distinct paths, not of profiles.
+    /// Files are the same by build id, or by path where they have none.
+    pub fn merge(&mut self, other: &Profile) {
+        let mut known: HashMap<(&str, &str), u32> = HashMap::new();
+        for (index, module) in self.modules.iter().enumerate() {
+            known.entry(identity(module)).or_insert(index as u32);
+        }
+        let mut next = self.modules.len() as u32;
+        let mut new = Vec::new();
+        let here: Vec<u32> = (other.modules.iter())
+            .map(|module| {
+                *known.entry(identity(module)).or_insert_with(|| {
+                    new.push(module.clone());
+                    next += 1;
+                    next - 1
+                })
+            })
+            .collect();
+        self.modules.extend(new);
+        self.tree.absorb(&other.tree, |tree, parent, frame| {
+            let module = here.get(frame.module as usize).copied().unwrap_or(NO_MODULE);
+            // Numbers of regions mean nothing outside their process.
+            let offset = if frame.kind == FrameKind::Pending { 0 } else { frame.offset };
+            tree.child(parent, Frame { module, offset, ..frame })
+        });
+        for (name, value) in &other.totals {
+            let sum = self.totals.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*value);
+        }
+        self.processes.extend(other.processes.iter().cloned());
+    }
+
+    /// A number that a process says of itself.
+    pub fn number(process: &Process, key: &str) -> Option<u64> {
+        process.get(key)?.parse().ok()
+    }
+}
+
+fn identity(module: &Module) -> (&str, &str) {
+    if module.build_id.is_empty() { ("", &module.path) } else { (&module.build_id, "") }
+}
+
+/// Of one kind of waiting: what was taken and what was given for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Balance {
+    /// Which.
+    pub wait: Marker,
+    /// Waited, at the paths of those that waited.
+    pub taken: u64,
+    /// Charged to the one that was waited for.
+    pub given: u64,
+    /// Shared by those that worked.
+    pub shared: u64,
+}
+
+impl Balance {
+    /// Whether every nanosecond that was charged was waited, and the other way round.
+    pub fn holds(&self) -> bool {
+        let fits = |sum: u64| sum == 0 || sum == self.taken;
+        fits(self.given) && fits(self.shared)
+    }
+}
+
+/// The balance of every kind of waiting that occurs.
+pub fn conservation(tree: &Tree) -> Vec<Balance> {
+    let waits = Marker::ALL.into_iter().filter(|marker| marker.is_wait());
+    waits
+        .map(|wait| Balance {
+            wait,
+            taken: tree.total(Metric::taken(wait)),
+            given: tree.total(Metric::given(wait)),
+            shared: tree.total(Metric::shared(wait)),
+        })
+        .filter(|balance| balance.taken + balance.given + balance.shared > 0)
+        .collect()
+}
+
+/// Divides what was waited among paths in proportion to their `shares`, in whole numbers that sum to
+/// it, and adds that as `metric` (of the family given or shared). Without any share it is nobody's.
+pub fn settle(tree: &mut Tree, metric: Metric, owed: u64, shares: &[(crate::NodeId, u128)]) {
+    let total: u128 = shares.iter().map(|(_, share)| share).sum();
+    // Keeps the products within 128 bits; what is cut off is far below a nanosecond of a year.
+    let spare = (128 - total.leading_zeros()).saturating_sub(63);
+    let total: u128 = shares.iter().map(|(_, share)| share >> spare).sum();
+    if total == 0 {
+        let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
+        tree.add(nobody, metric, owed);
+        return;
+    }
+    // Each gets what the running sum has grown to, less what was given before: no part is off by more
+    // than one, and the last takes the sum to `owed`.
+    let (mut running, mut given) = (0_u128, 0_u64);
+    for (node, share) in shares {
+        running += share >> spare;
+        let until = (running * owed as u128 / total) as u64;
+        tree.add(*node, metric, until - given);
+        given = until;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(build_id: &str, path: &str) -> Module {
+        Module { build_id: build_id.to_string(), path: path.to_string() }
+    }
+
+    fn profile(modules: Vec<Module>, paths: &[(&[Frame], u64)]) -> Profile {
+        let mut profile = Profile { modules, processes: vec![Process::new()], ..Profile::default() };
+        for (path, ns) in paths {
+            let node = profile.tree.descend(ROOT, path.iter().copied());
+            profile.tree.add(node, Metric::TIME, *ns);
+        }
+        profile.totals.insert("wall_ns".to_string(), 10);
+        profile
+    }
+
+    #[test]
+    fn merged_paths_join_where_their_files_are_the_same() {
+        let a = profile(
+            vec![module("aa", "/x/prog"), module("", "/lib/plain.so")],
+            &[(&[Frame::user(0, 1), Frame::user(1, 2)], 5)],
+        );
+        let b = profile(
+            vec![module("", "/lib/plain.so"), module("aa", "/elsewhere/prog"), module("bb", "/x/prog")],
+            &[(&[Frame::user(1, 1), Frame::user(0, 2)], 7), (&[Frame::user(2, 1)], 1)],
+        );
+        let mut all = Profile::default();
+        all.merge(&a);
+        all.merge(&b);
+        assert_eq!(
+            all.modules,
+            [module("aa", "/x/prog"), module("", "/lib/plain.so"), module("bb", "/x/prog")]
+        );
+        assert_eq!(all.tree.len(), 4);
+        assert_eq!(all.tree.value(crate::NodeId(2), Metric::TIME), 12);
+        assert_eq!((all.totals["wall_ns"], all.processes.len()), (20, 2));
+    }
+
+    #[test]
+    fn merging_gives_the_same_sums_in_any_order() {
+        let parts: Vec<Profile> = (0..5_u64)
+            .map(|i| profile(vec![module("", "a")], &[(&[Frame::user(0, i % 3), Frame::user(0, i)], i + 1)]))
+            .collect();
+        let join = |order: &[usize]| {
+            let mut all = Profile::default();
+            order.iter().for_each(|i| all.merge(&parts[*i]));
+            let mut rows: Vec<(Vec<Frame>, u64)> = all
+                .tree
+                .ids()
+                .map(|n| (all.tree.path(n).collect(), all.tree.value(n, Metric::TIME)))
+                .collect();
+            rows.sort();
+            rows
+        };
+        assert_eq!(join(&[0, 1, 2, 3, 4]), join(&[4, 2, 0, 3, 1]));
+    }
+
+    #[test]
+    fn what_is_settled_sums_to_what_is_owed() {
+        for (owed, shares) in [(10, vec![1_u128, 1, 1]), (7, vec![0, 5, u128::MAX / 4, 3]), (9, vec![0, 0])] {
+            let mut tree = Tree::growing();
+            let rows: Vec<_> = (shares.iter().enumerate())
+                .map(|(i, share)| (tree.child(ROOT, Frame::user(0, i as u64)), *share))
+                .collect();
+            let waiter = tree.child(ROOT, Frame::state(Marker::Lock));
+            tree.add(waiter, Metric::taken(Marker::Lock), owed);
+            settle(&mut tree, Metric::given(Marker::Lock), owed, &rows);
+            let balances = conservation(&tree);
+            assert_eq!(balances.len(), 1);
+            assert!(balances[0].holds() && balances[0].given == owed, "{balances:?}");
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The calling-context tree: one node per distinct path, with the metrics that were counted there.
+//!
+//! A tree with a limit takes all its memory when it is made; nothing later allocates, locks or
+//! panics, so a signal handler may use a tree of its own thread. What does not fit is never lost: a
+//! path that finds no room is counted at its longest prefix that is there, and the tree says how
+//! often that happened.
+
+use crate::{Frame, FrameKind, Metric, NO_MODULE};
+
+/// A node of a [`Tree`]; its paths' numbers are never reused.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct NodeId(pub u32);
+
+/// The node above all paths.
+pub const ROOT: NodeId = NodeId(0);
+
+const NONE: u32 = u32::MAX;
+/// Room for one value of every metric at the root, which is kept free so that nothing is ever lost.
+const RESERVE: usize = 64;
+/// Nodes of a tree without limit; beyond, an index could mean "none".
+const MOST_NODES: usize = 1 << 31;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    parent: NodeId,
+    frame: Frame,
+    /// First of its values.
+    first: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    metric: Metric,
+    next: u32,
+    value: u64,
+}
+
+/// A calling-context tree. Children come after their parents; node 0 is the root.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    /// Open addressing: a node by its parent and frame. A power of two, at most half full.
+    slots: Vec<u32>,
+    cells: Vec<Cell>,
+    most_nodes: usize,
+    most_cells: usize,
+    limited: bool,
+    unfit: u64,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Tree::growing()
+    }
+}
+
+impl Tree {
+    /// A tree that grows as it must.
+    pub fn growing() -> Tree {
+        Tree::make(MOST_NODES, MOST_NODES, false, 64)
+    }
+
+    /// A tree that holds `nodes` paths and `values` numbers, and never takes more memory: about
+    /// 40 bytes a path and 16 a number, all of it taken (and touched) here.
+    pub fn with_limit(nodes: usize, values: usize) -> Tree {
+        let nodes = nodes.clamp(1, MOST_NODES);
+        let slots = (nodes * 2).next_power_of_two();
+        let mut tree = Tree::make(nodes, values.min(MOST_NODES), true, slots);
+        // Fresh pages are written once, so that no page fault is left for a signal handler.
+        let blank = tree.nodes[0];
+        tree.nodes.resize(nodes, blank);
+        tree.nodes.truncate(1);
+        tree.cells.resize(tree.most_cells + RESERVE, Cell { metric: Metric(0), next: 1, value: 1 });
+        tree.cells.clear();
+        tree
+    }
+
+    fn make(most_nodes: usize, most_cells: usize, limited: bool, slots: usize) -> Tree {
+        let frame = Frame { kind: FrameKind::State, module: NO_MODULE, offset: 0 };
+        Tree {
+            nodes: vec![Node { parent: ROOT, frame, first: NONE }],
+            slots: vec![NONE; slots],
+            cells: Vec::new(),
+            most_nodes,
+            most_cells,
+            limited,
+            unfit: 0,
+        }
+    }
+
+    /// Number of nodes, the root included.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is only the root, without values.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() == 1 && self.cells.is_empty()
+    }
+
+    /// How often a path or a value found no room and was counted further out.
+    pub fn unfit(&self) -> u64 {
+        self.unfit
+    }
+
+    /// The step that leads from the parent to `node`; of the root a state without meaning.
+    pub fn frame(&self, node: NodeId) -> Frame {
+        self.nodes.get(node.0 as usize).unwrap_or(&self.nodes[0]).frame
+    }
+
+    /// The node one step further out; of the root the root.
+    pub fn parent(&self, node: NodeId) -> NodeId {
+        self.nodes.get(node.0 as usize).map_or(ROOT, |node| node.parent)
+    }
+
+    /// All nodes but the root, parents before children.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (1..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// The path of `node`, innermost first, without the root.
+    pub fn path(&self, node: NodeId) -> impl Iterator<Item = Frame> + '_ {
+        let mut at = node;
+        std::iter::from_fn(move || {
+            (at != ROOT).then(|| {
+                let frame = self.frame(at);
+                at = self.parent(at);
+                frame
+            })
+        })
+    }
+
+    /// The node one step inwards of `parent`, made if it is new. Without room: `parent` itself, and
+    /// [`unfit`](Self::unfit) grows.
+    pub fn child(&mut self, parent: NodeId, frame: Frame) -> NodeId {
+        if !self.limited && self.nodes.len() * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let mask = self.slots.len() - 1;
+        let mut slot = hash(parent, frame) & mask;
+        while let Some(&found) = self.slots.get(slot).filter(|found| **found != NONE) {
+            if self.nodes.get(found as usize).is_some_and(|n| n.parent == parent && n.frame == frame) {
+                return NodeId(found);
+            }
+            slot = (slot + 1) & mask;
+        }
+        if self.nodes.len() >= self.most_nodes {
+            self.unfit += 1;
+            return parent;
+        }
+        let node = NodeId(self.nodes.len() as u32);
+        self.nodes.push(Node { parent, frame, first: NONE });
+        if let Some(slot) = self.slots.get_mut(slot) {
+            *slot = node.0;
+        }
+        node
+    }
+
+    /// The node of a path below `from`, outermost frame first.
+    pub fn descend(&mut self, from: NodeId, frames: impl IntoIterator<Item = Frame>) -> NodeId {
+        frames.into_iter().fold(from, |node, frame| self.child(node, frame))
+    }
+
+    /// The child of `parent` by this frame, if there is one.
+    pub fn find(&self, parent: NodeId, frame: Frame) -> Option<NodeId> {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash(parent, frame) & mask;
+        while let Some(&found) = self.slots.get(slot).filter(|found| **found != NONE) {
+            if self.nodes.get(found as usize).is_some_and(|n| n.parent == parent && n.frame == frame) {
+                return Some(NodeId(found));
+            }
+            slot = (slot + 1) & mask;
+        }
+        None
+    }
+
+    fn grow(&mut self) {
+        let size = self.slots.len() * 4;
+        self.slots.clear();
+        self.slots.resize(size, NONE);
+        for (index, node) in self.nodes.iter().enumerate().skip(1) {
+            let mut slot = hash(node.parent, node.frame) & (size - 1);
+            while self.slots[slot] != NONE {
+                slot = (slot + 1) & (size - 1);
+            }
+            self.slots[slot] = index as u32;
+        }
+    }
+
+    /// Adds to a metric of `node`. Sums stop at the largest number. Zero adds nothing.
+    pub fn add(&mut self, node: NodeId, metric: Metric, value: u64) {
+        if value == 0 {
+            return;
+        }
+        let mut at = node;
+        loop {
+            if let Some(cell) = self.cell_mut(at, metric) {
+                cell.value = cell.value.saturating_add(value);
+                return;
+            }
+            let reserve = if at == ROOT { RESERVE } else { 0 };
+            if self.cells.len() < self.most_cells + reserve {
+                let cell = self.cells.len() as u32;
+                let Some(node) = self.nodes.get_mut(at.0 as usize) else { return };
+                self.cells.push(Cell { metric, next: node.first, value });
+                node.first = cell;
+                return;
+            }
+            if at == ROOT {
+                // Only numbers that no version knows can fill the reserve.
+                return;
+            }
+            self.unfit += 1;
+            at = self.parent(at);
+        }
+    }
+
+    fn cell_mut(&mut self, node: NodeId, metric: Metric) -> Option<&mut Cell> {
+        let mut at = self.nodes.get(node.0 as usize)?.first;
+        while at != NONE {
+            let cell = self.cells.get(at as usize)?;
+            if cell.metric == metric {
+                return self.cells.get_mut(at as usize);
+            }
+            at = cell.next;
+        }
+        None
+    }
+
+    /// The values of `node` itself, without those further in; in no order.
+    pub fn values(&self, node: NodeId) -> impl Iterator<Item = (Metric, u64)> + '_ {
+        let mut at = self.nodes.get(node.0 as usize).map_or(NONE, |node| node.first);
+        std::iter::from_fn(move || {
+            let cell = self.cells.get(at as usize)?;
+            at = cell.next;
+            Some((cell.metric, cell.value))
+        })
+    }
+
+    /// A metric of `node` itself.
+    pub fn value(&self, node: NodeId, metric: Metric) -> u64 {
+        self.values(node).find(|(own, _)| *own == metric).map_or(0, |(_, value)| value)
+    }
+
+    /// Takes a metric of `node` away, and says what it was.
+    pub fn take(&mut self, node: NodeId, metric: Metric) -> u64 {
+        self.cell_mut(node, metric).map_or(0, |cell| std::mem::take(&mut cell.value))
+    }
+
+    /// Sum of a metric over all nodes.
+    pub fn total(&self, metric: Metric) -> u64 {
+        let own = self.cells.iter().filter(|cell| cell.metric == metric);
+        own.fold(0, |sum, cell| sum.saturating_add(cell.value))
+    }
+
+    /// Adds everything of `other`, whose frames `place` may move: it is asked for every node of `other`
+    /// with the node that its parent became here, and answers with the node that it becomes. Returns the
+    /// node here of each node there.
+    pub fn absorb(
+        &mut self,
+        other: &Tree,
+        mut place: impl FnMut(&mut Tree, NodeId, Frame) -> NodeId,
+    ) -> Vec<NodeId> {
+        let mut became = Vec::with_capacity(other.len());
+        became.push(ROOT);
+        for node in other.ids() {
+            let parent = became.get(other.parent(node).0 as usize).copied().unwrap_or(ROOT);
+            became.push(place(self, parent, other.frame(node)));
+        }
+        for (node, here) in std::iter::once(ROOT).chain(other.ids()).zip(&became) {
+            for (metric, value) in other.values(node) {
+                self.add(*here, metric, value);
+            }
+        }
+        self.unfit = self.unfit.saturating_add(other.unfit);
+        became
+    }
+
+    pub(crate) fn set_unfit(&mut self, unfit: u64) {
+        self.unfit = unfit;
+    }
+}
+
+fn hash(parent: NodeId, frame: Frame) -> usize {
+    const K: u64 = 0x9e37_79b9_7f4a_7c15;
+    let key = (parent.0 as u64) << 32 | (frame.kind as u64) << 24 ^ frame.module as u64;
+    let mixed = (key.wrapping_mul(K) ^ frame.offset).wrapping_mul(K);
+    (mixed ^ mixed >> 29) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_one_node_however_often_it_comes() {
+        let mut tree = Tree::growing();
+        let path = [Frame::user(0, 1), Frame::user(0, 2), Frame::runtime(1, 3)];
+        let first = tree.descend(ROOT, path);
+        assert_eq!(tree.descend(ROOT, path), first);
+        assert_eq!(tree.len(), 4);
+        assert!(tree.path(first).eq([Frame::runtime(1, 3), Frame::user(0, 2), Frame::user(0, 1)]));
+        // The same offset as another kind, or elsewhere, is another path.
+        assert_ne!(tree.descend(ROOT, [Frame::runtime(0, 1)]), tree.descend(ROOT, [Frame::user(0, 1)]));
+        assert_eq!(tree.find(ROOT, Frame::user(0, 9)), None);
+    }
+
+    #[test]
+    fn a_tree_grows_and_keeps_every_path() {
+        let mut tree = Tree::growing();
+        let nodes: Vec<NodeId> = (0..10_000)
+            .map(|i| tree.descend(ROOT, [Frame::user(i % 7, i as u64), Frame::user(0, 1)]))
+            .collect();
+        for (i, node) in nodes.iter().enumerate() {
+            let i = i as u32;
+            assert_eq!(tree.descend(ROOT, [Frame::user(i % 7, i as u64), Frame::user(0, 1)]), *node);
+        }
+        assert_eq!(tree.len(), 20_001);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_further_out_and_said() {
+        let mut tree = Tree::with_limit(3, 2);
+        let capacity = (tree.nodes.capacity(), tree.cells.capacity(), tree.slots.capacity());
+        let mut leaves = Vec::new();
+        for i in 0..100 {
+            let leaf = tree.descend(ROOT, [Frame::user(0, 1), Frame::user(0, 2), Frame::user(0, 3 + i)]);
+            tree.add(leaf, Metric::TIME, 10);
+            tree.add(leaf, Metric::SAMPLES, 1);
+            tree.add(leaf, Metric::WORK, 5);
+            leaves.push(leaf);
+        }
+        assert!(leaves.iter().all(|leaf| *leaf == NodeId(2)));
+        assert_eq!(tree.len(), 3);
+        let sums = [Metric::TIME, Metric::SAMPLES, Metric::WORK].map(|metric| tree.total(metric));
+        assert_eq!(sums, [1000, 100, 500], "nothing is lost");
+        assert_eq!(tree.value(ROOT, Metric::WORK), 500);
+        assert!(tree.unfit() >= 100);
+        assert_eq!(capacity, (tree.nodes.capacity(), tree.cells.capacity(), tree.slots.capacity()));
+    }
+
+    #[test]
+    fn pending_paths_are_put_where_they_belong_when_trees_join() {
+        let mut master = Tree::growing();
+        let fork = master.descend(ROOT, [Frame::user(0, 1), Frame::user(0, 2)]);
+        let mut worker = Tree::growing();
+        let leaf = worker.descend(ROOT, [Frame::pending(7), Frame::user(0, 30)]);
+        worker.add(leaf, Metric::TIME, 4);
+        let became = master.absorb(&worker, |tree, parent, frame| match frame {
+            Frame { kind: FrameKind::Pending, offset: 7, .. } => fork,
+            frame => tree.child(parent, frame),
+        });
+        let leaf = became[leaf.0 as usize];
+        assert_eq!((master.parent(leaf), master.value(leaf, Metric::TIME)), (fork, 4));
+    }
+
+    #[test]
+    fn sums_stop_at_the_largest_number() {
+        let mut tree = Tree::growing();
+        tree.add(ROOT, Metric::TIME, u64::MAX);
+        tree.add(ROOT, Metric::TIME, 2);
+        assert_eq!(tree.take(ROOT, Metric::TIME), u64::MAX);
+        assert_eq!(tree.total(Metric::TIME), 0);
+    }
+}
