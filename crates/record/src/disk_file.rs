@@ -36,15 +36,15 @@ pub struct DiskFile {
 }
 
 impl DiskFile {
-    /// Creates `path`, which must not exist.
-    pub fn create(path: &Path) -> Result<Self, NoRoom> {
+    /// Creates `path`, which must not exist, and leaves it open for its first use.
+    pub fn create(path: &Path) -> Result<(Self, OwnedFd), NoRoom> {
         let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| NoRoom::Other)?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         // SAFETY: `path` is a NUL-terminated string.
         let fd = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
         let fd = owned(fd)?;
         let identity = identity(&fd)?;
-        Ok(DiskFile { path, identity })
+        Ok((DiskFile { path, identity }, fd))
     }
 
     /// Opens it again; fails when it was removed or replaced.
@@ -151,9 +151,26 @@ pub fn check_size_limit(bytes: u64) -> Result<(), NoRoom> {
     if passed { Err(NoRoom::FileSizeLimit) } else { Ok(()) }
 }
 
-/// Makes sure that the blocks exist; new ones read as zeros.
+/// Makes sure that the blocks exist; new ones read as zeros. On failure blocks of the range may have
+/// been given back, so none of it may be in use.
 pub fn reserve(file: &OwnedFd, offset: u64, bytes: u64) -> Result<(), NoRoom> {
     check_size_limit(offset + bytes)?;
+    let reserved = allocate(file, offset, bytes);
+    if reserved.is_err() {
+        // Some file systems keep the part that they found; somebody else may need it.
+        give_back(file, offset, bytes);
+    }
+    reserved
+}
+
+/// Frees the blocks of a range that is not in use; where the file system cannot, they stay.
+pub fn give_back(file: &OwnedFd, offset: u64, bytes: u64) {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: plain system call on our own file.
+    unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as libc::off_t, bytes as libc::off_t) };
+}
+
+fn allocate(file: &OwnedFd, offset: u64, bytes: u64) -> Result<(), NoRoom> {
     loop {
         // SAFETY: plain system call on our own file.
         let done =

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!    events ──▶ active region of NAME.tail (mapped, touched before, in cache)
-//!                   │ full: append to NAME.obs with one write, whose blocks were reserved before
+//!                   │ full: append to NAME.obs with one write
 //!                   ▼       activate the other region with one store, clear this one
 //!               NAME.obs
 //! ```
 //! Storing into fresh pages of a mapped file costs four times as much as appending from a buffer
 //! that stays in the cache (0.84 against 0.20 ns a byte on ext4), and stalls longer. The blocks of
-//! the next append are reserved before a region becomes active: what was accepted can be stored
-//! even if the disk is full by then. The form on disk is described in [`taskscope_event::tail`].
+//! the tail are reserved, so what was accepted stays even if the disk is full when it is to be
+//! appended: an append that fails leaves the region active, and at the end the idle regions' blocks
+//! make room for the last one. The form on disk is described in [`taskscope_event::tail`].
 
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Release};
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use taskscope_event::tail;
 
-use crate::disk_file::{DiskFile, Mapping, NoRoom, reserve, write_all_at};
+use crate::disk_file::{DiskFile, Mapping, NoRoom, check_size_limit, give_back, reserve, write_all_at};
 use crate::limits;
 use crate::ring::Ring;
 
@@ -25,6 +26,8 @@ use crate::ring::Ring;
 const FLUSHES_BEFORE_NEXT_PAIR: u32 = 1;
 /// The pair that long streams use; larger ones serve single large events.
 const LARGEST_USUAL_PAIR: usize = 2;
+/// The first page and the first pair, which every stream has.
+const HEAD_BYTES: u64 = tail::FIRST_REGION_OFFSET + 2 * tail::PAIR_REGION_BYTES[0];
 
 /// A stream file with its tail.
 pub struct TailedFile {
@@ -35,10 +38,10 @@ pub struct TailedFile {
     tail_path: PathBuf,
     /// The tail's place, where it is another one.
     linked_tail: Option<PathBuf>,
-    /// The tail's first page: header and side area.
-    header: Mapping,
-    /// The pairs of regions that have been used so far.
-    pairs: [Option<Mapping>; tail::PAIR_REGION_BYTES.len()],
+    /// The tail's beginning: header, side area, and the first pair of regions.
+    head: Mapping,
+    /// The larger pairs of regions, as far as they have been used.
+    larger_pairs: [Option<Mapping>; tail::PAIR_REGION_BYTES.len() - 1],
     active: u8,
     /// Bytes of the stream file that are complete: the active region continues there.
     base: u64,
@@ -52,40 +55,43 @@ impl TailedFile {
     /// Creates `path`, which must not exist, and its tail. `ring_bytes` is how much of the stream
     /// is kept; 0 for all.
     pub fn create(path: &Path, ring_bytes: u64) -> Result<Self, NoRoom> {
-        let stream = DiskFile::create(path)?;
+        let (stream, _) = DiskFile::create(path)?;
         // A file whose tail cannot be made is empty, and readers understand that.
         let tail_path = path.with_extension("tail");
         let linked_tail = crate::tail_place::link(&tail_path);
-        let tail = DiskFile::create(linked_tail.as_deref().unwrap_or(&tail_path))?;
-        let header = {
-            let open = tail.open()?;
-            reserve(&open, 0, tail::FIRST_REGION_OFFSET)?;
-            Mapping::new(&open, 0, tail::FIRST_REGION_OFFSET as usize)?
-        };
-        let mut file = TailedFile {
+        let (tail, open_tail) = DiskFile::create(linked_tail.as_deref().unwrap_or(&tail_path))?;
+        let made = (|| {
+            reserve(&open_tail, 0, HEAD_BYTES)?;
+            let head = Mapping::new(&open_tail, 0, HEAD_BYTES as usize)?;
+            limits::charge(tail::PAIR_REGION_BYTES[0])?;
+            Ok(head)
+        })();
+        if let (Err(_), Some(linked)) = (&made, &linked_tail) {
+            let _ = std::fs::remove_file(linked);
+        }
+        Ok(TailedFile {
             stream,
             path: path.to_owned(),
             tail,
             tail_path,
             linked_tail,
-            header,
-            pairs: [const { None }; 4],
+            head: made?,
+            larger_pairs: [const { None }; tail::PAIR_REGION_BYTES.len() - 1],
             active: 0,
             base: 0,
             flushes_of_pair: 0,
-            charged: 0,
+            charged: tail::PAIR_REGION_BYTES[0],
             ring: (ring_bytes > 0).then(|| Ring::new(path, ring_bytes)),
-        };
-        file.map_pair(0)?;
-        file.charge(tail::PAIR_REGION_BYTES[0])?;
-        reserve(&file.stream.open()?, 0, tail::PAIR_REGION_BYTES[0])?;
-        Ok(file)
+        })
     }
 
     /// First byte of the active region.
     pub fn start(&self) -> *mut u8 {
-        let pair = self.pairs[usize::from(self.active / 2)].as_ref();
-        let base = pair.map_or(ptr::null_mut(), |pair| pair.base);
+        let base = match usize::from(self.active / 2).checked_sub(1) {
+            // SAFETY: the first pair follows the first page.
+            None => unsafe { self.head.base.add(tail::FIRST_REGION_OFFSET as usize) },
+            Some(larger) => self.larger_pairs[larger].as_ref().map_or(ptr::null_mut(), |pair| pair.base),
+        };
         // SAFETY: the pair is mapped as a whole: two regions.
         unsafe { base.add(usize::from(self.active % 2) * self.region_bytes()) }
     }
@@ -99,14 +105,14 @@ impl TailedFile {
     /// The tail's side area, which a signal handler's events go to.
     pub fn side_area(&self) -> *mut u8 {
         // SAFETY: within the first page, which is mapped.
-        unsafe { self.header.base.add(tail::SIDE.offset as usize) }
+        unsafe { self.head.base.add(tail::SIDE.offset as usize) }
     }
 
     /// Tells readers where in the stream the side area's events are being copied to; 0 for nowhere.
     pub fn set_side_target(&self, offset: u64) {
         // SAFETY: within the first page, aligned, written by this thread alone.
         let target =
-            unsafe { AtomicU64::from_ptr(self.header.base.add(tail::SIDE_TARGET_OFFSET as usize).cast()) };
+            unsafe { AtomicU64::from_ptr(self.head.base.add(tail::SIDE_TARGET_OFFSET as usize).cast()) };
         target.store(offset.to_le(), Release);
     }
 
@@ -122,18 +128,15 @@ impl TailedFile {
     /// Appends the active region up to `position` to the stream file, and activates a region of at
     /// least `bytes` bytes. On failure nothing has changed.
     pub fn advance(&mut self, position: *mut u8, bytes: usize) -> Result<(), NoRoom> {
-        let next = self.next_region(bytes)?;
         let used = position as usize - self.start() as usize;
         let base = self.base + used as u64;
-        self.map_pair(usize::from(next / 2))?;
-        self.charge(base + tail::region(next).bytes)?;
         let stream = self.stream.open()?;
-        reserve(&stream, base, tail::region(next).bytes)?;
+        let next = self.prepare_next_region(base, bytes)?;
         let old = self.start();
         // SAFETY: the active region is mapped, and `used` bytes of it are ours.
         unsafe { write_all_at(&stream, self.base, old, used)? };
         // SAFETY: the header's first 8 bytes are mapped, aligned, and written by this thread alone.
-        unsafe { AtomicU64::from_ptr(self.header.base.cast()) }
+        unsafe { AtomicU64::from_ptr(self.head.base.cast()) }
             .store(tail::header(base, next).to_le(), Release);
         if let Some(ring) = &mut self.ring {
             // SAFETY: as above: the region's bytes are still in place.
@@ -148,7 +151,32 @@ impl TailedFile {
         Ok(())
     }
 
-    fn next_region(&self, bytes: usize) -> Result<u8, NoRoom> {
+    /// Gets the room for the region that continues the stream at `base`: a smaller one than usual
+    /// where the room for a large one is not there, so that a nearly full disk is filled to its end.
+    fn prepare_next_region(&mut self, base: u64, bytes: usize) -> Result<u8, NoRoom> {
+        let mut pair = self.next_pair(bytes)?;
+        loop {
+            let other_of_same_pair = self.active ^ 1;
+            let same_pair = pair == usize::from(self.active / 2);
+            let next = if same_pair { other_of_same_pair } else { 2 * pair as u8 };
+            match self.prepare(base + tail::region(next).bytes, pair) {
+                Ok(()) => return Ok(next),
+                Err(NoRoom::Descriptors) => return Err(NoRoom::Descriptors),
+                Err(_) if pair > 0 && tail::PAIR_REGION_BYTES[pair - 1] >= bytes as u64 => pair -= 1,
+                Err(why) => return Err(why),
+            }
+        }
+    }
+
+    /// Gets the room for a stream of up to `end` bytes that goes on in a region of `pair`.
+    fn prepare(&mut self, end: u64, pair: usize) -> Result<(), NoRoom> {
+        check_size_limit(end)?;
+        self.map_pair(pair)?;
+        self.charge(end)
+    }
+
+    /// The pair whose turn it is and that holds `bytes`.
+    fn next_pair(&self, bytes: usize) -> Result<usize, NoRoom> {
         let mut pair = usize::from(self.active / 2).min(LARGEST_USUAL_PAIR);
         if self.flushes_of_pair >= FLUSHES_BEFORE_NEXT_PAIR && pair < LARGEST_USUAL_PAIR {
             pair += 1;
@@ -159,16 +187,16 @@ impl TailedFile {
                 return Err(NoRoom::Other);
             }
         }
-        let other_of_same_pair = self.active ^ 1;
-        Ok(if pair == usize::from(self.active / 2) { other_of_same_pair } else { 2 * pair as u8 })
+        Ok(pair)
     }
 
     fn map_pair(&mut self, pair: usize) -> Result<(), NoRoom> {
-        if self.pairs[pair].is_none() {
+        if pair > 0 && self.larger_pairs[pair - 1].is_none() {
             let region = tail::region(2 * pair as u8);
             let open = self.tail.open()?;
             reserve(&open, region.offset, 2 * region.bytes)?;
-            self.pairs[pair] = Some(Mapping::new(&open, region.offset, 2 * region.bytes as usize)?);
+            let mapping = Mapping::new(&open, region.offset, 2 * region.bytes as usize)?;
+            self.larger_pairs[pair - 1] = Some(mapping);
         }
         Ok(())
     }
@@ -195,21 +223,32 @@ impl TailedFile {
         }
     }
 
-    /// Appends what is left up to `position` and cuts the file there. Returns the tail's paths, to be
+    /// Appends what is left up to `position`. Returns the tail's paths, to be
     /// removed once the metadata says that the stream is finished; on failure the tail stays needed,
     /// and the stream unfinished.
     pub fn finish(self, position: *mut u8) -> Result<Vec<PathBuf>, NoRoom> {
         let size = self.offset_of(position);
         let stream = self.stream.open()?;
         // SAFETY: the active region is mapped and written up to `position`.
-        unsafe { write_all_at(&stream, self.base, self.start(), (size - self.base) as usize)? };
-        use std::os::fd::AsRawFd;
-        // SAFETY: plain system call on our own file. A failure leaves zeros, which readers know.
-        unsafe { libc::ftruncate(stream.as_raw_fd(), size as libc::off_t) };
+        let append =
+            || unsafe { write_all_at(&stream, self.base, self.start(), (size - self.base) as usize) };
+        append().or_else(|_| {
+            self.give_back_idle_regions();
+            append()
+        })?;
         limits::refund(self.charged.saturating_sub(size));
         if let Some(ring) = self.ring {
             ring.unroll(&self.path, size)?;
         }
         Ok(std::iter::once(self.tail_path).chain(self.linked_tail).collect())
+    }
+
+    /// The region beside the active one is as large: its blocks are room for the active one's events.
+    fn give_back_idle_regions(&self) {
+        let Ok(tail) = self.tail.open() else { return };
+        for idle in (0..2 * tail::PAIR_REGION_BYTES.len() as u8).filter(|region| *region != self.active) {
+            let region = tail::region(idle);
+            give_back(&tail, region.offset, region.bytes);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! One thread's recorder: its two streams, its clock, and the door that guards them
 //! ([`crate::door`]).
 
+use core::cell::Cell;
 use core::ops::{Deref, DerefMut};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
@@ -345,25 +346,12 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
         return true;
     }
     let Some(process) = process::current() else { return false };
-    let os_tid = os_tid();
-    let own_on_demand = options.own_stream_on_demand;
-    let made = process.make_thread_directory(os_tid, options).and_then(|identity| {
-        let directory = &identity.directory;
-        let standard = Stream::create(directory, Half::Standard).ok()?;
-        let own = if own_on_demand {
-            Stream::planned(directory, Half::Own)
-        } else {
-            let mut own = Stream::create(directory, Half::Own).ok()?;
-            own.set_room_for_loss_record_aside();
-            own
-        };
-        Some((identity, standard, own))
-    });
-    let Some((identity, standard, own)) = made else {
-        process.count_unrecorded_thread();
+    let this_process = std::process::id();
+    if REFUSED_IN.get() == this_process {
         return false;
-    };
-    let Some(memory) = free_memory() else {
+    }
+    let Some((identity, standard, own, memory)) = prepare(process, options) else {
+        REFUSED_IN.set(this_process);
         process.count_unrecorded_thread();
         return false;
     };
@@ -392,6 +380,39 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     tls::set(recorder.cast());
     detach_at_thread_end();
     true
+}
+
+std::thread_local! {
+    /// The process in which this thread could not be attached: it is tried, and counted, once.
+    static REFUSED_IN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A thread's directory, its streams, and memory for its recorder; all of them or nothing.
+fn prepare(
+    process: &process::Process,
+    options: Options,
+) -> Option<(ThreadIdentity, Stream, Stream, *mut u8)> {
+    let own_on_demand = options.own_stream_on_demand;
+    let identity = process.make_thread_directory(os_tid(), options)?;
+    let directory = &identity.directory;
+    let streams = || {
+        let standard = Stream::create(directory, Half::Standard).ok()?;
+        let own = if own_on_demand {
+            Stream::planned(directory, Half::Own)
+        } else {
+            let mut own = Stream::create(directory, Half::Own).ok()?;
+            own.set_room_for_loss_record_aside();
+            own
+        };
+        Some((standard, own, free_memory()?))
+    };
+    let made = streams();
+    if made.is_none() {
+        // Files without a recorder would only look like a stream that lost everything.
+        let _ = std::fs::remove_dir_all(directory);
+    }
+    let (standard, own, memory) = made?;
+    Some((identity, standard, own, memory))
 }
 
 impl ThreadRecorder {
