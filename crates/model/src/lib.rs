@@ -21,4 +21,5 @@ mod violation;
 
 pub use machine::{InputEvent, Machine, MachineOptions, ThreadState};
 pub use system::{Cpu, Loom, Mark, MarkDescription, Process, System, Thread, ThreadDescription};
+pub use views::describe::PLAIN_CPU_TYPES;
 pub use violation::{Severity, Violation, ViolationCode};

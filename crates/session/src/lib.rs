@@ -11,6 +11,7 @@ pub mod emulation;
 pub mod graph;
 mod in_memory;
 pub mod judgement;
+pub mod model_views;
 mod places;
 mod run_file;
 mod task_graph;

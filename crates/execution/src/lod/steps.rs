@@ -57,9 +57,19 @@ pub struct Values {
 impl Values {
     /// From `at` on the value is `value`. Times must not fall; the last of equal times counts.
     pub fn set(&mut self, at: u64, value: i64) {
+        if self.value.last() == Some(&value) {
+            self.end = self.end.max(at);
+            return;
+        }
+        self.write(at, value);
+    }
+
+    /// The same, but a value that is written again begins a row of its own, as two tasks of one type
+    /// that follow each other do; "nothing" does not.
+    pub fn write(&mut self, at: u64, value: i64) {
         let at = self.start.last().map_or(at, |last| at.max(*last));
         self.end = self.end.max(at);
-        if self.value.last() == Some(&value) {
+        if value == 0 && self.value.last() == Some(&0) {
             return;
         }
         match self.start.last() {

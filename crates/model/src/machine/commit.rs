@@ -10,9 +10,9 @@ use taskscope_execution::view::{View, ViewChange, ViewObserver};
 /// Paraver types of the columns before those of channels.
 const AFFINITY_TYPE: u32 = 6;
 const STATE_TYPE: u32 = 4;
-const TID_TYPE: u32 = 2;
-const PID_TYPE: u32 = 1;
-const RUNNING_TYPE: u32 = 3;
+pub(crate) const TID_TYPE: u32 = 2;
+pub(crate) const PID_TYPE: u32 = 1;
+pub(crate) const RUNNING_TYPE: u32 = 3;
 
 impl<O: ViewObserver> Machine<'_, O> {
     /// Notes that a thread's state or place changed.

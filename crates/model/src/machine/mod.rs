@@ -6,7 +6,7 @@
 
 mod action;
 mod channel;
-mod commit;
+pub(crate) mod commit;
 mod cpu;
 mod finish;
 mod rules_ovni;

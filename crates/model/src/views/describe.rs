@@ -1,6 +1,7 @@
 //! What an export must know about each family of views: its rows and its types with their labels.
 
 use crate::machine::Machine;
+use crate::machine::commit::{PID_TYPE, RUNNING_TYPE, TID_TYPE};
 use crate::views::table::{CHANNELS, Track};
 use std::collections::BTreeMap;
 use taskscope_execution::view::{View, ViewDescription, ViewObserver, ViewType};
@@ -8,6 +9,13 @@ use taskscope_execution::view::{View, ViewDescription, ViewObserver, ViewType};
 /// Labels of the thread states by their value.
 pub(crate) const THREAD_STATES: [(i64, &str); 6] =
     [(0, "Unknown"), (1, "Running"), (2, "Paused"), (3, "Dead"), (4, "Cooling"), (5, "Warming")];
+
+/// Types of the view of CPUs that Paraver configurations use without a description: number and title.
+pub const PLAIN_CPU_TYPES: [(u32, &str); 3] = [
+    (RUNNING_TYPE, "CPU: number of RUNNING threads"),
+    (TID_TYPE, "CPU: TID of the RUNNING thread"),
+    (PID_TYPE, "CPU: PID of the RUNNING thread"),
+];
 
 impl<O: ViewObserver> Machine<'_, O> {
     /// Rows and types of a family; `None` if it is not shown. Task types are complete only after

@@ -1,0 +1,270 @@
+//! What the views of a trace's models show, kept so that any time at any zoom can be asked for.
+//!
+//! These are the views that `emulate` writes for Paraver: rows are threads, CPUs, or ranks of a
+//! breakdown; a view is one type of a family, such as `cpu.13`, nOS-V's subsystem of what runs on each
+//! CPU. [`ModelViews::open`] reads what can be shown; the trace is played when a view is first asked
+//! for, once for all views where it is small, else for the one asked for.
+
+use crate::emulation;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use taskscope_execution::lod::{FlagRules, Pyramid, Values};
+use taskscope_execution::view::{NoViews, View, ViewChange, ViewDescription, ViewObserver, ViewType};
+use taskscope_model::{Machine, MachineOptions, PLAIN_CPU_TYPES, System};
+use taskscope_trace::{OpenError, OpenOptions, Trace};
+
+/// Up to so many events one pass keeps all views, beyond it only the one that is asked for.
+const ALL_AT_ONCE_EVENTS: u64 = 3_000_000;
+
+/// One type of a family of views. Written `thread.4`, `cpu.13`, `nosv-breakdown.17`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ViewName {
+    /// The family.
+    pub family: View,
+    /// The type's number, as in Paraver.
+    pub number: u32,
+}
+
+impl fmt::Display for ViewName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.family.file_name(), self.number)
+    }
+}
+
+impl FromStr for ViewName {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<ViewName, ()> {
+        let (family, number) = text.rsplit_once('.').ok_or(())?;
+        let family = View::ALL.into_iter().find(|view| view.file_name() == family).ok_or(())?;
+        Ok(ViewName { family, number: number.parse().map_err(|_| ())? })
+    }
+}
+
+/// A row of a view: its values over time, and what they look like at any zoom.
+#[derive(Clone, Debug, Default)]
+pub struct ValueRow {
+    /// What it shows from when on; times are nanoseconds of the trace's clock, 0 is "nothing".
+    pub values: Values,
+    /// Its levels of detail.
+    pub pyramid: Pyramid,
+}
+
+impl ValueRow {
+    /// Builds the levels of detail.
+    pub fn of(values: Values) -> ValueRow {
+        ValueRow { pyramid: Pyramid::build(&values, &FlagRules::default()), values }
+    }
+}
+
+/// A view that was played.
+#[derive(Clone, Debug, Default)]
+pub struct KeptView {
+    /// Its title, as in Paraver.
+    pub title: String,
+    /// Words for its values.
+    pub labels: Vec<(i64, String)>,
+    /// Row by row.
+    pub rows: Vec<ValueRow>,
+}
+
+impl KeptView {
+    /// Whether it never shows anything.
+    pub fn is_empty(&self) -> bool {
+        self.rows.iter().all(|row| row.values.value.iter().all(|value| *value == 0))
+    }
+}
+
+/// The views of a trace.
+pub struct ModelViews {
+    trace: Trace,
+    system: System,
+    families: Vec<(View, ViewDescription)>,
+    kept: Mutex<FxHashMap<ViewName, Arc<KeptView>>>,
+    /// Held while somebody plays, so that nobody plays the same twice.
+    playing: Mutex<()>,
+    played: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// A lock whose holder panicked is as good as any: what it guards is replaced as a whole.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const OPTIONS: MachineOptions = MachineOptions { all_models: false, breakdown: true };
+
+impl ModelViews {
+    /// Reads which views the trace in `root` has.
+    ///
+    /// # Errors
+    /// Where there is nothing to read.
+    pub fn open(root: &Path) -> Result<ModelViews, OpenError> {
+        let trace = Trace::open(root, &OpenOptions { own_events: false, ..OpenOptions::default() })?;
+        let (system, _) = emulation::system_of(&trace);
+        let machine = Machine::new(&system, OPTIONS, NoViews);
+        let families = View::ALL.into_iter().filter_map(|view| Some((view, machine.describe(view)?)));
+        let mut families: Vec<_> = families.filter(|(_, found)| !found.rows.is_empty()).collect();
+        for (_, description) in families.iter_mut().filter(|(view, _)| *view == View::Cpu) {
+            let plain = PLAIN_CPU_TYPES.iter();
+            let plain = plain.map(|(number, title)| ViewType {
+                number: *number,
+                title: title.to_string(),
+                values: Vec::new(),
+            });
+            description.types.splice(0..0, plain);
+        }
+        drop(machine);
+        Ok(ModelViews {
+            trace,
+            system,
+            families,
+            kept: Mutex::default(),
+            playing: Mutex::default(),
+            played: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    /// Families with their rows and types; labels of task types are known only of kept views.
+    pub fn families(&self) -> &[(View, ViewDescription)] {
+        &self.families
+    }
+
+    /// The stream of each row of the view of threads, as its directory below the trace's root.
+    pub fn thread_streams(&self) -> impl Iterator<Item = &str> {
+        let streams = self.trace.streams();
+        self.system
+            .threads
+            .iter()
+            .map(|thread| streams.get(thread.stream).map_or("", |s| s.relative_path.as_str()))
+    }
+
+    /// Which part of the events was played by now, while somebody waits for a view.
+    pub fn progress(&self) -> Option<f64> {
+        let played = self.played.load(Ordering::Relaxed);
+        (played > 0).then(|| played as f64 / self.trace.event_count().max(1) as f64)
+    }
+
+    /// Makes whoever plays give up.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The view, if it was played already.
+    pub fn kept(&self, name: ViewName) -> Option<Arc<KeptView>> {
+        lock(&self.kept).get(&name).cloned()
+    }
+
+    /// The view; plays the trace if it was not yet. `None` if there is no such view, or
+    /// [`stop`](Self::stop) was called.
+    pub fn view(&self, name: ViewName) -> Option<Arc<KeptView>> {
+        let (_, description) = self.families.iter().find(|(family, _)| *family == name.family)?;
+        description.types.iter().find(|known| known.number == name.number)?;
+        if let Some(kept) = self.kept(name) {
+            return Some(kept);
+        }
+        let _turn = lock(&self.playing);
+        if self.kept(name).is_none() {
+            let all = self.trace.event_count() <= ALL_AT_ONCE_EVENTS;
+            let found = self.play((!all).then_some(name))?;
+            lock(&self.kept).extend(found);
+        }
+        self.kept(name)
+    }
+
+    /// Plays the trace and keeps one view, or all.
+    fn play(&self, only: Option<ViewName>) -> Option<Vec<(ViewName, Arc<KeptView>)>> {
+        let breakdown = only.is_none_or(|name| !matches!(name.family, View::Thread | View::Cpu));
+        let mut collector = Collector::default();
+        let origin = emulation::first_clock_ns(&self.trace).unwrap_or(0);
+        collector.origin = origin;
+        for (family, description) in &self.families {
+            for known in &description.types {
+                let name = ViewName { family: *family, number: known.number };
+                if only.is_none_or(|only| only == name) {
+                    collector.rows.insert(name, vec![Values::default(); description.rows.len()]);
+                }
+            }
+        }
+        let options = MachineOptions { breakdown, ..OPTIONS };
+        let mut machine = Machine::new(&self.system, options, collector);
+        let played = emulation::play(
+            &self.trace,
+            &mut machine,
+            |_| true,
+            |played, machine| {
+                // Violations are told by `emulate` and `check`; here they would only take memory.
+                drop(machine.take_violations());
+                drop(machine.take_notes());
+                self.played.store(played.events, Ordering::Relaxed);
+                if self.stop.load(Ordering::Relaxed) {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            },
+        );
+        self.played.store(0, Ordering::Relaxed);
+        if played.interrupted {
+            return None;
+        }
+        let described: Vec<(View, ViewDescription)> =
+            (self.families.iter()).filter_map(|(view, _)| Some((*view, machine.describe(*view)?))).collect();
+        let end = nanos(origin, emulation::duration_ns(&self.trace));
+        let rows = machine.into_observer().rows;
+        let kept = rows.into_par_iter().map(|(name, mut rows)| {
+            rows.iter_mut().filter(|row| !row.start.is_empty()).for_each(|row| row.end = row.end.max(end));
+            let rows = rows.into_par_iter().map(ValueRow::of).collect();
+            let all = described.iter().chain(&self.families).filter(|(view, _)| *view == name.family);
+            let known = all.flat_map(|(_, d)| &d.types).find(|known| known.number == name.number);
+            let (title, labels) = known.map(|t| (t.title.clone(), t.values.clone())).unwrap_or_default();
+            (name, Arc::new(KeptView { title: title.trim().to_string(), labels, rows }))
+        });
+        Some(kept.collect())
+    }
+}
+
+/// A time of views on the trace's clock.
+fn nanos(origin: i64, time_ns: i64) -> u64 {
+    origin.saturating_add(time_ns).max(0) as u64
+}
+
+/// Keeps the changes of the wanted views.
+#[derive(Default)]
+struct Collector {
+    origin: i64,
+    rows: FxHashMap<ViewName, Vec<Values>>,
+}
+
+impl ViewObserver for Collector {
+    #[inline]
+    fn view_change(&mut self, change: ViewChange) {
+        let name = ViewName { family: change.view, number: change.view_type };
+        if let Some(row) = self.rows.get_mut(&name).and_then(|rows| rows.get_mut(change.row as usize)) {
+            row.write(nanos(self.origin, change.time_ns), change.value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_views_round_trip_and_nothing_else_is_one() {
+        for family in View::ALL {
+            let name = ViewName { family, number: 113 };
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        for text in ["", "thread", "thread.", "thread.-1", "threads.4", "cpu.4.5", ".4", "state"] {
+            assert_eq!(text.parse::<ViewName>(), Err(()), "{text}");
+        }
+    }
+}
