@@ -276,4 +276,58 @@ await step('it asked nothing but its own server, and logged no error', async () 
   assert.deepEqual(two.problems, []);
 });
 await two.close();
+
+const three = await startBrowser({ width: 1400, height: 900 });
+const { models } = expected;
+const tree = (expression) => three.page.evaluate(`(() => { const t = window.taskscope.timeline; return ${expression}; })()`);
+const rowOf = (view, row) => tree(`((r) => ({ y: t.yOf(r), shown: r.y >= t.scrollY }))(t.rowOfPlace({ view: '${view}', track: ${row} }))`);
+await step('views of the models lie below the threads and tell their values', async () => {
+  await three.page.goto(models.address);
+  await ready(three.page);
+  await three.page.evaluate(() => window.taskscope.models);
+  const groups = await three.page.evaluate(() => [...document.querySelectorAll('#second optgroup')].map((group) => group.label));
+  for (const family of ['threads', 'CPUs', 'nOS-V breakdown']) assert.ok(groups.some((label) => label.startsWith(family)), groups.join());
+  await three.page.selectOption('#second', models.view);
+  assert.deepEqual(await tree('t.views'), ['state', 'devices', models.view]);
+  await tree(`t.show(${models.value.start} - 300, ${models.value.end} + 300)`);
+  await settled(three.page);
+  const canvas = await three.page.locator('canvas.timeline').boundingBox();
+  const row = await rowOf(models.view, models.row);
+  await three.page.mouse.move(canvas.x + (await tree(`t.xOf(${(models.value.start + models.value.end) / 2})`)), canvas.y + row.y);
+  await until(three.page, () => document.getElementById('tip').style.display === 'block');
+  await three.page.waitForTimeout(200);
+  assert.deepEqual(await three.page.evaluate(() => window.taskscope.hovered), models.value);
+  assert.ok((await three.page.textContent('#tip')).includes(models.value.label), await three.page.textContent('#tip'));
+  const drawn = await three.page.evaluate(([view, track, middle]) => {
+    const t = window.taskscope.timeline;
+    const [columns, values] = [new Uint32Array(4), new Uint32Array(4)];
+    t.source.columns(view, track, middle, t.span / Math.round(t.plotWidth * t.ratio), columns, values);
+    return values[0];
+  }, [models.view, models.row, Math.floor((models.value.start + models.value.end) / 2)]);
+  assert.equal(drawn, models.value.value);
+});
+await step('an operation of a device queue is shown with its submission', async () => {
+  const wanted = models.operation;
+  await tree(`t.show(${wanted.start} - 1000, ${wanted.end} + 1000)`);
+  await settled(three.page);
+  const canvas = await three.page.locator('canvas.timeline').boundingBox();
+  const row = await rowOf('devices', wanted.track);
+  await three.page.mouse.click(canvas.x + (await tree(`t.xOf(${(wanted.start + wanted.end) / 2})`)), canvas.y + row.y);
+  await until(three.page, () => document.getElementById('section-title'));
+  assert.equal(await three.page.textContent('#section-title'), wanted.label);
+  assert.equal(await three.page.locator('#panel i').count(), 0, 'markup in a name stays text');
+});
+await step('a link restores views of the models, and a view is taken away', async () => {
+  await three.page.waitForTimeout(300);
+  const address = three.page.url();
+  await three.page.goto('about:blank');
+  await three.page.goto(address);
+  await ready(three.page);
+  await three.page.evaluate(() => window.taskscope.models);
+  assert.deepEqual(await tree('t.views'), ['state', 'devices', models.view]);
+  await three.page.click('#chips button:last-child');
+  assert.deepEqual(await tree('t.views'), ['state', 'devices']);
+  assert.deepEqual(three.problems, []);
+});
+await three.close();
 console.log(`${done.length} steps passed`);

@@ -4,12 +4,14 @@
 
 mod common;
 
-use common::{small, viewer_of};
+use common::{small, viewer_of, viewer_of_trace};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use taskscope_execution::lod::Window;
+use taskscope_execution::view::View as Family;
 use taskscope_execution::{NO_TIME, Span, State, TaskIndex, ThreadIndex};
+use taskscope_session::model_views::ViewName;
 use taskscope_view::html;
 use taskscope_view::page::{Direction, Page, View, packed_rows};
 
@@ -99,6 +101,18 @@ fn expected(page: &Page, address: &str) -> Value {
     })
 }
 
+/// The same for a trace with views of models and with device queues.
+fn expected_of_models(page: &Page, address: &str) -> Value {
+    let name = ViewName { family: Family::Cpu, number: 13 };
+    let view = page.model_view(name).expect("nOS-V's subsystem of each CPU");
+    let values = &view.rows[1].values;
+    let long = |row: &usize| values.value[*row] != 0 && values.start[row + 1] - values.start[*row] > 500;
+    let row = (values.start.len() / 3..values.start.len() - 1).find(long).expect("the generator makes such values");
+    let answer = page.value_at(name, 1, values.start[row] - page.start(), None);
+    let operation = page.operation(2, page.length() / 2, Some(true));
+    json!({ "address": address, "view": name.to_string(), "row": 1, "value": answer, "operation": operation })
+}
+
 #[test]
 fn the_report_and_the_viewer_show_the_library_s_answers() {
     if let Some(why) = obstacle() {
@@ -110,7 +124,10 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
     write("report.html", html::report(&page));
     write("report.json", page.report.to_string());
-    write("expected.json", expected(&page, &viewer.address()).to_string());
+    let (_trace, models, viewer_of_models) = viewer_of_trace();
+    let mut answers = expected(&page, &viewer.address());
+    answers["models"] = expected_of_models(&models, &viewer_of_models.address());
+    write("expected.json", answers.to_string());
     let output = Command::new("node").arg(scripts().join("test.js")).arg(folder.path()).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}\n{err}");

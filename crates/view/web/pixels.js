@@ -62,15 +62,19 @@ export function joinBuckets(buckets, values, first, bucketNs, offset, from, nsPe
  * @param {number} at index of the first pixel of the first line
  * @param {number} stride pixels of a line
  * @param {import('./palette.js').Theme} theme
+ * @param {((value: number) => number) | null} colourOf colour of a value; rows of their own scale leave 0 empty
  */
-export function paintTrack(columns, values, image, at, stride, theme) {
+export function paintTrack(columns, values, image, at, stride, theme, colourOf = null) {
+  let [last, lastColour] = [0, 0];
   for (let x = 0; x < columns.length; x++) {
     const bucket = columns[x];
     const kind = bucket & 0xff;
     let colour = 0;
     if (kind !== 255) {
-      if (values) colour = values[x] === 0 ? theme.shades[kind * 16] & 0x50ffffff : valueColour(theme, values[x]);
-      else colour = theme.shades[kind * 16 + ((bucket >> 12) & 15)];
+      if (!values) colour = theme.shades[kind * 16 + ((bucket >> 12) & 15)];
+      else if (values[x] === 0) colour = colourOf ? 0 : theme.shades[kind * 16] & 0x50ffffff;
+      else if (values[x] === last) colour = lastColour;
+      else [last, lastColour] = [values[x], (colour = colourOf ? colourOf(values[x]) : valueColour(theme, values[x]))];
     }
     for (let line = 0, p = at + x; line < SUB; line++, p += stride) image[p] = colour;
     const flags = (bucket >> 16) & 0xff;

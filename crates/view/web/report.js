@@ -4,7 +4,7 @@ import { element, part, table, bar } from './elements.js';
 import { formatCount, formatPercent, formatSeconds, formatTime, fitText } from './format.js';
 import { flameGraph, histogram, legend, smallTimeline, stackChart } from './charts.js';
 import { VALUE_COLOURS, makeTheme } from './palette.js';
-import { TimelineView } from './timeline.js';
+import { TimelineView, trackLabel } from './timeline.js';
 
 /** Names longer than this are cut on screen; their whole text is the element's title. */
 const NAME = 120;
@@ -223,8 +223,8 @@ function howComputed(report, overview, json) {
  */
 export function showReport(page, report, overview, source, json) {
   const media = matchMedia('(prefers-color-scheme: dark)');
-  const names = new Map(overview.tracks.map((track) => [track.track, `${track.tid}`]));
-  const trackName = (track) => `thread ${names.get(track) ?? track}`;
+  const names = new Map(overview.tracks.map((track) => [track.track, trackLabel(track)]));
+  const trackName = (track) => names.get(track) ?? `track ${track}`;
   /** @type {any} */
   const shown = { timeline: null };
   const build = () => {
@@ -251,7 +251,7 @@ export function showReport(page, report, overview, source, json) {
     const left = overview.left_out ? element('p', { class: 'warn' }, `${formatCount(overview.left_out)} rows of long tables are left out to keep this file small; report --json has them all.`) : null;
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections));
     shown.timeline = new TimelineView(host, overview, source, {
-      onHover: (track, at) => { host.title = `${trackName(track)} at ${formatTime(at)}`; },
+      onHover: (row, at) => { host.title = `${row.label} at ${formatTime(at)}`; },
     }, { height: 520 });
     shown.timeline.setTheme(dark);
   };

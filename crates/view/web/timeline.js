@@ -1,7 +1,7 @@
 // The timeline: rows of tracks over a common time axis, drawn on one canvas, one image row per track.
 
 import { formatPoint, formatTime, fitText } from './format.js';
-import { makeTheme } from './palette.js';
+import { makeTheme, valueColour } from './palette.js';
 import { SUB, paintTrack, paintStack, NOTHING } from './pixels.js';
 import { stackOrder } from './charts.js';
 import { element } from './elements.js';
@@ -17,16 +17,28 @@ const SHORTEST_NS = 20;
 
 /**
  * @typedef {{kind: 'node' | 'process' | 'view' | 'track' | 'counter' | 'stack', y: number, height: number, label: string,
- *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string}} Row
+ *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string, foreign?: boolean, thread?: number | null}} Row
+ * A foreign row is no thread of the execution: a row of a model's view, or of a device queue.
  * @typedef {{from: number, to: number}} Range
  */
+
+/** What a thread or CPU is called. @param {{tid: number, kind: string, worker: boolean}} track */
+export function trackLabel(track) {
+  if (track.kind === 'cpu') return `CPU ${track.tid}`;
+  return `thread ${track.tid}${track.worker ? '' : ` (${track.kind})`}`;
+}
+
+/** A row as the server knows it. @param {Row} row */
+export function placeOf(row) {
+  return row.foreign ? { view: row.view, track: row.track } : { track: row.track };
+}
 
 export class TimelineView {
   /**
    * @param {HTMLElement} host
    * @param {any} overview as the library's `Page::overview` gives it
    * @param {any} source where buckets come from
-   * @param {{onSection?: (track: number, at: number, x: number, y: number) => void, onHover?: (track: number, at: number, x: number, y: number) => void,
+   * @param {{onSection?: (row: Row, at: number, x: number, y: number) => void, onHover?: (row: Row, at: number, x: number, y: number) => void,
    *   onLeave?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string) => void}} hooks
    * @param {{height?: number}} options
    */
@@ -117,8 +129,13 @@ export class TimelineView {
     add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: tracks.filter((track) => track.worker).map((track) => track.track) });
     for (const view of this.views) {
       const words = this.overview.views.find((row) => row.name === view);
-      add({ kind: 'view', height: HEADER, label: `threads: ${words ? words.label : view}`, key: `view ${view}` });
+      if (!words) continue;
+      add({ kind: 'view', height: HEADER, label: words.rows ? words.label : `threads: ${words.label}`, key: `view ${view}` });
       if (this.collapsed.has(`view ${view}`)) continue;
+      if (words.rows) {
+        for (const row of words.rows) add({ kind: 'track', height: this.rowHeight, label: row.label, track: row.track, view, foreign: true, thread: row.thread });
+        continue;
+      }
       for (const node of nodes) {
         const ofNode = tracks.filter((track) => processes[track.process].node === node);
         const nodeKey = `${view} ${node}`;
@@ -137,8 +154,7 @@ export class TimelineView {
             continue;
           }
           for (const track of own) {
-            const role = track.worker ? '' : ` (${track.kind})`;
-            add({ kind: 'track', height: this.rowHeight, label: `thread ${track.tid}${role}`, track: track.track, view });
+            add({ kind: 'track', height: this.rowHeight, label: trackLabel(track), track: track.track, view });
           }
         }
       }
@@ -159,7 +175,26 @@ export class TimelineView {
   xOf(ns) { return GUTTER + (ns - this.from) / this.nsPerPixel; }
 
   /** The row of a track in the first view that shows it. @param {number} track */
-  rowOf(track) { return this.rows.find((row) => row.kind === 'track' && row.track === track); }
+  rowOf(track) { return this.rows.find((row) => row.kind === 'track' && row.track === track && !row.foreign); }
+
+  /** The row of a place: of a thread, or, where it names a view with rows of its own, of that. @param {{track: number, view?: string}} place */
+  rowOfPlace(place) {
+    return place.view ? this.rows.find((row) => row.kind === 'track' && row.foreign && row.view === place.view && row.track === place.track) : this.rowOf(place.track);
+  }
+
+  /** Colours of a view's values: those with names get colours in the order of the names. @param {string} view */
+  coloursOf(view) {
+    const words = this.overview.views.find((row) => row.name === view);
+    if (!words || !words.rows) return null;
+    if (!this.valueColours || this.valueColours.theme !== this.theme) this.valueColours = { theme: this.theme, views: new Map() };
+    let known = this.valueColours.views.get(view);
+    if (!known || known.values !== words.values) {
+      const order = new Map((words.values || []).map(([value], i) => [value, this.theme.values[i % this.theme.values.length]]));
+      known = { values: words.values, colour: (value) => order.get(value) ?? valueColour(this.theme, value) };
+      this.valueColours.views.set(view, known);
+    }
+    return known.colour;
+  }
   /** Middle of a row on the canvas. @param {Row} row */
   yOf(row) { return RULER + row.y + row.height / 2 - this.scrollY; }
 
@@ -247,7 +282,7 @@ export class TimelineView {
     const row = this.rowAt(y);
     const inPlot = row && row.kind === 'track' && x >= GUTTER;
     this.canvas.style.cursor = row && row.key && row.kind !== 'stack' ? 'pointer' : 'default';
-    if (inPlot && this.hooks.onHover) this.hooks.onHover(row.track, Math.floor(this.timeAt(x)), x, y);
+    if (inPlot && this.hooks.onHover) this.hooks.onHover(row, Math.floor(this.timeAt(x)), x, y);
     else if (this.hooks.onLeave) this.hooks.onLeave();
   }
 
@@ -259,7 +294,7 @@ export class TimelineView {
     if (row.kind !== 'track') this.toggleRow(row);
     else if (x >= GUTTER) {
       this.cursor = Math.floor(this.timeAt(x));
-      if (this.hooks.onSection) this.hooks.onSection(row.track, this.cursor, x, y);
+      if (this.hooks.onSection) this.hooks.onSection(row, this.cursor, x, y);
     }
     this.redraw();
   }
@@ -280,7 +315,7 @@ export class TimelineView {
   async stepSection(step) {
     const row = this.rows[this.focusRow];
     if (!row || row.kind !== 'track' || !this.source.json) return;
-    const found = await this.source.json('section', { track: row.track, at: Math.max(0, Math.floor(this.cursor)), step });
+    const found = await this.source.json('section', { ...placeOf(row), at: Math.max(0, Math.floor(this.cursor)), step });
     if (found) this.reveal(found);
   }
 
@@ -288,12 +323,12 @@ export class TimelineView {
     const row = this.rows[this.focusRow];
     if (!row) return;
     if (row.kind !== 'track') this.toggleRow(row);
-    else if (this.hooks.onSection) this.hooks.onSection(row.track, Math.max(0, this.cursor), this.xOf(this.cursor), this.yOf(row));
+    else if (this.hooks.onSection) this.hooks.onSection(row, Math.max(0, this.cursor), this.xOf(this.cursor), this.yOf(row));
   }
 
   /**
    * Brings a section into sight, marks it and puts the cursor there.
-   * @param {{track: number, start: number, end: number}} section
+   * @param {{track: number, view?: string, start: number, end: number}} section
    */
   reveal(section) {
     this.marked = section;
@@ -303,7 +338,7 @@ export class TimelineView {
       const span = Math.min(this.length, Math.max(length * 8, Math.min(this.span, length * 200)));
       this.show(section.start + length / 2 - span / 2, section.start + length / 2 + span / 2);
     }
-    const row = this.rowOf(section.track);
+    const row = this.rowOfPlace(section);
     if (row) {
       this.focusRow = this.rows.indexOf(row);
       this.moveFocus(0);
@@ -370,7 +405,7 @@ export class TimelineView {
         list.push(/** @type {number} */ (row.track));
         missing.set(view, list);
       }
-      paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme);
+      paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, own && this.coloursOf(view));
     });
     this.image.width = pixels;
     this.image.height = rows.length * SUB;
@@ -475,7 +510,7 @@ export class TimelineView {
     context.rect(GUTTER, RULER, this.plotWidth, this.height - RULER);
     context.clip();
     for (const edge of this.edges) {
-      const [from, to] = [this.rowOf(edge.fromTrack), this.rowOf(edge.toTrack)];
+      const [from, to] = [this.rowOf(edge.fromTrack), this.rowOfPlace({ track: edge.toTrack, view: edge.toView })];
       if (!from || !to) continue;
       const [x1, y1, x2, y2] = [this.xOf(edge.from), this.yOf(from), this.xOf(edge.to), this.yOf(to)];
       context.strokeStyle = edge.critical ? theme.marks.long : theme.text;
@@ -503,7 +538,7 @@ export class TimelineView {
     context.rect(GUTTER, 0, this.plotWidth, this.height);
     context.clip();
     if (this.marked) {
-      const row = this.rowOf(this.marked.track);
+      const row = this.rowOfPlace(this.marked);
       if (row) {
         const left = this.xOf(this.marked.start);
         context.strokeStyle = theme.marks.match;

@@ -5,9 +5,10 @@ import { formatCount, formatPercent, formatSeconds, formatTime, fitText } from '
 import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
 import { ServerSource } from './source.js';
-import { TimelineView } from './timeline.js';
+import { TimelineView, placeOf, trackLabel } from './timeline.js';
 import { saveFile, timelinePng, timelineSvg } from './picture.js';
 import { nameOf } from './report.js';
+import { blameLines, edgesOfTask, operationFacts, shortLines, valueWords } from './details.js';
 
 /** How long the pointer rests before its section is asked for. */
 const REST_MS = 40;
@@ -22,6 +23,8 @@ class Viewer {
     this.source = source;
     this.overview = overview;
     this.report = overview.report;
+    const { devices } = overview;
+    if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values });
     this.names = new Map(overview.tracks.map((track) => [track.track, track]));
     this.dark = matchMedia('(prefers-color-scheme: dark)').matches;
     this.theme = makeTheme(this.dark, overview.states);
@@ -33,13 +36,16 @@ class Viewer {
     page.replaceChildren(element('div', { class: 'viewer' }, this.toolbar(), element('div', { class: 'split' }, this.host, this.panel), this.legendHost, this.tip, this.live));
     document.body.classList.add('viewing');
     this.timeline = new TimelineView(this.host, overview, source, {
-      onHover: (track, at, x, y) => this.hover(track, at, x, y), onLeave: () => this.leave(),
-      onSection: (track, at) => this.open(track, at), onSelect: (range) => this.showRange(range),
+      onHover: (row, at, x, y) => this.hover(row, at, x, y), onLeave: () => this.leave(),
+      onSection: (row, at) => this.open(row, at), onSelect: (range) => this.showRange(range),
       onChange: () => this.remember(), onSay: (text) => { this.live.textContent = text; },
     });
+    if (devices.rows.length) this.timeline.setViews(['state', 'devices']);
     this.drawLegend();
     this.showRun();
     this.restore();
+    this.models = this.loadModels();
+    setInterval(() => this.tellProgress(), 400);
     window.addEventListener('hashchange', () => { if (location.hash !== this.written) this.restore(); });
     document.addEventListener('keydown', (event) => this.key(event));
   }
@@ -51,25 +57,94 @@ class Viewer {
       if (event.key === 'Enter') this.find(event.shiftKey ? 'previous' : 'next');
       if (event.key === 'Escape') this.timeline.canvas.focus();
     });
-    const view = element('select', { id: 'view', 'aria-label': 'View', title: 'what colours the threads', onchange: (event) => this.timeline.setViews([event.target.value, ...this.timeline.views.slice(1)]) },
-      ...this.overview.views.map((row) => element('option', { value: row.name }, row.label)));
-    const second = element('select', { id: 'second', 'aria-label': 'Second view', title: 'a second view below, aligned in time', onchange: (event) => this.timeline.setViews(event.target.value ? [this.timeline.views[0], event.target.value] : [this.timeline.views[0]]) },
-      element('option', { value: '' }, 'no second view'), ...this.overview.views.map((row) => element('option', { value: row.name }, `and ${row.label}`)));
-    this.view = /** @type {HTMLSelectElement} */ (view);
-    this.second = /** @type {HTMLSelectElement} */ (second);
+    this.view = /** @type {HTMLSelectElement} */ (element('select', { id: 'view', 'aria-label': 'View', title: 'what the first rows show', onchange: () => this.setViews([this.view.value, ...this.timeline.views.slice(1)]) }));
+    this.second = /** @type {HTMLSelectElement} */ (element('select', { id: 'second', 'aria-label': 'Add a view', title: 'a further view below, aligned in time',
+      onchange: () => { if (this.second.value) this.setViews([...this.timeline.views, this.second.value]); } }));
+    this.chips = element('span', { id: 'chips' });
+    this.status = element('span', { id: 'status', role: 'status' });
+    this.fillViews();
     return element('div', { class: 'toolbar', role: 'toolbar', 'aria-label': 'Viewer' },
-      element('strong', {}, 'taskscope'), view, second,
+      element('strong', {}, 'taskscope'), this.view, this.second, this.chips,
       button('in', '+', 'zoom in (+)', () => this.timeline.zoom(0.5)), button('out', '−', 'zoom out (−)', () => this.timeline.zoom(2)),
       button('all', 'all', 'the whole run (Home)', () => this.timeline.show(0, this.overview.length_ns)),
       this.search, button('previous', '◂', 'previous match (shift+n)', () => this.find('previous')), button('next', '▸', 'next match (n)', () => this.find('next')),
       button('png', 'PNG', 'save what is in sight as PNG', () => this.png()), button('svg', 'SVG', 'save what is in sight as SVG', () => this.svg()),
       button('link', 'link', 'copy the address of this view', () => this.copyLink()), button('theme', 'light/dark', 'light or dark', () => this.toggleTheme()),
-      button('run', 'run', 'the run and its findings', () => this.showRun()), button('keys', '?', 'keys', () => this.showKeys()));
+      button('run', 'run', 'the run and its findings', () => this.showRun()), button('keys', '?', 'keys', () => this.showKeys()), this.status);
+  }
+
+  /** Fills the lists of views: those of threads, then each family of the models' views. */
+  fillViews() {
+    const options = () => {
+      const groups = new Map();
+      for (const row of this.overview.views) {
+        const family = row.family || 'threads, as taskscope tells';
+        if (!groups.has(family)) groups.set(family, []);
+        groups.get(family).push(element('option', { value: row.name }, fitText(row.label, 60)));
+      }
+      return [...groups].map(([family, rows]) => element('optgroup', { label: family }, ...rows));
+    };
+    this.view.replaceChildren(...options());
+    this.second.replaceChildren(element('option', { value: '' }, 'add a view below'), ...options());
+    if (this.timeline) this.showChosen();
+  }
+
+  /** Shows these views one below the other, each once. @param {string[]} names */
+  setViews(names) {
+    this.timeline.setViews([...new Set(names)]);
+    this.showChosen();
+    this.drawLegend();
+  }
+
+  showChosen() {
+    const { views } = this.timeline;
+    this.view.value = views[0];
+    this.second.value = '';
+    const labels = new Map(this.overview.views.map((row) => [row.name, row.label]));
+    this.chips.replaceChildren(...views.slice(1).map((name) => element('button', {
+      type: 'button', class: 'chip', title: 'take this view away', onclick: () => this.setViews(this.timeline.views.filter((other) => other !== name)),
+    }, `${fitText(labels.get(name) || name, 28)} ×`)));
+  }
+
+  /** Asks which views the models of the trace have, and adds them to the lists. */
+  async loadModels() {
+    const { families } = await this.source.json('models').catch(() => ({ families: [] }));
+    const known = new Map(this.overview.views.map((row) => [row.name, row]));
+    for (const family of families) {
+      for (const type of family.types) {
+        const row = { name: type.name, label: `${family.label}: ${type.title}`, family: `${family.label}, as the models tell`, rows: family.rows, values: type.values };
+        const old = known.get(type.name);
+        if (old) Object.assign(old, row);
+        else this.overview.views.push(row);
+      }
+    }
+    this.fillViews();
+    if (this.unknownViews) this.restore();
+    this.timeline.redraw();
+    this.drawLegend();
+  }
+
+  /** Says how far a view is that must be computed first; its names may be known only afterwards. */
+  async tellProgress() {
+    if (!this.source.busy) {
+      if (this.played) { this.played = false; this.loadModels(); }
+      if (this.status.textContent) this.status.textContent = '';
+      return;
+    }
+    const { playing } = await this.source.json('progress').catch(() => ({ playing: null }));
+    if (playing !== null) this.played = true;
+    if (this.source.busy) this.status.textContent = playing === null ? '' : `playing the trace: ${(playing * 100).toFixed(0)} %`;
   }
 
   drawLegend() {
     const occurs = new Set(this.report.thread_states.flatMap((row) => Object.keys(row.states)));
     this.legendHost.replaceChildren(legend(this.overview.states, (name) => occurs.has(name), this.theme));
+    for (const name of this.timeline.views) {
+      const words = this.overview.views.find((row) => row.name === name);
+      const colour = words && words.rows && this.timeline.coloursOf(name);
+      if (!colour || !words.values.length) continue;
+      this.legendHost.append(valueLegend(words, colour));
+    }
   }
 
   toggleTheme() {
@@ -83,7 +158,7 @@ class Viewer {
   /** @param {number} track */
   trackName(track) {
     const row = this.names.get(track);
-    return row ? `thread ${row.tid}` : `track ${track}`;
+    return row ? trackLabel(row) : `track ${track}`;
   }
 
   /** @param {KeyboardEvent} event */
@@ -96,17 +171,21 @@ class Viewer {
     else if (event.key === '?') this.showKeys();
   }
 
-  /** @param {number} track @param {number} at @param {number} x @param {number} y */
-  hover(track, at, x, y) {
+  /** @param {import('./timeline.js').Row} row @param {number} at @param {number} x @param {number} y */
+  hover(row, at, x, y) {
     clearTimeout(this.resting);
     this.resting = setTimeout(async () => {
       const number = (this.hovers = (this.hovers || 0) + 1);
-      const found = await this.source.json('section', { track, at }).catch(() => null);
+      const found = await this.source.json('section', { ...placeOf(row), at }).catch(() => null);
       if (number !== this.hovers || !found) { if (!found) this.leave(); return; }
+      const lines = shortLines(found, row.label, (track) => this.trackName(track));
+      if (found.view && typeof row.thread === 'number') {
+        // A thread's row of a model's view: what the thread was in tells the line and the culprit.
+        const section = await this.source.json('section', { track: row.thread, at }).catch(() => null);
+        if (number !== this.hovers) return;
+        if (section) lines.push(...shortLines(section, this.trackName(row.thread), (track) => this.trackName(track)));
+      }
       this.hovered = found;
-      const lines = [`${found.label}${found.place ? `: ${fitText(found.place, 90)}` : ''}`, `${formatTime(found.end - found.start)} from ${formatTime(found.start)} on, ${this.trackName(track)}`];
-      if (found.task !== null) lines.push(`task ${found.task}${found.task_type ? ` of ${fitText(found.task_type, 70)}` : ''}`);
-      lines.push(...this.blameLines(found).slice(0, 3));
       this.tip.replaceChildren(...lines.map((line) => element('div', {}, line)));
       const box = this.host.getBoundingClientRect();
       this.tip.style.display = 'block';
@@ -121,31 +200,46 @@ class Viewer {
     this.tip.style.display = 'none';
   }
 
-  /** Why a section waited and who made it. @param {any} found @returns {string[]} */
-  blameLines(found) {
-    const lines = [];
-    if (found.object) lines.push(`waits for ${fitText(found.object, 80)}`);
-    for (const row of (found.holders || []).slice(0, 3)) lines.push(`held by ${this.trackName(row.track)} for ${formatTime(row.ns)} of it${row.place ? `: ${fitText(row.place, 70)}` : ''}`);
-    for (const row of (found.culprits || []).slice(0, 3)) lines.push(`meanwhile ${row.threads} of ${found.workers} workers: ${row.state}${row.place ? `, ${fitText(row.place, 70)}` : ''}`);
-    if (found.ended_last) lines.push(`ended last before: ${found.ended_last.state}${found.ended_last.task !== null ? ` (task ${found.ended_last.task})` : ''} on ${this.trackName(found.ended_last.track)}`);
-    if (found.long_from_ns && found.end - found.start >= found.long_from_ns) lines.push('long for its kind');
-    return lines;
-  }
-
-  /** @param {number} track @param {number} at */
-  async open(track, at) {
-    const found = await this.source.json('section', { track, at });
+  /** @param {import('./timeline.js').Row} row @param {number} at */
+  async open(row, at) {
+    const found = await this.source.json('section', { ...placeOf(row), at });
     if (!found) return;
     this.timeline.marked = found;
     this.timeline.edges = [];
     this.timeline.redraw();
-    await this.showSection(found);
+    if (found.view === 'devices') this.showOperation(found);
+    else if (found.view) await this.showValue(found, row, at);
+    else await this.showSection(found);
+  }
+
+  /** @param {any} found */
+  showOperation(found) {
+    const submitter = found.submitter === null ? String(found.thread || '–') : this.trackName(found.submitter);
+    this.panel.replaceChildren(element('h2', { id: 'section-title' }, fitText(found.label, 120)),
+      this.facts([['kind', found.kind], ['from', formatTime(found.start)], ['lasts', formatTime(found.end - found.start)], ['submitted by', submitter],
+        ['submitted at', found.submitted === null ? '–' : formatTime(found.submitted)], ...operationFacts(found)]),
+      element('button', { type: 'button', onclick: () => this.timeline.select(found.start, found.end) }, 'select its time'));
+    if (found.submitter !== null && found.submitted !== null) {
+      this.timeline.edges = [{ kind: 'creator', fromTrack: found.submitter, from: found.submitted, toView: 'devices', toTrack: found.track, to: found.start, critical: false }];
+      this.timeline.redraw();
+    }
+    this.live.textContent = `${found.kind} ${found.label}, ${formatTime(found.end - found.start)}`;
+  }
+
+  /** @param {any} found @param {import('./timeline.js').Row} row @param {number} at */
+  async showValue(found, row, at) {
+    const section = typeof row.thread === 'number' ? await this.source.json('section', { track: row.thread, at }) : null;
+    if (section) await this.showSection(section);
+    else this.panel.replaceChildren();
+    this.panel.prepend(element('h2', { id: 'value-title' }, found.title),
+      this.facts([['value', nameOf(valueWords(found))], ['row', row.label], ['from', formatTime(found.start)], ['lasts', formatTime(found.end - found.start)]]));
+    this.live.textContent = `${found.title}: ${valueWords(found)}, ${formatTime(found.end - found.start)}`;
   }
 
   /** @param {any} found */
   async showSection(found) {
-    const facts = [['state', found.label], ['where', nameOf(found.place)], ['thread', this.trackName(found.track)], ['from', formatTime(found.start)], ['lasts', formatTime(found.end - found.start)], ['region', found.region === null ? '–' : `${found.region}`]];
-    const lines = this.blameLines(found).map((line) => element('li', {}, line));
+    const facts = [['state', found.label], ['where', nameOf(found.place)], ['line', nameOf(found.line)], ['thread', this.trackName(found.track)], ['from', formatTime(found.start)], ['lasts', formatTime(found.end - found.start)], ['region', found.region === null ? '–' : `${found.region}`]];
+    const lines = blameLines(found, (track) => this.trackName(track)).map((line) => element('li', {}, line));
     const select = element('button', { type: 'button', onclick: () => this.timeline.select(found.start, found.end) }, 'select its time');
     this.panel.replaceChildren(element('h2', { id: 'section-title' }, found.label),
       this.facts(facts), lines.length ? element('ul', {}, ...lines) : '', select);
@@ -175,28 +269,8 @@ class Viewer {
       list('depends on', task.predecessors, task.predecessors_count), list('others depend on it', task.successors, task.successors_count));
     if (alone) this.panel.replaceChildren(made);
     else this.panel.append(made);
-    this.timeline.edges = this.edgesOf(task);
+    this.timeline.edges = edgesOfTask(task);
     this.timeline.redraw();
-  }
-
-  /** Arrows: creation, dependences, the critical one thick. @param {any} task */
-  edgesOf(task) {
-    const edges = [];
-    if (task.creator !== null && task.runner !== null && task.created !== null && task.began !== null) {
-      edges.push({ kind: 'creator', fromTrack: task.creator, from: task.created, toTrack: task.runner, to: task.began, critical: false });
-    }
-    const critical = task.critical_predecessor ? task.critical_predecessor.task : null;
-    for (const edge of task.predecessors) {
-      if (edge.runner !== null && edge.ended !== null && task.began !== null) {
-        edges.push({ kind: 'dependence', fromTrack: edge.runner, from: edge.ended, toTrack: task.runner, to: task.began, critical: edge.task === critical });
-      }
-    }
-    for (const edge of task.successors) {
-      if (edge.runner !== null && edge.began !== null && task.ended !== null) {
-        edges.push({ kind: 'dependence', fromTrack: task.runner, from: task.ended, toTrack: edge.runner, to: edge.began, critical: false });
-      }
-    }
-    return edges;
   }
 
   /** @param {number} number */
@@ -298,10 +372,12 @@ class Viewer {
   restore() {
     const words = new URLSearchParams(location.hash.slice(1).replace(/\+/g, '%2B'));
     const t = this.timeline;
-    const known = (words.get('views') || '').split('+').filter((name) => this.overview.views.some((row) => row.name === name)).slice(0, 2);
+    const wanted = (words.get('views') || '').split('+').filter((name) => name);
+    const known = wanted.filter((name) => this.overview.views.some((row) => row.name === name));
+    // Those of the models are known a little later, and then this is done again.
+    this.unknownViews = known.length < wanted.length;
     if (known.length) t.views = known;
-    this.view.value = t.views[0];
-    this.second.value = t.views[1] || '';
+    this.showChosen();
     t.collapsed = new Set((words.get('folded') || '').split('\n').filter((key) => key));
     t.layout();
     const [from, to] = [Number(words.get('from')), Number(words.get('to'))];
@@ -320,6 +396,19 @@ class Viewer {
     this.panel.replaceChildren(element('p', {}, 'the address of this view (whoever has it can look at the trace while the viewer runs):'), element('code', { id: 'address' }, link.href));
     if (navigator.clipboard) await navigator.clipboard.writeText(link.href).catch(() => {});
   }
+}
+
+/** Names of the values of a view, as far as they fit. @param {any} words @param {(value: number) => number} colour */
+function valueLegend(words, colour) {
+  const shown = words.values.filter(([value]) => value !== 0).slice(0, 24);
+  const rows = shown.map(([value, label]) => {
+    const swatch = element('span', { class: 'swatch' });
+    const packed = colour(value);
+    swatch.style.background = `rgb(${packed & 255} ${(packed >> 8) & 255} ${(packed >> 16) & 255})`;
+    return element('li', {}, swatch, fitText(label, 40));
+  });
+  const more = words.values.length - shown.length;
+  return element('ul', { class: 'legend', 'aria-label': words.label }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 1 ? element('li', {}, `and ${more} more`) : null);
 }
 
 /**

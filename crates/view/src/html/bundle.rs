@@ -8,7 +8,7 @@
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 12] = [
+const MODULES: [(&str, &str); 13] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -19,6 +19,7 @@ const MODULES: [(&str, &str); 12] = [
     ("timeline.js", include_str!("../../web/timeline.js")),
     ("picture.js", include_str!("../../web/picture.js")),
     ("report.js", include_str!("../../web/report.js")),
+    ("details.js", include_str!("../../web/details.js")),
     ("viewer.js", include_str!("../../web/viewer.js")),
     ("main.js", include_str!("../../web/main.js")),
 ];

@@ -94,7 +94,7 @@ fn rows(page: &Page, limit: usize) -> Value {
     let all = page.all_tracks();
     let step = all.len().div_ceil(TRACKS).max(1);
     let tracks: Vec<ThreadIndex> = all.iter().copied().step_by(step).collect();
-    let (start, end) = page.execution.range();
+    let (start, end) = page.time();
     let mut least = BUCKETS;
     loop {
         let window = Window::covering(start, end.max(start + 1), least);
@@ -128,7 +128,7 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
 
 /// Threads in each state over the run: `[bucket][state]`, in thousandths of a thread.
 fn stack(page: &Page) -> Value {
-    let (start, end) = page.execution.range();
+    let (start, end) = page.time();
     let window = Window::covering(start, end.max(start + 1), 256);
     let workers: Vec<ThreadIndex> = page.execution.workers().map(|(index, _)| index).collect();
     let sums = page.timeline.breakdown(&page.execution, &workers, window);

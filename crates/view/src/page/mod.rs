@@ -9,27 +9,34 @@ mod dependences;
 mod instances;
 mod names;
 mod overview;
+mod queues;
 mod ranges;
 mod rows;
 mod search;
 mod sections;
 mod stored;
 mod tasks;
+mod values;
 
 pub use counters::{CounterKind, counter_json};
 pub use dependences::{Dependences, Predecessor};
 pub use instances::Instance;
 pub use names::Names;
+pub use queues::{Queue, QueueOperation, Queues};
 pub use rows::{View, packed_rows, stacked_rows};
 pub use search::Direction;
+pub use values::packed_model_rows;
 
 use crate::words;
+use rustc_hash::FxHashMap;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use taskscope_analysis::{Analysis, Problem};
 use taskscope_execution::lod::{Counter, Flags, Timeline};
 use taskscope_execution::{Execution, ThreadIndex};
 use taskscope_session::Session;
+use taskscope_session::model_views::ModelViews;
 
 /// Everything that pages show of one run.
 pub struct Page {
@@ -48,6 +55,15 @@ pub struct Page {
     /// The critical path as `report --section path --json --intervals` gives it, with its longest steps;
     /// null where the trace has no task graph, or one too large to be asked for without need.
     pub critical_path: Value,
+    /// Device queues.
+    pub queues: Queues,
+    /// First and after the last nanosecond.
+    time: (u64, u64),
+    /// The trace's directory.
+    root: PathBuf,
+    /// The thread of each stream, by its directory below the root.
+    tracks_by_stream: FxHashMap<String, usize>,
+    models: OnceLock<Option<Arc<ModelViews>>>,
     ready_tasks: OnceLock<Counter>,
     live_tasks: OnceLock<Counter>,
     dependences: OnceLock<Dependences>,
@@ -62,6 +78,9 @@ impl Page {
         }
         let critical_path = overview::critical_path(&session);
         let findings = words::findings(&session.places, analysis);
+        let queues = Queues::of(&session.devices);
+        let streams = session.streams.iter().map(|stream| (stream.path.clone(), stream.thread.index()));
+        let tracks_by_stream = streams.collect();
         let execution = Arc::new(session.execution);
         let mut timeline = Timeline::build(&execution);
         let instances = instances::of(&execution, &findings);
@@ -76,6 +95,11 @@ impl Page {
             instances,
             histograms,
             critical_path,
+            time: time_of(&execution, &queues),
+            queues,
+            root: session.root,
+            tracks_by_stream,
+            models: OnceLock::new(),
             execution,
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
@@ -83,14 +107,19 @@ impl Page {
         }
     }
 
+    /// First and after the last nanosecond on the trace's own clock, device queues included.
+    pub fn time(&self) -> (u64, u64) {
+        self.time
+    }
+
     /// Start of the trace on its own clock, nanoseconds.
     pub fn start(&self) -> u64 {
-        self.execution.range().0
+        self.time().0
     }
 
     /// From the first to the last event, nanoseconds; at least 1.
     pub fn length(&self) -> u64 {
-        let (start, end) = self.execution.range();
+        let (start, end) = self.time();
         (end - start).max(1)
     }
 
@@ -118,5 +147,14 @@ impl Page {
     /// What pages need before they draw anything.
     pub fn overview(&self) -> Value {
         overview::json(self)
+    }
+}
+
+/// When a run begins and ends, on its own clock.
+fn time_of(execution: &Execution, queues: &Queues) -> (u64, u64) {
+    match (execution.range(), queues.range()) {
+        (range, None) => range,
+        ((0, 0), Some(range)) => range,
+        ((start, end), Some((first, last))) => (start.min(first), end.max(last)),
     }
 }

@@ -53,6 +53,7 @@ pub(super) fn json(page: &Page) -> Value {
         "tracks": tracks.collect::<Vec<_>>(),
         "views": views.collect::<Vec<_>>(),
         "counters": if execution.tasks.is_empty() { Vec::new() } else { counters.collect::<Vec<_>>() },
+        "devices": page.queues.json(),
         "instances": instances.collect::<Vec<_>>(),
         "histograms": page.histograms,
         "critical_path": page.critical_path,

@@ -44,9 +44,15 @@ impl Page {
         row.insert("label".into(), section.state.label().into());
         row.insert("group".into(), group_name(section.state.group()).into());
         row.insert("place".into(), place.into());
+        let line = self.names.ask(move |places| places.line(places.site_of(section.place)));
+        row.insert("line".into(), line.into());
         row.insert("task".into(), if section.task.is_some() { section.task.0.into() } else { Value::Null });
         if let Some(ty) = self.execution.tasks.ty.get(section.task.index()).copied() {
-            row.insert("task_type".into(), self.names.ask(move |places| places.type_name(ty)).into());
+            let (name, line) = self.names.ask(move |places| {
+                (places.type_name(ty), places.line(places.type_site(ty)).unwrap_or_default())
+            });
+            row.insert("task_type".into(), name.into());
+            row.insert("task_line".into(), line.into());
         }
         row.insert(
             "region".into(),

@@ -3,7 +3,8 @@
 //! Sections and pyramids stay in the file and are read where they are asked for; tables of tasks and
 //! the like are copied, as they are much smaller.
 
-use super::{Instance, Names, Page};
+use super::{Instance, Names, Page, Queue, QueueOperation, Queues, time_of};
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -18,8 +19,10 @@ use taskscope_session::cache::{self, Cache, Key};
 
 /// Blocks of a thread: six columns of sections, nine of its pyramid.
 const OF_THREAD: usize = 15;
-const KINDS: [ThreadKind; 4] =
-    [ThreadKind::Initial, ThreadKind::Worker, ThreadKind::Helper, ThreadKind::Unknown];
+/// Tables, which follow the threads; after them two blocks of each device queue.
+const TABLES: usize = 9;
+const KINDS: [ThreadKind; 5] =
+    [ThreadKind::Initial, ThreadKind::Worker, ThreadKind::Helper, ThreadKind::Cpu, ThreadKind::Unknown];
 const STATUSES: [TaskStatus; 5] = [
     TaskStatus::Created,
     TaskStatus::Running,
@@ -63,6 +66,9 @@ impl Page {
                 t.process.0, t.tid, KINDS.iter().position(|kind| *kind == t.kind), t.worker, t.ended, t.first,
                 t.last, t.events, t.lost_events, t.track.end(),
             ])).collect::<Vec<_>>(),
+            "streams": self.tracks_by_stream,
+            "queues": self.queues.queues().iter()
+                .map(|q| json!([q.name, q.device, q.pid, q.names])).collect::<Vec<_>>(),
             "modules": modules.iter()
                 .map(|m| json!([m.process.0, m.start, m.end, m.bias, m.build_id, m.path])).collect::<Vec<_>>(),
             "types": types.iter().map(|t| json!([t.process.0, t.label, t.site.0, type_kind(t.kind)])).collect::<Vec<_>>(),
@@ -81,7 +87,7 @@ impl Page {
             ]);
             blocks.extend(pyramid.stored());
         }
-        let tables = [
+        let tables: [Column<u64>; TABLES] = [
             tasks_in_words(tasks),
             words(regions, |r| {
                 [
@@ -110,6 +116,10 @@ impl Page {
             words(gaps, |g| [pair(g.after.0, g.before.0), u64::from(g.process.0)]),
         ];
         blocks.extend(tables.iter().map(Column::as_bytes));
+        let queues: Vec<[Column<u64>; 2]> = (self.queues.queues().iter())
+            .map(|queue| [words(&queue.operations, words_of_operation), queue.lost.clone().into()])
+            .collect();
+        blocks.extend(queues.iter().flatten().map(Column::as_bytes));
         cache::save(root, key, more, &blocks, stop).map(drop)
     }
 
@@ -119,6 +129,7 @@ impl Page {
         let more = &cache.header;
         let rows = |name: &str| more[name].as_array().map(Vec::as_slice);
         let number = |value: &Value| value.as_u64();
+        let number_or_none = number;
         let small = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok());
         let text = |value: &Value| value.as_str().map(str::to_string);
         let thread_rows = rows("threads")?;
@@ -230,6 +241,21 @@ impl Page {
             before: SiteIndex(low(a)),
             process: ProcessIndex(low(process)),
         });
+        let mut queues = Vec::new();
+        for (number, q) in rows("queues")?.iter().enumerate() {
+            queues.push(Queue {
+                name: text(&q[0])?,
+                device: text(&q[1])?,
+                pid: number_or_none(&q[2]),
+                names: q[3].as_array()?.iter().map(text).collect::<Option<_>>()?,
+                operations: rows_of(&table(TABLES + 2 * number)?, operation_of_words),
+                lost: table(TABLES + 2 * number + 1)?.to_vec(),
+            });
+        }
+        let mut tracks_by_stream = FxHashMap::default();
+        for (path, track) in more["streams"].as_object()? {
+            tracks_by_stream.insert(path.clone(), number(track)? as usize);
+        }
         let mut instances = Vec::new();
         for i in rows("instances")? {
             let thread = ThreadIndex(small(&i[1])?);
@@ -253,6 +279,8 @@ impl Page {
             timeline.mark(i.thread, Flags::FINDING, vec![(i.start, i.end)]);
         }
         let execution = Arc::new(execution);
+        let queues = Queues::new(queues);
+        let time = time_of(&execution, &queues);
         Some(Page {
             names: Names::of(execution.clone()),
             execution,
@@ -261,6 +289,11 @@ impl Page {
             instances,
             histograms,
             critical_path: cache.header["critical_path"].clone(),
+            time,
+            queues,
+            root: root.to_path_buf(),
+            tracks_by_stream,
+            models: OnceLock::new(),
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
             dependences: OnceLock::new(),
@@ -304,6 +337,28 @@ fn words<T, const N: usize>(rows: &[T], row: impl Fn(&T) -> [u64; N]) -> Column<
 
 fn rows_of<T, const N: usize>(words: &[u64], row: impl Fn([u64; N]) -> T) -> Vec<T> {
     words.as_chunks::<N>().0.iter().map(|words| row(*words)).collect()
+}
+
+fn words_of_operation(o: &QueueOperation) -> [u64; 9] {
+    let (kind, lane) = (pair(o.kind, o.name), pair(o.lane, o.anomalies));
+    [o.seq, o.start, o.end, o.append, o.bytes, o.thread, o.late_by, kind, lane]
+}
+
+fn operation_of_words(words: [u64; 9]) -> QueueOperation {
+    let [seq, start, end, append, bytes, thread, late_by, kind, lane] = words;
+    QueueOperation {
+        seq,
+        start,
+        end,
+        append,
+        bytes,
+        thread,
+        late_by,
+        kind: high(kind),
+        name: low(kind),
+        lane: high(lane),
+        anomalies: low(lane),
+    }
 }
 
 /// Tasks, one row each.

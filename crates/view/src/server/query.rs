@@ -1,16 +1,28 @@
 //! The question part of an address, read with limits.
 
-use crate::page::Page;
+use crate::page::{Page, View};
 use axum::http::StatusCode;
 use std::collections::HashMap;
 use taskscope_execution::ThreadIndex;
 use taskscope_execution::lod::Window;
+use taskscope_session::model_views::ViewName;
 
 /// Why a question is not answered.
 pub type Refused = (StatusCode, String);
 
 /// Buckets of one answer, over all its rows, at most.
 const MOST_BUCKETS: u64 = 8 << 20;
+
+/// What a view shows, and so what its rows are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ViewOf {
+    /// Threads, as the execution has them.
+    Threads(View),
+    /// Rows of a model's view.
+    Model(ViewName),
+    /// Lanes of device queues.
+    Devices,
+}
 
 /// The parameters of a request.
 pub struct Query(HashMap<String, String>);
@@ -34,20 +46,45 @@ impl Query {
             .map_err(|_| refused(format!("`{name}` must be a whole number, not `{}`", shortened(text))))
     }
 
+    /// The view of a parameter; states where it is absent.
+    pub fn view(&self) -> Result<ViewOf, Refused> {
+        match self.text("view") {
+            "" => Ok(ViewOf::Threads(View::State)),
+            "devices" => Ok(ViewOf::Devices),
+            name => View::named(name)
+                .map(ViewOf::Threads)
+                .or_else(|| name.parse().ok().map(ViewOf::Model))
+                .ok_or_else(|| refused("there is no such view".to_string())),
+        }
+    }
+
     /// The track of a parameter.
     pub fn track(&self, page: &Page, name: &str) -> Result<ThreadIndex, Refused> {
+        self.row(page.tracks(), name).map(ThreadIndex)
+    }
+
+    /// The row of a parameter, of so many.
+    pub fn row(&self, rows: usize, name: &str) -> Result<u32, Refused> {
         let number = self.number(name)?;
         match u32::try_from(number) {
-            Ok(track) if (track as usize) < page.tracks() => Ok(ThreadIndex(track)),
+            Ok(row) if (row as usize) < rows => Ok(row),
             _ => Err(refused(format!("there is no track {number}"))),
         }
     }
 
     /// The tracks of `tracks=0-63,70`; all tracks where it is absent.
     pub fn tracks(&self, page: &Page) -> Result<Vec<ThreadIndex>, Refused> {
+        if self.text("tracks").is_empty() {
+            return Ok(page.all_tracks());
+        }
+        Ok(self.rows(page.tracks())?.into_iter().map(ThreadIndex).collect())
+    }
+
+    /// The rows of `tracks=0-63,70`, of so many; all where it is absent.
+    pub fn rows(&self, count: usize) -> Result<Vec<u32>, Refused> {
         let text = self.text("tracks");
         if text.is_empty() {
-            return Ok(page.all_tracks());
+            return Ok((0..count as u32).collect());
         }
         let bad = |part: &str| refused(format!("`{}` is no range of tracks", shortened(part)));
         let mut tracks = Vec::new();
@@ -55,10 +92,10 @@ impl Query {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let first: u32 = first.parse().map_err(|_| bad(part))?;
             let last: u32 = last.parse().map_err(|_| bad(part))?;
-            if first > last || last as usize >= page.tracks() || tracks.len() > page.tracks() {
+            if first > last || last as usize >= count || tracks.len() > count {
                 return Err(bad(part));
             }
-            tracks.extend((first..=last).map(ThreadIndex));
+            tracks.extend(first..=last);
         }
         Ok(tracks)
     }

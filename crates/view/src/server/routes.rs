@@ -1,9 +1,11 @@
 //! What can be asked.
 
 use super::guard;
-use super::query::{Query, Refused, refused};
+use super::query::{Query, Refused, ViewOf, refused};
 use crate::html;
-use crate::page::{CounterKind, Direction, Page, View, counter_json, packed_rows, stacked_rows};
+use crate::page::{
+    CounterKind, Direction, Page, counter_json, packed_model_rows, packed_rows, stacked_rows,
+};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
@@ -13,6 +15,7 @@ use axum::routing::get;
 use serde_json::Value;
 use std::sync::Arc;
 use taskscope_execution::TaskIndex;
+use taskscope_session::model_views::{KeptView, ViewName};
 
 type Shared = State<Arc<Page>>;
 
@@ -25,6 +28,8 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
         .route("/stack", get(|State(page): Shared, RawQuery(q)| bytes(page, q, stack)))
         .route("/counter", get(|State(page): Shared, RawQuery(q)| answer(page, q, counter)))
         .route("/section", get(|State(page): Shared, RawQuery(q)| answer(page, q, section)))
+        .route("/models", get(|State(page): Shared| answer(page, None, |page, _| Ok(page.models_json()))))
+        .route("/progress", get(|State(page): Shared| answer(page, None, progress)))
         .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
         .route("/search", get(|State(page): Shared, RawQuery(q)| answer(page, q, search)))
         .route("/range", get(|State(page): Shared, RawQuery(q)| answer(page, q, range)));
@@ -86,12 +91,29 @@ fn respond(found: Result<Vec<u8>, Refused>, kind: &'static str) -> Response {
 }
 
 fn rows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
-    let view = match query.text("view") {
-        "" => View::State,
-        name => View::named(name).ok_or_else(|| refused("there is no such view".to_string()))?,
-    };
-    let tracks = query.tracks(page)?;
-    Ok(packed_rows(page, view, &tracks, query.window(page, tracks.len())?))
+    match query.view()? {
+        ViewOf::Threads(view) => {
+            let tracks = query.tracks(page)?;
+            Ok(packed_rows(page, view, &tracks, query.window(page, tracks.len())?))
+        }
+        ViewOf::Devices => {
+            let rows = query.rows(page.queues.len())?;
+            Ok(page.queues.packed(&rows, query.window(page, rows.len())?))
+        }
+        ViewOf::Model(name) => {
+            let view = model_view(page, name)?;
+            let rows = query.rows(view.rows.len())?;
+            Ok(packed_model_rows(&view, &rows, query.window(page, rows.len())?))
+        }
+    }
+}
+
+fn model_view(page: &Page, name: ViewName) -> Result<Arc<KeptView>, Refused> {
+    page.model_view(name).ok_or_else(|| refused("this trace has no such view".to_string()))
+}
+
+fn progress(page: &Page, _query: &Query) -> Result<Value, Refused> {
+    Ok(serde_json::json!({ "playing": page.playing() }))
 }
 
 fn stack(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
@@ -106,12 +128,23 @@ fn counter(page: &Page, query: &Query) -> Result<Value, Refused> {
 }
 
 fn section(page: &Page, query: &Query) -> Result<Value, Refused> {
-    let (track, at) = (query.track(page, "track")?, query.number("at")?);
-    let found = match query.text("step") {
-        "" => page.section_at(track, at),
-        "next" => page.neighbour(track, at, true),
-        "previous" => page.neighbour(track, at, false),
+    let step = match query.text("step") {
+        "" => None,
+        "next" => Some(true),
+        "previous" => Some(false),
         _ => return Err(refused("`step` is `next` or `previous`".to_string())),
+    };
+    let at = query.number("at")?;
+    let found = match query.view()? {
+        ViewOf::Threads(_) => {
+            let track = query.track(page, "track")?;
+            step.map_or_else(|| page.section_at(track, at), |later| page.neighbour(track, at, later))
+        }
+        ViewOf::Devices => page.operation(query.row(page.queues.len(), "track")?, at, step),
+        ViewOf::Model(name) => {
+            let row = query.row(model_view(page, name)?.rows.len(), "track")?;
+            page.value_at(name, row, at, step)
+        }
     };
     Ok(found.unwrap_or(Value::Null))
 }

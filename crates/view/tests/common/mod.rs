@@ -5,8 +5,11 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
+use taskscope_event::models::device::kind;
 use taskscope_execution::Execution;
+use taskscope_execution::devices::{Devices, LostOperation, Operation, Queue};
 use taskscope_session::Session;
+use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_testkit::synthetic::{Shape, execution};
 use taskscope_view::page::Page;
 use taskscope_view::server::Viewer;
@@ -28,6 +31,51 @@ pub fn viewer_of(execution: Execution) -> (Arc<Page>, Viewer) {
     let page = Arc::new(page_of(execution));
     let viewer = Viewer::start(page.clone(), 0).unwrap();
     (page, viewer)
+}
+
+/// Operations of two queues, one of them with two lanes, over a time.
+fn devices(start: u64, end: u64) -> Devices {
+    let step = (end - start) / 120;
+    let operation = |seq: u64, lane: u32, kind: u32| {
+        let begin = start + seq * step + step / 8;
+        Operation {
+            seq,
+            start: begin,
+            end: begin + step * (2 + u64::from(lane)) / 3,
+            append: begin - step / 16,
+            bytes: seq * 1000,
+            lane: Some(lane),
+            kind,
+            name: 1 + (seq % 3) as u32,
+            ..Operation::default()
+        }
+    };
+    let names = ["", "gemm_kernel", "<i>copy</i>", "fill"].map(str::to_string).to_vec();
+    let queue = |name: &str, operations| Queue {
+        name: name.to_string(),
+        device: "simulated".to_string(),
+        operations,
+        names: names.clone(),
+        ..Queue::default()
+    };
+    let mut first = queue("queue 1", (0..90).map(|seq| operation(seq, (seq % 2) as u32, kind::KERNEL)).collect());
+    first.lost.push(LostOperation { seq: 90, append: start + 95 * step, id: 0, thread: 0, name: 1 });
+    let second = queue("queue 2", (5..110).map(|seq| operation(seq, 0, kind::COPY_IN)).collect());
+    Devices { queues: vec![first, second], calls: Vec::new() }
+}
+
+/// A viewer of a trace of nOS-V on disk, with device queues; the folder must outlive it.
+pub fn viewer_of_trace() -> (tempfile::TempDir, Arc<Page>, Viewer) {
+    let folder = tempfile::tempdir().unwrap();
+    let generator = Generator { runtime: Runtime::Nosv, threads: 6, threads_per_loom: 3, events: 6000, seed: 5 };
+    generator.write(folder.path()).unwrap();
+    let mut session = Session::open(folder.path()).unwrap();
+    let (start, end) = session.execution.range();
+    session.devices = devices(start, end);
+    let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
+    let page = Arc::new(Page::new(session, &analysis, &problems));
+    let viewer = Viewer::start(page.clone(), 0).unwrap();
+    (folder, page, viewer)
 }
 
 /// An answer.

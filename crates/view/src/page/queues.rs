@@ -1,0 +1,253 @@
+//! Device queues as rows of the timeline: one for each lane of a queue, in which nothing overlaps.
+
+use super::Page;
+use super::values::packed_values;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use taskscope_execution::devices::{Devices, Operation};
+use taskscope_execution::lod::{Flags, Marks, Values, Window};
+use taskscope_session::model_views::ValueRow;
+
+/// What the timeline shows of an operation. Times are nanoseconds of the trace's clock, 0 of those not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueOperation {
+    /// Its number in the queue.
+    pub seq: u64,
+    /// Begin on the device.
+    pub start: u64,
+    /// End on the device.
+    pub end: u64,
+    /// When its submission began.
+    pub append: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// The thread that submitted it.
+    pub thread: u64,
+    /// How late its record arrived.
+    pub late_by: u64,
+    /// A number of `taskscope_event::models::device::kind`.
+    pub kind: u32,
+    /// Index into [`Queue::names`].
+    pub name: u32,
+    /// In which it overlaps nothing.
+    pub lane: u32,
+    /// Bits of `taskscope_event::models::device::anomaly`.
+    pub anomalies: u32,
+}
+
+/// A queue with its operations that have times.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// Its device.
+    pub device: String,
+    /// Process of the program, where known.
+    pub pid: Option<u64>,
+    /// Names of operations.
+    pub names: Vec<String>,
+    /// By start.
+    pub operations: Vec<QueueOperation>,
+    /// When operations were submitted of which no record came.
+    pub lost: Vec<u64>,
+}
+
+/// A lane of a queue.
+#[derive(Debug)]
+struct Lane {
+    queue: usize,
+    lane: u32,
+    row: ValueRow,
+    /// The operation of each row of its values; `u32::MAX` between operations.
+    operations: Vec<u32>,
+    lost: Marks,
+}
+
+/// All queues and their lanes.
+#[derive(Debug, Default)]
+pub struct Queues {
+    queues: Vec<Queue>,
+    lanes: Vec<Lane>,
+}
+
+impl Queues {
+    /// The queues of a session.
+    pub fn of(devices: &Devices) -> Queues {
+        let queues = devices.queues.iter().map(|queue| {
+            let timed = queue.operations.iter().filter(|o| o.start > 0 && o.end >= o.start);
+            Queue {
+                name: queue.name.clone(),
+                device: queue.device.clone(),
+                pid: queue.pid,
+                names: queue.names.clone(),
+                operations: timed.filter_map(shown).collect(),
+                lost: queue.lost.iter().map(|lost| lost.append).filter(|at| *at > 0).collect(),
+            }
+        });
+        Queues::new(queues.collect())
+    }
+
+    /// Puts the operations of queues into lanes.
+    pub fn new(mut queues: Vec<Queue>) -> Queues {
+        let mut lanes = Vec::new();
+        let mut names_before = 0;
+        for (number, queue) in queues.iter_mut().enumerate() {
+            queue.operations.sort_by_key(|o| (o.start, Reverse(o.end), o.seq));
+            let mut numbers: Vec<u32> = queue.operations.iter().map(|o| o.lane).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            if numbers.is_empty() && !queue.lost.is_empty() {
+                numbers.push(0);
+            }
+            let lane_of = |lane: &u32| Lane {
+                queue: number,
+                lane: *lane,
+                ..Lane::of(queue, *lane, names_before, Some(lane) == numbers.first())
+            };
+            lanes.extend(numbers.iter().map(lane_of));
+            names_before += queue.names.len() as i64;
+        }
+        Queues { queues, lanes }
+    }
+
+    /// All queues.
+    pub fn queues(&self) -> &[Queue] {
+        &self.queues
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    /// First begin or submission, and last end; `None` without operations.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        let operations = || self.queues.iter().flat_map(|queue| &queue.operations);
+        let starts = operations().map(|o| if o.append > 0 { o.append.min(o.start) } else { o.start });
+        Some((starts.min()?, operations().map(|o| o.end).max()?))
+    }
+
+    /// The rows as a page lists them.
+    pub fn json(&self) -> Value {
+        let rows = self.lanes.iter().enumerate().map(|(row, lane)| {
+            let queue = &self.queues[lane.queue];
+            let several = self.lanes.iter().filter(|other| other.queue == lane.queue).count() > 1;
+            let label = if several { format!("{} lane {}", queue.name, lane.lane) } else { queue.name.clone() };
+            json!({ "track": row, "label": label, "group": queue.device, "pid": queue.pid })
+        });
+        // Values are the names of all queues, one queue after the other, from 1 on.
+        let names = self.queues.iter().flat_map(|queue| &queue.names);
+        let labels: Vec<(usize, &String)> = (1..).zip(names).filter(|(_, name)| !name.is_empty()).collect();
+        json!({ "rows": rows.collect::<Vec<_>>(), "values": labels })
+    }
+
+    /// Buckets of some rows, packed as those of threads.
+    pub fn packed(&self, rows: &[u32], window: Window) -> Vec<u8> {
+        let lanes: Vec<&Lane> = rows.iter().filter_map(|row| self.lanes.get(*row as usize)).collect();
+        let values: Vec<&ValueRow> = lanes.iter().map(|lane| &lane.row).collect();
+        packed_values(&values, window, |row, buckets| {
+            if !lanes[row].lost.is_empty() {
+                lanes[row].lost.flag(window, buckets);
+            }
+        })
+    }
+
+    /// The operation of a row at a time of the trace's clock, or the one after or before it.
+    pub(super) fn find(&self, row: u32, at: u64, step: Option<bool>) -> Option<(&Queue, QueueOperation)> {
+        let lane = self.lanes.get(row as usize)?;
+        let starts = &lane.row.values.start;
+        let first = starts.partition_point(|start| *start <= at);
+        let is_operation = |row: &usize| lane.operations[*row] != u32::MAX;
+        let found = match step {
+            None if at >= lane.row.values.end => None,
+            None => first.checked_sub(1).filter(is_operation),
+            Some(true) => (first..starts.len()).find(is_operation),
+            Some(false) => (0..first.saturating_sub(1)).rev().find(is_operation),
+        }?;
+        let queue = &self.queues[lane.queue];
+        Some((queue, *queue.operations.get(lane.operations[found] as usize)?))
+    }
+}
+
+/// What is kept of an operation; nothing of one without a lane.
+fn shown(operation: &Operation) -> Option<QueueOperation> {
+    Some(QueueOperation {
+        seq: operation.seq,
+        start: operation.start,
+        end: operation.end,
+        append: operation.append,
+        bytes: operation.bytes,
+        thread: operation.thread,
+        late_by: operation.late_by,
+        kind: operation.kind,
+        name: operation.name,
+        lane: operation.lane?,
+        anomalies: operation.anomalies,
+    })
+}
+
+impl Lane {
+    fn of(queue: &Queue, lane: u32, names_before: i64, takes_losses: bool) -> Lane {
+        let mut values = Values::default();
+        let mut operations = Vec::new();
+        let mut cursor = None;
+        for (index, operation) in queue.operations.iter().enumerate().filter(|(_, o)| o.lane == lane) {
+            // Lanes of damaged traces may overlap; what is shorter than a nanosecond is shown as one.
+            let start = cursor.map_or(operation.start, |cursor: u64| operation.start.max(cursor));
+            if let Some(cursor) = cursor.filter(|cursor| *cursor < start) {
+                values.start.push(cursor);
+                values.value.push(0);
+                operations.push(u32::MAX);
+            }
+            values.start.push(start);
+            values.value.push(names_before + i64::from(operation.name) + 1);
+            operations.push(index as u32);
+            cursor = Some(operation.end.max(start.saturating_add(1)));
+        }
+        values.end = cursor.unwrap_or(0);
+        let lost = if takes_losses { queue.lost.iter().map(|at| (*at, *at)).collect() } else { Vec::new() };
+        let lost = Marks::new(Flags::LOST, lost);
+        Lane { queue: 0, lane, row: ValueRow::of(values), operations, lost }
+    }
+}
+
+impl Page {
+    /// The operation of a row of the device queues at a time, or the one after or before it, with
+    /// everything that is known of it. Times are nanoseconds since the start of the trace.
+    pub fn operation(&self, row: u32, at: u64, step: Option<bool>) -> Option<Value> {
+        let (queue, found) = self.queues.find(row, self.start().checked_add(at)?, step)?;
+        let as_device = Operation { kind: found.kind, anomalies: found.anomalies, ..Operation::default() };
+        let since = |at: u64| if at == 0 { Value::Null } else { self.since_start(at).into() };
+        Some(json!({
+            "view": "devices",
+            "track": row,
+            "start": self.since_start(found.start),
+            "end": self.since_start(found.end),
+            "label": queue.names.get(found.name as usize).filter(|n| !n.is_empty()).map_or(as_device.kind_name(), String::as_str),
+            "kind": as_device.kind_name(),
+            "queue": queue.name,
+            "device": queue.device,
+            "seq": found.seq,
+            "submitted": since(found.append),
+            "waited_ns": if found.append == 0 { Value::Null } else { found.start.saturating_sub(found.append).into() },
+            "bytes": found.bytes,
+            "thread": found.thread,
+            "submitter": self.thread_of(queue.pid, found.thread),
+            "late_by_ns": found.late_by,
+            "anomalies": as_device.anomaly_names().collect::<Vec<_>>(),
+        }))
+    }
+
+    /// The track of a system thread id.
+    fn thread_of(&self, pid: Option<u64>, tid: u64) -> Option<usize> {
+        let of_process = |thread: &taskscope_execution::Thread| {
+            pid.is_none() || self.execution.processes.get(thread.process.index()).map(|p| p.pid) == pid
+        };
+        self.execution.threads.iter().position(|thread| thread.tid == tid && of_process(thread))
+    }
+}

@@ -1,0 +1,148 @@
+//! Rows of numbers: the views of a trace's models, for threads, CPUs and breakdowns.
+
+use super::Page;
+use super::rows::packed;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use taskscope_execution::ThreadIndex;
+use taskscope_execution::lod::{Bucket, Window};
+use taskscope_execution::view::View as Family;
+use taskscope_session::model_views::{KeptView, ModelViews, ValueRow, ViewName};
+
+/// Rows of buckets for rows of values, little-endian: all buckets row by row, then the value of the
+/// longest stretch of each, 0 for nothing. `mark` may flag the buckets of a row.
+pub(super) fn packed_values(
+    rows: &[&ValueRow],
+    window: Window,
+    mark: impl Fn(usize, &mut [Bucket]) + Sync,
+) -> Vec<u8> {
+    let buckets: Vec<Vec<Bucket>> = (rows.par_iter().enumerate())
+        .map(|(number, row)| {
+            let mut buckets = Vec::with_capacity(window.count as usize);
+            row.pyramid.buckets(&row.values, window, |bucket| buckets.push(bucket));
+            mark(number, &mut buckets);
+            buckets
+        })
+        .collect();
+    let mut bytes = Vec::with_capacity(8 * rows.len() * window.count as usize);
+    for bucket in buckets.iter().flatten() {
+        bytes.extend_from_slice(&packed(*bucket).to_le_bytes());
+    }
+    for (row, buckets) in rows.iter().zip(&buckets) {
+        for bucket in buckets {
+            let value = row.values.value.get(bucket.longest as usize).copied().unwrap_or(0);
+            bytes.extend_from_slice(&small(value).to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// Buckets of some rows of a model's view, packed as those of threads.
+pub fn packed_model_rows(view: &KeptView, rows: &[u32], window: Window) -> Vec<u8> {
+    let rows: Vec<&ValueRow> = rows.iter().filter_map(|row| view.rows.get(*row as usize)).collect();
+    packed_values(&rows, window, |_, _| {})
+}
+
+/// A value in 32 bits, as a browser takes it: itself where it fits, else a number that differs from
+/// that of most others, and never 0 for something.
+fn small(value: i64) -> u32 {
+    match u32::try_from(value) {
+        Ok(small) => small,
+        Err(_) => ((value ^ value >> 32) as u32).max(1),
+    }
+}
+
+impl Page {
+    /// The views of the trace's models; `None` where there is no trace to play.
+    pub fn models(&self) -> Option<&Arc<ModelViews>> {
+        self.models.get_or_init(|| ModelViews::open(&self.root).ok().map(Arc::new)).as_ref()
+    }
+
+    /// A view of a model; plays the trace if it was not yet.
+    pub fn model_view(&self, name: ViewName) -> Option<Arc<KeptView>> {
+        self.models()?.view(name)
+    }
+
+    /// Which views the models have: families with their rows, and types.
+    pub fn models_json(&self) -> Value {
+        let Some(models) = self.models() else { return json!({ "families": [] }) };
+        let streams: Vec<Option<usize>> =
+            models.thread_streams().map(|path| self.tracks_by_stream.get(path).copied()).collect();
+        let families = models.families().iter().map(|(family, description)| {
+            let rows = description.rows.iter().enumerate().map(|(row, label)| {
+                let thread = if *family == Family::Thread { streams.get(row).copied().flatten() } else { None };
+                json!({ "track": row, "label": label, "thread": thread })
+            });
+            let types = description.types.iter().filter_map(|known| {
+                let name = ViewName { family: *family, number: known.number };
+                let kept = models.kept(name);
+                if kept.as_ref().is_some_and(|kept| kept.is_empty()) {
+                    return None;
+                }
+                let labels = kept.map_or_else(|| known.values.clone(), |kept| kept.labels.clone());
+                Some(json!({ "name": name.to_string(), "title": known.title.trim(), "values": labels }))
+            });
+            json!({
+                "family": family.file_name(),
+                "label": family_label(*family),
+                "rows": rows.collect::<Vec<_>>(),
+                "types": types.collect::<Vec<_>>(),
+            })
+        });
+        json!({ "families": families.collect::<Vec<_>>() })
+    }
+
+    /// Which part of a trace was played by now, while somebody waits for a view of a model.
+    pub fn playing(&self) -> Option<f64> {
+        self.models.get()?.as_ref()?.progress()
+    }
+
+    /// What a row of a model's view shows at a time, or after or before what it shows then. Times are
+    /// nanoseconds since the start of the trace.
+    pub fn value_at(&self, name: ViewName, row: u32, at: u64, step: Option<bool>) -> Option<Value> {
+        let view = self.model_view(name)?;
+        let values = &view.rows.get(row as usize)?.values;
+        let at = self.start().checked_add(at)?;
+        let first = values.start.partition_point(|start| *start <= at);
+        let found = match step {
+            None if at >= values.end => None,
+            None => first.checked_sub(1),
+            Some(true) => Some(first).filter(|row| *row < values.start.len()),
+            Some(false) => first.checked_sub(2),
+        }?;
+        let end = values.start.get(found + 1).copied().unwrap_or(values.end);
+        let value = values.value[found];
+        let label = view.labels.iter().find(|(known, _)| *known == value).map(|(_, label)| label.as_str());
+        Some(json!({
+            "view": name.to_string(),
+            "track": row,
+            "start": self.since_start(values.start[found]),
+            "end": self.since_start(end),
+            "value": value,
+            "label": label,
+            "title": view.title,
+            "thread": self.thread_of_row(name, row).map(|thread| thread.0),
+        }))
+    }
+
+    /// The track of a row of threads.
+    fn thread_of_row(&self, name: ViewName, row: u32) -> Option<ThreadIndex> {
+        if name.family != Family::Thread {
+            return None;
+        }
+        let path = self.models()?.thread_streams().nth(row as usize)?;
+        self.tracks_by_stream.get(path).map(|track| ThreadIndex(*track as u32))
+    }
+}
+
+/// The rows of a family, for a person.
+fn family_label(family: Family) -> &'static str {
+    match family {
+        Family::Thread => "threads",
+        Family::Cpu => "CPUs",
+        Family::Nanos6Breakdown => "Nanos6 breakdown",
+        Family::NosvBreakdown => "nOS-V breakdown",
+        Family::OpenmpBreakdown => "OpenMP breakdown",
+    }
+}

@@ -1,0 +1,129 @@
+//! Rows of the models' views and of device queues: what pages are told equals what was played and recorded.
+
+mod common;
+
+use common::{ask, viewer_of_trace};
+use serde_json::Value;
+use taskscope_execution::lod::Window;
+use taskscope_execution::view::View;
+use taskscope_session::model_views::ViewName;
+use taskscope_view::page::packed_model_rows;
+
+#[test]
+fn values_over_the_network_are_those_that_were_played() {
+    let (folder, page, viewer) = viewer_of_trace();
+    let models: Value = serde_json::from_slice(&ask(&viewer, "/api/models").body).unwrap();
+    let families = models["families"].as_array().unwrap();
+    let names: Vec<&str> = families.iter().map(|f| f["family"].as_str().unwrap()).collect();
+    assert_eq!(names, ["thread", "cpu", "nosv-breakdown"]);
+    let (mut views, mut values) = (0, 0);
+    for family in families {
+        for known in family["types"].as_array().unwrap() {
+            let name: ViewName = known["name"].as_str().unwrap().parse().unwrap();
+            let view = page.model_view(name).unwrap();
+            assert_eq!(view.rows.len(), family["rows"].as_array().unwrap().len());
+            views += 1;
+            for (number, row) in view.rows.iter().enumerate() {
+                for at in (0..row.values.start.len()).step_by(97) {
+                    let start = row.values.start[at];
+                    let target = format!("/api/section?view={name}&track={number}&at={}", start - page.start());
+                    let answer: Value = serde_json::from_slice(&ask(&viewer, &target).body).unwrap();
+                    assert_eq!(answer["value"], row.values.value[at], "{target}");
+                    assert_eq!(answer["start"], start - page.start());
+                    let next = row.values.start.get(at + 1).copied().unwrap_or(row.values.end);
+                    assert_eq!(answer["end"], next - page.start());
+                    let after: Value =
+                        serde_json::from_slice(&ask(&viewer, &format!("{target}&step=next")).body).unwrap();
+                    assert_eq!(after["value"].as_i64(), row.values.value.get(at + 1).copied(), "{target}");
+                    values += 1;
+                }
+            }
+            // Buckets of one nanosecond hold exactly one value.
+            let first = page.start() + page.length() / 2;
+            let bytes = packed_model_rows(&view, &[0], Window { first, count: 64, width_log2: 0 });
+            for (at, packed) in (first..).zip(bytes[64 * 4..].chunks_exact(4)) {
+                let shown = u32::from_le_bytes(packed.try_into().unwrap());
+                let answer = page.value_at(name, 0, at - page.start(), None);
+                let value = answer.map_or(0, |answer| answer["value"].as_i64().unwrap());
+                assert_eq!(i64::from(shown), value, "{name} at {at}");
+            }
+        }
+    }
+    assert!(views > 10 && values > 200, "{views} {values}");
+    // Rows of threads name their tracks.
+    let rows = families[0]["rows"].as_array().unwrap();
+    for row in rows {
+        let track = row["thread"].as_u64().unwrap() as usize;
+        let tid = page.execution.threads[track].tid.to_string();
+        assert!(row["label"].as_str().unwrap().ends_with(&tid), "{row}");
+    }
+    let state = ViewName { family: View::Thread, number: 4 };
+    assert!(page.model_view(state).unwrap().labels.contains(&(1, "Running".to_string())));
+    for query in ["rows?view=thread.9999&level=9&first=0&count=9", "rows?view=cpu.4&level=9&first=0&count=9&tracks=77"] {
+        assert_eq!(ask(&viewer, &format!("/api/{query}")).status, 400, "{query}");
+    }
+    drop(folder);
+}
+
+#[test]
+fn a_trace_that_is_gone_has_no_views_of_models() {
+    let (_, viewer) = common::viewer_of(common::small());
+    assert_eq!(ask(&viewer, "/api/models").body, br#"{"families":[]}"#);
+    assert_eq!(ask(&viewer, "/api/rows?view=thread.4&level=9&first=0&count=9").status, 400);
+}
+
+#[test]
+fn every_operation_of_a_queue_is_found_at_its_time_and_from_its_neighbours() {
+    let (_folder, page, viewer) = viewer_of_trace();
+    let rows = page.queues.json();
+    assert_eq!(rows["rows"].as_array().unwrap().len(), 3, "two lanes of one queue, one of the other: {rows}");
+    let mut seen = 0;
+    for (number, queue) in [(0, 0), (1, 0), (2, 1)] {
+        let queue = &page.queues.queues()[queue];
+        let lane = if number == 1 { 1 } else { 0 };
+        let own: Vec<_> = queue.operations.iter().filter(|o| o.lane == lane).collect();
+        let mut at = 0;
+        for operation in &own {
+            let since = operation.start - page.start();
+            let found = page.operation(number, since, None).unwrap();
+            assert_eq!((&found["start"], &found["seq"]), (&since.into(), &operation.seq.into()));
+            assert_eq!(found["label"], queue.names[operation.name as usize]);
+            assert_eq!(found["waited_ns"], operation.start - operation.append);
+            let target = format!("/api/section?view=devices&track={number}&at={at}&step=next");
+            let next: Value = serde_json::from_slice(&ask(&viewer, &target).body).unwrap();
+            assert_eq!(next["seq"], operation.seq, "{target}");
+            at = since;
+            seen += 1;
+        }
+        let last = own.last().unwrap();
+        assert!(page.operation(number, last.end - page.start(), None).is_none());
+        let before = page.operation(number, last.start - page.start(), Some(false)).unwrap();
+        assert_eq!(before["seq"], own[own.len() - 2].seq);
+    }
+    assert!(seen > 100, "{seen}");
+    // The time that a row shows is that of its operations.
+    let window = Window::covering(page.start(), page.start() + page.length(), 500);
+    let bytes = page.queues.packed(&[0, 2], window);
+    assert_eq!(bytes.len(), 2 * 2 * 4 * window.count as usize);
+    let lost = bytes[..bytes.len() / 2].chunks_exact(4).filter(|bucket| bucket[2] & 2 != 0).count();
+    assert_eq!(lost, 1, "the lost operation is flagged in one bucket");
+}
+
+#[test]
+fn queues_and_the_way_to_the_models_are_in_the_cache() {
+    use std::sync::atomic::AtomicBool;
+    use taskscope_session::cache::{Key, places};
+    let (folder, page, _viewer) = viewer_of_trace();
+    let key = Key::of(folder.path()).unwrap();
+    page.store(folder.path(), &key, &AtomicBool::new(false)).unwrap();
+    let stored = taskscope_view::page::Page::stored(folder.path(), &key).expect("a cache that fits");
+    for place in places(folder.path()) {
+        let _ = std::fs::remove_file(place);
+    }
+    assert_eq!(stored.queues.queues(), page.queues.queues());
+    assert_eq!((stored.start(), stored.length()), (page.start(), page.length()));
+    for at in (0..page.length()).step_by(page.length() as usize / 50) {
+        assert_eq!(stored.operation(1, at, Some(true)), page.operation(1, at, Some(true)));
+    }
+    assert_eq!(stored.models_json(), page.models_json());
+}

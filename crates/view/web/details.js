@@ -1,0 +1,76 @@
+// What is known of a section, a value or an operation, as lines and facts.
+
+import { formatCount, formatTime, fitText } from './format.js';
+
+/**
+ * Why a section waited and who made it.
+ * @param {any} found
+ * @param {(track: number) => string} trackName
+ * @returns {string[]}
+ */
+export function blameLines(found, trackName) {
+  const lines = [];
+  if (found.object) lines.push(`waits for ${fitText(found.object, 80)}`);
+  for (const row of (found.holders || []).slice(0, 3)) lines.push(`held by ${trackName(row.track)} for ${formatTime(row.ns)} of it${row.place ? `: ${fitText(row.place, 70)}` : ''}`);
+  for (const row of (found.culprits || []).slice(0, 3)) lines.push(`meanwhile ${row.threads} of ${found.workers} workers: ${row.state}${row.place ? `, ${fitText(row.place, 70)}` : ''}`);
+  if (found.ended_last) lines.push(`ended last before: ${found.ended_last.state}${found.ended_last.task !== null ? ` (task ${found.ended_last.task})` : ''} on ${trackName(found.ended_last.track)}`);
+  if (found.long_from_ns && found.end - found.start >= found.long_from_ns) lines.push('long for its kind');
+  return lines;
+}
+
+/** A value of a model's view in words. @param {any} found */
+export function valueWords(found) {
+  if (found.label) return `${fitText(found.label, 90)} (${found.value})`;
+  return found.value === 0 ? 'nothing' : String(found.value);
+}
+
+/**
+ * A section, a value or an operation in a few lines.
+ * @param {any} found
+ * @param {string} rowLabel
+ * @param {(track: number) => string} trackName
+ * @returns {string[]}
+ */
+export function shortLines(found, rowLabel, trackName) {
+  const when = `${formatTime(found.end - found.start)} from ${formatTime(found.start)} on, ${rowLabel}`;
+  if (found.view === 'devices') return [`${fitText(found.label, 90)} (${found.kind})`, when, ...operationFacts(found).slice(0, 4).map(([name, value]) => `${name}: ${value}`)];
+  if (found.view) return [`${found.title}: ${valueWords(found)}`, when];
+  const lines = [`${found.label}${found.place ? `: ${fitText(found.place, 90)}` : ''}`, when];
+  if (found.line) lines.push(fitText(found.line, 90));
+  if (found.task !== null) lines.push(`task ${found.task}${found.task_type ? ` of ${fitText(found.task_type, 70)}` : ''}${found.task_line ? `, ${fitText(found.task_line, 70)}` : ''}`);
+  return [...lines, ...blameLines(found, trackName).slice(0, 3)];
+}
+
+/** Facts of an operation of a device queue. @param {any} found @returns {[string, string][]} */
+export function operationFacts(found) {
+  /** @type {[string, string][]} */
+  const facts = [];
+  if (found.waited_ns !== null) facts.push(['submitted before it began', formatTime(found.waited_ns)]);
+  if (found.bytes > 0) facts.push(['bytes', `${formatCount(found.bytes)} (${(found.bytes / Math.max(1, found.end - found.start)).toPrecision(3)} GB/s)`]);
+  facts.push(['queue', fitText(found.queue, 60)]);
+  if (found.device) facts.push(['device', fitText(found.device, 80)]);
+  facts.push(['number in the queue', formatCount(found.seq)]);
+  if (found.late_by_ns > 0) facts.push(['its record came late by', formatTime(found.late_by_ns)]);
+  if (found.anomalies.length) facts.push(['odd', found.anomalies.join(', ')]);
+  return facts;
+}
+
+/** Arrows of a task: creation, dependences, the critical one thick. @param {any} task */
+export function edgesOfTask(task) {
+  const edges = [];
+  if (task.creator !== null && task.runner !== null && task.created !== null && task.began !== null) {
+    edges.push({ kind: 'creator', fromTrack: task.creator, from: task.created, toTrack: task.runner, to: task.began, critical: false });
+  }
+  const critical = task.critical_predecessor ? task.critical_predecessor.task : null;
+  for (const edge of task.predecessors) {
+    if (edge.runner !== null && edge.ended !== null && task.began !== null) {
+      edges.push({ kind: 'dependence', fromTrack: edge.runner, from: edge.ended, toTrack: task.runner, to: task.began, critical: edge.task === critical });
+    }
+  }
+  for (const edge of task.successors) {
+    if (edge.runner !== null && edge.began !== null && task.ended !== null) {
+      edges.push({ kind: 'dependence', fromTrack: task.runner, from: task.ended, toTrack: edge.runner, to: edge.began, critical: false });
+    }
+  }
+  return edges;
+}
