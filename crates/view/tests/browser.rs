@@ -107,7 +107,8 @@ fn expected_of_models(page: &Page, address: &str) -> Value {
     let view = page.model_view(name).expect("nOS-V's subsystem of each CPU");
     let values = &view.rows[1].values;
     let long = |row: &usize| values.value[*row] != 0 && values.start[row + 1] - values.start[*row] > 500;
-    let row = (values.start.len() / 3..values.start.len() - 1).find(long).expect("the generator makes such values");
+    let row =
+        (values.start.len() / 3..values.start.len() - 1).find(long).expect("the generator makes such values");
     let answer = page.value_at(name, 1, values.start[row] - page.start(), None);
     let operation = page.operation(2, page.length() / 2, Some(true));
     json!({ "address": address, "view": name.to_string(), "row": 1, "value": answer, "operation": operation })

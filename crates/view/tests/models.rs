@@ -26,7 +26,8 @@ fn values_over_the_network_are_those_that_were_played() {
             for (number, row) in view.rows.iter().enumerate() {
                 for at in (0..row.values.start.len()).step_by(97) {
                     let start = row.values.start[at];
-                    let target = format!("/api/section?view={name}&track={number}&at={}", start - page.start());
+                    let target =
+                        format!("/api/section?view={name}&track={number}&at={}", start - page.start());
                     let answer: Value = serde_json::from_slice(&ask(&viewer, &target).body).unwrap();
                     assert_eq!(answer["value"], row.values.value[at], "{target}");
                     assert_eq!(answer["start"], start - page.start());
@@ -59,7 +60,9 @@ fn values_over_the_network_are_those_that_were_played() {
     }
     let state = ViewName { family: View::Thread, number: 4 };
     assert!(page.model_view(state).unwrap().labels.contains(&(1, "Running".to_string())));
-    for query in ["rows?view=thread.9999&level=9&first=0&count=9", "rows?view=cpu.4&level=9&first=0&count=9&tracks=77"] {
+    for query in
+        ["rows?view=thread.9999&level=9&first=0&count=9", "rows?view=cpu.4&level=9&first=0&count=9&tracks=77"]
+    {
         assert_eq!(ask(&viewer, &format!("/api/{query}")).status, 400, "{query}");
     }
     drop(folder);

@@ -137,7 +137,8 @@ impl Queues {
         let rows = self.lanes.iter().enumerate().map(|(row, lane)| {
             let queue = &self.queues[lane.queue];
             let several = self.lanes.iter().filter(|other| other.queue == lane.queue).count() > 1;
-            let label = if several { format!("{} lane {}", queue.name, lane.lane) } else { queue.name.clone() };
+            let label =
+                if several { format!("{} lane {}", queue.name, lane.lane) } else { queue.name.clone() };
             json!({ "track": row, "label": label, "group": queue.device, "pid": queue.pid })
         });
         // Values are the names of all queues, one queue after the other, from 1 on.

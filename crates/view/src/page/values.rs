@@ -71,7 +71,8 @@ impl Page {
             models.thread_streams().map(|path| self.tracks_by_stream.get(path).copied()).collect();
         let families = models.families().iter().map(|(family, description)| {
             let rows = description.rows.iter().enumerate().map(|(row, label)| {
-                let thread = if *family == Family::Thread { streams.get(row).copied().flatten() } else { None };
+                let thread =
+                    if *family == Family::Thread { streams.get(row).copied().flatten() } else { None };
                 json!({ "track": row, "label": label, "thread": thread })
             });
             let types = description.types.iter().filter_map(|known| {

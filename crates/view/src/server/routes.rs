@@ -3,9 +3,7 @@
 use super::guard;
 use super::query::{Query, Refused, ViewOf, refused};
 use crate::html;
-use crate::page::{
-    CounterKind, Direction, Page, counter_json, packed_model_rows, packed_rows, stacked_rows,
-};
+use crate::page::{CounterKind, Direction, Page, counter_json, packed_model_rows, packed_rows, stacked_rows};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};

@@ -58,7 +58,8 @@ fn devices(start: u64, end: u64) -> Devices {
         names: names.clone(),
         ..Queue::default()
     };
-    let mut first = queue("queue 1", (0..90).map(|seq| operation(seq, (seq % 2) as u32, kind::KERNEL)).collect());
+    let mut first =
+        queue("queue 1", (0..90).map(|seq| operation(seq, (seq % 2) as u32, kind::KERNEL)).collect());
     first.lost.push(LostOperation { seq: 90, append: start + 95 * step, id: 0, thread: 0, name: 1 });
     let second = queue("queue 2", (5..110).map(|seq| operation(seq, 0, kind::COPY_IN)).collect());
     Devices { queues: vec![first, second], calls: Vec::new() }
@@ -67,7 +68,8 @@ fn devices(start: u64, end: u64) -> Devices {
 /// A viewer of a trace of nOS-V on disk, with device queues; the folder must outlive it.
 pub fn viewer_of_trace() -> (tempfile::TempDir, Arc<Page>, Viewer) {
     let folder = tempfile::tempdir().unwrap();
-    let generator = Generator { runtime: Runtime::Nosv, threads: 6, threads_per_loom: 3, events: 6000, seed: 5 };
+    let generator =
+        Generator { runtime: Runtime::Nosv, threads: 6, threads_per_loom: 3, events: 6000, seed: 5 };
     generator.write(folder.path()).unwrap();
     let mut session = Session::open(folder.path()).unwrap();
     let (start, end) = session.execution.range();
