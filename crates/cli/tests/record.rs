@@ -152,16 +152,46 @@ fn a_directory_that_holds_something_is_never_touched() {
 }
 
 #[test]
-fn an_unusable_directory_stops_before_the_program_runs() {
+fn a_program_runs_where_it_cannot_be_recorded_unless_that_is_refused() {
     let here = tempfile::tempdir().unwrap();
     fs::write(here.path().join("file"), "x").unwrap();
-    for directory in ["file", "file/below", "/proc/nowhere"] {
-        let output = output(record(here.path()).args(["-o", directory, "--", "touch", "was-run"]));
-        assert_eq!(output.status.code(), Some(125), "{directory}");
-        assert!(text(&output.stderr).starts_with("error: cannot record into"), "{directory}");
-        assert!(text(&output.stderr).contains("nothing was run"), "{directory}");
+    let cannot_be_set_up = |strict: &[&str]| {
+        let exit_7 = ["--", "sh", "-c", "echo ran; exit 7"];
+        let unusable = ["file", "file/below", "/proc/nowhere"]
+            .map(|directory| output(record(here.path()).args(strict).args(["-o", directory]).args(exit_7)));
+        let no_recorder = record(here.path())
+            .env("TASKSCOPE_OMPT_LIBRARY", "/no/such.so")
+            .args(strict)
+            .args(exit_7)
+            .output();
+        unusable.into_iter().chain(no_recorder)
+    };
+    for ran in cannot_be_set_up(&[]) {
+        assert_eq!((ran.status.code(), text(&ran.stdout)), (Some(7), "ran\n".into()));
+        assert!(text(&ran.stderr).starts_with("error: cannot "));
+        assert!(text(&ran.stderr).contains("the program runs, unrecorded"));
+    }
+    for refused in cannot_be_set_up(&["--strict"]) {
+        assert_eq!((refused.status.code(), text(&refused.stdout)), (Some(125), String::new()));
+        assert!(text(&refused.stderr).contains("nothing was run"));
     }
     assert_eq!(names(here.path()), ["file"]);
+}
+
+#[test]
+fn the_program_inherits_signal_mask_and_ignored_sigpipe() {
+    let here = tempfile::tempdir().unwrap();
+    let own = env!("CARGO_BIN_EXE_taskscope");
+    let caller = |ignored: &str, prefix: &str| {
+        let command =
+            format!("{ignored} exec env --block-signal=USR2 {prefix} grep ^Sig[BI] /proc/self/status");
+        output(std::process::Command::new("sh").args(["-c", &command]).current_dir(here.path())).stdout
+    };
+    for ignored in ["", "trap '' PIPE;", "trap '' PIPE INT;"] {
+        let without = caller(ignored, "");
+        assert!(text(&without).contains("SigBlk:\t0000000000000800"));
+        assert_eq!(text(&caller(ignored, &format!("{own} record -q --"))), text(&without), "{ignored}");
+    }
 }
 
 #[test]

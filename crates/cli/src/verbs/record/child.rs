@@ -44,6 +44,7 @@ pub fn run(command: &mut Command) -> io::Result<Outcome> {
     let survived =
         SURVIVED.iter().map(|&signal| signal as i32).filter(|&signal| ignored & (1 << (signal - 1)) == 0);
     let mut signals = SignalsInfo::<WithOrigin>::new(survived)?;
+    super::inherited::pass_on(command);
     let begin = Instant::now();
     let mut child = command.spawn()?;
     let pid = Pid::from_raw(child.id() as i32);

@@ -5,7 +5,6 @@
 //! their own file does not exist yet, however they are ordered in time, and a second job of the same
 //! name finds them all there and goes on to the next number.
 
-use super::CANNOT_RUN;
 use super::launcher::Rank;
 use crate::messages::Failure;
 use std::fs::{self, File};
@@ -34,13 +33,10 @@ pub fn take(output: Option<&Path>, command: &Path, rank: Option<&Rank>) -> Resul
         None => PathBuf::from(default_name(command, rank)),
     };
     take_numbered(&wanted, output.is_some(), rank).map_err(|error| {
-        let failure = Failure::new(format!("cannot record into {}", wanted.display()))
-            .why(reason(&error))
-            .exit_code(CANNOT_RUN);
+        let failure = Failure::new(format!("cannot record into {}", wanted.display())).why(reason(&error));
         match output {
-            Some(_) => failure.kept("nothing was run"),
+            Some(_) => failure,
             None => failure
-                .kept("nothing was run")
                 .remedy(format!("taskscope record -o {} -- …", std::env::temp_dir().join(&wanted).display())),
         }
     })

@@ -6,6 +6,7 @@ mod device_library;
 mod directory;
 mod elf;
 pub mod environment;
+mod inherited;
 mod launcher;
 pub mod libgomp;
 mod loader;
@@ -18,6 +19,7 @@ mod summary;
 mod wrapped;
 
 use crate::messages::{self, Failure};
+use child::Outcome;
 use directory::TraceDirectory;
 use environment::Environment;
 use run_file::{Notice, RunFile};
@@ -32,9 +34,10 @@ pub const CANNOT_RUN: u8 = 125;
 
 /// Run a program with a recorder attached, write a trace directory, print a summary.
 ///
-/// The program's input, output, signals and exit code pass through. Exit codes of taskscope's own
-/// are those of `env`: 125 when recording could not be set up (the program was not run), 126 when
-/// the program cannot be executed, 127 when it was not found.
+/// The program's input, output, signals and exit code pass through. It runs even where recording
+/// cannot be set up, which is said; with `--strict` it does not. Exit codes of taskscope's own are
+/// those of `env`: 125 for wrong options and for what `--strict` refuses, 126 when the program cannot
+/// be executed, 127 when it was not found.
 ///
 /// A program that was built with GCC uses GCC's OpenMP runtime, which cannot be recorded. It is run
 /// on LLVM's runtime instead where that is installed and offers every function that the program
@@ -59,6 +62,10 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
 
+    /// Do not run the program where its recording cannot be set up; exit with 125 instead.
+    #[arg(long)]
+    strict: bool,
+
     /// Print neither notices nor the summary; errors only.
     #[arg(short, long)]
     quiet: bool,
@@ -72,13 +79,30 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     child::survive_file_size_limit();
     let program = program::find(&args.command[0])?;
-    let tool = recorder_library::find().map_err(|failure| failure.exit_code(CANNOT_RUN))?;
     let rank = launcher::rank();
-    let trace = directory::take(args.output.as_deref(), &program, rank.as_ref())?;
+    let set_up = recorder_library::find()
+        .and_then(|tool| Ok((tool, directory::take(args.output.as_deref(), &program, rank.as_ref())?)));
+    match set_up {
+        Ok((tool, trace)) => record(&args, &program, &tool, rank, trace),
+        Err(failure) if args.strict => Err(failure.kept("nothing was run").exit_code(CANNOT_RUN).into()),
+        Err(failure) => {
+            messages::print(&failure.kept("the program runs, unrecorded (--strict refuses that)").into());
+            let outcome = execute(&program, &args.command, &[], &[])?;
+            Ok(outcome.pass_on())
+        }
+    }
+}
 
-    let programs = wrapped::programs_of(&program, &args.command[1..]);
-    let mut environment = Environment::attaching(&tool, &trace.path);
-    device_library::attach(&mut environment, &tool);
+fn record(
+    args: &Args,
+    program: &Path,
+    tool: &Path,
+    rank: Option<launcher::Rank>,
+    trace: TraceDirectory,
+) -> anyhow::Result<ExitCode> {
+    let programs = wrapped::programs_of(program, &args.command[1..]);
+    let mut environment = Environment::attaching(tool, &trace.path);
+    device_library::attach(&mut environment, tool);
     if args.no_preload {
         environment.keep_libgomp(&programs);
     } else {
@@ -94,8 +118,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     let names = environment.names();
-    let passed_on = launcher::arguments_that_pass_on(&program, &names);
-    if let Some(list) = launcher::extended_list(&program, &names) {
+    let passed_on = launcher::arguments_that_pass_on(program, &names);
+    if let Some(list) = launcher::extended_list(program, &names) {
         environment.set("OMPI_MCA_mca_base_env_list", list);
     }
 
@@ -106,31 +130,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         notices.iter().for_each(summary::print_notice);
     }
     let typed: Vec<String> = args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    let mut run_file = RunFile::begin(typed, &program, rank.map(|rank| rank.rank), notices);
+    let mut run_file = RunFile::begin(typed, program, rank.map(|rank| rank.rank), notices);
     write_run_file(&run_file, &trace);
 
-    let mut command = Command::new(&program);
-    command
-        .arg0(&args.command[0])
-        .args(&passed_on)
-        .args(&args.command[1..])
-        .envs(environment.variables.clone());
-    let mut started = child::run(&mut command);
-    if started.as_ref().is_err_and(|error| error.raw_os_error() == Some(nix::libc::ENOEXEC))
-        && program::is_text(&program)
-    {
-        // A script without `#!`: shells and `env` give it to sh.
-        let mut shell = Command::new("/bin/sh");
-        shell.arg(&program).args(&args.command[1..]).envs(environment.variables);
-        started = child::run(&mut shell);
-    }
-    let outcome = match started {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            trace.give_back();
-            return Err(cannot_execute(&program, &error).into());
-        }
-    };
+    let outcome = execute(program, &args.command, &passed_on, &environment.variables)
+        .inspect_err(|_| trace.give_back())?;
 
     run_file.wall_ns = Some(outcome.wall.as_nanos() as u64);
     run_file.exit_code = outcome.exit_code();
@@ -154,6 +158,28 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         summary::say(&sentence);
     }
     Ok(outcome.pass_on())
+}
+
+/// Runs the program to its end.
+fn execute(
+    program: &Path,
+    typed: &[OsString],
+    further_arguments: &[OsString],
+    variables: &[(&str, OsString)],
+) -> Result<Outcome, Failure> {
+    let variables = || variables.iter().map(|(name, value)| (name, value));
+    let mut command = Command::new(program);
+    command.arg0(&typed[0]).args(further_arguments).args(&typed[1..]).envs(variables());
+    let mut started = child::run(&mut command);
+    if started.as_ref().is_err_and(|error| error.raw_os_error() == Some(nix::libc::ENOEXEC))
+        && program::is_text(program)
+    {
+        // A script without `#!`: shells and `env` give it to sh.
+        let mut shell = Command::new("/bin/sh");
+        shell.arg(program).args(&typed[1..]).envs(variables());
+        started = child::run(&mut shell);
+    }
+    started.map_err(|error| cannot_execute(program, &error))
 }
 
 fn size(text: &str) -> Result<u64, String> {
