@@ -11,7 +11,10 @@ async function start() {
     const report = document.getElementById('report');
     if (embedded && report) {
       const overview = JSON.parse(embedded.textContent || '{}');
-      const source = await EmbeddedSource.open(overview.rows);
+      overview.task_types = overview.types.labels;
+      const { devices } = overview;
+      if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values });
+      const source = await EmbeddedSource.open(overview);
       const json = report.textContent || '{}';
       const shown = showReport(page, JSON.parse(json), overview, source, json);
       // For the console and for tests.

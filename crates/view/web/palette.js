@@ -68,7 +68,7 @@ export function mixColours(colour, towards, share) {
  * @typedef {{
  *   dark: boolean, page: string, text: string, state: string[],
  *   shades: Uint32Array, values: Uint32Array, pageColour: number,
- *   long: number, finding: number, lost: number, uncertain: number, match: number,
+ *   valueNames: string[], long: number, finding: number, lost: number, uncertain: number, match: number,
  *   marks: {[name: string]: string},
  * }} Theme
  */
@@ -96,6 +96,7 @@ export function makeTheme(dark, states) {
   return {
     dark, page: marks.page, text: marks.text, state, shades, pageColour: page,
     values: Uint32Array.from(VALUE_COLOURS, (hex) => (dark ? mixColours(packColour(hex), 0xffffffff, 0.25) : packColour(hex))),
+    valueNames: VALUE_COLOURS,
     long: packColour(marks.long), finding: packColour(marks.finding), lost: packColour(marks.lost),
     uncertain: packColour(marks.uncertain), match: packColour(marks.match), marks,
   };

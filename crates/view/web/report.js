@@ -253,7 +253,9 @@ export function showReport(page, report, overview, source, json) {
     shown.timeline = new TimelineView(host, overview, source, {
       onHover: (row, at) => { host.title = `${row.label} at ${formatTime(at)}`; },
     }, { height: 520 });
+    if (overview.device_rows) shown.timeline.setViews(['state', 'devices']);
     shown.timeline.setTheme(dark);
+    shown.timeline.resize();
   };
   build();
   media.addEventListener('change', build);

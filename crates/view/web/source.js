@@ -193,6 +193,20 @@ export class ServerSource {
   }
 
   /**
+   * How many threads run tasks of each type in buckets around what is shown, as far as known.
+   * @param {number} from
+   * @param {number} nsPerPixel
+   * @param {number} pixels
+   */
+  types(from, nsPerPixel, pixels) {
+    const have = this.stretch('types').cover(this, from, nsPerPixel, pixels, 1, async (level, first, count) =>
+      new Float32Array(await (await this.request('types', { level, first, count })).arrayBuffer()));
+    if (!have) return null;
+    const bucketNs = 2 ** have.level;
+    return { data: have.data, rows: have.data.length / have.count, buckets: have.count, bucketNs, offset: this.offset(have.level) + have.first * bucketNs };
+  }
+
+  /**
    * @param {string} view
    * @param {number} level
    * @param {number} tile
@@ -299,16 +313,20 @@ export function listRanges(numbers) {
   return parts.join(',');
 }
 
+/**
+ * Rows of one view in the file that shows them.
+ * @typedef {{level: number, first_bucket_ns: number, buckets: number, tracks: number[], data: string}} PackedRows
+ */
+
 /** Rows of buckets of one level, from the file that shows them. */
 export class EmbeddedSource {
   /**
-   * @param {{level: number, first_bucket_ns: number, buckets: number, tracks: number[], data: string}} rows
-   * @param {Uint32Array} data track by track
+   * @param {any} overview
+   * @param {{[view: string]: {rows: PackedRows, data: Uint32Array, index: Map<number, number>}}} views
    */
-  constructor(rows, data) {
-    this.rows = rows;
-    this.data = data;
-    this.index = new Map(rows.tracks.map((track, row) => [track, row]));
+  constructor(overview, views) {
+    this.overview = overview;
+    this.views = views;
     this.onArrival = () => {};
     this.filter = '';
     /** @type {Error | undefined} */
@@ -320,30 +338,59 @@ export class EmbeddedSource {
   get busy() { return false; }
 
   /**
-   * @param {{level: number, first_bucket_ns: number, buckets: number, tracks: number[], data: string}} rows
+   * @param {any} overview
    * @returns {Promise<EmbeddedSource>}
    */
-  static async open(rows) {
-    const packed = Uint8Array.from(atob(rows.data), (c) => c.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-    // Planes of bytes compress better than whole numbers: class, share, flags, starts.
-    const planes = new Uint8Array(await new Response(stream).arrayBuffer());
-    const count = planes.length / 4;
-    const data = new Uint32Array(count);
-    for (let i = 0; i < count; i++) {
-      data[i] = planes[i] | (planes[count + i] << 8) | (planes[2 * count + i] << 16) | (planes[3 * count + i] << 24);
+  static async open(overview) {
+    /** @type {any} */
+    const views = {};
+    for (const [view, rows] of [['state', overview.rows], ['devices', overview.device_rows]]) {
+      if (rows) views[view] = { rows, data: await unpackNumbers(rows.data), index: new Map(rows.tracks.map((track, row) => [track, row])) };
     }
-    return new EmbeddedSource(rows, data);
+    return new EmbeddedSource(overview, views);
   }
 
   /** The same as of a server's rows. */
-  columns(_view, track, from, nsPerPixel, out, outValues) {
-    const row = this.index.get(track);
-    const buckets = row === undefined ? new Uint32Array(0) : this.data.subarray(row * this.rows.buckets, (row + 1) * this.rows.buckets);
-    joinBuckets(buckets, null, 0, 2 ** this.rows.level, this.rows.first_bucket_ns, from, nsPerPixel, out, outValues);
+  columns(view, track, from, nsPerPixel, out, outValues) {
+    const known = this.views[view];
+    const row = known && known.index.get(track);
+    if (row === undefined) return true;
+    const { rows, data } = known;
+    const part = (at) => data.subarray(at * rows.buckets, (at + 1) * rows.buckets);
+    joinBuckets(part(row), outValues ? part(rows.tracks.length + row) : null, 0, 2 ** rows.level, rows.first_bucket_ns, from, nsPerPixel, out, outValues);
     return true;
+  }
+
+  /** A counter of the file. @param {string} name */
+  counter(name) {
+    const row = this.overview.counter_rows.find((counter) => counter.name === name);
+    return row ? { ...row, bucketNs: 2 ** row.level, offset: row.first_bucket_ns } : null;
+  }
+
+  /** How many threads run tasks of each type. */
+  types() {
+    const { data, labels, buckets, level, first_bucket_ns: offset } = this.overview.types;
+    if (!this.threads) this.threads = Float32Array.from(data, (thousandths) => thousandths / 1000);
+    return { data: this.threads, rows: labels.length, buckets, bucketNs: 2 ** level, offset };
   }
 
   want() {}
   forget() {}
+}
+
+/**
+ * Numbers of 32 bits whose planes of bytes were compressed, as like bytes compress better together.
+ * @param {string} text
+ * @returns {Promise<Uint32Array>}
+ */
+async function unpackNumbers(text) {
+  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+  const planes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const count = planes.length / 4;
+  const data = new Uint32Array(count);
+  for (let i = 0; i < count; i++) {
+    data[i] = planes[i] | (planes[count + i] << 8) | (planes[2 * count + i] << 16) | (planes[3 * count + i] << 24);
+  }
+  return data;
 }

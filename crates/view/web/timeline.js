@@ -1,6 +1,6 @@
 // The timeline: rows of tracks over a common time axis, drawn on one canvas, one image row per track.
 
-import { formatPoint, formatTime, fitText } from './format.js';
+import { formatCount, formatPoint, formatTime, fitText } from './format.js';
 import { makeTheme, valueColour } from './palette.js';
 import { SUB, paintTrack, paintStack, NOTHING } from './pixels.js';
 import { stackOrder } from './charts.js';
@@ -12,12 +12,13 @@ const RULER = 24;
 const HEADER = 18;
 const STACK = 34;
 const COUNTER = 34;
+const SHARE = 22;
 /** The shortest time that a screen shows. */
 const SHORTEST_NS = 20;
 
 /**
  * @typedef {{kind: 'node' | 'process' | 'view' | 'track' | 'counter' | 'stack', y: number, height: number, label: string,
- *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string, foreign?: boolean, thread?: number | null}} Row
+ *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string, slot?: number, foreign?: boolean, thread?: number | null}} Row
  * A foreign row is no thread of the execution: a row of a model's view, or of a device queue.
  * @typedef {{from: number, to: number}} Range
  */
@@ -39,7 +40,7 @@ export class TimelineView {
    * @param {any} overview as the library's `Page::overview` gives it
    * @param {any} source where buckets come from
    * @param {{onSection?: (row: Row, at: number, x: number, y: number) => void, onHover?: (row: Row, at: number, x: number, y: number) => void,
-   *   onLeave?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string) => void}} hooks
+   *   onNumbers?: (row: Row, numbers: any, x: number, y: number) => void, onLeave?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string) => void}} hooks
    * @param {{height?: number}} options
    */
   constructor(host, overview, source, hooks = {}, options = {}) {
@@ -159,8 +160,13 @@ export class TimelineView {
         }
       }
     }
-    if (this.source.exact) {
-      for (const counter of this.overview.counters) add({ kind: 'counter', height: COUNTER, label: counter.label, counter: counter.name });
+    const types = this.overview.task_types || [];
+    if (types.length + this.overview.counters.length > 0) {
+      add({ kind: 'view', height: HEADER, label: 'tasks: threads that run each type; counters', key: 'tasks' });
+      if (!this.collapsed.has('tasks')) {
+        types.forEach((label, slot) => add({ kind: 'counter', height: SHARE, label: fitText(label, 60), slot }));
+        for (const counter of this.overview.counters) add({ kind: 'counter', height: COUNTER, label: counter.label, counter: counter.name });
+      }
     }
     this.rows = rows;
     this.allTracks = all;
@@ -282,7 +288,9 @@ export class TimelineView {
     const row = this.rowAt(y);
     const inPlot = row && row.kind === 'track' && x >= GUTTER;
     this.canvas.style.cursor = row && row.key && row.kind !== 'stack' ? 'pointer' : 'default';
+    const onNumbers = row && row.kind === 'counter' && x >= GUTTER && this.hooks.onNumbers;
     if (inPlot && this.hooks.onHover) this.hooks.onHover(row, Math.floor(this.timeAt(x)), x, y);
+    else if (onNumbers) this.hooks.onNumbers(row, this.numbersAt(row, this.timeAt(x)), x, y);
     else if (this.hooks.onLeave) this.hooks.onLeave();
   }
 
@@ -376,7 +384,7 @@ export class TimelineView {
     this.drawTracks(visible.filter((row) => row.kind === 'track'));
     for (const row of visible) {
       if (row.kind === 'stack') this.drawStack(row);
-      else if (row.kind === 'counter') this.drawCounter(row);
+      else if (row.kind === 'counter' && this.source.counter) this.drawCounter(row);
     }
     this.drawLabels(visible);
     this.drawEdges();
@@ -446,34 +454,63 @@ export class TimelineView {
     return shares;
   }
 
+  /**
+   * What a row of numbers shows: minimum, mean and maximum of each bucket; of types only the mean.
+   * @param {Row} row
+   * @returns {{most: number, min: (number | null)[] | null, mean: (number | null)[], max: (number | null)[] | null, bucketNs: number, offset: number} | null}
+   */
+  seriesOf(row) {
+    const pixels = Math.max(1, Math.round(this.plotWidth));
+    if (row.slot === undefined) return this.source.counter(row.counter, this.from, this.span / pixels, pixels);
+    const types = this.source.types(this.from, this.span / pixels, pixels);
+    if (!types) return null;
+    const mean = Array.from({ length: types.buckets }, (_, i) => types.data[i * types.rows + row.slot]);
+    return { most: mean.reduce((most, value) => Math.max(most, value), 0), min: null, mean, max: null, bucketNs: types.bucketNs, offset: types.offset };
+  }
+
+  /** What a row of numbers shows at a time. @param {Row} row @param {number} at */
+  numbersAt(row, at) {
+    const data = this.seriesOf(row);
+    const bucket = data ? Math.floor((at - data.offset) / data.bucketNs) : -1;
+    if (!data || bucket < 0 || bucket >= data.mean.length || data.mean[bucket] === null) return null;
+    const start = data.offset + bucket * data.bucketNs;
+    return { start, end: start + data.bucketNs, min: data.min && data.min[bucket], mean: data.mean[bucket], max: data.max && data.max[bucket] };
+  }
+
   /** @param {Row} row */
   drawCounter(row) {
-    const pixels = Math.max(1, Math.round(this.plotWidth));
-    const data = this.source.counter && this.source.counter(row.counter, this.from, this.span / pixels, pixels);
+    const data = this.seriesOf(row);
     if (!data || data.most === 0) return;
     const { context, theme } = this;
     const tall = row.height - 6;
     const base = RULER + row.y - this.scrollY + row.height - 3;
     const y = (value) => base - (value / data.most) * tall;
+    const top = data.max || data.mean;
     context.save();
     context.beginPath();
     context.rect(GUTTER, RULER, this.plotWidth, this.height);
     context.clip();
-    for (let i = 0; i < data.mean.length; i++) {
+    context.fillStyle = row.slot === undefined ? theme.state[0] : theme.valueNames[row.slot % theme.valueNames.length];
+    const first = Math.max(0, Math.floor((this.from - data.offset) / data.bucketNs));
+    const last = Math.min(data.mean.length - 1, Math.ceil((this.from + this.span - data.offset) / data.bucketNs));
+    for (let i = first; i <= last; i++) {
       if (data.mean[i] === null) continue;
       const left = this.xOf(data.offset + i * data.bucketNs);
       const wide = Math.max(1, data.bucketNs / this.nsPerPixel);
-      context.globalAlpha = 0.35;
-      context.fillStyle = theme.state[0];
-      context.fillRect(left, y(data.max[i]), wide, Math.max(1, base - y(data.max[i])));
+      // From nothing to the minimum dense, on to the maximum light, the mean as a line.
+      const low = data.min ? y(data.min[i]) : y(data.mean[i]);
+      context.globalAlpha = 0.3;
+      context.fillRect(left, y(top[i]), wide, Math.max(0.5, low - y(top[i])));
+      context.globalAlpha = 0.65;
+      context.fillRect(left, low, wide, base - low);
       context.globalAlpha = 1;
-      context.fillRect(left, y(data.mean[i]) - 0.75, wide, 1.5);
+      if (data.max) context.fillRect(left, y(data.mean[i]) - 0.75, wide, 1.5);
     }
     context.restore();
     context.fillStyle = theme.text;
     context.font = '10px system-ui, sans-serif';
     context.textAlign = 'left';
-    context.fillText(`most ${data.most}`, GUTTER + 4, base - tall + 8);
+    context.fillText(`most ${data.most >= 100 || Number.isInteger(data.most) ? formatCount(data.most) : data.most.toPrecision(2)}`, GUTTER + 4, base - tall + 8);
   }
 
   /** @param {Row[]} visible */

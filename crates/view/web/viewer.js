@@ -37,6 +37,7 @@ class Viewer {
     document.body.classList.add('viewing');
     this.timeline = new TimelineView(this.host, overview, source, {
       onHover: (row, at, x, y) => this.hover(row, at, x, y), onLeave: () => this.leave(),
+      onNumbers: (row, numbers, x, y) => this.hoverNumbers(row, numbers, x, y),
       onSection: (row, at) => this.open(row, at), onSelect: (range) => this.showRange(range),
       onChange: () => this.remember(), onSay: (text) => { this.live.textContent = text; },
     });
@@ -108,6 +109,11 @@ class Viewer {
 
   /** Asks which views the models of the trace have, and adds them to the lists. */
   async loadModels() {
+    if (!this.overview.task_types) {
+      this.overview.task_types = await this.source.json('type_names').catch(() => []);
+      this.timeline.layout();
+      this.timeline.redraw();
+    }
     const { families } = await this.source.json('models').catch(() => ({ families: [] }));
     const known = new Map(this.overview.views.map((row) => [row.name, row]));
     for (const family of families) {
@@ -186,12 +192,26 @@ class Viewer {
         if (section) lines.push(...shortLines(section, this.trackName(row.thread), (track) => this.trackName(track)));
       }
       this.hovered = found;
-      this.tip.replaceChildren(...lines.map((line) => element('div', {}, line)));
-      const box = this.host.getBoundingClientRect();
-      this.tip.style.display = 'block';
-      this.tip.style.left = `${Math.min(box.left + x + 14, window.innerWidth - this.tip.offsetWidth - 8)}px`;
-      this.tip.style.top = `${Math.min(box.top + y + 16, window.innerHeight - this.tip.offsetHeight - 8)}px`;
+      this.showTip(lines, x, y);
     }, REST_MS);
+  }
+
+  /** @param {import('./timeline.js').Row} row @param {any} numbers @param {number} x @param {number} y */
+  hoverNumbers(row, numbers, x, y) {
+    this.leave();
+    if (!numbers) return;
+    this.hovered = numbers;
+    const words = numbers.max === null ? `${numbers.mean.toFixed(2)} threads on average` : `from ${formatCount(numbers.min)} to ${formatCount(numbers.max)}, mean ${numbers.mean.toFixed(2)}`;
+    this.showTip([row.label, words, `in ${formatTime(numbers.end - numbers.start)} from ${formatTime(numbers.start)} on`], x, y);
+  }
+
+  /** @param {string[]} lines @param {number} x @param {number} y */
+  showTip(lines, x, y) {
+    this.tip.replaceChildren(...lines.map((line) => element('div', {}, line)));
+    const box = this.host.getBoundingClientRect();
+    this.tip.style.display = 'block';
+    this.tip.style.left = `${Math.min(box.left + x + 14, window.innerWidth - this.tip.offsetWidth - 8)}px`;
+    this.tip.style.top = `${Math.min(box.top + y + 16, window.innerHeight - this.tip.offsetHeight - 8)}px`;
   }
 
   leave() {

@@ -14,7 +14,7 @@ pub struct Counter {
     end: u64,
     /// Level by level, minimum and maximum of 16, 256, … values.
     extremes: Vec<Vec<(i64, i64)>>,
-    /// Integral of value × nanoseconds before each change.
+    /// Integral of value × nanoseconds before the first change of each block.
     integral: Vec<i128>,
 }
 
@@ -57,10 +57,12 @@ impl Counter {
     /// A counter from its values `(from when on, value)` at strictly rising times, up to `end`.
     pub fn from_changes(changes: Vec<(u64, i64)>, end: u64) -> Counter {
         let (start, value): (Vec<u64>, Vec<i64>) = changes.into_iter().unzip();
-        let mut integral = Vec::with_capacity(start.len());
+        let mut integral = Vec::with_capacity(start.len().div_ceil(BLOCK));
         let mut sum = 0_i128;
         for row in 0..start.len() {
-            integral.push(sum);
+            if row.is_multiple_of(BLOCK) {
+                integral.push(sum);
+            }
             let next = start.get(row + 1).copied().unwrap_or(end);
             sum += i128::from(value[row]) * i128::from(next.saturating_sub(start[row]));
         }
@@ -121,7 +123,15 @@ impl Counter {
 
     fn integral_to(&self, at: u64) -> i128 {
         match self.start.partition_point(|start| *start <= at).checked_sub(1) {
-            Some(row) => self.integral[row] + i128::from(self.value[row]) * i128::from(at - self.start[row]),
+            Some(row) => {
+                let block = row - row % BLOCK;
+                let whole = (block..row).map(|row| {
+                    i128::from(self.value[row]) * i128::from(self.start[row + 1] - self.start[row])
+                });
+                self.integral[row / BLOCK]
+                    + whole.sum::<i128>()
+                    + i128::from(self.value[row]) * i128::from(at - self.start[row])
+            }
             None => 0,
         }
     }

@@ -1,7 +1,7 @@
 //! The one-file report: the page with its data inside.
 
 use super::{bundle, document, policy};
-use crate::page::{Page, View, packed_rows};
+use crate::page::{CounterKind, Page, View, counter_json, packed_rows};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -26,6 +26,10 @@ const INSTANCE_SECTIONS: usize = 1500;
 /// Rows of a table where tables must be shortened: first so many, at last so few.
 const LONGEST_TABLE: usize = 2000;
 const SHORTEST_TABLE: usize = 30;
+/// Lanes of device queues that are drawn.
+const LANES: usize = 256;
+/// Counters that are drawn.
+const COUNTERS: usize = 24;
 
 /// The report as one page of at most [`LARGEST_REPORT_BYTES`].
 pub fn report(page: &Page) -> String {
@@ -40,7 +44,10 @@ pub fn report(page: &Page) -> String {
     let mut overview = page.overview();
     let mut report = overview["report"].take();
     overview["rows"] = rows(page, LARGEST_ROWS_BYTES);
+    overview["device_rows"] = device_rows(page);
     overview["stack"] = stack(page);
+    overview["types"] = types(page);
+    overview["counter_rows"] = counters(page);
     overview["instance_sections"] = instances(page);
     overview["left_out"] = 0.into();
     let mut text = page_of(&overview, &report);
@@ -114,6 +121,24 @@ fn rows(page: &Page, limit: usize) -> Value {
     }
 }
 
+/// The lanes of device queues, packed in the same way; null without any. What each shows follows the buckets.
+fn device_rows(page: &Page) -> Value {
+    let lanes: Vec<u32> = (0..page.queues.len().min(LANES) as u32).collect();
+    if lanes.is_empty() {
+        return Value::Null;
+    }
+    let (start, end) = page.time();
+    let window = Window::covering(start, end.max(start + 1), BUCKETS / 2);
+    let packed = page.queues.packed(&lanes, window);
+    json!({
+        "level": window.width_log2,
+        "first_bucket_ns": window.start() as i64 - start as i64,
+        "buckets": window.count,
+        "tracks": lanes,
+        "data": STANDARD.encode(deflated(&planes(&packed))),
+    })
+}
+
 /// First bytes of all numbers, then second ones, and so on: like bytes together compress better.
 fn planes(packed: &[u8]) -> Vec<u8> {
     (0..4).flat_map(|byte| packed.iter().skip(byte).step_by(4).copied()).collect()
@@ -142,6 +167,37 @@ fn stack(page: &Page) -> Value {
         "workers": workers.len(),
         "data": sums.iter().flatten().map(thousandths).collect::<Vec<_>>(),
     })
+}
+
+/// Buckets of rows that are numbers.
+const NUMBERS: u32 = 256;
+
+/// How many threads run tasks of each type: `[bucket][type]`, in thousandths of a thread.
+fn types(page: &Page) -> Value {
+    let (start, end) = page.time();
+    let window = Window::covering(start, end.max(start + 1), NUMBERS);
+    let width = (window.end() - window.start()) as f64 / f64::from(window.count);
+    let shares = page.type_rows().shares(&page.execution, window);
+    json!({
+        "level": window.width_log2,
+        "first_bucket_ns": window.start() as i64 - start as i64,
+        "buckets": window.count,
+        "labels": page.type_rows_json(),
+        "data": shares.iter().map(|ns| (*ns as f64 / width * 1000.0).round() as u64).collect::<Vec<_>>(),
+    })
+}
+
+/// Counters at the same places.
+fn counters(page: &Page) -> Value {
+    let (start, end) = page.time();
+    let window = Window::covering(start, end.max(start + 1), NUMBERS);
+    let rows = CounterKind::all(page).into_iter().take(COUNTERS).map(|kind| {
+        let mut row = counter_json(page, kind, window);
+        row["level"] = window.width_log2.into();
+        row["first_bucket_ns"] = (window.start() as i64 - start as i64).into();
+        row
+    });
+    rows.collect()
 }
 
 /// What the thread of each finding's worst instance and those near it did around it: exact sections,

@@ -12,31 +12,42 @@ pub enum CounterKind {
     ReadyTasks,
     /// Tasks that were created and have not ended.
     LiveTasks,
+    /// Operations of a device queue that were submitted and have not begun.
+    Queued(usize),
 }
 
 impl CounterKind {
-    /// All counters.
-    pub const ALL: [CounterKind; 2] = [CounterKind::ReadyTasks, CounterKind::LiveTasks];
+    /// All counters of a page.
+    pub fn all(page: &Page) -> Vec<CounterKind> {
+        let tasks = [CounterKind::ReadyTasks, CounterKind::LiveTasks];
+        let tasks = tasks.into_iter().filter(|_| !page.execution.tasks.is_empty());
+        tasks.chain((0..page.queues.queues().len()).map(CounterKind::Queued)).collect()
+    }
 
     /// The name in addresses.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            CounterKind::ReadyTasks => "ready_tasks",
-            CounterKind::LiveTasks => "live_tasks",
+            CounterKind::ReadyTasks => "ready_tasks".to_string(),
+            CounterKind::LiveTasks => "live_tasks".to_string(),
+            CounterKind::Queued(queue) => format!("queued.{queue}"),
         }
     }
 
     /// The words for a person.
-    pub const fn label(self) -> &'static str {
+    pub fn label(self, page: &Page) -> String {
         match self {
-            CounterKind::ReadyTasks => "tasks created, not begun",
-            CounterKind::LiveTasks => "tasks created, not ended",
+            CounterKind::ReadyTasks => "tasks created, not begun".to_string(),
+            CounterKind::LiveTasks => "tasks created, not ended".to_string(),
+            CounterKind::Queued(queue) => {
+                let name = page.queues.queues().get(queue).map_or("", |queue| queue.name.as_str());
+                format!("{name}: submitted, not begun")
+            }
         }
     }
 
     /// The counter of a name.
-    pub fn named(name: &str) -> Option<CounterKind> {
-        CounterKind::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn named(page: &Page, name: &str) -> Option<CounterKind> {
+        CounterKind::all(page).into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -44,23 +55,33 @@ impl Page {
     /// The counter, built when first asked for.
     pub fn counter(&self, kind: CounterKind) -> &Counter {
         let tasks = &self.execution.tasks;
-        let (slot, ends) = match kind {
-            CounterKind::ReadyTasks => (&self.ready_tasks, &tasks.began),
-            CounterKind::LiveTasks => (&self.live_tasks, &tasks.ended),
+        let end = self.time().1;
+        let of_tasks = |ends: &[u64]| {
+            let known = tasks.created.iter().zip(ends).filter(|(created, _)| **created != NO_TIME);
+            Counter::from_deltas(deltas(known.map(|(created, end)| (*created, *end))), end)
         };
-        slot.get_or_init(|| {
-            let mut deltas = Vec::with_capacity(2 * tasks.len());
-            for (created, end) in tasks.created.iter().zip(ends.iter()) {
-                if *created != NO_TIME {
-                    deltas.push((*created, 1));
-                    if *end != NO_TIME {
-                        deltas.push(((*end).max(*created), -1));
-                    }
-                }
-            }
-            Counter::from_deltas(deltas, self.execution.range().1)
-        })
+        match kind {
+            CounterKind::ReadyTasks => self.ready_tasks.get_or_init(|| of_tasks(&tasks.began)),
+            CounterKind::LiveTasks => self.live_tasks.get_or_init(|| of_tasks(&tasks.ended)),
+            CounterKind::Queued(queue) => self.queued[queue].get_or_init(|| {
+                let operations = &self.queues.queues()[queue].operations;
+                let known = operations.iter().filter(|operation| operation.append > 0);
+                Counter::from_deltas(deltas(known.map(|operation| (operation.append, operation.start))), end)
+            }),
+        }
     }
+}
+
+/// One more from a begin on, one less from an end on, where there is one.
+fn deltas(lives: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, i64)> {
+    let mut deltas = Vec::with_capacity(2 * lives.size_hint().0);
+    for (begin, end) in lives {
+        deltas.push((begin, 1));
+        if end != NO_TIME {
+            deltas.push((end.max(begin), -1));
+        }
+    }
+    deltas
 }
 
 /// A counter in a window: minimum, mean and maximum of each bucket, null where it is not known.

@@ -16,6 +16,7 @@ mod search;
 mod sections;
 mod stored;
 mod tasks;
+mod types;
 mod values;
 
 pub use counters::{CounterKind, counter_json};
@@ -25,6 +26,7 @@ pub use names::Names;
 pub use queues::{Queue, QueueOperation, Queues};
 pub use rows::{View, packed_rows, stacked_rows};
 pub use search::Direction;
+pub use types::TypeRows;
 pub use values::packed_model_rows;
 
 use crate::words;
@@ -67,6 +69,8 @@ pub struct Page {
     ready_tasks: OnceLock<Counter>,
     live_tasks: OnceLock<Counter>,
     dependences: OnceLock<Dependences>,
+    type_rows: OnceLock<TypeRows>,
+    queued: Vec<OnceLock<Counter>>,
 }
 
 impl Page {
@@ -79,6 +83,7 @@ impl Page {
         let critical_path = overview::critical_path(&session);
         let findings = words::findings(&session.places, analysis);
         let queues = Queues::of(&session.devices);
+        let queued = queues.queues().iter().map(|_| OnceLock::new()).collect();
         let streams = session.streams.iter().map(|stream| (stream.path.clone(), stream.thread.index()));
         let tracks_by_stream = streams.collect();
         let execution = Arc::new(session.execution);
@@ -104,6 +109,8 @@ impl Page {
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
             dependences: OnceLock::new(),
+            type_rows: OnceLock::new(),
+            queued,
         }
     }
 

@@ -34,7 +34,8 @@ pub(super) fn json(page: &Page) -> Value {
         })
     });
     let views = View::ALL.iter().map(|view| json!({ "name": view.name(), "label": view.label() }));
-    let counters = CounterKind::ALL.iter().map(|kind| json!({ "name": kind.name(), "label": kind.label() }));
+    let counters = CounterKind::all(page).into_iter();
+    let counters = counters.map(|kind| json!({ "name": kind.name(), "label": kind.label(page) }));
     let instances = page.instances.iter().map(|instance| {
         json!({
             "finding": instance.finding,
@@ -52,7 +53,7 @@ pub(super) fn json(page: &Page) -> Value {
         "processes": processes.collect::<Vec<_>>(),
         "tracks": tracks.collect::<Vec<_>>(),
         "views": views.collect::<Vec<_>>(),
-        "counters": if execution.tasks.is_empty() { Vec::new() } else { counters.collect::<Vec<_>>() },
+        "counters": counters.collect::<Vec<_>>(),
         "devices": page.queues.json(),
         "instances": instances.collect::<Vec<_>>(),
         "histograms": page.histograms,

@@ -279,6 +279,7 @@ impl Page {
             timeline.mark(i.thread, Flags::FINDING, vec![(i.start, i.end)]);
         }
         let execution = Arc::new(execution);
+        let queued = queues.iter().map(|_| OnceLock::new()).collect();
         let queues = Queues::new(queues);
         let time = time_of(&execution, &queues);
         Some(Page {
@@ -297,6 +298,8 @@ impl Page {
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
             dependences: OnceLock::new(),
+            type_rows: OnceLock::new(),
+            queued,
         })
     }
 }

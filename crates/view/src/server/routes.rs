@@ -26,6 +26,8 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
         .route("/stack", get(|State(page): Shared, RawQuery(q)| bytes(page, q, stack)))
         .route("/counter", get(|State(page): Shared, RawQuery(q)| answer(page, q, counter)))
         .route("/section", get(|State(page): Shared, RawQuery(q)| answer(page, q, section)))
+        .route("/types", get(|State(page): Shared, RawQuery(q)| bytes(page, q, types)))
+        .route("/type_names", get(|State(page): Shared| answer(page, None, |page, _| Ok(page.type_rows_json()))))
         .route("/models", get(|State(page): Shared| answer(page, None, |page, _| Ok(page.models_json()))))
         .route("/progress", get(|State(page): Shared| answer(page, None, progress)))
         .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
@@ -120,9 +122,13 @@ fn stack(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
 }
 
 fn counter(page: &Page, query: &Query) -> Result<Value, Refused> {
-    let kind = CounterKind::named(query.text("name"))
+    let kind = CounterKind::named(page, query.text("name"))
         .ok_or_else(|| refused("there is no such counter".to_string()))?;
     Ok(counter_json(page, kind, query.window(page, 1)?))
+}
+
+fn types(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    Ok(page.packed_types(query.window(page, page.type_rows().rows())?))
 }
 
 fn section(page: &Page, query: &Query) -> Result<Value, Refused> {

@@ -1,0 +1,183 @@
+//! How many threads run tasks of each type over time: a row for each of the largest task types.
+
+use super::Page;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::sync::OnceLock;
+use taskscope_execution::lod::{FlagRules, Pyramid, Steps, Window};
+use taskscope_execution::{Execution, PlaceKind, Section, State, Track, TypeIndex};
+
+/// Types with a row of their own; the classes of a pyramid leave room for no more.
+const TYPES: usize = 60;
+/// All other types together.
+const OTHERS: u8 = TYPES as u8;
+/// No task runs.
+const NOTHING: u8 = TYPES as u8 + 1;
+
+/// The time of every thread by task type, at any zoom.
+#[derive(Debug, Default)]
+pub struct TypeRows {
+    /// The types with rows, those with most tasks first.
+    types: Vec<TypeIndex>,
+    /// Whether there are more.
+    others: bool,
+    slots: Vec<u8>,
+    /// Built when first asked for.
+    pyramids: OnceLock<Vec<Pyramid>>,
+}
+
+/// A thread's sections, each in the class of its task's type.
+struct ByType<'a> {
+    execution: &'a Execution,
+    track: &'a Track,
+    slots: &'a [u8],
+}
+
+impl Steps for ByType<'_> {
+    fn starts(&self) -> &[u64] {
+        self.track.start_column()
+    }
+
+    fn end(&self) -> u64 {
+        self.track.end()
+    }
+
+    fn class(&self, row: usize) -> u8 {
+        let section = self.track.span(row).section;
+        let ty = running_type(self.execution, &section);
+        ty.map_or(NOTHING, |ty| self.slots.get(ty.index()).copied().unwrap_or(OTHERS))
+    }
+}
+
+/// The type of the task or construct whose body runs in a section.
+fn running_type(execution: &Execution, section: &Section) -> Option<TypeIndex> {
+    if !matches!(section.state, State::Task | State::Worksharing) {
+        return None;
+    }
+    match section.place.kind() {
+        PlaceKind::Type(ty) => Some(ty),
+        _ => execution.tasks.ty.get(section.task.index()).copied().filter(|ty| ty.is_some()),
+    }
+}
+
+impl TypeRows {
+    /// Chooses the types.
+    pub fn of(execution: &Execution) -> TypeRows {
+        let mut counts = vec![0_u64; execution.catalog.types.len()];
+        let constructs = execution.works.iter().map(|work| work.ty);
+        for ty in execution.tasks.ty.iter().copied().chain(constructs) {
+            if let Some(count) = counts.get_mut(ty.index()) {
+                *count += 1;
+            }
+        }
+        let mut types: Vec<TypeIndex> =
+            (0..counts.len()).filter(|ty| counts[*ty] > 0).map(|ty| TypeIndex(ty as u32)).collect();
+        types.sort_by_key(|ty| (Reverse(counts[ty.index()]), *ty));
+        let others = types.len() > TYPES;
+        types.truncate(TYPES);
+        let mut slots = vec![OTHERS; counts.len()];
+        for (slot, ty) in types.iter().enumerate() {
+            slots[ty.index()] = slot as u8;
+        }
+        TypeRows { types, others, slots, pyramids: OnceLock::new() }
+    }
+
+    /// The levels of detail of all threads, built in parallel.
+    fn pyramids(&self, execution: &Execution) -> &[Pyramid] {
+        self.pyramids.get_or_init(|| {
+            let rules = FlagRules::default();
+            let steps = |track| ByType { execution, track, slots: &self.slots };
+            let threads = execution.threads.par_iter();
+            threads.map(|thread| Pyramid::build(&steps(&thread.track), &rules)).collect()
+        })
+    }
+
+    /// Thread-nanoseconds of each type in every bucket of a window: `[bucket][type]`, and at the end of
+    /// each bucket those of all types without a row.
+    pub fn shares(&self, execution: &Execution, window: Window) -> Vec<u64> {
+        let rows = self.rows();
+        let zero = || vec![0_u64; rows * window.count as usize];
+        let tracks = execution.threads.par_iter().zip(self.pyramids(execution));
+        tracks
+            .fold(zero, |mut sums, (thread, pyramid)| {
+                let steps = ByType { execution, track: &thread.track, slots: &self.slots };
+                pyramid.shares_of(&steps, window, |bucket, class, ns| {
+                    let slot = if class == OTHERS { self.types.len() } else { class as usize };
+                    if class != NOTHING && slot < rows {
+                        sums[bucket * rows + slot] += ns;
+                    }
+                });
+                sums
+            })
+            .reduce(zero, |mut left, right| {
+                left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+                left
+            })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.types.len() + usize::from(self.others)
+    }
+}
+
+impl Page {
+    /// Time by task type, found when first asked for.
+    pub fn type_rows(&self) -> &TypeRows {
+        self.type_rows.get_or_init(|| TypeRows::of(&self.execution))
+    }
+
+    /// Names of the rows by task type.
+    pub fn type_rows_json(&self) -> Value {
+        let rows = self.type_rows();
+        let types = rows.types.clone();
+        let mut labels =
+            self.names.ask(move |names| types.iter().map(|ty| names.type_name(*ty)).collect::<Vec<_>>());
+        if rows.others {
+            labels.push("all other types".to_string());
+        }
+        json!(labels)
+    }
+
+    /// How many threads run each type on average in every bucket: `[bucket][type]`, little-endian 32-bit floats.
+    pub fn packed_types(&self, window: Window) -> Vec<u8> {
+        let width = (window.end() - window.start()) as f64 / f64::from(window.count.max(1));
+        let shares = self.type_rows().shares(&self.execution, window);
+        shares.iter().flat_map(|ns| ((*ns as f64 / width) as f32).to_le_bytes()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_each_type_is_that_of_a_walk_over_all_sections() {
+        let execution = taskscope_testkit::synthetic::execution(taskscope_testkit::synthetic::Shape {
+            threads: 6,
+            team: 3,
+            processes_of_node: 2,
+            events: 20_000,
+            seed: 8,
+        });
+        let rows = TypeRows::of(&execution);
+        assert!(rows.types.len() > 3 && !rows.others);
+        let (start, end) = execution.range();
+        for window in [Window::covering(start, end, 40), Window::covering(start + end / 9, start + end / 8, 300)] {
+            let shares = rows.shares(&execution, window);
+            let mut expected = vec![0; shares.len()];
+            for span in execution.threads.iter().flat_map(|thread| thread.track.spans()) {
+                let Some(ty) = running_type(&execution, &span.section) else { continue };
+                let slot = rows.types.iter().position(|row| *row == ty).unwrap();
+                for bucket in 0..window.count as usize {
+                    let from = (window.first + bucket as u64) << window.width_log2;
+                    let to = from + (1 << window.width_log2);
+                    let ns = span.end.min(to).saturating_sub(span.start.max(from));
+                    expected[bucket * rows.rows() + slot] += ns;
+                }
+            }
+            assert!(shares == expected && expected.iter().sum::<u64>() > 0);
+        }
+    }
+}
