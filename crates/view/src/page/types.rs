@@ -164,7 +164,9 @@ mod tests {
         let rows = TypeRows::of(&execution);
         assert!(rows.types.len() > 3 && !rows.others);
         let (start, end) = execution.range();
-        for window in [Window::covering(start, end, 40), Window::covering(start + end / 9, start + end / 8, 300)] {
+        for window in
+            [Window::covering(start, end, 40), Window::covering(start + end / 9, start + end / 8, 300)]
+        {
             let shares = rows.shares(&execution, window);
             let mut expected = vec![0; shares.len()];
             for span in execution.threads.iter().flat_map(|thread| thread.track.spans()) {

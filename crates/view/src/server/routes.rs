@@ -27,7 +27,10 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
         .route("/counter", get(|State(page): Shared, RawQuery(q)| answer(page, q, counter)))
         .route("/section", get(|State(page): Shared, RawQuery(q)| answer(page, q, section)))
         .route("/types", get(|State(page): Shared, RawQuery(q)| bytes(page, q, types)))
-        .route("/type_names", get(|State(page): Shared| answer(page, None, |page, _| Ok(page.type_rows_json()))))
+        .route(
+            "/type_names",
+            get(|State(page): Shared| answer(page, None, |page, _| Ok(page.type_rows_json()))),
+        )
         .route("/models", get(|State(page): Shared| answer(page, None, |page, _| Ok(page.models_json()))))
         .route("/progress", get(|State(page): Shared| answer(page, None, progress)))
         .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
