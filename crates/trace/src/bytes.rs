@@ -66,6 +66,20 @@ fn replace_beginning(bytes: &mut Vec<u8>, checkpoint: &[u8]) {
     }
 }
 
+/// Asks the processor to fetch the byte at `position`, which will be read soon. Streams are read in turn, too
+/// many of them for the processor to see that each is read forwards.
+#[inline(always)]
+pub(crate) fn prefetch(bytes: &[u8], position: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(byte) = bytes.get(position) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: the address is that of a byte of the slice; a prefetch reads nothing into the program.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, position);
+}
+
 /// The content of a file.
 pub(crate) enum FileBytes {
     Read(Vec<u8>),

@@ -1,8 +1,14 @@
 //! Events out of the bytes of a stream file, without copying.
 
+use crate::bytes::prefetch;
 use crate::survey::Window;
 use taskscope_event::Code;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_FLAG, JUMBO_HEADER_BYTES, payload_bytes};
+
+/// So far ahead lie the bytes that are fetched early: a few events.
+const PREFETCH_BYTES: usize = 128;
+/// Where an event's clock lies in its head.
+const CLOCK_OFFSET: usize = 4;
 
 /// An event in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +50,9 @@ impl EventHead {
         } else {
             position + EVENT_HEADER_BYTES + payload_bytes(head[0])
         };
-        Some(EventHead { code: Code([head[1], head[2], head[3]]), is_jumbo, raw_clock: clock, end })
+        // Copied as one piece, so that reading it as one does not wait for three stores.
+        let code = Code(*head[1..].first_chunk()?);
+        Some(EventHead { code, is_jumbo, raw_clock: clock, end })
     }
 }
 
@@ -61,10 +69,14 @@ pub struct Decoder<'a> {
     position: usize,
     end: usize,
     offset_ns: i64,
-    /// Clocks below this are raised to it; `None` leaves them as they are stored.
-    floor: Option<i64>,
+    /// Clocks below this are raised to it.
+    floor: i64,
+    /// Whether the floor rises with the clocks; else they stay as they are stored.
+    raise_clocks: bool,
     /// Windows not yet left; the first may be the one that is being read.
     windows: &'a [Window],
+    /// Where the first window begins; `usize::MAX` without one.
+    window_begin: usize,
     /// Next position in the order of the first window, when within it.
     in_window: usize,
 }
@@ -79,8 +91,38 @@ impl<'a> Decoder<'a> {
         windows: &'a [Window],
         raise_clocks: bool,
     ) -> Self {
-        let floor = raise_clocks.then_some(i64::MIN);
-        Decoder { bytes, position: begin, end, offset_ns, floor, windows, in_window: 0 }
+        Decoder {
+            bytes,
+            position: begin,
+            end,
+            offset_ns,
+            floor: i64::MIN,
+            raise_clocks,
+            windows,
+            window_begin: begin_of_first(windows),
+            in_window: 0,
+        }
+    }
+
+    /// The clock of the next event, which is read again when the event is taken: a merge asks for
+    /// the clocks of many streams and takes one event.
+    #[inline(always)]
+    pub(crate) fn peek_clock_ns(&self) -> Option<i64> {
+        if self.position >= self.end {
+            return None;
+        }
+        let offset = if self.position == self.window_begin {
+            self.windows[0].order[self.in_window]
+        } else {
+            self.position
+        };
+        let clock = self.bytes.get(offset + CLOCK_OFFSET..)?.first_chunk()?;
+        Some(self.correct(u64::from_le_bytes(*clock)))
+    }
+
+    #[inline]
+    fn correct(&self, raw_clock: u64) -> i64 {
+        clock_of(raw_clock).saturating_add(self.offset_ns).max(self.floor)
     }
 
     #[cold]
@@ -91,32 +133,37 @@ impl<'a> Decoder<'a> {
         if self.in_window == window.order.len() {
             self.position = window.end;
             self.windows = &self.windows[1..];
+            self.window_begin = begin_of_first(self.windows);
             self.in_window = 0;
         }
         offset
     }
 }
 
+fn begin_of_first(windows: &[Window]) -> usize {
+    windows.first().map_or(usize::MAX, |window| window.begin)
+}
+
 impl<'a> Iterator for Decoder<'a> {
     type Item = Event<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Event<'a>> {
         if self.position >= self.end {
             return None;
         }
-        let reordered = self.windows.first().is_some_and(|window| self.position == window.begin);
+        let reordered = self.position == self.window_begin;
         let offset = if reordered { self.step_in_window() } else { self.position };
         let head = EventHead::read(self.bytes, offset)?;
         if !reordered {
             self.position = head.end;
+            prefetch(self.bytes, head.end + PREFETCH_BYTES);
         }
         let header = if head.is_jumbo { JUMBO_HEADER_BYTES } else { EVENT_HEADER_BYTES };
         let payload = self.bytes.get(offset + header..head.end)?;
-        let mut clock_ns = clock_of(head.raw_clock).saturating_add(self.offset_ns);
-        if let Some(floor) = &mut self.floor {
-            clock_ns = clock_ns.max(*floor);
-            *floor = clock_ns;
+        let clock_ns = self.correct(head.raw_clock);
+        if self.raise_clocks {
+            self.floor = clock_ns;
         }
         Some(Event { clock_ns, code: head.code, is_jumbo: head.is_jumbo, payload, offset: offset as u64 })
     }

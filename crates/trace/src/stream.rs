@@ -274,27 +274,23 @@ impl Stream {
 #[derive(Clone)]
 pub struct ThreadEvents<'a> {
     standard: Decoder<'a>,
-    own: Decoder<'a>,
-    next_standard: Option<Event<'a>>,
-    next_own: Option<Event<'a>>,
+    /// Absent where there are no own events, so that nothing is asked for them.
+    own: Option<Box<Decoder<'a>>>,
 }
 
 impl<'a> ThreadEvents<'a> {
     fn new(standard: Option<Decoder<'a>>, own: Option<Decoder<'a>>) -> Self {
-        let nothing = || Decoder::new(&[], 0, 0, 0, &[], false);
-        let mut standard = standard.unwrap_or_else(nothing);
-        let mut own = own.unwrap_or_else(nothing);
-        let (next_standard, next_own) = (standard.next(), own.next());
-        ThreadEvents { standard, own, next_standard, next_own }
+        let standard = standard.unwrap_or_else(|| Decoder::new(&[], 0, 0, 0, &[], false));
+        ThreadEvents { standard, own: own.filter(|own| own.peek_clock_ns().is_some()).map(Box::new) }
     }
 
     /// The clock of the next event.
-    #[inline]
+    #[inline(always)]
     pub fn peek_clock_ns(&self) -> Option<i64> {
-        match (&self.next_standard, &self.next_own) {
-            (Some(standard), Some(own)) => Some(standard.clock_ns.min(own.clock_ns)),
-            (Some(event), None) | (None, Some(event)) => Some(event.clock_ns),
-            (None, None) => None,
+        let standard = self.standard.peek_clock_ns();
+        match self.own.as_ref().and_then(|own| own.peek_clock_ns()) {
+            None => standard,
+            Some(own) => Some(standard.map_or(own, |standard| standard.min(own))),
         }
     }
 }
@@ -302,18 +298,14 @@ impl<'a> ThreadEvents<'a> {
 impl<'a> Iterator for ThreadEvents<'a> {
     type Item = (File, Event<'a>);
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<(File, Event<'a>)> {
-        let own_is_first = match (&self.next_standard, &self.next_own) {
-            (Some(standard), Some(own)) => own.clock_ns < standard.clock_ns,
-            (standard, _) => standard.is_none(),
-        };
-        if own_is_first {
-            let event = std::mem::replace(&mut self.next_own, self.own.next());
-            event.map(|event| (File::Own, event))
-        } else {
-            let event = std::mem::replace(&mut self.next_standard, self.standard.next());
-            event.map(|event| (File::Standard, event))
+        if let Some(own) = &mut self.own
+            && let Some(own_clock) = own.peek_clock_ns()
+            && self.standard.peek_clock_ns().is_none_or(|standard| own_clock < standard)
+        {
+            return own.next().map(|event| (File::Own, event));
         }
+        self.standard.next().map(|event| (File::Standard, event))
     }
 }
