@@ -11,7 +11,6 @@ mod prv;
 pub use cfg::write_configurations;
 pub use labels::{write_pcf, write_row};
 use prv::PrvFile;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -37,7 +36,8 @@ pub struct ParaverWriter {
     directory: PathBuf,
     /// Whether to write `cfg/`: only where there is none.
     configurations: bool,
-    lanes: BTreeMap<View, Lane>,
+    /// In the order of [`View::ALL`].
+    lanes: [Option<Lane>; View::ALL.len()],
 }
 
 struct Lane {
@@ -60,12 +60,12 @@ impl ParaverWriter {
         gzip: bool,
     ) -> io::Result<ParaverWriter> {
         std::fs::create_dir_all(directory)?;
-        let mut lanes = BTreeMap::new();
+        let mut lanes = View::ALL.map(|_| None);
         for file in views {
             let suffix = if gzip { "prv.gz" } else { "prv" };
             let path = directory.join(format!("{}.{suffix}", file.view.file_name()));
             let prv = PrvFile::create(&path, file.rows, end_ns, gzip)?;
-            lanes.insert(file.view, Lane::start(prv, path));
+            lanes[file.view as usize] = Some(Lane::start(prv, path));
         }
         let configurations = !directory.join("cfg").exists();
         Ok(ParaverWriter { directory: directory.to_path_buf(), configurations, lanes })
@@ -77,7 +77,8 @@ impl ParaverWriter {
     /// The first error of any file. Files that are not whole are removed.
     pub fn finish(mut self, mut describe: impl FnMut(View) -> Option<ViewDescription>) -> io::Result<()> {
         let mut result = Ok(());
-        for (view, lane) in &mut self.lanes {
+        for (view, lane) in View::ALL.iter().zip(&mut self.lanes) {
+            let Some(lane) = lane else { continue };
             let written = lane.close().and_then(|()| {
                 let description = describe(*view).unwrap_or_default();
                 let base = self.directory.join(view.file_name());
@@ -99,14 +100,14 @@ impl ParaverWriter {
 
     /// Whether a file can no longer be written; playing on is of no use then.
     pub fn has_failed(&self) -> bool {
-        self.lanes.values().any(|lane| lane.sender.is_none())
+        self.lanes.iter().flatten().any(|lane| lane.sender.is_none())
     }
 }
 
 impl ViewObserver for ParaverWriter {
     #[inline]
     fn view_change(&mut self, change: ViewChange) {
-        let Some(lane) = self.lanes.get_mut(&change.view) else { return };
+        let Some(lane) = &mut self.lanes[change.view as usize] else { return };
         lane.batch.push(change);
         if lane.batch.len() == BATCH {
             lane.send();

@@ -17,7 +17,9 @@ use taskscope_execution::view::ViewChange;
 /// Written at once.
 const BLOCK_BYTES: usize = 256 * 1024;
 /// No part of a record is longer; parts are copied with this fixed size, which needs no call.
-const PART_BYTES: usize = 48;
+const PART_BYTES: usize = 32;
+/// The last digits of a time, which differ from record to record, are made apart from those before.
+const LAST_DIGITS: i64 = 10_000;
 /// Type and value repeat: their text is kept in a table of this size.
 const KEPT_TAILS: usize = 512;
 
@@ -27,9 +29,7 @@ pub(crate) struct PrvFile {
     used: usize,
     /// `2:0:1:1:<row>` of each row.
     rows: Vec<Part>,
-    /// `:<time>:` of the last record, as most records come in groups of equal time.
-    time: Part,
-    time_ns: i64,
+    time: TimeText,
     /// `<type>:<value>` and line end, found by a hash of both.
     tails: Vec<(u32, i64, Part)>,
 }
@@ -37,6 +37,52 @@ pub(crate) struct PrvFile {
 enum Output {
     Plain(File),
     Gzip(GzEncoder<File>),
+}
+
+/// The text `:<time>:` of the last record, as most records come in groups of equal time and are close to
+/// the one before.
+struct TimeText {
+    time_ns: i64,
+    /// The time without its last four digits, and its text with the colon before it.
+    high: i64,
+    high_text: Part,
+    /// The last digits and the colon behind them; a number, so that it is stored in one piece.
+    low_text: u64,
+    low_length: usize,
+}
+
+impl TimeText {
+    fn zero() -> TimeText {
+        let low_text = u64::from_le_bytes(*b"0:\0\0\0\0\0\0");
+        TimeText { time_ns: 0, high: 0, high_text: Part::EMPTY.text(b":"), low_text, low_length: 2 }
+    }
+
+    #[inline]
+    fn set(&mut self, time_ns: i64) {
+        self.time_ns = time_ns;
+        if time_ns < 0 {
+            // No trace has such times; whoever makes them gets what they are.
+            self.high = time_ns;
+            self.high_text = Part::EMPTY.text(b":").number(time_ns);
+            (self.low_text, self.low_length) = (u64::from(b':'), 1);
+            return;
+        }
+        let (high, low) = (time_ns / LAST_DIGITS, time_ns % LAST_DIGITS);
+        if high != self.high {
+            self.high = high;
+            let colon = Part::EMPTY.text(b":");
+            self.high_text = if high == 0 { colon } else { colon.number(high) };
+        }
+        let pair = |number: i64| [PAIRS[2 * number as usize], PAIRS[2 * number as usize + 1]];
+        let ([a, b], [c, d]) = (pair(low / 100), pair(low % 100));
+        self.low_text = u64::from_le_bytes([a, b, c, d, b':', 0, 0, 0]);
+        self.low_length = 5;
+        if high == 0 {
+            let zeros = 3 - low.max(1).ilog10() as usize;
+            self.low_text >>= 8 * zeros;
+            self.low_length -= zeros;
+        }
+    }
 }
 
 /// A piece of text of a record.
@@ -75,8 +121,7 @@ impl PrvFile {
             block: vec![0; BLOCK_BYTES + 4 * PART_BYTES],
             used: header.len(),
             rows: (1..=rows as i64).map(|row| Part::EMPTY.text(b"2:0:1:1:").number(row)).collect(),
-            time: Part::EMPTY.text(b":0:"),
-            time_ns: 0,
+            time: TimeText::zero(),
             tails: vec![(0, 0, Part::EMPTY.text(b"0:0\n")); KEPT_TAILS],
         };
         prv.block[..header.len()].copy_from_slice(header.as_bytes());
@@ -85,31 +130,20 @@ impl PrvFile {
 
     pub(crate) fn write(&mut self, changes: &[ViewChange]) -> io::Result<()> {
         for change in changes {
-            if change.time_ns != self.time_ns {
-                self.time_ns = change.time_ns;
-                self.time = Part::EMPTY.text(b":").number(change.time_ns).text(b":");
+            if change.time_ns != self.time.time_ns {
+                self.time.set(change.time_ns);
             }
-            let tail = self.tail(change.view_type, change.value);
-            let row = self.rows[change.row as usize];
-            self.used = copy_part(&mut self.block, self.used, &row);
-            self.used = copy_part(&mut self.block, self.used, &self.time);
-            self.used = copy_part(&mut self.block, self.used, &tail);
+            let block = &mut self.block[..];
+            let mut at = copy_part(block, self.used, &self.rows[change.row as usize]);
+            at = copy_part(block, at, &self.time.high_text);
+            block[at..at + 8].copy_from_slice(&self.time.low_text.to_le_bytes());
+            at += self.time.low_length;
+            self.used = copy_part(block, at, tail(&mut self.tails, change.view_type, change.value));
             if self.used >= BLOCK_BYTES {
                 self.flush_block()?;
             }
         }
         Ok(())
-    }
-
-    #[inline]
-    fn tail(&mut self, view_type: u32, value: i64) -> Part {
-        let hash = (value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 ^ u64::from(view_type);
-        let kept = &mut self.tails[hash as usize % KEPT_TAILS];
-        if (kept.0, kept.1) != (view_type, value) {
-            let text = Part::EMPTY.number(i64::from(view_type)).text(b":").number(value).text(b"\n");
-            *kept = (view_type, value, text);
-        }
-        kept.2
     }
 
     fn flush_block(&mut self) -> io::Result<()> {
@@ -129,6 +163,18 @@ impl PrvFile {
         }
         Ok(())
     }
+}
+
+/// The text of a type and a value.
+#[inline]
+fn tail(tails: &mut [(u32, i64, Part)], view_type: u32, value: i64) -> &Part {
+    let hash = (value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 ^ u64::from(view_type);
+    let kept = &mut tails[hash as usize % KEPT_TAILS];
+    if (kept.0, kept.1) != (view_type, value) {
+        let text = Part::EMPTY.number(i64::from(view_type)).text(b":").number(value).text(b"\n");
+        *kept = (view_type, value, text);
+    }
+    &kept.2
 }
 
 /// Copies a part to `at`, with whatever follows its text, and returns where the text ends.
@@ -174,6 +220,19 @@ fn write_digits(digits: &mut [u8; 20], mut rest: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_written_as_the_standard_library_does() {
+        let mut text = TimeText::zero();
+        for time in
+            [0, 1, 9, 10, 99, 100, 1234, -5, 9999, 10_000, -20_001, 10_001, 10_100, 123_456_789, 5, i64::MAX]
+        {
+            text.set(time);
+            let mut written = text.high_text.bytes[..usize::from(text.high_text.length)].to_vec();
+            written.extend(&text.low_text.to_le_bytes()[..text.low_length]);
+            assert_eq!(String::from_utf8(written).unwrap(), format!(":{time}:"));
+        }
+    }
 
     #[test]
     fn numbers_are_written_as_the_standard_library_does() {

@@ -137,33 +137,58 @@ impl Breakdown {
             self.started = true;
             self.touched.extend(0..self.shown.len() as u32);
         }
-        let (mut group, mut end) = self.group_of(old);
+        let (first, mut end) = self.group_of(old);
+        let mut group = first;
         if old < new {
             // The last row of each group takes the value of the group above.
-            loop {
-                let above = self.groups.get(group + 1).map(|above| above.value).filter(|above| *above <= new);
-                self.write_row(end - 1, above.unwrap_or(new));
-                if above.is_none_or(|above| above == new) {
-                    break;
-                }
+            let mut above = self.value_of(group + 1).filter(|above| *above <= new);
+            while let Some(value) = above.filter(|above| *above < new) {
+                self.write_row(end - 1, value);
                 group += 1;
                 end += self.groups[group].count;
+                above = self.value_of(group + 1).filter(|above| *above <= new);
             }
+            self.write_row(end - 1, new);
+            if above.is_some() {
+                self.groups[group + 1].count += 1;
+            } else {
+                self.groups.insert(group + 1, Group { value: new, count: 1 });
+            }
+            self.take_one(first);
         } else {
             // The first row of each group takes the value of the group below.
-            loop {
-                end -= self.groups[group].count;
-                let below = group.checked_sub(1).map(|below| self.groups[below].value);
-                let below = below.filter(|below| *below >= new);
-                self.write_row(end, below.unwrap_or(new));
-                if below.is_none_or(|below| below == new) {
-                    break;
-                }
+            let value_below = |groups: &[Group], group: usize| {
+                let below = group.checked_sub(1).map(|below| groups[below].value);
+                below.filter(|below| *below >= new)
+            };
+            end -= self.groups[group].count;
+            let mut below = value_below(&self.groups, group);
+            while let Some(value) = below.filter(|below| *below > new) {
+                self.write_row(end, value);
                 group -= 1;
+                end -= self.groups[group].count;
+                below = value_below(&self.groups, group);
+            }
+            self.write_row(end, new);
+            self.take_one(first);
+            if below.is_some() {
+                self.groups[group - 1].count += 1;
+            } else {
+                self.groups.insert(group, Group { value: new, count: 1 });
             }
         }
-        self.count(new, 1);
-        self.count(old, -1);
+    }
+
+    fn value_of(&self, group: usize) -> Option<i64> {
+        self.groups.get(group).map(|group| group.value)
+    }
+
+    /// Takes one row out of a group, which goes with its last one.
+    fn take_one(&mut self, group: usize) {
+        self.groups[group].count -= 1;
+        if self.groups[group].count == 0 {
+            self.groups.remove(group);
+        }
     }
 
     /// The group of a value that is there, and the row after its last.
@@ -176,18 +201,6 @@ impl Breakdown {
             }
         }
         (0, end)
-    }
-
-    fn count(&mut self, value: i64, by: i32) {
-        match self.groups.binary_search_by_key(&value, |group| group.value) {
-            Ok(index) => {
-                self.groups[index].count = self.groups[index].count.wrapping_add_signed(by);
-                if self.groups[index].count == 0 {
-                    self.groups.remove(index);
-                }
-            }
-            Err(index) => self.groups.insert(index, Group { value, count: 1 }),
-        }
     }
 
     #[inline]
