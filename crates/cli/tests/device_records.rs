@@ -138,3 +138,29 @@ fn record_takes_threads_tasks_and_queues_of_one_program() {
     let by = kernel["submitted_by"].as_str().unwrap();
     assert!(by.contains("in clEnqueueNDRangeKernel of main [task at tasks.c:45]"), "{by}");
 }
+
+#[test]
+fn record_names_its_library_to_cudas_driver_unless_the_user_did() {
+    let directory = tempfile::tempdir().unwrap();
+    let own = Path::new(env!("CARGO_BIN_EXE_taskscope")).parent().unwrap();
+    let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
+    if !is_built("libtaskscope_ompt.so") || !is_built("libtaskscope_device.so") {
+        eprintln!("not tested: the recorders were not built");
+        return;
+    }
+    let recorded = |set: Option<&str>, name: &str| {
+        let trace = directory.path().join(name);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taskscope"));
+        command.args(["record", "-o", text(&trace), "--", "sh", "-c", "echo $CUDA_INJECTION64_PATH"]);
+        match set {
+            Some(value) => command.env("CUDA_INJECTION64_PATH", value),
+            None => command.env_remove("CUDA_INJECTION64_PATH"),
+        };
+        command.output().unwrap()
+    };
+    let output = recorded(None, "a");
+    assert!(String::from_utf8_lossy(&output.stdout).trim().ends_with("/libtaskscope_device.so"));
+    let output = recorded(Some("/opt/other.so"), "b");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "/opt/other.so");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("CUDA is not recorded"));
+}

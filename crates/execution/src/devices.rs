@@ -54,7 +54,7 @@ impl Operation {
     /// What it does to the device's time; one of which nothing is told is taken as a kernel.
     pub fn class(&self) -> Class {
         match self.kind {
-            kind::KERNEL | kind::OTHER => Class::Kernel,
+            kind::KERNEL | kind::GRAPH | kind::OTHER => Class::Kernel,
             kind::COPY | kind::COPY_IN | kind::COPY_OUT | kind::FILL => Class::Transfer,
             _ => Class::Other,
         }
@@ -77,6 +77,7 @@ impl Operation {
             kind::SYNCHRONISATION => "synchronisation",
             kind::MAP => "map",
             kind::HOST_CODE => "host-code",
+            kind::GRAPH => "graph",
             kind::SUBMITTING_CALL | kind::WAITING_CALL | kind::OTHER_CALL => "call",
             kind::OVERHEAD => "overhead",
             _ => "other",
@@ -134,6 +135,8 @@ pub struct Queue {
     pub account: Vec<(String, u64)>,
     /// What is known of its device's clock.
     pub clock: Clock,
+    /// Numbers that vendors' records have besides, by sequence: sequence, index into `names`, value.
+    pub numbers: Vec<(u64, u32, u64)>,
     /// Records that lay in the buffer of another thread, each as a sentence.
     pub foreign: Vec<String>,
 }
@@ -202,6 +205,13 @@ impl Queue {
     /// A count of the account by name; 0 where it was not written.
     pub fn count(&self, name: &str) -> u64 {
         self.account.iter().find(|(known, _)| known == name).map_or(0, |(_, count)| *count)
+    }
+
+    /// What the vendor's record of an operation has besides: names and values.
+    pub fn numbers_of(&self, seq: u64) -> impl Iterator<Item = (&str, u64)> {
+        let first = self.numbers.partition_point(|(of, _, _)| *of < seq);
+        let own = self.numbers[first..].iter().take_while(move |(of, _, _)| *of == seq);
+        own.map(|(_, name, value)| (self.name_of(*name), *value))
     }
 
     /// Name of an operation.

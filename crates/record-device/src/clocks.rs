@@ -1,6 +1,7 @@
 //! The host's clocks, and which of them a device's stamps are of.
 
-use taskscope_reorder::clock::ClockFit;
+use taskscope_reorder::Completion;
+use taskscope_reorder::clock::{ClockFit, Unwrap};
 
 /// Nanoseconds of a clock of the host.
 pub fn read(clock: libc::clockid_t) -> u64 {
@@ -133,6 +134,29 @@ impl LiveClock {
                 (nanos as f64 / nanos_per_tick) as u64
             }
             _ => nanos as u64,
+        }
+    }
+
+    /// Makes whole counts of the stamps of a counter with few bits: an operation starts after its
+    /// submission, where that is known, and less than a period before its record came where not.
+    pub fn unwrap(&self, completion: &mut Completion, append: Option<u64>, observed: u64) {
+        let DeviceClock::Own { bits, .. } = self.clock else { return };
+        if bits >= 64 || self.offset.is_none() {
+            return;
+        }
+        let period = 1u64 << bits;
+        let counter = Unwrap::new(bits);
+        let expected = match append {
+            Some(append) if append != 0 => self.earliest_ticks(append),
+            _ => self.earliest_ticks(observed).saturating_sub(period - period / 8),
+        };
+        let whole = |stamp: u64, after: u64| if stamp == 0 { 0 } else { counter.count(stamp, after) };
+        completion.start = whole(completion.start, expected);
+        completion.end = whole(completion.end, completion.start.max(expected));
+        // The submission came first, by at most a period.
+        if completion.submit != 0 && completion.start != 0 {
+            let back = completion.start.wrapping_sub(completion.submit) & (period - 1);
+            completion.submit = completion.start.saturating_sub(back);
         }
     }
 

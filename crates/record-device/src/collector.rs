@@ -1,7 +1,7 @@
 //! The one thread that puts records in order and writes them.
 
 use crate::clocks::{self, LiveClock};
-use crate::hub::{Call, Hub, Message, What, lock};
+use crate::hub::{Call, Floor, Hub, Message, Poll, Queue, What, lock};
 use crate::locations::Locations;
 use rustc_hash::FxHashMap;
 use std::time::Duration;
@@ -9,6 +9,9 @@ use taskscope_reorder::{Detail, Limits, Output, QueueIndex, QueueOrder, Reorder,
 
 /// How long to sleep when nothing comes.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Drivers are asked no more often, and about so few operations of a queue at a time.
+const POLL_EVERY_NS: u64 = 100_000;
+const MOST_POLLED: usize = 64;
 
 pub(crate) struct Collector {
     hub: &'static Hub,
@@ -20,6 +23,9 @@ pub(crate) struct Collector {
     queues: Vec<QueueIndex>,
     /// By thread: its place for calls, and the start of its last call.
     calls: FxHashMap<u32, (QueueIndex, u64)>,
+    /// By thread: its place for records of the host that come late.
+    host_records: FxHashMap<u32, QueueIndex>,
+    polled: u64,
     locations: Locations,
 }
 
@@ -27,9 +33,11 @@ pub(crate) struct Collector {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     /// A queue of the device of this number.
-    Queue { device: u32 },
-    /// Calls of a thread.
+    Queue { device: u32, floor: Floor, poll: Option<Poll> },
+    /// Calls of a thread, as they end.
     Calls { tid: u32 },
+    /// Calls and overhead of a thread that a vendor's interface tells late.
+    HostRecords,
 }
 
 impl Collector {
@@ -42,6 +50,8 @@ impl Collector {
             places: Vec::new(),
             queues: Vec::new(),
             calls: FxHashMap::default(),
+            host_records: FxHashMap::default(),
+            polled: 0,
             locations: Locations::new(hub),
         }
     }
@@ -57,7 +67,7 @@ impl Collector {
                 std::thread::park_timeout(PAUSE);
             }
         }
-        let (locations, places, devices) = (&mut self.locations, &self.places, &self.devices);
+        let (locations, places, devices) = (&mut self.locations, &self.places, &mut self.devices);
         self.reorder.finish(&mut |output| write(locations, places, devices, output));
         self.locations.finish(&self.reorder, &self.places, &self.devices);
     }
@@ -75,17 +85,54 @@ impl Collector {
         for message in messages {
             self.take(message);
         }
-        let (locations, places, devices) = (&mut self.locations, &self.places, &self.devices);
-        let mut out = |output: Output| write(locations, places, devices, output);
-        for (index, place) in self.places.iter().enumerate() {
-            let floor = match *place {
-                Place::Queue { device } => devices[device as usize].earliest_ticks(before),
-                // A thread's calls come one after the other.
-                Place::Calls { tid } => self.calls.get(&tid).map_or(0, |(_, last)| last + 1),
-            };
-            self.reorder.no_append_before(QueueIndex(index as u32), floor, &mut out);
+        self.raise_floors(before);
+        if before >= self.polled + POLL_EVERY_NS {
+            self.polled = before;
+            self.poll();
         }
         taken
+    }
+
+    fn raise_floors(&mut self, before: u64) {
+        for index in 0..self.places.len() {
+            let floor = match self.places[index] {
+                Place::Queue { device, floor: Floor::Now, .. } => {
+                    self.devices[device as usize].earliest_ticks(before)
+                }
+                // A thread's calls come one after the other.
+                Place::Calls { tid } => self.calls.get(&tid).map_or(0, |(_, last)| last + 1),
+                Place::Queue { .. } | Place::HostRecords => continue,
+            };
+            let (reorder, mut out) = self.parts();
+            reorder.no_append_before(QueueIndex(index as u32), floor, &mut out);
+        }
+    }
+
+    /// Asks drivers about the operations that hold others back: one that has not started now starts
+    /// later, whenever it was submitted.
+    fn poll(&mut self) {
+        for index in 0..self.places.len() {
+            let Place::Queue { device, poll: Some(poll), .. } = self.places[index] else { continue };
+            let queue = QueueIndex(index as u32);
+            for _ in 0..MOST_POLLED {
+                let Some(seq) = self.reorder.holding_back(queue) else { break };
+                let asked = clocks::now();
+                let number = self.queues.iter().position(|known| *known == queue).unwrap_or(0);
+                if !(poll.not_started)(QueueIndex(number as u32), seq) {
+                    break;
+                }
+                let time = self.devices[device as usize].earliest_ticks(asked);
+                let (reorder, mut out) = self.parts();
+                reorder.not_started_before(queue, seq, time, &mut out);
+            }
+            (poll.tidy)();
+        }
+    }
+
+    /// The ordering core, and where it writes.
+    fn parts(&mut self) -> (&mut Reorder, impl FnMut(Output)) {
+        let (locations, places, devices) = (&mut self.locations, &self.places, &mut self.devices);
+        (&mut self.reorder, move |output| write(locations, places, devices, output))
     }
 
     /// Devices and queues that were added since.
@@ -98,7 +145,8 @@ impl Collector {
         for queue in added {
             let number = self.queues.len() as u32;
             let index = self.reorder.add_queue(queue.order);
-            self.places.push(Place::Queue { device: queue.device });
+            let Queue { device, floor, poll, .. } = queue;
+            self.places.push(Place::Queue { device, floor, poll });
             self.queues.push(index);
             let clock = &mut self.devices[queue.device as usize];
             clock.sample(0);
@@ -118,7 +166,9 @@ impl Collector {
             Message::Append(notice) => notice.queue,
             Message::Complete(completion, _) => completion.queue,
             Message::Cancel(queue, _) | Message::Lost(queue, _) => queue,
+            Message::Amend(queue, ..) | Message::Number(queue, ..) => queue,
             Message::Call(call) => return self.take_call(call),
+            Message::HostRecord(call) => return self.take_host_record(call),
             Message::Anchor(device, ticks, before, after) => {
                 self.learn();
                 if let Some(device) = self.devices.get_mut(device as usize) {
@@ -128,29 +178,37 @@ impl Collector {
             }
         };
         let Some(index) = self.index_of(queue) else { return };
-        let Place::Queue { device } = self.places[index.0 as usize] else { return };
-        if let Message::Complete(completion, observed) = message
-            && completion.start != 0
-            && completion.end >= completion.start
-        {
-            let clock = &mut self.devices[device as usize];
-            clock.fit.not_after(completion.end, observed);
-        }
-        let (locations, places, devices) = (&mut self.locations, &self.places, &self.devices);
-        let mut out = |output: Output| write(locations, places, devices, output);
+        let Place::Queue { device, .. } = self.places[index.0 as usize] else { return };
+        let device = device as usize;
         match message {
             Message::Append(mut notice) => {
                 notice.queue = index;
-                notice.earliest_start = devices[device as usize].earliest_ticks(notice.append);
-                self.reorder.append(&notice, &mut out);
+                notice.earliest_start = self.devices[device].earliest_ticks(notice.append);
+                let (reorder, mut out) = self.parts();
+                reorder.append(&notice, &mut out);
             }
-            Message::Complete(mut completion, _) => {
+            Message::Complete(mut completion, observed) => {
                 completion.queue = index;
-                self.reorder.complete(&completion, &mut out);
+                let append = self.reorder.append_time(index, completion.seq);
+                let clock = &mut self.devices[device];
+                clock.unwrap(&mut completion, append, observed);
+                if completion.start != 0 && completion.end >= completion.start {
+                    clock.fit.not_after(completion.end, observed);
+                }
+                let (reorder, mut out) = self.parts();
+                reorder.complete(&completion, &mut out);
             }
-            Message::Cancel(_, seq) => self.reorder.cancel(index, seq, &mut out),
-            Message::Lost(_, before) => self.reorder.declare_lost(index, before, &mut out),
-            Message::Call(_) | Message::Anchor(..) => {}
+            Message::Amend(_, seq, What(what), bytes) => self.reorder.amend(index, seq, what, bytes),
+            Message::Number(_, seq, name, value) => self.locations.number(index, seq, name, value),
+            Message::Cancel(_, seq) => {
+                let (reorder, mut out) = self.parts();
+                reorder.cancel(index, seq, &mut out);
+            }
+            Message::Lost(_, before) => {
+                let (reorder, mut out) = self.parts();
+                reorder.declare_lost(index, before, &mut out);
+            }
+            Message::Call(_) | Message::HostRecord(_) | Message::Anchor(..) => {}
         }
     }
 
@@ -164,21 +222,48 @@ impl Collector {
                 let location = self.reorder.add_queue(QueueOrder::OutOfOrder);
                 self.places.push(Place::Calls { tid: call.tid });
                 self.calls.insert(call.tid, (location, call.start));
-                self.locations.begin_calls(location, call.tid);
+                self.locations.begin_calls(location, call.tid, "calls");
                 location
             }
         };
-        let Call { tid, start, end, what: What(what), operation } = call;
+        self.put_call(location, &call);
+    }
+
+    /// Overhead and calls that the vendor tells: nothing is known of what is still to come.
+    fn take_host_record(&mut self, call: Call) {
+        let location = match self.host_records.get(&call.tid) {
+            Some(location) => *location,
+            None => {
+                let location = self.reorder.add_queue(QueueOrder::OutOfOrder);
+                self.places.push(Place::HostRecords);
+                self.host_records.insert(call.tid, location);
+                self.locations.begin_calls(location, call.tid, "records");
+                location
+            }
+        };
+        self.put_call(location, &call);
+    }
+
+    fn put_call(&mut self, location: QueueIndex, call: &Call) {
+        let Call { tid, start, end, what: What(what), operation } = *call;
         // The queue and sequence of the submitted operation travel as id and amount.
         let (id, amount) = operation.map_or((u64::MAX, 0), |(queue, seq)| (u64::from(queue.0), seq));
         let detail = Detail { id, amount, what };
         let record = WithoutId { location, thread: tid, start, end, detail };
-        let (locations, places, devices) = (&mut self.locations, &self.places, &self.devices);
-        self.reorder.put_without_id(&record, &mut |output| write(locations, places, devices, output));
+        let (reorder, mut out) = self.parts();
+        reorder.put_without_id(&record, &mut out);
     }
 }
 
-fn write(locations: &mut Locations, places: &[Place], devices: &[LiveClock], output: Output) {
+/// Writes what is told; the submissions of what was released bound the clock from below.
+fn write(locations: &mut Locations, places: &[Place], devices: &mut [LiveClock], output: Output) {
+    if let Output::Released(record) = &output
+        && let Place::Queue { device, .. } = places[record.queue.0 as usize]
+        && record.lane.is_some()
+        && record.append != 0
+    {
+        devices[device as usize].fit.not_before(record.start, record.append);
+    }
     locations.write(places, devices, &output);
 }
 

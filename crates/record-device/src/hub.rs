@@ -1,91 +1,26 @@
 //! Where all sources hand in what they know: one per process, made on first use.
 
-use crate::clocks::{self, DeviceClock};
+use crate::clocks;
 use crate::collector::{self, Collector};
+pub(crate) use crate::message::Message;
+pub use crate::message::{Call, Device, Floor, Poll, Queue, Source, What};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use taskscope_reorder::{Completion, Detail, Notice, Producer, QueueIndex, QueueOrder, Rings};
+use taskscope_reorder::{Completion, Detail, Notice, Producer, QueueIndex, Rings};
 
 /// Messages that a thread's ring takes; more go a slower way.
 const RING_MESSAGES: usize = 8192;
 
-/// What a source says to the collector.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Message {
-    Append(Notice),
-    Complete(Completion, u64),
-    Cancel(QueueIndex, u64),
-    Call(Call),
-    /// A device's ticks between two times of the host.
-    Anchor(u32, u64, u64, u64),
-    /// No record will come of operations of the queue below this sequence.
-    Lost(QueueIndex, u64),
-}
-
-/// A call of the host.
-#[derive(Clone, Copy, Debug)]
-pub struct Call {
-    /// System thread id.
-    pub tid: u32,
-    /// When it began, `CLOCK_MONOTONIC`.
-    pub start: u64,
-    /// When it ended.
-    pub end: u64,
-    /// Kind and name.
-    pub what: What,
-    /// The operation that it submitted.
-    pub operation: Option<(QueueIndex, u64)>,
-}
-
-/// A kind of `taskscope_event::models::device::kind`, and a name of [`Hub::name`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct What(pub(crate) u32);
-
-impl What {
-    /// Both in one number.
-    pub fn new(kind: u32, name: u32) -> Self {
-        What(kind << 24 | name & 0xff_ffff)
-    }
-
-    pub(crate) fn kind(self) -> u32 {
-        self.0 >> 24
-    }
-
-    pub(crate) fn name(self) -> u32 {
-        self.0 & 0xff_ffff
-    }
-}
-
-/// A device, as a source knows it.
-#[derive(Clone, Debug)]
-pub struct Device {
-    /// As it is shown.
-    pub name: String,
-    /// What its stamps are.
-    pub clock: DeviceClock,
-}
-
-/// A queue, as a source knows it.
-#[derive(Clone, Debug)]
-pub struct Queue {
-    /// As it is shown.
-    pub name: String,
-    /// Number of its device.
-    pub device: u32,
-    /// What it promises.
-    pub order: QueueOrder,
-    /// Which interface it belongs to.
-    pub interface: &'static str,
-}
-
 /// The place where sources meet the collector.
 pub struct Hub {
     pid: i32,
-    directory: PathBuf,
+    trace: PathBuf,
+    /// Made when something is to be written; `None` where that failed.
+    directory: OnceLock<Option<PathBuf>>,
     rings: Arc<Rings<Message>>,
     pub(crate) devices: Mutex<Vec<Device>>,
     pub(crate) queues: Mutex<Vec<Queue>>,
@@ -93,6 +28,9 @@ pub struct Hub {
     name_numbers: RwLock<FxHashMap<String, u32>>,
     /// Operations that were announced and have not ended.
     open: AtomicU64,
+    /// Records that vendors' interfaces said to have dropped.
+    dropped: AtomicU64,
+    sources: Mutex<Vec<Source>>,
     stop: AtomicBool,
     collector: Mutex<Option<JoinHandle<()>>>,
 }
@@ -126,16 +64,18 @@ impl Hub {
         let trace = std::env::var_os("TASKSCOPE_TRACE_DIR").filter(|value| !value.is_empty())?;
         // SAFETY: no preconditions.
         let pid = unsafe { libc::getpid() };
-        let directory = make_directory(Path::new(&trace), pid)?;
         let hub = Hub {
             pid,
-            directory,
+            trace: trace.into(),
+            directory: OnceLock::new(),
             rings: Rings::new(RING_MESSAGES),
             devices: Mutex::default(),
             queues: Mutex::default(),
             names: Mutex::new(vec![String::new()]),
             name_numbers: RwLock::default(),
             open: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            sources: Mutex::default(),
             stop: AtomicBool::new(false),
             collector: Mutex::default(),
         };
@@ -148,6 +88,11 @@ impl Hub {
     fn collect(&'static self) {
         let mut collector = lock(&self.collector);
         if collector.is_some() || self.stop.load(Acquire) {
+            return;
+        }
+        if self.directory.get_or_init(|| make_directory(&self.trace, self.pid)).is_none() {
+            // There is no place for records: nothing more is taken.
+            self.stop.store(true, Release);
             return;
         }
         // The program's signals are not for this thread.
@@ -163,12 +108,18 @@ impl Hub {
         &self.rings
     }
 
+    /// Where locations are written; the trace's own directory before there is any.
     pub(crate) fn directory(&self) -> &Path {
-        &self.directory
+        self.directory.get().and_then(Option::as_deref).unwrap_or(&self.trace)
     }
 
     pub(crate) fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Id of the process, which is that of its first thread.
+    pub(crate) fn process(&self) -> u32 {
+        self.pid as u32
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -246,6 +197,48 @@ impl Hub {
         let _ = self.open.fetch_update(Relaxed, Relaxed, |open| open.checked_sub(1));
     }
 
+    /// A record came of an operation that had ended: a duplicate, unless it was declared lost.
+    pub fn complete_again(&self, queue: QueueIndex, seq: u64, submit: u64, start: u64, end: u64) {
+        self.put(Message::Complete(Completion { queue, seq, submit, start, end }, clocks::now()));
+    }
+
+    /// What the operation is, as its record tells better than its submission; before it is completed.
+    pub fn amend(&self, queue: QueueIndex, seq: u64, what: What, bytes: u64) {
+        self.put(Message::Amend(queue, seq, what, bytes));
+    }
+
+    /// A number that the vendor's record has for an operation, under a name of [`Hub::name`].
+    pub fn number(&self, queue: QueueIndex, seq: u64, name: u32, value: u64) {
+        self.put(Message::Number(queue, seq, name, value));
+    }
+
+    /// A record of the host without an id, which may come late: a call that the vendor saw, or overhead.
+    pub fn host_record(&'static self, call: Call) {
+        self.collect();
+        self.put(Message::HostRecord(call));
+    }
+
+    /// The vendor's interface says that it dropped so many records.
+    pub fn dropped(&self, records: u64) {
+        self.dropped.fetch_add(records, Relaxed);
+    }
+
+    pub(crate) fn dropped_records(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+
+    /// Adds an interface that holds records back.
+    pub fn add_source(&self, source: Source) {
+        lock(&self.sources).push(source);
+    }
+
+    /// The name of a device became known.
+    pub fn name_device(&self, device: u32, name: &str) {
+        if let Some(device) = lock(&self.devices).get_mut(device as usize) {
+            name.clone_into(&mut device.name);
+        }
+    }
+
     /// A call of the host has ended.
     pub fn call(&self, call: Call) {
         self.put(Message::Call(call));
@@ -276,21 +269,28 @@ impl Hub {
 
     /// Ends recording: waits a moment for what is open, then for the collector to write everything.
     pub fn finish(&self) {
-        let (mut open, mut quiet_ms) = (self.open.load(Relaxed), 0);
+        let sources = lock(&self.sources).clone();
+        sources.iter().for_each(|source| (source.flush)());
         // Records get a second to come, as long as some come; the driver is not asked any more.
-        for _ in 0..1000 {
-            if open == 0 || quiet_ms > 200 {
+        self.wait_for_records(1000, 200);
+        sources.iter().for_each(|source| (source.force)());
+        self.stop.store(true, Release);
+        if let Some(collector) = lock(&self.collector).take() {
+            collector.thread().unpark();
+            let _ = collector.join();
+        }
+    }
+
+    fn wait_for_records(&self, most_ms: u32, most_quiet_ms: u32) {
+        let (mut open, mut quiet_ms) = (self.open.load(Relaxed), 0);
+        for _ in 0..most_ms {
+            if open == 0 || quiet_ms > most_quiet_ms {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
             let now = self.open.load(Relaxed);
             quiet_ms = if now == open { quiet_ms + 1 } else { 0 };
             open = now;
-        }
-        self.stop.store(true, Release);
-        if let Some(collector) = lock(&self.collector).take() {
-            collector.thread().unpark();
-            let _ = collector.join();
         }
     }
 }

@@ -6,7 +6,8 @@
 //!  driver ── completion (any thread) ──────────────────┘            └─ calls.<tid>/ calls of the host
 //! ```
 //!
-//! `taskscope record` has OpenCL's loader load `libtaskscope_device.so` through `OPENCL_LAYERS`. Other
+//! `taskscope record` has OpenCL's loader load `libtaskscope_device.so` through `OPENCL_LAYERS`, and
+//! CUDA's driver through `CUDA_INJECTION64_PATH`. Other
 //! tools and vendors use the ordering through `include/taskscope_device.h` ([`c_api`]).
 //! Nothing is recorded unless `TASKSCOPE_TRACE_DIR` names a trace directory; locations are written to
 //! `devices.<host>.<pid>` in it.
@@ -21,6 +22,10 @@
 pub mod c_api;
 mod clocks;
 mod collector;
+mod correlate;
+mod cupti;
+mod dynamic;
 pub mod hub;
 mod locations;
+mod message;
 mod opencl;

@@ -50,9 +50,10 @@ impl Locations {
         }
     }
 
-    pub fn begin_calls(&mut self, index: QueueIndex, tid: u32) {
+    /// `calls` as they end, or `records` of the host that a vendor tells.
+    pub fn begin_calls(&mut self, index: QueueIndex, tid: u32, what: &str) {
         let about = vec![("kind", Json::string("device-calls")), ("tid", Json::integer(tid))];
-        self.begin(index, &format!("calls.{tid}"), about);
+        self.begin(index, &format!("{what}.{tid}"), about);
         if let Some(open) = self.get(index) {
             let _ = open.stream.write_metadata(&Json::object(open.about.clone()));
         }
@@ -78,17 +79,17 @@ impl Locations {
         let hub = self.hub;
         match output {
             Output::Released(record) => match places[record.queue.0 as usize] {
-                Place::Queue { device } => {
+                Place::Queue { device, .. } => {
                     self.operation(record, &devices[device as usize], device::OPERATION)
                 }
-                Place::Calls { .. } => {
+                Place::Calls { .. } | Place::HostRecords => {
                     if let Some(open) = self.get(record.queue) {
                         open.call(hub, record);
                     }
                 }
             },
             Output::Late(record) => {
-                if let Place::Queue { device } = places[record.queue.0 as usize] {
+                if let Place::Queue { device, .. } = places[record.queue.0 as usize] {
                     self.operation(record, &devices[device as usize], device::LATE);
                 }
             }
@@ -136,14 +137,29 @@ impl Locations {
         open.stream.jumbo(open.clock, code, &[&data]);
     }
 
+    /// A number that the vendor's record has for an operation.
+    pub fn number(&mut self, index: QueueIndex, seq: u64, name: u32, value: u64) {
+        let hub = self.hub;
+        let Some(open) = self.get(index) else { return };
+        let name = open.name(hub, name);
+        let [seq, value] = [seq, value].map(u64::to_le_bytes);
+        open.stream.jumbo(open.clock, device::NUMBER, &[&seq, &name.to_le_bytes(), &value]);
+    }
+
     /// Completes the metadata of all locations and ends their streams.
     pub fn finish(&mut self, reorder: &Reorder, places: &[Place], devices: &[LiveClock]) {
         for (index, open) in self.open.iter_mut().enumerate() {
             let Some(open) = open.take() else { continue };
             let mut members = open.about;
-            if let Place::Queue { device } = places[index] {
+            if let Place::Queue { device, .. } = places[index] {
+                // Some vendors name their devices later than their queues.
+                let name = lock(&self.hub.devices)[device as usize].name.clone();
+                if let Some((_, known)) = members.iter_mut().find(|(member, _)| *member == "device") {
+                    *known = Json::string(&name);
+                }
                 members.push(("clock", clock_json(&devices[device as usize])));
-                members.push(("account", account_json(reorder.account(QueueIndex(index as u32)))));
+                let account = reorder.account(QueueIndex(index as u32));
+                members.push(("account", account_json(account, self.hub.dropped_records())));
             }
             members.push(("lost_events", Json::integer(open.stream.lost_events())));
             members.push(("finished", Json::integer(1)));
@@ -209,7 +225,7 @@ fn float(value: f64) -> Json {
     Json::float(if value.is_finite() { value } else { 0.0 })
 }
 
-fn account_json(account: &Account) -> Json {
+fn account_json(account: &Account, vendor_dropped: u64) -> Json {
     let members = [
         ("appended", account.appended),
         ("delivered", account.delivered),
@@ -229,6 +245,7 @@ fn account_json(account: &Account) -> Json {
         ("held_peak", account.held_peak),
         ("spilled", account.spilled),
         ("lanes", u64::from(account.lanes)),
+        ("vendor_dropped", vendor_dropped),
     ];
     Json::object(members.map(|(name, count)| (name, Json::integer(count))))
 }

@@ -1,17 +1,12 @@
 //! An unmodified OpenCL program on the OpenCL device of this machine, recorded through the layer.
 //! Passes with a word where there is no compiler or no OpenCL.
 
+mod support;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use taskscope_execution::devices::{Devices, Queue};
-
-/// The library that the test's own build made.
-fn layer() -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    let directory = own.parent().unwrap();
-    let places = [directory.join("libtaskscope_device.so"), directory.join("../libtaskscope_device.so")];
-    places.into_iter().find(|path| path.is_file()).expect("the library was built").canonicalize().unwrap()
-}
+use support::{adds_up, in_order, layer};
+use taskscope_execution::devices::Devices;
 
 fn program(directory: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/opencl/queues.c");
@@ -43,31 +38,6 @@ fn recorded(arguments: &[&str]) -> Option<(Devices, String)> {
     let (devices, problems) = taskscope_session::devices::open_devices(&trace).unwrap();
     assert!(problems.is_empty(), "{problems:?}");
     Some((devices, String::from_utf8(output.stdout).unwrap()))
-}
-
-fn adds_up(queue: &Queue) {
-    let count = |name| queue.count(name);
-    assert_eq!(
-        count("appended"),
-        count("delivered") + count("cancelled") + count("lost"),
-        "{:?}",
-        queue.account
-    );
-    assert_eq!(count("delivered"), queue.operations.len() as u64);
-}
-
-/// Each lane's begins and ends never go back, and records come by sequence or by start.
-fn in_order(queue: &Queue) {
-    let mut lanes = std::collections::HashMap::new();
-    let mut last = 0;
-    for operation in queue.operations.iter().filter(|operation| operation.lane.is_some()) {
-        let end = lanes.entry(operation.lane).or_insert(0);
-        assert!(*end <= operation.start && operation.start <= operation.end);
-        *end = operation.end;
-        assert!(last <= operation.start, "{} starts before its predecessor", operation.seq);
-        last = operation.start;
-        assert!(operation.append <= operation.start, "starts before it was submitted");
-    }
 }
 
 #[test]

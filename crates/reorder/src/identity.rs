@@ -62,6 +62,27 @@ impl Identities {
         Some(operation)
     }
 
+    /// The submission of an operation with this id has failed. Returns whether it was open.
+    pub fn withdrawn(&mut self, key: VendorKey, operation: Operation) -> bool {
+        let Some(open) = self.open.get_mut(&key) else { return false };
+        let place = open.iter().rposition(|known| *known == operation);
+        let found = place.and_then(|place| open.remove(place)).is_some();
+        if open.is_empty() {
+            self.open.remove(&key);
+        }
+        found
+    }
+
+    /// The operation that a record with this id would be about, if it is open.
+    pub fn oldest(&self, key: VendorKey) -> Option<Operation> {
+        self.open.get(&key)?.front().copied()
+    }
+
+    /// Whether the id stands for an open operation.
+    pub fn is_open(&self, key: VendorKey) -> bool {
+        self.open.contains_key(&key)
+    }
+
     /// Ids that stand for open operations.
     pub fn open(&self) -> usize {
         self.open.len()

@@ -94,7 +94,11 @@ impl Slot {
         } else if self.start < notice.earliest_start && self.start != 0 {
             self.set(state::TOO_EARLY);
         }
-        (self.id, self.amount, self.what) = (notice.detail.id, notice.detail.amount, notice.detail.what);
+        let Detail { id, amount, what } = notice.detail;
+        self.id = id;
+        // The record may have told better before.
+        self.amount = if self.amount == 0 { amount } else { self.amount };
+        self.what = if self.what == 0 { what } else { self.what };
         self.thread_and_state = u32::from(self.state()) | notice.thread << 8;
         self.set(state::NOTICED);
     }

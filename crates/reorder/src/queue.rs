@@ -316,9 +316,15 @@ impl Queue {
     /// Nothing that is still to come starts before this.
     #[inline]
     fn watermark(&mut self, store: &mut PageStore) -> u64 {
+        self.first_to_start(store).map_or(self.bounds.floor, |(bound, _)| bound.min(self.bounds.floor))
+    }
+
+    /// The earliest start of an announced operation that is open, and its sequence.
+    #[inline]
+    fn first_to_start(&mut self, store: &mut PageStore) -> Option<(u64, u64)> {
         let bounds = &mut self.bounds;
         bounds.scanned = bounds.scanned.max(self.head);
-        let mut lowest = bounds.floor;
+        let mut lowest = None;
         while bounds.scanned < self.tail {
             let Some(slot) = self.pages.here(bounds.scanned) else {
                 if self.pages.is_over(bounds.scanned) {
@@ -329,7 +335,7 @@ impl Queue {
                 continue;
             };
             if slot.is_open() && !slot.is(state::BOUND_IN_HEAP) {
-                lowest = lowest.min(slot.start);
+                lowest = Some((slot.start, bounds.scanned));
                 break;
             }
             // A notice that is still to come here will be older than the newest: it goes to the heap.
@@ -340,12 +346,42 @@ impl Queue {
                 && !self.pages.is_over(seq)
                 && self.pages.slot(seq, store).is_ok_and(|slot| slot.is_open() && slot.start == bound);
             if holds {
-                lowest = lowest.min(bound);
+                let of_heap = (bound, seq);
+                lowest = Some(lowest.map_or(of_heap, |known: (u64, u64)| known.min(of_heap)));
                 break;
             }
             bounds.heap.pop();
         }
         lowest
+    }
+
+    /// The operation to ask the driver about.
+    pub fn holding_back(&mut self, store: &mut PageStore) -> Option<u64> {
+        let waiting = self.sorter.peek()?;
+        if self.in_order() || waiting >= self.bounds.floor {
+            return None;
+        }
+        self.first_to_start(store).filter(|(bound, _)| *bound <= waiting).map(|(_, seq)| seq)
+    }
+
+    pub fn append_time(&mut self, seq: u64) -> Option<u64> {
+        if seq < self.head {
+            return None;
+        }
+        self.pages.here(seq).filter(|slot| slot.is(state::NOTICED)).map(|slot| slot.append)
+    }
+
+    pub fn amend(&mut self, seq: u64, what: u32, amount: u64, store: &mut PageStore) {
+        if self.place(seq) != Place::Within {
+            return;
+        }
+        self.tail = self.tail.max(seq + 1);
+        if let Ok(slot) = self.pages.slot(seq, store)
+            && slot.state() & (state::ARRIVED | state::CANCELLED | state::LOST) == 0
+        {
+            slot.what = if what == 0 { slot.what } else { what };
+            slot.amount = if amount == 0 { slot.amount } else { amount };
+        }
     }
 
     /// An operation has not started at `time`.

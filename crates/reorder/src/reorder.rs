@@ -138,6 +138,26 @@ impl Reorder {
         }
     }
 
+    /// Of the announced operations of an out-of-order queue whose record is still to come, the one
+    /// that may start first, if a waiting record could be released but for it: the one to ask the
+    /// driver about.
+    pub fn holding_back(&mut self, queue: QueueIndex) -> Option<u64> {
+        self.queues.get_mut(queue.0 as usize)?.holding_back(&mut self.store)
+    }
+
+    /// When an open operation was appended; `None` where its notice is still to come.
+    pub fn append_time(&mut self, queue: QueueIndex, seq: u64) -> Option<u64> {
+        self.queues.get_mut(queue.0 as usize)?.append_time(seq)
+    }
+
+    /// What an open operation is, as its record tells better than its notice, be that here or still to
+    /// come. A number of 0 changes nothing.
+    pub fn amend(&mut self, queue: QueueIndex, seq: u64, what: u32, amount: u64) {
+        if let Some(found) = self.queues.get_mut(queue.0 as usize) {
+            found.amend(seq, what, amount, &mut self.store);
+        }
+    }
+
     /// The first operation of the queue that was announced and whose record is still to come: the
     /// one to ask the driver about.
     pub fn oldest_open(&mut self, queue: QueueIndex) -> Option<u64> {

@@ -26,7 +26,7 @@ pub fn read_devices(trace: &Trace) -> Devices {
             Some("device-calls") if location.metadata["pid"].is_null() => {
                 devices.queues.push(read_queue(location));
             }
-            Some("device-calls") => devices.calls.push(read_calls(location)),
+            Some("device-calls") => add_calls(&mut devices.calls, read_calls(location)),
             _ => {}
         }
     }
@@ -72,10 +72,16 @@ fn read_queue(location: &Location) -> Queue {
             }
             device::LOST => queue.lost.extend(lost(&mut fields)),
             device::DUPLICATE => queue.duplicates += 1,
+            device::NUMBER => {
+                if let (Some(seq), Some(name), Some(value)) = (fields.u64(), fields.u32(), fields.u64()) {
+                    queue.numbers.push((seq, name, value));
+                }
+            }
             device::NAME => take_name(&event, &mut queue.names),
             _ => {}
         }
     }
+    queue.numbers.sort_unstable();
     if queue.account.is_empty() {
         // The recorder could not write its counts: those of what is there.
         let lanes = queue.operations.iter().filter_map(|operation| operation.lane).max();
@@ -88,6 +94,17 @@ fn read_queue(location: &Location) -> Queue {
         queue.account = counts.map(|(name, count)| (name.to_owned(), count)).to_vec();
     }
     queue
+}
+
+/// A thread's calls, and what a vendor tells of it late, are one list.
+fn add_calls(all: &mut Vec<CallThread>, mut thread: CallThread) {
+    let Some(known) = all.iter_mut().find(|known| (known.pid, known.tid) == (thread.pid, thread.tid)) else {
+        return all.push(thread);
+    };
+    let names = known.names.len() as u32;
+    known.names.append(&mut thread.names);
+    known.calls.extend(thread.calls.into_iter().map(|call| Call { name: call.name + names, ..call }));
+    known.calls.sort_by_key(|call| call.start);
 }
 
 fn read_calls(location: &Location) -> CallThread {

@@ -133,6 +133,7 @@ explanations! {
     "no-ompt-runtime": "No OpenMP runtime that can be observed (OMPT) was found."; "The loader's search path was looked through."; "Install LLVM's runtime (Debian: libomp-19-dev); taskscope doctor says more.";
     "tool-disabled": "OMP_TOOL=disabled is set, so the runtime loads no tool."; "The variable was set when the program was started."; "Unset OMP_TOOL.";
     "directory-taken": "The directory for the trace existed, so another one was used."; "The next free number is appended."; "-o DIR names another directory.";
+    "cuda-injection-kept": "`CUDA_INJECTION64_PATH` was set already."; "CUDA's driver loads one library, which stayed the user's: the trace has nothing of CUDA."; "Unset the variable to record CUDA.";
     "tool-chained": "Another OMPT tool was named by the user or loaded by the runtime; it gets all events too."; "taskscope's tool takes the only place and calls the other one."; "Its cost is in the timings: leave it out for exact ones.";
     "runtimes-mixed": "The program and its libraries use more than one OpenMP runtime."; "Libraries that the program loads are compared by what they need."; "Build everything with one compiler, so that one runtime runs it all.";
     "run-file": "The file about the run, taskscope-run.json, cannot be used."; "It is no valid JSON of the expected form."; "The report works without it; command, exit code and recording cost are missing.";

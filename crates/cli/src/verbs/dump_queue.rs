@@ -75,6 +75,9 @@ fn object(queue: &Queue, operation: &Operation) -> Value {
             object.insert("raw_start".into(), json!(operation.raw.0));
             object.insert("raw_end".into(), json!(operation.raw.1));
             object.insert("bytes".into(), json!(operation.bytes));
+            for (name, value) in queue.numbers_of(operation.seq) {
+                object.insert(name.to_owned(), json!(value));
+            }
         }
     }
     let anomalies: Vec<&str> = operation.anomaly_names().collect();

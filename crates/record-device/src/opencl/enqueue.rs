@@ -1,16 +1,20 @@
 //! Every call that puts an operation into a queue.
 
-use super::queues::known;
+use super::queues::{KnownQueue, known};
 use super::{ENTRIES, SUCCESS, call_below, number, slot, text};
 use crate::clocks;
-use crate::hub::{self, Call, Hub, What, hub};
+use crate::hub::{self, Call, Hub, Poll, What, hub};
+use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use taskscope_event::models::device::kind;
-use taskscope_reorder::QueueIndex;
+use taskscope_reorder::{QueueIndex, QueueOrder};
 
 const COMPLETE: i32 = 0;
+const SUBMITTED: i32 = 2;
+const QUEUED: i32 = 3;
+const EVENT_STATUS: u32 = 0x11D3;
 const PROFILING_SUBMIT: u32 = 0x1281;
 const PROFILING_START: u32 = 0x1282;
 const PROFILING_END: u32 = 0x1283;
@@ -34,6 +38,7 @@ struct About {
 struct Pending {
     queue: QueueIndex,
     seq: u64,
+    can_be_asked: bool,
 }
 
 /// Submits by `call`, which is given a place for the event.
@@ -63,7 +68,7 @@ fn submit(queue: usize, event: *mut usize, about: About, call: impl FnOnce(*mut 
         if asked_for {
             call_below!(slot::RETAIN_EVENT, made);
         }
-        watch(hub, made, known.index, seq);
+        watch(hub, made, &known, seq);
     }
     let what = What::new(kind::SUBMITTING_CALL, hub.name(about.name));
     let operation = Some((known.index, seq));
@@ -71,15 +76,57 @@ fn submit(queue: usize, event: *mut usize, about: About, call: impl FnOnce(*mut 
     status
 }
 
+/// Events of operations of out-of-order queues that have not ended: what can be asked whether it has
+/// started. An event stays as long as it is here.
+static OPEN_EVENTS: Mutex<BTreeMap<(QueueIndex, u64), usize>> = Mutex::new(BTreeMap::new());
+
+fn open_events() -> MutexGuard<'static, BTreeMap<(QueueIndex, u64), usize>> {
+    hub::lock(&OPEN_EVENTS)
+}
+
+/// Events that have ended, but may be asked for at this moment: the collector, which asks, gives them
+/// back. No lock is held while the library is asked, since it may hold its own around a callback.
+static ENDED_EVENTS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+pub(super) const POLL: Poll = Poll { not_started, tidy };
+
+fn not_started(queue: QueueIndex, seq: u64) -> bool {
+    let event = open_events().get(&(queue, seq)).copied();
+    let status = event.and_then(|event| number(slot::GET_EVENT_INFO, event, EVENT_STATUS));
+    status.is_some_and(|status| matches!(status as u32 as i32, QUEUED | SUBMITTED))
+}
+
+fn tidy() {
+    let ended = std::mem::take(&mut *hub::lock(&ENDED_EVENTS));
+    for event in ended {
+        call_below!(slot::RELEASE_EVENT, event);
+    }
+}
+
 /// Has the stamps read when the operation has ended. The event's reference is ours to give back.
-fn watch(hub: &Hub, event: usize, queue: QueueIndex, seq: u64) {
-    let pending = Box::into_raw(Box::new(Pending { queue, seq }));
+fn watch(hub: &Hub, event: usize, queue: &KnownQueue, seq: u64) {
+    let index = queue.index;
+    let can_be_asked = queue.order == QueueOrder::OutOfOrder;
+    if can_be_asked {
+        open_events().insert((index, seq), event);
+    }
+    let pending = Box::into_raw(Box::new(Pending { queue: index, seq, can_be_asked }));
     let callback = completed as *const () as usize;
     let status = call_below!(slot::SET_EVENT_CALLBACK, event, COMPLETE, callback, pending);
     if status != SUCCESS {
         // SAFETY: the callback will not be called.
         drop(unsafe { Box::from_raw(pending) });
-        hub.complete(queue, seq, 0, 0, 0);
+        hub.complete(index, seq, 0, 0, 0);
+        give_back(event, index, seq, can_be_asked);
+    }
+}
+
+/// Gives our reference to the event back, at once where nobody can be asking.
+fn give_back(event: usize, queue: QueueIndex, seq: u64, can_be_asked: bool) {
+    if can_be_asked {
+        open_events().remove(&(queue, seq));
+        hub::lock(&ENDED_EVENTS).push(event);
+    } else {
         call_below!(slot::RELEASE_EVENT, event);
     }
 }
@@ -97,7 +144,7 @@ extern "C" fn completed(event: usize, status: i32, pending: *mut c_void) {
         };
         hub.complete(pending.queue, pending.seq, submit, start, end);
     }
-    call_below!(slot::RELEASE_EVENT, event);
+    give_back(event, pending.queue, pending.seq, pending.can_be_asked);
 }
 
 /// Defines a function of OpenCL's with this number of words before the event, a queue first, and
@@ -193,120 +240,51 @@ const MAP_IMAGE: usize = 57;
 const WAIT_IN_QUEUE: usize = 63;
 const BARRIER: usize = 64;
 
-#[allow(clippy::too_many_arguments, reason = "OpenCL's own")]
-extern "C" fn map_buffer(
-    queue: usize,
-    buffer: usize,
-    blocking: usize,
-    flags: usize,
-    offset: usize,
-    size: usize,
-    events: usize,
-    list: usize,
-    event: *mut usize,
-    error: *mut i32,
-) -> usize {
-    type Function = unsafe extern "C" fn(
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        *mut usize,
-        *mut i32,
-    ) -> usize;
-    // SAFETY: the loader put a function of this form there.
-    let function: Function = unsafe { std::mem::transmute(super::below(MAP_BUFFER)) };
-    let about = About {
-        name: "clEnqueueMapBuffer",
-        kind: kind::MAP,
-        bytes: size as u64,
-        blocks: blocking as u32 != 0,
-        kernel: 0,
+/// Defines a mapping function: as the others, but it gives a pointer, and the error goes to a place.
+macro_rules! maps {
+    ($place:ident $name:ident($symbol:literal; $($argument:ident),*), bytes $bytes:expr) => {
+        #[allow(clippy::too_many_arguments, reason = "OpenCL's own")]
+        extern "C" fn $name(
+            queue: usize,
+            memory: usize,
+            blocking: usize,
+            flags: usize,
+            $($argument: usize,)*
+            event: *mut usize,
+            error: *mut i32,
+        ) -> usize {
+            type Function = unsafe extern "C" fn(
+                usize, usize, usize, usize, $(maps!(@word $argument),)* *mut usize, *mut i32,
+            ) -> usize;
+            // SAFETY: the loader put a function of this form there.
+            let function: Function = unsafe { std::mem::transmute(super::below($place)) };
+            let about = About {
+                name: $symbol,
+                kind: kind::MAP,
+                bytes: $bytes as u64,
+                blocks: blocking as u32 != 0,
+                kernel: 0,
+            };
+            let (mut mapped, mut status) = (0, SUCCESS);
+            submit(queue, event, about, |event| {
+                // SAFETY: the arguments are the program's.
+                mapped = unsafe {
+                    function(queue, memory, blocking, flags, $($argument,)* event, &raw mut status)
+                };
+                status
+            });
+            if !error.is_null() {
+                // SAFETY: the program's place for it.
+                unsafe { *error = status };
+            }
+            mapped
+        }
     };
-    let (mut mapped, mut status) = (0, SUCCESS);
-    submit(queue, event, about, |event| {
-        // SAFETY: the arguments are the program's.
-        mapped = unsafe {
-            function(queue, buffer, blocking, flags, offset, size, events, list, event, &raw mut status)
-        };
-        status
-    });
-    if !error.is_null() {
-        // SAFETY: the program's place for it.
-        unsafe { *error = status };
-    }
-    mapped
+    (@word $argument:ident) => { usize };
 }
 
-#[allow(clippy::too_many_arguments, reason = "OpenCL's own")]
-extern "C" fn map_image(
-    queue: usize,
-    image: usize,
-    blocking: usize,
-    flags: usize,
-    origin: usize,
-    region: usize,
-    row: usize,
-    slice: usize,
-    events: usize,
-    list: usize,
-    event: *mut usize,
-    error: *mut i32,
-) -> usize {
-    type Function = unsafe extern "C" fn(
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        *mut usize,
-        *mut i32,
-    ) -> usize;
-    // SAFETY: the loader put a function of this form there.
-    let function: Function = unsafe { std::mem::transmute(super::below(MAP_IMAGE)) };
-    let about = About {
-        name: "clEnqueueMapImage",
-        kind: kind::MAP,
-        bytes: 0,
-        blocks: blocking as u32 != 0,
-        kernel: 0,
-    };
-    let (mut mapped, mut status) = (0, SUCCESS);
-    submit(queue, event, about, |event| {
-        // SAFETY: the arguments are the program's.
-        mapped = unsafe {
-            function(
-                queue,
-                image,
-                blocking,
-                flags,
-                origin,
-                region,
-                row,
-                slice,
-                events,
-                list,
-                event,
-                &raw mut status,
-            )
-        };
-        status
-    });
-    if !error.is_null() {
-        // SAFETY: the program's place for it.
-        unsafe { *error = status };
-    }
-    mapped
-}
+maps! { MAP_BUFFER map_buffer("clEnqueueMapBuffer"; offset, size, events, list), bytes size }
+maps! { MAP_IMAGE map_image("clEnqueueMapImage"; origin, region, row, slice, events, list), bytes 0 }
 
 /// Notes a call whose operation cannot be watched.
 fn unwatched(name: &str, call: impl FnOnce() -> i32) -> i32 {

@@ -22,6 +22,7 @@ pub(super) mod slot {
     pub const GET_COMMAND_QUEUE_INFO: usize = 12;
     pub const GET_KERNEL_INFO: usize = 39;
     pub const WAIT_FOR_EVENTS: usize = 41;
+    pub const GET_EVENT_INFO: usize = 42;
     pub const RETAIN_EVENT: usize = 43;
     pub const RELEASE_EVENT: usize = 44;
     pub const GET_EVENT_PROFILING_INFO: usize = 45;

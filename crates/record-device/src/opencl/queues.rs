@@ -1,8 +1,8 @@
 //! Queues: created with profiling, known by their handle, released; and calls that wait for them.
 
-use super::{ENTRIES, SUCCESS, call_below, number, slot, text};
+use super::{ENTRIES, SUCCESS, call_below, enqueue, number, slot, text};
 use crate::clocks::{self, DeviceClock, Reading};
-use crate::hub::{self, Call, Device, Hub, What, hub};
+use crate::hub::{self, Call, Device, Floor, Hub, What, hub};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -23,6 +23,7 @@ const PROFILING_END: u32 = 0x1283;
 /// A queue of the program.
 pub(super) struct KnownQueue {
     pub index: QueueIndex,
+    pub order: QueueOrder,
     pub next: AtomicU64,
     /// Held over a submission, so that the driver's order is that of the sequence.
     pub submission: Mutex<()>,
@@ -60,8 +61,10 @@ fn learn(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
     let number = hub::lock(&hub.queues).len();
     let queue = known.entry(handle).or_insert_with(|| {
         let name = format!("opencl.{number}");
-        let index = hub.add_queue(hub::Queue { name, device, order, interface: "OpenCL" });
-        Arc::new(KnownQueue { index, next: AtomicU64::new(0), submission: Mutex::default() })
+        let poll = (order == QueueOrder::OutOfOrder).then_some(enqueue::POLL);
+        let index =
+            hub.add_queue(hub::Queue { name, device, order, interface: "OpenCL", floor: Floor::Now, poll });
+        Arc::new(KnownQueue { index, order, next: AtomicU64::new(0), submission: Mutex::default() })
     });
     Arc::clone(queue)
 }

@@ -3,11 +3,13 @@
 //! | variable | read by |
 //! | --- | --- |
 //! | `OPENCL_LAYERS` | OpenCL's loaders; a user's own layers stay, nearer to the program |
+//! | `CUDA_INJECTION64_PATH` | CUDA's driver, which takes one library; a user's own stays, and ours is not loaded |
 
 use super::environment::Environment;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+const CUDA_INJECTION: &str = "CUDA_INJECTION64_PATH";
 const FILE_NAME: &str = "libtaskscope_device.so";
 
 /// Has the library loaded where it is installed beside the OpenMP recorder `tool`. Programs without
@@ -21,6 +23,16 @@ pub fn attach(environment: &mut Environment, tool: &Path) {
         layers.push(others);
     }
     environment.set("OPENCL_LAYERS", layers);
+    match std::env::var_os(CUDA_INJECTION).filter(|value| !value.is_empty()) {
+        Some(other) => {
+            let text = format!(
+                "{CUDA_INJECTION} names {}, which stays: CUDA is not recorded; unset it to record",
+                other.display()
+            );
+            environment.notice("cuda-injection-kept", text);
+        }
+        None => environment.set(CUDA_INJECTION, &library),
+    }
 }
 
 fn find(tool: &Path) -> Option<PathBuf> {

@@ -113,7 +113,8 @@ impl Environment {
         self.variables.push((name, value.as_ref().to_owned()));
     }
 
-    fn notice(&mut self, name: &'static str, text: String) {
+    /// Adds what a reader of the trace must know.
+    pub fn notice(&mut self, name: &'static str, text: String) {
         self.notices.push(Notice { name, text });
     }
 }

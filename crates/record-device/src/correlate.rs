@@ -1,0 +1,247 @@
+//! From a vendor's ids to operations of queues, for interfaces that hand over records by id.
+//!
+//! An operation is named when it is submitted, so that ids that wrap or are used again do no harm. A
+//! record whose id was announced completes that operation; one that came already is a duplicate; one
+//! with other times than the one that came (a copy in several parts, a node of a graph, a list that
+//! ran again without notice), or with an id that nobody announced, is an operation of a queue beside:
+//! *further records*, which are ordered by their starts at the end, since nothing tells what is still
+//! to come.
+
+use crate::hub::{Device, Floor, Hub, Queue, What, lock};
+use rustc_hash::FxHashMap;
+use std::sync::Mutex;
+use taskscope_reorder::{Identities, Operation, QueueIndex, QueueOrder, VendorKey};
+
+/// A vendor's name of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct QueueKey {
+    pub device: u64,
+    pub context: u64,
+    pub queue: u64,
+}
+
+/// What a record says of its operation, in the device's time; 0 where it says nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stamps {
+    pub append: u64,
+    pub submit: u64,
+    pub start: u64,
+    pub end: u64,
+}
+
+/// What is known of an operation of a vendor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    pub what: What,
+    pub bytes: u64,
+    /// Of the thread that submitted it, 0 where not known.
+    pub tid: u32,
+}
+
+/// All that one interface has announced.
+pub(crate) struct Correlator {
+    interface: &'static str,
+    describe: fn(&QueueKey) -> String,
+    new_device: fn(u64) -> Device,
+    state: Mutex<Option<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    identities: Identities,
+    queues: FxHashMap<(QueueKey, bool), Numbered>,
+    devices: FxHashMap<u64, u32>,
+    /// An inner call's id, and the id of the call that it is part of; the older half is forgotten.
+    aliases: [FxHashMap<VendorKey, VendorKey>; 2],
+    /// By queue: operations whose records are still to come, and those that were given up.
+    open: FxHashMap<QueueIndex, u64>,
+    lost_before: FxHashMap<QueueIndex, u64>,
+    /// Stamps of what has ended lately, to tell duplicates from parts.
+    times: [FxHashMap<VendorKey, (u64, u64)>; 2],
+}
+
+#[derive(Clone, Copy)]
+struct Numbered {
+    index: QueueIndex,
+    next: u64,
+}
+
+/// Ids that are remembered in each half.
+const REMEMBERED: usize = 1 << 16;
+
+fn remember<V>(halves: &mut [FxHashMap<VendorKey, V>; 2], key: VendorKey, value: V) {
+    if halves[0].len() >= REMEMBERED {
+        halves[1] = std::mem::take(&mut halves[0]);
+    }
+    halves[0].insert(key, value);
+}
+
+impl State {
+    fn ended(&mut self, queue: QueueIndex) {
+        if let Some(open) = self.open.get_mut(&queue) {
+            *open = open.saturating_sub(1);
+        }
+    }
+}
+
+impl Correlator {
+    /// For an interface of this name; queues are shown as `describe` says.
+    pub const fn new(
+        interface: &'static str,
+        describe: fn(&QueueKey) -> String,
+        new_device: fn(u64) -> Device,
+    ) -> Self {
+        Correlator { interface, describe, new_device, state: Mutex::new(None) }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(lock(&self.state).get_or_insert_default())
+    }
+
+    /// The number of a device.
+    pub fn device(&self, hub: &Hub, device: u64) -> u32 {
+        self.with(|state| self.device_in(state, hub, device))
+    }
+
+    fn device_in(&self, state: &mut State, hub: &Hub, device: u64) -> u32 {
+        *state.devices.entry(device).or_insert_with(|| hub.add_device((self.new_device)(device)))
+    }
+
+    fn next(&self, state: &mut State, hub: &'static Hub, key: &QueueKey, further: bool) -> (QueueIndex, u64) {
+        if !state.queues.contains_key(&(*key, further)) {
+            let device = self.device_in(state, hub, key.device);
+            let name = (self.describe)(key);
+            let queue = if further {
+                let order = QueueOrder::OutOfOrder;
+                let name = format!("{name}, further records");
+                Queue { name, device, order, interface: self.interface, floor: Floor::Unknown, poll: None }
+            } else {
+                let order = QueueOrder::InOrder;
+                Queue { name, device, order, interface: self.interface, floor: Floor::Now, poll: None }
+            };
+            let index = hub.add_queue(queue);
+            state.queues.insert((*key, further), Numbered { index, next: 0 });
+        }
+        let Some(queue) = state.queues.get_mut(&(*key, further)) else { return (QueueIndex(u32::MAX), 0) };
+        queue.next += 1;
+        (queue.index, queue.next - 1)
+    }
+
+    /// An operation is about to be submitted, and its record will have this id.
+    pub fn announce(
+        &self,
+        hub: &'static Hub,
+        queue: &QueueKey,
+        id: VendorKey,
+        about: About,
+        append: u64,
+    ) -> Operation {
+        // The lock is held until the notice is on its way, so that it comes before its completion.
+        self.with(|state| {
+            let (index, seq) = self.next(state, hub, queue, false);
+            let operation = Operation { queue: index, seq };
+            while let Some(old) = state.identities.oldest(id)
+                && state.lost_before.get(&old.queue).is_some_and(|before| old.seq < *before)
+            {
+                state.identities.withdrawn(id, old);
+            }
+            state.identities.submitted(id, operation);
+            *state.open.entry(index).or_default() += 1;
+            hub.append_at(index, seq, about.what, id.id, about.bytes, append, about.tid);
+            operation
+        })
+    }
+
+    /// The record of the operation with the id `outer` may come with the id `inner`.
+    pub fn also_known_as(&self, outer: VendorKey, inner: VendorKey) {
+        if outer != inner {
+            self.with(|state| remember(&mut state.aliases, inner, outer));
+        }
+    }
+
+    /// The submission has failed: no record will come.
+    pub fn withdraw(&self, hub: &Hub, id: VendorKey, operation: Operation) {
+        let was_open = self.with(|state| {
+            let was_open = state.identities.withdrawn(id, operation);
+            if was_open {
+                state.ended(operation.queue);
+            }
+            was_open
+        });
+        if was_open {
+            hub.cancel(operation.queue, operation.seq);
+        }
+    }
+
+    /// A record came. Returns its operation.
+    pub fn record(
+        &self,
+        hub: &'static Hub,
+        queue: &QueueKey,
+        id: VendorKey,
+        about: About,
+        stamps: Stamps,
+    ) -> Operation {
+        self.with(|state| {
+            let known = state.aliases.iter().find_map(|half| half.get(&id)).copied();
+            let id = known.filter(|outer| state.identities.is_open(*outer)).unwrap_or(id);
+            let Stamps { append, submit, start, end } = stamps;
+            if state.identities.is_open(id) {
+                if let Some(operation) = state.identities.completed(id) {
+                    let Operation { queue, seq } = operation;
+                    remember(&mut state.times, id, (start, end));
+                    state.ended(queue);
+                    hub.amend(queue, seq, about.what, about.bytes);
+                    hub.complete(queue, seq, submit, start, end);
+                    return operation;
+                }
+            } else if let Some(times) = state.times.iter().find_map(|half| half.get(&id)).copied()
+                && (times == (start, end) || times.1 == 0)
+                && let Some(operation) = state.identities.completed(id)
+            {
+                hub.complete_again(operation.queue, operation.seq, submit, start, end);
+                return operation;
+            }
+            remember(&mut state.times, id, (start, end));
+            let (index, seq) = self.next(state, hub, queue, true);
+            hub.append_at(index, seq, about.what, id.id, about.bytes, append, about.tid);
+            hub.complete(index, seq, submit, start, end);
+            Operation { queue: index, seq }
+        })
+    }
+
+    /// What was announced on each queue, by queue.
+    pub fn announced(&self) -> Vec<Announced> {
+        self.with(|state| {
+            let of_calls = state.queues.iter().filter(|((_, further), _)| !further);
+            let mut announced: Vec<_> = of_calls
+                .map(|((key, _), queue)| {
+                    let open = state.open.get(&queue.index).copied().unwrap_or(0);
+                    Announced { queue: queue.index, context: key.context, count: queue.next, open }
+                })
+                .collect();
+            announced.sort_unstable_by_key(|announced| announced.queue);
+            announced
+        })
+    }
+
+    /// No record will come any more of operations of the queue below `before`; their ids may be used
+    /// for others.
+    pub fn lost(&self, hub: &Hub, queue: QueueIndex, before: u64) {
+        self.with(|state| {
+            state.lost_before.insert(queue, before);
+            state.open.insert(queue, 0);
+        });
+        hub.lost(queue, before);
+    }
+}
+
+/// What was announced on a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Announced {
+    pub queue: QueueIndex,
+    pub context: u64,
+    pub count: u64,
+    /// Of these, how many are still to come.
+    pub open: u64,
+}

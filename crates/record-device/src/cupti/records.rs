@@ -1,0 +1,171 @@
+//! Buffers of activity records: given to CUPTI, taken back full, read once.
+//!
+//! A buffer is never freed, so that one that is delivered a second time, as broken tools and releases
+//! were seen to do, can still be read; its records are then duplicates.
+
+use super::library::{Cupti, Record, SUCCESS, activity, layout};
+use super::{CORRELATOR, cupti, device_number};
+use crate::clocks;
+use crate::correlate::{About, QueueKey, Stamps};
+use crate::hub::{Call, Hub, What, hub, lock};
+use std::alloc::{Layout as Memory, alloc};
+use std::ffi::c_void;
+use std::sync::Mutex;
+use taskscope_event::models::device::kind;
+
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Buffers of ours: address, and whether CUPTI has it.
+static BUFFERS: Mutex<Vec<(usize, bool)>> = Mutex::new(Vec::new());
+
+/// Gives CUPTI an empty buffer. With none, CUPTI drops records and counts them.
+pub(super) unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
+    let mut buffers = lock(&BUFFERS);
+    let free = buffers.iter().position(|(_, given)| !given);
+    let place = free.or_else(|| {
+        let memory = Memory::from_size_align(BUFFER_BYTES, 8).ok()?;
+        // SAFETY: the size is not zero.
+        let address = unsafe { alloc(memory) } as usize;
+        (address != 0).then(|| buffers.push((address, false))).map(|()| buffers.len() - 1)
+    });
+    let address = place.map_or(0, |place| {
+        buffers[place].1 = true;
+        buffers[place].0
+    });
+    // SAFETY: CUPTI's own places.
+    unsafe {
+        *buffer = address as *mut u8;
+        *size = if address == 0 { 0 } else { BUFFER_BYTES };
+        *most = 0;
+    }
+}
+
+/// Takes a buffer back and hands its records on.
+pub(super) unsafe extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
+    let is_ours = lock(&BUFFERS).iter().any(|(address, _)| *address == buffer as usize);
+    if !is_ours {
+        return;
+    }
+    if let (Some(hub), Some(cupti)) = (hub(), cupti()) {
+        read(hub, cupti, buffer, valid.min(BUFFER_BYTES));
+        super::count_dropped(hub, cupti);
+    }
+    if let Some((_, given)) = lock(&BUFFERS).iter_mut().find(|(address, _)| *address == buffer as usize) {
+        *given = false;
+    }
+}
+
+fn read(hub: &'static Hub, cupti: &Cupti, buffer: *mut u8, valid: usize) {
+    let mut record: *mut u8 = std::ptr::null_mut();
+    let mut last = 0;
+    // SAFETY: the buffer is ours, and filled so far.
+    while unsafe { (cupti.next_record)(buffer, valid, &raw mut record) } == SUCCESS {
+        let offset = (record as usize).wrapping_sub(buffer as usize);
+        // A record elsewhere, or one that comes again, ends the walk.
+        if offset >= valid || (offset <= last && last != 0) {
+            break;
+        }
+        last = offset;
+        // SAFETY: within the buffer, of which so much is filled.
+        let bytes = unsafe { std::slice::from_raw_parts(record, valid - offset) };
+        take(hub, Record(bytes));
+    }
+}
+
+fn take(hub: &'static Hub, record: Record<'_>) {
+    match record.kind() {
+        activity::OVERHEAD => overhead(hub, record),
+        activity::DEVICE => name_device(hub, record),
+        kind => operation(hub, kind, record),
+    }
+}
+
+fn operation(hub: &'static Hub, record_kind: u32, record: Record<'_>) {
+    let Some(layout) = layout(record_kind).filter(|layout| record.0.len() >= layout.size) else { return };
+    let queue = QueueKey {
+        device: u64::from(record.u32(layout.device)),
+        context: u64::from(record.u32(layout.context)),
+        queue: u64::from(record.u32(layout.stream)),
+    };
+    let kind = match record_kind {
+        activity::MEMCPY => match record.u8(4) {
+            1 | 3 => kind::COPY_IN,
+            2 | 4 => kind::COPY_OUT,
+            _ => kind::COPY,
+        },
+        activity::MEMCPY_PEER => kind::COPY,
+        activity::MEMSET => kind::FILL,
+        activity::GRAPH => kind::GRAPH,
+        _ => kind::KERNEL,
+    };
+    let name = match layout.name {
+        0 => copy_name(record_kind, record),
+        // SAFETY: the name of a kernel's record is a text of CUPTI's that stays.
+        place => unsafe { crate::dynamic::text(record.u64(place) as *const std::ffi::c_char) },
+    };
+    let bytes = if layout.bytes == 0 { 0 } else { record.u64(layout.bytes) };
+    let about = About { what: What::new(kind, hub.name(&name)), bytes, tid: 0 };
+    let submit = if layout.submitted == 0 { 0 } else { record.u64(layout.submitted) };
+    let stamps = Stamps { append: 0, submit, start: record.u64(layout.start), end: record.u64(layout.end) };
+    let id = super::calls::key(record.u32(layout.correlation));
+    let operation = CORRELATOR.record(hub, &queue, id, about, stamps);
+    let graph = record.u32(layout.graph);
+    if graph != 0 {
+        hub.number(operation.queue, operation.seq, hub.name("graph"), u64::from(graph));
+    }
+}
+
+/// A copy is called by its direction.
+fn copy_name(record_kind: u32, record: Record<'_>) -> String {
+    const DIRECTIONS: [&str; 11] =
+        ["", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"];
+    match record_kind {
+        activity::MEMSET => "memset".to_owned(),
+        activity::GRAPH => "graph".to_owned(),
+        activity::MEMCPY_PEER => "memcpy PtoP".to_owned(),
+        _ => match DIRECTIONS.get(usize::from(record.u8(4))) {
+            Some(direction) if !direction.is_empty() => format!("memcpy {direction}"),
+            _ => "memcpy".to_owned(),
+        },
+    }
+}
+
+const OVERHEAD_OF_THREAD: u32 = 2;
+
+/// Time that CUPTI itself, or the driver's compiler, takes from a thread.
+fn overhead(hub: &'static Hub, record: Record<'_>) {
+    let (object, thread) = (record.u32(8), record.u32(16));
+    let (start, end) = (record.u64(24), record.u64(32));
+    if start == 0 || end < start {
+        return;
+    }
+    let tid = if object == OVERHEAD_OF_THREAD { thread } else { hub.process() };
+    let name = match record.u32(4) {
+        1 => "driver compiler",
+        0x1_0000 => "CUPTI: buffer flush",
+        0x2_0000 => "CUPTI: instrumentation",
+        0x3_0000 => "CUPTI: resource",
+        0x4_0000 => "loading of a module",
+        0x5_0000 => "loading of a function",
+        0x6_0000 => "command buffer full",
+        _ => "overhead",
+    };
+    let what = What::new(kind::OVERHEAD, hub.name(name));
+    let [start, end] = [start, end].map(|stamp| super::host_time(stamp).unwrap_or_else(clocks::now));
+    hub.host_record(Call { tid, start, end, what, operation: None });
+}
+
+const DEVICE_NUMBER: usize = 112;
+const DEVICE_NAME: usize = 136;
+
+fn name_device(hub: &'static Hub, record: Record<'_>) {
+    if record.0.len() < DEVICE_NAME + 8 {
+        return;
+    }
+    // SAFETY: the name of a device's record is a text of CUPTI's that stays.
+    let name = unsafe { crate::dynamic::text(record.u64(DEVICE_NAME) as *const std::ffi::c_char) };
+    if !name.is_empty() {
+        let number = record.u32(DEVICE_NUMBER);
+        hub.name_device(device_number(hub, u64::from(number)), &format!("{name} [{number}]"));
+    }
+}

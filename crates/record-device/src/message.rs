@@ -1,0 +1,110 @@
+//! What sources hand in: the words between them and the collector.
+
+use crate::clocks::DeviceClock;
+use taskscope_reorder::{Completion, Notice, QueueIndex, QueueOrder};
+
+/// What a source says to the collector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Message {
+    Append(Notice),
+    Complete(Completion, u64),
+    Cancel(QueueIndex, u64),
+    Call(Call),
+    /// A device's ticks between two times of the host.
+    Anchor(u32, u64, u64, u64),
+    /// No record will come of operations of the queue below this sequence.
+    Lost(QueueIndex, u64),
+    /// What an operation is, as its record tells better than its submission: kind, name, bytes.
+    Amend(QueueIndex, u64, What, u64),
+    /// A number that the vendor's record has for an operation: its name, its value.
+    Number(QueueIndex, u64, u32, u64),
+    /// A record of the host that comes late: a call, or overhead.
+    HostRecord(Call),
+}
+
+/// A call of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// System thread id.
+    pub tid: u32,
+    /// When it began, `CLOCK_MONOTONIC`.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Kind and name.
+    pub what: What,
+    /// The operation that it submitted.
+    pub operation: Option<(QueueIndex, u64)>,
+}
+
+/// A kind of `taskscope_event::models::device::kind`, and a name of [`Hub::name`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct What(pub(crate) u32);
+
+impl What {
+    /// Both in one number.
+    pub fn new(kind: u32, name: u32) -> Self {
+        What(kind << 24 | name & 0xff_ffff)
+    }
+
+    pub(crate) fn kind(self) -> u32 {
+        self.0 >> 24
+    }
+
+    pub(crate) fn name(self) -> u32 {
+        self.0 & 0xff_ffff
+    }
+}
+
+/// A device, as a source knows it.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// As it is shown.
+    pub name: String,
+    /// What its stamps are.
+    pub clock: DeviceClock,
+}
+
+/// A queue, as a source knows it.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// As it is shown.
+    pub name: String,
+    /// Number of its device.
+    pub device: u32,
+    /// What it promises.
+    pub order: QueueOrder,
+    /// Which interface it belongs to.
+    pub interface: &'static str,
+    /// What is known of operations that are still to be announced.
+    pub floor: Floor,
+    /// For out-of-order queues whose driver can be asked.
+    pub poll: Option<Poll>,
+}
+
+/// What the collector may ask of a queue's driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Poll {
+    /// Whether an operation has surely not started.
+    pub not_started: fn(QueueIndex, u64) -> bool,
+    /// Called now and then by the thread that asks, while it asks for nothing.
+    pub tidy: fn(),
+}
+
+/// What is known of operations of a queue that are still to be announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Floor {
+    /// Each is announced before it is submitted: what is not known now starts later.
+    Now,
+    /// They become known with their records: nothing, until the end.
+    Unknown,
+}
+
+/// An interface that holds records back: what to do at the end of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// Hands over all complete records.
+    pub flush: fn(),
+    /// Hands over the others too; nothing comes after that.
+    pub force: fn(),
+}
