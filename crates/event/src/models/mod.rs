@@ -7,6 +7,7 @@ use crate::spec::{EventSpec, ModelSpec};
 pub mod device;
 pub mod dictionary;
 pub mod graph;
+pub mod instrument;
 pub mod kernel;
 pub mod mpi;
 pub mod nanos6;
@@ -56,6 +57,7 @@ pub static MODELS: &[ModelSpec] = &[
     model!(graph, "taskscope-graph", true),
     model!(device, "taskscope-device", true),
     model!(samples, "taskscope-samples", true),
+    model!(instrument, "taskscope-instrument", true),
 ];
 
 /// The model whose codes start with `letter`.
