@@ -64,10 +64,12 @@ impl Out for Listener {
 }
 
 /// The naive model: stacks of tasks and of threads, nothing shown.
+type Open = (Vec<u32>, Vec<(u32, u64)>);
+
 #[derive(Default)]
 struct Naive {
     /// By task, and by thread beyond [`TASKS`].
-    stacks: BTreeMap<u64, (Vec<u32>, Vec<(u32, u64)>)>,
+    stacks: BTreeMap<u64, Open>,
     frames: BTreeMap<u32, Vec<u64>>,
 }
 
@@ -83,7 +85,7 @@ impl Naive {
 }
 
 /// What a behaviour should show of these stacks.
-fn visible(behaviour: Behaviour, states: &[u32], bursts: &[(u32, u64)]) -> (Vec<u32>, Vec<(u32, u64)>) {
+fn visible(behaviour: Behaviour, states: &[u32], bursts: &[(u32, u64)]) -> Open {
     let (mut states, mut bursts) = (states.to_vec(), bursts.to_vec());
     if matches!(behaviour, Behaviour::Plain | Behaviour::StackedBursts) {
         states = states.last().copied().into_iter().collect();

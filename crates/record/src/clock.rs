@@ -74,6 +74,11 @@ impl ThreadClock {
         self.last_ns
     }
 
+    /// Readings are not below `least` from now on.
+    pub fn raise(&mut self, least: u64) {
+        self.last_ns = self.last_ns.max(least);
+    }
+
     /// The latest reading.
     pub fn last_ns(&self) -> u64 {
         self.last_ns

@@ -22,16 +22,20 @@ pub(crate) const ALL: u32 = 0;
 pub(crate) const OFF: u32 = 1;
 /// What the filter lets pass is wanted.
 const FILTERED: u32 = 2;
+/// Sinks want to hear of it, too.
+const LIVE: u32 = 4;
 
 static CURRENT: AtomicU32 = AtomicU32::new(ALL);
 static FILTER: OnceLock<Filter> = OnceLock::new();
+/// [`LIVE`] while sinks are loaded.
+static SINKS: AtomicU32 = AtomicU32::new(0);
 
 /// Reads the environment.
 pub(crate) fn start() {
     let filter = FILTER.get_or_init(|| Filter::parse(&std::env::var(FILTER_VARIABLE).unwrap_or_default()));
     let on = if filter.selects_all() { ALL } else { FILTERED };
     let is_off = std::env::var(SWITCH_VARIABLE).is_ok_and(|value| value == "off" || value == "0");
-    CURRENT.store(if is_off { OFF } else { on }, Relaxed);
+    CURRENT.store(if is_off { OFF } else { on | SINKS.load(Relaxed) }, Relaxed);
 }
 
 pub(crate) fn current() -> u32 {
@@ -40,7 +44,23 @@ pub(crate) fn current() -> u32 {
 
 /// Switches recording on for all threads.
 pub fn switch_on() {
-    set(if FILTER.get().is_none_or(Filter::selects_all) { ALL } else { FILTERED });
+    let on = if FILTER.get().is_none_or(Filter::selects_all) { ALL } else { FILTERED };
+    set(on | SINKS.load(Relaxed));
+}
+
+/// Sinks are loaded from now on, or are not.
+#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only sinks need it"))]
+pub(crate) fn set_sinks(loaded: bool) {
+    SINKS.store(if loaded { LIVE } else { 0 }, Relaxed);
+    if is_on() {
+        switch_on();
+    }
+}
+
+/// Whether events like `code` are wanted now.
+#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only instrumentation asks"))]
+pub(crate) fn wants(code: Code) -> bool {
+    is_on() && lets_pass(code)
 }
 
 /// Switches recording off for all threads. Ends of what was begun before are still recorded by those

@@ -27,6 +27,8 @@
 //!
 //! Linux only; x86-64 and aarch64.
 
+#![cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "parts that serve the feature alone"))]
+
 pub mod calibration;
 mod checkpoint;
 pub mod clock;
@@ -35,6 +37,7 @@ mod door;
 mod fork_word;
 pub mod gate;
 pub mod instrument;
+mod late;
 pub mod layout;
 pub mod limits;
 mod location;

@@ -9,7 +9,7 @@ use crate::clock::{self, Source};
 use crate::fork_word::wiped_on_fork;
 use crate::metadata::{self, About, Json, ThreadIdentity};
 use crate::thread::{self, ThreadRecorder};
-use crate::{gate, limits, sync};
+use crate::{gate, late, limits, sync};
 
 /// The environment variable that names the trace directory; unset, nothing is recorded.
 pub const TRACE_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TRACE_DIR";
@@ -118,6 +118,17 @@ pub fn start_as(config: Config, identity: Identity) -> Result<(), StartError> {
 /// Whether [`start`] succeeded and [`finish`] has not been called.
 pub fn is_recording() -> bool {
     current().is_some()
+}
+
+/// Whether recording has ended in this process, and has not started again.
+pub(crate) fn has_finished() -> bool {
+    // SAFETY: as in `current`.
+    unsafe { PROCESS.load(Acquire).as_ref() }.is_some_and(|process| process.finished.load(Acquire) != 0)
+}
+
+/// A number that stands for the recording that runs now; 0 for none.
+pub(crate) fn number() -> usize {
+    current().map_or(0, |process| core::ptr::from_ref(process) as usize)
 }
 
 /// Adds or replaces a member of the `taskscope` object in the metadata that is written from now on.
@@ -317,6 +328,7 @@ impl Process {
             ("os_tid".to_owned(), Json::integer(thread.os_tid)),
             ("clock".to_owned(), clock_attributes()),
             ("lost_events".to_owned(), metadata::loss_member(lost)),
+            ("late_events".to_owned(), metadata::loss_member(late::COUNT.load(Relaxed))),
             ("unrecorded_threads".to_owned(), Json::integer(self.unrecorded_threads.load(Relaxed))),
         ]);
         if limits::ring_bytes() > 0 {

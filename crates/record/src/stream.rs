@@ -319,7 +319,11 @@ impl Stream {
             return false;
         }
         if let Some(path) = self.planned.take() {
-            match self.start_file(&path, Half::Own) {
+            let started = self.start_file(&path, Half::Own);
+            if started.is_ok() {
+                self.set_room_for_loss_record_aside();
+            }
+            match started {
                 Ok(()) if self.room() >= bytes => return true,
                 Ok(()) => {}
                 Err(why) => self.full = Some(why),

@@ -15,6 +15,7 @@ use crate::disk_file::NoRoom;
 use crate::door::{Door, Entry};
 use crate::fork_word::wiped_on_fork;
 use crate::gate;
+use crate::late;
 use crate::metadata::{self, Describe, ThreadIdentity};
 use crate::process;
 use crate::side;
@@ -91,6 +92,18 @@ pub fn enter_for(code: Code) -> Option<Recording> {
     enter()
 }
 
+/// [`enter`] for those who want nothing out of the ordinary: `None` also where the switch, the filter or
+/// sinks have something to say.
+#[inline(always)]
+pub(crate) fn enter_plain() -> Option<Recording> {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`.
+    if recorder.is_null() || unsafe { (*recorder).gate.load(Relaxed) } != gate::ALL {
+        return None;
+    }
+    enter()
+}
+
 impl Deref for Recording {
     type Target = ThreadRecorder;
     #[inline(always)]
@@ -127,6 +140,11 @@ impl ThreadRecorder {
     #[inline(always)]
     pub fn now(&mut self) -> u64 {
         self.clock.now()
+    }
+
+    /// Readings of the clock are not below `least` from now on.
+    pub(crate) fn raise_clock(&mut self, least: u64) {
+        self.clock.raise(least);
     }
 
     /// What [`attach`] was given.
@@ -302,6 +320,7 @@ impl ThreadRecorder {
                 let _ = std::fs::remove_file(tail);
             }
             self.identity.move_to_final_directory();
+            late::offer(self.identity.final_directory.as_ref().unwrap_or(&self.identity.directory));
         }
     }
 
@@ -378,7 +397,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     }
     process.register(recorder);
     tls::set(recorder.cast());
-    detach_at_thread_end();
+    call_detach_at_thread_end();
     true
 }
 
@@ -474,7 +493,7 @@ pub fn address() -> usize {
 }
 
 /// Has [`detach`] called when this thread ends without having called it.
-fn detach_at_thread_end() {
+pub(crate) fn call_detach_at_thread_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     extern "C" fn at_end(_: *mut libc::c_void) {
         detach();
@@ -493,6 +512,8 @@ fn detach_at_thread_end() {
 
 /// Ends recording on the calling thread: closing events, cut files, complete metadata.
 pub fn detach() {
+    #[cfg(feature = "instrument")]
+    crate::instrument::sinks::thread_ends();
     let recorder = tls::get().cast::<ThreadRecorder>();
     tls::set(ptr::null_mut());
     // In a forked child the recorder is the parent's.

@@ -5,10 +5,11 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::path::Path;
 
 use taskscope_event::Code;
-use taskscope_event::models::{nosv, ovni};
+use taskscope_event::models::{instrument, nosv, ovni};
 
-use super::names;
+use super::{dictionary, names, sinks, site};
 pub use crate::gate::{is_on, switch_off, switch_on};
+use crate::metadata::Json;
 pub use crate::process::StartError;
 use crate::process::{self, Config};
 use crate::thread::{self, Recording, enter, enter_for};
@@ -18,13 +19,28 @@ use crate::thread::{self, Recording, enter, enter_for};
 /// # Errors
 /// When recording has started already, or directories cannot be made. The program is to run on.
 pub fn start(trace_directory: impl AsRef<Path>) -> Result<(), StartError> {
-    process::start(Config {
+    if !sinks::start_from_environment() {
+        return Ok(());
+    }
+    let started = process::start(Config {
         trace_directory: trace_directory.as_ref().to_owned(),
         app_id: 1,
         require: vec![("ovni", ovni::VERSION), ("nosv", nosv::VERSION)],
-        own_require: vec![],
-        attributes: vec![],
-    })
+        own_require: vec![("taskscope-instrument", instrument::VERSION)],
+        // Not the CPUs, as with nOS-V itself: nobody told on which they run.
+        attributes: vec![("workers".to_owned(), Json::string("threads"))],
+    });
+    // Sites that were used before have learnt that nothing records.
+    site::forget_all();
+    started
+}
+
+/// Enables all names that begin with `prefix`, whatever their level, or disables them; of several
+/// prefixes that fit, the longest decides. States count as `state.NAME`, message domains as `ptp.NAME`, kinds
+/// of tasks as `task.NAME`.
+pub fn set_enabled(prefix: &str, enabled: bool) {
+    dictionary::with(|names| names.set_prefix(prefix, enabled));
+    site::forget_all();
 }
 
 /// [`start`] in the directory that `TASKSCOPE_TRACE_DIR` names; returns whether it did.
@@ -36,6 +52,7 @@ pub fn start_from_environment() -> bool {
 /// Ends recording: closes the streams of all threads that still live. Call it once, before the program
 /// ends. Returns how many streams could not be closed since their thread was within an event.
 pub fn finish() -> usize {
+    sinks::remove_all();
     process::finish()
 }
 
@@ -59,6 +76,15 @@ fn attach_and_enter(code: Code) -> Option<Recording> {
 /// Has the calling thread recorded from now on, if it is not, and the process records. An event does
 /// so by itself.
 pub fn attach() -> bool {
+    attach_as(true)
+}
+
+/// [`attach`], with a stream for the instrument model from the start: a signal handler may use it.
+pub(super) fn attach_with_own_stream() -> bool {
+    attach_as(false)
+}
+
+fn attach_as(own_stream_on_demand: bool) -> bool {
     if thread::is_attached() {
         return true;
     }
@@ -66,7 +92,7 @@ pub fn attach() -> bool {
         && thread::attach_with(
             core::ptr::null_mut(),
             Box::new(|recorder, at| recorder.end(at, ovni::THREAD_ENDS, [])),
-            thread::Options { own_stream_on_demand: true, ..Default::default() },
+            thread::Options { own_stream_on_demand, ..Default::default() },
         );
     if attached && let Some(mut recorder) = enter() {
         let at = recorder.now();

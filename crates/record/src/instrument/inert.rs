@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use super::{Class, Level};
+
 pub use crate::process::StartError;
 
 /// Does nothing.
@@ -129,4 +131,297 @@ impl Drop for RunningTask {
     fn drop(&mut self) {}
 }
 
+/// Does nothing.
+pub fn set_enabled(_prefix: &str, _enabled: bool) {}
+
+/// Nothing.
+pub struct Key;
+
+impl Key {
+    /// Nothing.
+    pub const fn new(_name: &'static str, _description: &'static str) -> Key {
+        Key
+    }
+
+    /// Nothing.
+    pub const fn registered(_name: &'static str) -> Key {
+        Key
+    }
+
+    /// Nothing.
+    pub const fn level(self, _level: Level) -> Key {
+        Key
+    }
+
+    /// Nothing.
+    pub const fn unit(self, _unit: &'static str) -> Key {
+        Key
+    }
+
+    /// Nothing.
+    pub const fn stacked(self) -> Key {
+        Key
+    }
+
+    /// Never one.
+    #[inline(always)]
+    pub fn number(&'static self) -> Option<u32> {
+        None
+    }
+
+    /// Never.
+    #[inline(always)]
+    pub fn is_on(&'static self) -> bool {
+        false
+    }
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn point(&'static self, _value: u64) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn open(&'static self, _value: u64) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn close(&'static self, _value: u64) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn burst(&'static self, _value: u64) -> Burst {
+        Burst
+    }
+
+    /// 0.
+    pub fn value(&'static self, _name: &str, _description: &str) -> u64 {
+        0
+    }
+
+    /// Does nothing.
+    pub fn name_value(&'static self, _value: u64, _name: &str, _description: &str) {}
+}
+
+/// Nobody registered a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownName;
+
+impl core::fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("no key of this name is registered and on")
+    }
+}
+
+impl core::error::Error for UnknownName {}
+
+/// # Errors
+/// Always.
+pub fn find_key(_name: &str) -> Result<u32, UnknownName> {
+    Err(UnknownName)
+}
+
+/// Does nothing.
+#[inline(always)]
+pub fn composite(_pairs: &[(&'static Key, u64)]) {}
+
+/// Does nothing.
+#[inline(always)]
+pub fn hide_states() -> StatesHidden {
+    StatesHidden
+}
+
+/// Nothing.
+pub struct StateName;
+
+impl StateName {
+    /// Nothing.
+    pub const fn new(_name: &'static str, _description: &'static str) -> StateName {
+        StateName
+    }
+
+    /// Nothing.
+    pub const fn counts_as(self, _class: Class) -> StateName {
+        StateName
+    }
+
+    /// Never one.
+    #[inline(always)]
+    pub fn number(&'static self) -> Option<u32> {
+        None
+    }
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn push(&'static self) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn pop(&'static self) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn enter(&'static self) -> InState {
+        InState
+    }
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn enter_with(&'static self, _key: &'static Key, _value: u64) -> InStateAndBurst {
+        InStateAndBurst
+    }
+}
+
+impl InState {
+    /// Does nothing.
+    #[inline(always)]
+    pub fn change_to(&mut self, _state: &'static StateName) {}
+}
+
+macro_rules! guards {
+    ($($name:ident)*) => { $(
+        /// Nothing.
+        #[must_use = "it ends when this is dropped"]
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Drop for $name {
+            #[inline(always)]
+            fn drop(&mut self) {}
+        }
+    )* };
+}
+guards! { Burst InState InStateAndBurst StatesHidden OnThread }
+
+/// Nothing.
+pub struct Domain;
+
+/// What a message carries.
+#[derive(Clone, Copy, Debug)]
+pub struct Content {
+    /// What its value is about.
+    pub key: u32,
+    /// The value.
+    pub value: u64,
+    /// Whom it goes to or comes from.
+    pub partner: u32,
+}
+
+impl Default for Content {
+    fn default() -> Content {
+        Content { key: 0, value: 0, partner: u32::MAX }
+    }
+}
+
+impl Domain {
+    /// Nothing.
+    pub const fn new(_name: &'static str, _description: &'static str) -> Domain {
+        Domain
+    }
+
+    /// 0.
+    pub fn next_id(&self) -> u64 {
+        0
+    }
+
+    /// Does nothing.
+    pub fn send(&'static self, _id: u64, _content: Content) {}
+
+    /// Does nothing.
+    pub fn receive(&'static self, _id: u64, _content: Content) {}
+
+    /// Does nothing.
+    pub fn send_from(&'static self, _task: TaskContext, _id: u64, _content: Content) {}
+
+    /// Does nothing.
+    pub fn receive_in(&'static self, _task: TaskContext, _id: u64, _content: Content) {}
+}
+
+/// Nothing.
+pub struct TaskKind;
+
+impl TaskKind {
+    /// Nothing.
+    pub const fn new(_name: &'static str) -> TaskKind {
+        TaskKind
+    }
+
+    /// Nothing.
+    pub const fn at(_name: &'static str, _file: &'static str, _line: u32) -> TaskKind {
+        TaskKind
+    }
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn create(&'static self) -> TaskContext {
+        TaskContext
+    }
+}
+
+/// Never one.
+pub fn task_kind(_name: &str, _file: &str, _line: u32) -> Option<u32> {
+    None
+}
+
+/// Nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct TaskContext;
+
+impl TaskContext {
+    /// Nothing.
+    #[inline(always)]
+    pub fn of_kind(_kind: u32) -> TaskContext {
+        TaskContext
+    }
+
+    /// Nothing.
+    pub const fn with_id(_id: u64) -> TaskContext {
+        TaskContext
+    }
+
+    /// Always 0.
+    pub const fn id(self) -> u64 {
+        0
+    }
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn enter(self) -> OnThread {
+        OnThread
+    }
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn enter_now(self) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn leave_now(self) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn yield_now(self) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn switch_to(self, _next: TaskContext) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn ready(self) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn end(self) {}
+
+    /// Does nothing.
+    pub fn point_later(self, _key: &'static Key, _value: u64) {}
+}
+
+impl OnThread {
+    /// Does nothing.
+    #[inline(always)]
+    pub fn end(self) {}
+}
+
 const _: () = assert!(size_of::<Span>() == 0 && size_of::<Task>() == 0 && size_of::<Value>() == 0);
+const _: () = assert!(size_of::<Key>() == 0 && size_of::<Burst>() == 0 && size_of::<TaskContext>() == 0);

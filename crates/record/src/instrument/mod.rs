@@ -21,7 +21,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Threads are recorded from their first event on, and until they end. Spans are marks on a stack
+//! **Contexts.** A runtime of its own says more: keys and states with descriptions, bursts, messages, and
+//! tasks that take what they have open from thread to thread.
+//!
+//! ```
+//! use taskscope_record::instrument::{Class, Key, StateName, TaskKind};
+//!
+//! static ALLOCATING: StateName = StateName::new("CACHE", "in the device's cache");
+//! static BYTES: Key = Key::new("cache-malloc", "allocation in the device's cache").unit("bytes");
+//! static LOOKING: StateName = StateName::new("looking for work", "").counts_as(Class::Scheduling);
+//! static BLOCK: TaskKind = TaskKind::new("block");
+//!
+//! let task = BLOCK.create();
+//! {
+//!     let _on = task.enter(); // this thread takes the task up …
+//!     let _both = ALLOCATING.enter_with(&BYTES, 4096); // … in which a state and a burst begin,
+//! } // which end, and the thread puts the task down
+//! let on = task.enter(); // on any thread
+//! on.end();
+//! let _looking = LOOKING.enter();
+//! ```
+//!
+//! The trace has raw events only (`taskscope_event::models::instrument`): nothing is told again when a task
+//! changes its thread. A `static` asks the dictionary once for its number; while its name is off
+//! ([`LEVEL_VARIABLE`], [`ENABLE_VARIABLE`], [`DISABLE_VARIABLE`], [`set_enabled`]) or nothing is recorded,
+//! it costs one load. [`sinks`] hear of events while the program runs.
+//!
+//! - A guard ends what it began, whatever the switch ([`switch_off`]) says then; what is opened and closed
+//!   by plain calls while it is off is not recorded.
+//! - Mistakes (a close without an open, a task on two threads, a name with two meanings, …) change
+//!   nothing in the program: they are in the trace, and `taskscope check` lists them.
+//! - Events after [`finish`] are counted in the metadata; those of destructors of thread-local data
+//!   are recorded. A signal handler may raise events whose names the program has used before: a first
+//!   use allocates.
+//!
+//! **Spans and tasks of ovni's models.** Threads are recorded from their first event on, and until they end. Spans are marks on a stack
 //! (`ovni` model), tasks those of the `nosv` model, so that every tool for ovni traces shows them.
 //! Without [`start`], and on threads whose files cannot be made, everything here does nothing. With the
 //! feature `instrument` switched off, nothing of it is compiled into the program.
@@ -29,12 +63,37 @@
 #[cfg(feature = "instrument")]
 mod active;
 #[cfg(feature = "instrument")]
+mod dictionary;
+#[cfg(feature = "instrument")]
+mod keys;
+#[cfg(feature = "instrument")]
 mod names;
+#[cfg(feature = "instrument")]
+mod raise;
+mod settings;
+pub mod sinks;
+#[cfg(feature = "instrument")]
+mod site;
+#[cfg(feature = "instrument")]
+mod task_context;
+mod words;
 #[cfg(feature = "instrument")]
 pub use active::*;
 #[cfg(feature = "instrument")]
+pub use keys::{
+    Burst, Content, Domain, InState, InStateAndBurst, Key, StateName, StatesHidden, UnknownName, composite,
+    find_key, hide_states,
+};
+#[cfg(feature = "instrument")]
 #[doc(hidden)]
 pub use names::{span_id, task_type_id, value_type};
+#[cfg(feature = "instrument")]
+#[doc(hidden)]
+pub use raise::{late_events, raise};
+pub use settings::{DISABLE_VARIABLE, ENABLE_VARIABLE, LEVEL_VARIABLE};
+#[cfg(feature = "instrument")]
+pub use task_context::{OnThread, TaskContext, TaskKind, task_kind};
+pub use words::{Class, Level};
 
 #[cfg(not(feature = "instrument"))]
 mod inert;

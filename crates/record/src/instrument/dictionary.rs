@@ -1,0 +1,392 @@
+//! The names of this process: one dictionary for all threads, whose entries are written to the trace.
+//!
+//! An entry is an event. It is written by the thread that registers the name, or, where that one does not
+//! record or recording has not started, by the next thread that starts to record; a forked child writes all
+//! of them again. A lock is held while a name is registered, never when one is used.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use taskscope_event::Code;
+use taskscope_event::models::instrument::{self as i, level, problem};
+
+use super::raise;
+use super::settings::Settings;
+use crate::process;
+use crate::thread::ThreadRecorder;
+
+/// What a name is the name of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Space {
+    Key,
+    ValueOf(u32),
+    State,
+    Domain,
+    TaskKind,
+}
+
+/// What is said of a name.
+#[derive(Clone, Copy)]
+pub(super) struct Meaning<'a> {
+    pub space: Space,
+    pub name: &'a [u8],
+    pub description: &'a [u8],
+    /// Unit of a key's values, or the file of a task kind.
+    pub more: &'a [u8],
+    /// Level of a key, class of a state, line of a task kind.
+    pub number: u32,
+    pub stacked: bool,
+}
+
+impl Meaning<'_> {
+    /// The name that prefixes of the settings are compared with.
+    fn full_name(&self) -> String {
+        let name = String::from_utf8_lossy(self.name);
+        match self.space {
+            Space::Key | Space::ValueOf(_) => name.into_owned(),
+            Space::State => format!("state.{name}"),
+            Space::Domain => format!("ptp.{name}"),
+            Space::TaskKind => format!("task.{name}"),
+        }
+    }
+
+    fn level(&self) -> u32 {
+        if self.space == Space::Key { self.number } else { level::ENABLED }
+    }
+}
+
+/// A registered name.
+#[derive(Clone)]
+struct Known {
+    number: u64,
+    /// Hash of the rest of its meaning.
+    description: Vec<u8>,
+    more: Vec<u8>,
+    meaning: (u32, bool),
+    on: bool,
+}
+
+pub(super) struct Dictionary {
+    settings: Settings,
+    names: HashMap<(Space, Vec<u8>), Known>,
+    by_number: HashMap<(Space, u64), Vec<u8>>,
+    /// The next number of each space, and of each key's values.
+    next: HashMap<Space, u64>,
+    /// Events that say what the names are, and what was wrong.
+    entries: Vec<(Code, Vec<u8>)>,
+    /// How many of them the recording of `written_for` has.
+    written: usize,
+    written_for: usize,
+    /// Times that each mistake was made.
+    problems: HashMap<(u32, Vec<u8>), u64>,
+}
+
+/// Different texts of mistakes that are kept apart.
+const MOST_PROBLEMS: usize = 1000;
+
+static DICTIONARY: Mutex<Option<Dictionary>> = Mutex::new(None);
+/// Registrations that were given up since the dictionary was locked.
+static BUSY: AtomicU64 = AtomicU64::new(0);
+
+impl Dictionary {
+    pub fn new(settings: Settings) -> Dictionary {
+        let mut dictionary = Dictionary {
+            settings,
+            names: HashMap::new(),
+            by_number: HashMap::new(),
+            next: HashMap::from([
+                (Space::Key, 1),
+                (Space::State, u64::from(i::FIRST_OWN_STATE)),
+                (Space::Domain, u64::from(i::FIRST_OWN_DOMAIN)),
+                (Space::TaskKind, 1),
+            ]),
+            entries: Vec::new(),
+            written: 0,
+            written_for: 0,
+            problems: HashMap::new(),
+        };
+        for (number, (name, class)) in i::STATES.iter().enumerate() {
+            dictionary.insert_built_in(Space::State, name, *class, number);
+        }
+        for (number, name) in i::DOMAINS.iter().enumerate() {
+            dictionary.insert_built_in(Space::Domain, name, 0, number);
+        }
+        for text in std::mem::take(&mut dictionary.settings.unknown) {
+            eprintln!("taskscope: {text}");
+            dictionary.problem(problem::BAD_SETTING, text.as_bytes());
+        }
+        dictionary
+    }
+
+    fn insert_built_in(&mut self, space: Space, name: &str, class: u32, number: usize) {
+        let meaning = Meaning {
+            space,
+            name: name.as_bytes(),
+            description: b"",
+            more: b"",
+            number: class,
+            stacked: false,
+        };
+        let known = Known {
+            number: number as u64,
+            description: Vec::new(),
+            more: Vec::new(),
+            meaning: (class, false),
+            on: self.settings.is_on(&meaning.full_name(), meaning.level()),
+        };
+        self.by_number.insert((space, known.number), name.as_bytes().to_vec());
+        self.names.insert((space, name.as_bytes().to_vec()), known);
+    }
+
+    /// The number of the name, which is registered if it is new, and whether it is on. A name that is known
+    /// with another meaning keeps its first one.
+    pub fn register(&mut self, meaning: &Meaning<'_>) -> Option<(u64, bool)> {
+        let name = without_nul(meaning.name);
+        if let Some(known) = self.names.get(&(meaning.space, name.clone())) {
+            let named = matches!(meaning.space, Space::State | Space::Domain);
+            let built_in = named && known.description.is_empty();
+            let same = known.meaning == (meaning.number, meaning.stacked)
+                && known.description == meaning.description
+                && known.more == meaning.more;
+            let result = (known.number, known.on);
+            if !same && !built_in {
+                self.problem(problem::REGISTERED_TWICE, &[&name[..], b" as ", meaning.description].concat());
+            }
+            return Some(result);
+        }
+        let next = self.next.entry(meaning.space).or_insert(1);
+        // Numbers are stored as 32 bits, and two of them mean something else at call sites.
+        if *next >= u64::from(u32::MAX - 2) {
+            self.problem(problem::TOO_MANY_NAMES, &name);
+            return None;
+        }
+        let number = *next;
+        *next += 1;
+        Some((number, self.insert(meaning, name, number)))
+    }
+
+    /// Gives a value of a key a name; the value is the caller's.
+    pub fn register_value(&mut self, key: u32, value: u64, name: &[u8], description: &[u8]) {
+        let space = Space::ValueOf(key);
+        let name = without_nul(name);
+        match self.names.get(&(space, name.clone())) {
+            Some(known) if known.number == value => {}
+            Some(_) => self.problem(problem::REGISTERED_TWICE, &name),
+            None => {
+                let meaning = Meaning { space, name: &[], description, more: b"", number: 0, stacked: false };
+                self.insert(&meaning, name, value);
+            }
+        }
+    }
+
+    fn insert(&mut self, meaning: &Meaning<'_>, name: Vec<u8>, number: u64) -> bool {
+        let on = self.settings.is_on(&meaning.full_name(), meaning.level());
+        let small = (number as u32).to_le_bytes();
+        let class = meaning.number.to_le_bytes();
+        let stacked = u32::from(meaning.stacked).to_le_bytes();
+        let (description, more) = (without_nul(meaning.description), without_nul(meaning.more));
+        let (code, parts): (Code, Vec<&[u8]>) = match meaning.space {
+            Space::Key => {
+                (i::KEY, vec![&small, &class, &stacked, &name, b"\0", &description, b"\0", &more, b"\0"])
+            }
+            Space::ValueOf(key) => {
+                let data = [&key.to_le_bytes()[..], &number.to_le_bytes(), &name, b"\0", &description, b"\0"]
+                    .concat();
+                self.entries.push((i::KEY_VALUE, data));
+                (i::KEY_VALUE, vec![])
+            }
+            Space::State => (i::STATE, vec![&small, &class, &name, b"\0", &description, b"\0"]),
+            Space::Domain => (i::DOMAIN, vec![&small, &name, b"\0", &description, b"\0"]),
+            Space::TaskKind => (i::TASK_KIND, vec![&small, &class, &name, b"\0", &more, b"\0"]),
+        };
+        if !parts.is_empty() {
+            self.entries.push((code, parts.concat()));
+        }
+        let known = Known {
+            number,
+            description: meaning.description.to_vec(),
+            more: meaning.more.to_vec(),
+            meaning: (meaning.number, meaning.stacked),
+            on,
+        };
+        self.by_number.insert((meaning.space, number), name.clone());
+        self.names.insert((meaning.space, name), known);
+        on
+    }
+
+    pub fn find(&self, space: Space, name: &[u8]) -> Option<(u64, bool)> {
+        self.names.get(&(space, without_nul(name))).map(|known| (known.number, known.on))
+    }
+
+    pub fn name_of(&self, space: Space, number: u64) -> Option<&[u8]> {
+        self.by_number.get(&(space, number)).map(Vec::as_slice)
+    }
+
+    /// Counts a mistake; the trace tells of it at its first, second, fourth … time.
+    pub fn problem(&mut self, kind: u32, text: &[u8]) {
+        let mut text = without_nul(&text[..text.len().min(1000)]);
+        if self.problems.len() >= MOST_PROBLEMS && !self.problems.contains_key(&(kind, text.clone())) {
+            text = b"(and others)".to_vec();
+        }
+        let count = self.problems.entry((kind, text.clone())).or_insert(0);
+        *count += 1;
+        if count.is_power_of_two() {
+            let data = [&kind.to_le_bytes()[..], &count.to_le_bytes(), &text, b"\0"].concat();
+            self.entries.push((i::PROBLEM, data));
+        }
+    }
+
+    /// Changes which names are on.
+    pub fn set_prefix(&mut self, prefix: &str, enables: bool) {
+        self.settings.set(prefix, enables);
+        for ((space, name), known) in &mut self.names {
+            let meaning = Meaning {
+                space: *space,
+                name,
+                description: b"",
+                more: b"",
+                number: known.meaning.0,
+                stacked: false,
+            };
+            known.on = self.settings.is_on(&meaning.full_name(), meaning.level());
+        }
+    }
+
+    /// Writes what this recording does not have yet.
+    fn write_entries(&mut self, recorder: &mut ThreadRecorder) {
+        let recording = process::number();
+        if self.written_for != recording {
+            (self.written, self.written_for) = (0, recording);
+        }
+        let at = recorder.now();
+        for (code, data) in &self.entries[self.written..] {
+            recorder.own_jumbo(at, *code, &[data]);
+        }
+        self.written = self.entries.len();
+    }
+}
+
+/// Texts in the trace end at a NUL, so one within is shown as a picture of it.
+fn without_nul(text: &[u8]) -> Vec<u8> {
+    if !text.contains(&0) {
+        return text.to_vec();
+    }
+    text.iter()
+        .flat_map(|byte| if *byte == 0 { "␀".as_bytes() } else { std::slice::from_ref(byte) })
+        .copied()
+        .collect()
+}
+
+/// The dictionary, unless whoever has it cannot give it back: the code that a signal handler
+/// interrupted, or a thread of the process that this one was forked from.
+fn lock() -> Option<MutexGuard<'static, Option<Dictionary>>> {
+    for _ in 0..200 {
+        match DICTIONARY.try_lock() {
+            Ok(dictionary) => return Some(dictionary),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(PoisonError::into_inner(poisoned)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        // SAFETY: no preconditions.
+        unsafe { libc::usleep(50) };
+    }
+    BUSY.fetch_add(1, Relaxed);
+    None
+}
+
+/// Looks something up or registers it, and has what is new written. `None` where the dictionary could not
+/// be had.
+pub(super) fn with<R>(f: impl FnOnce(&mut Dictionary) -> R) -> Option<R> {
+    raise::attach();
+    let mut guard = lock()?;
+    let dictionary = guard.get_or_insert_with(|| Dictionary::new(Settings::from_environment()));
+    let busy = BUSY.swap(0, Relaxed);
+    if busy > 0 {
+        dictionary.problem(problem::DICTIONARY_BUSY, b"names that were not registered");
+    }
+    let result = f(dictionary);
+    if dictionary.written < dictionary.entries.len() || dictionary.written_for != process::number() {
+        // Names are recorded even where events are switched off.
+        if let Some(mut recorder) = crate::thread::enter() {
+            dictionary.write_entries(&mut recorder);
+        }
+    }
+    Some(result)
+}
+
+/// Looks a name up, for a sink: without attaching the thread, and without writing.
+pub(super) fn look<R>(f: impl FnOnce(&Dictionary) -> Option<R>) -> Option<R> {
+    f(lock()?.as_ref()?)
+}
+
+/// Has the calling thread, which has just started to record, write what nobody has written.
+pub(super) fn write_what_is_new() {
+    let Some(mut guard) = lock() else { return };
+    if let Some(dictionary) = guard.as_mut()
+        && let Some(mut recorder) = crate::thread::enter()
+    {
+        dictionary.write_entries(&mut recorder);
+    }
+}
+
+/// Counts a mistake of the program.
+#[cold]
+pub(super) fn problem(kind: u32, text: &str) {
+    with(|dictionary| dictionary.problem(kind, text.as_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &[u8], number: u32) -> Meaning<'_> {
+        Meaning { space: Space::Key, name, description: b"d", more: b"", number, stacked: false }
+    }
+
+    fn dictionary() -> Dictionary {
+        Dictionary::new(Settings::parse("", "", ""))
+    }
+
+    #[test]
+    fn a_name_keeps_its_number_and_its_first_meaning() {
+        let mut names = dictionary();
+        assert_eq!(names.register(&key(b"a", level::USER)), Some((1, true)));
+        assert_eq!(names.register(&key(b"b", level::ADVANCED)), Some((2, false)));
+        assert_eq!(names.register(&key(b"a", level::USER)), Some((1, true)));
+        assert!(names.problems.is_empty());
+        assert_eq!(names.register(&key(b"a", level::ADVANCED)), Some((1, true)));
+        assert_eq!(names.problems.len(), 1);
+        names.set_prefix("b", true);
+        assert_eq!(names.find(Space::Key, b"b"), Some((2, true)));
+        assert_eq!(names.find(Space::Key, b"c"), None);
+    }
+
+    #[test]
+    fn numbers_run_out_without_harm() {
+        let mut names = dictionary();
+        names.next.insert(Space::Key, u64::from(u32::MAX - 3));
+        assert!(names.register(&key(b"last", 0)).is_some());
+        assert_eq!(names.register(&key(b"none left", 0)), None);
+        assert_eq!(names.register(&key(b"none left", 0)), None);
+        assert_eq!(names.problems[&(problem::TOO_MANY_NAMES, b"none left".to_vec())], 2);
+    }
+
+    #[test]
+    fn names_may_have_any_bytes() {
+        let mut names = dictionary();
+        let (nul, _) = names.register(&key(b"a\0b", 0)).unwrap();
+        let (wild, _) = names.register(&key(b"\xff\xfe\n\"", 0)).unwrap();
+        assert_ne!(nul, wild);
+        assert_eq!(names.name_of(Space::Key, nul), Some("a␀b".as_bytes()));
+        assert!(names.entries.iter().all(|(_, data)| data.iter().filter(|byte| **byte == 0).count() >= 3));
+    }
+
+    #[test]
+    fn states_of_nanos_have_their_numbers() {
+        let mut names = dictionary();
+        let state = Meaning { space: Space::State, name: b"CACHE", description: b"mine", ..key(b"", 1) };
+        assert_eq!(names.register(&state), Some((12, true)));
+        let own = Meaning { name: b"mine", ..state };
+        assert_eq!(names.register(&own), Some((u64::from(i::FIRST_OWN_STATE), true)));
+    }
+}

@@ -1,0 +1,124 @@
+//! How an event of the instrument model gets into the trace, and to sinks.
+//!
+//! ```text
+//!  put ── all is well: clock, store ──▶ the thread's taskscope.obs
+//!    └── not attached, switched off, filtered, sinks loaded, ended ──▶ put_slow
+//! ```
+//! Events are stored without reserving room for an end: what is open may be closed on another thread.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use taskscope_event::Code;
+use taskscope_event::models::instrument as i;
+
+use super::dictionary;
+use super::sinks;
+use crate::thread::{self, enter, enter_plain};
+use crate::{gate, late, process};
+
+/// Records an event. Returns whether it was wanted, so that its end is, too.
+#[inline(always)]
+pub(super) fn put<const N: usize>(code: Code, payload: [u8; N]) -> bool {
+    match enter_plain() {
+        Some(mut recorder) => {
+            let at = recorder.now();
+            recorder.own_point(at, code, payload);
+            true
+        }
+        None => put_slow(code, payload, false),
+    }
+}
+
+/// [`put`] for the end of what was recorded, which is recorded whatever the switch says now.
+#[inline(always)]
+pub(super) fn put_end<const N: usize>(code: Code, payload: [u8; N]) {
+    match enter_plain() {
+        Some(mut recorder) => {
+            let at = recorder.now();
+            recorder.own_point(at, code, payload);
+        }
+        None => drop(put_slow(code, payload, true)),
+    }
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn put_slow<const N: usize>(code: Code, payload: [u8; N], is_end: bool) -> bool {
+    if !is_wanted(code, is_end) {
+        return false;
+    }
+    sinks::pass(code, &payload, |least| {
+        if let Some(mut recorder) = enter() {
+            recorder.raise_clock(least);
+            let at = recorder.now();
+            recorder.own_point(at, code, payload);
+            return Some(at);
+        }
+        None
+    })
+}
+
+/// [`put`] with data of any length.
+pub(super) fn put_data(code: Code, data: &[u8]) -> bool {
+    if !is_wanted(code, false) {
+        return false;
+    }
+    sinks::pass(code, data, |least| {
+        let mut recorder = enter()?;
+        recorder.raise_clock(least);
+        let at = recorder.now();
+        recorder.own_jumbo(at, code, &[data]);
+        Some(at)
+    })
+}
+
+/// Whether the event is to be recorded or shown at all; attaches the thread if need be.
+fn is_wanted(code: Code, is_end: bool) -> bool {
+    if process::has_finished() {
+        late::count();
+        return false;
+    }
+    if !gate::wants(code) && !is_end {
+        return false;
+    }
+    attach() || sinks::are_loaded()
+}
+
+/// Has the calling thread recorded, if the process is. Returns whether it is now.
+pub(super) fn attach() -> bool {
+    if thread::is_attached() {
+        return true;
+    }
+    let attached = process::is_recording() && super::attach_with_own_stream();
+    if attached {
+        dictionary::write_what_is_new();
+    }
+    attached
+}
+
+/// An event of the instrument model as taskscope.h's functions raise it: `code`, then its payload.
+/// Returns whether it was wanted.
+#[doc(hidden)]
+pub fn raise(code: Code, payload: &[u8], is_end: bool) -> bool {
+    debug_assert_eq!(code.model(), i::LETTER);
+    match payload.len() {
+        0 => put_slow::<0>(code, [], is_end),
+        4 => put_slow::<4>(code, fixed(payload), is_end),
+        8 => put_slow::<8>(code, fixed(payload), is_end),
+        12 => put_slow::<12>(code, fixed(payload), is_end),
+        16 => put_slow::<16>(code, fixed(payload), is_end),
+        _ => put_data(code, payload),
+    }
+}
+
+fn fixed<const N: usize>(payload: &[u8]) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(payload);
+    bytes
+}
+
+/// Events that came after the end of recording.
+#[doc(hidden)]
+pub fn late_events() -> u64 {
+    late::COUNT.load(Relaxed)
+}

@@ -1,0 +1,185 @@
+//! Tasks that move between threads, and what they have open with them.
+
+use core::marker::PhantomData;
+use core::panic::Location;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use taskscope_event::models::instrument as i;
+
+use super::dictionary::{Meaning, Space};
+use super::keys::{Key, register};
+use super::raise::{put, put_data, put_end};
+use super::site::Site;
+use super::words::{long, long_and_word, two_longs};
+
+/// A kind of tasks, such as a function that they run. Made once, as a `static`.
+pub struct TaskKind {
+    name: &'static str,
+    file: &'static str,
+    line: u32,
+    site: Site,
+}
+
+impl TaskKind {
+    /// Tasks called `name`, written here.
+    #[track_caller]
+    pub const fn new(name: &'static str) -> TaskKind {
+        let here = Location::caller();
+        TaskKind::at(name, here.file(), here.line())
+    }
+
+    /// Tasks called `name`, written there.
+    pub const fn at(name: &'static str, file: &'static str, line: u32) -> TaskKind {
+        TaskKind { name, file, line, site: Site::new() }
+    }
+
+    /// A task, which can run from now on, on any thread. Its maker is the task that is on this one.
+    #[inline(always)]
+    pub fn create(&'static self) -> TaskContext {
+        match self.site.number(|| register(&meaning(self.name, self.file, self.line))) {
+            Some(kind) => TaskContext::of_kind(kind),
+            None => TaskContext(0),
+        }
+    }
+}
+
+fn meaning<'a>(name: &'a str, file: &'a str, line: u32) -> Meaning<'a> {
+    Meaning {
+        space: Space::TaskKind,
+        name: name.as_bytes(),
+        description: b"",
+        more: file.as_bytes(),
+        number: line,
+        stacked: false,
+    }
+}
+
+/// The number of a kind that is known only while the program runs, for [`TaskContext::of_kind`]; `None`
+/// while it is off.
+pub fn task_kind(name: &str, file: &str, line: u32) -> Option<u32> {
+    match register(&meaning(name, file, line)) {
+        super::site::Answer::On(number) => Some(number),
+        _ => None,
+    }
+}
+
+/// A task by its number. It is not the task itself: it may be copied, and is of use on any thread.
+///
+/// Where the task's kind is off, its number is 0 and nothing is recorded of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct TaskContext(u64);
+
+impl TaskContext {
+    /// A task of a kind that [`task_kind`] told.
+    #[inline(always)]
+    pub fn of_kind(kind: u32) -> TaskContext {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let task = NEXT.fetch_add(1, Relaxed);
+        if put(i::TASK_CREATE, long_and_word(task, kind)) { TaskContext(task) } else { TaskContext(0) }
+    }
+
+    /// The task with this number, which was told by [`TaskContext::id`].
+    pub const fn with_id(id: u64) -> TaskContext {
+        TaskContext(id)
+    }
+
+    /// Its number in the process; 0 where it is not recorded.
+    pub const fn id(self) -> u64 {
+        self.0
+    }
+
+    /// This thread takes the task up; it puts it down when the guard is dropped. What is open in the task
+    /// goes on, and what the thread was in stands still.
+    #[inline(always)]
+    pub fn enter(self) -> OnThread {
+        let entered = self.0 != 0 && put(i::TASK_ENTER, long(self.0));
+        OnThread { task: if entered { self.0 } else { 0 }, of_this_thread: PhantomData }
+    }
+
+    /// [`TaskContext::enter`] without a guard.
+    #[inline(always)]
+    pub fn enter_now(self) {
+        if self.0 != 0 {
+            put(i::TASK_ENTER, long(self.0));
+        }
+    }
+
+    /// This thread puts the task down, which waits for something.
+    #[inline(always)]
+    pub fn leave_now(self) {
+        if self.0 != 0 {
+            put_end(i::TASK_LEAVE, long(self.0));
+        }
+    }
+
+    /// This thread puts the task down, which could run on.
+    #[inline(always)]
+    pub fn yield_now(self) {
+        if self.0 != 0 {
+            put_end(i::TASK_YIELD, long(self.0));
+        }
+    }
+
+    /// This thread puts the task down and takes `next` up.
+    #[inline(always)]
+    pub fn switch_to(self, next: TaskContext) {
+        if self.0 != 0 || next.0 != 0 {
+            put(i::TASK_SWITCH, two_longs(self.0, next.0));
+        }
+    }
+
+    /// What the task waited for has come: it can run.
+    #[inline(always)]
+    pub fn ready(self) {
+        if self.0 != 0 {
+            put(i::TASK_READY, long(self.0));
+        }
+    }
+
+    /// The task has ended. If this thread has it, it puts it down.
+    #[inline(always)]
+    pub fn end(self) {
+        if self.0 != 0 {
+            put_end(i::TASK_END, long(self.0));
+        }
+    }
+
+    /// A point as seen when the task next runs.
+    pub fn point_later(self, key: &'static Key, value: u64) {
+        if let (1.., Some(key)) = (self.0, key.number()) {
+            let mut data = [0; 20];
+            data[..8].copy_from_slice(&self.0.to_le_bytes());
+            data[8..12].copy_from_slice(&key.to_le_bytes());
+            data[12..].copy_from_slice(&value.to_le_bytes());
+            put_data(i::DEFERRED_POINT, &data);
+        }
+    }
+}
+
+/// A task that this thread has taken up.
+#[must_use = "the thread puts the task down when this is dropped"]
+#[derive(Debug)]
+pub struct OnThread {
+    task: u64,
+    of_this_thread: PhantomData<*mut ()>,
+}
+
+impl OnThread {
+    /// The task has ended; the thread puts it down for good.
+    #[inline(always)]
+    pub fn end(mut self) {
+        let task = core::mem::take(&mut self.task);
+        if task != 0 {
+            put_end(i::TASK_END, long(task));
+        }
+    }
+}
+
+impl Drop for OnThread {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.task != 0 {
+            put_end(i::TASK_LEAVE, long(self.task));
+        }
+    }
+}
