@@ -195,6 +195,31 @@ await step('a search goes to the next match, and on', async () => {
   await page.keyboard.press('Enter');
   await until(page, () => document.getElementById('nothing'));
 });
+await step('what does not match a filter is shown pale, and a wrong filter is told', async () => {
+  await timeline(`t.show(0, ${expected.length_ns})`);
+  await page.fill('#search', 'state=barrier');
+  await page.click('#where');
+  await until(page, () => window.taskscope.source.filter === 'state=barrier');
+  await settled(page);
+  const seen = await page.evaluate(async (track) => {
+    const t = window.taskscope.timeline;
+    const columns = new Uint32Array(Math.round(t.plotWidth * t.ratio));
+    const whole = t.source.columns('state', track, t.from, t.span / columns.length, columns, null);
+    return [whole, columns.filter((bucket) => (bucket >> 16) & 16).length, columns.length];
+  }, expected.section.track);
+  assert.ok(seen[0] && seen[1] > 0 && seen[1] < seen[2], JSON.stringify(seen));
+  await page.waitForTimeout(200);
+  assert.ok(page.url().includes('where=state%3Dbarrier'), page.url());
+  await page.click('#where');
+  await until(page, () => window.taskscope.source.filter === '');
+  await page.fill('#search', 'stat=barrier');
+  await page.focus('#search');
+  await page.keyboard.press('Enter');
+  await until(page, () => document.getElementById('problem'));
+  assert.ok((await page.textContent('#problem')).includes('no field called'));
+  two.problems.length = 0; // the browser logs the refused question
+  await page.keyboard.press('Escape');
+});
 await step('a selected range has the library\'s tables', async () => {
   await timeline(`t.show(${expected.range.from} - 10000, ${expected.range.to} + 10000)`);
   await settled(page);
@@ -317,7 +342,7 @@ await step('an operation of a device queue is shown with its submission', async 
   assert.equal(await three.page.textContent('#section-title'), wanted.label);
   assert.equal(await three.page.locator('#panel i').count(), 0, 'markup in a name stays text');
 });
-await step('a link restores views of the models, and a view is taken away', async () => {
+await step('a link restores views of the models, a view is taken away, and a slice is saved', async () => {
   await three.page.waitForTimeout(300);
   const address = three.page.url();
   await three.page.goto('about:blank');
@@ -327,6 +352,9 @@ await step('a link restores views of the models, and a view is taken away', asyn
   assert.deepEqual(await tree('t.views'), ['state', 'devices', models.view]);
   await three.page.click('#chips button:last-child');
   assert.deepEqual(await tree('t.views'), ['state', 'devices']);
+  const [download] = await Promise.all([three.page.waitForEvent('download'), three.page.click('#slice-view')]);
+  const archive = readFileSync(await download.path());
+  assert.ok(archive.length > 2000 && archive.toString('latin1').includes('stream.obs'), `${archive.length} bytes`);
   assert.deepEqual(three.problems, []);
 });
 await three.close();

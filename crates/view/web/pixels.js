@@ -63,8 +63,9 @@ export function joinBuckets(buckets, values, first, bucketNs, offset, from, nsPe
  * @param {number} stride pixels of a line
  * @param {import('./palette.js').Theme} theme
  * @param {((value: number) => number) | null} colourOf colour of a value; rows of their own scale leave 0 empty
+ * @param {boolean} dim whether to show pale what does not match
  */
-export function paintTrack(columns, values, image, at, stride, theme, colourOf = null) {
+export function paintTrack(columns, values, image, at, stride, theme, colourOf = null, dim = false) {
   let [last, lastColour] = [0, 0];
   for (let x = 0; x < columns.length; x++) {
     const bucket = columns[x];
@@ -76,8 +77,9 @@ export function paintTrack(columns, values, image, at, stride, theme, colourOf =
       else if (values[x] === last) colour = lastColour;
       else [last, lastColour] = [values[x], (colour = colourOf ? colourOf(values[x]) : valueColour(theme, values[x]))];
     }
-    for (let line = 0, p = at + x; line < SUB; line++, p += stride) image[p] = colour;
     const flags = (bucket >> 16) & 0xff;
+    if (dim && !(flags & MATCH)) colour &= 0x30ffffff;
+    for (let line = 0, p = at + x; line < SUB; line++, p += stride) image[p] = colour;
     if (flags === 0) continue;
     if (flags & LOST) {
       for (let line = 0; line < SUB; line++) if (((x + line) & 3) < 2) image[at + x + line * stride] = theme.lost;
@@ -86,7 +88,7 @@ export function paintTrack(columns, values, image, at, stride, theme, colourOf =
     }
     if (flags & LONG_WAIT) image[at + x] = theme.long;
     if (flags & FINDING) image[at + x + (SUB - 1) * stride] = theme.finding;
-    if (flags & MATCH) image[at + x] = image[at + x + stride] = theme.match;
+    if (dim && flags & MATCH) image[at + x] = theme.match;
   }
 }
 

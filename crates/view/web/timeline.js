@@ -413,7 +413,7 @@ export class TimelineView {
         list.push(/** @type {number} */ (row.track));
         missing.set(view, list);
       }
-      paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, own && this.coloursOf(view));
+      paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, own && this.coloursOf(view), Boolean(this.source.filter) && !row.foreign);
     });
     this.image.width = pixels;
     this.image.height = rows.length * SUB;

@@ -69,8 +69,9 @@ class Viewer {
       button('in', '+', 'zoom in (+)', () => this.timeline.zoom(0.5)), button('out', '−', 'zoom out (−)', () => this.timeline.zoom(2)),
       button('all', 'all', 'the whole run (Home)', () => this.timeline.show(0, this.overview.length_ns)),
       this.search, button('previous', '◂', 'previous match (shift+n)', () => this.find('previous')), button('next', '▸', 'next match (n)', () => this.find('next')),
+      button('where', 'highlight', 'show pale what does not match the search (h)', () => this.highlight(this.source.filter === this.search.value.trim() ? '' : this.search.value.trim())),
       button('png', 'PNG', 'save what is in sight as PNG', () => this.png()), button('svg', 'SVG', 'save what is in sight as SVG', () => this.svg()),
-      button('link', 'link', 'copy the address of this view', () => this.copyLink()), button('theme', 'light/dark', 'light or dark', () => this.toggleTheme()),
+      button('slice-view', 'slice', 'save what is in sight as a trace of its own', () => this.slice({ from: Math.floor(this.timeline.from), to: Math.ceil(this.timeline.from + this.timeline.span) })), button('link', 'link', 'copy the address of this view', () => this.copyLink()), button('theme', 'light/dark', 'light or dark', () => this.toggleTheme()),
       button('run', 'run', 'the run and its findings', () => this.showRun()), button('keys', '?', 'keys', () => this.showKeys()), this.status);
   }
 
@@ -125,7 +126,10 @@ class Viewer {
       }
     }
     this.fillViews();
-    if (this.unknownViews) this.restore();
+    if (this.unknownViews) {
+      this.restore();
+      this.unknownViews = false;
+    }
     this.timeline.redraw();
     this.drawLegend();
   }
@@ -174,7 +178,29 @@ class Viewer {
     if (event.key === '/') { this.search.focus(); this.search.select(); event.preventDefault(); }
     else if (event.key === 'n') this.find('next');
     else if (event.key === 'N') this.find('previous');
+    else if (event.key === 'h') this.highlight(this.source.filter ? '' : this.search.value.trim());
     else if (event.key === '?') this.showKeys();
+  }
+
+  /** Shows pale what does not match, everything again for no text. @param {string} text */
+  async highlight(text) {
+    try {
+      if (text) await this.source.json('filter', { where: text });
+    } catch (error) {
+      this.say(error);
+      return;
+    }
+    this.source.filter = text;
+    this.source.forget();
+    document.getElementById('where')?.setAttribute('aria-pressed', String(Boolean(text)));
+    this.timeline.changed();
+  }
+
+  /** Tells why something does not work. @param {unknown} error */
+  say(error) {
+    const text = error instanceof Error ? error.message : String(error);
+    this.live.textContent = text;
+    this.panel.replaceChildren(element('p', { id: 'problem', class: 'warn' }, fitText(text, 600)));
   }
 
   /** @param {import('./timeline.js').Row} row @param {number} at @param {number} x @param {number} y */
@@ -309,7 +335,13 @@ class Viewer {
     if (!text) { this.search.focus(); return; }
     const at = this.timeline.marked && text === this.searched ? this.timeline.marked.start : Math.max(0, Math.floor(this.timeline.from) - (step === 'next' ? 1 : 0));
     this.searched = text;
-    const found = await this.source.json('search', { text, at, step });
+    let found;
+    try {
+      found = await this.source.json('search', { text, at, step });
+    } catch (error) {
+      this.say(error);
+      return;
+    }
     this.found = found;
     if (!found) {
       this.live.textContent = `nothing ${step === 'next' ? 'after' : 'before'} ${formatTime(at)} matches`;
@@ -317,7 +349,8 @@ class Viewer {
       return;
     }
     this.timeline.reveal(found);
-    await this.showSection(found);
+    if (found.view) this.showOperation(found);
+    else await this.showSection(found);
   }
 
   /** @param {{from: number, to: number} | null} range */
@@ -334,7 +367,8 @@ class Viewer {
       const command = `taskscope slice ${this.report.trace} --range ${range.from}ns..${range.to}ns -o part.trace`;
       this.panel.replaceChildren(element('h2', { id: 'range-title' }, `selected: ${formatTime(answer.wall_ns)}`),
         this.facts([['from', formatTime(range.from)], ['to', formatTime(range.to)], ['tasks begun', formatCount(answer.tasks_begun)]]),
-        element('button', { type: 'button', onclick: () => this.timeline.show(range.from, range.to) }, 'zoom to it (f)'),
+        element('button', { type: 'button', onclick: () => this.timeline.show(range.from, range.to) }, 'zoom to it (f)'), ' ',
+        element('button', { type: 'button', id: 'save-slice', title: 'the trace from here to there, as an archive', onclick: () => this.slice(range) }, 'save as a slice'),
         table('By state', [{ title: 'state', cell: ([name]) => this.overview.states[number(name)].label },
           { title: 'thread-s', number: true, cell: ([, ns]) => formatSeconds(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, total) },
           { title: '', cell: ([name, ns]) => bar(ns / total, '', this.theme.state[number(name)]) }], states),
@@ -343,6 +377,18 @@ class Viewer {
         table('By thread', [{ title: 'thread', cell: (row) => this.trackName(row.track) }, { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), answer.wall_ns) }], answer.threads),
         element('p', { class: 'note' }, 'as a trace of its own: ', element('code', { id: 'slice' }, command)));
     }, 60);
+  }
+
+  /** Saves a range as a trace of its own. @param {{from: number, to: number}} range */
+  async slice(range) {
+    this.status.textContent = 'cutting the slice';
+    try {
+      const response = await this.source.request('slice', { from: range.from, to: Math.max(range.to, range.from + 1) });
+      saveFile('slice.trace.tar', await response.blob());
+    } catch (error) {
+      this.say(error);
+    }
+    this.status.textContent = '';
   }
 
   showRun() {
@@ -361,7 +407,7 @@ class Viewer {
 
   showKeys() {
     const keys = [['+ − / w s', 'zoom'], ['← → / a d', 'pan'], ['↑ ↓', 'thread above, below'], ['PgUp PgDn', 'scroll'], ['Home', 'whole run'], [', .', 'previous, next section of the thread'],
-      ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['f', 'zoom to the selection'], ['Esc', 'clear'],
+      ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight what matches'], ['f', 'zoom to the selection'], ['Esc', 'clear'],
       ['ctrl+wheel', 'zoom'], ['wheel, drag', 'scroll, pan'], ['shift+drag', 'select a range: measure, tables'], ['click', 'open a section and its task'], ['pinch', 'zoom on a touch screen']];
     this.panel.replaceChildren(element('h2', {}, 'Keys'), this.facts(keys));
   }
@@ -379,9 +425,12 @@ class Viewer {
   remember() {
     clearTimeout(this.remembering);
     this.remembering = setTimeout(() => {
+      // The address still names views that are not known yet.
+      if (this.unknownViews) return;
       const t = this.timeline;
       const parts = [`from=${Math.round(t.from)}`, `to=${Math.round(t.from + t.span)}`, `views=${t.views.join('+')}`, `y=${Math.round(t.scrollY)}`];
       if (t.selection) parts.push(`select=${t.selection.from}-${t.selection.to}`);
+      if (this.source.filter) parts.push(`where=${encodeURIComponent(this.source.filter)}`);
       if (t.collapsed.size) parts.push(`folded=${encodeURIComponent([...t.collapsed].join('\n'))}`);
       this.written = `#${parts.join('&')}`;
       history.replaceState(null, '', this.written);
@@ -404,6 +453,11 @@ class Viewer {
     if (words.has('from') && Number.isFinite(from) && Number.isFinite(to) && to > from) t.show(from, to);
     const y = Number(words.get('y'));
     if (Number.isFinite(y)) t.scroll(y - t.scrollY);
+    const filter = words.get('where') || '';
+    if (filter !== this.source.filter) {
+      this.search.value = filter;
+      this.highlight(filter);
+    }
     const select = /^(\d+)-(\d+)$/.exec(words.get('select') || '');
     if (select) t.select(Number(select[1]), Number(select[2]));
   }

@@ -1,6 +1,7 @@
 //! `taskscope view`: the local viewer.
 
 use crate::messages::Failure;
+use crate::reading::parse_range;
 use anstyle::Style;
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
+use taskscope_execution::filter::TimeRange;
 use taskscope_session::cache::Key;
 use taskscope_view::format;
 use taskscope_view::page::Page;
@@ -25,6 +27,12 @@ pub struct Args {
     /// Open a browser as well.
     #[arg(long)]
     open: bool,
+    /// Show pale what does not pass this filter, such as 'state=barrier and duration>1ms' (docs/view.md).
+    #[arg(long = "where", value_name = "FILTER")]
+    filter: Option<String>,
+    /// Begin with this part of the time, such as 1.5s..2s or 10%..20%.
+    #[arg(long, value_name = "BEGIN..END")]
+    range: Option<String>,
     /// Neither use nor write a cache beside the trace.
     #[arg(long)]
     no_cache: bool,
@@ -36,6 +44,7 @@ const CACHED_EVENTS: u64 = 1_000_000;
 /// Serves until `^C`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
+    let range = parse_range(args.range.as_deref())?;
     let key = if args.no_cache { None } else { Key::of(&args.trace) };
     let stored = key.as_ref().and_then(|key| Page::stored(&args.trace, key));
     let is_stored = stored.is_some();
@@ -47,6 +56,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Page::new(session, &analysis, &problems)
         }
     };
+    if let Some(problem) = args.filter.as_deref().and_then(|filter| page.filter_problem(filter)) {
+        return Err(Failure::new("cannot understand --where")
+            .why(problem)
+            .remedy("--where 'state=barrier and duration>1ms' (see docs/view.md)")
+            .into());
+    }
+    let opened_at = fragment(&args, range, &page);
     let events = page.report["events"].as_u64().unwrap_or(0);
     let page = Arc::new(page);
     let stop = Arc::new(AtomicBool::new(false));
@@ -57,6 +73,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if args.port == 0 { failure } else { failure.remedy("leave --port out        (takes any free port)") }
     })?;
     let port = viewer.port();
+    let address = viewer.address() + &opened_at;
     let dim = Style::new().dimmed();
     let took = format::time(begun.elapsed().as_nanos() as u64);
     let mut out = anstream::AutoStream::auto(std::io::stderr().lock());
@@ -67,13 +84,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
          {dim}from another machine: ssh -L {port}:127.0.0.1:{port} {}, then open the same address there; ^C ends the viewer{dim:#}",
         args.trace.display(),
         format::short_count(events),
-        viewer.address(),
+        address,
         host_name(),
     );
     let _ = out.flush();
     drop(out);
     if args.open {
-        open_browser(&viewer.address());
+        open_browser(&address);
     }
     viewer.wait_for_interrupt()?;
     // Half a cache is none: its writer takes it away.
@@ -82,6 +99,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let _ = keeper.join();
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The part of the address that says what to show first.
+fn fragment(args: &Args, range: TimeRange, page: &Page) -> String {
+    let mut parts = Vec::new();
+    if args.range.is_some() {
+        let length = i64::try_from(page.length()).unwrap_or(i64::MAX);
+        let (from, to) = range.resolve(length);
+        parts.push(format!("from={}&to={}", from.max(0), to.min(length)));
+    }
+    if let Some(filter) = &args.filter {
+        let escaped: String = filter.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        parts.push(format!("where={escaped}"));
+    }
+    if parts.is_empty() { String::new() } else { format!("#{}", parts.join("&")) }
 }
 
 /// Writes the cache while the viewer already answers, unless the trace has changed meanwhile.

@@ -14,6 +14,7 @@ mod ranges;
 mod rows;
 mod search;
 mod sections;
+mod slices;
 mod stored;
 mod tasks;
 mod types;
@@ -24,8 +25,9 @@ pub use dependences::{Dependences, Predecessor};
 pub use instances::Instance;
 pub use names::Names;
 pub use queues::{Queue, QueueOperation, Queues};
-pub use rows::{View, packed_rows, stacked_rows};
-pub use search::Direction;
+pub use rows::{View, packed_rows, packed_rows_with, stacked_rows};
+pub use search::{Direction, Matches};
+pub use slices::{LARGEST_SLICE_BYTES, SliceError};
 pub use types::TypeRows;
 pub use values::packed_model_rows;
 
@@ -33,7 +35,7 @@ use crate::words;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_analysis::{Analysis, Problem};
 use taskscope_execution::lod::{Counter, Flags, Timeline};
 use taskscope_execution::{Execution, ThreadIndex};
@@ -71,6 +73,8 @@ pub struct Page {
     dependences: OnceLock<Dependences>,
     type_rows: OnceLock<TypeRows>,
     queued: Vec<OnceLock<Counter>>,
+    /// What was highlighted last.
+    highlighted: Mutex<Option<Arc<Matches>>>,
 }
 
 impl Page {
@@ -111,6 +115,7 @@ impl Page {
             dependences: OnceLock::new(),
             type_rows: OnceLock::new(),
             queued,
+            highlighted: Mutex::default(),
         }
     }
 

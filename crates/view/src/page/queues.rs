@@ -158,6 +158,30 @@ impl Queues {
         })
     }
 
+    /// When the next (or previous) operation of a row begins whose name is wanted.
+    pub(super) fn named_start(
+        &self,
+        row: u32,
+        at: u64,
+        later: bool,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Option<u64> {
+        let lane = self.lanes.get(row as usize)?;
+        let queue = &self.queues[lane.queue];
+        let names: Vec<bool> = queue.names.iter().map(|name| wanted(name)).collect();
+        let starts = &lane.row.values.start;
+        let matches = |row: &usize| {
+            let operation = queue.operations.get(lane.operations[*row] as usize);
+            operation.is_some_and(|o| names.get(o.name as usize).copied().unwrap_or(false))
+        };
+        let found = if later {
+            (starts.partition_point(|s| *s <= at)..starts.len()).find(matches)
+        } else {
+            (0..starts.partition_point(|s| *s < at)).rev().find(matches)
+        };
+        found.map(|row| starts[row])
+    }
+
     /// The operation of a row at a time of the trace's clock, or the one after or before it.
     pub(super) fn find(&self, row: u32, at: u64, step: Option<bool>) -> Option<(&Queue, QueueOperation)> {
         let lane = self.lanes.get(row as usize)?;

@@ -1,6 +1,7 @@
 //! Rows of buckets, packed for a browser.
 
-use super::Page;
+use super::{Matches, Page};
+use rayon::prelude::*;
 use taskscope_execution::lod::{Bucket, Window};
 use taskscope_execution::{Execution, PlaceKind, Span, State, ThreadIndex};
 
@@ -91,7 +92,25 @@ pub(super) fn packed(bucket: Bucket) -> u32 {
 /// Rows of buckets for some tracks, little-endian: all buckets track by track, then, unless the view
 /// is of states, one value for each.
 pub fn packed_rows(page: &Page, view: View, tracks: &[ThreadIndex], window: Window) -> Vec<u8> {
-    let rows = page.timeline.viewport(&page.execution, tracks, window);
+    packed_rows_with(page, view, tracks, window, None)
+}
+
+/// The same, with the buckets flagged that hold what matches.
+pub fn packed_rows_with(
+    page: &Page,
+    view: View,
+    tracks: &[ThreadIndex],
+    window: Window,
+    matches: Option<&Matches>,
+) -> Vec<u8> {
+    let mut rows = page.timeline.viewport(&page.execution, tracks, window);
+    if let Some(matches) = matches {
+        rows.par_iter_mut().zip(tracks).for_each(|(row, track)| {
+            if let Some(marks) = matches.of(page, *track) {
+                marks.flag(window, row);
+            }
+        });
+    }
     let numbers = rows.iter().map(Vec::len).sum::<usize>() * if view == View::State { 1 } else { 2 };
     let mut bytes = Vec::with_capacity(4 * numbers);
     for bucket in rows.iter().flatten() {

@@ -5,7 +5,9 @@ use super::sections::group_name;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
+use std::sync::{Arc, OnceLock, PoisonError};
 use taskscope_execution::filter::{self, Filter, Record};
+use taskscope_execution::lod::{Flags, Marks};
 use taskscope_execution::{
     GapIndex, Place, Section, SiteIndex, Span, State, TaskIndex, ThreadIndex, TypeIndex,
 };
@@ -17,6 +19,29 @@ pub enum Direction {
     Next,
     /// Towards earlier times.
     Previous,
+}
+
+/// Fields of a section in the filter language.
+const FIELDS: [&str; 11] =
+    ["state", "group", "time", "duration", "thread", "process", "loom", "task", "region", "place", "type"];
+
+/// The sections that pass a filter or have a word, marked thread by thread as they are asked for.
+pub struct Matches {
+    text: String,
+    pattern: Pattern,
+    marks: Vec<OnceLock<Marks>>,
+}
+
+impl Matches {
+    /// The marks of a thread.
+    pub(super) fn of(&self, page: &Page, thread: ThreadIndex) -> Option<&Marks> {
+        let marks = self.marks.get(thread.index())?;
+        Some(marks.get_or_init(|| {
+            let track = &page.execution.threads[thread.index()].track;
+            let matching = track.spans().filter(|span| self.pattern.matches(page, thread, span));
+            Marks::new(Flags::MATCH, matching.map(|span| (span.start, span.end)).collect())
+        }))
+    }
 }
 
 /// What a search looks for.
@@ -89,9 +114,11 @@ impl Page {
     /// (`state=barrier and duration>1ms`) what passes it.
     pub fn search(&self, text: &str, at: u64, direction: Direction) -> Option<Value> {
         let pattern = self.pattern(text);
+        let operation = self.search_operations(&text.trim().to_lowercase(), at, direction);
         if pattern.is_nothing() {
-            return None;
+            return operation;
         }
+        let time = at;
         let at = self.start().saturating_add(at);
         let found = (0..self.tracks() as u32).into_par_iter().filter_map(|track| {
             let track = ThreadIndex(track);
@@ -107,8 +134,62 @@ impl Page {
         let (_, track, row) = match direction {
             Direction::Next => found.min(),
             Direction::Previous => found.max(),
-        }?;
-        Some(self.section(track, self.execution.threads[track.index()].track.span(row)))
+        }
+        .map_or((0, ThreadIndex::NONE, 0), |found| found);
+        let section = (track.is_some())
+            .then(|| self.section(track, self.execution.threads[track.index()].track.span(row)));
+        // The nearer of the two.
+        let distance = |found: &Value| found["start"].as_u64().unwrap_or(u64::MAX).abs_diff(time);
+        section.into_iter().chain(operation).min_by_key(distance)
+    }
+
+    /// The nearest operation of a device queue whose name has the text.
+    fn search_operations(&self, text: &str, at: u64, direction: Direction) -> Option<Value> {
+        if text.is_empty() {
+            return None;
+        }
+        let later = direction == Direction::Next;
+        let found = (0..self.queues.len() as u32).filter_map(|row| {
+            let has_text = |name: &str| name.to_lowercase().contains(text);
+            let start = self.queues.named_start(row, self.start().saturating_add(at), later, has_text)?;
+            Some((start, row))
+        });
+        let (start, row) = if later { found.min() } else { found.max() }?;
+        self.operation(row, start.saturating_sub(self.start()), None)
+    }
+
+    /// What is wrong with a text that is meant as a filter; nothing where it is one, or words.
+    pub fn filter_problem(&self, text: &str) -> Option<String> {
+        match Filter::parse(text) {
+            Ok(filter) => {
+                let unknown = filter.fields().into_iter().find(|field| !FIELDS.contains(field))?.to_string();
+                Some(format!("sections have no field called `{unknown}`; one of: {}", FIELDS.join(", ")))
+            }
+            Err(error) => {
+                let meant = text.contains(['=', '<', '>', '~']) && !self.is_word(text);
+                meant.then(|| format!("this is no filter: {error}"))
+            }
+        }
+    }
+
+    /// Whether some name has the text: names of types may have any characters.
+    fn is_word(&self, text: &str) -> bool {
+        !self.pattern(text).is_nothing()
+    }
+
+    /// What has a word or passes a filter, to be shown. The last answer is kept.
+    pub fn matches(&self, text: &str) -> Arc<Matches> {
+        let mut kept = self.highlighted.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(matches) if matches.text == text => matches.clone(),
+            _ => {
+                let marks = (0..self.tracks()).map(|_| OnceLock::new()).collect();
+                let matches =
+                    Arc::new(Matches { text: text.to_string(), pattern: self.pattern(text), marks });
+                *kept = Some(matches.clone());
+                matches
+            }
+        }
     }
 
     fn pattern(&self, text: &str) -> Pattern {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::{
     Catalog, Column, Dependence, Execution, Gap, Hold, Loss, Module, Object, ObjectIndex, Process,
@@ -300,6 +300,7 @@ impl Page {
             dependences: OnceLock::new(),
             type_rows: OnceLock::new(),
             queued,
+            highlighted: Mutex::default(),
         })
     }
 }

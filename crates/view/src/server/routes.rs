@@ -3,7 +3,10 @@
 use super::guard;
 use super::query::{Query, Refused, ViewOf, refused};
 use crate::html;
-use crate::page::{CounterKind, Direction, Page, counter_json, packed_model_rows, packed_rows, stacked_rows};
+use crate::page::{
+    CounterKind, Direction, LARGEST_SLICE_BYTES, Matches, Page, SliceError, counter_json, packed_model_rows,
+    packed_rows_with, stacked_rows,
+};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
@@ -26,6 +29,8 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
         .route("/stack", get(|State(page): Shared, RawQuery(q)| bytes(page, q, stack)))
         .route("/counter", get(|State(page): Shared, RawQuery(q)| answer(page, q, counter)))
         .route("/section", get(|State(page): Shared, RawQuery(q)| answer(page, q, section)))
+        .route("/filter", get(|State(page): Shared, RawQuery(q)| answer(page, q, filter)))
+        .route("/slice", get(|State(page): Shared, RawQuery(q)| bytes(page, q, slice)))
         .route("/types", get(|State(page): Shared, RawQuery(q)| bytes(page, q, types)))
         .route(
             "/type_names",
@@ -97,7 +102,9 @@ fn rows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     match query.view()? {
         ViewOf::Threads(view) => {
             let tracks = query.tracks(page)?;
-            Ok(packed_rows(page, view, &tracks, query.window(page, tracks.len())?))
+            let matches = highlighted(page, query)?;
+            let window = query.window(page, tracks.len())?;
+            Ok(packed_rows_with(page, view, &tracks, window, matches.as_deref()))
         }
         ViewOf::Devices => {
             let rows = query.rows(page.queues.len())?;
@@ -108,6 +115,17 @@ fn rows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
             let rows = query.rows(view.rows.len())?;
             Ok(packed_model_rows(&view, &rows, query.window(page, rows.len())?))
         }
+    }
+}
+
+/// What `where=` asks to be flagged.
+fn highlighted(page: &Page, query: &Query) -> Result<Option<Arc<Matches>>, Refused> {
+    match query.text("where") {
+        "" => Ok(None),
+        text => match page.filter_problem(text) {
+            Some(problem) => Err(refused(problem)),
+            None => Ok(Some(page.matches(text))),
+        },
     }
 }
 
@@ -168,7 +186,35 @@ fn search(page: &Page, query: &Query) -> Result<Value, Refused> {
         "previous" => Direction::Previous,
         _ => return Err(refused("`step` is `next` or `previous`".to_string())),
     };
+    if let Some(problem) = page.filter_problem(query.text("text")) {
+        return Err(refused(problem));
+    }
     Ok(page.search(query.text("text"), query.number("at")?, direction).unwrap_or(Value::Null))
+}
+
+/// Whether a text is a filter or words that can be looked for.
+fn filter(page: &Page, query: &Query) -> Result<Value, Refused> {
+    highlighted(page, query).map(|found| found.is_some().into())
+}
+
+fn slice(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let (from, to) = (query.number("from")?, query.number("to")?);
+    if from >= to {
+        return Err(refused("`from` must lie before `to`".to_string()));
+    }
+    page.slice_archive(from, to, "slice.trace").map_err(|error| match error {
+        SliceError::Io(error) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, format!("the slice cannot be made: {error}"))
+        }
+        SliceError::Empty => (StatusCode::NOT_FOUND, "nothing happened in this range".to_string()),
+        SliceError::TooLarge(bytes) => {
+            let most = LARGEST_SLICE_BYTES >> 20;
+            (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the slice has {} MiB, more than {most}: use the command", bytes >> 20),
+            )
+        }
+    })
 }
 
 fn range(page: &Page, query: &Query) -> Result<Value, Refused> {

@@ -1,0 +1,55 @@
+//! A range of time as a trace of its own, in one archive for a browser to save.
+
+use super::Page;
+use std::io;
+use taskscope_trace::{OpenOptions, Slice, Trace};
+
+/// Larger slices are left to the command line, which writes them to disk.
+pub const LARGEST_SLICE_BYTES: u64 = 512 << 20;
+
+/// Why there is no slice.
+#[derive(Debug)]
+pub enum SliceError {
+    /// The trace cannot be read any more, or the temporary directory cannot be written.
+    Io(io::Error),
+    /// Nothing happened there.
+    Empty,
+    /// More than [`LARGEST_SLICE_BYTES`].
+    TooLarge(u64),
+}
+
+impl Page {
+    /// The trace from `from` to before `to`, nanoseconds since the start of the trace, as a tar archive
+    /// whose one directory is called `name`. Only the temporary directory is written.
+    ///
+    /// # Errors
+    /// Where there is no such slice, or it is too large.
+    pub fn slice_archive(&self, from: u64, to: u64, name: &str) -> Result<Vec<u8>, SliceError> {
+        let trace = Trace::open(&self.root, &OpenOptions::default())
+            .map_err(|error| SliceError::Io(io::Error::other(error)))?;
+        let clock = |at: u64| i64::try_from(self.start().saturating_add(at)).unwrap_or(i64::MAX);
+        let slice = Slice { clocks: Some((clock(from), clock(to))), ..Slice::default() };
+        let folder = tempfile::tempdir().map_err(SliceError::Io)?;
+        let root = folder.path().join("slice");
+        let sliced = trace.write_slice(&slice, &root).map_err(SliceError::Io)?;
+        if sliced.streams == 0 {
+            return Err(SliceError::Empty);
+        }
+        let bytes = size_of(&root).map_err(SliceError::Io)?;
+        if bytes > LARGEST_SLICE_BYTES {
+            return Err(SliceError::TooLarge(bytes));
+        }
+        let mut archive = tar::Builder::new(Vec::with_capacity(bytes as usize + (1 << 16)));
+        archive.append_dir_all(name, &root).and_then(|()| archive.into_inner()).map_err(SliceError::Io)
+    }
+}
+
+fn size_of(directory: &std::path::Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.metadata()?;
+        bytes += if kind.is_dir() { size_of(&entry.path())? } else { kind.len() };
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,97 @@
+//! What matches a filter is flagged at every zoom; what is no filter is refused; ranges become traces.
+
+mod common;
+
+use common::{ask, small, viewer_of, viewer_of_trace};
+use taskscope_execution::lod::{Flags, Window};
+use taskscope_execution::{Group, ThreadIndex};
+use taskscope_session::Session;
+use taskscope_view::page::{View, packed_rows_with};
+
+#[test]
+fn every_bucket_that_holds_a_match_is_flagged_and_no_other() {
+    let (page, _viewer) = viewer_of(small());
+    let (start, end) = page.execution.range();
+    let matches = page.matches("group = sync and duration > 2us");
+    for least in [1, 40, 900] {
+        let window = Window::covering(start, end, least);
+        let bytes = packed_rows_with(&page, View::State, &[ThreadIndex(2)], window, Some(&matches));
+        let mut flagged = 0;
+        for (bucket, packed) in (window.first..).zip(bytes.chunks_exact(4)) {
+            let (from, to) = (bucket << window.width_log2, (bucket + 1) << window.width_log2);
+            let spans = page.execution.threads[2].track.spans();
+            let holds = spans.into_iter().any(|s| {
+                s.section.state.group() == Group::Sync && s.nanos() > 2000 && s.start < to && s.end > from
+            });
+            assert_eq!(packed[2] & Flags::MATCH.0 != 0, holds, "bucket {bucket} of {least}");
+            flagged += usize::from(holds);
+        }
+        assert!(flagged > 0);
+    }
+}
+
+#[test]
+fn a_filter_that_cannot_be_meant_is_refused_with_the_reason() {
+    let (_, viewer) = viewer_of(small());
+    for (text, why) in [
+        ("stat%3Dbarrier", "sections have no field called `stat`"),
+        ("state%3D", "this is no filter"),
+        ("duration%3E%3E1", "this is no filter"),
+        ("%28state%3Dbarrier", "this is no filter"),
+    ] {
+        for target in [
+            format!("/api/search?at=0&text={text}"),
+            format!("/api/rows?level=9&first=0&count=9&tracks=0&where={text}"),
+            format!("/api/filter?where={text}"),
+        ] {
+            let answer = ask(&viewer, &target);
+            let body = String::from_utf8_lossy(&answer.body);
+            assert!(answer.status == 400 && body.contains(why), "{target}: {} {body}", answer.status);
+        }
+    }
+    for text in ["gemm", "barrier", "state%3Dbarrier", "task%2012", "nothing%20of%20this%20name"] {
+        assert_eq!(ask(&viewer, &format!("/api/filter?where={text}")).body, b"true", "{text}");
+    }
+}
+
+#[test]
+fn a_search_finds_operations_of_queues_too() {
+    use taskscope_view::page::Direction;
+    let (_folder, page, _viewer) = viewer_of_trace();
+    let first = page.search("gemm_KERNEL", 0, Direction::Next).unwrap();
+    assert_eq!((&first["view"], &first["label"]), (&"devices".into(), &"gemm_kernel".into()));
+    let mut at = first["start"].as_u64().unwrap();
+    let mut count = 1;
+    while let Some(found) = page.search("gemm_kernel", at, Direction::Next) {
+        at = found["start"].as_u64().unwrap();
+        count += 1;
+    }
+    // Every third of 90 and of 105 operations; those that begin together are one step.
+    assert!((35..=65).contains(&count), "{count}");
+    let last = page.search("gemm_kernel", page.length(), Direction::Previous).unwrap();
+    assert_eq!(last["start"], at);
+}
+
+#[test]
+fn a_range_becomes_a_trace_that_opens() {
+    let (_folder, page, viewer) = viewer_of_trace();
+    let (from, to) = (page.length() / 4, page.length() / 2);
+    let answer = ask(&viewer, &format!("/api/slice?from={from}&to={to}"));
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body[..answer.body.len().min(200)]));
+    let place = tempfile::tempdir().unwrap();
+    tar::Archive::new(&answer.body[..]).unpack(place.path()).unwrap();
+    let sliced = Session::open(place.path().join("slice.trace")).unwrap();
+    let whole = page.report["events"].as_u64().unwrap();
+    assert!(sliced.events > whole / 8 && sliced.events < whole / 2, "{} of {whole}", sliced.events);
+    let (start, end) = sliced.execution.range();
+    // What is open at the borders is opened just before and closed just after.
+    assert!(start + 1000 >= page.start() + from && end <= page.start() + to + 1000);
+    for query in ["slice?from=9&to=9", "slice?from=10&to=5", "slice?from=x&to=5", "slice?from=0"] {
+        assert_eq!(ask(&viewer, &format!("/api/{query}")).status, 400, "{query}");
+    }
+    let beyond = page.length() * 1000;
+    assert_eq!(ask(&viewer, &format!("/api/slice?from={beyond}&to={}", beyond + 5)).status, 404);
+    // Nothing of a run that was never on disk.
+    let (_, nowhere) = viewer_of(small());
+    assert_eq!(ask(&nowhere, "/api/slice?from=0&to=500").status, 500);
+}
