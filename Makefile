@@ -6,7 +6,7 @@ CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
 
-.PHONY: help test demo build install uninstall bench bench-record soak soak-record gates lint clean packages
+.PHONY: help test demo build install uninstall bench bench-record soak soak-clock soak-record gates lint clean packages
 
 help:
 	@echo "make test               install what is missing, build, run every test"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench              what recording costs four OpenMP programs (minutes; wants a quiet machine)"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
+	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing"
 	@echo "make gates              instructions an event (valgrind), model of the recorder's door (loom)"
 	@echo "make lint               formatting, clippy, documentation"
@@ -54,6 +55,9 @@ bench-record: packages
 	@scripts/bench-record
 
 KILLS ?= 10000
+soak-clock:
+	@$(cargo) run --release -q -p taskscope-record --example clock_soak -- $(SECONDS)
+
 soak-record: packages
 	@$(cargo) run --release -p taskscope-record --example kill_soak -- $(KILLS)
 
