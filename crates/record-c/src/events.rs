@@ -9,6 +9,7 @@ use taskscope_record::{Recording, clock, enter, enter_for, thread};
 
 use crate::lifecycle;
 use crate::misuse::misuse;
+use crate::nesting;
 
 /// The largest event that the original takes, in bytes.
 const LARGEST_EVENT_BYTES: usize = 2 << 20;
@@ -173,7 +174,10 @@ pub unsafe extern "C" fn ovni_ev_emit(event: *mut Event) {
     }
     if let Some(mut recorder) = recorder("ovni_ev_emit", code, Some(at)) {
         // SAFETY: the event holds the header and the payload that the flags announce.
-        unsafe { recorder.raw(event.cast(), (&raw const (*event).payload).cast(), payload_bytes(flags)) }
+        unsafe {
+            let payload = (&raw const (*event).payload).cast();
+            recorder.raw(event.cast(), payload, payload_bytes(flags), nesting::of(code))
+        }
     }
 }
 

@@ -21,4 +21,5 @@ mod events;
 mod lifecycle;
 mod marks;
 mod misuse;
+mod nesting;
 mod thread_metadata;

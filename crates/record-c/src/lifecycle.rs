@@ -92,6 +92,7 @@ pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_
     };
     let identity = Identity { loom, pid, temporary_directory: directory("OVNI_TMPDIR") };
     APP.store(app as u32, Relaxed);
+    crate::nesting::prepare();
     match process::start_as(config, identity) {
         Ok(()) => STATE.store(READY, Release),
         Err(why) => {

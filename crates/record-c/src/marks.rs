@@ -90,6 +90,10 @@ fn emit(function: &'static str, code: Code, mark_type: i32, value: i64) {
         let mut payload = [0; 12];
         payload[..8].copy_from_slice(&value.to_le_bytes());
         payload[8..].copy_from_slice(&mark_type.to_le_bytes());
-        recorder.point(at, code, payload);
+        match code {
+            ovni::MARK_PUSH => recorder.begin(at, code, payload, payload.len()),
+            ovni::MARK_POP => recorder.end(at, code, payload),
+            _ => drop(recorder.point(at, code, payload)),
+        }
     }
 }

@@ -203,6 +203,54 @@ fn a_library_that_arrives_late_is_recorded_on_threads_that_were_there_before() {
 }
 
 #[test]
+fn on_a_full_disk_every_begin_that_is_kept_has_its_end() {
+    let directory = temporary("full");
+    let program = compile("gcc", "nested", &directory, &[]);
+    let small = directory.join("small");
+    std::fs::create_dir(&small).unwrap();
+    for kib in [200, 333, 500, 777] {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={kib}k"), "taskscope-test"])
+            .arg(&small)
+            .status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            eprintln!("left out: only root can mount a small file system");
+            return;
+        }
+        let output = command(&program, &directory, &small.join("trace")).output().unwrap();
+        let trace = open(&small.join("trace"));
+        let codes: Vec<String> =
+            trace.streams()[0].events_of(File::Standard).map(|event| event.code.to_string()).collect();
+        drop(trace);
+        assert!(Command::new("umount").arg(&small).status().unwrap().success());
+        assert_eq!(output.stdout, b"done\n");
+        let mut open = vec![];
+        for code in &codes {
+            match code.as_str() {
+                "OHx" | "VHw" | "OM[" | "VTx" | "VAs" | "VU[" | "VMa" => open.push(code.as_str()),
+                end => {
+                    let begin = match end {
+                        "VSr" => continue,
+                        "OHe" => "OHx",
+                        "VHW" => "VHw",
+                        "OM]" => "OM[",
+                        "VTe" => "VTx",
+                        "VAS" => "VAs",
+                        "VU]" => "VU[",
+                        "VMA" => "VMa",
+                        other => panic!("{other}"),
+                    };
+                    assert_eq!(open.pop(), Some(begin), "{kib} KiB");
+                }
+            }
+        }
+        assert_eq!(open, [""; 0], "{kib} KiB, {} events", codes.len());
+        assert!(codes.len() > 2000 && codes.len() < 400_000, "{kib} KiB, {} events", codes.len());
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
 fn without_a_place_for_the_trace_the_program_runs_on() {
     let directory = temporary("no-place");
     let program = compile("gcc", "fork", &directory, &[]);

@@ -54,6 +54,6 @@ mod tls;
 
 pub use location::LocationStream;
 pub use metadata::{About, Describe, Json};
-pub use stream::Half;
+pub use stream::{Half, Nesting};
 pub use tail_place::TAIL_DIRECTORY_VARIABLE;
 pub use thread::{Recording, ThreadRecorder, enter, enter_for};

@@ -39,6 +39,20 @@ impl Half {
     }
 }
 
+/// What an event that comes as its bytes opens or closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nesting {
+    /// Nothing.
+    Point,
+    /// Something that an event of `end_bytes` bytes, header included, closes in the same stream.
+    Begin {
+        /// What is reserved for that event.
+        end_bytes: usize,
+    },
+    /// What was opened last.
+    End,
+}
+
 /// The event path's view comes first, so that it shares a cache line.
 #[repr(C)]
 pub(crate) struct Stream {
@@ -150,18 +164,23 @@ impl Stream {
     /// The event that closes what [`Stream::begin`] opened last.
     #[inline(always)]
     pub fn end<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
-        // Its begin moved `end` down by as much; an end that has no begin finds the region's end.
-        let reserved =
-            !self.end.is_null() && self.region_end as usize - self.end as usize >= EVENT_HEADER_BYTES + N;
-        if reserved {
-            // SAFETY: checked just now.
-            unsafe {
-                self.end = self.end.add(EVENT_HEADER_BYTES + N);
-                self.put(at, code, payload);
-            }
-            return true;
+        let room = self.take_back(EVENT_HEADER_BYTES + N) || self.room_of_end(EVENT_HEADER_BYTES + N);
+        if room {
+            // SAFETY: the room was checked.
+            unsafe { self.put(at, code, payload) }
         }
-        self.end_without_room(at, code, payload)
+        room
+    }
+
+    /// Takes the room that a begin reserved for its end.
+    #[inline(always)]
+    fn take_back(&mut self, bytes: usize) -> bool {
+        // Its begin moved `end` down by as much; an end that has no begin finds the region's end.
+        let reserved = !self.end.is_null() && self.region_end as usize - self.end as usize >= bytes;
+        if reserved {
+            self.end = self.end.wrapping_add(bytes);
+        }
+        reserved
     }
 
     /// An event with data of any length; `parts` are stored one after another.
@@ -195,9 +214,26 @@ impl Stream {
     /// # Safety
     /// `header` and `payload_bytes` (at most 16) bytes at `payload` are readable.
     #[inline(always)]
-    pub unsafe fn raw(&mut self, header: *const u8, payload: *const u8, payload_bytes: usize) -> bool {
-        let room = self.room() >= EVENT_HEADER_BYTES + payload_bytes
-            || self.make_room(EVENT_HEADER_BYTES + payload_bytes);
+    pub unsafe fn raw(
+        &mut self,
+        header: *const u8,
+        payload: *const u8,
+        payload_bytes: usize,
+        nesting: Nesting,
+    ) -> bool {
+        let bytes = EVENT_HEADER_BYTES + payload_bytes;
+        let room = match nesting {
+            Nesting::Point => self.room() >= bytes || self.make_room(bytes),
+            Nesting::Begin { end_bytes } => {
+                let both = bytes + end_bytes;
+                let room = self.room() >= both || self.make_room_for_begin(both);
+                if room {
+                    self.end = self.end.wrapping_sub(end_bytes);
+                }
+                room
+            }
+            Nesting::End => self.take_back(bytes) || self.room_of_end(bytes),
+        };
         if room {
             // SAFETY: the room was checked; the sources are readable by contract.
             unsafe {
@@ -206,7 +242,7 @@ impl Stream {
                 let clock = header.add(4).cast::<u64>().read_unaligned();
                 start.add(4).cast::<u64>().write_unaligned(clock);
                 commit_word(start, header.cast::<u32>().read_unaligned());
-                self.pos = start.add(EVENT_HEADER_BYTES + payload_bytes);
+                self.pos = start.add(bytes);
             }
         }
         room
@@ -299,11 +335,12 @@ impl Stream {
         false
     }
 
+    /// The room of an end for which nothing is reserved: its begin was dropped, or there was none.
     #[cold]
     #[inline(never)]
-    fn end_without_room<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
+    fn room_of_end(&mut self, bytes: usize) -> bool {
         if self.dropped_depth == 0 {
-            return self.point(at, code, payload);
+            return self.room() >= bytes || self.make_room(bytes);
         }
         self.lost_events += 1;
         self.dropped_depth -= 1;

@@ -19,7 +19,7 @@ use crate::late;
 use crate::metadata::{self, Describe, ThreadIdentity};
 use crate::process;
 use crate::side;
-use crate::stream::{Half, Stream};
+use crate::stream::{Half, Nesting, Stream};
 use crate::sync::heavy_fence;
 use crate::tls;
 
@@ -197,9 +197,15 @@ impl ThreadRecorder {
     /// # Safety
     /// 12 bytes at `header` and `payload_bytes` (0, or 2 to 16) at `payload` are readable.
     #[inline(always)]
-    pub unsafe fn raw(&mut self, header: *const u8, payload: *const u8, payload_bytes: usize) {
+    pub unsafe fn raw(
+        &mut self,
+        header: *const u8,
+        payload: *const u8,
+        payload_bytes: usize,
+        nesting: Nesting,
+    ) {
         // SAFETY: by contract.
-        if !unsafe { self.standard.raw(header, payload, payload_bytes) } {
+        if !unsafe { self.standard.raw(header, payload, payload_bytes, nesting) } {
             self.tell_loss(0);
         }
     }
