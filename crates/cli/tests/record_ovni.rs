@@ -23,14 +23,22 @@ fn compile(program: &str, within: &Path) -> PathBuf {
 #[test]
 fn a_program_linked_to_ovni_is_recorded_and_its_trace_accepted() {
     let here = tempfile::tempdir().unwrap();
-    compile("again", here.path());
-    // Programs whose events must obey a runtime's model are recorded by those runtimes; this one's do.
-    let output_of_record = output(record(here.path()).args(["-o", "t.trace", "--", "./again"]));
-    assert!(output_of_record.status.success());
-    let streams: Vec<_> = walk(&here.path().join("t.trace"));
-    assert_eq!(streams.len(), 4, "{streams:?}");
-    let verdict = output(taskscope().current_dir(here.path()).args(["emulate", "-l", "t.trace"]));
-    assert!(verdict.status.success());
+    // Programs whose events must obey a runtime's model are recorded by those runtimes; these ones' do.
+    // One has a region of unsorted events, which ovni's own judgement wants to be sorted first.
+    for (program, expected_streams, judges) in
+        [("again", 4, [&["check"][..], &["emulate", "-l"]]), ("every_function", 1, [&["check"]; 2])]
+    {
+        compile(program, here.path());
+        let trace = format!("{program}.trace");
+        let recorded = output(record(here.path()).args(["-o", &trace, "--", &format!("./{program}")]));
+        assert!(recorded.status.success());
+        let streams = walk(&here.path().join(&trace));
+        assert_eq!(streams.len(), expected_streams, "{streams:?}");
+        for judge in judges {
+            let verdict = output(taskscope().current_dir(here.path()).args(judge).arg(&trace));
+            assert!(verdict.status.success(), "{judge:?} of {program}");
+        }
+    }
 }
 
 #[test]

@@ -67,7 +67,14 @@ fn check_trace(root: &std::path::Path) {
     assert_eq!((meta.loom.as_deref(), meta.rank, meta.nranks), (Some("node7.test"), Some(1), Some(2)));
     assert_eq!(meta.library_version.as_deref(), Some("1.14.0"));
     let require = meta.require.as_ref().unwrap();
-    assert_eq!(*require, [("ovni".into(), "1.1.0".into()), ("nosv".to_owned(), "2.7.0".to_owned())]);
+    assert_eq!(
+        *require,
+        [
+            ("kernel".into(), "1.0.0".into()),
+            ("nosv".into(), "2.7.0".into()),
+            ("ovni".to_owned(), "1.1.0".to_owned())
+        ]
+    );
     assert!(stream.is_finished());
     let raw = &meta.raw;
     assert_eq!(raw["version"], 3);
@@ -96,7 +103,7 @@ fn check_trace(root: &std::path::Path) {
     let expected: Vec<&str> = ["OHx", "VYc", "VTc"]
         .into_iter()
         .chain(bursts)
-        .chain(["OU[", "KO[", "KO]", "OU]", "OF[", "OF]", "OM[", "OM=", "OM]", "OHe"])
+        .chain(["OU[", "KCO", "KCI", "OU]", "OF[", "OF]", "OM[", "OM=", "OM]", "OHe"])
         .collect();
     assert_eq!(codes, expected);
     assert_eq!(events[1].payload, b"\x09\0\0\0a task type\0");

@@ -18,6 +18,7 @@ main(void)
 	CHECK(ovni_thread_isready() == 1);
 	ovni_thread_require("nosv", "1.0.0");
 	ovni_thread_require("nosv", "2.7.0");
+	ovni_thread_require("kernel", "1.0.0");
 	ovni_proc_set_rank(1, 2);
 	ovni_add_cpu(0, 4);
 	ovni_add_cpu(1, 6);
@@ -66,8 +67,8 @@ main(void)
 
 	/* Clocks may go back between OU[ and OU], and the order of emission is kept. */
 	emit_at(base + 100, "OU[");
-	emit_at(base + 50, "KO[");
-	emit_at(base + 60, "KO]");
+	emit_at(base + 50, "KCO");
+	emit_at(base + 60, "KCI");
 	emit_at(base + 101, "OU]");
 	ovni_flush();
 
