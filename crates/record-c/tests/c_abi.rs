@@ -70,9 +70,9 @@ fn check_trace(root: &std::path::Path) {
     assert_eq!(
         *require,
         [
-            ("kernel".into(), "1.0.0".into()),
+            ("ovni".into(), "1.1.0".into()),
             ("nosv".into(), "2.7.0".into()),
-            ("ovni".to_owned(), "1.1.0".to_owned())
+            ("kernel".to_owned(), "1.0.0".to_owned())
         ]
     );
     assert!(stream.is_finished());
