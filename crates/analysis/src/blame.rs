@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use taskscope_execution::{
-    Execution, Group, Hold, ObjectIndex, Place, ProcessIndex, Span, State, Thread, ThreadIndex,
+    CutSpan, Execution, Group, Hold, ObjectIndex, Place, ProcessIndex, State, Thread, ThreadIndex,
 };
 
 /// What is charged.
@@ -83,8 +83,8 @@ const FRACTION_BITS: u32 = 20;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Victim(usize),
-    /// Waits for a lock; charged apart, and no culprit either.
-    Mutex,
+    /// Neither: waits for a lock, which is charged apart, or is kept off the CPU while it waits.
+    Neither,
     Works,
 }
 
@@ -92,7 +92,7 @@ fn role(state: State) -> Role {
     if let Some(column) = VICTIMS.iter().position(|victim| *victim == state) {
         Role::Victim(column)
     } else if state.group() == Group::Mutex {
-        Role::Mutex
+        Role::Neither
     } else {
         Role::Works
     }
@@ -112,7 +112,7 @@ struct Sums {
 
 /// A worker's place in the sweep.
 struct Cursor<'a> {
-    spans: Box<dyn Iterator<Item = Span> + 'a>,
+    spans: Box<dyn Iterator<Item = CutSpan> + 'a>,
     role: Role,
     key: (State, Place),
     /// The integrals when it began to work on `key`.
@@ -126,16 +126,16 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
     let own = execution.workers().filter(|(_, t)| t.process == process);
     let mut cursors: Vec<Cursor> = own
         .map(|(index, _)| Cursor {
-            spans: Box::new(execution.spans_of_run(index)),
-            role: Role::Mutex,
+            spans: Box::new(execution.cut_spans_of_run(index)),
+            role: Role::Neither,
             key: (State::Unknown, Place::UNKNOWN),
             since: [0; VICTIMS.len() + 1],
             nobody_since: 0,
         })
         .collect();
-    let mut pending: Vec<Option<Span>> = cursors.iter_mut().map(|c| c.spans.next()).collect();
+    let mut pending: Vec<Option<CutSpan>> = cursors.iter_mut().map(|c| c.spans.next()).collect();
     let mut heap: BinaryHeap<Reverse<(u64, usize)>> =
-        pending.iter().enumerate().filter_map(|(i, s)| s.map(|s| Reverse((s.start, i)))).collect();
+        pending.iter().enumerate().filter_map(|(i, s)| s.map(|s| Reverse((s.span.start, i)))).collect();
     let mut now = execution.processes[process.index()].first;
     let mut integrals: Integrals = [0; VICTIMS.len() + 1];
     let mut waiting = [0_u64; VICTIMS.len()];
@@ -170,16 +170,18 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
         let next = cursors[index].spans.next();
         pending[index] = next;
         match next {
-            Some(next) => *top = Reverse((next.start, index)),
+            Some(next) => *top = Reverse((next.span.start, index)),
             None => {
                 PeekMut::pop(top);
             }
         }
-        let Some(span) = span else { continue };
+        let Some(CutSpan { span, under }) = span else { continue };
         advance(start, &mut integrals, &mut nobody, &waiting, working);
         let cursor = &mut cursors[index];
         let key = (span.section.state, span.section.place);
-        let role = roles[span.section.state as usize];
+        // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
+        let waits_off_cpu = under != span.section.state && !under.is_useful();
+        let role = if waits_off_cpu { Role::Neither } else { roles[span.section.state as usize] };
         if cursor.role == Role::Works && cursor.key == key {
             continue;
         }
@@ -192,7 +194,7 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
                 waiting[column] -= 1;
                 settle_nobody(&mut sums.nobody, cursor, column, nobody);
             }
-            Role::Mutex => {}
+            Role::Neither => {}
         }
         match role {
             Role::Works => {
@@ -203,7 +205,7 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
                 waiting[column] += 1;
                 cursor.nobody_since = nobody;
             }
-            Role::Mutex => {}
+            Role::Neither => {}
         }
         (cursor.role, cursor.key) = (role, key);
     }
@@ -213,7 +215,7 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
         match cursor.role {
             Role::Works => settle(&mut sums.shares, cursor, &integrals),
             Role::Victim(column) => settle_nobody(&mut sums.nobody, cursor, column, nobody),
-            Role::Mutex => {}
+            Role::Neither => {}
         }
     }
 }

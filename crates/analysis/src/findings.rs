@@ -24,6 +24,8 @@ pub enum FindingKind {
     RegionCode,
     /// The runtime works.
     Runtime,
+    /// The operating system kept a thread off the CPU.
+    System,
     /// Threads wait although none works.
     NobodyWorks,
     /// The trace cannot tell what ran.
@@ -32,7 +34,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [FindingKind; 9] = [
+    pub const ALL: [FindingKind; 10] = [
         FindingKind::Lock,
         FindingKind::Serial,
         FindingKind::FewTasks,
@@ -40,6 +42,7 @@ impl FindingKind {
         FindingKind::Creation,
         FindingKind::RegionCode,
         FindingKind::Runtime,
+        FindingKind::System,
         FindingKind::NobodyWorks,
         FindingKind::Unknown,
     ];
@@ -54,6 +57,7 @@ impl FindingKind {
             FindingKind::Creation => "task-creation",
             FindingKind::RegionCode => "region-code",
             FindingKind::Runtime => "runtime-overhead",
+            FindingKind::System => "no-cpu",
             FindingKind::NobodyWorks => "nobody-works",
             FindingKind::Unknown => "unknown",
         }
@@ -157,7 +161,8 @@ pub fn findings(
     }
     for cause in &ledger.causes {
         let kind = match cause.state.group() {
-            Group::Runtime | Group::Off => FindingKind::Runtime,
+            Group::Runtime => FindingKind::Runtime,
+            Group::Off => FindingKind::System,
             Group::Unknown => FindingKind::Unknown,
             _ => continue,
         };
@@ -197,7 +202,8 @@ fn kind_of(execution: &Execution, state: State, place: Place, creates: bool) -> 
         State::Worksharing | State::Masked => FindingKind::Imbalance,
         State::ImplicitTask if creates => FindingKind::Creation,
         State::ImplicitTask => FindingKind::RegionCode,
-        state if state.group() == Group::Runtime || state.group() == Group::Off => FindingKind::Runtime,
+        state if state.group() == Group::Runtime => FindingKind::Runtime,
+        state if state.group() == Group::Off => FindingKind::System,
         _ => FindingKind::Unknown,
     }
 }

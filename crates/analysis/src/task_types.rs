@@ -1,7 +1,7 @@
 //! Task types: how many, how long.
 
 use rustc_hash::FxHashMap;
-use taskscope_execution::{Execution, NO_TIME, State, TypeIndex, TypeKind};
+use taskscope_execution::{Execution, NO_TIME, State, ThreadIndex, TypeIndex, TypeKind};
 
 /// OMPT's task flag of explicit tasks.
 const TASK_EXPLICIT: u32 = 0x4;
@@ -53,11 +53,13 @@ pub fn explicit_tasks_begun(execution: &Execution) -> u64 {
     began.filter(|(_, ty)| explicit.get(ty.index()).copied().unwrap_or(true)).count() as u64
 }
 
-/// Nanoseconds that each task spent in its own body, on any thread.
+/// Nanoseconds that each task spent in its own body, on any thread, without times off the CPU.
 pub fn body_times(execution: &Execution) -> Vec<u64> {
     let mut times = vec![0; execution.tasks.len()];
-    for thread in &execution.threads {
-        for span in thread.track.spans().filter(|s| s.section.state == State::Task) {
+    for thread in 0..execution.threads.len() {
+        for span in
+            execution.spans_of_run(ThreadIndex(thread as u32)).filter(|s| s.section.state == State::Task)
+        {
             if let Some(time) = times.get_mut(span.section.task.index()) {
                 *time += span.nanos();
             }

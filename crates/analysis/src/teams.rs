@@ -76,7 +76,8 @@ pub fn worksharing(execution: &Execution) -> Vec<Worksharing> {
         shares.sort_by_key(|share| (execution.works[*share].start, Reverse(execution.works[*share].end)));
         let mut open: Vec<usize> = Vec::new();
         let mut next = shares.iter().peekable();
-        for span in execution.threads[thread].track.spans().filter(|s| s.section.state.is_useful()) {
+        for span in execution.spans_of_run(ThreadIndex(thread as u32)).filter(|s| s.section.state.is_useful())
+        {
             while let Some(share) = next.next_if(|share| execution.works[**share].start <= span.start) {
                 open.push(*share);
             }
@@ -110,9 +111,8 @@ pub fn worksharing(execution: &Execution) -> Vec<Worksharing> {
 /// All parallel constructs, those that lose most to imbalance first.
 pub fn parallel_constructs(execution: &Execution) -> Vec<ParallelConstruct> {
     let mut busy: FxHashMap<RegionIndex, Vec<(ThreadIndex, u64)>> = FxHashMap::default();
-    for (index, thread) in execution.threads.iter().enumerate() {
-        let index = ThreadIndex(index as u32);
-        for span in thread.track.spans().filter(|s| s.section.region.is_some()) {
+    for index in (0..execution.threads.len()).map(|index| ThreadIndex(index as u32)) {
+        for span in execution.spans_of_run(index).filter(|s| s.section.region.is_some()) {
             let members = busy.entry(span.section.region).or_default();
             let useful = if span.section.state.is_useful() { span.nanos() } else { 0 };
             match members.last_mut() {

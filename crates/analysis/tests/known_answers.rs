@@ -2,7 +2,7 @@
 
 use taskscope_analysis::{Analysis, Confidence, Culprit, FindingKind, analyse};
 use taskscope_event::models::{omp, openmp, recorder, wait};
-use taskscope_execution::{Execution, Place, PlaceKind, SiteIndex, State, TypeIndex};
+use taskscope_execution::{Execution, OsSource, Place, PlaceKind, SiteIndex, State, ThreadIndex, TypeIndex};
 use taskscope_testkit::script::Script;
 
 fn analysed(script: &Script) -> (Execution, Analysis) {
@@ -255,4 +255,27 @@ fn nested_regions_keep_their_own_time() {
     let by = |state| analysis.ledger.by_state.get(state);
     assert_eq!((by(State::JoinBarrier), by(State::Idle), by(State::Serial)), (200, 600, 300));
     assert_eq!(execution.regions[1].parent.index(), 0);
+}
+
+/// Two threads share a loop evenly, but one is kept off the CPU for 4000 ns of it, and the other waits.
+#[test]
+fn a_thread_that_is_kept_off_the_cpu_is_the_systems_doing() {
+    let mut script = Script::new(2, 0, 10_000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).work_type(0, 0, 7, 2, 10, "for");
+    script.fork(0, 1000, 1, 1, 2).join_team(1, 1000, 1, 1, 2);
+    script.work(0, 1000, 3000, 7).work(1, 1000, 7000, 7);
+    script.arrive(0, 3000).arrive(1, 7000).join(0, 7000, 1).depart(1, 10_000, 1);
+    let mut execution = script.play();
+    let thread = ThreadIndex(1);
+    execution.add_off_cpu(thread, OsSource::Switches, &[(2500, 6500), (7500, 7600)], &[]);
+    let (analysis, _) = analyse(&execution);
+    assert_eq!(analysis.ledger.by_state.get(State::OutOfCpu), 4100);
+    assert_eq!(analysis.ledger.by_state.get(State::Worksharing), 4000);
+    let finding = &analysis.findings[0];
+    // Its own time, and 3500 ns in which thread 0 waited at the end of the loop.
+    let system: u64 = analysis.findings.iter().filter(|f| f.kind == FindingKind::System).map(|f| f.ns).sum();
+    assert_eq!((finding.kind, system), (FindingKind::System, 4100 + 3500));
+    assert_eq!(analysis.works[0].load.balance(), 1.0, "the loop itself is even");
+    let losses: u64 = analysis.findings.iter().map(|f| f.ns).sum();
+    assert_eq!(losses, analysis.ledger.capacity_ns - analysis.efficiency.useful_ns);
 }

@@ -1,8 +1,8 @@
 //! What was true when, kept in columns.
 
 use crate::{
-    Anomaly, Catalog, Dependence, Hold, NO_TIME, Process, ProcessIndex, Region, Section, Span, State, Tasks,
-    ThreadIndex, ThreadKind, Track, WorkShare,
+    Anomaly, Catalog, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Region, Section,
+    Span, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
 };
 use std::collections::BTreeMap;
 
@@ -27,6 +27,8 @@ pub struct Thread {
     pub events: u64,
     /// Events that its recorder says were lost.
     pub lost_events: u64,
+    /// What tells its times off the CPU.
+    pub os_source: OsSource,
     /// Its sections, from its first event to its end.
     pub track: Track,
 }
@@ -43,6 +45,7 @@ impl Thread {
             last: 0,
             events: 0,
             lost_events: 0,
+            os_source: OsSource::Unknown,
             track: Track::default(),
         }
     }
@@ -117,6 +120,8 @@ pub struct Execution {
     pub dependences: Vec<Dependence>,
     /// Where events were lost, by their ends.
     pub losses: Vec<Loss>,
+    /// Times in which threads could run and had no CPU, by thread and time; they do not overlap.
+    pub off_cpu: Vec<OffCpu>,
     /// What did not fit.
     pub anomalies: Anomalies,
 }
@@ -141,8 +146,14 @@ impl Execution {
     }
 
     /// The thread's time over the whole run of its process: before its first event it has not
-    /// started, after its end it has ended. The spans tile the process's time exactly.
+    /// started, after its end it has ended. Where the system kept it off the CPU, it is out of CPU. The spans
+    /// tile the process's time exactly.
     pub fn spans_of_run(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> + '_ {
+        self.cut_spans_of_run(thread).map(|cut| cut.span)
+    }
+
+    /// The same without times off the CPU.
+    pub(crate) fn track_of_run(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> + '_ {
         let thread = &self.threads[thread.index()];
         let process = &self.processes[thread.process.index()];
         let edge = |start: u64, end: u64, state| Span { start, end, section: Section::of(state) };

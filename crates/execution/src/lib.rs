@@ -23,6 +23,7 @@ pub mod filter;
 pub mod graph;
 mod ids;
 pub mod lod;
+mod off_cpu;
 mod state;
 mod tables;
 mod track;
@@ -37,6 +38,7 @@ pub use ids::{
     GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex,
     TypeIndex,
 };
+pub use off_cpu::{CutSpan, OffCpu, OsSource, RunDelay};
 pub use state::{Group, State};
 pub use tables::{Dependence, Hold, NO_TIME, Region, TaskStatus, Tasks, WorkShare};
 pub use track::{Span, Track, TrackColumns};

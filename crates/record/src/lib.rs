@@ -22,6 +22,8 @@
 //! - A signal handler that interrupts an event gets a recorder of its own, whose events are put
 //!   after the interrupted one; a handler that interrupts a handler is counted as lost.
 //! - No descriptor is held open between the appends of a region.
+//! - Where the caller asks for [`os_time`], a housekeeping thread that takes no signal looks at the times off
+//!   the CPU every 10 ms.
 //!
 //! **Not for** reading traces, and not a place for what a runtime's events mean.
 //!
@@ -42,6 +44,7 @@ pub mod layout;
 pub mod limits;
 mod location;
 mod metadata;
+pub mod os_time;
 pub mod process;
 mod ring;
 mod side;

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use crate::clock::{self, Source};
 use crate::fork_word::wiped_on_fork;
 use crate::metadata::{self, About, Json, ThreadIdentity};
+use crate::os_time::OsTime;
 use crate::thread::{self, ThreadRecorder};
 use crate::{gate, late, limits, sync};
 
@@ -28,7 +29,8 @@ pub struct Config {
     pub app_id: u32,
     /// ovni's models in `stream.obs`, with versions.
     pub require: Vec<(&'static str, &'static str)>,
-    /// taskscope's own models in `taskscope.obs`, with versions.
+    /// taskscope's own models in `taskscope.obs`, with versions. With `taskscope-system` among them, times off
+    /// the CPU are recorded ([`crate::os_time`]).
     pub own_require: Vec<(&'static str, &'static str)>,
     /// Further members of the `taskscope` object of `stream.json`.
     pub attributes: Vec<(String, Json)>,
@@ -82,6 +84,7 @@ pub(crate) struct Process {
     ovni_members: Mutex<Vec<(&'static str, Json)>>,
     unrecorded_threads: AtomicU64,
     finished: AtomicU32,
+    pub(crate) os_time: OsTime,
 }
 
 // SAFETY: `alive` points to an atomic in memory that is never unmapped.
@@ -159,6 +162,7 @@ pub fn finish() -> usize {
     }
     let Some(process) = current() else { return 0 };
     process.finished.store(1, Release);
+    process.os_time.finish();
     let threads = std::mem::take(&mut *lock(&process.threads));
     threads
         .into_iter()
@@ -262,7 +266,10 @@ impl Process {
         let final_directory = (root != trace)
             .then(|| directory.strip_prefix(&root).map(|inner| trace.join(inner)).ok())
             .flatten();
+        let wants_os_time = config.own_require.iter().any(|(name, _)| *name == "taskscope-system");
+        let os_time = OsTime::new(&directory, &loom, pid, wants_os_time && final_directory.is_none());
         Ok(Process {
+            os_time,
             alive,
             pid,
             loom,

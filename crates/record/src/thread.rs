@@ -381,6 +381,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
         return false;
     };
     process.write_metadata(&identity, None);
+    process.os_time.watch(identity.os_tid, identity.tid);
     let recorder = memory.cast::<ThreadRecorder>();
     // SAFETY: fresh memory of sufficient size, page-aligned.
     unsafe {
@@ -529,6 +530,7 @@ pub fn detach() {
     let Some(process) = process::current() else { return };
     // The finisher of the process may have taken it; then it is not ours any more.
     if process.unregister(recorder) {
+        process.os_time.leave(os_tid());
         // SAFETY: unregistered, so that this thread alone has it; made by `attach`.
         unsafe {
             (*recorder).door.hold();

@@ -12,6 +12,7 @@ pub mod graph;
 mod in_memory;
 pub mod judgement;
 pub mod model_views;
+mod os_time;
 mod places;
 mod run_file;
 mod task_graph;
@@ -123,6 +124,7 @@ impl Session {
         }
         interpreter.finish(&mut builder);
         let mut execution = builder.finish();
+        os_time::add_os_times(&trace, &mut execution);
         // Recorders without a stream of their own tell their losses in the metadata.
         for (stream, thread) in trace.streams().iter().zip(&threads) {
             let told = stream.metadata.raw["taskscope"]["lost_events"].as_u64().unwrap_or(0);

@@ -116,6 +116,10 @@ impl Places {
     pub fn name(&self, state: State, place: Place) -> String {
         match place.kind() {
             PlaceKind::Unknown => String::new(),
+            // Whoever has nothing to do has left a region.
+            PlaceKind::Site(site) if state == State::Idle => {
+                format!("after {}", self.construct("parallel", site))
+            }
             PlaceKind::Site(site) => self.construct(word_of(state), site),
             PlaceKind::Type(ty) => self.type_name(ty),
             PlaceKind::Gap(gap) => self.gap_name(gap),

@@ -68,6 +68,7 @@ pub fn large_graph(tasks: usize, workers: u32, nodes: u32) -> TaskGraph {
     let named = |number: u32| TaskType { name: format!("t{number}"), ..TaskType::default() };
     let by_worker = |row: &(u32, Piece)| (row.0 as usize, row.1);
     TaskGraph {
+        off_cpu: taskscope_execution::OsSource::Unknown,
         nodes: (0..nodes).map(|id| Node { id: id.into() }).collect(),
         workers: (0..workers)
             .map(|id| Worker { id: id.into(), node: node_of(id), begin: 0, end: last })

@@ -47,9 +47,12 @@ explanations! {
     "region-code": "Threads wait for code of a parallel region that lies in no worksharing construct and no task: some threads take longer through it.";
         "Waiting time charged to the region's own code that ran meanwhile.";
         "Look at what differs between threads there: an `if` on the thread number, work split by hand, first touch of memory.";
-    "runtime-overhead": "Time that workers spend in the OpenMP runtime itself: starting and ending regions, creating tasks, dependences, scheduling; or off the CPU.";
+    "runtime-overhead": "Time that workers spend in the OpenMP runtime itself: starting and ending regions, creating tasks, dependences, scheduling.";
         "The sum of these states, where the runtime reports begin and end of them, and waiting charged to them.";
-        "Fewer and longer regions; larger tasks and chunks; fewer dependences per task. For time off the CPU: no more threads than CPUs, and binding (OMP_PROC_BIND).";
+        "Fewer and longer regions; larger tasks and chunks; fewer dependences per task.";
+    "no-cpu": "The operating system kept threads off the CPU although they could run: there are more threads than CPUs, or other programs ran on the same ones. Others that waited for such a thread meanwhile are counted too.";
+        "Context switches of each thread, where the kernel shows them (a thread that was taken off while it could run, until it is back); else /proc/self/task/TID/schedstat every 10 ms, whose sums are spread over what the thread was in and marked estimated. It counts as runtime overhead in the efficiency.";
+        "No more threads than CPUs (nproc, cgroup limits); OMP_PROC_BIND=true; a machine of one's own. Where that is not to be had, read the other findings without this one.";
     "nobody-works": "Threads wait although no worker of the process runs any code, for instance in a taskwait between two short tasks. What passes there is the runtime's scheduling, the waking of threads, and the recording itself.";
         "Waiting time while no worker is in user code or a reported part of the runtime. It counts as runtime overhead in the efficiency.";
         "Larger tasks (stop creating tasks below some size: `if`, `final`, a cut-off by hand); OMP_WAIT_POLICY=active where regions follow one another closely.";
@@ -111,7 +114,7 @@ explanations! {
     "communication": "In a communication library: MPI or TAMPI."; "From the call to its return."; "Overlap communication with tasks; send earlier; fewer, larger messages.";
     "target_wait": "Waiting for a device."; "As reported."; "`nowait` and dependences on the target construct.";
     "idle": "A worker in no region: it has nothing to do."; "From the end of a region to the begin of the next one that it joins."; "See serial-code.";
-    "out_of_cpu": "The operating system had taken the thread off its CPU."; "Context switches, where they are recorded."; "No more threads than CPUs; binding.";
+    "out_of_cpu": "The operating system had taken the thread off its CPU."; "Context switches, or shares of the run delay in schedstat."; "See no-cpu.";
     "paused": "The runtime had paused the thread."; "From pause to resume."; "–";
     "not_started": "A worker did not exist yet."; "From the first event of its process to its own first event."; "Start the first region earlier; it shows serial start-up.";
     "ended": "A worker had ended, its process had not."; "From the worker's end to the last event of its process."; "It shows serial work at the end.";

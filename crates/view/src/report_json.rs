@@ -3,7 +3,7 @@
 use crate::words;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::{Analysis, ByState, Load, Problem};
-use taskscope_execution::{NO_TIME, SiteIndex, State, TypeIndex};
+use taskscope_execution::{NO_TIME, ObjectIndex, SiteIndex, State, TypeIndex};
 use taskscope_session::{Places, Session};
 
 /// Name and version of the form.
@@ -20,7 +20,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
     let task_types = task_types(session, analysis);
     let worksharing = worksharing(session, analysis);
     let regions = regions(session, analysis);
-    let locks = locks(places, analysis);
+    let locks = locks(session, analysis);
     let efficiency = &analysis.efficiency;
     json!({
         "schema": SCHEMA,
@@ -149,6 +149,7 @@ fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
             "last_ns": since(thread.last),
             "events": thread.events,
             "lost_events": thread.lost_events,
+            "off_cpu": thread.os_source.name(),
             "states": by_state(&row.by_state),
         })
     });
@@ -182,6 +183,12 @@ fn task_types(session: &Session, analysis: &Analysis) -> Vec<Value> {
 fn pid_of_type(session: &Session, ty: TypeIndex) -> Option<u64> {
     let execution = &session.execution;
     let process = execution.catalog.types.get(ty.index())?.process;
+    execution.processes.get(process.index()).map(|process| process.pid)
+}
+
+fn pid_of_object(session: &Session, object: ObjectIndex) -> Option<u64> {
+    let execution = &session.execution;
+    let process = execution.catalog.objects.get(object.index())?.process;
     execution.processes.get(process.index()).map(|process| process.pid)
 }
 
@@ -230,7 +237,8 @@ fn regions(session: &Session, analysis: &Analysis) -> Vec<Value> {
     rows.collect()
 }
 
-fn locks(places: &Places, analysis: &Analysis) -> Vec<Value> {
+fn locks(session: &Session, analysis: &Analysis) -> Vec<Value> {
+    let places = &session.places;
     let rows = analysis.locks.iter().map(|row| {
         let state = match places.object_kind(row.object) {
             "critical" => State::CriticalWait,
@@ -239,6 +247,7 @@ fn locks(places: &Places, analysis: &Analysis) -> Vec<Value> {
         };
         json!({
             "object": places.object_name(row.object),
+            "pid": pid_of_object(session, row.object),
             "acquisitions": row.acquisitions,
             "held_ns": row.held_ns,
             "longest_hold_ns": row.longest_hold_ns,

@@ -125,6 +125,10 @@ fn sentence(finding: &Finding, place: &str) -> String {
         FindingKind::RegionCode => format!("the team waits for code outside its constructs: {place}"),
         FindingKind::Runtime if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
         FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
+        FindingKind::System if finding.place == Place::UNKNOWN => {
+            "the operating system keeps threads off the CPU".to_string()
+        }
+        FindingKind::System => format!("the operating system keeps threads off the CPU in {place}"),
         FindingKind::NobodyWorks if finding.place == Place::UNKNOWN => {
             "no worker runs any code while they wait (scheduling, wake-up)".to_string()
         }

@@ -18,6 +18,7 @@ pub mod openmp;
 pub mod ovni;
 pub mod recorder;
 pub mod samples;
+pub mod system;
 pub mod tampi;
 pub mod wait;
 
@@ -58,6 +59,7 @@ pub static MODELS: &[ModelSpec] = &[
     model!(device, "taskscope-device", true),
     model!(samples, "taskscope-samples", true),
     model!(instrument, "taskscope-instrument", true),
+    model!(system, "taskscope-system", true),
 ];
 
 /// The model whose codes start with `letter`.

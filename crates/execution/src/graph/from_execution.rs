@@ -9,7 +9,8 @@
 use super::accesses::{Access, DeclaredGraph};
 use super::{ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, TaskGraph, TaskType};
 use crate::{
-    Execution, Group, Hold, NO_TIME, ObjectIndex, Place, RegionIndex, SiteIndex, Span, State, TaskIndex,
+    Execution, Group, Hold, NO_TIME, ObjectIndex, OsSource, Place, RegionIndex, SiteIndex, Span, State,
+    TaskIndex,
 };
 use rustc_hash::FxHashMap;
 
@@ -61,7 +62,19 @@ pub fn from_execution(
     maker.order_tasks();
     maker.add_data();
     let dropped = maker.dropped;
-    maker.builder.finish().map(|graph| (graph, dropped))
+    maker.builder.finish().map(|graph| (TaskGraph { off_cpu: off_cpu_source(execution), ..graph }, dropped))
+}
+
+/// What is known of the times off the CPU of all workers; the weakest source decides.
+fn off_cpu_source(execution: &Execution) -> OsSource {
+    let sources = || execution.workers().map(|(_, thread)| thread.os_source);
+    if !execution.knows_off_cpu() {
+        OsSource::Unknown
+    } else if sources().any(|source| source == OsSource::Estimated) {
+        OsSource::Estimated
+    } else {
+        OsSource::Switches
+    }
 }
 
 struct Maker<'a> {

@@ -24,7 +24,7 @@ pub use check::{GraphError, Table};
 pub use from_execution::{Names, from_execution};
 pub use lists::Lists;
 
-use crate::NO_TIME;
+use crate::{NO_TIME, OsSource};
 
 /// No row.
 pub const NONE: u32 = u32::MAX;
@@ -235,6 +235,8 @@ pub struct TaskGraph {
     pub pieces: Lists<Piece>,
     /// The activities of each worker, ascending by (start, end, name).
     pub activities: Lists<Activity>,
+    /// What tells the times off the CPU among them; unknown too where a source never says.
+    pub off_cpu: OsSource,
 }
 
 impl TaskGraph {

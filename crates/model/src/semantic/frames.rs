@@ -123,15 +123,15 @@ impl Frames {
         self.open.last().map_or(TaskIndex::NONE, |frame| frame.section.task)
     }
 
-    /// Turns all sections of the region that has ended into idle time, if the innermost is a wait in
+    /// Turns all sections of the region that has ended, which is at `place`, into idle time, if the innermost is a wait in
     /// it: the runtime reports the end of a worker's last barrier only when it next needs the worker.
-    pub fn idle_after(&mut self, region: RegionIndex) -> bool {
+    pub fn idle_after(&mut self, region: RegionIndex, place: Place) -> bool {
         let waits = self.top().is_some_and(|top| {
             top.section.region == region && top.section.state.group() == taskscope_execution::Group::Sync
         });
         if waits {
             for frame in self.open.iter_mut().filter(|frame| frame.section.region == region) {
-                frame.section = Section::of(State::Idle);
+                frame.section = Section { place, ..Section::of(State::Idle) };
             }
         }
         waits

@@ -339,7 +339,8 @@ impl Interpreter {
                 section.place = self.region_place(region);
             }
             Subsystem::BarrierJoin | Subsystem::BarrierPlain if self.region_is_over(section.region) => {
-                section = Section::of(State::Idle);
+                let place = self.region_place(section.region);
+                section = Section { place, ..Section::of(State::Idle) };
             }
             // The chunk of a construct whose type is already known.
             _ if inner == State::Worksharing && around.state == State::Worksharing => {

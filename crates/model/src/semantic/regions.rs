@@ -199,12 +199,13 @@ impl Interpreter {
         row.over = true;
         let begun = row.begun;
         let members = std::mem::take(&mut row.members);
+        let place = self.region_place(region);
         if !begun {
             out.anomaly(thread, at, Anomaly::EndWithoutBegin);
         }
         for member in members.into_iter().filter(|member| *member != thread) {
             let state = &mut self.threads[member.index()];
-            if state.ended.is_none() && state.frames.idle_after(region) {
+            if state.ended.is_none() && state.frames.idle_after(region, place) {
                 out.change(member, at, Change::Become(state.now()));
             }
         }

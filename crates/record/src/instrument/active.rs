@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::path::Path;
 
 use taskscope_event::Code;
-use taskscope_event::models::{instrument, nosv, ovni};
+use taskscope_event::models::{instrument, nosv, ovni, system};
 
 use super::{dictionary, names, sinks, site};
 pub use crate::gate::{is_on, switch_off, switch_on};
@@ -26,7 +26,10 @@ pub fn start(trace_directory: impl AsRef<Path>) -> Result<(), StartError> {
         trace_directory: trace_directory.as_ref().to_owned(),
         app_id: 1,
         require: vec![("ovni", ovni::VERSION), ("nosv", nosv::VERSION)],
-        own_require: vec![("taskscope-instrument", instrument::VERSION)],
+        own_require: vec![
+            ("taskscope-instrument", instrument::VERSION),
+            ("taskscope-system", system::VERSION),
+        ],
         // Not the CPUs, as with nOS-V itself: nobody told on which they run.
         attributes: vec![("workers".to_owned(), Json::string("threads"))],
     });

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use taskscope_analysis::FineNanos;
 use taskscope_analysis::causes::book_causes;
 use taskscope_analysis::slo::{Mode, Options as SloOptions, Prepared};
+use taskscope_execution::OsSource;
 use taskscope_execution::graph::TaskGraph;
 
 /// Name and version of the JSON form.
@@ -89,6 +90,7 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
     let (begin, end) = graph.range();
     report.insert("wall_ns".into(), (end - begin).into());
     report.insert("unknown".into(), json!(unknown_columns(graph)));
+    report.insert("estimated".into(), json!(estimated_columns(graph)));
     let wants = |section| options.sections.contains(&section);
     if wants(CausesSection::Ledger) || wants(CausesSection::Blame) {
         let causes = book_causes(graph);
@@ -153,7 +155,17 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
     if !unknown.is_empty() {
         text += &format!("  not known from this source: {}\n", unknown.join(", "));
     }
+    let estimated = estimated_columns(graph);
+    if !estimated.is_empty() {
+        text += &format!("  estimated: {}\n", estimated.join(", "));
+    }
     text
+}
+
+/// What the source tells in sums only, which were spread.
+fn estimated_columns(graph: &TaskGraph) -> Vec<&'static str> {
+    let columns = [("time off the CPU", graph.off_cpu == OsSource::Estimated)];
+    columns.iter().filter(|(_, estimated)| *estimated).map(|(name, _)| *name).collect()
 }
 
 /// What the source does not tell; nothing of it is taken as zero.
@@ -168,7 +180,7 @@ fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
         ("runtime sections", has(Runtime) || !graph.tasks.uniform.is_empty()),
         ("lock waits", has(LockWait)),
         ("communication calls", has(Communication)),
-        ("time off the CPU", has(OffCpu)),
+        ("time off the CPU", has(OffCpu) || graph.off_cpu != OsSource::Unknown),
     ];
     columns.iter().filter(|(_, known)| !known).map(|(name, _)| *name).collect()
 }

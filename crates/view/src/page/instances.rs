@@ -52,10 +52,12 @@ fn longest_hold(execution: &Execution, finding: &NamedFinding) -> Longest {
 }
 
 fn longest_section(execution: &Execution, counts: impl Fn(State, Place) -> bool + Sync) -> Longest {
-    let threads = execution.threads.par_iter().enumerate();
+    let threads = (0..execution.threads.len()).into_par_iter();
     threads
-        .filter_map(|(index, thread)| {
-            let spans = thread.track.spans().filter(|s| counts(s.section.state, s.section.place));
+        .filter_map(|index| {
+            let spans = execution
+                .spans_of_run(ThreadIndex(index as u32))
+                .filter(|s| counts(s.section.state, s.section.place));
             spans.map(|s| (s.nanos(), s.start, s.end, ThreadIndex(index as u32))).max()
         })
         .max()

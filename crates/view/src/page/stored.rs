@@ -11,18 +11,19 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::{
-    Catalog, Column, Dependence, Execution, Gap, Hold, Loss, Module, Object, ObjectIndex, Process,
-    ProcessIndex, Region, RegionIndex, Site, SiteIndex, TaskIndex, TaskStatus, Tasks, Thread, ThreadIndex,
-    ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, WorkShare,
+    Catalog, Column, Dependence, Execution, Gap, Hold, Loss, Module, Object, ObjectIndex, OffCpu, OsSource,
+    Process, ProcessIndex, Region, RegionIndex, Site, SiteIndex, TaskIndex, TaskStatus, Tasks, Thread,
+    ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
 /// Blocks of a thread: six columns of sections, nine of its pyramid.
 const OF_THREAD: usize = 15;
 /// Tables, which follow the threads; after them two blocks of each device queue.
-const TABLES: usize = 9;
+const TABLES: usize = 10;
 const KINDS: [ThreadKind; 5] =
     [ThreadKind::Initial, ThreadKind::Worker, ThreadKind::Helper, ThreadKind::Cpu, ThreadKind::Unknown];
+const OS_SOURCES: [OsSource; 3] = [OsSource::Unknown, OsSource::Switches, OsSource::Estimated];
 const STATUSES: [TaskStatus; 5] = [
     TaskStatus::Created,
     TaskStatus::Running,
@@ -48,6 +49,7 @@ impl Page {
             holds,
             dependences,
             losses,
+            off_cpu,
             anomalies: _,
         } = &*self.execution;
         let Catalog { modules, sites, types, objects, gaps } = catalog;
@@ -65,6 +67,7 @@ impl Page {
             "threads": threads.iter().map(|t| json!([
                 t.process.0, t.tid, KINDS.iter().position(|kind| *kind == t.kind), t.worker, t.ended, t.first,
                 t.last, t.events, t.lost_events, t.track.end(),
+                OS_SOURCES.iter().position(|source| *source == t.os_source),
             ])).collect::<Vec<_>>(),
             "streams": self.tracks_by_stream,
             "queues": self.queues.queues().iter()
@@ -114,6 +117,7 @@ impl Page {
             words(sites, |s| [u64::from(s.process.0), s.address]),
             words(objects, |o| [pair(o.process.0, o.kind), o.id]),
             words(gaps, |g| [pair(g.after.0, g.before.0), u64::from(g.process.0)]),
+            words(off_cpu, |off| [u64::from(off.thread.0), off.start, off.end]),
         ];
         blocks.extend(tables.iter().map(Column::as_bytes));
         let queues: Vec<[Column<u64>; 2]> = (self.queues.queues().iter())
@@ -163,6 +167,7 @@ impl Page {
                 last: number(&row[6])?,
                 events: number(&row[7])?,
                 lost_events: number(&row[8])?,
+                os_source: *OS_SOURCES.get(number(&row[10])? as usize)?,
                 track,
             });
         }
@@ -256,6 +261,11 @@ impl Page {
         for (path, track) in more["streams"].as_object()? {
             tracks_by_stream.insert(path.clone(), number(track)? as usize);
         }
+        execution.off_cpu = rows_of(&table(9)?, |[thread, start, end]| OffCpu {
+            thread: ThreadIndex(low(thread)),
+            start,
+            end,
+        });
         let mut instances = Vec::new();
         for i in rows("instances")? {
             let thread = ThreadIndex(small(&i[1])?);

@@ -1,0 +1,284 @@
+//! When the operating system kept threads off the CPU: a housekeeping thread, and a side stream.
+//!
+//! ```text
+//!  kernel ── context switches of thread n ──▶ its ring ──┐ looked at every 10 ms      os-time/
+//!  /proc/self/task/n/schedstat ───── read where there is ┴─▶ housekeeping thread ──▶ taskscope.obs
+//!                                    no ring
+//! ```
+//!
+//! Recorded threads pay two system calls and a mapping when they attach, and nothing afterwards: the event
+//! path knows none of this. Where the kernel lets a program see its own context switches
+//! (`perf_event_open`), each time off the CPU is known exactly; else the sums of `schedstat`. Only time
+//! in which a thread *could* run counts: one that sleeps or waits in the kernel has no claim to a CPU. The
+//! delay between its wake-up and its return is in the sums of `schedstat`, not in the switches.
+//!
+//! The rounds take no more than 1 % of one CPU: with many threads they become rarer.
+
+mod run_delay;
+mod side_file;
+mod switches;
+
+use crate::clock;
+use crate::metadata::Json;
+use run_delay::RunDelay;
+use side_file::SideFile;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use switches::Switches;
+use taskscope_event::models::system;
+
+/// The environment variable that says how: `auto` (the default), `switches`, `schedstat` or `off`.
+pub const OS_TIME_VARIABLE: &str = "TASKSCOPE_OS_TIME";
+
+/// Between two rounds.
+const PERIOD: Duration = Duration::from_millis(10);
+/// A round may take this part of the time.
+const LARGEST_SHARE: u32 = 100;
+
+/// Time in which a thread could run and did not.
+pub(crate) struct OffCpu {
+    start: u64,
+    end: u64,
+    /// Whether the whole time is off the CPU, or `ns` of it.
+    exact: bool,
+    ns: u64,
+}
+
+/// How a thread is watched.
+enum Source {
+    Switches(Switches),
+    RunDelay(RunDelay),
+}
+
+struct Watched {
+    os_tid: i32,
+    /// Id in the trace.
+    tid: i64,
+    /// Number in the side stream; none until it is told there.
+    number: Option<u32>,
+    source: Source,
+    /// Seen, and not written yet: what ended after the round's begin.
+    coming: Vec<OffCpu>,
+}
+
+#[derive(Default)]
+struct State {
+    watched: Vec<Watched>,
+    stream: Option<SideFile>,
+    /// The clock of the last event.
+    last: u64,
+    numbers: u32,
+    runs: bool,
+    ended: bool,
+}
+
+/// What is watched in a process. Never freed.
+pub(crate) struct OsTime {
+    mode: Mode,
+    directory: PathBuf,
+    loom: String,
+    pid: i64,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Off,
+    Auto,
+    Switches,
+    RunDelay,
+}
+
+impl Mode {
+    fn from_environment() -> Mode {
+        match std::env::var(OS_TIME_VARIABLE).as_deref() {
+            Ok("off" | "0") => Mode::Off,
+            Ok("switches") => Mode::Switches,
+            Ok("schedstat") => Mode::RunDelay,
+            _ => Mode::Auto,
+        }
+    }
+}
+
+impl OsTime {
+    /// What watches the threads of the process whose directory this is; nothing if not `wanted`.
+    pub fn new(process: &Path, loom: &str, pid: i64, wanted: bool) -> OsTime {
+        OsTime {
+            mode: if wanted { Mode::from_environment() } else { Mode::Off },
+            directory: process.join("os-time"),
+            loom: loom.to_owned(),
+            pid,
+            state: Mutex::default(),
+            wake: Condvar::new(),
+        }
+    }
+
+    /// Watches the calling thread from now on.
+    pub fn watch(&'static self, os_tid: i32, tid: i64) {
+        let run_delay = || RunDelay::of(os_tid).map(Source::RunDelay);
+        let switches = || Switches::of_calling_thread().map(Source::Switches);
+        let source = match self.mode {
+            Mode::Off => None,
+            Mode::Auto => switches().or_else(run_delay),
+            Mode::Switches => switches(),
+            Mode::RunDelay => run_delay(),
+        };
+        let Some(source) = source else { return };
+        let mut state = self.state();
+        if state.ended {
+            return;
+        }
+        state.watched.push(Watched { os_tid, tid, number: None, source, coming: Vec::new() });
+        if !state.runs {
+            state.runs = self.start_housekeeping();
+        }
+    }
+
+    /// The thread detaches: what is known of it is written.
+    pub fn leave(&self, os_tid: i32) {
+        let mut state = self.state();
+        if let Some(row) = state.watched.iter().position(|watched| watched.os_tid == os_tid) {
+            let mut watched = state.watched.swap_remove(row);
+            self.round(&mut state, std::slice::from_mut(&mut watched), u64::MAX);
+        }
+    }
+
+    /// The last round, and the end of the side stream.
+    pub fn finish(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        let mut watched = std::mem::take(&mut state.watched);
+        self.round(&mut state, &mut watched, u64::MAX);
+        if let Some(mut stream) = state.stream.take() {
+            let whole = stream.store();
+            stream.write_metadata(&self.about(&watched, whole));
+        }
+        drop(state);
+        self.wake.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start_housekeeping(&'static self) -> bool {
+        let name = "taskscope-os".to_owned();
+        let blocked = BlockedSignals::new();
+        let spawned = std::thread::Builder::new().name(name).stack_size(64 << 10).spawn(|| self.keep_house());
+        drop(blocked);
+        spawned.is_ok()
+    }
+
+    fn keep_house(&self) {
+        let mut pause = PERIOD;
+        let mut state = self.state();
+        while !state.ended {
+            state = self.wake.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
+            if state.ended {
+                return;
+            }
+            let begin = Instant::now();
+            let mut watched = std::mem::take(&mut state.watched);
+            self.round(&mut state, &mut watched, clock::kernel_ns());
+            state.watched = watched;
+            pause = PERIOD.max(begin.elapsed() * LARGEST_SHARE);
+        }
+    }
+
+    /// Writes what is new of `watched` and ended by `until`.
+    fn round(&self, state: &mut State, watched: &mut [Watched], until: u64) {
+        if state.stream.is_none() && !watched.is_empty() {
+            state.stream = SideFile::create(&self.directory).ok();
+            if let Some(stream) = &state.stream {
+                stream.write_metadata(&self.about(watched, false));
+            }
+        }
+        let State { stream: Some(stream), last, numbers, .. } = state else { return };
+        let mut ready: Vec<(OffCpu, u32)> = Vec::new();
+        for watched in watched {
+            let number = *watched.number.get_or_insert_with(|| {
+                let number = *numbers;
+                *numbers += 1;
+                let [a, b, c, d, e, f, g, h] = watched.tid.to_le_bytes();
+                let [i, j, k, l] = number.to_le_bytes();
+                stream.point((*last).max(1), system::THREAD, [a, b, c, d, e, f, g, h, i, j, k, l]);
+                number
+            });
+            let untold = match &mut watched.source {
+                Source::Switches(switches) => switches.drain(&mut watched.coming),
+                Source::RunDelay(delay) => {
+                    watched.coming.extend(delay.read());
+                    0
+                }
+            };
+            if untold > 0 {
+                stream.point((*last).max(1), system::UNTOLD, pair(untold, number));
+            }
+            let ended = watched.coming.partition_point(|off| off.end <= until);
+            ready.extend(watched.coming.drain(..ended).map(|off| (off, number)));
+        }
+        ready.sort_by_key(|(off, _)| off.end);
+        for (off, number) in ready {
+            // A record can come a moment after a later one of another thread.
+            let at = off.end.max(*last);
+            if off.exact {
+                stream.point(at, system::PREEMPTED, pair(at - off.start, number));
+            } else {
+                let [a, b, c, d, e, f, g, h] = off.ns.to_le_bytes();
+                let [i, j, k, l] = u32::try_from(at - off.start).unwrap_or(u32::MAX).to_le_bytes();
+                let [m, n, o, p] = number.to_le_bytes();
+                let payload = [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p];
+                stream.point(at, system::RUN_DELAY, payload);
+            }
+            *last = at;
+        }
+        stream.store();
+    }
+
+    fn about(&self, watched: &[Watched], finished: bool) -> Json {
+        let summed = matches!(self.mode, Mode::RunDelay)
+            || watched.first().is_some_and(|first| matches!(first.source, Source::RunDelay(_)));
+        let mut members = vec![
+            ("version", Json::integer(1)),
+            ("require", Json::object([("taskscope-system", Json::string(system::VERSION))])),
+            ("kind", Json::string("os-time")),
+            ("source", Json::string(if summed { "schedstat" } else { "context-switches" })),
+            ("loom", Json::string(&self.loom)),
+            ("pid", Json::integer(self.pid)),
+        ];
+        if finished {
+            members.push(("finished", Json::integer(1)));
+        }
+        Json::object(members)
+    }
+}
+
+fn pair(first: u64, second: u32) -> [u8; 12] {
+    let [a, b, c, d, e, f, g, h] = first.to_le_bytes();
+    let [i, j, k, l] = second.to_le_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l]
+}
+
+/// While it lives, the calling thread takes no signal; a thread that it starts never will.
+struct BlockedSignals(libc::sigset_t);
+
+impl BlockedSignals {
+    fn new() -> Self {
+        // SAFETY: the sets are plain memory of the right type.
+        unsafe {
+            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            BlockedSignals(before)
+        }
+    }
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that was replaced.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
