@@ -64,8 +64,31 @@ pub struct Chunk {
     pub iterations: u64,
 }
 
-/// `ompt_frame_t`, which the tool never looks into.
-pub type Frame = c_void;
+/// `ompt_frame_t`: where the runtime left to a task's user code, and where that entered it again.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Frame {
+    /// Frame address of the runtime function that called the user code; 0 in an initial task.
+    pub exit: Data,
+    /// Frame address of the runtime function that the user code called; 0 while it is in its own.
+    pub enter: Data,
+    /// `ompt_frame_flag_t`.
+    pub exit_flags: c_int,
+    /// `ompt_frame_flag_t`.
+    pub enter_flags: c_int,
+}
+
+/// `ompt_get_task_info_t`.
+pub type GetTaskInfo = unsafe extern "C" fn(
+    level: c_int,
+    flags: *mut c_int,
+    task: *mut *mut Data,
+    frame: *mut *mut Frame,
+    region: *mut *mut Data,
+    index: *mut c_int,
+) -> c_int;
+/// `ompt_get_state_t`.
+pub type GetState = unsafe extern "C" fn(wait_id: *mut u64) -> c_int;
 
 /// `ompt_callbacks_t`: the numbers under which callbacks are registered.
 pub mod event {
@@ -148,10 +171,12 @@ pub mod work {
 /// `ompt_sync_region_t`.
 pub mod sync {
     use super::c_int;
+    pub const BARRIER_IMPLICIT: c_int = 2;
     pub const BARRIER_EXPLICIT: c_int = 3;
     pub const TASKWAIT: c_int = 5;
     pub const TASKGROUP: c_int = 6;
     pub const REDUCTION: c_int = 7;
+    pub const BARRIER_IMPLICIT_WORKSHARE: c_int = 8;
     pub const BARRIER_IMPLICIT_PARALLEL: c_int = 9;
     pub const BARRIER_TEAMS: c_int = 10;
 }

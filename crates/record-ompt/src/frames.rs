@@ -42,8 +42,8 @@ pub enum Open {
     Task { id: u32 },
     /// A worksharing construct of this type and OMPT kind; not every kind is a section of ovni's.
     Work { typeid: u32, kind: u32, pair: Option<Pair> },
-    /// A wait, or a critical construct.
-    Section { pair: Pair },
+    /// A wait, or a critical construct; what the thread does in it, as a sample's state.
+    Section { pair: Pair, state: u32 },
     /// The scope of a taskgroup.
     Taskgroup,
     /// A masked construct.
@@ -108,6 +108,27 @@ impl Frames {
     /// The site of the innermost entry that has one.
     pub fn nearest_site(&self) -> u32 {
         self.stack.iter().rev().map(|frame| frame.site).find(|site| *site != 0).unwrap_or(0)
+    }
+
+    /// The region that is the innermost entry.
+    pub fn top_region(&self) -> Option<u32> {
+        match self.top()?.open {
+            Open::Region { region } => Some(region),
+            _ => None,
+        }
+    }
+
+    /// The task beneath the innermost entry: its region and, for an explicit one, its id.
+    pub fn creator_of_top(&self) -> (u32, u32) {
+        let mut task = 0;
+        for frame in self.stack.iter().rev().skip(1) {
+            match frame.open {
+                Open::Member { region, .. } => return (region, task),
+                Open::Task { id } if task == 0 => task = id,
+                _ => {}
+            }
+        }
+        (0, task)
     }
 
     /// How many entries lie above the innermost one in the current context that `wanted` accepts.
@@ -225,9 +246,15 @@ impl Moment<'_> {
     /// Closes the innermost such section of the current context.
     #[inline(always)]
     pub fn close_section(&mut self, pair: Pair) {
-        let section = Open::Section { pair };
-        if !self.close_if_on_top(section) {
-            self.close_in_context(|open| open == section);
+        let is_it = |open| matches!(open, Open::Section { pair: opened, .. } if opened == pair);
+        match self.thread.frames.top() {
+            Some(top) if is_it(top.open) => {
+                let open = top.open;
+                if !self.close_if_on_top(open) {
+                    self.close_top(None);
+                }
+            }
+            _ => self.close_in_context(is_it),
         }
     }
 

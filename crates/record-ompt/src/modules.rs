@@ -18,6 +18,8 @@ pub struct Module {
     pub path: CString,
     /// Whether it is the program itself rather than a library.
     pub is_program: bool,
+    /// Its unwind tables.
+    pub unwind: Option<UnwindTables>,
 }
 
 impl Module {
@@ -33,43 +35,63 @@ impl Module {
     }
 }
 
+/// Where a module's unwind tables lie in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct UnwindTables {
+    /// Start of `.eh_frame_hdr`.
+    pub header: u64,
+    /// Its bytes.
+    pub header_bytes: u64,
+    /// End of the loaded segment that holds it, and `.eh_frame`.
+    pub segment_end: u64,
+}
+
 /// The module that `address` lies in.
 pub fn find(address: u64) -> Option<Module> {
-    let mut search = Search { address, found: None };
+    all().into_iter().find(|module| module.contains(address))
+}
+
+/// All modules that are loaded now.
+pub fn all() -> Vec<Module> {
+    let mut found: Vec<Module> = Vec::new();
     // SAFETY: `visit` takes what is passed here, and does not keep it.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
-    let mut module = search.found?;
-    if module.is_program {
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    for module in found.iter_mut().filter(|module| module.is_program) {
         use std::os::unix::ffi::OsStringExt;
-        let path = std::fs::read_link("/proc/self/exe").ok()?.into_os_string().into_vec();
-        module.path = CString::new(path).ok()?;
+        let path = std::fs::read_link("/proc/self/exe").unwrap_or_default().into_os_string().into_vec();
+        module.path = CString::new(path).unwrap_or_default();
     }
-    Some(module)
+    found
 }
 
-struct Search {
-    address: u64,
-    found: Option<Module>,
+/// How often modules were loaded and unloaded so far.
+pub fn changes() -> u64 {
+    unsafe extern "C" fn count(info: *mut libc::dl_phdr_info, size: usize, sum: *mut c_void) -> c_int {
+        if size >= size_of::<libc::dl_phdr_info>() {
+            // SAFETY: the loader passes a valid entry of this size, and the caller its own sum.
+            unsafe { *sum.cast::<u64>() = (*info).dlpi_adds.wrapping_add((*info).dlpi_subs) };
+        }
+        1
+    }
+    let mut sum = 0u64;
+    // SAFETY: `count` takes what is passed here, and does not keep it.
+    unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut sum).cast()) };
+    sum
 }
 
-unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-    // SAFETY: the loader passes a valid entry, and `find` its own search.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-    if info.dlpi_phdr.is_null() {
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
+    // SAFETY: the loader passes a valid entry, and `all` its own list.
+    let (info, found) = unsafe { (&*info, &mut *found.cast::<Vec<Module>>()) };
+    if info.dlpi_phdr.is_null() || found.try_reserve(1).is_err() {
         return 0;
     }
     // SAFETY: the loader's table of this module's program headers.
     let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let bias = info.dlpi_addr;
+    let start_of = |header: &libc::Elf64_Phdr| bias.wrapping_add(header.p_vaddr);
+    let end_of = |header: &libc::Elf64_Phdr| start_of(header).wrapping_add(header.p_memsz);
     let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-    let start = loads().map(|header| bias.wrapping_add(header.p_vaddr)).min().unwrap_or(0);
-    let end = loads()
-        .map(|header| bias.wrapping_add(header.p_vaddr).wrapping_add(header.p_memsz))
-        .max()
-        .unwrap_or(0);
-    if !(start..end).contains(&search.address) {
-        return 0;
-    }
+    let (Some(start), Some(end)) = (loads().map(start_of).min(), loads().map(end_of).max()) else { return 0 };
     let path = if info.dlpi_name.is_null() {
         CString::default()
     } else {
@@ -82,18 +104,22 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: 
         .find_map(|header| {
             // SAFETY: note segments of a loaded module are mapped and readable.
             let notes = unsafe {
-                let start = bias.wrapping_add(header.p_vaddr) as *const u8;
-                core::slice::from_raw_parts(start, header.p_memsz as usize)
+                core::slice::from_raw_parts(start_of(header) as *const u8, header.p_memsz as usize)
             };
             build_id_in(notes)
         })
         .map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
         .and_then(|digits| CString::new(digits).ok())
         .unwrap_or_default();
+    let unwind = headers.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME).and_then(|header| {
+        let at = start_of(header);
+        let segment = loads().find(|load| (start_of(load)..end_of(load)).contains(&at))?;
+        Some(UnwindTables { header: at, header_bytes: header.p_memsz, segment_end: end_of(segment) })
+    });
     // The main program has no name in the loader's list.
     let is_program = path.is_empty();
-    search.found = Some(Module { start, end, bias, build_id, path, is_program });
-    1
+    found.push(Module { start, end, bias, build_id, path, is_program, unwind });
+    0
 }
 
 /// Finds the GNU build id among ELF notes: u32 name size, data size, type; name; data; each padded

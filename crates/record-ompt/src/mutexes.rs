@@ -2,6 +2,7 @@
 
 use core::ffi::{c_int, c_uint, c_void};
 
+use taskscope_event::models::samples::state;
 use taskscope_event::models::wait::{self, kind};
 
 use crate::abi::{endpoint, mutex};
@@ -24,7 +25,9 @@ pub unsafe extern "C" fn mutex_acquire(
     record(|moment| {
         let site = moment.site(codeptr);
         moment.tell_wait_object(wait_kind(mutex_kind), object, site);
-        moment.open(Open::Section { pair: pair::ACQUIRING }, site);
+        let state = wait_state(mutex_kind);
+        moment.thread.wait_return = codeptr as u64;
+        moment.open(Open::Section { pair: pair::ACQUIRING, state }, site);
     });
 }
 
@@ -36,7 +39,7 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, _codeptr
         }
         moment.tell_held(wait::ACQUIRED, object, mutex_kind);
         if mutex_kind == mutex::CRITICAL {
-            moment.open(Open::Section { pair: pair::CRITICAL }, 0);
+            moment.open(Open::Section { pair: pair::CRITICAL, state: state::WORK_PARALLEL }, 0);
         }
     });
 }
@@ -57,6 +60,16 @@ pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, _codeptr
 pub unsafe extern "C" fn nest_lock(scope: c_int, _object: u64, _codeptr: *const c_void) {
     if scope == endpoint::BEGIN {
         record(|moment| moment.end_acquiring());
+    }
+}
+
+fn wait_state(mutex_kind: c_int) -> u32 {
+    match mutex_kind {
+        mutex::CRITICAL => state::CRITICAL,
+        mutex::NEST_LOCK => state::NEST_LOCK,
+        mutex::ORDERED => state::ORDERED,
+        mutex::ATOMIC => state::ATOMIC,
+        _ => state::LOCK,
     }
 }
 

@@ -8,11 +8,9 @@ use taskscope_record::{enter, thread as recorder};
 use crate::abi::{Data, Frame, endpoint, parallel_flag, status};
 use crate::dictionary;
 use crate::frames::{Open, Phase};
-use crate::thread::{Moment, attach, record};
+use crate::sampling;
+use crate::thread::{Kind, Moment, OTHER_THREAD, attach, record};
 use crate::word::{HELPERS, Word};
-
-/// `ompt_thread_other`: a thread that executes no code of the program.
-const OTHER_THREAD: u32 = 3;
 
 /// `ompt_callback_thread_begin`.
 pub unsafe extern "C" fn thread_begin(thread_type: c_int, _thread: *mut Data) {
@@ -57,6 +55,9 @@ pub unsafe extern "C" fn parallel_begin(
         for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags as u32]) {
             part.copy_from_slice(&value.to_le_bytes());
         }
+        if sampling::is_active() {
+            moment.begin_sampled_region(region);
+        }
         moment.open_with(Open::Region { region }, site, |moment| {
             moment.recorder.own_begin(moment.at, omp::REGION_BEGIN, payload, 4);
         });
@@ -69,10 +70,13 @@ pub unsafe extern "C" fn parallel_end(
     _parallel: *mut Data,
     _task: *mut Data,
     _flags: c_int,
-    _codeptr: *const c_void,
+    codeptr: *const c_void,
 ) {
     record(|moment| {
         if moment.uncover(status::SWITCH as u32, |open| matches!(open, Open::Region { .. })) {
+            if sampling::is_active() {
+                moment.end_sampled_region(codeptr);
+            }
             moment.close_top(None);
         }
     });
@@ -121,8 +125,8 @@ pub unsafe extern "C" fn implicit_task(
 
 impl Moment<'_> {
     fn become_helper(&mut self) {
-        if !self.thread.is_helper {
-            self.thread.is_helper = true;
+        if self.thread.kind != Kind::Helper {
+            self.thread.kind = Kind::Helper;
             self.recorder.own_point(self.at, omp::THREAD_TYPE, OTHER_THREAD.to_le_bytes());
         }
     }

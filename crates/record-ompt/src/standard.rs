@@ -12,7 +12,7 @@ impl Moment<'_> {
     pub fn show(&mut self, open: Open) {
         match open {
             Open::Task { id } => self.recorder.begin(self.at, openmp::TASK_EXECUTE, id.to_le_bytes(), 4),
-            Open::Section { pair } => self.begin_pair(pair),
+            Open::Section { pair, .. } => self.begin_pair(pair),
             Open::Work { typeid, pair, .. } => {
                 if let Some(pair) = pair {
                     self.begin_pair(pair);
@@ -33,7 +33,7 @@ impl Moment<'_> {
     pub fn hide(&mut self, open: Open) {
         match open {
             Open::Task { id } => self.recorder.end(self.at, openmp::TASK_END, id.to_le_bytes()),
-            Open::Section { pair } => self.end_pair(pair),
+            Open::Section { pair, .. } => self.end_pair(pair),
             Open::Work { typeid, pair, .. } => {
                 if typeid != 0 {
                     self.recorder.end(self.at, openmp::WORKSHARE_END, typeid.to_le_bytes());

@@ -3,6 +3,7 @@
 use core::ffi::{c_int, c_void};
 
 use taskscope_event::models::omp;
+use taskscope_event::models::samples::state;
 use taskscope_event::models::wait::{self, kind};
 
 use crate::abi::{Data, endpoint, sync};
@@ -51,12 +52,12 @@ pub unsafe extern "C" fn sync_region_wait(
             sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS => moment.end_join(),
             sync::TASKWAIT if begins => {
                 let site = moment.site(codeptr);
-                moment.begin_wait(kind::TASKWAIT, pair::TASKWAIT, site);
+                moment.begin_wait(kind::TASKWAIT, pair::TASKWAIT, state::TASKWAIT, site);
             }
             sync::TASKWAIT => moment.close_section(pair::TASKWAIT),
             sync::TASKGROUP if begins => {
                 let site = moment.site(codeptr);
-                moment.begin_wait(kind::TASKGROUP, pair::TASKGROUP, site);
+                moment.begin_wait(kind::TASKGROUP, pair::TASKGROUP, state::TASKGROUP, site);
             }
             sync::TASKGROUP => moment.close_section(pair::TASKGROUP),
             _ if begins => moment.begin_barrier(kind, codeptr),
@@ -77,9 +78,9 @@ impl Moment<'_> {
     }
 
     #[inline(always)]
-    fn begin_wait(&mut self, kind: u32, pair: Pair, site: u32) {
+    fn begin_wait(&mut self, kind: u32, pair: Pair, state: u32, site: u32) {
         self.tell_wait_site(kind, site);
-        self.open(Open::Section { pair }, site);
+        self.open(Open::Section { pair, state }, site);
     }
 
     fn begin_barrier(&mut self, sync_kind: c_int, codeptr: *const c_void) {
@@ -94,7 +95,12 @@ impl Moment<'_> {
         if site == 0 {
             site = self.thread.frames.nearest_site();
         }
-        self.begin_wait(kind::BARRIER, pair::BARRIER, site);
+        let state = match sync_kind {
+            sync::BARRIER_EXPLICIT => state::BARRIER_EXPLICIT,
+            sync::BARRIER_IMPLICIT | sync::BARRIER_IMPLICIT_WORKSHARE => state::BARRIER_WORKSHARE,
+            _ => state::BARRIER_IMPLEMENTATION,
+        };
+        self.begin_wait(kind::BARRIER, pair::BARRIER, state, site);
     }
 
     /// The barrier at a region's end: the implicit task's user code is over.

@@ -7,7 +7,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, Ordering::*};
 use std::collections::HashMap;
 
-use taskscope_event::models::{dictionary, openmp};
+use taskscope_event::models::{dictionary, openmp, samples};
 
 use crate::label::{Label, work_name};
 use crate::modules::{self, Module};
@@ -99,6 +99,44 @@ pub struct Table {
     sites: Vec<u64>,
     types: u32,
     modules: Vec<Module>,
+    /// Creation paths by their addresses.
+    paths: HashMap<Box<[u64]>, u32>,
+}
+
+/// More creation paths than these are not told apart.
+const MAX_PATHS: usize = 1 << 20;
+
+fn write_module(module: &Module, moment: &mut Moment<'_>) {
+    moment.recorder.own_jumbo(
+        moment.at,
+        dictionary::MODULE,
+        &[
+            &module.start.to_le_bytes(),
+            &module.end.to_le_bytes(),
+            &module.bias.to_le_bytes(),
+            module.build_id.to_bytes_with_nul(),
+            module.path.to_bytes_with_nul(),
+        ],
+    );
+}
+
+impl Moment<'_> {
+    /// Writes those modules that this process's trace does not name yet.
+    pub fn write_modules(&mut self, modules: &[Module]) {
+        TABLE.with(|table| {
+            self.read_clock_again();
+            table.write_modules(modules, self);
+        });
+    }
+
+    /// The number of a creation path; 0 when there are too many.
+    pub fn path_number(&mut self, addresses: &[u64], flags: u32) -> u32 {
+        let number = TABLE.with(|table| {
+            self.read_clock_again();
+            table.path(addresses, flags, self)
+        });
+        number.unwrap_or(0)
+    }
 }
 
 impl Table {
@@ -157,23 +195,47 @@ impl Table {
             return;
         }
         if let Some(module) = modules::find(address) {
-            moment.recorder.own_jumbo(
-                moment.at,
-                dictionary::MODULE,
-                &[
-                    &module.start.to_le_bytes(),
-                    &module.end.to_le_bytes(),
-                    &module.bias.to_le_bytes(),
-                    module.build_id.to_bytes_with_nul(),
-                    module.path.to_bytes_with_nul(),
-                ],
-            );
+            write_module(&module, moment);
             self.modules.push(module);
         }
     }
 
     fn module_of(&self, address: u64) -> Option<&Module> {
         self.modules.iter().find(|module| module.contains(address))
+    }
+
+    /// Writes the modules that have not been written.
+    fn write_modules(&mut self, modules: &[Module], moment: &mut Moment<'_>) {
+        for module in modules {
+            let is_same = |known: &Module| {
+                (known.start, known.end, &known.path) == (module.start, module.end, &module.path)
+            };
+            if !self.modules.iter().any(is_same) && self.modules.try_reserve(1).is_ok() {
+                // What lay there before is gone.
+                self.modules.retain(|known| known.end <= module.start || module.end <= known.start);
+                write_module(module, moment);
+                self.modules.push(module.clone());
+            }
+        }
+    }
+
+    /// The number of a creation path; writes the event that explains a new one.
+    fn path(&mut self, addresses: &[u64], flags: u32, moment: &mut Moment<'_>) -> u32 {
+        if let Some(path) = self.paths.get(addresses) {
+            return *path;
+        }
+        if self.paths.len() >= MAX_PATHS || self.paths.try_reserve(1).is_err() {
+            return 0;
+        }
+        let path = self.paths.len() as u32 + 1;
+        let bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
+        moment.recorder.own_jumbo(
+            moment.at,
+            samples::PATH,
+            &[&path.to_le_bytes(), &flags.to_le_bytes(), &bytes],
+        );
+        self.paths.insert(addresses.into(), path);
+        path
     }
 
     /// Writes a type's events. Says whether the standard one was kept.

@@ -2,11 +2,13 @@
 
 use core::ffi::{c_int, c_void};
 
+use taskscope_event::models::samples::state;
 use taskscope_event::models::{omp, openmp};
 
 use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
 use crate::frames::Open;
 use crate::pair;
+use crate::sampling;
 use crate::thread::{Moment, record};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
 
@@ -15,7 +17,7 @@ use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
 /// they are deferred and are recorded by who records devices.
 pub unsafe extern "C" fn task_create(
     _task: *mut Data,
-    _frame: *const Frame,
+    frame: *const Frame,
     new_task: *mut Data,
     flags: c_int,
     _has_dependences: c_int,
@@ -24,13 +26,16 @@ pub unsafe extern "C" fn task_create(
     let flags = flags as u32;
     record(|moment| {
         if flags & task_flag::EXPLICIT != 0 && flags & task_flag::TARGET == 0 {
-            moment.create_task(new_task, flags, codeptr);
+            let typeid = moment.create_task(new_task, flags, codeptr);
+            if sampling::is_active() && typeid != 0 {
+                moment.tell_task_path(typeid, frame, codeptr);
+            }
         } else if flags & task_flag::TASKWAIT != 0 {
             let site = moment.site(codeptr);
             let id = moment.thread.tasks.take();
             Word::new(id, site, WAIT).store(new_task);
             moment.tell_wait_site(taskscope_event::models::wait::kind::TASKWAIT_DEPEND, site);
-            moment.open(Open::Section { pair: pair::DEPEND_WAIT }, site);
+            moment.open(Open::Section { pair: pair::DEPEND_WAIT, state: state::TASKWAIT_DEPEND }, site);
         } else {
             Word::new(0, 0, UNRECORDED).store(new_task);
         }
@@ -83,14 +88,16 @@ pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, ne
 }
 
 impl Moment<'_> {
+    /// Returns the task's type; 0 where its creation is not in the trace.
     #[inline(always)]
-    fn create_task(&mut self, new_task: *mut Data, flags: u32, codeptr: *const c_void) {
+    fn create_task(&mut self, new_task: *mut Data, flags: u32, codeptr: *const c_void) -> u32 {
         let (entry, id) = (self.task_type(codeptr, flags), self.thread.tasks.take());
         // A task whose creation is not in the trace must not run in it either.
         let numbered = id != 0 && entry.typeid != 0;
         let kept = numbered && self.recorder.point(self.at, openmp::TASK_CREATE, two(id, entry.typeid));
         let word = if kept { entry.task_word.with_id(id) } else { self.unrecorded(numbered) };
         word.store(new_task);
+        if kept { entry.typeid } else { 0 }
     }
 
     /// The word of a task whose creation is not in the trace. Its begin and end are lost with it;

@@ -8,6 +8,7 @@ use taskscope_record::{ThreadRecorder, enter, process, thread as recorder};
 use crate::dictionary::Cache;
 use crate::frames::Frames;
 use crate::ids::Ids;
+use crate::sampling::{self, Sampler, code_map};
 
 /// What the tool knows about one thread. Aligned so that no two threads share a cache line.
 #[repr(align(128))]
@@ -29,10 +30,34 @@ pub struct Thread {
     /// The sticky wait for a critical, a lock or a turn, as last written: kind, object, site. One for
     /// all kinds, since they share one standard event.
     pub wait_object: (u32, u64, u32),
-    /// Whether the runtime runs this thread for itself.
-    pub is_helper: bool,
+    /// Where the call that waits for it returns to.
+    pub wait_return: u64,
+    /// What the thread is to OpenMP.
+    pub kind: Kind,
+    /// Whether the trace says so.
+    pub is_announced: bool,
+    /// Creation paths that this thread has met.
+    pub paths: sampling::paths::Cache,
+    /// The modules that this thread's trace is known to name, as `code_map` counts.
+    pub modules_written: u64,
+    /// Samples it, if samples are taken.
+    pub sampler: Option<Box<Sampler>>,
     /// Memory for long payloads.
     pub scratch: Vec<u8>,
+}
+
+/// What a thread is to OpenMP (`ompt_thread_t`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// No runtime has named it.
+    #[default]
+    Unknown,
+    /// Of the program's own, and runs parallel regions.
+    Initial,
+    /// Of the runtime's pool.
+    Worker,
+    /// The runtime runs it for itself.
+    Helper,
 }
 
 /// One more than the largest kind of wait.
@@ -83,6 +108,10 @@ static FAILED: AtomicU32 = AtomicU32::new(0);
 const MAX_FAILED: u32 = 256;
 /// `ompt_thread_initial`.
 const INITIAL_THREAD: u32 = 1;
+/// `ompt_thread_worker`.
+const WORKER_THREAD: u32 = 2;
+/// `ompt_thread_other`: a thread that executes no code of the program.
+pub const OTHER_THREAD: u32 = 3;
 /// `ompt_thread_unknown`.
 const UNKNOWN_THREAD: u32 = 4;
 
@@ -95,10 +124,33 @@ fn attach_and_enter() -> Option<taskscope_record::Recording> {
     enter()
 }
 
-/// Starts recording on this thread, an OpenMP thread of this type. Does nothing when it records.
+/// Starts recording on this thread, an OpenMP thread of this type (`ompt_thread_t`).
 #[cold]
 #[inline(never)]
 pub fn attach(thread_type: u32) {
+    attach_outside_openmp();
+    if enter().is_none() {
+        return;
+    }
+    record(|moment| {
+        if moment.thread.is_announced {
+            return;
+        }
+        moment.thread.is_announced = true;
+        moment.thread.kind = match thread_type {
+            INITIAL_THREAD => Kind::Initial,
+            WORKER_THREAD => Kind::Worker,
+            OTHER_THREAD => Kind::Helper,
+            _ => Kind::Unknown,
+        };
+        moment.recorder.own_point(moment.at, omp::THREAD_TYPE, thread_type.to_le_bytes());
+    });
+}
+
+/// Starts recording on this thread, which need not know OpenMP. Does nothing when it records.
+#[cold]
+#[inline(never)]
+pub fn attach_outside_openmp() {
     if FAILED.load(Relaxed) >= MAX_FAILED || enter().is_some() || !process::is_recording() {
         return;
     }
@@ -112,7 +164,8 @@ pub fn attach(thread_type: u32) {
         // SAFETY: made by `Box::into_raw` above, and used by nobody after this.
         drop(unsafe { Box::from_raw(shared.0) });
     });
-    if !recorder::attach(thread.cast(), closer) {
+    let options = recorder::Options { samples: sampling::is_active(), ..Default::default() };
+    if !recorder::attach_with(thread.cast(), closer, options) {
         FAILED.fetch_add(1, Relaxed);
         // SAFETY: made above; the recorder has not kept it.
         drop(unsafe { Box::from_raw(thread) });
@@ -120,7 +173,10 @@ pub fn attach(thread_type: u32) {
     }
     record(|moment| {
         moment.begin_thread();
-        moment.recorder.own_point(moment.at, omp::THREAD_TYPE, thread_type.to_le_bytes());
+        if sampling::is_active() {
+            code_map::catch_up(moment);
+            moment.thread.sampler = Sampler::start(moment.recorder.os_tid());
+        }
     });
 }
 

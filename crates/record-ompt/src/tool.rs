@@ -9,7 +9,7 @@ use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Data, Lookup, SetCallback, StartToolResult};
-use crate::{chain, dictionary};
+use crate::{chain, dictionary, sampling};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -49,11 +49,13 @@ pub unsafe extern "C" fn ompt_start_tool(
 /// # Safety
 /// As [`ompt_start_tool`].
 unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut StartToolResult {
-    let trace_directory = std::env::var_os(process::TRACE_DIRECTORY_VARIABLE).filter(|path| !path.is_empty());
+    let recording = trace_directory().is_some();
     // SAFETY: by contract.
-    let next = unsafe { chain::start_next(omp_version, runtime_version, trace_directory.is_some()) };
+    let next = unsafe { chain::start_next(omp_version, runtime_version, recording) };
     let next_result = next.as_ref().map_or(core::ptr::null_mut(), |(result, _)| *result);
-    let Some(trace_directory) = trace_directory else { return next_result };
+    if !recording {
+        return next_result;
+    }
     let runtime = if runtime_version.is_null() {
         "unknown".to_owned()
     } else {
@@ -65,37 +67,60 @@ unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut Sta
     if let Some((_, library)) = &next {
         openmp_attributes.push(("next_tool", Json::string(library)));
     }
+    if !start_recording(&[("ovni", ovni::VERSION), ("openmp", openmp::VERSION)]) {
+        return next_result;
+    }
+    process::set_attribute("openmp", Json::object(openmp_attributes));
+    if let Some(mut recording) = taskscope_record::enter() {
+        // It recorded before there was OpenMP in it.
+        recording.store_metadata();
+    }
+    chain::set_next(next_result);
+    sampling::start();
+    RESULT.0.get()
+}
+
+/// Starts to record this process into the directory that the environment names, with these of ovni's
+/// models. Where that has happened already (a second runtime, or the same one loaded again, or
+/// sampling), the recording is shared. Says whether the process is recorded now.
+pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
+    let Some(trace_directory) = trace_directory() else { return false };
     let started = process::start(process::Config {
         trace_directory: trace_directory.into(),
         app_id: 1,
-        require: vec![("ovni", ovni::VERSION), ("openmp", openmp::VERSION)],
+        require: models.to_vec(),
         own_require: MODELS
             .iter()
             .filter(|model| model.own)
             .map(|model| (model.name, model.version))
             .collect(),
-        attributes: vec![("openmp".to_owned(), Json::object(openmp_attributes))],
+        attributes: Vec::new(),
     });
     match started {
-        // A second runtime in the same process, or the same one loaded again, shares the recording.
-        Ok(()) | Err(process::StartError::Again) if process::is_recording() => {
-            chain::set_next(next_result);
-            RESULT.0.get()
-        }
-        Ok(()) => next_result,
+        Ok(()) => {}
+        Err(process::StartError::Again) => process::require(models),
         Err(why) => {
             if std::env::var_os(VERBOSE_VARIABLE).is_some() {
                 eprintln!("taskscope: this process is not recorded\nwhy: {why}");
             }
-            next_result
         }
     }
+    process::is_recording()
+}
+
+fn trace_directory() -> Option<std::ffi::OsString> {
+    std::env::var_os(process::TRACE_DIRECTORY_VARIABLE).filter(|path| !path.is_empty())
 }
 
 unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_data: *mut Data) -> c_int {
     // SAFETY: the runtime's own function, called with a C string as the standard says.
     let Some(set_callback) = (unsafe { lookup(c"ompt_set_callback".as_ptr()) }) else { return 0 };
     dictionary::set_runtime(set_callback as usize);
+    if sampling::is_active() {
+        // SAFETY: the runtime's own function.
+        unsafe { sampling::levels::set_lookup(lookup) };
+        sampling::code_map::rebuild();
+    }
     // SAFETY: this entry point has this type.
     let set_callback = unsafe { transmute::<unsafe extern "C" fn(), SetCallback>(set_callback) };
     for handler in chain::handlers() {

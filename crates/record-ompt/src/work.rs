@@ -7,7 +7,7 @@ use taskscope_event::models::omp;
 use crate::abi::{self, Chunk, Data, dispatch as dispatch_kind, endpoint, work as work_kind};
 use crate::frames::Open;
 use crate::pair::{self, Pair};
-use crate::thread::{Moment, record};
+use crate::thread::{Kind, Moment, record};
 use crate::word::two;
 
 /// `ompt_callback_work`.
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn masked(
     codeptr: *const c_void,
 ) {
     record(|moment| {
-        if moment.thread.is_helper {
+        if moment.thread.kind == Kind::Helper {
             return;
         }
         if scope == endpoint::BEGIN {

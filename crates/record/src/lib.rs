@@ -21,6 +21,8 @@
 //!   starts a process of its own at its next attach.
 //! - A signal handler that interrupts an event gets a recorder of its own, whose events are put
 //!   after the interrupted one; a handler that interrupts a handler is counted as lost.
+//! - Samples of call stacks go to a stream of their own (`samples.obs`), which a signal handler alone
+//!   writes, through [`enter_in_handler`].
 //! - No descriptor is held open between the appends of a region.
 //! - Where the caller asks for [`os_time`], a housekeeping thread that takes no signal looks at the times off
 //!   the CPU every 10 ms.
@@ -47,6 +49,7 @@ mod metadata;
 pub mod os_time;
 pub mod process;
 mod ring;
+mod samples;
 mod side;
 mod stream;
 mod sync;
@@ -57,6 +60,7 @@ mod tls;
 
 pub use location::LocationStream;
 pub use metadata::{About, Describe, Json};
+pub use samples::{InHandler, enter_in_handler};
 pub use stream::{Half, Nesting};
 pub use tail_place::TAIL_DIRECTORY_VARIABLE;
 pub use thread::{Recording, ThreadRecorder, enter, enter_for};

@@ -45,9 +45,10 @@ impl ThreadIdentity {
         let Some(to) = &self.final_directory else { return };
         let copied = std::fs::create_dir_all(to).and_then(|()| {
             // The metadata goes last: it says that the stream is complete.
-            for name in ["stream.obs", "taskscope.obs", "stream.json"] {
+            for name in ["stream.obs", "taskscope.obs", "samples.obs", "stream.json"] {
+                let may_lack = matches!(name, "taskscope.obs" | "samples.obs");
                 match copy(&self.directory.join(name), &to.join(name)) {
-                    Err(why) if name == "taskscope.obs" && why.kind() == io::ErrorKind::NotFound => {}
+                    Err(why) if may_lack && why.kind() == io::ErrorKind::NotFound => {}
                     other => other?,
                 }
             }

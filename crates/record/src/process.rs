@@ -134,6 +134,19 @@ pub(crate) fn number() -> usize {
     current().map_or(0, |process| core::ptr::from_ref(process) as usize)
 }
 
+/// Adds ovni's models, with versions, that are in `stream.obs` too: in the metadata that is written
+/// from now on.
+pub fn require(models: &[(&'static str, &'static str)]) {
+    if let Some(process) = current() {
+        let mut config = lock(&process.config);
+        for model in models {
+            if !config.require.contains(model) {
+                config.require.push(*model);
+            }
+        }
+    }
+}
+
 /// Adds or replaces a member of the `taskscope` object in the metadata that is written from now on.
 pub fn set_attribute(key: &str, value: Json) {
     if let Some(process) = current() {

@@ -20,13 +20,15 @@ use crate::disk_file::NoRoom;
 use crate::limits;
 use crate::tailed_file::TailedFile;
 
-/// The two files of a thread.
+/// The files of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// `stream.obs`: ovni's models.
     Standard,
     /// `taskscope.obs`: taskscope's own models.
     Own,
+    /// `samples.obs`: what a signal handler writes, and nobody else.
+    Samples,
 }
 
 impl Half {
@@ -35,6 +37,7 @@ impl Half {
         match self {
             Half::Standard => "stream.obs",
             Half::Own => "taskscope.obs",
+            Half::Samples => "samples.obs",
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::gate;
 use crate::late;
 use crate::metadata::{self, Describe, ThreadIdentity};
 use crate::process;
+use crate::samples::Samples;
 use crate::side;
 use crate::stream::{Half, Nesting, Stream};
 use crate::sync::heavy_fence;
@@ -53,6 +54,7 @@ pub struct ThreadRecorder {
     pub(crate) reentered: AtomicU64,
     identity: ThreadIdentity,
     closer: Option<Closer>,
+    pub(crate) samples: Samples,
 }
 
 /// The calling thread's recorder while it is held open for events. Keep it for one callback only.
@@ -145,6 +147,11 @@ impl ThreadRecorder {
     /// Readings of the clock are not below `least` from now on.
     pub(crate) fn raise_clock(&mut self, least: u64) {
         self.clock.raise(least);
+    }
+
+    /// Whether an event is being written, which a signal handler on this thread has interrupted.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.door.is_free()
     }
 
     /// What [`attach`] was given.
@@ -262,7 +269,10 @@ impl ThreadRecorder {
 
     /// Events that could not be kept so far.
     pub fn lost_events(&self) -> u64 {
-        self.standard.lost_events + self.own.lost_events + self.reentered.load(Relaxed)
+        self.standard.lost_events
+            + self.own.lost_events
+            + self.reentered.load(Relaxed)
+            + self.samples.lost_events()
     }
 
     /// The operating system's thread id.
@@ -314,15 +324,15 @@ impl ThreadRecorder {
             }
         }
         let own_is_empty = self.own.is_empty();
-        let tails = (self.standard.finish(), self.own.finish());
+        let tails = (self.standard.finish(), self.own.finish(), self.samples.finish());
         if own_is_empty {
             let _ = std::fs::remove_file(self.identity.directory.join(Half::Own.file_name()));
         }
         // The tails go last: until the metadata is complete they belong to the stream.
-        if let (Some(standard), Some(own)) = tails
+        if let (Some(standard), Some(own), Some(samples)) = tails
             && process.write_metadata(&self.identity, Some(lost))
         {
-            for tail in standard.into_iter().chain(own) {
+            for tail in standard.into_iter().chain(own).chain(samples) {
                 let _ = std::fs::remove_file(tail);
             }
             self.identity.move_to_final_directory();
@@ -352,6 +362,9 @@ pub struct Options {
     pub own_stream_on_demand: bool,
     /// Who makes the text of `stream.json`.
     pub describe: Option<Arc<dyn Describe>>,
+    /// Whether there is a `samples.obs`, which a signal handler writes through
+    /// [`enter_in_handler`](crate::enter_in_handler).
+    pub samples: bool,
 }
 
 /// Starts recording on the calling thread. Does nothing if it is attached already. `user` is kept
@@ -375,7 +388,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     if REFUSED_IN.get() == this_process {
         return false;
     }
-    let Some((identity, standard, own, memory)) = prepare(process, options) else {
+    let Some((identity, standard, own, samples, memory)) = prepare(process, options) else {
         REFUSED_IN.set(this_process);
         process.count_unrecorded_thread();
         return false;
@@ -399,6 +412,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
             own,
             side,
             closer: Some(closer),
+            samples,
             ..ThreadRecorder::new(identity, ptr::null_mut())
         });
     }
@@ -417,8 +431,8 @@ std::thread_local! {
 fn prepare(
     process: &process::Process,
     options: Options,
-) -> Option<(ThreadIdentity, Stream, Stream, *mut u8)> {
-    let own_on_demand = options.own_stream_on_demand;
+) -> Option<(ThreadIdentity, Stream, Stream, Samples, *mut u8)> {
+    let (own_on_demand, sampled) = (options.own_stream_on_demand, options.samples);
     let identity = process.make_thread_directory(os_tid(), options)?;
     let directory = &identity.directory;
     let streams = || {
@@ -430,15 +444,16 @@ fn prepare(
             own.set_room_for_loss_record_aside();
             own
         };
-        Some((standard, own, free_memory()?))
+        let samples = if sampled { Samples::create(directory)? } else { Samples::none() };
+        Some((standard, own, samples, free_memory()?))
     };
     let made = streams();
     if made.is_none() {
         // Files without a recorder would only look like a stream that lost everything.
         let _ = std::fs::remove_dir_all(directory);
     }
-    let (standard, own, memory) = made?;
-    Some((identity, standard, own, memory))
+    let (standard, own, samples, memory) = made?;
+    Some((identity, standard, own, samples, memory))
 }
 
 impl ThreadRecorder {
@@ -458,6 +473,7 @@ impl ThreadRecorder {
             reentered: AtomicU64::new(0),
             identity,
             closer: None,
+            samples: Samples::none(),
         }
     }
 }
@@ -533,6 +549,8 @@ pub fn detach() {
         process.os_time.leave(os_tid());
         // SAFETY: unregistered, so that this thread alone has it; made by `attach`.
         unsafe {
+            (*recorder).samples.door.hold();
+            (*recorder).samples.door.close();
             (*recorder).door.hold();
             (*recorder).door.close();
             (*recorder).close(process);
@@ -554,12 +572,13 @@ pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: 
     // SAFETY: by contract; the memory is never unmapped, the thread may still look at it.
     unsafe {
         (*recorder).door.close();
+        (*recorder).samples.door.close();
         // The calling thread itself may be in, when the program ends within an event.
         if !heavy_fence() || (*recorder).is_own_thread() && !(*recorder).door.is_free() {
             return false;
         }
         for _ in 0..2000 {
-            if (*recorder).door.is_free() {
+            if (*recorder).door.is_free() && (*recorder).samples.door.is_free() {
                 (*recorder).close(process);
                 return true;
             }

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use super::words::theirs;
 use super::{Handler, THEIRS, handlers};
-use crate::abi::{Callback, Data, EntryPoint, Frame, Lookup, SetCallback};
+use crate::abi::{Callback, Data, EntryPoint, Frame, GetTaskInfo, Lookup, SetCallback};
 
 /// `ompt_set_always`.
 const SET_ALWAYS: c_int = 5;
@@ -89,18 +89,10 @@ unsafe extern "C" fn get_task_info(
     region: *mut *mut Data,
     index: *mut c_int,
 ) -> c_int {
-    type Function = unsafe extern "C" fn(
-        c_int,
-        *mut c_int,
-        *mut *mut Data,
-        *mut *mut Frame,
-        *mut *mut Data,
-        *mut c_int,
-    ) -> c_int;
     let Some(entry) = runtime_entry(c"ompt_get_task_info") else { return 0 };
     // SAFETY: this entry point has this type, and the arguments are its caller's.
     unsafe {
-        let found = transmute::<EntryPoint, Function>(entry)(level, flags, task, frame, region, index);
+        let found = transmute::<EntryPoint, GetTaskInfo>(entry)(level, flags, task, frame, region, index);
         if found != 0 {
             translate(task);
             translate(region);

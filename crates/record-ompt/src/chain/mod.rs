@@ -90,6 +90,11 @@ pub fn has_next() -> bool {
     !NEXT.load(Acquire).is_null()
 }
 
+/// Our word behind a word of the runtime, without making one.
+pub fn known_word(word: *mut Data) -> *mut Data {
+    if has_next() { words::known(word) } else { word }
+}
+
 /// Initialises the tool behind this one.
 ///
 /// # Safety

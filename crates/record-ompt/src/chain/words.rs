@@ -32,6 +32,17 @@ pub fn ours(word: *mut Data) -> *mut Data {
     if pair.is_null() { null_mut() } else { unsafe { &raw mut (*pair).ours } }
 }
 
+/// Our word behind a word of the runtime if there is one; in a signal handler too.
+pub fn known(word: *mut Data) -> *mut Data {
+    if !abi::is_object(word) {
+        return null_mut();
+    }
+    // SAFETY: as in `pair`.
+    let pair: *mut Pair = unsafe { (*word).ptr.cast() };
+    // SAFETY: made by `pair`.
+    if abi::is_object(pair) { unsafe { &raw mut (*pair).ours } } else { null_mut() }
+}
+
 /// The other tool's.
 pub fn theirs(word: *mut Data) -> *mut Data {
     let pair = pair(word);

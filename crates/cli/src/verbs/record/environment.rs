@@ -5,7 +5,8 @@
 //! | `OMP_TOOL_LIBRARIES` | our OMPT tool; the OpenMP runtime loads it |
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | the user's own `OMP_TOOL_LIBRARIES`; our tool chains to it |
-//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads |
+//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken |
+//! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
 use super::libgomp::{self, Decision};
 use super::run_file::Notice;
@@ -102,6 +103,21 @@ impl Environment {
             );
             self.notice("runtime-kept", text);
         }
+    }
+
+    /// Has a library preloaded, after those that are already.
+    pub fn preload(&mut self, library: &Path) {
+        let ours = self.variables.iter().position(|(name, _)| *name == "LD_PRELOAD");
+        let before = match ours {
+            Some(index) => Some(self.variables.swap_remove(index).1),
+            None => std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()),
+        };
+        let mut list = before.unwrap_or_default();
+        if !list.is_empty() {
+            list.push(":");
+        }
+        list.push(library);
+        self.set("LD_PRELOAD", list);
     }
 
     /// The names of all variables, for launchers that pass on only what they are told to.

@@ -66,6 +66,16 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
 
+    /// Take samples of the call stacks, HZ times a second on each thread. Programs without OpenMP are
+    /// recorded too then.
+    #[arg(long, value_name = "HZ", value_parser = rate)]
+    sample: Option<f64>,
+
+    /// What the samples' timers run by: time that passes, or CPU time of the thread (which the kernel
+    /// counts in ticks: rates above some hundred Hz are not reached).
+    #[arg(long, value_name = "CLOCK", default_value = "wall", value_parser = ["wall", "cpu"], requires = "sample")]
+    clock: String,
+
     /// Print neither notices nor the summary; errors only.
     #[arg(short, long)]
     quiet: bool,
@@ -107,6 +117,11 @@ fn record(
         environment.keep_libgomp(&programs);
     } else {
         environment.replace_libgomp(&programs);
+    }
+    if let Some(rate) = args.sample {
+        environment.set("TASKSCOPE_SAMPLE", rate.to_string());
+        environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
+        environment.preload(tool);
     }
     let uses_ovni = ovni::is_used_by(&programs);
     if uses_ovni {
@@ -185,6 +200,11 @@ fn execute(
 fn size(text: &str) -> Result<u64, String> {
     let bytes = parse_bytes(text).filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| "give a number of bytes, as 512K, 64M or 2G".to_owned())
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate <= 20_000.0);
+    rate.ok_or_else(|| "give samples per second, more than 0 and at most 20000".to_owned())
 }
 
 fn all_notices(mut notices: Vec<Notice>, trace: &TraceDirectory) -> Vec<Notice> {

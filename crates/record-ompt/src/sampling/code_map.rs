@@ -1,0 +1,283 @@
+//! Which code lies where, for the unwinder and for telling the runtime's frames from the program's.
+//!
+//! A map is built outside of the handler and published with one store; maps are never freed, since a
+//! handler on any thread may be reading one. What the unwinder reads of a module (`.eh_frame`) is
+//! copied, so that `dlclose` cannot take it away under a handler.
+
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering::*};
+
+use framehop::{
+    ExplicitModuleSectionInfo, Module as UnwindModule, MustNotAllocateDuringUnwind, Unwinder as _,
+};
+
+use crate::dictionary;
+use crate::modules::{self, Module, UnwindTables};
+use crate::thread::Moment;
+
+/// The unwinder for all modules of a map.
+pub type Unwinder = framehop::UnwinderNative<&'static [u8], MustNotAllocateDuringUnwind>;
+
+/// A module in a map.
+struct Known {
+    module: Module,
+    unwind: UnwindModule<&'static [u8]>,
+    /// Whose code it is.
+    owner: Owner,
+}
+
+/// Whose code an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Of no known module.
+    Nobody,
+    /// The program's, or that of a library which anybody may call.
+    Anybody,
+    /// The OpenMP runtime's.
+    Runtime,
+    /// This library's.
+    Recorder,
+}
+
+/// The loaded code at one time.
+pub struct CodeMap {
+    /// For [`super::walk`].
+    pub unwinder: Unwinder,
+    /// Sorted by start.
+    ranges: Vec<(u64, u64, Owner)>,
+    modules: Vec<Module>,
+}
+
+static CURRENT: AtomicPtr<CodeMap> = AtomicPtr::new(core::ptr::null_mut());
+/// Counts the maps that were published.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+/// The loader's count of changes when the current map was built.
+static CHANGES: AtomicU64 = AtomicU64::new(u64::MAX);
+/// A handler met code of no module, or something was loaded: the map is to be looked at again.
+static MAY_BE_STALE: AtomicBool = AtomicBool::new(false);
+/// The process that builds a map; 0 is nobody.
+static BUILDER: AtomicI32 = AtomicI32::new(0);
+
+/// The current map, if there is one; for handlers too.
+pub fn current() -> Option<&'static CodeMap> {
+    // SAFETY: null, or a leaked box.
+    unsafe { CURRENT.load(Acquire).as_ref() }
+}
+
+/// Says that code may have been loaded since the map was built; for handlers too.
+pub fn suspect() {
+    MAY_BE_STALE.store(true, Relaxed);
+}
+
+/// Brings the map up to date if somebody suspects that it is not, and writes the modules that this
+/// process's trace has not named yet. Not for handlers.
+#[inline(always)]
+pub fn catch_up(moment: &mut Moment<'_>) {
+    if MAY_BE_STALE.load(Relaxed) {
+        refresh_if_suspected();
+    }
+    if moment.thread.modules_written != GENERATION.load(Relaxed) {
+        write_modules(moment);
+    }
+}
+
+/// The part of [`catch_up`] that needs no recorder.
+#[cold]
+pub fn refresh_if_suspected() {
+    if MAY_BE_STALE.swap(false, Relaxed) {
+        refresh();
+    }
+}
+
+#[cold]
+fn write_modules(moment: &mut Moment<'_>) {
+    moment.thread.modules_written = GENERATION.load(Relaxed);
+    if let Some(map) = current() {
+        moment.write_modules(&map.modules);
+    }
+}
+
+/// Looks again at everything: it is known now which module is the runtime.
+pub fn rebuild() {
+    CHANGES.store(u64::MAX, Relaxed);
+    refresh();
+}
+
+/// Builds and publishes a map of what is loaded now, unless nothing has changed.
+pub fn refresh() {
+    // SAFETY: no preconditions.
+    let pid = unsafe { libc::getpid() };
+    let builder = BUILDER.load(Relaxed);
+    // Another thread is at it: whoever needs more will come again.
+    if builder == pid || BUILDER.compare_exchange(builder, pid, Acquire, Relaxed).is_err() {
+        return suspect();
+    }
+    let changes = modules::changes();
+    if changes != CHANGES.load(Relaxed) || current().is_none() {
+        let map = CodeMap::build();
+        CURRENT.store(Box::into_raw(Box::new(map)), Release);
+        CHANGES.store(changes, Relaxed);
+        GENERATION.fetch_add(1, Release);
+    }
+    BUILDER.store(0, Release);
+}
+
+impl CodeMap {
+    fn build() -> CodeMap {
+        let own = CodeMap::build as fn() -> CodeMap as usize as u64;
+        let known: Vec<Known> = modules::all()
+            .into_iter()
+            .map(|module| {
+                let owner = if module.contains(own) && !module.is_program {
+                    Owner::Recorder
+                } else if dictionary::is_in_runtime(module.start as *const _) {
+                    Owner::Runtime
+                } else {
+                    Owner::Anybody
+                };
+                let unwind = unwind_module(&module);
+                Known { module, unwind, owner }
+            })
+            .collect();
+        let mut unwinder = Unwinder::new();
+        let mut ranges = Vec::with_capacity(known.len());
+        let mut modules = Vec::with_capacity(known.len());
+        for Known { module, unwind, owner } in known {
+            unwinder.add_module(unwind);
+            ranges.push((module.start, module.end, owner));
+            modules.push(module);
+        }
+        ranges.sort_unstable_by_key(|(start, ..)| *start);
+        CodeMap { unwinder, ranges, modules }
+    }
+
+    /// Whose code an address is.
+    pub fn owner(&self, address: u64) -> Owner {
+        let after = self.ranges.partition_point(|(start, ..)| *start <= address);
+        match after.checked_sub(1).and_then(|index| self.ranges.get(index)) {
+            Some((_, end, owner)) if address < *end => *owner,
+            _ => Owner::Nobody,
+        }
+    }
+}
+
+/// What framehop is to know of a module. Tables are copied once per module of the process.
+fn unwind_module(module: &Module) -> UnwindModule<&'static [u8]> {
+    /// Start and end of a module, place of its tables' header, and the copy.
+    type Copy = (u64, u64, u64, Option<Tables>);
+    static COPIES: std::sync::Mutex<Vec<Copy>> = std::sync::Mutex::new(Vec::new());
+    let key = (module.start, module.end, module.unwind.map_or(0, |tables| tables.header));
+    // A forked child may find it locked for ever; it copies again then.
+    let mut copies = COPIES.try_lock().ok();
+    let known = copies.as_ref().and_then(|list| {
+        list.iter().find(|(start, end, header, _)| (*start, *end, *header) == key).map(|(.., tables)| *tables)
+    });
+    // The same place may hold another library after dlclose: what it says must still be the same.
+    let tables = match known {
+        Some(Some(tables)) if tables.is_still_at(module) => Some(tables),
+        _ => {
+            let tables = module.unwind.and_then(Tables::copy);
+            if let Some(list) = copies.as_mut() {
+                list.retain(|(start, end, header, _)| (*start, *end, *header) != key);
+                list.push((key.0, key.1, key.2, tables));
+            }
+            tables
+        }
+    };
+    let svma = |address: u64| address.wrapping_sub(module.bias);
+    let mut sections = ExplicitModuleSectionInfo { base_svma: 0, ..Default::default() };
+    if let Some(tables) = tables {
+        let range = |at: u64, bytes: &[u8]| Some(svma(at)..svma(at).wrapping_add(bytes.len() as u64));
+        sections.eh_frame_svma = range(tables.frame_at, tables.frame);
+        sections.eh_frame = Some(tables.frame);
+        if tables.header_has_table() {
+            sections.eh_frame_hdr_svma = range(tables.header_at, tables.header);
+            sections.eh_frame_hdr = Some(tables.header);
+        }
+    }
+    UnwindModule::new(String::new(), module.start..module.end, module.bias, sections)
+}
+
+/// Copies of a module's `.eh_frame_hdr` and `.eh_frame`, and where they lie.
+#[derive(Clone, Copy)]
+struct Tables {
+    header_at: u64,
+    header: &'static [u8],
+    frame_at: u64,
+    frame: &'static [u8],
+}
+
+/// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, the only way in which linkers write the place of `.eh_frame`.
+const RELATIVE_TO_HERE: u8 = 0x1b;
+/// `DW_EH_PE_datarel | DW_EH_PE_sdata4`: a table that can be searched.
+const SORTED_TABLE: u8 = 0x3b;
+
+impl Tables {
+    fn copy(tables: UnwindTables) -> Option<Tables> {
+        if tables.header_bytes < 12 || tables.header + tables.header_bytes > tables.segment_end {
+            return None;
+        }
+        // SAFETY: the segment is mapped and readable while the module is loaded, and the caller has
+        // just seen that it is.
+        let header =
+            unsafe { core::slice::from_raw_parts(tables.header as *const u8, tables.header_bytes as usize) };
+        let [1, RELATIVE_TO_HERE, _, _, a, b, c, d] = *header.first_chunk()? else { return None };
+        let offset = i64::from(i32::from_le_bytes([a, b, c, d]));
+        let frame_at = (tables.header + 4).wrapping_add_signed(offset);
+        let room = tables.segment_end.checked_sub(frame_at).filter(|room| *room < 1 << 31)?;
+        // SAFETY: as above; `.eh_frame` lies in the same segment.
+        let segment = unsafe { core::slice::from_raw_parts(frame_at as *const u8, room as usize) };
+        let frame = segment.get(..frame_bytes(segment))?;
+        let leak = |bytes: &[u8]| -> &'static [u8] { Box::leak(Box::from(bytes)) };
+        Some(Tables { header_at: tables.header, header: leak(header), frame_at, frame: leak(frame) })
+    }
+
+    fn header_has_table(&self) -> bool {
+        self.header.get(3) == Some(&SORTED_TABLE)
+    }
+
+    fn is_still_at(&self, module: &Module) -> bool {
+        let Some(tables) = module.unwind else { return false };
+        let same_size = tables.header_bytes as usize == self.header.len();
+        // SAFETY: as in `copy`.
+        same_size
+            && unsafe { core::slice::from_raw_parts(tables.header as *const u8, self.header.len()) }
+                == self.header
+    }
+}
+
+/// Bytes of `.eh_frame`, up to its terminator or where it stops making sense.
+fn frame_bytes(segment: &[u8]) -> usize {
+    let word = |at: usize| Some(u32::from_le_bytes(segment.get(at..at + 4)?.try_into().ok()?));
+    let mut at = 0;
+    loop {
+        match word(at) {
+            Some(0) => return at + 4,
+            Some(u32::MAX) | None => return at,
+            Some(bytes) if at + 4 + bytes as usize <= segment.len() => at += 4 + bytes as usize,
+            Some(_) => return at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_map_knows_this_program_and_nothing_at_null() {
+        refresh();
+        let map = current().unwrap();
+        let here = the_map_knows_this_program_and_nothing_at_null as fn() as usize as u64;
+        assert_eq!(map.owner(here), Owner::Anybody);
+        assert_eq!(map.owner(0x10), Owner::Nobody);
+        assert_eq!(map.owner(u64::MAX), Owner::Nobody);
+        assert!(map.modules.len() > 2, "{}", map.modules.len());
+    }
+
+    #[test]
+    fn entries_end_at_the_terminator_or_where_they_leave_the_segment() {
+        assert_eq!(frame_bytes(&[4, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 9, 9]), 12);
+        assert_eq!(frame_bytes(&[4, 0, 0, 0, 1, 2, 3, 4, 99, 0, 0, 0]), 8);
+        assert_eq!(frame_bytes(&[1, 0]), 0);
+    }
+}

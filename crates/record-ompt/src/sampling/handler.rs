@@ -1,0 +1,120 @@
+//! The signal handler: one sample.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
+
+use taskscope_event::models::samples::{self, flag, state};
+use taskscope_record::{InHandler, enter_in_handler};
+
+use super::sampler::{Sampler, now};
+use super::walk::interrupted_registers;
+use super::{Clock, code_map, regions, signal};
+use crate::thread::{Kind, Thread};
+
+/// The handler of the timers' signal.
+pub unsafe extern "C" fn on_signal(_signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel's own arguments; `errno` is the thread's own.
+    unsafe {
+        if !signal::is_ours(info) {
+            return;
+        }
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        if let Some(recording) = enter_in_handler() {
+            sample(recording, context.cast());
+        }
+        *errno = kept;
+    }
+}
+
+/// # Safety
+/// Called from the handler with its context.
+unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
+    let at = recording.now();
+    let thread = recording.user().cast::<Thread>();
+    // SAFETY: `attach` gave the recorder this thread's state. Only this thread changes it, and not now.
+    let Some(sampler) = (unsafe { (*thread).sampler.as_deref() }) else { return };
+    let Some(map) = code_map::current() else { return };
+    // SAFETY: only the handler touches it, and the door keeps a second one out.
+    let memory = unsafe { &mut *sampler.memory.get() };
+    // SAFETY: by contract.
+    let registers = unsafe { interrupted_registers(context) };
+    let sp = registers.1.sp();
+    memory.frames.walk(map, &mut memory.cache, registers, sampler.bounds);
+    if memory.frames.met_unknown_code {
+        code_map::suspect();
+    }
+    let mut flags = flags_of(sampler, memory.is_first);
+    memory.is_first = false;
+    if memory.frames.reached_root {
+        flags |= flag::REACHED_ROOT;
+    }
+    if memory.frames.is_cut {
+        flags |= flag::CUT;
+    }
+    // SAFETY: a copy of a plain number.
+    let kind = unsafe { (*thread).kind };
+    let in_callback = recording.interrupted_an_event();
+    let (mut state, object, entered_from) = if in_callback {
+        (state::OVERHEAD, 0, 0)
+    } else {
+        // SAFETY: no callback is being executed, so nothing of it is half changed.
+        let thread = unsafe { &*thread };
+        (thread.state(), thread.wait_object(), thread.wait_return)
+    };
+    let waits_for_object = matches!(state, state::LOCK..=state::NEST_LOCK);
+    if kind == Kind::Unknown {
+        memory.levels.clear();
+        memory.levels.set_outside();
+    } else if state == state::IDLE {
+        memory.levels.clear();
+    } else if !memory.levels.ask_runtime(sp, sampler.bounds) {
+        flags |= flag::LEVELS_UNKNOWN;
+        memory.levels.set_outside();
+    }
+    memory.levels.assign(&memory.frames, map, if waits_for_object { entered_from } else { 0 });
+    if memory.levels.in_runtime {
+        flags |= flag::IN_RUNTIME;
+        if matches!(state, state::WORK_SERIAL | state::WORK_PARALLEL) {
+            state = state::OVERHEAD;
+        }
+    }
+    let level = memory.levels.list().first().copied().unwrap_or_default();
+    regions::ask(level.region);
+    let time = if sampler.settings.clock == Clock::Wall { at } else { now(Clock::Cpu) };
+    let weight = time.saturating_sub(memory.last_ns);
+    memory.last_ns = time;
+    let addresses = memory.levels.addresses();
+    // SAFETY: numbers as bytes, of the same memory.
+    let stack =
+        unsafe { core::slice::from_raw_parts(addresses.as_ptr().cast::<u8>(), size_of_val(addresses)) };
+    recording.sample(
+        at,
+        samples::SAMPLE,
+        &[
+            &weight.to_le_bytes(),
+            &object.to_le_bytes(),
+            &flags.to_le_bytes(),
+            &state.to_le_bytes(),
+            &level.region.to_le_bytes(),
+            &level.task.to_le_bytes(),
+            &(memory.levels.list().len() as u32).to_le_bytes(),
+            memory.levels.write_to(&mut memory.level_bytes),
+            stack,
+        ],
+    );
+}
+
+fn flags_of(sampler: &Sampler, is_first: bool) -> u32 {
+    let mut flags = 0;
+    if sampler.settings.clock == Clock::Cpu {
+        flags |= flag::CPU_TIME;
+    }
+    if is_first {
+        flags |= flag::FIRST;
+    }
+    if sampler.after_blocking.swap(false, Relaxed) {
+        flags |= flag::AFTER_BLOCKING;
+    }
+    flags
+}

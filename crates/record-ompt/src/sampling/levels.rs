@@ -1,0 +1,233 @@
+//! Which frames of a stack are user code of which task: the frame rule of OMPT.
+//!
+//! The runtime keeps, per task, the frame address at which it left to user code (`exit`) and the one
+//! at which that entered it again (`enter`). With `sp` the stack pointer of a frame and `end` that of
+//! its caller, a frame is user code of level l exactly if
+//!
+//! ```text
+//!     sp > enter(l), or enter(l) = 0        end <= exit(l), or l is an initial task
+//! ```
+//! Runtimes leave `enter` at 0 in places (LLVM's in locks, criticals and ordered): there everything up
+//! to the outermost frame in the runtime's own code is the runtime's too. Which functions a
+//! frame belongs to is never asked: both sides call the same C library.
+
+use core::ffi::c_int;
+use core::mem::transmute;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use taskscope_event::models::samples::LEVEL_BYTES;
+
+use super::code_map::{CodeMap, Owner};
+use super::walk::{Bounds, Frames, MAX_FRAMES};
+use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
+use crate::chain;
+use crate::word::{EXPLICIT, Word};
+
+/// Levels that are followed: eight nested regions with a task in each, and room to spare.
+const MAX_LEVELS: usize = 24;
+/// `ompt_task_initial`.
+const INITIAL: c_int = 1;
+
+static GET_TASK_INFO: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps the runtime's `ompt_get_task_info`.
+///
+/// # Safety
+/// `lookup` is the runtime's.
+pub unsafe fn set_lookup(lookup: Lookup) {
+    // SAFETY: looked up by a C string.
+    let entry = unsafe { lookup(c"ompt_get_task_info".as_ptr()) };
+    GET_TASK_INFO.store(entry.map_or(0, |entry| entry as usize), Relaxed);
+}
+
+/// A task on a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    exit: u64,
+    enter: u64,
+    is_initial: bool,
+    /// Its region; 0 outside any.
+    pub region: u32,
+    /// The explicit task; 0 for an implicit or initial one.
+    pub task: u32,
+    /// Its frames among those that are kept: first, and one past the last.
+    pub frames: (u16, u16),
+}
+
+/// The tasks on a stack, innermost first, and the frames that are kept.
+pub struct Levels {
+    list: [Level; MAX_LEVELS],
+    count: usize,
+    kept: [u64; MAX_FRAMES],
+    kept_count: usize,
+    /// Whether the innermost frame is the runtime's, or of something that it called.
+    pub in_runtime: bool,
+}
+
+impl Levels {
+    /// None.
+    pub const fn new() -> Self {
+        const NONE: Level =
+            Level { exit: 0, enter: 0, is_initial: false, region: 0, task: 0, frames: (0, 0) };
+        Levels { list: [NONE; MAX_LEVELS], count: 0, kept: [0; MAX_FRAMES], kept_count: 0, in_runtime: false }
+    }
+
+    /// The levels.
+    pub fn list(&self) -> &[Level] {
+        self.list.get(..self.count).unwrap_or_default()
+    }
+
+    /// The addresses of the frames that are kept: all but this library's own.
+    pub fn addresses(&self) -> &[u64] {
+        self.kept.get(..self.kept_count).unwrap_or_default()
+    }
+
+    /// The user's addresses of a level.
+    pub fn user_frames(&self, level: usize) -> &[u64] {
+        let (first, end) = self.list().get(level).map_or((0, 0), |level| level.frames);
+        self.addresses().get(usize::from(first)..usize::from(end)).unwrap_or_default()
+    }
+
+    /// As a sample stores them.
+    pub fn write_to<'a>(&self, bytes: &'a mut [u8; MAX_LEVELS * LEVEL_BYTES]) -> &'a [u8] {
+        for (place, level) in bytes.chunks_exact_mut(LEVEL_BYTES).zip(self.list()) {
+            let (first, end) = level.frames;
+            let packed = u128::from(first)
+                | u128::from(end) << 16
+                | u128::from(level.region) << 32
+                | u128::from(level.task) << 64;
+            place.iter_mut().zip(packed.to_le_bytes()).for_each(|(byte, value)| *byte = value);
+        }
+        bytes.get(..self.count * LEVEL_BYTES).unwrap_or_default()
+    }
+
+    /// One level for a thread that knows no OpenMP.
+    pub fn set_outside(&mut self) {
+        self.push(Level { is_initial: true, ..Level::default() });
+    }
+
+    /// No level: everything is the runtime's.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    fn push(&mut self, level: Level) -> bool {
+        let Some(place) = self.list.get_mut(self.count) else { return false };
+        *place = level;
+        self.count += 1;
+        true
+    }
+
+    /// Asks the runtime which tasks lie on the stack above `sp`. Async-signal-safe, as the standard
+    /// demands of the runtime's function. Returns whether that could be asked.
+    pub fn ask_runtime(&mut self, sp: u64, bounds: Bounds) -> bool {
+        self.count = 0;
+        let entry = GET_TASK_INFO.load(Relaxed);
+        if entry == 0 {
+            return false;
+        }
+        // SAFETY: this entry point has this type.
+        let get = unsafe { transmute::<usize, GetTaskInfo>(entry) };
+        for ancestor in 0..MAX_LEVELS as c_int {
+            let (mut flags, mut index) = (0, 0);
+            let (mut task, mut frame, mut region) =
+                (core::ptr::null_mut::<Data>(), core::ptr::null_mut::<Frame>(), core::ptr::null_mut());
+            // SAFETY: all pointers are valid for writing.
+            let found = unsafe { get(ancestor, &mut flags, &mut task, &mut frame, &mut region, &mut index) };
+            if found == 0 || !is_usable(frame) {
+                break;
+            }
+            // SAFETY: `ompt_frame_t` of a live task, and checked as far as that is possible.
+            let Frame { exit, enter, .. } = unsafe { frame.read_volatile() };
+            // SAFETY: all bit patterns are numbers.
+            let (exit, enter) = unsafe { (exit.value, enter.value) };
+            // The task that created this team may lie on another thread's stack.
+            let elsewhere = |address: u64| address != 0 && !bounds.is_above(sp, address);
+            if ancestor > 0 && (elsewhere(exit) || elsewhere(enter)) {
+                break;
+            }
+            let word = load(task);
+            let explicit = word.has(EXPLICIT);
+            let region = if explicit { load(region).id() } else { word.id() };
+            let is_initial = flags & INITIAL != 0;
+            let task = if explicit { word.id() } else { 0 };
+            if !self.push(Level { exit, enter, is_initial, region, task, frames: (0, 0) }) {
+                break;
+            }
+            // Beneath an initial task lies nothing; beneath a worker's implicit one, nothing of this stack.
+            if is_initial {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Tells whose the frames are. `first_user` is the return address of the call by which user code
+    /// entered the runtime, where that is known otherwise (0: it is not).
+    pub fn assign(&mut self, frames: &Frames, map: &CodeMap, first_user: u64) {
+        self.kept_count = 0;
+        let mut level = 0;
+        for (index, address) in frames.addresses().iter().enumerate() {
+            let owner = map.owner(address.wrapping_sub(u64::from(index > 0)));
+            if owner == Owner::Recorder {
+                continue;
+            }
+            let Some(place) = self.kept.get_mut(self.kept_count) else { break };
+            *place = *address;
+            let at = self.kept_count as u16;
+            self.kept_count += 1;
+            let end = frames.frame_end(index);
+            let levels = self.list.get_mut(..self.count).unwrap_or_default();
+            while levels.get(level).is_some_and(|known| !known.is_initial && end > known.exit) {
+                level += 1;
+            }
+            let Some(known) = levels.get_mut(level) else { continue };
+            if known.enter != 0 && frames.stack_pointer(index) <= known.enter {
+                continue;
+            }
+            let (first, past) = &mut known.frames;
+            if known.enter == 0 && owner == Owner::Runtime {
+                // What was met so far in this level was called by the runtime.
+                (*first, *past) = (at + 1, at + 1);
+            } else if first == past || level == 0 && known.enter == 0 && *address == first_user {
+                (*first, *past) = (at, at + 1);
+            } else {
+                *past = at + 1;
+            }
+        }
+        self.in_runtime =
+            self.list().first().is_none_or(|Level { frames: (first, past), .. }| *first > 0 || first == past);
+    }
+}
+
+/// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
+/// be known.
+pub fn current_exit() -> u64 {
+    let entry = GET_TASK_INFO.load(Relaxed);
+    if entry == 0 {
+        return 0;
+    }
+    let (mut flags, mut index) = (0, 0);
+    let (mut task, mut frame, mut region) =
+        (core::ptr::null_mut::<Data>(), core::ptr::null_mut::<Frame>(), core::ptr::null_mut());
+    // SAFETY: the entry point of this type; all pointers are valid for writing.
+    unsafe {
+        let get = transmute::<usize, GetTaskInfo>(entry);
+        if get(0, &mut flags, &mut task, &mut frame, &mut region, &mut index) == 0 || !is_usable(frame) {
+            return 0;
+        }
+        (*frame).exit.value
+    }
+}
+
+fn is_usable(frame: *const Frame) -> bool {
+    abi::is_object(frame) && (frame as usize).is_multiple_of(8) && frame as usize >> 47 == 0
+}
+
+fn load(word: *mut Data) -> Word {
+    if (word as usize).is_multiple_of(8) && word as usize >> 47 == 0 {
+        Word::load(chain::known_word(word))
+    } else {
+        Word(0)
+    }
+}

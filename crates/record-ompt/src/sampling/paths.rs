@@ -1,0 +1,197 @@
+//! Creation paths: what lies on the stack between the creation of a region or task and the start of
+//! the task which creates.
+//!
+//! A path is unwound once and remembered together with the stack slots that hold its return
+//! addresses:
+//!
+//! ```text
+//!   remembered: code pointer, sp, exit ▸ [slot, return address] … ▸ number of the path
+//!   next time:  same code pointer, sp and exit, and every slot holds what it held  ▸ same path
+//! ```
+//! With the same innermost frame at the same place, the same return addresses in the same slots are the
+//! same calls. So a creation costs a few loads rather than a walk, and a program that creates a million
+//! tasks at a few places walks a few times.
+
+use core::ffi::c_void;
+
+use taskscope_event::models::samples::{self, flag};
+
+use super::code_map::{self, CodeMap, Owner};
+use super::walk::{self, Bounds, Frames, registers_here};
+use super::{levels, regions};
+use crate::abi::{self, Frame};
+use crate::thread::Moment;
+use crate::word::two;
+
+const REMEMBERED: usize = 64;
+const TYPES: usize = 64;
+
+/// What a thread remembers of paths.
+#[derive(Default)]
+pub struct Cache(Option<Box<Content>>);
+
+struct Content {
+    unwinding: walk::Cache,
+    frames: Frames,
+    bounds: Bounds,
+    remembered: [Remembered; REMEMBERED],
+    /// Per type, the path that was written last: type, path.
+    told: [(u32, u32); TYPES],
+    addresses: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Remembered {
+    codeptr: u64,
+    sp: u64,
+    exit: u64,
+    /// Address in the stack, and what it holds.
+    slots: Vec<(u64, u64)>,
+    path: u32,
+}
+
+impl Remembered {
+    /// Whether the stack is as it was.
+    fn is_here(&self, codeptr: u64, sp: u64, exit: u64) -> bool {
+        self.path != 0
+            && (self.codeptr, self.sp, self.exit) == (codeptr, sp, exit)
+            // SAFETY: the slots lie above `sp` in the stack that this thread is on: it has the same
+            // stack pointer as when they were read.
+            && self.slots.iter().all(|(slot, value)| unsafe { (*slot as *const u64).read() } == *value)
+    }
+}
+
+impl Content {
+    fn new() -> Option<Box<Content>> {
+        Some(Box::new(Content {
+            unwinding: walk::Cache::default(),
+            frames: Frames::new(),
+            bounds: Bounds::of_this_thread(),
+            remembered: core::array::from_fn(|_| Remembered::default()),
+            told: [(0, 0); TYPES],
+            addresses: Vec::new(),
+        }))
+    }
+
+    /// The slots that hold the return addresses of the frames up to `end`; `None` where the machine
+    /// keeps one elsewhere.
+    fn slots(&self, end: usize) -> Option<Vec<(u64, u64)>> {
+        let addresses = self.frames.addresses();
+        (1..end.min(addresses.len()))
+            .map(|index| {
+                let slot = self.frames.stack_pointer(index).checked_sub(8)?;
+                let value = *addresses.get(index)?;
+                // SAFETY: within the part of the stack that was just walked.
+                (self.bounds.is_above(self.frames.stack_pointer(0), slot)
+                    && unsafe { (slot as *const u64).read() } == value)
+                    .then_some((slot, value))
+            })
+            .collect()
+    }
+
+    /// The user's frames between the code pointer and the start of the task: first, one past the last.
+    fn segment(&self, map: &CodeMap, codeptr: u64, exit: u64) -> (usize, usize) {
+        let addresses = self.frames.addresses();
+        let ours = |address: &u64| matches!(map.owner(address - 1), Owner::Recorder | Owner::Runtime);
+        let first = addresses
+            .iter()
+            .position(|address| *address == codeptr)
+            .or_else(|| addresses.iter().position(|address| *address != 0 && !ours(address)))
+            .unwrap_or(addresses.len());
+        let end = (first..addresses.len())
+            .find(|index| exit != 0 && self.frames.frame_end(*index) > exit)
+            .unwrap_or(addresses.len());
+        (first, end)
+    }
+}
+
+impl Moment<'_> {
+    /// A region begins that may be sampled.
+    #[inline(never)]
+    pub fn begin_sampled_region(&mut self, region: u32) {
+        code_map::catch_up(self);
+        regions::begin(region);
+    }
+
+    /// The region on top of the stack ends: tells its path if somebody asked for it.
+    #[inline(never)]
+    pub fn end_sampled_region(&mut self, codeptr: *const c_void) {
+        let Some(region) = self.thread.frames.top_region() else { return };
+        if !regions::end(region) {
+            return;
+        }
+        let (parent_region, parent_task) = self.thread.frames.creator_of_top();
+        let path = self.path_here(codeptr, levels::current_exit());
+        // The path goes on where the parent was created, if that was elsewhere.
+        regions::ask(parent_region);
+        let mut payload = [0; 16];
+        for (part, value) in payload.chunks_exact_mut(4).zip([region, path, parent_region, parent_task]) {
+            part.copy_from_slice(&value.to_le_bytes());
+        }
+        self.recorder.own_point(self.at, samples::REGION_PATH, payload);
+    }
+
+    /// A task of this type is created here: tells its path unless it is that of the one before.
+    #[inline(never)]
+    pub fn tell_task_path(&mut self, typeid: u32, frame: *const Frame, codeptr: *const c_void) {
+        // SAFETY: the runtime passes the creating task's frame, or null.
+        let exit =
+            if abi::is_object(frame) { unsafe { (*frame).exit.value } } else { levels::current_exit() };
+        let path = self.path_here(codeptr, exit);
+        let Some(content) = &mut self.thread.paths.0 else { return };
+        let Some(told) = content.told.get_mut(typeid as usize % TYPES) else { return };
+        if path != 0 && *told != (typeid, path) {
+            *told = (typeid, path);
+            self.recorder.own_point(self.at, samples::TASK_PATH, two(typeid, path));
+        }
+    }
+
+    /// The path from here to the start of the current task, whose `exit` is given (0: an initial one).
+    /// 0 where there is none.
+    #[inline(never)]
+    fn path_here(&mut self, codeptr: *const c_void, exit: u64) -> u32 {
+        let registers = registers_here();
+        let (codeptr, sp) = (codeptr as u64, registers.1.sp());
+        if self.thread.paths.0.is_none() {
+            self.thread.paths.0 = Content::new();
+        }
+        let hash = (codeptr ^ sp.rotate_left(20) ^ exit).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+        let index = hash as usize % REMEMBERED;
+        let content = self.thread.paths.0.as_deref_mut();
+        match content.and_then(|content| content.remembered.get(index)) {
+            Some(known) if known.is_here(codeptr, sp, exit) => known.path,
+            _ => self.walk_path(codeptr, exit, registers, index),
+        }
+    }
+
+    #[cold]
+    fn walk_path(&mut self, codeptr: u64, exit: u64, from: (u64, walk::Registers), index: usize) -> u32 {
+        let sp = from.1.sp();
+        code_map::catch_up(self);
+        let (Some(mut content), Some(map)) = (self.thread.paths.0.take(), code_map::current()) else {
+            return 0;
+        };
+        content.frames.walk(map, &mut content.unwinding, from, content.bounds);
+        if content.frames.met_unknown_code {
+            code_map::suspect();
+        }
+        let (first, end) = content.segment(map, codeptr, exit);
+        let complete = end < content.frames.addresses().len() || content.frames.reached_root;
+        content.addresses.clear();
+        let segment = content.frames.addresses().get(first..end).unwrap_or_default();
+        content
+            .addresses
+            .extend(segment.iter().filter(|address| map.owner(**address - 1) != Owner::Recorder));
+        let flags = if complete { flag::REACHED_ROOT } else { flag::CUT };
+        let path = self.path_number(&content.addresses, flags);
+        let slots = content.slots(end);
+        if let Some(place) = content.remembered.get_mut(index) {
+            *place = match slots {
+                Some(slots) => Remembered { codeptr, sp, exit, slots, path },
+                None => Remembered::default(),
+            };
+        }
+        self.thread.paths.0 = Some(content);
+        path
+    }
+}

@@ -1,0 +1,361 @@
+//! What this library puts before the C library's functions when it is preloaded, which sampling needs:
+//!
+//! - `pthread_create`: threads that OpenMP does not know are sampled too;
+//! - `dlopen`, `dlsym`: code that is loaded later is looked at before it is first called;
+//! - calls that a signal breaks off whatever `SA_RESTART` says (signal(7)): the timers' signal waits
+//!   until they are over, so that the program never sees an `EINTR` of ours. The sample that follows
+//!   has the whole call as its weight.
+//! - `sigwait` and its kin: they never hand our signal to the program.
+//!
+//! Where the library is not preloaded nothing of this is found by anybody. Every function passes its
+//! arguments to the C library's own, and with sampling off does nothing else.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_t, timespec, timeval};
+use taskscope_event::models::ovni;
+
+use super::{Clock, code_map, settings, signal};
+use crate::thread::{self, record};
+use crate::tool;
+
+/// The next function of a name after ours.
+struct Next {
+    name: &'static CStr,
+    found: AtomicUsize,
+}
+
+impl Next {
+    const fn new(name: &'static CStr) -> Self {
+        Next { name, found: AtomicUsize::new(0) }
+    }
+
+    #[inline]
+    fn address(&self) -> usize {
+        match self.found.load(Relaxed) {
+            0 => self.look_up(),
+            found => found,
+        }
+    }
+
+    #[cold]
+    fn look_up(&self) -> usize {
+        // Not by `dlsym`, which is ours.
+        // SAFETY: looks up a C string.
+        let mut found = unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), BASE_VERSION.as_ptr()) };
+        if found.is_null() {
+            // SAFETY: as above.
+            found = unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), c"GLIBC_2.34".as_ptr()) };
+        }
+        if !found.is_null() && self.name != c"dlsym" {
+            type Dlsym = unsafe extern "C" fn(*mut c_void, *const libc::c_char) -> *mut c_void;
+            // SAFETY: the symbol of this name has this type.
+            found = unsafe {
+                core::mem::transmute::<*mut c_void, Dlsym>(found)(libc::RTLD_NEXT, self.name.as_ptr())
+            };
+        }
+        self.found.store(found as usize, Relaxed);
+        found as usize
+    }
+}
+
+/// The oldest version of the C library's symbols on this machine's architecture.
+const BASE_VERSION: &CStr = if cfg!(target_arch = "aarch64") { c"GLIBC_2.17" } else { c"GLIBC_2.2.5" };
+
+/// Keeps our signal from the calling thread; says whether that changed anything.
+#[inline]
+fn hold() -> bool {
+    let number = signal::number();
+    if number == 0 || settings().is_none_or(|settings| settings.clock == Clock::Cpu) {
+        return false;
+    }
+    // SAFETY: the sets are local.
+    unsafe {
+        let (mut ours, mut before) = (MaybeUninit::uninit(), MaybeUninit::<sigset_t>::uninit());
+        libc::sigemptyset(ours.as_mut_ptr());
+        libc::sigaddset(ours.as_mut_ptr(), number);
+        libc::pthread_sigmask(libc::SIG_BLOCK, ours.as_ptr(), before.as_mut_ptr());
+        libc::sigismember(before.as_ptr(), number) == 0
+    }
+}
+
+/// Lets it come again.
+#[inline]
+fn release(held: bool) {
+    if !held {
+        return;
+    }
+    if let Some(recording) = taskscope_record::enter() {
+        let thread = recording.user().cast::<thread::Thread>();
+        // SAFETY: the recorder's own thread state, held open.
+        if let Some(sampler) = unsafe { (*thread).sampler.as_deref() } {
+            sampler.mark_blocking();
+        }
+    }
+    // SAFETY: the set is local.
+    unsafe {
+        let mut ours = MaybeUninit::uninit();
+        libc::sigemptyset(ours.as_mut_ptr());
+        libc::sigaddset(ours.as_mut_ptr(), signal::number());
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, ours.as_ptr(), core::ptr::null_mut());
+    }
+}
+
+/// A copy of the program's mask for the time of a call, with our signal in it.
+unsafe fn masked(mask: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -> *const sigset_t {
+    if mask.is_null() || signal::number() == 0 {
+        return mask;
+    }
+    // SAFETY: the program's own set, by contract of the function that it called.
+    unsafe {
+        copy.write(*mask);
+        libc::sigaddset(copy.as_mut_ptr(), signal::number());
+    }
+    copy.as_ptr()
+}
+
+/// A copy of the signals that the program waits for, without ours.
+unsafe fn without_ours(set: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -> *const sigset_t {
+    if set.is_null() || signal::number() == 0 {
+        return set;
+    }
+    // SAFETY: as in `masked`.
+    unsafe {
+        copy.write(*set);
+        libc::sigdelset(copy.as_mut_ptr(), signal::number());
+    }
+    copy.as_ptr()
+}
+
+// A cancelled thread unwinds through these functions, hence `C-unwind`, and nothing to drop.
+
+/// `fn name(arguments) -> result;`: the C library's function, with our signal held.
+macro_rules! held {
+    ($( fn $name:ident($($arg:ident : $type:ty),*) -> $result:ty; )*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
+            static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            });
+            type Function = unsafe extern "C-unwind" fn($($type),*) -> $result;
+            let held = hold();
+            // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
+            let result = unsafe { core::mem::transmute::<usize, Function>(NEXT.address())($($arg),*) };
+            release(held);
+            result
+        }
+    )* };
+}
+
+held! {
+    fn nanosleep(wanted: *const timespec, rest: *mut timespec) -> c_int;
+    fn clock_nanosleep(clock: libc::clockid_t, flags: c_int, wanted: *const timespec, rest: *mut timespec) -> c_int;
+    fn usleep(microseconds: u32) -> c_int;
+    fn sleep(seconds: u32) -> u32;
+    fn pause() -> c_int;
+    fn poll(list: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int;
+    fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *mut timeval) -> c_int;
+    fn epoll_wait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int) -> c_int;
+    fn sem_timedwait(semaphore: *mut libc::sem_t, until: *const timespec) -> c_int;
+    fn sem_clockwait(semaphore: *mut libc::sem_t, clock: libc::clockid_t, until: *const timespec) -> c_int;
+    fn semop(id: c_int, operations: *mut libc::sembuf, count: usize) -> c_int;
+    fn semtimedop(id: c_int, operations: *mut libc::sembuf, count: usize, timeout: *const timespec) -> c_int;
+    fn msgrcv(id: c_int, message: *mut c_void, bytes: usize, kind: libc::c_long, flags: c_int) -> isize;
+    fn msgsnd(id: c_int, message: *const c_void, bytes: usize, flags: c_int) -> c_int;
+}
+
+/// The same for functions that put a mask of the program's in force, or wait for signals: that
+/// argument is replaced by a copy.
+macro_rules! with_set {
+    ($( fn $name:ident($($before:ident : $btype:ty),* ; $set:ident by $change:ident ; $($after:ident : $atype:ty),*) -> $result:ty; )*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name($($before: $btype,)* $set: *const sigset_t $(, $after: $atype)*) -> $result {
+            static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            });
+            type Function = unsafe extern "C-unwind" fn($($btype,)* *const sigset_t $(, $atype)*) -> $result;
+            let mut copy = MaybeUninit::uninit();
+            let held = hold();
+            // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
+            let result = unsafe {
+                let set = $change($set, &mut copy);
+                core::mem::transmute::<usize, Function>(NEXT.address())($($before,)* set $(, $after)*)
+            };
+            release(held);
+            result
+        }
+    )* };
+}
+
+with_set! {
+    fn ppoll(list: *mut pollfd, count: nfds_t, timeout: *const timespec; mask by masked;) -> c_int;
+    fn pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *const timespec; mask by masked;) -> c_int;
+    fn epoll_pwait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int; mask by masked;) -> c_int;
+    fn sigsuspend(; mask by masked;) -> c_int;
+    fn sigwait(; set by without_ours; signal: *mut c_int) -> c_int;
+    fn sigwaitinfo(; set by without_ours; info: *mut siginfo_t) -> c_int;
+    fn sigtimedwait(; set by without_ours; info: *mut siginfo_t, timeout: *const timespec) -> c_int;
+}
+
+type Routine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+/// What a new thread is to do.
+struct Start {
+    routine: Routine,
+    argument: *mut c_void,
+}
+
+unsafe extern "C-unwind" fn started(start: *mut c_void) -> *mut c_void {
+    // SAFETY: made for this thread by `pthread_create`.
+    let Start { routine, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
+    code_map::refresh_if_suspected();
+    thread::attach_outside_openmp();
+    // SAFETY: the program's own routine with its argument.
+    unsafe { routine(argument) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> c_int {
+    type Function =
+        unsafe extern "C-unwind" fn(*mut pthread_t, *const pthread_attr_t, Routine, *mut c_void) -> c_int;
+    static NEXT: Next = Next::new(c"pthread_create");
+    // SAFETY: the function of this name has this type; the arguments are the caller's, or ours.
+    unsafe {
+        let next = core::mem::transmute::<usize, Function>(NEXT.address());
+        if !super::is_active() {
+            return next(thread, attributes, routine, argument);
+        }
+        let start = Box::into_raw(Box::new(Start { routine, argument }));
+        let failed = next(thread, attributes, started, start.cast());
+        if failed != 0 {
+            drop(Box::from_raw(start));
+        }
+        failed
+    }
+}
+
+/// Before the program loads something.
+#[cfg(target_arch = "x86_64")]
+extern "C" fn before_dlopen() -> usize {
+    static NEXT: Next = Next::new(c"dlopen");
+    code_map::suspect();
+    NEXT.address()
+}
+
+/// Before the program looks something up, most often in what it has just loaded.
+#[cfg(target_arch = "x86_64")]
+extern "C" fn before_dlsym() -> usize {
+    static NEXT: Next = Next::new(c"dlsym");
+    if super::is_active() {
+        code_map::refresh_if_suspected();
+        if taskscope_record::thread::is_attached() {
+            record(code_map::catch_up);
+        }
+    }
+    NEXT.address()
+}
+
+/// `name before`: a function that calls `before`, and jumps to the address that it returns. The loader
+/// looks at who calls these functions, so the caller's return address stays in its place.
+#[cfg(target_arch = "x86_64")]
+macro_rules! jumps {
+    ($( $name:ident $before:ident; )*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "push rdi",
+                ".cfi_adjust_cfa_offset 8",
+                "push rsi",
+                ".cfi_adjust_cfa_offset 8",
+                "push rdx",
+                ".cfi_adjust_cfa_offset 8",
+                "call {before}",
+                "pop rdx",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rsi",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -8",
+                "jmp rax",
+                ".cfi_endproc",
+                before = sym $before,
+            )
+        }
+    )* };
+}
+
+#[cfg(target_arch = "x86_64")]
+jumps! {
+    dlopen before_dlopen;
+    dlsym before_dlsym;
+}
+
+/// Programs that only start others: a shell replaces itself by them, and would leave its recording open.
+const STARTERS: [&str; 24] = [
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "busybox",
+    "env",
+    "nice",
+    "ionice",
+    "chrt",
+    "time",
+    "timeout",
+    "nohup",
+    "setsid",
+    "stdbuf",
+    "taskset",
+    "numactl",
+    "xargs",
+    "mpirun",
+    "mpiexec",
+    "orterun",
+    "prterun",
+    "srun",
+    "taskscope",
+];
+
+/// Runs when the library is loaded: starts to sample a program that need not know OpenMP.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
+
+extern "C" fn at_load() {
+    if settings().is_none() || !is_preloaded() {
+        return;
+    }
+    let program = std::env::current_exe().unwrap_or_default();
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if STARTERS.contains(&name.as_str()) {
+        return;
+    }
+    if tool::start_recording(&[("ovni", ovni::VERSION)]) {
+        super::start();
+        thread::attach_outside_openmp();
+    }
+}
+
+/// Whether the program's calls come here: the loader finds our function first.
+fn is_preloaded() -> bool {
+    // SAFETY: looks up a C string in the global scope.
+    let found = unsafe {
+        type Dlsym = unsafe extern "C" fn(*mut c_void, *const libc::c_char) -> *mut c_void;
+        static NEXT: Next = Next::new(c"dlsym");
+        core::mem::transmute::<usize, Dlsym>(NEXT.address())(libc::RTLD_DEFAULT, c"pthread_create".as_ptr())
+    };
+    core::ptr::eq(found, pthread_create as *const c_void)
+}

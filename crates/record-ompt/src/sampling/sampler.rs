@@ -1,0 +1,92 @@
+//! What sampling keeps per thread. All of it is allocated and touched before the timer is armed.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use taskscope_event::models::samples::LEVEL_BYTES;
+use taskscope_record::clock;
+
+use super::levels::Levels;
+use super::timer::Timer;
+use super::walk::{Bounds, Cache, Frames, registers_here};
+use super::{Clock, Settings, code_map, settings};
+
+/// A thread's timer and the handler's memory.
+pub struct Sampler {
+    pub(super) settings: Settings,
+    pub(super) bounds: Bounds,
+    /// The next sample comes from a call that was not to be interrupted.
+    pub(super) after_blocking: AtomicBool,
+    /// Only the handler touches it.
+    pub(super) memory: UnsafeCell<Memory>,
+    timer: Option<Timer>,
+}
+
+/// The handler's memory.
+pub struct Memory {
+    pub cache: Cache,
+    pub frames: Frames,
+    pub levels: Levels,
+    pub level_bytes: [u8; 24 * LEVEL_BYTES],
+    /// The sampling clock at the sample before, nanoseconds.
+    pub last_ns: u64,
+    pub is_first: bool,
+}
+
+impl Sampler {
+    /// Starts to sample the calling thread, whose id in the system is given. `None` when nothing is to
+    /// be sampled, or the system has no timer left.
+    pub fn start(os_tid: i32) -> Option<Box<Sampler>> {
+        let settings = settings()?;
+        let mut sampler = Box::new(Sampler {
+            settings,
+            bounds: Bounds::of_this_thread(),
+            after_blocking: AtomicBool::new(false),
+            memory: UnsafeCell::new(Memory {
+                cache: Cache::default(),
+                frames: Frames::new(),
+                levels: Levels::new(),
+                level_bytes: [0; 24 * LEVEL_BYTES],
+                last_ns: now(settings.clock),
+                is_first: true,
+            }),
+            timer: None,
+        });
+        // One walk touches the memory and fills the cache with the frames that every stack ends with.
+        let bounds = sampler.bounds;
+        if let Some(map) = code_map::current() {
+            let memory = sampler.memory.get_mut();
+            memory.frames.walk(map, &mut memory.cache, registers_here(), bounds);
+        }
+        sampler.timer = Timer::arm(settings, os_tid);
+        sampler.timer.is_some().then_some(sampler)
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            timer.stop();
+        }
+    }
+}
+
+/// The sampling clock, nanoseconds.
+pub fn now(clock: Clock) -> u64 {
+    match clock {
+        Clock::Wall => clock::kernel_ns(),
+        Clock::Cpu => {
+            let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            // SAFETY: `time` is valid for writing.
+            unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+        }
+    }
+}
+
+impl Sampler {
+    /// Says that the thread comes out of a call that the signal was kept away from.
+    pub fn mark_blocking(&self) {
+        self.after_blocking.store(true, Relaxed);
+    }
+}

@@ -1,0 +1,232 @@
+//! Follows a stack from its innermost frame to its root.
+
+use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder as _};
+
+use super::code_map::{CodeMap, Owner};
+
+/// What the unwinder remembers between walks, and its working memory.
+pub type Cache = framehop::CacheNative<MustNotAllocateDuringUnwind>;
+/// The registers that a walk starts from.
+pub type Registers = framehop::UnwindRegsNative;
+
+/// Frames beyond this are cut off.
+pub const MAX_FRAMES: usize = 256;
+
+/// The stack of a thread: what lies beyond its end is not read directly.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bounds {
+    low: u64,
+    high: u64,
+}
+
+impl Bounds {
+    /// Of the calling thread. Allocates, and reads a file on the first thread.
+    pub fn of_this_thread() -> Bounds {
+        let mut attributes = core::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+        let (mut low, mut bytes) = (core::ptr::null_mut(), 0);
+        // SAFETY: the structure is filled by the first call and destroyed by the last.
+        unsafe {
+            if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+                return Bounds::default();
+            }
+            libc::pthread_attr_getstack(attributes.as_ptr(), &mut low, &mut bytes);
+            libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        }
+        Bounds { low: low as u64, high: low as u64 + bytes as u64 }
+    }
+
+    /// Whether `address` lies on this stack, above `sp`.
+    pub fn is_above(&self, sp: u64, address: u64) -> bool {
+        self.contains(sp) && address >= sp && address < self.high
+    }
+
+    fn contains(&self, address: u64) -> bool {
+        (self.low..self.high).contains(&address)
+    }
+}
+
+/// The frames of a stack, innermost first.
+pub struct Frames {
+    /// The interrupted instruction, then return addresses.
+    addresses: [u64; MAX_FRAMES],
+    /// The stack pointer in each frame; that of frame i + 1 is the CFA of frame i.
+    stack_pointers: [u64; MAX_FRAMES + 1],
+    count: usize,
+    /// Whether the last frame is the stack's root.
+    pub reached_root: bool,
+    /// Whether there are more frames than fit.
+    pub is_cut: bool,
+    /// Whether code of no known module was met.
+    pub met_unknown_code: bool,
+}
+
+impl Frames {
+    /// None yet.
+    pub const fn new() -> Self {
+        Frames {
+            addresses: [0; MAX_FRAMES],
+            stack_pointers: [0; MAX_FRAMES + 1],
+            count: 0,
+            reached_root: false,
+            is_cut: false,
+            met_unknown_code: false,
+        }
+    }
+
+    /// The addresses.
+    pub fn addresses(&self) -> &[u64] {
+        self.addresses.get(..self.count).unwrap_or_default()
+    }
+
+    /// The stack pointer in frame `index`.
+    pub fn stack_pointer(&self, index: usize) -> u64 {
+        self.stack_pointers.get(index).copied().unwrap_or(0)
+    }
+
+    /// The canonical frame address of frame `index`: the stack pointer of its caller. Beyond all
+    /// addresses for the root.
+    pub fn frame_end(&self, index: usize) -> u64 {
+        if index + 1 < self.count || !self.reached_root { self.stack_pointer(index + 1) } else { u64::MAX }
+    }
+
+    /// Walks from these registers. Safe in a signal handler: what the stack holds may be anything.
+    pub fn walk(&mut self, map: &CodeMap, cache: &mut Cache, from: (u64, Registers), bounds: Bounds) {
+        let (pc, mut registers) = from;
+        (self.count, self.reached_root, self.is_cut, self.met_unknown_code) = (0, false, false, false);
+        let start = registers.sp();
+        let mut read = |address: u64| {
+            if address & 7 == 0 && bounds.is_above(start, address) && address <= bounds.high - 8 {
+                // SAFETY: in the thread's own stack, above its stack pointer, where everything is
+                // mapped; it may change under us only by our own doing.
+                Ok(unsafe { (address as *const u64).read_volatile() })
+            } else {
+                read_anywhere(address)
+            }
+        };
+        let mut address = FrameAddress::InstructionPointer(pc);
+        loop {
+            let (here, sp) = (address.address(), registers.sp());
+            if map.owner(address.address_for_lookup()) == Owner::Nobody {
+                self.met_unknown_code = true;
+            }
+            let (Some(place), Some(stack_pointer)) =
+                (self.addresses.get_mut(self.count), self.stack_pointers.get_mut(self.count))
+            else {
+                self.is_cut = true;
+                return;
+            };
+            (*place, *stack_pointer) = (here, sp);
+            self.count += 1;
+            let next = map.unwinder.unwind_frame(address, &mut registers, cache, &mut read);
+            if let Some(after) = self.stack_pointers.get_mut(self.count) {
+                *after = registers.sp();
+            }
+            match next {
+                Ok(Some(caller)) => match FrameAddress::from_return_address(caller) {
+                    Some(caller) => address = caller,
+                    None => return,
+                },
+                // Code without unwind tables and a null frame pointer looks like a root, too.
+                Ok(None) => {
+                    self.reached_root = map.owner(address.address_for_lookup()) != Owner::Nobody;
+                    return;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Reads a word of memory that may not be there, on a stack of the program's own making for instance.
+#[cold]
+fn read_anywhere(address: u64) -> Result<u64, ()> {
+    if address < 64 << 10 || address >> 47 != 0 {
+        return Err(());
+    }
+    let mut word = 0u64;
+    let local = libc::iovec { iov_base: (&raw mut word).cast(), iov_len: 8 };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: 8 };
+    // SAFETY: the kernel checks the address; the result goes into a local variable.
+    let read = unsafe {
+        libc::syscall(libc::SYS_process_vm_readv, libc::getpid(), &local, 1usize, &remote, 1usize, 0usize)
+    };
+    if read == 8 { Ok(word) } else { Err(()) }
+}
+
+/// The registers of the function that this is inlined into.
+#[inline(always)]
+pub fn registers_here() -> (u64, Registers) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (pc, sp, bp): (u64, u64, u64);
+        // SAFETY: reads registers.
+        unsafe {
+            core::arch::asm!(
+                "lea {0}, [rip]", "mov {1}, rsp", "mov {2}, rbp",
+                out(reg) pc, out(reg) sp, out(reg) bp, options(nostack, nomem, preserves_flags),
+            );
+        }
+        (pc, Registers::new(pc, sp, bp))
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let (pc, sp, fp, lr): (u64, u64, u64, u64);
+        // SAFETY: reads registers.
+        unsafe {
+            core::arch::asm!(
+                "adr {0}, .", "mov {1}, sp", "mov {2}, x29", "mov {3}, x30",
+                out(reg) pc, out(reg) sp, out(reg) fp, out(reg) lr, options(nostack, nomem),
+            );
+        }
+        (pc, Registers::new(lr, sp, fp))
+    }
+}
+
+/// The registers that a signal interrupted.
+///
+/// # Safety
+/// `context` is what the kernel passed to the handler.
+pub unsafe fn interrupted_registers(context: *const libc::ucontext_t) -> (u64, Registers) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: by contract.
+        let registers = unsafe { &(*context).uc_mcontext.gregs };
+        let of = |register: libc::c_int| registers.get(register as usize).map_or(0, |value| *value as u64);
+        let pc = of(libc::REG_RIP);
+        (pc, Registers::new(pc, of(libc::REG_RSP), of(libc::REG_RBP)))
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: by contract.
+        let machine = unsafe { &(*context).uc_mcontext };
+        (machine.pc, Registers::new(machine.regs[30], machine.sp, machine.regs[29]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::code_map;
+
+    #[test]
+    fn a_walk_from_here_reaches_the_threads_first_function() {
+        code_map::refresh();
+        let mut frames = Box::new(Frames::new());
+        let mut cache = Cache::default();
+        frames.walk(code_map::current().unwrap(), &mut cache, registers_here(), Bounds::of_this_thread());
+        assert!(frames.reached_root, "{} frames", frames.count);
+        assert!(frames.count > 3);
+        for index in 1..frames.count {
+            assert!(frames.stack_pointer(index) > frames.stack_pointer(index - 1), "stacks grow downwards");
+        }
+    }
+
+    #[test]
+    fn memory_that_is_not_there_is_no_word() {
+        let here = 77u64;
+        assert_eq!(read_anywhere(&raw const here as u64), Ok(77));
+        assert_eq!(read_anywhere(0x10_0000_0000), Err(()));
+        assert_eq!(read_anywhere(8), Err(()));
+        assert_eq!(read_anywhere(u64::MAX - 3), Err(()));
+    }
+}

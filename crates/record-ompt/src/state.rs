@@ -1,0 +1,42 @@
+//! What a thread does, by our own account: from the stack of what it has open, never from
+//! `ompt_get_state`, which misreports taskwait, idle and critical.
+
+use taskscope_event::models::samples::state;
+
+use crate::frames::{Open, Phase};
+use crate::sampling::regions;
+use crate::thread::{Kind, Thread};
+
+impl Thread {
+    /// The thread's state, an `ompt_state_t` or one of our own ([`state`]). Time inside the runtime
+    /// that no event tells of (creating and scheduling tasks) counts as work here.
+    pub fn state(&self) -> u32 {
+        let Some(top) = self.frames.top() else {
+            return match self.kind {
+                Kind::Worker | Kind::Helper => state::IDLE,
+                Kind::Initial => state::WORK_SERIAL,
+                Kind::Unknown => state::NO_OPENMP,
+            };
+        };
+        match top.open {
+            Open::Region { .. } => state::OVERHEAD,
+            Open::Member { phase: Phase::Running, .. } => state::WORK_PARALLEL,
+            // A worker hears of its region's end only at the next fork: until then it seems to wait.
+            Open::Member { region, .. } if self.kind == Kind::Worker && !regions::is_open(region) => {
+                state::IDLE
+            }
+            Open::Member { phase: Phase::Joining, .. } => state::BARRIER_PARALLEL,
+            Open::Member { phase: Phase::Joined, .. } => state::OVERHEAD,
+            Open::Section { state, .. } => state,
+            Open::Task { .. } | Open::Work { .. } | Open::Taskgroup | Open::Masked => state::WORK_PARALLEL,
+        }
+    }
+
+    /// What the thread waits for: the lock, critical or turn; 0 where it does not.
+    pub fn wait_object(&self) -> u64 {
+        match self.frames.top().map(|top| top.open) {
+            Some(Open::Section { state: state::LOCK..=state::NEST_LOCK, .. }) => self.wait_object.1,
+            _ => 0,
+        }
+    }
+}
