@@ -153,6 +153,7 @@ fn attach(tid: i32, metadata: Arc<ThreadMetadata>) -> bool {
         tid: Some(tid),
         own_stream_on_demand: true,
         describe: Some(metadata.clone() as Arc<dyn Describe>),
+        samples: false,
     };
     let attached = thread::attach_with(core::ptr::null_mut(), Box::new(|_, _| {}), options);
     if attached {

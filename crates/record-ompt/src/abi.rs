@@ -87,8 +87,6 @@ pub type GetTaskInfo = unsafe extern "C" fn(
     region: *mut *mut Data,
     index: *mut c_int,
 ) -> c_int;
-/// `ompt_get_state_t`.
-pub type GetState = unsafe extern "C" fn(wait_id: *mut u64) -> c_int;
 
 /// `ompt_callbacks_t`: the numbers under which callbacks are registered.
 pub mod event {

@@ -20,6 +20,9 @@
 //! bytes per event; nothing on its way is shared between threads. `make bench-ompt` measures what
 //! that does to programs.
 //!
+//! **Samples.** With `TASKSCOPE_SAMPLE` set, timers per thread take samples of the call stacks
+//! (`sampling`), which go to `samples.obs`; preloaded, the library samples programs without OpenMP too.
+//!
 //! **Rules of a guest.** No callback aborts, prints, or waits for another thread, apart from the
 //! first meeting with a code address. Pointers from the runtime are checked before use. Without
 //! memory or disk space events are counted as lost, never written half.

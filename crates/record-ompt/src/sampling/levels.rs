@@ -82,12 +82,6 @@ impl Levels {
         self.kept.get(..self.kept_count).unwrap_or_default()
     }
 
-    /// The user's addresses of a level.
-    pub fn user_frames(&self, level: usize) -> &[u64] {
-        let (first, end) = self.list().get(level).map_or((0, 0), |level| level.frames);
-        self.addresses().get(usize::from(first)..usize::from(end)).unwrap_or_default()
-    }
-
     /// As a sample stores them.
     pub fn write_to<'a>(&self, bytes: &'a mut [u8; MAX_LEVELS * LEVEL_BYTES]) -> &'a [u8] {
         for (place, level) in bytes.chunks_exact_mut(LEVEL_BYTES).zip(self.list()) {

@@ -134,9 +134,12 @@ impl Moment<'_> {
     /// A task of this type is created here: tells its path unless it is that of the one before.
     #[inline(never)]
     pub fn tell_task_path(&mut self, typeid: u32, frame: *const Frame, codeptr: *const c_void) {
-        // SAFETY: the runtime passes the creating task's frame, or null.
-        let exit =
-            if abi::is_object(frame) { unsafe { (*frame).exit.value } } else { levels::current_exit() };
+        let exit = if abi::is_object(frame) {
+            // SAFETY: the runtime passes the creating task's frame.
+            unsafe { (*frame).exit.value }
+        } else {
+            levels::current_exit()
+        };
         let path = self.path_here(codeptr, exit);
         let Some(content) = &mut self.thread.paths.0 else { return };
         let Some(told) = content.told.get_mut(typeid as usize % TYPES) else { return };

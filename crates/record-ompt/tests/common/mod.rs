@@ -4,7 +4,7 @@
 
 mod judgement;
 mod oracle;
-mod trace;
+pub mod trace;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -85,6 +85,8 @@ pub struct Stream {
     pub path: PathBuf,
     pub metadata: serde_json::Value,
     pub events: Vec<Event>,
+    /// What lies in `samples.obs`.
+    pub samples: Vec<Event>,
     /// Bytes behind the last event, of both files.
     pub tail: Vec<u8>,
 }
@@ -93,8 +95,9 @@ impl Stream {
     fn read(directory: &Path) -> Stream {
         let metadata =
             serde_json::from_slice(&std::fs::read(directory.join("stream.json")).unwrap()).unwrap();
-        let (mut events, mut tail) = (Vec::new(), Vec::new());
-        for (name, own) in [("stream.obs", false), ("taskscope.obs", true)] {
+        let (mut events, mut samples, mut tail) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, own) in [("stream.obs", false), ("taskscope.obs", true), ("samples.obs", true)] {
+            let events = if name == "samples.obs" { &mut samples } else { &mut events };
             let path = directory.join(name);
             let Ok(mut bytes) = std::fs::read(&path) else {
                 assert!(own, "{} has no stream.obs", directory.display());
@@ -127,7 +130,7 @@ impl Stream {
             tail.extend(&bytes[at..]);
         }
         events.sort_by_key(|event| (event.at, event.own));
-        Stream { path: directory.to_owned(), metadata, events, tail }
+        Stream { path: directory.to_owned(), metadata, events, samples, tail }
     }
 
     /// How many events of this code it has.

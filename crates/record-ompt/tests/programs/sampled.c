@@ -1,0 +1,115 @@
+/* Programs to be sampled: `sampled work|waits|tasks|foreign|sleeper MILLISECONDS`. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <omp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/select.h>
+#include <time.h>
+#include <unistd.h>
+
+static double limit;
+static volatile double sink;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+/* Works for `limit` milliseconds, `depth` calls further in. */
+__attribute__((noinline)) double spin(int depth) {
+    double sum = 0, until = now() + limit;
+    if (depth > 0) return spin(depth - 1) + 1;
+    while (now() < until)
+        for (int i = 0; i < 1000; i++) sum += sqrt(i + sum);
+    return sum;
+}
+
+/* All in registers, with stack frames of odd sizes: what an unwinder needs tables for. */
+__attribute__((noinline)) double with_array(int depth) {
+    volatile char room[40 + 16 * 3];
+    room[depth] = 1;
+    return spin(depth) + room[depth];
+}
+
+__attribute__((noinline)) void in_region(void) {
+#pragma omp parallel
+    sink += with_array(5);
+    sink += 1; /* no tail call */
+}
+
+__attribute__((noinline)) void create_tasks(int depth) {
+    if (depth > 0) {
+        create_tasks(depth - 1);
+        sink += 1;
+        return;
+    }
+#pragma clang loop unroll(disable)
+    for (int i = 0; i < 8; i++) {
+#pragma omp task
+        sink += with_array(2);
+    }
+#pragma omp taskwait
+}
+
+static int broken_off;
+
+static void *sleeper(void *unused) {
+    struct timespec nap = {0, 80000000};
+    fd_set none;
+    struct timeval timeout = {0, 80000};
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        FD_ZERO(&none);
+        broken_off += nanosleep(&nap, NULL) != 0;
+        broken_off += clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL) != 0;
+        broken_off += usleep(80000) != 0;
+        broken_off += poll(NULL, 0, 80) < 0;
+        broken_off += ppoll(NULL, 0, &nap, NULL) < 0;
+        broken_off += select(1, &none, NULL, NULL, &timeout) < 0;
+    }
+    broken_off += sleep(1) != 0;
+    return NULL;
+}
+
+int main(int count, char **arguments) {
+    const char *mode = count > 1 ? arguments[1] : "work";
+    limit = count > 2 ? atof(arguments[2]) : 100;
+    if (!strcmp(mode, "work")) {
+        sink += with_array(3);
+        in_region();
+    } else if (!strcmp(mode, "waits")) {
+        omp_lock_t lock;
+        omp_init_lock(&lock);
+#pragma omp parallel
+        for (int i = 0; i < 3; i++) {
+            omp_set_lock(&lock);
+            sink += spin(1);
+            omp_unset_lock(&lock);
+#pragma omp barrier
+        }
+    } else if (!strcmp(mode, "tasks")) {
+#pragma omp parallel
+#pragma omp single
+        create_tasks(3);
+    } else if (!strcmp(mode, "foreign")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, sleeper, NULL);
+        void *library = count > 3 ? dlopen(arguments[3], RTLD_NOW) : NULL;
+        if (library) {
+            double (*loaded)(double) = (double (*)(double))dlsym(library, "loaded_later");
+            sink += loaded(limit);
+            dlclose(library);
+        }
+        pthread_join(thread, NULL);
+        printf("%d calls broken off\n", broken_off);
+    }
+    return 0;
+}

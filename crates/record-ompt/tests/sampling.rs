@@ -1,0 +1,193 @@
+//! Samples: their stacks, weights and levels; calls that a signal would break off; code loaded later.
+
+mod common;
+
+use common::trace::Event;
+use common::{Compiler, Run, Trace, compile, tool};
+use taskscope_event::models::samples::{LEVEL_BYTES, flag, state};
+use taskscope_event::models::{dictionary, omp, samples};
+use taskscope_symbol::{LoadedModule, Symbolizer};
+
+const OPTIMISED: [&str; 2] = ["-O2", "-fomit-frame-pointer"];
+const WITH_FRAME_POINTERS: [&str; 2] = ["-O2", "-fno-omit-frame-pointer"];
+
+fn sampled(flags: &[&str], arguments: &[&str]) -> Option<Run> {
+    if !Compiler::Clang.is_installed() {
+        return None;
+    }
+    let program = compile(Compiler::Clang, "sampled", &[flags, &["-lm", "-ldl", "-pthread"]].concat());
+    let mut run = Run::program(Compiler::Clang, &program).env("TASKSCOPE_SAMPLE", "1000");
+    run.command.args(arguments).env("LD_PRELOAD", tool());
+    Some(run)
+}
+
+fn all(trace: &Trace) -> impl Iterator<Item = &Event> {
+    trace.streams.iter().flat_map(|stream| &stream.samples)
+}
+
+/// A sample's levels (first, end, region, task) and addresses.
+fn stack(sample: &Event) -> (Vec<(usize, usize, u32, u32)>, Vec<u64>) {
+    let (levels, addresses) = sample.bytes("stack").split_at(sample.number("levels") as usize * LEVEL_BYTES);
+    let short = |bytes: &[u8]| usize::from(u16::from_le_bytes(bytes.try_into().unwrap()));
+    let long = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
+    (
+        levels
+            .chunks(LEVEL_BYTES)
+            .map(|level| (short(&level[..2]), short(&level[2..4]), long(&level[4..8]), long(&level[8..])))
+            .collect(),
+        addresses.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect(),
+    )
+}
+
+fn symbols(trace: &Trace) -> Symbolizer {
+    let modules = trace.of(dictionary::MODULE).map(|event| LoadedModule {
+        start: event.number("start") as u64,
+        end: event.number("end") as u64,
+        bias: event.number("bias") as u64,
+        build_id: event.text("build_id"),
+        path: event.text("path"),
+    });
+    Symbolizer::new(modules.collect())
+}
+
+/// The functions of the user's frames of the innermost level, innermost first.
+fn user_functions(symbols: &mut Symbolizer, sample: &Event) -> Vec<String> {
+    let (levels, addresses) = stack(sample);
+    let Some((first, end, ..)) = levels.first() else { return Vec::new() };
+    let at = |index: usize| addresses[index] + u64::from(index == 0);
+    (*first..*end).filter_map(|index| symbols.call_place(at(index)).frame.function).collect()
+}
+
+fn assert_rooted(trace: &Trace, what: &str) {
+    let taken = all(trace).count();
+    let rooted = all(trace).filter(|s| s.number("flags") as u32 & flag::REACHED_ROOT != 0).count();
+    assert!(taken >= 20, "{what}: only {taken} samples");
+    // Of few samples one may fall into the first instructions of a thread.
+    assert!(rooted * 100 >= taken * 99 || taken - rooted <= 1, "{what}: {rooted} of {taken}");
+}
+
+#[test]
+fn stacks_are_followed_to_their_root() {
+    for flags in [OPTIMISED, WITH_FRAME_POINTERS] {
+        for mode in ["work", "waits", "tasks"] {
+            let Some(run) = sampled(&flags, &[mode, "100"]) else { return };
+            let (output, trace) = run.output();
+            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+            assert_rooted(&trace, &format!("{mode} {flags:?}"));
+        }
+    }
+}
+
+#[test]
+fn weights_are_the_time_that_passed() {
+    let Some(run) = sampled(&OPTIMISED, &["work", "200"]) else { return };
+    let trace = run.trace();
+    for stream in trace.streams.iter().filter(|stream| stream.samples.len() > 5) {
+        let weights: i128 = stream.samples.iter().map(|sample| sample.number("weight_ns")).sum();
+        let (first, last) = (&stream.samples[0], stream.samples.last().unwrap());
+        let passed = i128::from(last.at - first.at);
+        assert_eq!(weights - first.number("weight_ns"), passed, "each weighs the time since the one before");
+        assert_eq!(first.number("flags") as u32 & flag::FIRST, flag::FIRST);
+    }
+}
+
+#[test]
+fn user_frames_are_told_from_the_runtimes() {
+    let Some(run) = sampled(&OPTIMISED, &["work", "150"]) else { return };
+    let trace = run.trace();
+    let mut symbols = symbols(&trace);
+    let mut paths = std::collections::BTreeSet::new();
+    for sample in all(&trace).filter(|s| s.number("state") as u32 == state::WORK_PARALLEL) {
+        let (levels, _) = stack(sample);
+        assert!(levels[0].2 != 0 && levels[0].2 == sample.number("region") as u32, "{levels:?}");
+        let functions = user_functions(&mut symbols, sample);
+        assert_eq!(functions.last().map(String::as_str), Some("in_region"), "{functions:?}");
+        paths.insert(
+            functions.into_iter().filter(|f| f != "now" && !f.contains("gettime")).collect::<Vec<_>>(),
+        );
+    }
+    assert!(!paths.is_empty());
+    for path in &paths {
+        assert!(path.iter().all(|f| ["spin", "with_array", "in_region"].contains(&f.as_str())), "{path:?}");
+    }
+    // The master's path is on its own stack, the worker's is told at the region's end.
+    let told: Vec<_> = trace.of(samples::REGION_PATH).collect();
+    assert_eq!(told.len(), trace.count(omp::REGION_BEGIN));
+    let definition =
+        trace.of(samples::PATH).find(|path| path.number("path") == told[0].number("path")).unwrap();
+    let names: Vec<_> = definition
+        .bytes("addresses")
+        .chunks(8)
+        .filter_map(|bytes| symbols.call_place(u64::from_le_bytes(bytes.try_into().unwrap())).frame.function)
+        .collect();
+    assert!(names.starts_with(&["in_region".into(), "main".into()]), "{names:?}");
+}
+
+#[test]
+fn regions_without_samples_cost_no_path() {
+    let Some(mut run) = sampled(&OPTIMISED, &["work", "20"]) else { return };
+    run.command.env("TASKSCOPE_SAMPLE", "0.01");
+    let trace = run.trace();
+    assert_eq!(trace.count(samples::REGION_PATH) + trace.count(samples::PATH), 0);
+    assert!(trace.count(omp::REGION_BEGIN) > 0);
+}
+
+#[test]
+fn tasks_carry_the_path_of_their_creation() {
+    let Some(run) = sampled(&OPTIMISED, &["tasks", "30"]) else { return };
+    let trace = run.trace();
+    let mut symbols = symbols(&trace);
+    let told: Vec<_> = trace.of(samples::TASK_PATH).collect();
+    assert_eq!(told.len(), 1, "eight tasks at one place: one path");
+    let path = trace.of(samples::PATH).find(|p| p.number("path") == told[0].number("path")).unwrap();
+    let names: Vec<_> = path
+        .bytes("addresses")
+        .chunks(8)
+        .filter_map(|bytes| symbols.call_place(u64::from_le_bytes(bytes.try_into().unwrap())).frame.function)
+        .collect();
+    assert_eq!(names.first().map(String::as_str), Some("create_tasks"), "{names:?}");
+    assert_eq!(names.last().map(String::as_str), Some("main"), "{names:?}");
+    let in_tasks = all(&trace).filter(|sample| sample.number("task") != 0).count();
+    assert!(in_tasks > 5, "{in_tasks}");
+}
+
+#[test]
+fn waits_for_a_lock_belong_to_the_runtime_and_name_it() {
+    let Some(run) = sampled(&OPTIMISED, &["waits", "60"]) else { return };
+    let trace = run.trace();
+    let mut symbols = symbols(&trace);
+    let waits: Vec<_> = all(&trace).filter(|s| s.number("state") as u32 == state::LOCK).collect();
+    assert!(waits.len() > 5, "{}", waits.len());
+    for wait in waits {
+        assert_ne!(wait.number("object"), 0);
+        assert_ne!(wait.number("flags") as u32 & flag::IN_RUNTIME, 0);
+        assert_eq!(user_functions(&mut symbols, wait), ["main"], "the region's body");
+    }
+}
+
+#[test]
+fn programs_without_openmp_are_sampled_and_their_calls_stay_whole() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let library =
+        compile(Compiler::Clang, "loaded_later", &["-O2", "-shared", "-fPIC", "-fno-openmp", "-lm"]);
+    let Some(run) = sampled(&OPTIMISED, &["foreign", "300", library.to_str().unwrap()]) else { return };
+    let (output, trace) = run.output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0 calls broken off\n");
+    assert_rooted(&trace, "foreign");
+    let mut symbols = symbols(&trace);
+    let inside = all(&trace).filter(|s| user_functions(&mut symbols, s)[0] == "loaded_later").count();
+    assert!(inside > 10, "{inside} samples in code that was loaded later");
+    let whole_calls = all(&trace).filter(|s| s.number("flags") as u32 & flag::AFTER_BLOCKING != 0);
+    let slept: i128 = whole_calls.map(|s| s.number("weight_ns")).sum();
+    assert!(slept >= 2_000_000_000, "{slept} ns of 2.4 s");
+}
+
+#[test]
+fn without_the_wish_nothing_is_sampled() {
+    let Some(mut run) = sampled(&OPTIMISED, &["work", "20"]) else { return };
+    run.command.env_remove("TASKSCOPE_SAMPLE");
+    let trace = run.trace();
+    assert_eq!(all(&trace).count(), 0);
+}
