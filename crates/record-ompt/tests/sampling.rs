@@ -25,8 +25,11 @@ fn all(trace: &Trace) -> impl Iterator<Item = &Event> {
     trace.streams.iter().flat_map(|stream| &stream.samples)
 }
 
-/// A sample's levels (first, end, region, task) and addresses.
-fn stack(sample: &Event) -> (Vec<(usize, usize, u32, u32)>, Vec<u64>) {
+/// First and end of a level's frames, its region, its task.
+type Level = (usize, usize, u32, u32);
+
+/// A sample's levels and addresses.
+fn stack(sample: &Event) -> (Vec<Level>, Vec<u64>) {
     let (levels, addresses) = sample.bytes("stack").split_at(sample.number("levels") as usize * LEVEL_BYTES);
     let short = |bytes: &[u8]| usize::from(u16::from_le_bytes(bytes.try_into().unwrap()));
     let long = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());

@@ -86,6 +86,7 @@ pub fn now(clock: Clock) -> u64 {
 
 impl Sampler {
     /// Says that the thread comes out of a call that the signal was kept away from.
+    #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub fn mark_blocking(&self) {
         self.after_blocking.store(true, Relaxed);
     }
