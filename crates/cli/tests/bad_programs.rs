@@ -230,3 +230,19 @@ fn a_program_without_debug_information_is_reported_by_its_functions() {
     assert!(page.contains("run_tasks+") && page.contains("[task]"), "the function is named");
     assert_eq!(page.matches("debug information").count(), 1, "it is said once");
 }
+
+#[test]
+fn a_construct_at_the_end_of_a_function_is_named_after_that_function() {
+    for compiler in [Compiler::Clang, Compiler::Gcc] {
+        let place = Place::new("tail", compiler, &["-O2"]);
+        place.record_unchanged(&[]);
+        let report = report(&place.trace());
+        let causes = report["causes"].as_array().unwrap().iter();
+        let places: Vec<&str> = causes.filter_map(|cause| cause["where"].as_str()).collect();
+        assert!(places.iter().any(|place| place.starts_with("smooth [parallel at tail.c:")), "{places:?}");
+        // Two regions end this function: with clang nothing tells which of them called.
+        assert!(places.iter().any(|place| place.starts_with("sharpen [parallel")), "{places:?}");
+        let wrong = ["main [parallel", "through_another [parallel", "tail+"];
+        assert!(!places.iter().any(|place| wrong.iter().any(|w| place.contains(w))), "{places:?}");
+    }
+}

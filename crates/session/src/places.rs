@@ -63,7 +63,7 @@ impl Places {
                 .collect(),
             )
         });
-        let place = symbolizer.call_place(row.address);
+        let place = symbolizer.runtime_call_place(row.address);
         if let Some(missing) = &place.missing {
             self.missing.borrow_mut().insert(missing.clone());
         }

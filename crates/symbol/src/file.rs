@@ -2,6 +2,7 @@
 
 use crate::Missing;
 use crate::name;
+use crate::tail_call::TailCalls;
 use addr2line::Context;
 use gimli::{EndianRcSlice, Reader as _, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
@@ -35,6 +36,7 @@ pub struct ModuleFile {
     context: Option<Context<Reader>>,
     dwarf: Option<Arc<Dwarf>>,
     declarations: Option<Vec<Declaration>>,
+    tail_calls: Option<TailCalls>,
 }
 
 /// What is known of one address of the file.
@@ -75,7 +77,8 @@ impl ModuleFile {
         }
         // `Context` wants an `Arc`; nothing here is shared between threads.
         let context = dwarf.as_ref().and_then(|dwarf| Context::from_arc_dwarf(dwarf.clone()).ok());
-        Ok(ModuleFile { functions, context, dwarf, declarations: None })
+        let tail_calls = TailCalls::of(&file);
+        Ok(ModuleFile { functions, context, dwarf, declarations: None, tail_calls })
     }
 
     /// Whether it has line numbers.
@@ -86,6 +89,17 @@ impl ModuleFile {
     /// Whether it has any function names.
     pub fn has_symbols(&self) -> bool {
         !self.functions.is_empty()
+    }
+
+    /// The return address of a call into an OpenMP runtime, or what stands for it where the runtime's
+    /// caller left by a jump.
+    pub fn behind_tail_calls(&self, return_address: u64) -> u64 {
+        let end_of_function = |start: u64| {
+            let index = self.functions.binary_search_by_key(&start, |function| function.start).ok()?;
+            Some(self.functions[index].end)
+        };
+        let behind = self.tail_calls.as_ref().and_then(|calls| calls.behind(return_address, end_of_function));
+        behind.unwrap_or(return_address)
     }
 
     /// What is known of an address of the file.

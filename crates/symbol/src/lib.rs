@@ -11,6 +11,7 @@
 
 mod file;
 mod name;
+mod tail_call;
 
 pub use name::{demangle, is_outlined, user_function, without_parameters};
 
@@ -111,7 +112,17 @@ impl Symbolizer {
 
     /// Where the call lies that returns to `return_address`.
     pub fn call_place(&mut self, return_address: u64) -> CodePlace {
-        // The return address may be the first of the next line or function.
+        self.place(return_address, |_, in_file| in_file)
+    }
+
+    /// [`Symbolizer::call_place`] of a call into an OpenMP runtime: where a function ends with it and
+    /// the compiler made it a jump, the place of that jump.
+    pub fn runtime_call_place(&mut self, return_address: u64) -> CodePlace {
+        self.place(return_address, ModuleFile::behind_tail_calls)
+    }
+
+    fn place(&mut self, return_address: u64, adjust: impl Fn(&ModuleFile, u64) -> u64) -> CodePlace {
+        // The return address may be the first of the next line, function or file.
         let address = return_address.wrapping_sub(1);
         let Some(module) = self.modules.iter().find(|m| (m.start..m.end).contains(&address)) else {
             return CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() };
@@ -128,6 +139,7 @@ impl Symbolizer {
                 return place;
             }
         };
+        let in_file = adjust(file, in_file.wrapping_add(1)).wrapping_sub(1);
         let found = file.find(in_file);
         let mut frames: Vec<Frame> = Vec::new();
         for (linkage, source, line) in found.frames {

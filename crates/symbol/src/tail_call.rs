@@ -1,0 +1,158 @@
+//! Where a call into an OpenMP runtime really lies, when the compiler made it a tail call.
+//!
+//! A function that ends with a construct jumps into the runtime instead of calling it, so that the
+//! runtime's return address lies in the function's caller:
+//!
+//! ```text
+//!   step:    call smooth  ─┐          smooth:  …
+//!            next ◀── what the         └─▶     jmp  __kmpc_fork_call      the construct
+//!                     runtime sees
+//! ```
+//! The call before the return address tells the function; in it, the jump into the runtime tells the
+//! line. Code is not disassembled: what is looked for are near jumps whose distance leads exactly to
+//! an entry of the runtime, which other bytes meet by chance once in 2³² places. x86-64 only.
+
+use object::{
+    Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionKind,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How the entries of OpenMP runtimes begin.
+const RUNTIME_PREFIXES: [&str; 4] = ["__kmpc_", "GOMP_", "omp_", "kmpc_"];
+/// Functions that tail call one another before the runtime is reached.
+const LONGEST_CHAIN: usize = 4;
+
+/// The code of a file, and the ways that lead from it into the runtime.
+pub struct TailCalls {
+    /// Executable sections: address and bytes.
+    code: Vec<(u64, Vec<u8>)>,
+    /// Addresses of pointers to the runtime's functions (entries of the global offset table).
+    slots: FxHashSet<u64>,
+    /// Addresses of stubs that jump through such a pointer (entries of the procedure linkage table).
+    stubs: FxHashSet<u64>,
+}
+
+impl TailCalls {
+    /// What is needed of a file; nothing where the file has no call into a runtime.
+    pub fn of(file: &object::File<'_>) -> Option<TailCalls> {
+        let slots = runtime_slots(file)?;
+        let is_code = |section: &object::Section<'_, '_>| section.kind() == SectionKind::Text;
+        let code: Vec<(u64, Vec<u8>)> = file
+            .sections()
+            .filter(is_code)
+            .filter_map(|section| Some((section.address(), section.data().ok()?.to_vec())))
+            .collect();
+        let mut calls = TailCalls { code, slots, stubs: FxHashSet::default() };
+        calls.stubs = calls.find_stubs();
+        Some(calls)
+    }
+
+    /// The address after the jump into the runtime, if the call that returns to `return_address` is of
+    /// a function that ends with one. `functions` tells a function's range from its first address.
+    pub fn behind(&self, return_address: u64, functions: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let called = self.called_before(return_address)?;
+        if self.stubs.contains(&called) {
+            return None;
+        }
+        let mut chain = vec![called];
+        for step in 0..LONGEST_CHAIN {
+            let &start = chain.get(step)?;
+            let end = functions(start)?;
+            let jumps = self.jumps_in(start, end);
+            let into_runtime: Vec<u64> =
+                jumps.iter().filter(|jump| jump.enters_runtime).map(|jump| jump.after).collect();
+            match into_runtime[..] {
+                [one] => return Some(one),
+                [] => {}
+                // The function is known, but not which of its constructs: its first line stands for it.
+                _ => return Some(start + 1),
+            }
+            let onward = jumps.iter().map(|jump| jump.to).filter(|to| functions(*to).is_some());
+            chain.extend(onward.filter(|to| *to != start));
+        }
+        None
+    }
+
+    fn called_before(&self, return_address: u64) -> Option<u64> {
+        let direct = self.bytes(return_address.checked_sub(5)?, 5)?;
+        (direct[0] == 0xe8).then(|| relative(return_address, &direct[1..]))
+    }
+
+    fn jumps_in(&self, start: u64, end: u64) -> Vec<Jump> {
+        let Some(code) = self.bytes(start, end.saturating_sub(start) as usize) else { return vec![] };
+        let jump = |(index, window): (usize, &[u8])| {
+            let address = start + index as u64;
+            let (to, after, through_pointer) = match window {
+                [0xe9, distance @ .., _] => (relative(address + 5, distance), address + 5, false),
+                [0x0f, 0x80..=0x8f, distance @ ..] => (relative(address + 6, distance), address + 6, false),
+                [0xff, 0x25, distance @ ..] => (relative(address + 6, distance), address + 6, true),
+                _ => return None,
+            };
+            let entries = if through_pointer { &self.slots } else { &self.stubs };
+            Some(Jump { to, after, enters_runtime: entries.contains(&to) })
+        };
+        // The last jump may end with the function: a byte more, which no distance reaches, stands behind.
+        let padded = [code, &[0]].concat();
+        padded.windows(6).enumerate().filter_map(jump).collect()
+    }
+
+    /// Stubs are `jmp *pointer(%rip)`, often behind `endbr64` and with a `bnd` prefix.
+    fn find_stubs(&self) -> FxHashSet<u64> {
+        let mut stubs = FxHashSet::default();
+        for (address, code) in &self.code {
+            for (index, window) in code.windows(6).enumerate() {
+                let at = address + index as u64;
+                if window[..2] == [0xff, 0x25] && self.slots.contains(&relative(at + 6, &window[2..])) {
+                    let before = &code[..index];
+                    let bnd = u64::from(before.ends_with(&[0xf2]));
+                    let endbr = before[..index - bnd as usize].ends_with(&[0xf3, 0x0f, 0x1e, 0xfa]);
+                    stubs.extend([at, at - bnd, at - bnd - if endbr { 4 } else { 0 }]);
+                }
+            }
+        }
+        stubs
+    }
+
+    fn bytes(&self, address: u64, count: usize) -> Option<&[u8]> {
+        self.code.iter().find_map(|(start, code)| {
+            let from = usize::try_from(address.checked_sub(*start)?).ok()?;
+            code.get(from..from.checked_add(count)?)
+        })
+    }
+}
+
+struct Jump {
+    to: u64,
+    /// Address of the next instruction.
+    after: u64,
+    enters_runtime: bool,
+}
+
+/// The target of a near jump or call whose next instruction is at `next`.
+fn relative(next: u64, distance: &[u8]) -> u64 {
+    let distance = distance.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
+    next.wrapping_add_signed(i64::from(distance))
+}
+
+/// Addresses that the loader fills with a runtime function's address.
+fn runtime_slots(file: &object::File<'_>) -> Option<FxHashSet<u64>> {
+    if file.architecture() != Architecture::X86_64 {
+        return None;
+    }
+    let symbols = file.dynamic_symbol_table()?;
+    let mut is_runtime: FxHashMap<usize, bool> = FxHashMap::default();
+    let mut names_runtime = |index: object::SymbolIndex| {
+        *is_runtime.entry(index.0).or_insert_with(|| {
+            let name = symbols.symbol_by_index(index).ok().and_then(|symbol| symbol.name().ok());
+            name.is_some_and(|name| RUNTIME_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        })
+    };
+    let slots: FxHashSet<u64> = file
+        .dynamic_relocations()?
+        .filter_map(|(address, relocation)| match relocation.target() {
+            RelocationTarget::Symbol(index) => names_runtime(index).then_some(address),
+            _ => None,
+        })
+        .collect();
+    (!slots.is_empty()).then_some(slots)
+}
