@@ -33,7 +33,7 @@ test: packages
 	@$(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
 
 build:
-	@$(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-c -p taskscope-record-capi -p taskscope-record-device
+	@$(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-c -p taskscope-record-capi -p taskscope-record-device -p taskscope-record-mpi
 
 demo: packages build
 	@scripts/demo

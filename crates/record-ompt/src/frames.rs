@@ -48,6 +48,8 @@ pub enum Open {
     Taskgroup,
     /// A masked construct.
     Masked,
+    /// An MPI function of this number that ovni has no section for.
+    Call { function: u32 },
 }
 
 impl Open {
@@ -199,7 +201,7 @@ impl Moment<'_> {
             }
             Open::Taskgroup => self.recorder.own_end(self.at, omp::TASKGROUP_END, []),
             Open::Masked => self.recorder.own_end(self.at, omp::MASKED_END, []),
-            Open::Work { .. } | Open::Section { .. } => {}
+            Open::Work { .. } | Open::Section { .. } | Open::Call { .. } => {}
         }
         if self.thread.frames.stack.len() >= DEEPEST_SHOWN {
             self.show_top();

@@ -44,6 +44,7 @@ mod mutexes;
 mod pair;
 mod parallel;
 mod sampling;
+pub mod shared;
 mod standard;
 mod state;
 mod sync;

@@ -1,6 +1,6 @@
 //! The standard events of what a thread opens and closes.
 
-use taskscope_event::models::{openmp, ovni};
+use taskscope_event::models::{messages, openmp, ovni};
 
 use crate::frames::{Open, Phase};
 use crate::pair::{self, Pair};
@@ -24,6 +24,9 @@ impl Moment<'_> {
             Open::Region { .. } => self.begin_pair(pair::FORK),
             Open::Member { phase: Phase::Running, .. } => self.begin_pair(pair::MICROTASK),
             Open::Member { phase: Phase::Joining, .. } => self.begin_pair(pair::JOIN),
+            Open::Call { function } => {
+                self.recorder.own_begin(self.at, messages::CALL_BEGIN, function.to_le_bytes(), 4);
+            }
             Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
         }
     }
@@ -45,6 +48,9 @@ impl Moment<'_> {
             Open::Region { .. } => self.end_pair(pair::FORK),
             Open::Member { phase: Phase::Running, .. } => self.end_pair(pair::MICROTASK),
             Open::Member { phase: Phase::Joining, .. } => self.end_pair(pair::JOIN),
+            Open::Call { function } => {
+                self.recorder.own_end(self.at, messages::CALL_END, function.to_le_bytes());
+            }
             Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
         }
     }

@@ -28,7 +28,9 @@ impl Thread {
             Open::Member { phase: Phase::Joining, .. } => state::BARRIER_PARALLEL,
             Open::Member { phase: Phase::Joined, .. } => state::OVERHEAD,
             Open::Section { state, .. } => state,
-            Open::Task { .. } | Open::Work { .. } | Open::Taskgroup | Open::Masked => state::WORK_PARALLEL,
+            Open::Task { .. } | Open::Work { .. } | Open::Taskgroup | Open::Masked | Open::Call { .. } => {
+                state::WORK_PARALLEL
+            }
         }
     }
 

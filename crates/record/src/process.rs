@@ -157,8 +157,7 @@ pub fn set_attribute(key: &str, value: Json) {
 }
 
 /// Adds or replaces a member of the `ovni` object in the metadata that is written from now on.
-#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only names of spans need it"))]
-pub(crate) fn set_ovni_member(key: &'static str, value: Json) {
+pub fn set_ovni_member(key: &'static str, value: Json) {
     if let Some(process) = current() {
         let mut members = lock(&process.ovni_members);
         members.retain(|(known, _)| *known != key);
@@ -384,10 +383,15 @@ impl Process {
                 })),
             ),
         ];
-        if let Some((rank, ranks)) = rank_and_ranks() {
+        let members = lock(&self.ovni_members);
+        // Who knows the rank from MPI itself knows better than the launcher's variables.
+        if let Some((rank, ranks)) = rank_and_ranks()
+            && members.iter().all(|(key, _)| *key != "rank")
+        {
             ovni.extend([("rank", Json::integer(rank)), ("nranks", Json::integer(ranks))]);
         }
-        ovni.extend(lock(&self.ovni_members).iter().cloned());
+        ovni.extend(members.iter().cloned());
+        drop(members);
         if finished {
             ovni.push(("finished", Json::integer(1)));
         }

@@ -9,6 +9,7 @@ pub mod dictionary;
 pub mod graph;
 pub mod instrument;
 pub mod kernel;
+pub mod messages;
 pub mod mpi;
 pub mod nanos6;
 pub mod nodes;
@@ -60,6 +61,7 @@ pub static MODELS: &[ModelSpec] = &[
     model!(samples, "taskscope-samples", true),
     model!(instrument, "taskscope-instrument", true),
     model!(system, "taskscope-system", true),
+    model!(messages, "taskscope-messages", true),
 ];
 
 /// The model whose codes start with `letter`.

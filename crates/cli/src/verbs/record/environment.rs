@@ -5,7 +5,7 @@
 //! | `OMP_TOOL_LIBRARIES` | our OMPT tool; the OpenMP runtime loads it |
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | the user's own `OMP_TOOL_LIBRARIES`; our tool chains to it |
-//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken |
+//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken or MPI is recorded |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
 use super::libgomp::{self, Decision};
@@ -59,12 +59,7 @@ impl Environment {
                     runtime.file_name().unwrap_or_default().display()
                 );
                 self.notice("runtime-replaced", text);
-                let mut preload = OsString::from(&runtime);
-                if let Some(users) = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
-                    preload.push(":");
-                    preload.push(users);
-                }
-                self.set("LD_PRELOAD", preload);
+                self.preload(&runtime);
             }
             Decision::Keep { symbol, used_by } => {
                 let text = format!(
@@ -138,7 +133,8 @@ impl Environment {
 /// The user's list of tools without ours, which is in it when `record` runs inside `record`.
 fn users_tools(list: Option<OsString>) -> Option<OsString> {
     let list = list?;
-    let is_ours = |path: &PathBuf| path.file_name() == Some(OsStr::new(super::recorder_library::FILE_NAME));
+    let names = [super::recorder_library::FILE_NAME, super::mpi::FILE_NAME];
+    let is_ours = |path: &PathBuf| names.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
     let others: Vec<PathBuf> =
         std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty() && !is_ours(path)).collect();
     if others.is_empty() { None } else { std::env::join_paths(others).ok() }

@@ -74,11 +74,17 @@ pub fn extended_list(program: &Path, variables: &[&str]) -> Option<OsString> {
     Some(list)
 }
 
+/// Whether a program has the name of a launcher of MPI programs.
+pub fn is_launcher(program: &Path) -> bool {
+    program.file_name().and_then(OsStr::to_str).is_some_and(|name| {
+        ["mpirun", "mpiexec", "orterun", "prterun", "srun", "aprun"]
+            .iter()
+            .any(|known| name.starts_with(known))
+    })
+}
+
 fn is_open_mpi(program: &Path) -> bool {
-    let named_so = program.file_name().and_then(OsStr::to_str).is_some_and(|name| {
-        ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|launcher| name.starts_with(launcher))
-    });
-    if !named_so {
+    if !is_launcher(program) {
         return false;
     }
     let version = Command::new(program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();

@@ -11,6 +11,7 @@ mod launcher;
 pub mod libgomp;
 mod loader;
 mod losses;
+mod mpi;
 mod ovni;
 mod program;
 pub mod recorder_library;
@@ -111,7 +112,9 @@ fn record(
     trace: TraceDirectory,
 ) -> anyhow::Result<ExitCode> {
     let programs = wrapped::programs_of(program, &args.command[1..]);
-    let mut environment = Environment::attaching(tool, &trace.path);
+    let mpi_library = mpi::library_for(&programs, tool);
+    let openmp_tool = mpi_library.as_deref().unwrap_or(tool);
+    let mut environment = Environment::attaching(openmp_tool, &trace.path);
     device_library::attach(&mut environment, tool);
     if args.no_preload {
         environment.keep_libgomp(&programs);
@@ -121,7 +124,9 @@ fn record(
     if let Some(rate) = args.sample {
         environment.set("TASKSCOPE_SAMPLE", rate.to_string());
         environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
-        environment.preload(tool);
+    }
+    if args.sample.is_some() || mpi_library.is_some() {
+        environment.preload(openmp_tool);
     }
     let uses_ovni = ovni::is_used_by(&programs);
     if uses_ovni {

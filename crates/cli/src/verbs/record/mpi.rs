@@ -1,0 +1,34 @@
+//! `libtaskscope_mpi.so`, which records MPI programs: preloaded, so that it comes before the MPI library.
+//! It holds the OMPT tool too, which then must come from it: one process, one recorder.
+//!
+//! A program whose headers do not tell that it uses MPI (Python) is recorded when a launcher starts it.
+
+use super::{launcher, loader};
+use std::path::{Path, PathBuf};
+
+/// The library's file name.
+pub const FILE_NAME: &str = "libtaskscope_mpi.so";
+
+/// The library, where it is installed beside the OpenMP recorder `tool` and one of the programs can be
+/// expected to use MPI.
+pub fn library_for(programs: &[PathBuf], tool: &Path) -> Option<PathBuf> {
+    let expected = launcher::rank().is_some() || programs.iter().any(|program| uses_mpi(program));
+    expected.then(|| find(tool)).flatten()
+}
+
+fn uses_mpi(program: &Path) -> bool {
+    launcher::is_launcher(program)
+        || loader::objects_of(program).iter().flat_map(|(_, object)| &object.needed).any(|name| {
+            name.starts_with("libmpi.so") || name.starts_with("libmpich") || name.starts_with("libmpi_")
+        })
+}
+
+fn find(tool: &Path) -> Option<PathBuf> {
+    let places = [
+        tool.with_file_name(FILE_NAME),
+        // Cargo's directory of dependencies, or the one above it.
+        tool.with_file_name("deps").join(FILE_NAME),
+        tool.parent()?.with_file_name(FILE_NAME),
+    ];
+    places.into_iter().find(|path| path.is_file())
+}

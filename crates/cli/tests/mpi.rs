@@ -1,0 +1,214 @@
+//! Recording of MPI programs: what they exchanged is what the programs' sources say, on each MPI library
+//! that is installed. Open MPI is installed by `scripts/install-packages`; MPICH and a Fortran compiler are
+//! used where they are.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// An MPI library: its compiler wrapper and its launcher.
+#[derive(Clone, Copy, Debug)]
+struct Mpi {
+    compiler: &'static str,
+    fortran: &'static str,
+    launcher: &'static str,
+}
+
+const OPEN_MPI: Mpi =
+    Mpi { compiler: "mpicc.openmpi", fortran: "mpifort.openmpi", launcher: "mpirun.openmpi" };
+const MPICH: Mpi = Mpi { compiler: "mpicc.mpich", fortran: "mpifort.mpich", launcher: "mpirun.mpich" };
+
+/// More would have to share the cores of a small machine, on which MPI libraries wait busily.
+const RANKS: usize = 2;
+
+/// The libraries that are installed; says what is left out.
+fn installed() -> Vec<Mpi> {
+    let found: Vec<Mpi> = [OPEN_MPI, MPICH]
+        .into_iter()
+        .filter(|mpi| is_there(mpi.compiler) && is_there(mpi.launcher))
+        .collect();
+    if found.len() < 2 {
+        println!(
+            "skipped in part: only {found:?} is installed (apt-get install openmpi-bin libopenmpi-dev mpich)"
+        );
+    }
+    found
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|at| at.join(program).is_file())
+}
+
+fn program_source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+}
+
+/// Lets Open MPI start more ranks than there are cores, as root too (containers).
+fn permit(command: &mut Command) -> &mut Command {
+    command
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+}
+
+fn compile(mpi: Mpi, directory: &Path, source: &str, options: &[&str]) -> PathBuf {
+    let program = directory.join("app");
+    let compiler = if source.ends_with("f90") { mpi.fortran } else { mpi.compiler };
+    let mut command = Command::new(compiler);
+    command.args(["-w", "-g", "-O1", "-o"]).arg(&program).arg(program_source(source)).args(options);
+    assert!(output(&mut command).status.success(), "the compiler failed");
+    program
+}
+
+/// The events of the `messages` model of a trace, as their three letters and fields.
+fn message_events(trace: &Path) -> Vec<(String, Value)> {
+    let dumped = output(taskscope().args(["dump", "--json"]).arg(trace));
+    let lines = text(&dumped.stdout);
+    let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events
+        .filter_map(|event| Some((event["event"].as_str()?.to_owned(), event)))
+        .filter(|(code, _)| code.starts_with('C'))
+        .collect()
+}
+
+fn count(events: &[(String, Value)], code: &str) -> usize {
+    events.iter().filter(|(other, _)| other == code).count()
+}
+
+fn assert_consistent(trace: &Path) {
+    let check = output(taskscope().arg("check").arg(trace));
+    assert!(check.status.success(), "the trace is not consistent");
+}
+
+#[test]
+fn every_way_to_send_and_receive_is_matched() {
+    for mpi in installed() {
+        let here = tempfile::tempdir().unwrap();
+        let program = compile(mpi, here.path(), "mpi_messages.c", &[]);
+        let mut command = record(here.path());
+        command.args(["-o", "trace", "--", mpi.launcher, "-n", &RANKS.to_string()]).arg(&program);
+        let run = output(permit(&mut command));
+        assert!(run.status.success(), "the program found its messages wrong");
+        let trace = here.path().join("trace");
+        assert_consistent(&trace);
+        let events = message_events(&trace);
+        assert_eq!((count(&events, "CMs"), count(&events, "CMr")), (11 * RANKS, 11 * RANKS));
+        // World, the reversed one and the half.
+        assert_eq!(count(&events, "CCn"), 3 * RANKS);
+        // Two barriers, allreduce, broadcast, nonblocking barrier.
+        assert_eq!((count(&events, "CGb"), count(&events, "CGe")), (5 * RANKS, RANKS));
+        assert_eq!(streams(&trace).len(), RANKS);
+        let report = report(&trace);
+        assert_eq!(report["processes"], RANKS);
+        let causes: u64 =
+            report["causes"].as_array().unwrap().iter().map(|c| c["ns"].as_u64().unwrap()).sum();
+        assert_eq!(causes, report["capacity_ns"].as_u64().unwrap());
+    }
+}
+
+#[test]
+fn each_rank_may_be_recorded_by_a_command_of_its_own() {
+    for mpi in installed().into_iter().take(1) {
+        let here = tempfile::tempdir().unwrap();
+        let program = compile(mpi, here.path(), "mpi_messages.c", &[]);
+        let mut command = Command::new(mpi.launcher);
+        command.current_dir(here.path()).args(["-n", "2", env!("CARGO_BIN_EXE_taskscope")]);
+        command.args(["record", "-o", "trace", "--"]).arg(&program);
+        assert!(output(permit(&mut command)).status.success());
+        let events = message_events(&here.path().join("trace"));
+        assert_eq!((count(&events, "CMs"), count(&events, "CMr")), (22, 22));
+    }
+}
+
+#[test]
+fn fortran_programs_are_recorded_from_both_modules() {
+    for mpi in installed().into_iter().filter(|mpi| is_there(mpi.fortran)) {
+        // MPICH's bindings for Fortran 2008 go around the names that can be replaced, in part.
+        let modules: &[&[&str]] = &[&["-cpp", "-DMODULE=mpi"], &["-cpp", "-DMODULE=mpi_f08", "-DF08"]];
+        let modules = if mpi.launcher == MPICH.launcher { &modules[..1] } else { modules };
+        for module in modules {
+            let here = tempfile::tempdir().unwrap();
+            let program = compile(mpi, here.path(), "mpi_messages.f90", module);
+            let mut command = record(here.path());
+            let run =
+                output(permit(command.args(["-o", "trace", "--", mpi.launcher, "-n", "2"]).arg(&program)));
+            assert!(run.status.success(), "the program found its messages wrong");
+            let events = message_events(&here.path().join("trace"));
+            assert_eq!((count(&events, "CMs"), count(&events, "CMr")), (6, 6), "{mpi:?} {module:?}");
+            assert_eq!(count(&events, "CGb"), 2);
+            assert_consistent(&here.path().join("trace"));
+        }
+    }
+}
+
+#[test]
+fn mpi_and_openmp_share_one_stream_a_thread() {
+    for mpi in installed().into_iter().take(1) {
+        let here = tempfile::tempdir().unwrap();
+        let program = compile(mpi, here.path(), "mpi_openmp.c", &["-fopenmp"]);
+        let mut command = record(here.path());
+        let run = output(permit(command.args(["-o", "trace", "--", mpi.launcher, "-n", "2"]).arg(&program)));
+        assert!(run.status.success(), "the program found its messages wrong");
+        let trace = here.path().join("trace");
+        assert_consistent(&trace);
+        assert_eq!(streams(&trace).len(), 4, "two ranks with two threads each");
+        let events = message_events(&trace);
+        assert_eq!((count(&events, "CMs"), count(&events, "CMr")), (32, 32));
+        let report = report(&trace);
+        assert_eq!((report["processes"].clone(), report["tasks"].clone()), (2.into(), 32.into()));
+    }
+}
+
+/// Two "hosts" on one machine: namespaces with another host name, whose clock started 1000 s earlier.
+#[test]
+fn clocks_of_nodes_are_measured() {
+    let other_host = ["unshare", "--uts", "--time", "--monotonic", "1000", "--fork", "sh", "-c"];
+    let probe = Command::new(other_host[0]).args(&other_host[1..]).arg("hostname other").output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        println!("skipped: no time namespaces here (needs root and unshare of util-linux)");
+        return;
+    }
+    for mpi in installed().into_iter().take(1) {
+        let here = tempfile::tempdir().unwrap();
+        let program = compile(mpi, here.path(), "mpi_messages.c", &[]);
+        let mut command = record(here.path());
+        command.args(["-o", "trace", "--", mpi.launcher, "-n", "1"]).arg(&program).args([":", "-n", "1"]);
+        command.args(other_host).arg(format!("hostname other; exec {}", program.display()));
+        assert!(output(permit(&mut command)).status.success());
+        let events = message_events(&here.path().join("trace"));
+        let mut offsets: BTreeMap<String, Vec<(i64, i64)>> = BTreeMap::new();
+        for (_, event) in events.iter().filter(|(code, _)| code == "CKo") {
+            let field = |name: &str| event["fields"][name].as_i64().unwrap();
+            let host = event["stream"].as_str().unwrap().split('.').nth(1).unwrap().to_owned();
+            offsets.entry(host).or_default().push((field("offset"), field("error")));
+        }
+        let other = &offsets["other"];
+        assert_eq!(other.len(), 2, "at MPI_Init and at MPI_Finalize");
+        for (offset, error) in other {
+            // The namespace's clock is ahead, to the nanosecond.
+            assert!((offset + 1_000_000_000_000).abs() <= *error, "{offset} ± {error}");
+        }
+    }
+}
+
+#[test]
+fn without_a_trace_directory_nothing_is_written_and_all_works() {
+    for mpi in installed().into_iter().take(1) {
+        let here = tempfile::tempdir().unwrap();
+        let program = compile(mpi, here.path(), "mpi_messages.c", &[]);
+        let library = Path::new(env!("CARGO_BIN_EXE_taskscope")).with_file_name("libtaskscope_mpi.so");
+        let deps = library.with_file_name("deps").join("libtaskscope_mpi.so");
+        let library = if deps.is_file() { deps } else { library };
+        let mut command = Command::new(mpi.launcher);
+        command.current_dir(here.path()).args(["-n", "2", "env"]);
+        command.arg(format!("LD_PRELOAD={}", library.display())).arg(&program);
+        assert!(output(permit(&mut command)).status.success());
+        assert_eq!(names(here.path()), ["app"]);
+    }
+}

@@ -1,0 +1,120 @@
+//! The arguments of one call, read as the caller's language means them.
+
+use core::ffi::{CStr, c_int};
+
+use crate::entry::Language;
+use crate::library::{Library, Real, WORDS};
+
+/// Argument words and who wrote them.
+pub struct Arguments {
+    pub words: [usize; WORDS],
+    pub language: Language,
+}
+
+/// Which table a Fortran handle belongs to.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Communicator,
+    Datatype,
+    Request,
+    Message,
+}
+
+impl Kind {
+    fn conversion(self) -> &'static CStr {
+        match self {
+            Kind::Communicator => c"PMPI_Comm_f2c",
+            Kind::Datatype => c"PMPI_Type_f2c",
+            Kind::Request => c"PMPI_Request_f2c",
+            Kind::Message => c"PMPI_Message_f2c",
+        }
+    }
+}
+
+impl Arguments {
+    /// The word at a position; 0 where there is none.
+    pub fn word(&self, at: u8) -> usize {
+        self.words.get(usize::from(at)).copied().unwrap_or(0)
+    }
+
+    /// Replaces a word.
+    pub fn set(&mut self, at: u8, word: usize) {
+        if let Some(place) = self.words.get_mut(usize::from(at)) {
+            *place = word;
+        }
+    }
+
+    /// # Safety
+    /// The argument is an integer of the caller's language.
+    pub unsafe fn int(&self, at: u8) -> i32 {
+        match self.language {
+            Language::C => self.word(at) as i32,
+            // SAFETY: by contract.
+            _ => unsafe { self.result(at) },
+        }
+    }
+
+    /// # Safety
+    /// The argument points to an integer, which the call may have written.
+    pub unsafe fn result(&self, at: u8) -> i32 {
+        // SAFETY: by contract.
+        unsafe { (self.word(at) as *const i32).read_unaligned() }
+    }
+
+    /// An element of an array of integers.
+    ///
+    /// # Safety
+    /// The argument points to so many.
+    pub unsafe fn int_in(&self, at: u8, index: usize) -> i32 {
+        // SAFETY: by contract.
+        unsafe { (self.word(at) as *const i32).add(index).read_unaligned() }
+    }
+
+    /// An array's index that the call has written, from 0 in every language; `None` where it is none.
+    pub fn index(&self, written: i32) -> Option<usize> {
+        let first = if self.language == Language::C { 0 } else { 1 };
+        usize::try_from(written - first).ok()
+    }
+
+    /// A handle that the caller gives by value in C.
+    ///
+    /// # Safety
+    /// The argument is such a handle.
+    pub unsafe fn handle(&self, library: &Library, at: u8, kind: Kind) -> usize {
+        match self.language {
+            Language::C => library.handle(self.word(at)),
+            // SAFETY: by contract.
+            _ => library.of_fortran(kind.conversion(), unsafe { self.result(at) }),
+        }
+    }
+
+    /// A handle that the caller gives by reference in every language, or an element of an array.
+    ///
+    /// # Safety
+    /// The argument points to so many handles.
+    pub unsafe fn handle_in(&self, library: &Library, at: u8, index: usize, kind: Kind) -> usize {
+        match self.language {
+            // SAFETY: by contract.
+            Language::C => unsafe { library.handle_in(self.word(at), index) },
+            // SAFETY: by contract.
+            _ => library.of_fortran(kind.conversion(), unsafe { self.int_in(at, index) }),
+        }
+    }
+
+    /// Calls the function itself. Says what it returned, and whether that means success.
+    ///
+    /// # Safety
+    /// The words are those of the program's call, or equally good ones; `arity` is that of the function in C.
+    pub unsafe fn forward(&self, real: Real, arity: u8) -> (c_int, bool) {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = self.words;
+        // SAFETY: by contract.
+        let returned = unsafe { real(a, b, c, d, e, f, g, h, i, j, k, l, m, n) };
+        if self.language == Language::C {
+            return (returned, returned == 0);
+        }
+        let error = self.word(arity);
+        // SAFETY: the error code's place; it may be left out in Fortran 2008.
+        let good = error == 0 || unsafe { (error as *const i32).read_unaligned() } == 0;
+        (returned, good)
+    }
+}

@@ -1,0 +1,233 @@
+//! What every wrapped call goes through: begin, what it is about to do, the call itself, what it has
+//! done, end.
+
+use core::cell::{Cell, RefCell};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::OnceLock;
+
+use taskscope_event::models::{messages, mpi, ovni};
+use taskscope_event::spec::Effect;
+use taskscope_ompt::shared::{Call, Moment, Pair, record, start_recording};
+use taskscope_record::{Json, process};
+
+use crate::arguments::Arguments;
+use crate::effects::{Flight, Operation};
+use crate::entry::{LANGUAGES, Language, REGISTERS};
+use crate::functions::{Does, FUNCTIONS, Row};
+use crate::library::{self, Real, WORDS};
+use crate::{clocks, communicators};
+
+/// `MPI_ERR_INTERN`, roughly, in both families: for a function that the MPI library lacks.
+const NO_SUCH_FUNCTION: c_int = 16;
+
+thread_local! {
+    /// Whether the thread is in a wrapped call: what MPI calls inside is its own affair.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// Code sites of functions as last told, and the thread that told them: after a fork it is another.
+    static SITES: RefCell<(i32, Vec<u32>)> = const { RefCell::new((0, Vec::new())) };
+}
+
+/// The common part of all entries: `index` is function and language, the arguments are the words at
+/// `registers` and then those at `stack`, `caller` is the return address.
+///
+/// # Safety
+/// Called by the entries alone.
+pub unsafe extern "C" fn handle(
+    index: u32,
+    registers: *const usize,
+    stack: *const usize,
+    caller: *const c_void,
+) -> c_int {
+    let position = (index / LANGUAGES) as usize;
+    let language = match index % LANGUAGES {
+        0 => Language::C,
+        1 => Language::Fortran,
+        _ => Language::Fortran2008,
+    };
+    let Some(row) = FUNCTIONS.get(position) else { return NO_SUCH_FUNCTION };
+    let arity = arity(row, language);
+    let profiled = library::real(position, row, language);
+    let Some(real) = profiled.or_else(|| library::unprofiled(row, language)) else { return missing(row) };
+    let mut words = [0; WORDS];
+    let count = usize::from(arity) + usize::from(language != Language::C);
+    for (word, number) in words.iter_mut().zip(0..count) {
+        // SAFETY: the caller passed so many arguments, in these places.
+        *word = unsafe {
+            if number < REGISTERS {
+                registers.add(number).read()
+            } else {
+                stack.add(number - REGISTERS).read()
+            }
+        };
+    }
+    let arguments = Arguments { words, language };
+    if profiled.is_none() {
+        // SAFETY: the program's own call, whose inner calls may come here again.
+        return unsafe { arguments.forward(real, arity) }.0;
+    }
+    // While a thread ends its variables may be gone; then the call goes straight through.
+    let outermost = INSIDE.try_with(|inside| !inside.replace(true)).unwrap_or(false);
+    if !outermost || !is_recording() {
+        if outermost {
+            let _ = INSIDE.try_with(|inside| inside.set(false));
+        }
+        // SAFETY: the program's own call.
+        return unsafe { arguments.forward(real, arity) }.0;
+    }
+    // SAFETY: the program's own call.
+    let returned = unsafe { wrapped(position, row, arity, arguments, real, caller) };
+    let _ = INSIDE.try_with(|inside| inside.set(false));
+    returned
+}
+
+/// Arguments without the error code of Fortran.
+fn arity(row: &Row, language: Language) -> u8 {
+    match (row.name, language) {
+        (_, Language::C) => row.arity,
+        // Fortran has no argc and argv.
+        ("Init", _) => 0,
+        ("Init_thread", _) => 2,
+        _ => row.arity,
+    }
+}
+
+/// # Safety
+/// As [`handle`].
+unsafe fn wrapped(
+    position: usize,
+    row: &'static Row,
+    arity: u8,
+    mut arguments: Arguments,
+    real: Real,
+    caller: *const c_void,
+) -> c_int {
+    let call = kind_of(position, row);
+    let library = library::library();
+    if let (Does::Finalize, Some(library)) = (row.does, library) {
+        record(|moment| begin(moment, row, call, caller));
+        clocks::measure(library);
+        clocks::part(library);
+        // SAFETY: the program's own call.
+        let (returned, _) = unsafe { arguments.forward(real, arity) };
+        record(|moment| moment.end_call(call));
+        return returned;
+    }
+    let mut flight = Flight::default();
+    record(|moment| {
+        begin(moment, row, call, caller);
+        if let Some(library) = library {
+            // SAFETY: the arguments are those of this function.
+            unsafe {
+                Operation { does: row.does, number: row.number, library }.before(
+                    &mut arguments,
+                    &mut flight,
+                    moment,
+                )
+            };
+        }
+    });
+    // SAFETY: the program's own call.
+    let (returned, good) = unsafe { arguments.forward(real, arity) };
+    if let (Does::Init, true, Some(library)) = (row.does, good, library) {
+        begin_job(library);
+    }
+    record(|moment| {
+        if let Some(library) = library {
+            let operation = Operation { does: row.does, number: row.number, library };
+            // SAFETY: as above, and the call has returned.
+            unsafe { operation.after(&arguments, flight, good, moment) };
+        }
+        moment.end_call(call);
+    });
+    returned
+}
+
+fn begin(moment: &mut Moment<'_>, row: &Row, call: Call, caller: *const c_void) {
+    let site = moment.code_site(caller);
+    let thread = moment.recorder.os_tid();
+    let is_new = SITES.try_with(|sites| {
+        let mut sites = sites.borrow_mut();
+        if sites.0 != thread {
+            *sites = (thread, vec![0; messages::FUNCTIONS.len()]);
+        }
+        sites.1.get_mut(row.number as usize).is_some_and(|told| core::mem::replace(told, site) != site)
+    });
+    if is_new.unwrap_or(false) {
+        let mut payload = [0; 8];
+        payload[..4].copy_from_slice(&row.number.to_le_bytes());
+        payload[4..].copy_from_slice(&site.to_le_bytes());
+        moment.recorder.own_point(moment.at, messages::CALL_SITE, payload);
+    }
+    moment.begin_call(call, site);
+}
+
+/// After `MPI_Init`: who we are, and what our clock says.
+fn begin_job(library: &'static library::Library) {
+    let Some(job) = clocks::meet(library) else { return };
+    communicators::set_job(job.number);
+    process::set_ovni_member("rank", Json::integer(job.rank));
+    process::set_ovni_member("nranks", Json::integer(job.ranks));
+    let version = library::version();
+    let library_name = Json::string(version.lines().next().unwrap_or("").trim_end_matches('\0'));
+    process::set_attribute("mpi", Json::object([("library", library_name)]));
+    record(|moment| {
+        let mut payload = [0; 16];
+        payload[..8].copy_from_slice(&job.number.to_le_bytes());
+        payload[8..12].copy_from_slice(&job.rank.to_le_bytes());
+        payload[12..].copy_from_slice(&job.ranks.to_le_bytes());
+        moment.recorder.own_point(moment.at, messages::JOB, payload);
+        communicators::find(library, library.comm_world, None, moment);
+        moment.recorder.store_metadata();
+    });
+    clocks::measure(library);
+}
+
+/// The section that a function is, standard where ovni has one.
+fn kind_of(position: usize, row: &Row) -> Call {
+    static KINDS: OnceLock<Vec<Call>> = OnceLock::new();
+    let kinds = KINDS.get_or_init(|| FUNCTIONS.iter().map(look_up).collect());
+    kinds.get(position).copied().unwrap_or(Call::Numbered(row.number))
+}
+
+fn look_up(row: &Row) -> Call {
+    let mut pair = [None, None];
+    for event in mpi::EVENTS {
+        match event.effect {
+            Effect::Push(_, _, label) if label.strip_prefix("MPI_") == Some(row.name) => {
+                pair[0] = Some(event.code)
+            }
+            Effect::Pop(_, _, label) if label.strip_prefix("MPI_") == Some(row.name) => {
+                pair[1] = Some(event.code)
+            }
+            _ => {}
+        }
+    }
+    match pair {
+        [Some(begin), Some(end)] => Call::Standard(Pair { begin, end }),
+        _ => Call::Numbered(row.number),
+    }
+}
+
+/// Whether this process records; asked once, at its first call of MPI.
+fn is_recording() -> bool {
+    const UNASKED: u32 = 0;
+    const YES: u32 = 1;
+    const NO: u32 = 2;
+    static STATE: AtomicU32 = AtomicU32::new(UNASKED);
+    match STATE.load(Relaxed) {
+        YES => true,
+        NO => false,
+        _ => {
+            let records = start_recording(&[("ovni", ovni::VERSION), ("mpi", mpi::VERSION)]);
+            STATE.store(if records { YES } else { NO }, Relaxed);
+            records
+        }
+    }
+}
+
+#[cold]
+fn missing(row: &Row) -> c_int {
+    eprintln!("taskscope: MPI_{} was called, which the MPI library does not have", row.name);
+    NO_SUCH_FUNCTION
+}

@@ -1,0 +1,124 @@
+//! The job's number and the offsets between the clocks of its nodes, at `MPI_Init` and `MPI_Finalize`.
+//!
+//! Processes of one host share a clock. The lowest rank of every other host asks rank 0 for its time
+//! some times; the fastest answer has the smallest error, half the time that question and answer took
+//! (Cristian, "Probabilistic clock synchronization", 1989). Two measurements give the drift.
+
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use taskscope_event::models::messages;
+use taskscope_ompt::shared::{Moment, record};
+use taskscope_record::clock;
+
+use crate::communicators::Hash;
+use crate::library::Library;
+
+/// Questions asked; the first ones set up connections.
+const QUESTIONS: u32 = 100;
+
+/// Our own communicator; 0 before `MPI_Init`.
+static OWN_WORLD: AtomicUsize = AtomicUsize::new(0);
+
+/// What a process knows of its job.
+#[derive(Clone, Copy)]
+pub struct Job {
+    pub number: u64,
+    pub rank: u32,
+    pub ranks: u32,
+}
+
+/// Makes our communicator and agrees on the job's number. All ranks call this, in `MPI_Init`.
+pub fn meet(library: &Library) -> Option<Job> {
+    let comm = library.own_world()?;
+    OWN_WORLD.store(comm, Relaxed);
+    let (rank, ranks) = library.rank_and_size(comm)?;
+    // SAFETY: no preconditions.
+    let pid = unsafe { libc::getpid() } as u64;
+    let proposal = Hash::of([host(), pid, clock::now()]).0;
+    Some(Job { number: library.broadcast_word(proposal, comm), rank, ranks })
+}
+
+/// Measures this process's clock, if it is the one of its host that does. All ranks call this.
+pub fn measure(library: &Library) {
+    let comm = OWN_WORLD.load(Relaxed);
+    let Some((rank, ranks)) = (comm != 0).then(|| library.rank_and_size(comm)).flatten() else { return };
+    let hosts = library.gather_words(host(), ranks, comm);
+    let leads = |rank: usize| hosts.iter().position(|host| hosts.get(rank) == Some(host)) == Some(rank);
+    let leaders = (0..hosts.len()).filter(|rank| leads(*rank)).map(|rank| rank as u32);
+    for leader in leaders {
+        if leader == 0 {
+            if rank == 0 {
+                record(|moment| tell(moment, 0, 0));
+            }
+        } else if rank == 0 {
+            for _ in 0..QUESTIONS {
+                library.receive_word(leader, comm);
+                library.send_word(clock::now(), leader, comm);
+            }
+        } else if rank == leader {
+            let (offset, error) = ask(|| {
+                library.send_word(0, 0, comm);
+                library.receive_word(0, comm)
+            });
+            record(|moment| tell(moment, offset, error));
+        }
+    }
+}
+
+/// Frees our communicator, before `MPI_Finalize`.
+pub fn part(library: &Library) {
+    let comm = OWN_WORLD.swap(0, Relaxed);
+    if comm != 0 {
+        library.free(comm);
+    }
+}
+
+/// What to add to this clock to have the other's, and the largest error of that.
+fn ask(mut answer: impl FnMut() -> u64) -> (i64, u64) {
+    let mut best = (0, u64::MAX);
+    for _ in 0..QUESTIONS {
+        let asked = clock::now();
+        let other = answer();
+        let took = clock::now() - asked;
+        if took / 2 < best.1 {
+            best = (other.wrapping_sub(asked + took / 2) as i64, took / 2);
+        }
+    }
+    best
+}
+
+fn tell(moment: &mut Moment<'_>, offset: i64, error: u64) {
+    moment.recorder.own_jumbo(
+        moment.at,
+        messages::CLOCK,
+        &[&offset.to_le_bytes(), &error.to_le_bytes(), &0u32.to_le_bytes()],
+    );
+}
+
+/// A number for the host, as the trace names it: up to the first dot.
+fn host() -> u64 {
+    let mut name = [0u8; 256];
+    // SAFETY: the buffer is as long as told.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    Hash::of(name.iter().take_while(|byte| **byte != 0 && **byte != b'.').map(|byte| u64::from(*byte))).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_answer_counts() {
+        let mut round = 0;
+        let (offset, error) = ask(|| {
+            round += 1;
+            // All answers but one are late on one of the two ways.
+            if round != 40 {
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            }
+            clock::now() + 5_000_000
+        });
+        assert!((offset - 5_000_000).unsigned_abs() <= error, "{offset} ± {error}");
+        assert!(error < 100_000);
+    }
+}

@@ -1,0 +1,496 @@
+//! What calls mean for messages: what they post, complete, and take part in.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+use taskscope_event::models::messages::{self, UNKNOWN_BYTES};
+use taskscope_ompt::shared::Moment;
+
+use crate::arguments::{Arguments, Kind};
+use crate::communicators::{self, Communicator};
+use crate::entry::Language;
+use crate::functions::{ABSENT, Amount, Does, Message};
+use crate::library::{Library, Status};
+use crate::requests::{Pending, PreparedSend, Receive, Table, put, take};
+
+/// The next number of a send or receive of this process.
+static POSTS: AtomicU64 = AtomicU64::new(0);
+
+/// A call, and how to understand it.
+pub struct Operation {
+    pub does: Does,
+    pub number: u32,
+    pub library: &'static Library,
+}
+
+/// What is kept from before a call to after it.
+#[derive(Default)]
+pub struct Flight {
+    comm: Option<Arc<Communicator>>,
+    send: Option<u64>,
+    receive: Option<Receive>,
+    prepared: Option<PreparedSend>,
+    sequence: u64,
+    /// Requests or messages that the call may complete, with their places in its array.
+    taken: Vec<(usize, usize, Pending)>,
+    /// Where the statuses are.
+    statuses: usize,
+    /// Room for those that the program does not want.
+    own_statuses: Vec<u64>,
+}
+
+impl Operation {
+    /// Before the call. It may get other places for its statuses.
+    ///
+    /// # Safety
+    /// `arguments` are those of a call of this function.
+    pub unsafe fn before(&self, arguments: &mut Arguments, flight: &mut Flight, moment: &mut Moment<'_>) {
+        // SAFETY: the positions of `self.does` are those of the function.
+        unsafe {
+            match self.does {
+                Does::Send(message) | Does::StartSend(message, _) => {
+                    self.send(arguments, message, flight, moment)
+                }
+                Does::Receive(message, status) => {
+                    self.post_receive(arguments, message, flight, moment);
+                    self.provide_statuses(arguments, status, 1, flight);
+                }
+                Does::StartReceive(message, _) => self.post_receive(arguments, message, flight, moment),
+                Does::Exchange(send, receive, status) => {
+                    self.send(arguments, send, flight, moment);
+                    self.post_receive(arguments, receive, flight, moment);
+                    self.provide_statuses(arguments, status, 1, flight);
+                }
+                Does::StartExchange(send, receive, _) => {
+                    self.send(arguments, send, flight, moment);
+                    self.post_receive(arguments, receive, flight, moment);
+                }
+                Does::PrepareSend(message, _) => {
+                    let comm = self.communicator(arguments, message.comm, moment);
+                    flight.prepared = comm.map(|comm| PreparedSend {
+                        comm,
+                        peer: arguments.int(message.peer),
+                        tag: arguments.int(message.tag),
+                        bytes: self.bytes(arguments, message.count, message.datatype),
+                    });
+                }
+                Does::PrepareReceive(message, _) => {
+                    flight.comm = self.communicator(arguments, message.comm, moment);
+                }
+                Does::Start(request) => self.start(arguments, request, 1, moment),
+                Does::StartAll(count, requests) => {
+                    self.start(arguments, requests, length(arguments.int(count)), moment);
+                }
+                Does::CompleteOne(request, _, status) => {
+                    self.take_requests(arguments, request, 1, flight);
+                    self.provide_statuses(arguments, status, 1, flight);
+                }
+                Does::CompleteAll(count, requests, _, statuses)
+                | Does::CompleteSome(count, requests, _, _, statuses) => {
+                    let count = length(arguments.int(count));
+                    self.take_requests(arguments, requests, count, flight);
+                    self.provide_statuses(arguments, statuses, count, flight);
+                }
+                Does::CompleteAny(count, requests, _, _, status) => {
+                    self.take_requests(arguments, requests, length(arguments.int(count)), flight);
+                    self.provide_statuses(arguments, status, 1, flight);
+                }
+                Does::FreeRequest(request) => self.take_requests(arguments, request, 1, flight),
+                Does::MatchProbe(comm, _, _, status) => {
+                    flight.comm = self.communicator(arguments, comm, moment);
+                    self.provide_statuses(arguments, status, 1, flight);
+                }
+                Does::MatchedReceive(message, status) => {
+                    self.take_message(arguments, message, flight);
+                    self.provide_statuses(arguments, status, 1, flight);
+                }
+                Does::StartMatchedReceive(message, _) => self.take_message(arguments, message, flight),
+                Does::Collective(comm, root, amount, _) => {
+                    self.collective(arguments, (comm, root, amount), flight, moment);
+                }
+                Does::NewCommunicator(parent, _) => {
+                    flight.comm = self.communicator(arguments, parent, moment);
+                }
+                Does::FreeCommunicator(comm) => {
+                    communicators::forget(arguments.handle_in(self.library, comm, 0, Kind::Communicator));
+                }
+                Does::Nothing | Does::Init | Does::Finalize => {}
+            }
+        }
+    }
+
+    /// After the call; `good` says whether it succeeded.
+    ///
+    /// # Safety
+    /// As [`Operation::before`], with what that left.
+    pub unsafe fn after(
+        &self,
+        arguments: &Arguments,
+        mut flight: Flight,
+        good: bool,
+        moment: &mut Moment<'_>,
+    ) {
+        if !good {
+            // What it may have completed is not known to be; nobody else waits for these handles.
+            return flight
+                .taken
+                .into_iter()
+                .for_each(|(_, handle, pending)| put(Table::Requests, handle, pending));
+        }
+        let (send, receive) = (flight.send.take(), flight.receive.take());
+        // SAFETY: the positions are those of the function, which has returned and filled what it fills.
+        unsafe {
+            match self.does {
+                Does::Receive(..) | Does::Exchange(..) => {
+                    if let Some(receive) = receive {
+                        received(&receive, self.status(&flight, 0), self.library, moment);
+                    }
+                }
+                Does::StartSend(_, request) => {
+                    if let Some(post) = send {
+                        self.remember(arguments, request, Pending::Send { post });
+                    }
+                }
+                Does::StartReceive(_, request) => {
+                    if let Some(receive) = receive {
+                        self.remember(arguments, request, Pending::Receive(receive));
+                    }
+                }
+                Does::StartExchange(_, _, request) => match (send, receive) {
+                    (Some(post), Some(receive)) => {
+                        self.remember(arguments, request, Pending::Exchange { post, receive });
+                    }
+                    (Some(post), None) => self.remember(arguments, request, Pending::Send { post }),
+                    (None, Some(receive)) => self.remember(arguments, request, Pending::Receive(receive)),
+                    (None, None) => {}
+                },
+                Does::PrepareSend(_, request) => {
+                    if let Some(prepared) = flight.prepared.take() {
+                        self.remember(arguments, request, Pending::PreparedSend(prepared, None));
+                    }
+                }
+                Does::PrepareReceive(_, request) => {
+                    if let Some(comm) = flight.comm.take() {
+                        self.remember(arguments, request, Pending::PreparedReceive(comm, None));
+                    }
+                }
+                Does::CompleteOne(_, flag, _) => {
+                    let all = flag == ABSENT || arguments.result(flag) != 0;
+                    self.complete(flight, |_| all.then_some(0), moment);
+                }
+                Does::CompleteAll(_, _, flag, _) => {
+                    let all = flag == ABSENT || arguments.result(flag) != 0;
+                    self.complete(flight, |place| all.then_some(place), moment);
+                }
+                Does::CompleteAny(_, _, index, flag, _) => {
+                    let any = flag == ABSENT || arguments.result(flag) != 0;
+                    let done = arguments.index(arguments.result(index)).filter(|_| any);
+                    self.complete(flight, |place| (done == Some(place)).then_some(0), moment);
+                }
+                Does::CompleteSome(_, _, count, indices, _) => {
+                    let done: Vec<_> = (0..length(arguments.result(count)))
+                        .map(|number| arguments.index(arguments.int_in(indices, number)))
+                        .collect();
+                    self.complete(flight, |place| done.iter().position(|done| *done == Some(place)), moment);
+                }
+                Does::FreeRequest(_) => {
+                    // A message that was asked for still comes, unseen by the program.
+                    for (_, _, pending) in flight.taken {
+                        if let Pending::Receive(receive) = pending {
+                            tell_received(&receive, messages::NO_RANK, 0, UNKNOWN_BYTES, moment);
+                        }
+                    }
+                }
+                Does::MatchProbe(_, flag, message, _) => {
+                    if (flag == ABSENT || arguments.result(flag) != 0)
+                        && let Some(comm) = flight.comm.take()
+                    {
+                        let receive = Receive { post: POSTS.fetch_add(1, Relaxed), posted: moment.at, comm };
+                        let handle = arguments.handle_in(self.library, message, 0, Kind::Message);
+                        put(Table::Messages, handle, Pending::Receive(receive));
+                    }
+                }
+                Does::MatchedReceive(..) => self.complete(flight, |_| Some(0), moment),
+                Does::StartMatchedReceive(_, request) => {
+                    if let Some((_, _, pending)) = flight.taken.pop() {
+                        self.remember(arguments, request, pending);
+                    }
+                }
+                Does::Collective(_, _, _, request) if request != ABSENT => {
+                    if let Some(comm) = flight.comm.take() {
+                        let pending = Pending::Collective { sequence: flight.sequence, comm: comm.number };
+                        self.remember(arguments, request, pending);
+                    }
+                }
+                Does::NewCommunicator(_, new) => {
+                    let handle = arguments.handle_in(self.library, new, 0, Kind::Communicator);
+                    communicators::find(self.library, handle, flight.comm.as_deref(), moment);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Operation::before`]; so for all below.
+    unsafe fn communicator(
+        &self,
+        arguments: &Arguments,
+        at: u8,
+        moment: &mut Moment<'_>,
+    ) -> Option<Arc<Communicator>> {
+        // SAFETY: by contract.
+        let handle = unsafe { arguments.handle(self.library, at, Kind::Communicator) };
+        communicators::find(self.library, handle, None, moment)
+    }
+
+    unsafe fn bytes(&self, arguments: &Arguments, count: u8, datatype: u8) -> u64 {
+        // SAFETY: by contract.
+        let (count, datatype) =
+            unsafe { (arguments.int(count), arguments.handle(self.library, datatype, Kind::Datatype)) };
+        let bytes = self.library.type_bytes(datatype);
+        bytes.map_or(UNKNOWN_BYTES, |bytes| bytes * u64::try_from(count).unwrap_or(0))
+    }
+
+    unsafe fn send(
+        &self,
+        arguments: &Arguments,
+        message: Message,
+        flight: &mut Flight,
+        moment: &mut Moment<'_>,
+    ) {
+        // SAFETY: by contract.
+        unsafe {
+            let peer = arguments.int(message.peer);
+            let Some(comm) = self.communicator(arguments, message.comm, moment) else { return };
+            if peer != self.library.proc_null() {
+                let bytes = self.bytes(arguments, message.count, message.datatype);
+                flight.send = Some(tell_send(&comm, peer, arguments.int(message.tag), bytes, moment));
+            }
+        }
+    }
+
+    unsafe fn post_receive(
+        &self,
+        arguments: &Arguments,
+        message: Message,
+        flight: &mut Flight,
+        moment: &mut Moment<'_>,
+    ) {
+        // SAFETY: by contract.
+        let (peer, comm) =
+            unsafe { (arguments.int(message.peer), self.communicator(arguments, message.comm, moment)) };
+        if let Some(comm) = comm.filter(|_| peer != self.library.proc_null()) {
+            flight.receive = Some(Receive { post: POSTS.fetch_add(1, Relaxed), posted: moment.at, comm });
+        }
+    }
+
+    /// Starts prepared requests.
+    unsafe fn start(&self, arguments: &Arguments, requests: u8, count: usize, moment: &mut Moment<'_>) {
+        for place in 0..count {
+            // SAFETY: by contract.
+            let handle = unsafe { arguments.handle_in(self.library, requests, place, Kind::Request) };
+            let started = match take(Table::Requests, handle) {
+                Some(Pending::PreparedSend(send, _)) => {
+                    let post = (send.peer != self.library.proc_null())
+                        .then(|| tell_send(&send.comm, send.peer, send.tag, send.bytes, moment));
+                    Pending::PreparedSend(send, post)
+                }
+                Some(Pending::PreparedReceive(comm, _)) => {
+                    let post = POSTS.fetch_add(1, Relaxed);
+                    let receive = Receive { post, posted: moment.at, comm: comm.clone() };
+                    Pending::PreparedReceive(comm, Some(receive))
+                }
+                Some(other) => other,
+                None => continue,
+            };
+            put(Table::Requests, handle, started);
+        }
+    }
+
+    unsafe fn take_requests(&self, arguments: &Arguments, requests: u8, count: usize, flight: &mut Flight) {
+        for place in 0..count {
+            // SAFETY: by contract.
+            let handle = unsafe { arguments.handle_in(self.library, requests, place, Kind::Request) };
+            if handle != self.library.request_null
+                && let Some(pending) = take(Table::Requests, handle)
+            {
+                flight.taken.push((place, handle, pending));
+            }
+        }
+    }
+
+    unsafe fn take_message(&self, arguments: &Arguments, message: u8, flight: &mut Flight) {
+        // SAFETY: by contract.
+        let handle = unsafe { arguments.handle_in(self.library, message, 0, Kind::Message) };
+        if let Some(pending) = take(Table::Messages, handle) {
+            flight.taken.push((0, handle, pending));
+        }
+    }
+
+    unsafe fn remember(&self, arguments: &Arguments, request: u8, pending: Pending) {
+        // SAFETY: by contract.
+        let handle = unsafe { arguments.handle_in(self.library, request, 0, Kind::Request) };
+        if handle != self.library.request_null {
+            put(Table::Requests, handle, pending);
+        }
+    }
+
+    /// Sees to it that the call fills statuses, where that tells us something.
+    unsafe fn provide_statuses(&self, arguments: &mut Arguments, at: u8, count: usize, flight: &mut Flight) {
+        flight.statuses = arguments.word(at);
+        let is_receive = flight.receive.is_some()
+            || flight.comm.is_some()
+            || flight.taken.iter().any(|(_, _, pending)| {
+                !matches!(
+                    pending,
+                    Pending::Send { .. } | Pending::Collective { .. } | Pending::PreparedSend(..)
+                )
+            });
+        let is_ignored = self.library.ignores_status(flight.statuses, arguments.language);
+        if is_ignored && is_receive {
+            flight.own_statuses = vec![0; (count * self.library.status_bytes()).div_ceil(8)];
+            flight.statuses = flight.own_statuses.as_mut_ptr() as usize;
+            arguments.set(at, flight.statuses);
+        }
+    }
+
+    /// # Safety
+    /// The call has filled the status at this place.
+    unsafe fn status(&self, flight: &Flight, place: usize) -> Status {
+        // SAFETY: by contract; the array is the program's or ours.
+        unsafe { self.library.status_at(flight.statuses + place * self.library.status_bytes()) }
+    }
+
+    /// Tells what completed: `status_of` gives, for a place in the array, that of its status.
+    unsafe fn complete(
+        &self,
+        mut flight: Flight,
+        status_of: impl Fn(usize) -> Option<usize>,
+        moment: &mut Moment<'_>,
+    ) {
+        for (place, handle, pending) in std::mem::take(&mut flight.taken) {
+            let Some(status) = status_of(place) else {
+                put(Table::Requests, handle, pending);
+                continue;
+            };
+            // SAFETY: what has completed has a status, where anybody wants one.
+            let status = || unsafe { self.status(&flight, status) };
+            match pending {
+                Pending::Send { post } => tell_sent(post, moment),
+                Pending::Receive(receive) => received(&receive, status(), self.library, moment),
+                Pending::Exchange { post, receive } => {
+                    tell_sent(post, moment);
+                    received(&receive, status(), self.library, moment);
+                }
+                Pending::Collective { sequence, comm } => {
+                    let mut payload = [0; 12];
+                    payload[..8].copy_from_slice(&sequence.to_le_bytes());
+                    payload[8..].copy_from_slice(&comm.to_le_bytes());
+                    moment.recorder.own_point(moment.at, messages::COLLECTIVE_COMPLETED, payload);
+                }
+                Pending::PreparedSend(send, active) => {
+                    active.into_iter().for_each(|post| tell_sent(post, moment));
+                    put(Table::Requests, handle, Pending::PreparedSend(send, None));
+                }
+                Pending::PreparedReceive(comm, active) => {
+                    if let Some(receive) = active {
+                        received(&receive, status(), self.library, moment);
+                    }
+                    put(Table::Requests, handle, Pending::PreparedReceive(comm, None));
+                }
+            }
+        }
+    }
+
+    unsafe fn collective(
+        &self,
+        arguments: &Arguments,
+        (comm, root, amount): (u8, u8, Amount),
+        flight: &mut Flight,
+        moment: &mut Moment<'_>,
+    ) {
+        // SAFETY: by contract.
+        let (comm, root) = unsafe {
+            let root = if root == ABSENT { None } else { Some(arguments.int(root)) };
+            (self.communicator(arguments, comm, moment), root)
+        };
+        let Some(comm) = comm else { return };
+        let in_place = arguments.language == Language::C && arguments.word(0) == self.library.in_place();
+        // SAFETY: by contract.
+        let bytes = unsafe {
+            match amount {
+                Amount::None => 0,
+                Amount::CountOr(_, count) if in_place => self.bytes(arguments, count, count + 1),
+                Amount::Count(count) | Amount::CountOr(count, _) => self.bytes(arguments, count, count + 1),
+                Amount::Counts(..) if in_place && arguments.word(1) == 0 => 0,
+                Amount::Counts(counts, datatype) => {
+                    let datatype = arguments.handle(self.library, datatype, Kind::Datatype);
+                    let sum: u64 = (0..comm.peers())
+                        .map(|peer| u64::try_from(arguments.int_in(counts, peer)).unwrap_or(0))
+                        .sum();
+                    self.library.type_bytes(datatype).map_or(UNKNOWN_BYTES, |bytes| bytes * sum)
+                }
+            }
+        };
+        flight.sequence = comm.next_operation();
+        let root = root.map_or(messages::NO_RANK, |root| comm.peer(root));
+        moment.recorder.own_jumbo(
+            moment.at,
+            messages::COLLECTIVE,
+            &[
+                &flight.sequence.to_le_bytes(),
+                &bytes.to_le_bytes(),
+                &comm.number.to_le_bytes(),
+                &root.to_le_bytes(),
+                &self.number.to_le_bytes(),
+            ],
+        );
+        flight.comm = Some(comm);
+    }
+}
+
+fn length(count: i32) -> usize {
+    usize::try_from(count).unwrap_or(0)
+}
+
+fn tell_send(comm: &Communicator, peer: i32, tag: i32, bytes: u64, moment: &mut Moment<'_>) -> u64 {
+    let post = POSTS.fetch_add(1, Relaxed);
+    moment.recorder.own_jumbo(
+        moment.at,
+        messages::SEND,
+        &[
+            &post.to_le_bytes(),
+            &bytes.to_le_bytes(),
+            &comm.number.to_le_bytes(),
+            &comm.peer(peer).to_le_bytes(),
+            &tag.to_le_bytes(),
+        ],
+    );
+    post
+}
+
+fn tell_sent(post: u64, moment: &mut Moment<'_>) {
+    moment.recorder.own_point(moment.at, messages::SENT, post.to_le_bytes());
+}
+
+fn received(receive: &Receive, status: Status, library: &Library, moment: &mut Moment<'_>) {
+    if !status.cancelled && status.source != library.proc_null() {
+        tell_received(receive, receive.comm.peer(status.source), status.tag, status.bytes, moment);
+    }
+}
+
+fn tell_received(receive: &Receive, peer: u32, tag: i32, bytes: u64, moment: &mut Moment<'_>) {
+    moment.recorder.own_jumbo(
+        moment.at,
+        messages::RECEIVED,
+        &[
+            &receive.post.to_le_bytes(),
+            &receive.posted.to_le_bytes(),
+            &bytes.to_le_bytes(),
+            &receive.comm.number.to_le_bytes(),
+            &peer.to_le_bytes(),
+            &tag.to_le_bytes(),
+        ],
+    );
+}

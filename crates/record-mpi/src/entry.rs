@@ -1,0 +1,108 @@
+//! The symbols that programs call in the place of those of their MPI library.
+//!
+//! Each is two instructions: its number, and a jump to the common part, which lays the arguments out
+//! as words in memory and calls [`crate::call::handle`]. No argument is interpreted here, so that one entry fits
+//! every MPI's types; return address and arguments are as the program left them.
+
+use core::arch::naked_asm;
+
+use crate::call::handle;
+use crate::functions::{Function, with_functions};
+
+/// The language of a caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Language {
+    C = 0,
+    /// `mpif.h` and `use mpi`.
+    Fortran = 1,
+    /// `use mpi_f08`, as Open MPI passes it: like Fortran, under names of its own.
+    Fortran2008 = 2,
+}
+
+/// Languages a function can be called from.
+pub const LANGUAGES: u32 = 3;
+
+/// Argument words in registers.
+#[cfg(target_arch = "x86_64")]
+pub const REGISTERS: usize = 6;
+/// Argument words in registers.
+#[cfg(target_arch = "aarch64")]
+pub const REGISTERS: usize = 8;
+
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn common() {
+    naked_asm!(
+        "push rbp",
+        "mov rbp, rsp",
+        "push r9",
+        "push r8",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "mov edi, eax",
+        "mov rsi, rsp",
+        "lea rdx, [rbp + 16]",
+        "mov rcx, [rbp + 8]",
+        "call {handle}",
+        "leave",
+        "ret",
+        handle = sym handle,
+    )
+}
+
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+unsafe extern "C" fn common() {
+    naked_asm!(
+        "stp x29, x30, [sp, #-80]!",
+        "mov x29, sp",
+        "stp x0, x1, [sp, #16]",
+        "stp x2, x3, [sp, #32]",
+        "stp x4, x5, [sp, #48]",
+        "stp x6, x7, [sp, #64]",
+        "mov w0, w9",
+        "add x1, sp, #16",
+        "add x2, x29, #80",
+        "mov x3, x30",
+        "bl {handle}",
+        "ldp x29, x30, [sp], #80",
+        "ret",
+        handle = sym handle,
+    )
+}
+
+macro_rules! entry {
+    ($symbol:expr, $name:ident, $language:ident) => {
+        const _: () = {
+            #[unsafe(export_name = $symbol)]
+            #[unsafe(naked)]
+            unsafe extern "C" fn entry() {
+                #[cfg(target_arch = "x86_64")]
+                naked_asm!(
+                    "mov eax, {index}",
+                    "jmp {common}",
+                    index = const Function::$name as u32 * LANGUAGES + Language::$language as u32,
+                    common = sym common,
+                );
+                #[cfg(target_arch = "aarch64")]
+                naked_asm!(
+                    "mov w9, #{index}",
+                    "b {common}",
+                    index = const Function::$name as u32 * LANGUAGES + Language::$language as u32,
+                    common = sym common,
+                );
+            }
+        };
+    };
+}
+
+macro_rules! entries {
+    ($( $name:ident $fortran:literal $arity:literal $does:expr; )*) => {$(
+        entry!(concat!("MPI_", stringify!($name)), $name, C);
+        entry!(concat!("mpi_", $fortran, "_"), $name, Fortran);
+        entry!(concat!("mpi_", $fortran, "_f08_"), $name, Fortran2008);
+    )*};
+}
+with_functions!(entries);

@@ -1,0 +1,45 @@
+//! The MPI wrapper: `libtaskscope_mpi.so`, preloaded, records what an MPI program exchanges.
+//!
+//! ```text
+//!  program ── MPI_Send ──▶ entry ──▶ call ──▶ PMPI_Send of the MPI library, found at run time
+//!  (C, Fortran)                       │ begin, what it does (functions), end
+//!                                     ▼
+//!                     record-ompt::shared ──▶ record: stream.obs, taskscope.obs
+//! ```
+//!
+//! **What is recorded.** Calls, as events of ovni's `mpi` model where it has them, as `messages`
+//! events else, with their code site; each message with communicator, peer, tag, bytes and its place
+//! in the order that MPI matches by; collective operations; ranks; the offset of each node's clock.
+//!
+//! **One library, one recorder.** The OMPT tool is linked in too: a process that uses both has one
+//! stream per thread, whoever comes first. The OpenMP runtime is to load this very file.
+//!
+//! **No MPI at build time.** Arguments go through as machine words, which fits every ABI; what has
+//! to be understood (handles, status, constants) is known for Open MPI and for the MPICH family
+//! ([`library`]). With another MPI, calls are told, messages are not, and a line on stderr says so.
+//!
+//! **Rules of a guest.** With `TASKSCOPE_TRACE_DIR` unset every call goes straight through. Nothing
+//! aborts; no message is added to a call of the program but at its `MPI_Init` and `MPI_Finalize`
+//! (job number and clocks, on a communicator of our own).
+//!
+//! **What is not.** One-sided communication and files are calls without messages; dynamic processes
+//! (`MPI_Comm_spawn`) are jobs of their own.
+
+// A panic would abort the program.
+#![cfg_attr(
+    not(test),
+    warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
+mod arguments;
+mod call;
+mod clocks;
+mod communicators;
+mod effects;
+mod entry;
+mod functions;
+mod library;
+mod requests;
+
+// What the library exports besides its own entries.
+pub use taskscope_ompt::ompt_start_tool;
