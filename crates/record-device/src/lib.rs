@@ -19,6 +19,7 @@
 //!
 //! **Not for** ordering (`taskscope-reorder`) or reading (`taskscope-session`).
 
+mod buffers;
 pub mod c_api;
 mod clocks;
 mod collector;
@@ -29,3 +30,5 @@ pub mod hub;
 mod locations;
 mod message;
 mod opencl;
+mod pti;
+mod start;

@@ -122,33 +122,6 @@ fn driver_major() -> Option<u32> {
     (status == 0 && version > 0).then_some(version as u32 / 1000)
 }
 
-/// An activity record, read by offset.
-#[derive(Clone, Copy)]
-pub(super) struct Record<'a>(pub &'a [u8]);
-
-impl Record<'_> {
-    /// 0 where the record ends before.
-    pub fn u64(self, offset: usize) -> u64 {
-        self.0
-            .get(offset..offset + 8)
-            .map_or(0, |field| u64::from_le_bytes(field.try_into().unwrap_or_default()))
-    }
-
-    pub fn u32(self, offset: usize) -> u32 {
-        self.0
-            .get(offset..offset + 4)
-            .map_or(0, |field| u32::from_le_bytes(field.try_into().unwrap_or_default()))
-    }
-
-    pub fn u8(self, offset: usize) -> u8 {
-        self.0.get(offset).copied().unwrap_or(0)
-    }
-
-    pub fn kind(self) -> u32 {
-        self.u32(0)
-    }
-}
-
 /// Where the fields of an operation's record are.
 pub(super) struct Layout {
     pub start: usize,

@@ -1,79 +1,53 @@
-//! Buffers of activity records: given to CUPTI, taken back full, read once.
-//!
-//! A buffer is never freed, so that one that is delivered a second time, as broken tools and releases
-//! were seen to do, can still be read; its records are then duplicates.
+//! Activity records: what each kind becomes.
 
-use super::library::{Cupti, Record, SUCCESS, activity, layout};
+use super::library::{Cupti, SUCCESS, activity, layout};
 use super::{CORRELATOR, cupti, device_number};
+use crate::buffers::{BUFFER_BYTES, Buffers, Record, walk};
 use crate::clocks;
 use crate::correlate::{About, QueueKey, Stamps};
-use crate::hub::{Call, Hub, What, hub, lock};
-use std::alloc::{Layout as Memory, alloc};
+use crate::hub::{Call, Hub, What, hub};
 use std::ffi::c_void;
-use std::sync::Mutex;
 use taskscope_event::models::device::kind;
 
-const BUFFER_BYTES: usize = 1 << 20;
-
-/// Buffers of ours: address, and whether CUPTI has it.
-static BUFFERS: Mutex<Vec<(usize, bool)>> = Mutex::new(Vec::new());
+static BUFFERS: Buffers = Buffers::new();
 
 /// Gives CUPTI an empty buffer. With none, CUPTI drops records and counts them.
 pub(super) unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
-    let mut buffers = lock(&BUFFERS);
-    let free = buffers.iter().position(|(_, given)| !given);
-    let place = free.or_else(|| {
-        let memory = Memory::from_size_align(BUFFER_BYTES, 8).ok()?;
-        // SAFETY: the size is not zero.
-        let address = unsafe { alloc(memory) } as usize;
-        (address != 0).then(|| buffers.push((address, false))).map(|()| buffers.len() - 1)
-    });
-    let address = place.map_or(0, |place| {
-        buffers[place].1 = true;
-        buffers[place].0
-    });
+    let given = BUFFERS.give();
     // SAFETY: CUPTI's own places.
     unsafe {
-        *buffer = address as *mut u8;
-        *size = if address == 0 { 0 } else { BUFFER_BYTES };
+        *buffer = given;
+        *size = if given.is_null() { 0 } else { BUFFER_BYTES };
         *most = 0;
     }
 }
 
 /// Takes a buffer back and hands its records on.
 pub(super) unsafe extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
-    let is_ours = lock(&BUFFERS).iter().any(|(address, _)| *address == buffer as usize);
-    if !is_ours {
+    if !BUFFERS.has(buffer) {
         return;
     }
     if let (Some(hub), Some(cupti)) = (hub(), cupti()) {
         read(hub, cupti, buffer, valid.min(BUFFER_BYTES));
         super::count_dropped(hub, cupti);
     }
-    if let Some((_, given)) = lock(&BUFFERS).iter_mut().find(|(address, _)| *address == buffer as usize) {
-        *given = false;
-    }
+    BUFFERS.take_back(buffer);
 }
 
 fn read(hub: &'static Hub, cupti: &Cupti, buffer: *mut u8, valid: usize) {
-    let mut record: *mut u8 = std::ptr::null_mut();
-    let mut last = 0;
-    // SAFETY: the buffer is ours, and filled so far.
-    while unsafe { (cupti.next_record)(buffer, valid, &raw mut record) } == SUCCESS {
-        let offset = (record as usize).wrapping_sub(buffer as usize);
-        // A record elsewhere, or one that comes again, ends the walk.
-        if offset >= valid || (offset <= last && last != 0) {
-            break;
-        }
-        last = offset;
-        // SAFETY: within the buffer, of which so much is filled.
-        let bytes = unsafe { std::slice::from_raw_parts(record, valid - offset) };
-        take(hub, Record(bytes));
+    // SAFETY: the buffer is ours, and filled so far; CUPTI's function on CUPTI's buffer.
+    unsafe {
+        walk(
+            buffer,
+            valid,
+            |record| (cupti.next_record)(buffer, valid, record) == SUCCESS,
+            |record| take(hub, record),
+        );
     }
 }
 
 fn take(hub: &'static Hub, record: Record<'_>) {
-    match record.kind() {
+    match record.u32(0) {
         activity::OVERHEAD => overhead(hub, record),
         activity::DEVICE => name_device(hub, record),
         kind => operation(hub, kind, record),
@@ -101,7 +75,7 @@ fn operation(hub: &'static Hub, record_kind: u32, record: Record<'_>) {
     let name = match layout.name {
         0 => copy_name(record_kind, record),
         // SAFETY: the name of a kernel's record is a text of CUPTI's that stays.
-        place => unsafe { crate::dynamic::text(record.u64(place) as *const std::ffi::c_char) },
+        place => unsafe { record.text(place) },
     };
     let bytes = if layout.bytes == 0 { 0 } else { record.u64(layout.bytes) };
     let about = About { what: What::new(kind, hub.name(&name)), bytes, tid: 0 };
@@ -163,7 +137,7 @@ fn name_device(hub: &'static Hub, record: Record<'_>) {
         return;
     }
     // SAFETY: the name of a device's record is a text of CUPTI's that stays.
-    let name = unsafe { crate::dynamic::text(record.u64(DEVICE_NAME) as *const std::ffi::c_char) };
+    let name = unsafe { record.text(DEVICE_NAME) };
     if !name.is_empty() {
         let number = record.u32(DEVICE_NUMBER);
         hub.name_device(device_number(hub, u64::from(number)), &format!("{name} [{number}]"));

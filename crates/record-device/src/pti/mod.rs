@@ -1,0 +1,188 @@
+//! Intel's GPUs, by the view and callback interfaces of PTI.
+//!
+//! An operation that is appended to an immediate command list is told by a callback, with its queue and
+//! id, before the device sees it; then its queue is released by that sequence, in whatever buffer its
+//! record lies. Operations of recorded command lists, and of releases of PTI without callbacks, become
+//! known with their records only: they are ordered by start, at the end.
+
+mod library;
+mod records;
+
+use crate::clocks::{self, DeviceClock, Reading};
+use crate::correlate::{About, Correlator, QueueKey};
+use crate::hub::{Device, Hub, Source, What, hub, lock, tid};
+use library::{APPENDED, Appended, AppendedOperation, ENTER, EXIT, Pti, SUCCESS, view};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+use taskscope_event::models::device::kind;
+use taskscope_reorder::{Operation, VendorKey};
+
+static PTI: OnceLock<Pti> = OnceLock::new();
+static CLOCK: OnceLock<DeviceClock> = OnceLock::new();
+static CORRELATOR: Correlator = Correlator::new("Level Zero by PTI", describe, new_device);
+
+/// How often records are asked for.
+const FLUSH_EVERY: Duration = Duration::from_millis(250);
+
+fn describe(key: &QueueKey) -> String {
+    format!("{:#x}", key.queue)
+}
+
+fn new_device(device: u64) -> Device {
+    let clock = CLOCK.get().copied().unwrap_or(DeviceClock::Own { nanos_per_tick: 1.0, bits: 64 });
+    let name =
+        if device == 0 { "Level Zero device".to_owned() } else { format!("Level Zero device {device:016x}") };
+    Device { name, clock }
+}
+
+/// Starts PTI, if it is there. Returns whether it records.
+pub(crate) fn begin(hub: &'static Hub) -> bool {
+    let Some(pti) = Pti::load() else { return false };
+    if PTI.set(pti).is_err() {
+        return true;
+    }
+    // SAFETY: PTI's functions, used as documented.
+    unsafe {
+        if let Some(set_timestamp) = pti.set_timestamp {
+            set_timestamp(trace_clock);
+        }
+        let _ = CLOCK.set(find_clock(&pti));
+        if (pti.set_callbacks)(records::requested, records::completed) != SUCCESS {
+            return false;
+        }
+        let views = [
+            view::KERNEL,
+            view::COPY,
+            view::COPY_PEER,
+            view::FILL,
+            view::RUNTIME_CALL,
+            view::OVERHEAD,
+            view::SYNCHRONISATION,
+        ];
+        if views.into_iter().filter(|view| (pti.enable)(*view) == SUCCESS).count() == 0 {
+            return false;
+        }
+        let mut subscriber = std::ptr::null_mut();
+        if let (Some(subscribe), Some(enable_domain)) = (pti.subscribe, pti.enable_domain)
+            && subscribe(&raw mut subscriber, appended, std::ptr::null_mut()) == SUCCESS
+        {
+            enable_domain(subscriber, APPENDED, 1, 1);
+        }
+    }
+    hub.add_source(Source { flush, force: flush });
+    crate::collector::with_signals_blocked(|| {
+        drop(std::thread::Builder::new().name("taskscope-pti".to_owned()).spawn(|| {
+            while self::hub().is_some() {
+                std::thread::sleep(FLUSH_EVERY);
+                flush();
+            }
+        }));
+    });
+    true
+}
+
+extern "C" fn trace_clock() -> u64 {
+    clocks::now()
+}
+
+/// Which of the host's clocks PTI's stamps are of.
+fn find_clock(pti: &Pti) -> DeviceClock {
+    let before = Reading::take();
+    let Some(timestamp) = pti.timestamp else { return DeviceClock::Own { nanos_per_tick: 1.0, bits: 64 } };
+    // SAFETY: no preconditions.
+    let stamp = unsafe { timestamp() };
+    DeviceClock::found(stamp, stamp, &before, &Reading::take())
+}
+
+fn flush() {
+    if let Some(pti) = PTI.get() {
+        // SAFETY: from a thread of ours, or at exit.
+        unsafe { (pti.flush)() };
+    }
+}
+
+fn key(id: u64) -> VendorKey {
+    VendorKey { scope: 0, id, execution: 0 }
+}
+
+thread_local! {
+    /// What the call that this thread is in has announced.
+    static ANNOUNCED: RefCell<Vec<(VendorKey, Operation)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Called by PTI before and after a call that appends operations, in the calling thread.
+unsafe extern "C" fn appended(
+    domain: u32,
+    _group: u32,
+    _call: u32,
+    _context: usize,
+    data: *const c_void,
+    _user: *mut c_void,
+    _instance: *mut *mut c_void,
+) {
+    // SAFETY: PTI's own, for the time of the callback, in the form that belongs to the domain.
+    let (Some(hub), true, Some(data)) =
+        (hub(), domain == APPENDED, unsafe { data.cast::<Appended>().as_ref() })
+    else {
+        return;
+    };
+    let _ = ANNOUNCED.try_with(|announced| {
+        let Ok(mut announced) = announced.try_borrow_mut() else { return };
+        if data.phase == ENTER {
+            announced.clear();
+        }
+        if data.phase == EXIT && data.result != 0 {
+            for (id, operation) in announced.drain(..) {
+                CORRELATOR.withdraw(hub, id, operation);
+            }
+            return;
+        }
+        if data.queue != 0 && !data.operation.is_null() {
+            // SAFETY: PTI gives so many of them.
+            let operations = unsafe { std::slice::from_raw_parts(data.operation, data.operations as usize) };
+            for operation in operations {
+                announce(hub, data, operation, &mut announced);
+            }
+        }
+        if data.phase == EXIT {
+            announced.clear();
+        }
+    });
+}
+
+fn announce(
+    hub: &'static Hub,
+    data: &Appended,
+    operation: &AppendedOperation,
+    announced: &mut Vec<(VendorKey, Operation)>,
+) {
+    let id = key(operation.id);
+    // Both phases may tell of it.
+    if operation.id == 0 || announced.iter().any(|(known, _)| *known == id) {
+        return;
+    }
+    let kind = match operation.kind {
+        1 => kind::KERNEL,
+        2 => kind::COPY,
+        _ => kind::OTHER,
+    };
+    // SAFETY: PTI's text, for the time of the callback.
+    let name = unsafe { crate::dynamic::text(operation.name) };
+    let about = About { what: What::new(kind, hub.name(&name)), bytes: 0, tid: tid() };
+    let queue = queue_key(data.queue as u64, data.device as u64);
+    let operation = CORRELATOR.announce(hub, &queue, id, about, clocks::now());
+    records::submits(data.correlation, operation);
+    announced.push((id, operation));
+}
+
+/// Devices by queue: the callback knows a device by its handle, the record by the front of its
+/// universal id. Whoever comes first names it.
+static DEVICES: Mutex<Option<FxHashMap<u64, u64>>> = Mutex::new(None);
+
+fn queue_key(queue: u64, device: u64) -> QueueKey {
+    let device = *lock(&DEVICES).get_or_insert_default().entry(queue).or_insert(device);
+    QueueKey { device, context: 0, queue }
+}
