@@ -164,3 +164,48 @@ fn record_names_its_library_to_cudas_driver_unless_the_user_did() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "/opt/other.so");
     assert!(String::from_utf8_lossy(&output.stderr).contains("CUDA is not recorded"));
 }
+
+/// Two threads offload to LLVM's plugin for the host, where the installed LLVM has it.
+#[test]
+fn record_takes_what_openmp_offloads() {
+    let directory = tempfile::tempdir().unwrap();
+    let own = Path::new(env!("CARGO_BIN_EXE_taskscope")).parent().unwrap();
+    let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
+    if !is_built("libtaskscope_ompt.so") || !is_built("libtaskscope_device.so") {
+        eprintln!("not tested: the recorders were not built");
+        return;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/offload/two_threads.c");
+    let program = directory.path().join("two_threads");
+    let built = Command::new(std::env::var("CLANG").unwrap_or_else(|_| "clang-19".to_owned()))
+        .args(["-g", "-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"])
+        .args(["-L/usr/lib/llvm-19/lib", "-Wl,-rpath,/usr/lib/llvm-19/lib"])
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .output();
+    let built = built.is_ok_and(|output| output.status.success());
+    let alone =
+        if built { Command::new(&program).output().map(|output| output.stdout) } else { Ok(Vec::new()) };
+    if alone.unwrap_or_default() != b"30.0 on the device\n" {
+        eprintln!(
+            "not tested: this LLVM cannot offload to the host (apt-get install clang-19 libomp-19-dev)"
+        );
+        return;
+    }
+    let trace = directory.path().join("t");
+    let output = taskscope(&["record", "-o", text(&trace), "--", text(&program)]);
+    assert_eq!(output.stdout, b"30.0 on the device\n", "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value =
+        serde_json::from_slice(&taskscope(&["report", "--json", text(&trace)]).stdout).unwrap();
+    let queues = report["devices"]["queues"].as_array().unwrap();
+    let total = |name: &str| queues.iter().map(|queue| queue["account"][name].as_u64().unwrap()).sum::<u64>();
+    // Two copies and a kernel for each construct; the first one copies back only.
+    assert_eq!((queues.len(), total("delivered"), total("lost"), total("overlaps")), (2, 62, 0, 0));
+    for queue in queues {
+        assert_eq!((&queue["order"], &queue["clock"]["violated"]), (&"in-order".into(), &0.into()));
+        let kernel = queue["names"].as_array().unwrap().iter().find(|name| name["name"] == "target kernel");
+        let by = kernel.unwrap()["submitted_by"].as_str().unwrap();
+        assert!(by.contains("in omp target: launch"), "{by}");
+    }
+}

@@ -32,3 +32,4 @@ mod message;
 mod opencl;
 mod pti;
 mod start;
+mod target;

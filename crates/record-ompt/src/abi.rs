@@ -114,6 +114,7 @@ pub mod event {
     pub const DISPATCH: c_int = 32;
     pub const TARGET_EMI: c_int = 33;
     pub const TARGET_DATA_OP_EMI: c_int = 34;
+    pub const TARGET_SUBMIT_EMI: c_int = 35;
 }
 
 /// `ompt_scope_endpoint_t`; 3 is both at once.

@@ -49,6 +49,7 @@ mod standard;
 mod state;
 mod sync;
 mod table;
+mod target;
 mod tasks;
 mod thread;
 mod tool;

@@ -24,7 +24,7 @@ use self::words::{ours, release, renew, theirs};
 use crate::abi::{
     Callback, Data, Dependence, Frame, Lookup, StartTool, StartToolResult, endpoint, event, status,
 };
-use crate::{mutexes, parallel, sync, tasks, work};
+use crate::{mutexes, parallel, sync, target, tasks, work};
 
 /// The user's own tools, as a list of libraries separated by colons.
 const NEXT_TOOLS_VARIABLE: &str = "TASKSCOPE_NEXT_TOOL_LIBRARIES";
@@ -227,15 +227,17 @@ handlers! {
         = Some(mutexes::mutex_released), {} {};
     nest_lock [event::NEST_LOCK] (plain scope: c_int, plain object: u64, plain codeptr: *const c_void)
         = Some(mutexes::nest_lock), {} {};
-    target [event::TARGET] (plain kind: c_int, plain scope: c_int, plain device: c_int, word task: *mut Data,
+    target_old [event::TARGET] (plain kind: c_int, plain scope: c_int, plain device: c_int, word task: *mut Data,
         plain target: u64, plain codeptr: *const c_void) = None, {} {};
     target_emi [event::TARGET_EMI] (plain kind: c_int, plain scope: c_int, plain device: c_int,
         word task: *mut Data, word target_task: *mut Data, plain target: *mut Data, plain codeptr: *const c_void)
-        = None, {} {};
+        = Some(target::target), {} {};
     target_data_op_emi [event::TARGET_DATA_OP_EMI] (plain scope: c_int, word target_task: *mut Data,
         plain target: *mut Data, plain operation: *mut u64, plain kind: c_int, plain source: *mut c_void,
         plain source_device: c_int, plain destination: *mut c_void, plain destination_device: c_int,
-        plain bytes: usize, plain codeptr: *const c_void) = None, {} {};
+        plain bytes: usize, plain codeptr: *const c_void) = Some(target::data_op), {} {};
+    target_submit_emi [event::TARGET_SUBMIT_EMI] (plain scope: c_int, plain target: *mut Data,
+        plain operation: *mut u64, plain teams: c_uint) = Some(target::submit), {} {};
 }
 
 fn ends_task(prior_status: c_int) -> bool {

@@ -4,17 +4,28 @@
 //! | --- | --- |
 //! | `OPENCL_LAYERS` | OpenCL's loaders; a user's own layers stay, nearer to the program |
 //! | `CUDA_INJECTION64_PATH` | CUDA's driver, which takes one library; a user's own stays, and ours is not loaded |
+//! | `LD_PRELOAD`, `TASKSCOPE_LEVEL_ZERO` | only for programs that use Level Zero: no loader asks for libraries there |
+//! | `ZE_ENABLE_TRACING_LAYER` | Level Zero's loader, which can be listened to then |
 
 use super::environment::Environment;
+use super::loader;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 const CUDA_INJECTION: &str = "CUDA_INJECTION64_PATH";
 const FILE_NAME: &str = "libtaskscope_device.so";
 
+/// Libraries of which a program that uses Level Zero is linked with one.
+fn is_of_level_zero(name: &str) -> bool {
+    ["libze_loader.so", "libsycl.so", "libpti_view.so", "libur_loader.so"]
+        .iter()
+        .any(|of| name.starts_with(of))
+        || name == "libomptarget.so"
+}
+
 /// Has the library loaded where it is installed beside the OpenMP recorder `tool`. Programs without
 /// device queues never load it.
-pub fn attach(environment: &mut Environment, tool: &Path) {
+pub fn attach(environment: &mut Environment, tool: &Path, programs: &[PathBuf]) {
     let Some(library) = find(tool) else { return };
     // Of several layers, the last one in the list is nearest to the program.
     let mut layers = OsString::from(&library);
@@ -32,6 +43,14 @@ pub fn attach(environment: &mut Environment, tool: &Path) {
             environment.notice("cuda-injection-kept", text);
         }
         None => environment.set(CUDA_INJECTION, &library),
+    }
+    let mut objects = programs.iter().flat_map(|program| loader::objects_of(program));
+    if objects.any(|(_, object)| object.needed.iter().any(|name| is_of_level_zero(name))) {
+        environment.preload(&library);
+        environment.set("TASKSCOPE_LEVEL_ZERO", "1");
+        if std::env::var_os("ZE_ENABLE_TRACING_LAYER").is_none() {
+            environment.set("ZE_ENABLE_TRACING_LAYER", "1");
+        }
     }
 }
 

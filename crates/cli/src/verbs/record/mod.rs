@@ -115,7 +115,6 @@ fn record(
     let mpi_library = mpi::library_for(&programs, tool);
     let openmp_tool = mpi_library.as_deref().unwrap_or(tool);
     let mut environment = Environment::attaching(openmp_tool, &trace.path);
-    device_library::attach(&mut environment, tool);
     if args.no_preload {
         environment.keep_libgomp(&programs);
     } else {
@@ -128,6 +127,7 @@ fn record(
     if args.sample.is_some() || mpi_library.is_some() {
         environment.preload(openmp_tool);
     }
+    device_library::attach(&mut environment, tool, &programs);
     let uses_ovni = ovni::is_used_by(&programs);
     if uses_ovni {
         ovni::attach(&mut environment, &trace.path);

@@ -1,0 +1,118 @@
+//! OpenMP offload, as the OMPT tool's callbacks tell it (`libtaskscope_ompt.so` loads this library when
+//! the first target construct comes).
+//!
+//! LLVM's runtime has no records of devices: it tells when the host begins and ends an operation. A
+//! thread's operations on a device are a queue; their times are the host's. Where the runtime returns
+//! from a launch before the kernel has run, the end is that of the launch.
+
+use crate::clocks::{self, DeviceClock};
+use crate::hub::{Call, Device, Floor, Queue, What, hub, lock, tid};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::sync::Mutex;
+use taskscope_event::models::device::kind;
+use taskscope_reorder::{QueueIndex, QueueOrder};
+
+#[derive(Default)]
+struct Known {
+    devices: FxHashMap<i32, u32>,
+    /// By device and thread: the queue, and its next sequence.
+    queues: FxHashMap<(i32, u32), (QueueIndex, u64)>,
+}
+
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+/// What a thread is in.
+struct Open {
+    operation: Option<(QueueIndex, u64)>,
+    /// When the call began, and when the operation did, which is after its submission.
+    append: u64,
+    start: u64,
+    call: What,
+}
+
+thread_local! {
+    static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What `taskscope_target_begin` is told.
+mod told {
+    pub const KERNEL: u32 = 0;
+    pub const TO_DEVICE: u32 = 1;
+    pub const FROM_DEVICE: u32 = 2;
+    pub const FILL: u32 = 3;
+    /// Calls of the host; nothing runs on the device.
+    pub const ALLOCATE: u32 = 4;
+    pub const FREE: u32 = 5;
+    pub const REGION: u32 = 6;
+}
+
+/// The calling thread begins an operation of a device.
+#[unsafe(no_mangle)]
+pub extern "C" fn taskscope_target_begin(device: i32, what: u32, bytes: u64) {
+    let Some(hub) = hub() else { return };
+    let (operation, name, call) = match what {
+        told::KERNEL => (Some(kind::KERNEL), "target kernel", "omp target: launch"),
+        told::TO_DEVICE => (Some(kind::COPY_IN), "target copy to device", "omp target: copy to device"),
+        told::FROM_DEVICE => {
+            (Some(kind::COPY_OUT), "target copy from device", "omp target: copy from device")
+        }
+        told::FILL => (Some(kind::FILL), "target fill", "omp target: fill"),
+        told::ALLOCATE => (None, "", "omp target: allocate"),
+        told::FREE => (None, "", "omp target: free"),
+        told::REGION => (None, "", "omp target"),
+        _ => return,
+    };
+    let call_kind = match (operation, what) {
+        (Some(_), _) => kind::SUBMITTING_CALL,
+        (None, told::REGION) => kind::WAITING_CALL,
+        _ => kind::OTHER_CALL,
+    };
+    let call = What::new(call_kind, hub.name(call));
+    let tid = tid();
+    let operation = operation.map(|operation| {
+        let mut known = lock(&KNOWN);
+        let known = known.get_or_insert_default();
+        let number = *known.devices.entry(device).or_insert_with(|| {
+            let clock = DeviceClock::Host(libc::CLOCK_MONOTONIC, "CLOCK_MONOTONIC");
+            hub.add_device(Device { name: format!("OpenMP device {device}"), clock })
+        });
+        let queue = known.queues.entry((device, tid)).or_insert_with(|| {
+            let queue = Queue {
+                name: format!("target.{device}.{tid}"),
+                device: number,
+                order: QueueOrder::InOrder,
+                interface: "OpenMP target",
+                floor: Floor::Now,
+                poll: None,
+            };
+            (hub.add_queue(queue), 0)
+        });
+        queue.1 += 1;
+        let (index, seq) = (queue.0, queue.1 - 1);
+        let append = clocks::now();
+        hub.append_at(index, seq, What::new(operation, hub.name(name)), seq, bytes, append, tid);
+        (index, seq, append)
+    });
+    let append = operation.map_or_else(clocks::now, |(_, _, append)| append);
+    let start = clocks::now().max(append + 1);
+    let operation = operation.map(|(queue, seq, _)| (queue, seq));
+    let _ = OPEN.try_with(|open| {
+        if let Ok(mut open) = open.try_borrow_mut() {
+            open.push(Open { operation, append, start, call });
+        }
+    });
+}
+
+/// The operation that the calling thread began last has ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn taskscope_target_end() {
+    let Some(hub) = hub() else { return };
+    let open = OPEN.try_with(|open| open.try_borrow_mut().ok()?.pop()).ok().flatten();
+    let Some(Open { operation, append, start, call }) = open else { return };
+    let end = clocks::now().max(start);
+    if let Some((queue, seq)) = operation {
+        hub.complete(queue, seq, 0, start, end);
+    }
+    hub.call(Call { tid: tid(), start: append, end, what: call, operation });
+}
