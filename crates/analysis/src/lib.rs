@@ -24,6 +24,7 @@ pub mod pop;
 pub mod replay;
 pub mod slo;
 pub mod span;
+mod starvation;
 mod task_types;
 mod teams;
 mod timeline;
@@ -36,6 +37,7 @@ pub use forest::{Letter, Shares};
 pub use keys::Who;
 pub use ledger::{ByState, Cause, Ledger, ThreadTime, book};
 pub use locks::{HolderSite, Lock, locks};
+pub use starvation::{Starvation, Starver, starvation};
 pub use task_types::{TaskType, body_times, explicit_tasks_begun, is_explicit, percentile, task_types};
 pub use teams::{Load, ParallelConstruct, Worksharing, parallel_constructs, worksharing};
 
@@ -62,6 +64,8 @@ pub struct Analysis {
     pub locks: Vec<Lock>,
     /// Losses with their causes, largest first.
     pub findings: Vec<Finding>,
+    /// Which tasks kept others from running, where the program told when tasks were able to.
+    pub starvation: Starvation,
 }
 
 /// Something that makes numbers less sure, observed in this run.
@@ -86,6 +90,7 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
         task_types: task_types(execution),
         regions: parallel_constructs(execution),
         locks: locks(execution),
+        starvation: starvation(execution),
         ledger,
         charges,
         works,

@@ -3,8 +3,8 @@
 use crate::catalog::grown;
 use crate::{
     Anomaly, Catalog, Change, Definition, Dependence, Execution, Gap, GapIndex, Hold, Loss, NO_TIME, Object,
-    ObjectIndex, Observer, Place, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State,
-    TaskStatus, Thread, ThreadIndex, ThreadKind, TypeIndex, WorkShare,
+    ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section, SiteIndex,
+    State, TaskIndex, TaskStatus, Thread, ThreadIndex, ThreadKind, TypeIndex, WorkShare,
 };
 use rustc_hash::FxHashMap;
 
@@ -20,6 +20,8 @@ pub struct ExecutionBuilder {
     /// Holders whose release has not been reported although the next holder has the object.
     superseded: Vec<(ObjectIndex, ThreadIndex, u64)>,
     ordinals: FxHashMap<(ThreadIndex, RegionIndex, TypeIndex), u32>,
+    /// Tasks that are able to run and do not, since when.
+    ready: FxHashMap<TaskIndex, u64>,
 }
 
 #[derive(Debug)]
@@ -255,8 +257,22 @@ impl ExecutionBuilder {
                 // A start that another thread's clock puts before the creation: clamp (zero length).
                 tasks.created[row] = at.min(tasks.began[row]);
             }
+            Change::TaskReady { task } => {
+                tasks.grow_to(task);
+                if tasks.status[task.index()] != TaskStatus::Running {
+                    self.ready.entry(task).or_insert(at);
+                }
+            }
+            Change::TaskIsOver { task } => {
+                tasks.grow_to(task);
+                self.ready.remove(&task);
+                tasks.status[task.index()] = TaskStatus::Ended;
+            }
             Change::TaskStarts { task } => {
                 tasks.grow_to(task);
+                if let Some(ready) = self.ready.remove(&task).filter(|ready| *ready < at) {
+                    self.execution.queued.push(Queued { task, ready, began: at });
+                }
                 let row = task.index();
                 if tasks.began[row] == NO_TIME {
                     tasks.began[row] = at;

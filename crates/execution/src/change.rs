@@ -222,6 +222,16 @@ pub enum Change {
         /// The task.
         task: TaskIndex,
     },
+    /// The task is able to run.
+    TaskReady {
+        /// The task.
+        task: TaskIndex,
+    },
+    /// The task has ended, on whatever thread it was last.
+    TaskIsOver {
+        /// The task.
+        task: TaskIndex,
+    },
     /// The task ended by cancellation.
     TaskCancelled {
         /// The task.
@@ -296,11 +306,13 @@ pub enum Anomaly {
     AfterEnd,
     /// An event that no model knows; ignored.
     UnknownEvent,
+    /// The program's own instrumentation contradicts itself.
+    Misuse,
 }
 
 impl Anomaly {
     /// The names of all kinds.
-    pub const NAMES: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 9] = [
         "end-without-begin",
         "ends-not-innermost",
         "not-created",
@@ -309,6 +321,7 @@ impl Anomaly {
         "short-payload",
         "after-end",
         "unknown-event",
+        "instrumentation-misuse",
     ];
 
     /// The name in JSON and for `explain`.
@@ -322,6 +335,7 @@ impl Anomaly {
             Anomaly::ShortPayload => "short-payload",
             Anomaly::AfterEnd => "after-end",
             Anomaly::UnknownEvent => "unknown-event",
+            Anomaly::Misuse => "instrumentation-misuse",
         }
     }
 

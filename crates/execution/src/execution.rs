@@ -1,8 +1,8 @@
 //! What was true when, kept in columns.
 
 use crate::{
-    Anomaly, Catalog, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Region, Section,
-    Span, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
+    Anomaly, Catalog, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Queued, Region,
+    Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
 };
 use std::collections::BTreeMap;
 
@@ -118,6 +118,8 @@ pub struct Execution {
     pub holds: Vec<Hold>,
     /// Dependences of tasks, by creation.
     pub dependences: Vec<Dependence>,
+    /// When tasks of instrumented programs were able to run and did not, by the ends.
+    pub queued: Vec<Queued>,
     /// Where events were lost, by their ends.
     pub losses: Vec<Loss>,
     /// Times in which threads could run and had no CPU, by thread and time; they do not overlap.

@@ -40,5 +40,5 @@ pub use ids::{
 };
 pub use off_cpu::{CutSpan, OffCpu, OsSource, RunDelay};
 pub use state::{Group, State};
-pub use tables::{Dependence, Hold, NO_TIME, Region, TaskStatus, Tasks, WorkShare};
+pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WorkShare};
 pub use track::{Span, Track, TrackColumns};

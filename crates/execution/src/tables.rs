@@ -76,6 +76,17 @@ impl Tasks {
     }
 }
 
+/// A time during which a task was able to run, and did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// The task.
+    pub task: TaskIndex,
+    /// Since when it was able to run.
+    pub ready: u64,
+    /// When a thread took it up.
+    pub began: u64,
+}
+
 /// A parallel region instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {

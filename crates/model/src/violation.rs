@@ -133,6 +133,13 @@ violation_codes! {
     MarkZero "mark-zero" Error Error "A mark's value is 0, which means nothing."
     MarkKind "mark-kind" Error Error "A mark is set on a stack, or pushed where there is none."
     NoCounters "no-counters" Error Error "Hardware counters come without having been declared."
+    // instrumentation
+    Misuse "instrumentation-misuse" Silent Error "The program's own instrumentation contradicts itself."
+    MisuseNoticed "instrumentation-mistake" Silent Error "The program misused its instrumentation, and the recorder noticed."
+    UnknownName "unknown-name" Silent Error "An event uses a key, state, domain or kind of tasks that nobody named."
+    NameConflict "name-conflict" Silent Error "A key or state has different meanings in two processes."
+    MessageUnmatched "message-unmatched" Silent Warning "Half a message has no other half."
+    LateEvents "late-events" Silent Error "The program raised events after it had ended the recording."
     // summaries
     BreakdownUntold "breakdown-untold" Error Silent "A stream does not say whether it has what the breakdown needs."
     NoBreakdown "no-breakdown" Warning Silent "The breakdown view cannot be made."

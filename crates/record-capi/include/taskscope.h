@@ -57,6 +57,8 @@ struct taskscope_recorder_ {
 		uint64_t counter, ns, rate, span, last;
 	} clock;
 	uint8_t *position, *end, *region_end;
+	uint8_t between_[520 - 88 - 8];
+	uint8_t *own_position, *own_end;
 };
 
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, state) == 0);
@@ -67,9 +69,13 @@ TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, clock) == 32);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, position) == 72);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, end) == 80);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, region_end) == 88);
+TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_position) == 520);
+TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_end) == 528);
 
 struct taskscope_recorder_ *taskscope_emit_(uint32_t head, const void *payload, uint32_t bytes, uint32_t kind);
+struct taskscope_recorder_ *taskscope_raise_(uint32_t head, const void *payload, uint32_t bytes, uint32_t is_end);
 void taskscope_settle_(void);
+uint64_t taskscope_context_number_(void);
 uint32_t taskscope_task_number(void);
 
 /* This file's copy of the thread's recorder. A recorder of another thread, or of this one before a fork
@@ -81,7 +87,8 @@ taskscope_thread_pointer_(void)
 {
 #if defined(__x86_64__)
 	uintptr_t pointer;
-	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+	/* Not to be kept over a call that goes on on another thread, as user-level tasks do. */
+	__asm__ volatile("mov %%fs:0, %0" : "=r"(pointer));
 	return pointer;
 #else
 	return (uintptr_t) __builtin_thread_pointer();
@@ -158,6 +165,58 @@ leave:
 	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
 slow:
 	taskscope_current_ = taskscope_emit_(head, payload, bytes, kind);
+}
+
+/* An event of the instrument model. What is open may be closed on another thread, so no room is kept for an
+ * end. Returns 0 if it was not wanted, and so its end is not. */
+static inline __attribute__((always_inline)) int
+taskscope_put_(uint32_t head, const void *payload, uint32_t bytes, uint32_t is_end)
+{
+	struct taskscope_recorder_ *r = taskscope_current_;
+	if (__builtin_expect(r == NULL || r->owner != taskscope_thread_pointer_(), 0))
+		goto slow;
+	if (__builtin_expect(__atomic_load_n(&r->gate, __ATOMIC_RELAXED) != 0, 0)) {
+		if (r->gate == 1 && !is_end)
+			return 0;
+		goto slow;
+	}
+	if (__builtin_expect(__atomic_load_n(&r->busy, __ATOMIC_RELAXED) != 0, 0))
+		goto slow;
+	__atomic_store_n(&r->busy, 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(__atomic_load_n(&r->state, __ATOMIC_RELAXED) != 1, 0))
+		goto leave;
+	{
+		const intptr_t size = 12 + (intptr_t) bytes;
+		uint64_t ticks = taskscope_counter_() - r->clock.counter;
+		if (__builtin_expect(ticks >= r->clock.span, 0))
+			goto leave;
+		if (__builtin_expect((intptr_t) ((uintptr_t) r->own_end - (uintptr_t) r->own_position) < size, 0))
+			goto leave;
+		uint64_t ns = r->clock.ns + (uint64_t) (((unsigned __int128) ticks * r->clock.rate) >> 32);
+		ns = ns < r->clock.last ? r->clock.last : ns;
+		r->clock.last = ns;
+		uint8_t *to = r->own_position;
+		memcpy(to + 12, payload, bytes);
+		memcpy(to + 4, &ns, 8);
+#if defined(__x86_64__)
+		__atomic_signal_fence(__ATOMIC_RELEASE);
+#else
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
+		memcpy(to, &head, 4);
+		r->own_position = to + size;
+		__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (__builtin_expect(__atomic_load_n(&r->pending, __ATOMIC_RELAXED) != 0, 0))
+			taskscope_settle_();
+		return 1;
+	}
+leave:
+	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
+slow:
+	taskscope_current_ = taskscope_raise_(head, payload, bytes, is_end);
+	return 1;
 }
 
 /* --- Events -------------------------------------------------------------------------------------- */
@@ -241,6 +300,248 @@ taskscope_end(struct taskscope_open open)
 	else
 		taskscope_store_(0x5d4d4f0bu, &payload, 12, 2);
 }
+
+/* --- Instrumenting a runtime: keys, states, bursts, messages, tasks that move between threads --------
+ *
+ * What follows belongs to the task that is on the thread (or to the thread, where none is) and moves with it.
+ * Numbers are asked for once, by name; 0 means that the name is off (TASKSCOPE_LEVEL, TASKSCOPE_ENABLE,
+ * TASKSCOPE_DISABLE), and everything with it costs a comparison. In a function:
+ *
+ *	TASKSCOPE_NAMED(size, taskscope_key("cache-malloc", "allocation in the cache", TASKSCOPE_USER));
+ *	TASKSCOPE_NAMED(cache, taskscope_state("CACHE", "", TASKSCOPE_RUNTIME));
+ *	TASKSCOPE_IN_STATE_AND_BURST(cache, size, bytes);     // up to the end of the scope
+ *
+ * Mistakes (a close without an open, a task on two threads, ...) are in the trace: taskscope check lists them. */
+
+enum taskscope_level { TASKSCOPE_ENABLED = 0, TASKSCOPE_USER = 2, TASKSCOPE_DEVELOPER = 3, TASKSCOPE_ADVANCED = 5, TASKSCOPE_DISABLED = 7 };
+/* How the time in a state counts in a report. */
+enum taskscope_class {
+	TASKSCOPE_USEFUL, TASKSCOPE_RUNTIME, TASKSCOPE_SCHEDULING, TASKSCOPE_CREATION, TASKSCOPE_SYNCHRONISATION,
+	TASKSCOPE_LOCK, TASKSCOPE_COMMUNICATION, TASKSCOPE_IDLE, TASKSCOPE_STOPPED, TASKSCOPE_YIELD
+};
+
+uint32_t taskscope_key(const char *name, const char *description, uint32_t level);
+/* The number of a key that is registered elsewhere. If it is not, that is a mistake, and counted. */
+uint32_t taskscope_find_key(const char *name);
+/* A value that stands for this name. */
+uint64_t taskscope_key_value(uint32_t key, const char *name, const char *description);
+/* Gives a value a name. */
+void taskscope_name_value(uint32_t key, uint64_t value, const char *name, const char *description);
+/* One of Nanos++'s names ("RUNNING", "IDLE", ...) is that state, whatever the class. */
+uint32_t taskscope_state(const char *name, const char *description, uint32_t class_of_time);
+uint32_t taskscope_domain(const char *name, const char *description);
+uint32_t taskscope_task_kind(const char *name, const char *file, uint32_t line);
+
+/* Asks for a number at the first passage, and keeps it. */
+#define TASKSCOPE_NAMED(variable, ask) \
+	static uint32_t variable##_asked_; \
+	uint32_t variable = __atomic_load_n(&variable##_asked_, __ATOMIC_RELAXED); \
+	if (__builtin_expect(variable == 0, 0)) { \
+		variable = (ask) + 1u; \
+		__atomic_store_n(&variable##_asked_, variable, __ATOMIC_RELAXED); \
+	} \
+	variable -= 1u
+
+struct __attribute__((packed)) taskscope_pair {
+	uint32_t key;
+	uint64_t value;
+};
+
+/* States: a stack. They return 0 if the event was not wanted. */
+static inline int
+taskscope_state_push(uint32_t state)
+{
+	uint32_t number = state - 1;
+	return state != 0 && taskscope_put_(0x70534903u, &number, 4, 0);
+}
+
+static inline void
+taskscope_state_pop(uint32_t state)
+{
+	uint32_t number = state - 1;
+	if (state != 0)
+		taskscope_put_(0x71534903u, &number, 4, 0);
+}
+
+/* State changes are sub-states from now on, and until taskscope_states_show. */
+static inline void
+taskscope_states_hide(void)
+{
+	taskscope_put_(0x68534900u, "", 0, 0);
+}
+
+static inline void
+taskscope_states_show(void)
+{
+	taskscope_put_(0x73534900u, "", 0, 0);
+}
+
+/* Bursts: intervals on a key. A close ends the newest burst with this key and value. */
+static inline int
+taskscope_burst_open(uint32_t key, uint64_t value)
+{
+	struct taskscope_pair pair = {key, value};
+	return key != 0 && taskscope_put_(0x6f42490bu, &pair, 12, 0);
+}
+
+static inline void
+taskscope_burst_close(uint32_t key, uint64_t value)
+{
+	struct taskscope_pair pair = {key, value};
+	if (key != 0)
+		taskscope_put_(0x6342490bu, &pair, 12, 0);
+}
+
+struct taskscope_both_ {
+	uint32_t state, key;
+	uint64_t value;
+};
+
+/* A state and a burst together, in one record. */
+static inline int
+taskscope_state_and_burst_open(uint32_t state, uint32_t key, uint64_t value)
+{
+	struct taskscope_both_ both = {state - 1, key, value};
+	if (state == 0)
+		return taskscope_burst_open(key, value);
+	if (key == 0)
+		return taskscope_state_push(state);
+	return taskscope_put_(0x6f41490fu, &both, 16, 0);
+}
+
+static inline void
+taskscope_state_and_burst_close(uint32_t state, uint32_t key, uint64_t value)
+{
+	struct taskscope_both_ both = {state - 1, key, value};
+	if (state == 0)
+		taskscope_burst_close(key, value);
+	else if (key == 0)
+		taskscope_state_pop(state);
+	else
+		taskscope_put_(0x6341490fu, &both, 16, 0);
+}
+
+/* A moment. */
+static inline void
+taskscope_key_point(uint32_t key, uint64_t value)
+{
+	struct taskscope_pair pair = {key, value};
+	if (key != 0)
+		taskscope_put_(0x7050490bu, &pair, 12, 0);
+}
+
+/* Several pairs as one record; those with key 0 are left out. */
+void taskscope_composite(const struct taskscope_pair *pairs, size_t count);
+
+/* Halves of a message: the same domain and id, on any threads and processes of a trace. `partner` names
+ * the other side, TASKSCOPE_NO_PARTNER does not; key 0 carries nothing. */
+#define TASKSCOPE_NO_PARTNER 0xffffffffu
+void taskscope_send(uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner);
+void taskscope_receive(uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner);
+
+/* Tasks by numbers; 0 is none. */
+static inline uint64_t
+taskscope_context_create(uint32_t kind)
+{
+	struct __attribute__((packed)) {
+		uint64_t task;
+		uint32_t kind;
+	} payload = {0, kind};
+	if (kind == 0)
+		return 0;
+	payload.task = taskscope_context_number_();
+	return taskscope_put_(0x6354490bu, &payload, 12, 0) ? payload.task : 0;
+}
+
+/* This thread takes the task up. */
+static inline void
+taskscope_context_enter(uint64_t task)
+{
+	if (task != 0)
+		taskscope_put_(0x65544907u, &task, 8, 0);
+}
+
+/* This thread puts the task down, which waits for something. */
+static inline void
+taskscope_context_leave(uint64_t task)
+{
+	if (task != 0)
+		taskscope_put_(0x6c544907u, &task, 8, 1);
+}
+
+/* This thread puts the task down, which could run on. */
+static inline void
+taskscope_context_yield(uint64_t task)
+{
+	if (task != 0)
+		taskscope_put_(0x79544907u, &task, 8, 1);
+}
+
+/* This thread puts one task down and takes another up. */
+static inline void
+taskscope_context_switch(uint64_t old_task, uint64_t new_task)
+{
+	uint64_t tasks[2] = {old_task, new_task};
+	if ((old_task | new_task) != 0)
+		taskscope_put_(0x7354490fu, tasks, 16, 0);
+}
+
+/* What the task waited for has come. */
+static inline void
+taskscope_context_ready(uint64_t task)
+{
+	if (task != 0)
+		taskscope_put_(0x72544907u, &task, 8, 0);
+}
+
+/* The task has ended. If this thread has it, it puts it down. */
+static inline void
+taskscope_context_end(uint64_t task)
+{
+	if (task != 0)
+		taskscope_put_(0x78544907u, &task, 8, 1);
+}
+
+/* Left for a task, and shown when it next runs. */
+void taskscope_point_later(uint64_t task, uint32_t key, uint64_t value);
+void taskscope_send_later(uint64_t task, uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner);
+void taskscope_receive_later(uint64_t task, uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner);
+
+/* Up to the end of the enclosing scope, in C and C++, whichever way it is left. */
+struct taskscope_scope_ {
+	uint32_t state, key;
+	uint64_t value;
+};
+
+static inline struct taskscope_scope_
+taskscope_scope_open_(uint32_t state, uint32_t key, uint64_t value)
+{
+	struct taskscope_scope_ scope = {state, key, value};
+	if (!((state | key) != 0 && taskscope_state_and_burst_open(state, key, value)))
+		scope.state = scope.key = 0;
+	return scope;
+}
+
+static inline void
+taskscope_scope_close_(struct taskscope_scope_ *scope)
+{
+	struct taskscope_both_ both = {scope->state - 1, scope->key, scope->value};
+	struct taskscope_pair pair = {scope->key, scope->value};
+	if (scope->state != 0 && scope->key != 0)
+		taskscope_put_(0x6341490fu, &both, 16, 1);
+	else if (scope->state != 0)
+		taskscope_put_(0x71534903u, &both.state, 4, 1);
+	else if (scope->key != 0)
+		taskscope_put_(0x6342490bu, &pair, 12, 1);
+}
+
+#define TASKSCOPE_JOIN2_(a, b) a##b
+#define TASKSCOPE_JOIN_(a, b) TASKSCOPE_JOIN2_(a, b)
+#define TASKSCOPE_IN_STATE_AND_BURST(state, key, value) \
+	__attribute__((cleanup(taskscope_scope_close_), unused)) struct taskscope_scope_ TASKSCOPE_JOIN_( \
+		taskscope_scope_, __LINE__) = taskscope_scope_open_((state), (key), (value))
+#define TASKSCOPE_IN_STATE(state) TASKSCOPE_IN_STATE_AND_BURST(state, 0, 0)
+#define TASKSCOPE_IN_BURST(key, value) TASKSCOPE_IN_STATE_AND_BURST(0, key, value)
 
 /* Any event of a model: three letters, and a payload of `bytes` bytes (0, 4, 8, 12 or 16; constant). */
 #define taskscope_event(letters, payload, bytes) \

@@ -2,7 +2,7 @@
 
 use taskscope_event::Code;
 use taskscope_event::framing::{head_word, size_code};
-use taskscope_event::models::{nosv, ovni};
+use taskscope_event::models::{instrument, nosv, ovni};
 use taskscope_record::layout;
 
 /// The header, with the offsets and codes of this build.
@@ -17,6 +17,24 @@ pub fn text() -> String {
         ("OFFSET_POSITION", layout::POSITION.to_string()),
         ("OFFSET_END", layout::END.to_string()),
         ("OFFSET_REGION_END", layout::REGION_END.to_string()),
+        ("OFFSET_OWN_POSITION", layout::OWN_POSITION.to_string()),
+        ("OFFSET_OWN_END", layout::OWN_END.to_string()),
+        ("HEAD_STATE_PUSH", head(instrument::STATE_PUSH, 4)),
+        ("HEAD_STATE_POP", head(instrument::STATE_POP, 4)),
+        ("HEAD_STATES_HIDE", head(instrument::STATES_HIDE, 0)),
+        ("HEAD_STATES_SHOW", head(instrument::STATES_SHOW, 0)),
+        ("HEAD_BURST_OPEN", head(instrument::BURST_OPEN, 12)),
+        ("HEAD_BURST_CLOSE", head(instrument::BURST_CLOSE, 12)),
+        ("HEAD_BOTH_OPEN", head(instrument::STATE_AND_BURST_OPEN, 16)),
+        ("HEAD_BOTH_CLOSE", head(instrument::STATE_AND_BURST_CLOSE, 16)),
+        ("HEAD_KEY_POINT", head(instrument::POINT, 12)),
+        ("HEAD_CONTEXT_CREATE", head(instrument::TASK_CREATE, 12)),
+        ("HEAD_CONTEXT_ENTER", head(instrument::TASK_ENTER, 8)),
+        ("HEAD_CONTEXT_LEAVE", head(instrument::TASK_LEAVE, 8)),
+        ("HEAD_CONTEXT_YIELD", head(instrument::TASK_YIELD, 8)),
+        ("HEAD_CONTEXT_SWITCH", head(instrument::TASK_SWITCH, 16)),
+        ("HEAD_CONTEXT_READY", head(instrument::TASK_READY, 8)),
+        ("HEAD_CONTEXT_END", head(instrument::TASK_END, 8)),
         ("HEAD_POINT", head(ovni::BURST, 0)),
         ("HEAD_SPAN_BEGIN", head(ovni::MARK_PUSH, 12)),
         ("HEAD_SPAN_END", head(ovni::MARK_POP, 12)),

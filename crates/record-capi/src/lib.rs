@@ -9,6 +9,7 @@
 //! The header is written from [`header::text`], with the offsets of `taskscope_record::layout` and the
 //! codes of the event table; a test holds the file in `include` in step.
 
+mod contexts;
 pub mod header;
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};

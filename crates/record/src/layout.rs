@@ -24,3 +24,7 @@ pub const POSITION: usize = offset_of!(ThreadRecorder, standard) + stream::LAYOU
 pub const END: usize = offset_of!(ThreadRecorder, standard) + stream::LAYOUT[1];
 /// Where the region ends.
 pub const REGION_END: usize = offset_of!(ThreadRecorder, standard) + stream::LAYOUT[2];
+/// Where the next event of the own stream goes.
+pub const OWN_POSITION: usize = offset_of!(ThreadRecorder, own) + stream::LAYOUT[0];
+/// Where room ends there.
+pub const OWN_END: usize = offset_of!(ThreadRecorder, own) + stream::LAYOUT[1];

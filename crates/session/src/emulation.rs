@@ -27,7 +27,21 @@ pub fn system_of(trace: &Trace) -> (System, Vec<Violation>) {
     let descriptions: Vec<ThreadDescription> = trace.streams().iter().map(describe).collect();
     let (system, mut violations) = System::build(&descriptions);
     violations.extend(trace.problems().iter().filter_map(|problem| violation_of(trace, problem)));
+    violations.extend(trace.streams().iter().filter_map(late_events));
     (system, violations)
+}
+
+/// Events that the program raised after the end of recording; only their number is known.
+fn late_events(stream: &Stream) -> Option<Violation> {
+    let late = stream.metadata.raw["taskscope"]["late_events"].as_u64().filter(|late| *late > 0)?;
+    Some(Violation {
+        code: ViolationCode::LateEvents,
+        stream: stream.relative_path.clone(),
+        event: None,
+        offset: None,
+        time_ns: None,
+        text: format!("the process raised at least {late} events after it had ended the recording"),
+    })
 }
 
 fn describe(stream: &Stream) -> ThreadDescription {

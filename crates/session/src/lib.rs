@@ -10,6 +10,7 @@ pub mod devices;
 pub mod emulation;
 pub mod graph;
 mod in_memory;
+pub mod instrumentation;
 pub mod judgement;
 pub mod model_views;
 mod os_time;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 use taskscope_event::models::MODELS;
 use taskscope_execution::{Execution, ExecutionBuilder, ThreadIndex};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
-use taskscope_trace::{OpenOptions, Trace};
+use taskscope_trace::{OpenOptions, Stream, Trace};
 
 /// A thread's stream, as far as a reader of the report needs it.
 #[derive(Clone, Debug)]
@@ -191,10 +192,18 @@ fn add_threads(
         let process =
             *processes.entry((loom.clone(), pid)).or_insert_with(|| builder.add_process(&loom, pid));
         threads.push(builder.add_thread(process, tid));
-        interpreter.add_thread(process);
+        let thread = interpreter.add_thread(process);
+        if works_on_threads(stream) && tid == pid {
+            interpreter.is_initial(thread);
+        }
     }
     add_cpus(trace, &threads, builder, interpreter);
     threads
+}
+
+/// Whether the stream is of a program whose recorder says that its threads are its workers.
+fn works_on_threads(stream: &Stream) -> bool {
+    stream.metadata.raw["taskscope"]["workers"] == "threads"
 }
 
 /// The models whose workers are CPUs.
@@ -209,7 +218,7 @@ fn add_cpus(
     interpreter: &mut Interpreter,
 ) {
     let mut looms: BTreeMap<&str, BTreeMap<i64, i64>> = BTreeMap::new();
-    for stream in trace.streams() {
+    for stream in trace.streams().iter().filter(|stream| !works_on_threads(stream)) {
         let require = stream.metadata.require.iter().flatten();
         if require.into_iter().any(|(model, _)| MODELS_OF_CPUS.contains(&model.as_str())) {
             looms.entry(stream.loom().unwrap_or_default()).or_default();

@@ -151,6 +151,9 @@ explanations! {
     "not-created": "A task ran whose creation is not in the trace."; "It counts as a task of unknown type."; "Events may be lost; see lost-events.";
     "short-payload": "An event is shorter than its fields."; "It is ignored."; "taskscope check names the stream.";
     "after-end": "Events of a thread come after its end."; "They are ignored."; "taskscope check names the stream.";
+    "instrumentation-misuse": "The program's own instrumentation contradicts itself: a close without an open, a task on two threads, a name with two meanings.";
+        "Every event is played through the context of its task; what does not fit is ignored or taken in the most plausible way.";
+        "`taskscope check` lists each with its stream and time.";
     "unknown-event": "Events belong to no model that is known."; "They are ignored and counted."; "A newer taskscope may know them.";
 
     // Damage of streams.

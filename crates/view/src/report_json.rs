@@ -71,6 +71,33 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
         "worksharing": worksharing,
         "regions": regions,
         "locks": locks,
+        "starvation": starvation(session, analysis),
+    })
+}
+
+/// Null where the program does not tell when tasks are able to run.
+fn starvation(session: &Session, analysis: &Analysis) -> Value {
+    let found = &analysis.starvation;
+    if found.waits == 0 {
+        return Value::Null;
+    }
+    let by = found.by.iter().filter(|row| row.waited_ns > 0).map(|row| {
+        let thread = &session.execution.threads[row.longest_on.index()];
+        json!({
+            "where": named(&session.places.type_name(row.ty)),
+            "waited_ns": row.waited_ns,
+            "pieces": row.pieces,
+            "longest_ns": row.longest_ns,
+            "longest_task": row.longest_task.0,
+            "longest_tid": thread.tid,
+            "longest_at_ns": row.longest_at.saturating_sub(session.execution.range().0),
+        })
+    });
+    json!({
+        "waited_ns": found.waited_ns,
+        "waits": found.waits,
+        "longest_wait_ns": found.longest_ns,
+        "by": by.collect::<Vec<_>>(),
     })
 }
 

@@ -112,6 +112,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], opti
         }
         if wants(Section::Findings) {
             page.findings();
+            page.starvation();
         }
         if wants(Section::Threads) {
             page.threads();
@@ -346,6 +347,44 @@ impl Page<'_> {
                 } else {
                     self.row(4, line, &[]);
                 }
+            }
+        }
+        self.more(worth.saturating_sub(self.options.top), Section::Findings);
+    }
+
+    /// Which tasks kept others from running, where the program told when tasks were able to run.
+    fn starvation(&mut self) {
+        let starvation = &self.analysis.starvation;
+        if starvation.waits == 0 {
+            return;
+        }
+        let places = &self.session.places;
+        let columns = [("others waited", 16), ("longest run", 12)];
+        self.heading("Tasks that were able to run waited for", &columns);
+        let worth = starvation.by.iter().filter(|row| row.waited_ns > 0).count();
+        for row in starvation.by.iter().take(worth.min(self.options.top)) {
+            let columns = [(&*time(row.waited_ns), 16), (&*time(row.longest_ns), 12)];
+            self.row(0, &places.type_name(row.ty), &columns);
+        }
+        if let Some(first) = starvation.by.first().filter(|row| row.waited_ns > 0) {
+            let thread = &self.session.execution.threads[first.longest_on.index()];
+            let text = format!(
+                "{} starved the others most: {} waited {} in all, {} of it for this one, which ran up to {} \
+                 without a pause (task {} on thread {})",
+                places.type_name(first.ty),
+                if starvation.waits == 1 {
+                    "a task".to_owned()
+                } else {
+                    format!("tasks ({} times)", count(starvation.waits))
+                },
+                time(starvation.waited_ns),
+                time(first.waited_ns),
+                time(first.longest_ns),
+                first.longest_task.0,
+                thread.tid,
+            );
+            for line in wrap(&text, self.width - 4) {
+                self.row(0, &line, &[]);
             }
         }
         self.more(worth.saturating_sub(self.options.top), Section::Findings);

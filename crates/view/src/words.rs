@@ -269,6 +269,9 @@ fn problem_text(problem: &taskscope_analysis::Problem) -> String {
         "short-payload" => format!("{} shorter than the fields; ignored", times("event")),
         "after-end" => format!("{} after the end of the thread; ignored", times("event")),
         "unknown-event" => format!("{} of no known model; ignored", times("event")),
+        "instrumentation-misuse" => {
+            format!("{} of the program's own instrumentation; `taskscope check` lists them", times("mistake"))
+        }
         name => format!("{name}: {}", times("case")),
     }
 }

@@ -119,6 +119,13 @@ function tables(report, overview, theme) {
       { title: 'most by', cell: (row) => nameOf(row.holders && row.holders[0] ? row.holders[0].where : null) },
     ], report.locks));
   }
+  if (report.starvation) {
+    made.push(table('Tasks that were able to run waited for', [
+      { title: 'task type', cell: (row) => nameOf(row.where) }, { title: 'others waited', number: true, cell: (row) => formatTime(row.waited_ns) },
+      { title: 'pieces', number: true, cell: (row) => formatCount(row.pieces) }, { title: 'longest run', number: true, cell: (row) => formatTime(row.longest_ns) },
+      { title: 'of task', number: true, cell: (row) => String(row.longest_task) },
+    ], report.starvation.by));
+  }
   const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
   const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
   made.push(table('Threads', [

@@ -35,6 +35,12 @@ pub struct Args {
     /// of their release
     #[arg(long, value_name = "QUEUE", conflicts_with_all = ["filter", "range", "hex", "standard"])]
     pub queue: Option<String>,
+    /// Instead of events, what instrumented threads or tasks show of them, with names
+    #[arg(long, value_name = "BY", value_enum, conflicts_with_all = ["filter", "hex", "standard", "queue"])]
+    pub shown: Option<super::dump_shown::By>,
+    /// With --shown, how a switch of tasks looks: plain, stacked-states, stacked-bursts, stacked or raw
+    #[arg(long, value_name = "NAME", default_value = "stacked", requires = "shown")]
+    pub behaviour: String,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -45,6 +51,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let range = parse_range(args.range.as_deref())?;
     let trace = open(&args.trace, !args.standard)?;
     let (begin, end) = range.resolve(emulation::duration_ns(&trace));
+    if let Some(by) = args.shown {
+        return super::dump_shown::run(&trace, by, &args.behaviour, args.json, (begin, end));
+    }
     let origin = emulation::first_clock_ns(&trace).unwrap_or(0);
     let interruption = Interruption::watch()?;
     for problem in trace.problems() {

@@ -4,6 +4,7 @@ pub mod check;
 pub mod doctor;
 pub mod dump;
 mod dump_queue;
+pub mod dump_shown;
 pub mod emulate;
 pub mod explain;
 pub mod generate;

@@ -15,6 +15,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             self.finish_thread(thread);
         }
         self.check_label_values();
+        self.finish_instrumentation();
     }
 
     fn finish_thread(&mut self, thread: u32) {

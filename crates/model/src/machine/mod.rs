@@ -9,6 +9,7 @@ mod channel;
 pub(crate) mod commit;
 mod cpu;
 mod finish;
+mod instrument;
 mod rules_ovni;
 mod rules_tasks;
 pub(crate) mod slot;
@@ -87,6 +88,7 @@ pub struct Machine<'s, O: ViewObserver> {
     /// CPUs with two running threads, and since when: it may be resolved within the nanosecond.
     contested: Vec<(u32, Place)>,
     notes: Vec<String>,
+    instrumentation: instrument::Checker,
 }
 
 /// The event that is being played, as far as reports need it.
@@ -166,6 +168,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             current: Current::default(),
             contested: Vec::new(),
             notes: Vec::new(),
+            instrumentation: instrument::Checker::new(system.threads.iter().map(|thread| thread.process)),
         };
         if options.breakdown {
             machine.prepare_breakdowns();
@@ -218,6 +221,11 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             Err(PayloadError::WrongKind | PayloadError::TooShort) => {
                 self.report_payload(event, "what its declaration says");
             }
+        }
+        if event.code.model() == taskscope_event::models::instrument::LETTER
+            && let Some(thread) = self.system.thread_of_stream[event.stream]
+        {
+            self.check_instrumentation(thread, event.code, event.payload);
         }
         if event.code == taskscope_event::models::recorder::LOST {
             let text = format!("the recorder {}", spec.sentence(event.payload));

@@ -102,6 +102,7 @@ impl<O: ViewObserver> Machine<'_, O> {
 
     fn end(&mut self, thread: u32) {
         self.change_state(thread, ThreadState::Dead);
+        self.check_end_of_thread(thread);
         let state = &mut self.threads[thread as usize];
         state.affinity_written = state.cpu.take().is_some();
     }

@@ -34,13 +34,19 @@ impl Names {
 
     /// The type with this number.
     pub fn ty<O: Observer>(&mut self, process: ProcessIndex, id: u32, out: &mut O) -> TypeIndex {
-        let next = TypeIndex::of(self.types.len());
+        let next = TypeIndex::of(self.work_kinds.len());
         let ty = *self.types.entry((process, id)).or_insert(next);
         if ty == next {
             self.work_kinds.push(0);
             out.define(Definition::Type { ty, process, label: "" });
         }
         ty
+    }
+
+    /// A type that no number of ovni's models names.
+    pub fn new_type(&mut self) -> TypeIndex {
+        self.work_kinds.push(0);
+        TypeIndex::of(self.work_kinds.len() - 1)
     }
 
     /// The object with this id and wait kind.

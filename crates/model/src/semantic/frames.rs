@@ -15,6 +15,8 @@ pub enum Opener {
     TaskPaused(TaskIndex),
     Paused,
     OutOfCpu,
+    /// A state with this number, of a program that instruments itself.
+    Named(u32),
 }
 
 /// An open section.

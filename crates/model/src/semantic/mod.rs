@@ -11,6 +11,7 @@ mod channels;
 mod cpus;
 mod dictionary;
 mod frames;
+mod instrument;
 mod locks;
 pub(crate) mod payload;
 mod regions;
@@ -44,6 +45,7 @@ pub struct Interpreter {
     regions: Vec<RegionState>,
     region_numbers: regions::RegionNumbers,
     steps: channels::Steps,
+    instrumented: instrument::Instrumented,
     looms: FxHashMap<LoomNumber, cpus::LoomCpus>,
 }
 
@@ -109,6 +111,7 @@ impl Interpreter {
 
     /// Adds the thread that gets the next number; numbers must be those of the observer.
     pub fn add_thread(&mut self, process: ProcessIndex) -> ThreadIndex {
+        self.instrumented.contexts.add_thread(process.0);
         self.threads.push(ThreadState {
             process,
             kind: ThreadKind::Unknown,
@@ -129,6 +132,11 @@ impl Interpreter {
         ThreadIndex::of(self.threads.len() - 1)
     }
 
+    /// Says, before its first event, that a thread runs `main`.
+    pub fn is_initial(&mut self, thread: ThreadIndex) {
+        self.threads[thread.index()].kind = ThreadKind::Initial;
+    }
+
     /// Takes one event of `thread` at `at` nanoseconds. `payload` is without the size field of jumbo
     /// events.
     #[inline]
@@ -143,8 +151,11 @@ impl Interpreter {
         let state = &mut self.threads[thread.index()];
         if !state.begun {
             state.begun = true;
-            let base = state.base();
+            let (base, kind) = (state.base(), state.kind);
             out.change(thread, at, Change::ThreadBegins);
+            if kind != ThreadKind::Unknown {
+                out.change(thread, at, Change::ThreadIs(kind));
+            }
             out.change(thread, at, Change::Become(base));
         }
         // Own events of the same clock come after the standard one that ends the thread.
@@ -191,6 +202,7 @@ impl Interpreter {
             openmp::WORKSHARE_EXECUTE => self.work_begins(thread, at, payload, out),
             openmp::WORKSHARE_END => self.work_ends(thread, at, payload, out),
             ovni::THREAD_ENDS => {
+                self.instrumented_thread_ends(thread, at, out);
                 self.threads[thread.index()].ended = Some(at);
                 out.change(thread, at, Change::ThreadEnds);
                 Ok(())
@@ -218,6 +230,7 @@ impl Interpreter {
                 openmp::LETTER if code == openmp::TYPE_CREATE => self.define_type(thread, payload, out),
                 omp::LETTER => self.omp_event(thread, at, code, payload, out),
                 wait::LETTER => self.wait_event(thread, at, code, payload, out),
+                models::instrument::LETTER => self.instrument_event(thread, at, code, payload, out),
                 models::dictionary::LETTER => self.dictionary_event(thread, at, code, payload, out),
                 recorder::LETTER => {
                     let events = payload::u64_at(payload, 0).ok_or(Short)?;

@@ -30,6 +30,12 @@ impl TaskNumbers {
         (task, task == next)
     }
 
+    /// A new task, which no 32-bit id names.
+    pub fn fresh(&mut self, ty: TypeIndex) -> TaskIndex {
+        self.types.push(ty);
+        TaskIndex::of(self.types.len() - 1)
+    }
+
     fn ty(&self, task: TaskIndex) -> TypeIndex {
         self.types[task.index()]
     }

@@ -182,6 +182,11 @@ pub(super) fn register(meaning: &Meaning<'_>) -> Answer {
     if !somebody_listens() {
         return Answer::Off;
     }
+    ask(meaning)
+}
+
+/// [`register`] whether or not anybody listens.
+pub(super) fn ask(meaning: &Meaning<'_>) -> Answer {
     match dictionary::with(|names| names.register(meaning)) {
         Some(Some((number, true))) => Answer::On(number as u32),
         Some(_) => Answer::Off,
@@ -190,7 +195,7 @@ pub(super) fn register(meaning: &Meaning<'_>) -> Answer {
 }
 
 #[cold]
-fn find(space: Space, name: &str, written_at: &Location<'_>) -> Answer {
+pub(super) fn find(space: Space, name: &str, written_at: &Location<'_>) -> Answer {
     if !somebody_listens() {
         return Answer::Off;
     }

@@ -67,6 +67,9 @@ mod dictionary;
 #[cfg(feature = "instrument")]
 mod keys;
 #[cfg(feature = "instrument")]
+#[doc(hidden)]
+pub mod named;
+#[cfg(feature = "instrument")]
 mod names;
 #[cfg(feature = "instrument")]
 mod raise;

@@ -63,6 +63,13 @@ pub fn task_kind(name: &str, file: &str, line: u32) -> Option<u32> {
     }
 }
 
+/// Numbers of tasks; unique in the process.
+#[inline(always)]
+pub(super) fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed)
+}
+
 /// A task by its number. It is not the task itself: it may be copied, and is of use on any thread.
 ///
 /// Where the task's kind is off, its number is 0 and nothing is recorded of it.
@@ -73,8 +80,7 @@ impl TaskContext {
     /// A task of a kind that [`task_kind`] told.
     #[inline(always)]
     pub fn of_kind(kind: u32) -> TaskContext {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let task = NEXT.fetch_add(1, Relaxed);
+        let task = next_number();
         if put(i::TASK_CREATE, long_and_word(task, kind)) { TaskContext(task) } else { TaskContext(0) }
     }
 

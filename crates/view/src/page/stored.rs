@@ -50,6 +50,8 @@ impl Page {
             dependences,
             losses,
             off_cpu,
+            // What follows from them is in the report.
+            queued: _,
             anomalies: _,
         } = &*self.execution;
         let Catalog { modules, sites, types, objects, gaps } = catalog;

@@ -1,0 +1,181 @@
+//! Which tasks kept others from running: for programs that say when a task is able to run.
+//!
+//! At each instant at which `r` tasks of a process are able to run and do not, and `k` tasks run, each of the
+//! `k` is charged `r / k`: as undirected blame ([`crate::blame`]), with tasks in the place of threads. What
+//! is charged to all, plus what no running task is charged with, is the time that tasks waited, up to a
+//! nanosecond for each piece.
+
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use taskscope_execution::{Execution, ProcessIndex, TaskIndex, ThreadIndex, TypeIndex};
+
+/// A nanosecond is this many units of charge.
+const FRACTION_BITS: u32 = 20;
+
+/// What the tasks of one type are charged with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Starver {
+    /// The type.
+    pub ty: TypeIndex,
+    /// Task-nanoseconds that others waited for it.
+    pub waited_ns: u64,
+    /// Pieces that it ran in without a pause.
+    pub pieces: u64,
+    /// The longest of them, nanoseconds.
+    pub longest_ns: u64,
+    /// The task that ran so long.
+    pub longest_task: TaskIndex,
+    /// The thread on which it did.
+    pub longest_on: ThreadIndex,
+    /// When that began.
+    pub longest_at: u64,
+}
+
+/// How long tasks waited to run, and whom for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Starvation {
+    /// Task-nanoseconds between being able to run and running.
+    pub waited_ns: u64,
+    /// How often tasks waited.
+    pub waits: u64,
+    /// The longest wait, nanoseconds.
+    pub longest_ns: u64,
+    /// The task that waited so long.
+    pub longest_task: Option<TaskIndex>,
+    /// Types by what they are charged with, most first.
+    pub by: Vec<Starver>,
+}
+
+#[derive(Clone, Copy)]
+struct Piece {
+    task: TaskIndex,
+    thread: ThreadIndex,
+    start: u64,
+    end: u64,
+}
+
+/// Charges every wait of a task to the tasks that ran meanwhile.
+pub fn starvation(execution: &Execution) -> Starvation {
+    let mut all = Starvation::default();
+    let mut by: FxHashMap<TypeIndex, Starver> = FxHashMap::default();
+    for queued in &execution.queued {
+        let ns = queued.began - queued.ready;
+        all.waited_ns += ns;
+        all.waits += 1;
+        if ns > all.longest_ns {
+            (all.longest_ns, all.longest_task) = (ns, Some(queued.task));
+        }
+    }
+    if all.waits == 0 {
+        return all;
+    }
+    let processes_of_tasks = processes_of(execution);
+    for process in 0..execution.processes.len() {
+        let process = ProcessIndex(process as u32);
+        let waits: Vec<(u64, u64)> = execution
+            .queued
+            .iter()
+            .filter(|queued| processes_of_tasks.get(&queued.task) == Some(&process))
+            .map(|queued| (queued.ready, queued.began))
+            .collect();
+        sweep(execution, &waits, &pieces(execution, process), &mut by);
+    }
+    all.by = by.into_values().collect();
+    all.by.sort_by_key(|row| (Reverse(row.waited_ns), row.ty));
+    all
+}
+
+/// The process of each task that waited: that of the thread which took it up first.
+fn processes_of(execution: &Execution) -> FxHashMap<TaskIndex, ProcessIndex> {
+    let of = |task: TaskIndex| {
+        let runner = *execution.tasks.runner.get(task.index())?;
+        execution.threads.get(runner.index()).map(|thread| thread.process)
+    };
+    execution.queued.iter().filter_map(|queued| Some((queued.task, of(queued.task)?))).collect()
+}
+
+/// Stretches of a thread's time in one task.
+fn pieces(execution: &Execution, process: ProcessIndex) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (number, thread) in execution.threads.iter().enumerate().filter(|(_, t)| t.process == process) {
+        let number = ThreadIndex(number as u32);
+        for span in thread.track.spans().filter(|span| span.section.task.is_some()) {
+            match pieces.last_mut() {
+                Some(last)
+                    if last.thread == number && last.task == span.section.task && last.end == span.start =>
+                {
+                    last.end = span.end;
+                }
+                _ => pieces.push(Piece {
+                    task: span.section.task,
+                    thread: number,
+                    start: span.start,
+                    end: span.end,
+                }),
+            }
+        }
+    }
+    pieces
+}
+
+/// One sweep over time keeps the integral of `r / k`; a piece is charged what it grows meanwhile.
+fn sweep(
+    execution: &Execution,
+    waits: &[(u64, u64)],
+    pieces: &[Piece],
+    by: &mut FxHashMap<TypeIndex, Starver>,
+) {
+    enum Edge {
+        Waits(i64),
+        Begins(usize),
+        Ends(usize),
+    }
+    let mut edges: Vec<(u64, Edge)> = Vec::with_capacity(2 * (waits.len() + pieces.len()));
+    for (ready, began) in waits {
+        edges.push((*ready, Edge::Waits(1)));
+        edges.push((*began, Edge::Waits(-1)));
+    }
+    for (row, piece) in pieces.iter().enumerate() {
+        edges.push((piece.start, Edge::Begins(row)));
+        edges.push((piece.end, Edge::Ends(row)));
+    }
+    edges.sort_by_key(|(at, _)| *at);
+    let mut since = vec![0_u128; pieces.len()];
+    let (mut integral, mut last) = (0_u128, 0);
+    let (mut waiting, mut running) = (0_i64, 0_u64);
+    for (at, edge) in edges {
+        if waiting > 0 && running > 0 {
+            let share = u128::from(at - last) << FRACTION_BITS;
+            integral += share * waiting as u128 / u128::from(running);
+        }
+        last = at;
+        match edge {
+            Edge::Waits(more) => waiting += more,
+            Edge::Begins(row) => {
+                running += 1;
+                since[row] = integral;
+            }
+            Edge::Ends(row) => {
+                running -= 1;
+                let Piece { task, thread, start, end } = pieces[row];
+                let ty = execution.tasks.ty.get(task.index()).copied().unwrap_or(TypeIndex::NONE);
+                let row_of_type = by.entry(ty).or_insert(Starver {
+                    ty,
+                    waited_ns: 0,
+                    pieces: 0,
+                    longest_ns: 0,
+                    longest_task: task,
+                    longest_on: thread,
+                    longest_at: start,
+                });
+                row_of_type.waited_ns += ((integral - since[row]) >> FRACTION_BITS) as u64;
+                row_of_type.pieces += 1;
+                if end - start > row_of_type.longest_ns {
+                    row_of_type.longest_ns = end - start;
+                    (row_of_type.longest_task, row_of_type.longest_on) = (task, thread);
+                    row_of_type.longest_at = start;
+                }
+            }
+        }
+    }
+}

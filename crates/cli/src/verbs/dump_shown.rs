@@ -1,0 +1,99 @@
+//! `taskscope dump --shown`: what instrumented threads or tasks show.
+
+use crate::messages::Failure;
+use crate::output;
+use anyhow::Context;
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+use taskscope_session::emulation;
+use taskscope_session::instrumentation::{self, Behaviour, Item, Lane, Names};
+use taskscope_trace::Trace;
+
+/// Whose sequences to print.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum By {
+    /// Of threads: what a switch of tasks ends and begins again is shown
+    Thread,
+    /// Of tasks, in their own time: as if they had never moved
+    Task,
+}
+
+pub fn run(
+    trace: &Trace,
+    by: By,
+    behaviour: &str,
+    as_json: bool,
+    range: (i64, i64),
+) -> anyhow::Result<ExitCode> {
+    let Some(behaviour) = Behaviour::of_name(behaviour) else {
+        let names = Behaviour::ALL.map(Behaviour::name).join(", ");
+        return Err(Failure::new(format!("there is no behaviour called `{behaviour}`"))
+            .remedy(format!("one of: {names}"))
+            .into());
+    };
+    let names = Names::of(trace);
+    let origin = emulation::first_clock_ns(trace).unwrap_or(0).max(0) as u64;
+    let mut out = output::results();
+    let mut result = Ok(());
+    instrumentation::play(trace, &names, behaviour, |item: Item<'_>| {
+        let time_ns = item.at.saturating_sub(origin) as i64;
+        let wanted = matches!((item.lane, by), (Lane::Thread(_), By::Thread) | (Lane::Task { .. }, By::Task));
+        if !wanted || time_ns < range.0 || time_ns >= range.1 || result.is_err() {
+            return;
+        }
+        result = if as_json {
+            writeln!(out, "{}", line_as_json(trace, &names, time_ns, &item))
+        } else {
+            writeln!(out, "{}", line(trace, &names, time_ns, &item))
+        };
+    });
+    result.and_then(|()| out.flush()).context("cannot print")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+fn line(trace: &Trace, names: &Names, time_ns: i64, item: &Item<'_>) -> String {
+    let time = seconds(time_ns.max(0) as u64);
+    match item.lane {
+        Lane::Thread(thread) => {
+            let process = names.processes[thread as usize];
+            let path = &trace.streams()[thread as usize].relative_path;
+            format!("{time:>16}  {path}  {}", names.words(process, &item.shown))
+        }
+        Lane::Task { process, task } => {
+            let own = seconds(item.own_ns);
+            let words = names.words(process, &item.shown);
+            let words = match item.shown {
+                instrumentation::Shown::Resume { thread, .. } => {
+                    format!("{words} on thread {}", tid(trace, thread))
+                }
+                _ => words,
+            };
+            format!("{time:>16}  {own:>14} of its own  process {process}  task {task}  {words}")
+        }
+    }
+}
+
+fn tid(trace: &Trace, thread: u32) -> i64 {
+    trace.streams().get(thread as usize).and_then(|stream| stream.tid()).unwrap_or(0)
+}
+
+fn line_as_json(trace: &Trace, names: &Names, time_ns: i64, item: &Item<'_>) -> serde_json::Value {
+    let (process, thread, task) = match item.lane {
+        Lane::Thread(thread) => (names.processes[thread as usize], Some(thread), None),
+        Lane::Task { process, task } => (process, None, Some(task)),
+    };
+    json!({
+        "schema": "taskscope.shown.1",
+        "time_ns": time_ns,
+        "own_ns": task.map(|_| item.own_ns),
+        "stream": thread.map(|thread| &trace.streams()[thread as usize].relative_path),
+        "process": process,
+        "task": task,
+        "text": names.words(process, &item.shown),
+    })
+}

@@ -1,0 +1,239 @@
+//! The rules of instrumentation: contexts that fit, names that are told and mean one thing, messages with
+//! two halves.
+
+use super::{Current, Machine};
+use crate::semantic::payload::{text, u32_at, u64_at};
+use crate::violation::ViolationCode;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use taskscope_context::{Behaviour, Contexts, Item, Message, Out, Problem, Raw};
+use taskscope_event::Code;
+use taskscope_event::models::instrument as i;
+use taskscope_execution::view::ViewObserver;
+
+/// What a number stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Space {
+    Key,
+    State,
+    Domain,
+    Kind,
+}
+
+impl Space {
+    fn word(self) -> &'static str {
+        match self {
+            Space::Key => "key",
+            Space::State => "state",
+            Space::Domain => "message domain",
+            Space::Kind => "task kind",
+        }
+    }
+}
+
+/// Half a message: how often it was sent more than received, and where first.
+type Half = (i64, Current);
+
+/// What is kept of a trace's instrumentation.
+pub(super) struct Checker {
+    contexts: Contexts,
+    named: FxHashSet<(u32, Space, u32)>,
+    /// Uses of numbers that had no name yet: how many, where first.
+    unnamed: BTreeMap<(u32, Space, u32), (u64, Current)>,
+    /// The first meaning of a name, over all processes.
+    meanings: FxHashMap<(Space, Vec<u8>), Vec<u8>>,
+    domains: FxHashMap<(u32, u32), Vec<u8>>,
+    halves: FxHashMap<(u32, u32, u64), Half>,
+    problems: Vec<(u32, Problem)>,
+}
+
+impl Checker {
+    pub fn new(threads: impl Iterator<Item = u32>) -> Checker {
+        let mut contexts = Contexts::new(Behaviour::Raw);
+        threads.for_each(|process| {
+            contexts.add_thread(process);
+        });
+        Checker {
+            contexts,
+            named: FxHashSet::default(),
+            unnamed: BTreeMap::new(),
+            meanings: FxHashMap::default(),
+            domains: FxHashMap::default(),
+            halves: FxHashMap::default(),
+            problems: Vec::new(),
+        }
+    }
+
+    fn uses(&mut self, process: u32, space: Space, number: u32, place: Current) {
+        let built_in = match space {
+            Space::State => number < i::STATES.len() as u32,
+            Space::Domain => number < i::DOMAINS.len() as u32,
+            Space::Key | Space::Kind => false,
+        };
+        if !built_in && !self.named.contains(&(process, space, number)) {
+            self.unnamed.entry((process, space, number)).or_insert((0, place)).0 += 1;
+        }
+    }
+
+    fn message(&mut self, process: u32, message: Message, sends: bool, place: Current) {
+        self.uses(process, Space::Domain, message.domain, place);
+        if message.key != 0 {
+            self.uses(process, Space::Key, message.key, place);
+        }
+        let id = (process, message.domain, message.id);
+        let half = self.halves.entry(id).or_insert((0, place));
+        half.0 += if sends { 1 } else { -1 };
+        if half.0 == 0 {
+            self.halves.remove(&id);
+        }
+    }
+
+    fn note_uses(&mut self, process: u32, raw: &Raw<'_>, place: Current) {
+        match *raw {
+            Raw::StatePush { state } => self.uses(process, Space::State, state, place),
+            Raw::BurstOpen { key, .. } | Raw::Point { key, .. } | Raw::DeferredPoint { key, .. } => {
+                self.uses(process, Space::Key, key, place);
+            }
+            Raw::StateAndBurstOpen { state, key, .. } => {
+                self.uses(process, Space::State, state, place);
+                self.uses(process, Space::Key, key, place);
+            }
+            Raw::Composite(pairs) => {
+                pairs.iter().for_each(|(key, _)| self.uses(process, Space::Key, key, place));
+            }
+            Raw::TaskCreate { kind, .. } => self.uses(process, Space::Kind, kind, place),
+            Raw::Send(message) | Raw::DeferredSend { message, .. } => {
+                self.message(process, message, true, place);
+            }
+            Raw::Receive(message) | Raw::DeferredReceive { message, .. } => {
+                self.message(process, message, false, place);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a name; says how it contradicts another process.
+    fn name(&mut self, process: u32, code: Code, payload: &[u8]) -> Option<String> {
+        let (space, name_at) = match code {
+            i::KEY => (Space::Key, 12),
+            i::STATE => (Space::State, 8),
+            i::DOMAIN => (Space::Domain, 4),
+            i::TASK_KIND => (Space::Kind, 8),
+            _ => return None,
+        };
+        let number = u32_at(payload, 0)?;
+        let rest = payload.get(name_at..)?;
+        let length = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+        let name = rest[..length].to_vec();
+        self.named.insert((process, space, number));
+        self.unnamed.remove(&(process, space, number));
+        if space == Space::Domain {
+            self.domains.insert((process, number), name.clone());
+        }
+        // Of kinds of tasks one name may well be written at several places.
+        if space == Space::Kind {
+            return None;
+        }
+        let meaning = [&payload[4..name_at], &rest[length..]].concat();
+        let known = self.meanings.entry((space, name)).or_insert_with(|| meaning.clone());
+        (*known != meaning)
+            .then(|| format!("{} \"{}\" has another meaning in another process", space.word(), text(rest).0))
+    }
+}
+
+struct Problems<'a>(&'a mut Vec<(u32, Problem)>);
+
+impl Out for Problems<'_> {
+    fn show(&mut self, _item: Item<'_>) {}
+
+    fn problem(&mut self, thread: u32, _at: u64, problem: Problem) {
+        self.0.push((thread, problem));
+    }
+}
+
+impl<O: ViewObserver> Machine<'_, O> {
+    /// Checks an event of the instrument model beyond its declaration.
+    pub(super) fn check_instrumentation(&mut self, thread: u32, code: Code, payload: &[u8]) {
+        let process = self.system.threads[thread as usize].process;
+        let place = self.current;
+        let time = place.time_ns.max(0) as u64;
+        match Raw::decode(code, payload) {
+            Ok(Some(raw)) => {
+                let Checker { contexts, problems, .. } = &mut self.instrumentation;
+                contexts.event(thread, time, &raw, &mut Problems(problems));
+                self.instrumentation.note_uses(process, &raw, place);
+                self.report_context_problems();
+            }
+            // Told already, with the declaration.
+            Err(_) => {}
+            Ok(None) if code == i::PROBLEM => {
+                if let (Some(kind), Some(count)) = (u32_at(payload, 0), u64_at(payload, 4)) {
+                    let told = text(payload.get(12..).unwrap_or_default()).0.into_owned();
+                    let what = match kind {
+                        i::problem::UNKNOWN_NAME => "a name was used that nobody registered",
+                        i::problem::REGISTERED_TWICE => "a name was registered again with another meaning",
+                        i::problem::TOO_MANY_NAMES => "there was no number left for a name",
+                        i::problem::DICTIONARY_BUSY => {
+                            "names could not be registered, the dictionary was locked"
+                        }
+                        i::problem::BAD_SETTING => "a setting means nothing",
+                        i::problem::SINK => "a sink went wrong",
+                        _ => "something went wrong",
+                    };
+                    let times = if count > 1 { format!(" ({count} times so far)") } else { String::new() };
+                    self.report(ViolationCode::MisuseNoticed, format!("{what}: {told}{times}"));
+                }
+            }
+            Ok(None) => {
+                if let Some(conflict) = self.instrumentation.name(process, code, payload) {
+                    self.report(ViolationCode::NameConflict, conflict);
+                }
+            }
+        }
+    }
+
+    /// A thread has ended: nothing of its own may be open.
+    pub(super) fn check_end_of_thread(&mut self, thread: u32) {
+        let time = self.current.time_ns.max(0) as u64;
+        let Checker { contexts, problems, .. } = &mut self.instrumentation;
+        contexts.thread_ends(thread, time, &mut Problems(problems));
+        self.report_context_problems();
+    }
+
+    fn report_context_problems(&mut self) {
+        for (thread, problem) in std::mem::take(&mut self.instrumentation.problems) {
+            let tid = self.system.threads[thread as usize].tid;
+            self.report(ViolationCode::Misuse, format!("thread {tid}: {problem} [{}]", problem.name()));
+        }
+    }
+
+    /// What only the whole trace shows.
+    pub(super) fn finish_instrumentation(&mut self) {
+        for ((_, space, number), (count, place)) in std::mem::take(&mut self.instrumentation.unnamed) {
+            let times = if count > 1 { format!(", {count} times") } else { String::new() };
+            let text = format!("{} {number} is used{times} and has no name", space.word());
+            self.report_at(ViolationCode::UnknownName, text, place);
+        }
+        // Halves of one message may lie in different processes, whose numbers for a domain differ.
+        let mut halves: BTreeMap<(Vec<u8>, u64), Half> = BTreeMap::new();
+        for ((process, domain, id), (sent, place)) in std::mem::take(&mut self.instrumentation.halves) {
+            let built_in = i::DOMAINS.get(domain as usize).map(|name| name.as_bytes().to_vec());
+            let named = self.instrumentation.domains.get(&(process, domain)).cloned();
+            let name = named.or(built_in).unwrap_or_else(|| format!("number {domain}").into_bytes());
+            let half = halves.entry((name, id)).or_insert((0, place));
+            half.0 += sent;
+            if (place.time_ns, place.stream) < (half.1.time_ns, half.1.stream) {
+                half.1 = place;
+            }
+        }
+        for ((name, id), (sent, place)) in halves.into_iter().filter(|(_, (sent, _))| *sent != 0) {
+            let (has, lacks) = if sent > 0 { ("sent", "received") } else { ("received", "sent") };
+            let name = text(&name).0.into_owned();
+            let text = format!(
+                "message {id} of domain \"{name}\" is {has} {} times more than {lacks}",
+                sent.unsigned_abs()
+            );
+            self.report_at(ViolationCode::MessageUnmatched, text, place);
+        }
+    }
+}

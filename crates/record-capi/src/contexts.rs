@@ -1,0 +1,211 @@
+//! The functions of `taskscope.h` for runtimes that instrument themselves. What is emitted inline comes here
+//! when the inline code cannot store it.
+
+use core::ffi::{CStr, c_char, c_void};
+
+use taskscope_event::Code;
+use taskscope_event::models::instrument as i;
+use taskscope_record::instrument;
+use taskscope_record::thread::ThreadRecorder;
+
+/// # Safety
+/// `text` points to a NUL-terminated string, or is null.
+unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
+    // SAFETY: by contract.
+    if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() }
+}
+
+/// The number of the key `name`; 0 while it is off.
+///
+/// # Safety
+/// The texts are NUL-terminated, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_key(name: *const c_char, description: *const c_char, level: u32) -> u32 {
+    // SAFETY: by contract.
+    let (name, description) = unsafe { (bytes(name), bytes(description)) };
+    instrument::named::key(name, description, level).unwrap_or(0)
+}
+
+/// The number of a key that is registered elsewhere; 0 while it is not, or off.
+///
+/// # Safety
+/// The text is NUL-terminated, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_find_key(name: *const c_char) -> u32 {
+    // SAFETY: by contract.
+    instrument::named::find_key(unsafe { bytes(name) }).unwrap_or(0)
+}
+
+/// A value of `key` that stands for `name`.
+///
+/// # Safety
+/// The texts are NUL-terminated, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_key_value(
+    key: u32,
+    name: *const c_char,
+    description: *const c_char,
+) -> u64 {
+    // SAFETY: by contract.
+    let (name, description) = unsafe { (bytes(name), bytes(description)) };
+    if key == 0 { 0 } else { instrument::named::value(key, name, description) }
+}
+
+/// Gives a value of `key` a name.
+///
+/// # Safety
+/// The texts are NUL-terminated, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_name_value(
+    key: u32,
+    value: u64,
+    name: *const c_char,
+    description: *const c_char,
+) {
+    // SAFETY: by contract.
+    let (name, description) = unsafe { (bytes(name), bytes(description)) };
+    if key != 0 {
+        instrument::named::name_value(key, value, name, description);
+    }
+}
+
+/// The number of a state, plus one; 0 while it is off.
+///
+/// # Safety
+/// The texts are NUL-terminated, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_state(name: *const c_char, description: *const c_char, class: u32) -> u32 {
+    // SAFETY: by contract.
+    let (name, description) = unsafe { (bytes(name), bytes(description)) };
+    instrument::named::state(name, description, class).map_or(0, |number| number + 1)
+}
+
+/// The number of a message domain, plus one; 0 while it is off.
+///
+/// # Safety
+/// The texts are NUL-terminated, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_domain(name: *const c_char, description: *const c_char) -> u32 {
+    // SAFETY: by contract.
+    let (name, description) = unsafe { (bytes(name), bytes(description)) };
+    instrument::named::domain(name, description).map_or(0, |number| number + 1)
+}
+
+/// The number of a kind of tasks; 0 while it is off.
+///
+/// # Safety
+/// The texts are NUL-terminated, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_task_kind(name: *const c_char, file: *const c_char, line: u32) -> u32 {
+    // SAFETY: by contract.
+    let (name, file) = unsafe { (bytes(name), bytes(file)) };
+    instrument::named::task_kind(name, file, line).unwrap_or(0)
+}
+
+/// A number for a new task.
+#[unsafe(no_mangle)]
+pub extern "C" fn taskscope_context_number_() -> u64 {
+    instrument::named::next_task()
+}
+
+/// Stores an event that the inline code could not store, and returns the thread's recorder for the next.
+///
+/// # Safety
+/// `payload` points to `bytes` bytes, at most 16.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_raise_(
+    head: u32,
+    payload: *const c_void,
+    bytes: u32,
+    is_end: u32,
+) -> *mut ThreadRecorder {
+    let [_, model, category, value] = head.to_le_bytes();
+    // SAFETY: by contract.
+    let payload = unsafe { core::slice::from_raw_parts(payload.cast::<u8>(), bytes.min(16) as usize) };
+    instrument::raise(Code([model, category, value]), payload, is_end != 0);
+    taskscope_record::thread::address() as *mut ThreadRecorder
+}
+
+/// A pair of key and value.
+#[repr(C, packed)]
+pub struct Pair {
+    key: u32,
+    value: u64,
+}
+
+/// Several pairs as one record.
+///
+/// # Safety
+/// `pairs` points to `count` pairs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_composite(pairs: *const Pair, count: usize) {
+    if pairs.is_null() || count == 0 {
+        return;
+    }
+    // SAFETY: by contract.
+    let pairs = unsafe { core::slice::from_raw_parts(pairs, count) };
+    let mut data = Vec::with_capacity(pairs.len() * i::PAIR_BYTES);
+    for pair in pairs.iter().filter(|pair| pair.key != 0) {
+        data.extend_from_slice(&{ pair.key }.to_le_bytes());
+        data.extend_from_slice(&{ pair.value }.to_le_bytes());
+    }
+    if !data.is_empty() {
+        instrument::raise(i::COMPOSITE, &data, false);
+    }
+}
+
+fn message(task: Option<u64>, code: Code, [domain, partner, key]: [u32; 3], id: u64, value: u64) {
+    if domain == 0 || task == Some(0) {
+        return;
+    }
+    let mut data = Vec::with_capacity(36);
+    if let Some(task) = task {
+        data.extend_from_slice(&task.to_le_bytes());
+    }
+    data.extend_from_slice(&(domain - 1).to_le_bytes());
+    data.extend_from_slice(&partner.to_le_bytes());
+    data.extend_from_slice(&id.to_le_bytes());
+    data.extend_from_slice(&key.to_le_bytes());
+    data.extend_from_slice(&value.to_le_bytes());
+    instrument::raise(code, &data, false);
+}
+
+/// The half of a message where it is sent.
+#[unsafe(no_mangle)]
+pub extern "C" fn taskscope_send(domain: u32, id: u64, key: u32, value: u64, partner: u32) {
+    message(None, i::SEND, [domain, partner, key], id, value);
+}
+
+/// The half of a message where it is received.
+#[unsafe(no_mangle)]
+pub extern "C" fn taskscope_receive(domain: u32, id: u64, key: u32, value: u64, partner: u32) {
+    message(None, i::RECEIVE, [domain, partner, key], id, value);
+}
+
+/// [`taskscope_send`] as seen when `task` next runs.
+#[unsafe(no_mangle)]
+pub extern "C" fn taskscope_send_later(task: u64, domain: u32, id: u64, key: u32, value: u64, partner: u32) {
+    message(Some(task), i::DEFERRED_SEND, [domain, partner, key], id, value);
+}
+
+/// [`taskscope_receive`] as seen when `task` next runs.
+#[unsafe(no_mangle)]
+pub extern "C" fn taskscope_receive_later(
+    task: u64,
+    domain: u32,
+    id: u64,
+    key: u32,
+    value: u64,
+    partner: u32,
+) {
+    message(Some(task), i::DEFERRED_RECEIVE, [domain, partner, key], id, value);
+}
+
+/// A point as seen when `task` next runs.
+#[unsafe(no_mangle)]
+pub extern "C" fn taskscope_point_later(task: u64, key: u32, value: u64) {
+    if task != 0 && key != 0 {
+        let data = [&task.to_le_bytes()[..], &key.to_le_bytes(), &value.to_le_bytes()].concat();
+        instrument::raise(i::DEFERRED_POINT, &data, false);
+    }
+}

@@ -1,0 +1,124 @@
+//! Programs that instrument themselves in C and C++: what the trace holds, and what it shows.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Shown};
+use taskscope_event::models::instrument as i;
+use taskscope_trace::{OpenOptions, Trace};
+
+const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+
+fn record(compiler: &str, source: &str, name: &str) -> Option<PathBuf> {
+    if Command::new(compiler).arg("--version").output().is_err() {
+        eprintln!("skipped: there is no {compiler}; scripts/install-packages installs it");
+        return None;
+    }
+    let directory = std::env::temp_dir().join(format!("taskscope-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(directory.join("lib")).unwrap();
+    let built = std::env::current_exe().unwrap().parent().unwrap().join("libtaskscope.so");
+    for name in ["libtaskscope.so", "libtaskscope.so.1"] {
+        std::os::unix::fs::symlink(&built, directory.join("lib").join(name)).unwrap();
+    }
+    let program = directory.join("program");
+    let standard = if source.ends_with("cpp") { "-std=c++17" } else { "-std=c11" };
+    let output = Command::new(compiler)
+        .args([standard, "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+        .arg(&program)
+        .arg(format!("{CRATE}/{source}"))
+        .arg(format!("-I{CRATE}/include"))
+        .arg("-L")
+        .arg(directory.join("lib"))
+        .arg("-ltaskscope")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let status = Command::new(program)
+        .env("LD_LIBRARY_PATH", directory.join("lib"))
+        .env("TASKSCOPE_TRACE_DIR", directory.join("trace"))
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    Some(directory)
+}
+
+#[derive(Default)]
+struct Heard {
+    /// Of each task: threads that took it up, and its own time, which must not go back.
+    tasks: std::collections::BTreeMap<u64, (Vec<u32>, u64)>,
+    shown: Vec<String>,
+    problems: Vec<&'static str>,
+}
+
+impl Out for Heard {
+    fn show(&mut self, item: Item<'_>) {
+        let Lane::Task { task, .. } = item.lane else { return };
+        let (threads, own_ns) = self.tasks.entry(task).or_default();
+        assert!(item.own_ns >= *own_ns, "the time of task {task} goes back");
+        *own_ns = item.own_ns;
+        if let Shown::Resume { thread, .. } = item.shown {
+            threads.push(thread);
+        }
+        self.shown.push(format!("{task} {:?}", item.shown));
+    }
+
+    fn problem(&mut self, _thread: u32, _at: u64, problem: Problem) {
+        self.problems.push(problem.name());
+    }
+}
+
+fn play(root: &Path) -> (Heard, Vec<String>) {
+    let trace = Trace::open(root, &OpenOptions::default()).unwrap();
+    let mut contexts = Contexts::new(Behaviour::Stacked);
+    let mut heard = Heard::default();
+    let mut sentences = Vec::new();
+    trace.streams().iter().for_each(|_| drop(contexts.add_thread(0).to_string()));
+    for merged in trace.merge().filter(|merged| merged.event.code.model() == i::LETTER) {
+        let event = merged.event;
+        let spec = taskscope_event::models::find(event.code).unwrap();
+        assert_eq!(spec.check_payload(event.payload, event.is_jumbo), Ok(()), "{}", spec.name);
+        sentences.push(spec.sentence(event.payload).to_string());
+        if let Some(raw) = Raw::decode(event.code, event.payload).unwrap() {
+            contexts.event(merged.stream as u32, event.clock_ns as u64, &raw, &mut heard);
+        }
+    }
+    (heard, sentences)
+}
+
+#[test]
+fn every_function_says_what_it_means() {
+    for compiler in ["g++", "clang++-19"] {
+        let Some(directory) = record(compiler, "tests/programs/contexts.cpp", compiler) else { continue };
+        let (heard, sentences) = play(&directory.join("trace"));
+        let all = sentences.join("\n");
+        assert_eq!(heard.problems, ["burst-close-without-open"], "{all}");
+        let of_two: Vec<&str> = heard.shown.iter().filter_map(|line| line.strip_prefix("2 ")).collect();
+        assert_eq!(of_two.len(), 1 + 1 + 3 + 1 + 1, "{of_two:?}");
+        assert!(of_two[2].starts_with("Point { key: 1, value: 9 }"), "{of_two:?}");
+        let count = |of: &str| sentences.iter().filter(|sentence| sentence.contains(of)).count();
+        assert_eq!(count("point of key 0"), 0, "the key is off");
+        assert_eq!(count("enters state 32"), 3, "{all}");
+        assert_eq!(count("and opens a burst of key 1, value 1"), 1);
+        assert_eq!(count("leaves state 32"), 3, "whichever way a scope is left");
+        assert_eq!(count("names value 1 of key 1 \"large\""), 1);
+        assert_eq!(count("(problem 1)") + count("(problem 2)"), 2, "{all}");
+        assert_eq!(heard.tasks[&1].0.len(), 3);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+#[test]
+fn fibers_keep_what_they_have_open() {
+    let Some(directory) = record("gcc", "../../examples/instrument/fibers.c", "fibers") else { return };
+    let (heard, _) = play(&directory.join("trace"));
+    assert_eq!(heard.problems, [""; 0]);
+    assert_eq!(heard.tasks.len(), 12);
+    for (task, (threads, own_ns)) in &heard.tasks {
+        assert_eq!(threads.len(), 7, "task {task}: six turns, and the end");
+        assert!(*own_ns > 0);
+    }
+    let starts = heard.shown.iter().filter(|line| line.contains("BurstStart")).count();
+    assert_eq!(starts, 12 * 6 * 2, "a task's own sequence begins nothing again");
+    std::fs::remove_dir_all(directory).unwrap();
+}

@@ -1,0 +1,62 @@
+//! Names as bytes, for interfaces that have no statics: each function asks the dictionary, and gives `None`
+//! while the name is off.
+
+use core::panic::Location;
+
+use super::dictionary::{self, Meaning, Space};
+use super::keys::ask;
+
+fn number(meaning: Meaning<'_>) -> Option<u32> {
+    match ask(&meaning) {
+        super::site::Answer::On(number) => Some(number),
+        _ => None,
+    }
+}
+
+const BLANK: Meaning<'static> =
+    Meaning { space: Space::Key, name: b"", description: b"", more: b"", number: 0, stacked: false };
+
+/// A key.
+pub fn key(name: &[u8], description: &[u8], level: u32) -> Option<u32> {
+    number(Meaning { name, description, number: level, ..BLANK })
+}
+
+/// A key that is registered elsewhere.
+#[track_caller]
+pub fn find_key(name: &[u8]) -> Option<u32> {
+    match super::keys::find(Space::Key, &String::from_utf8_lossy(name), Location::caller()) {
+        super::site::Answer::On(number) => Some(number),
+        _ => None,
+    }
+}
+
+/// A state.
+pub fn state(name: &[u8], description: &[u8], class: u32) -> Option<u32> {
+    number(Meaning { space: Space::State, name, description, number: class, stacked: true, ..BLANK })
+}
+
+/// A message domain.
+pub fn domain(name: &[u8], description: &[u8]) -> Option<u32> {
+    number(Meaning { space: Space::Domain, name, description, ..BLANK })
+}
+
+/// A kind of tasks.
+pub fn task_kind(name: &[u8], file: &[u8], line: u32) -> Option<u32> {
+    number(Meaning { space: Space::TaskKind, name, more: file, number: line, ..BLANK })
+}
+
+/// A value of a key that stands for a name.
+pub fn value(key: u32, name: &[u8], description: &[u8]) -> u64 {
+    let meaning = Meaning { space: Space::ValueOf(key), name, description, ..BLANK };
+    dictionary::with(|names| names.register(&meaning)).flatten().map_or(0, |(number, _)| number)
+}
+
+/// Gives a value a name.
+pub fn name_value(key: u32, value: u64, name: &[u8], description: &[u8]) {
+    dictionary::with(|names| names.register_value(key, value, name, description));
+}
+
+/// A number for a task.
+pub fn next_task() -> u64 {
+    super::task_context::next_number()
+}
