@@ -212,3 +212,35 @@ fn without_a_trace_directory_nothing_is_written_and_all_works() {
         assert_eq!(names(here.path()), ["app"]);
     }
 }
+
+#[test]
+fn the_report_names_the_rank_that_was_late() {
+    const SLEEP_NS: u64 = 60_000_000;
+    for mpi in installed() {
+        let here = tempfile::tempdir().unwrap();
+        let program = compile(mpi, here.path(), "mpi_late.c", &[]);
+        let mut command = record(here.path());
+        command.args(["-o", "trace", "--", mpi.launcher, "-n", "2"]).arg(&program);
+        assert!(output(permit(&mut command)).status.success());
+        let trace = here.path().join("trace");
+        let printed =
+            output(taskscope().args(["report", "--section", "ledger,blame,idle", "--json"]).arg(&trace));
+        let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+        let blamed = |name: &str| {
+            let rows = report["blame"].as_array().unwrap().iter();
+            rows.filter(|row| row["who"]["object"] == name)
+                .map(|row| row["ns"].as_u64().unwrap())
+                .sum::<u64>()
+        };
+        for name in [
+            "MPI_Recv, late sender: rank 0",
+            "MPI_Ssend, late receiver: rank 0",
+            "MPI_Allreduce, late member of a collective operation: rank 1",
+        ] {
+            assert!(blamed(name) >= SLEEP_NS, "{name}: {}", blamed(name));
+        }
+        let leaves: u64 =
+            report["ledger"]["leaves"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert_eq!(leaves, report["ledger"]["capacity_ns"].as_u64().unwrap());
+    }
+}

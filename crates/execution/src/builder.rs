@@ -1,6 +1,7 @@
 //! The observer that keeps an execution.
 
 use crate::catalog::grown;
+use crate::messages_builder::MessagesBuilder;
 use crate::{
     Anomaly, Catalog, Change, Definition, Dependence, Execution, Gap, GapIndex, Hold, Loss, NO_TIME, Object,
     ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section, SiteIndex,
@@ -22,6 +23,7 @@ pub struct ExecutionBuilder {
     ordinals: FxHashMap<(ThreadIndex, RegionIndex, TypeIndex), u32>,
     /// Tasks that are able to run and do not, since when.
     ready: FxHashMap<TaskIndex, u64>,
+    messages: MessagesBuilder,
 }
 
 #[derive(Debug)]
@@ -119,6 +121,10 @@ impl ExecutionBuilder {
             self.execution.holds.push(Hold { end, ..hold });
         }
         self.execution.choose_workers();
+        let (threads, processes) = (&self.execution.threads, &self.execution.processes);
+        let process_of = |thread: ThreadIndex| threads[thread.index()].process;
+        let last = |thread: ThreadIndex| processes[process_of(thread).index()].last;
+        self.execution.communication = self.messages.finish(process_of, last);
         self.execution
     }
 
@@ -393,6 +399,10 @@ impl Observer for ExecutionBuilder {
             Change::Acquires { object, site } => self.acquires(thread, at, object, site),
             Change::Releases { object } => self.releases(thread, at, object),
             Change::Lost { events } => self.lost(thread, at, events),
+            Change::Message(change) => {
+                let process = self.execution.threads[thread.index()].process;
+                self.messages.change(thread, process, at, change);
+            }
             _ => self.task_change(thread, at, change),
         }
         self.open[thread.index()].last_change = at;

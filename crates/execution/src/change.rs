@@ -274,6 +274,8 @@ pub enum Change {
         /// The object.
         object: ObjectIndex,
     },
+    /// Tells something of messages between processes.
+    Message(crate::MessageChange),
     /// Events of this thread were lost between its previous change and here.
     Lost {
         /// How many.

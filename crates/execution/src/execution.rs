@@ -1,5 +1,6 @@
 //! What was true when, kept in columns.
 
+use crate::messages::Communication;
 use crate::{
     Anomaly, Catalog, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Queued, Region,
     Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
@@ -124,6 +125,8 @@ pub struct Execution {
     pub losses: Vec<Loss>,
     /// Times in which threads could run and had no CPU, by thread and time; they do not overlap.
     pub off_cpu: Vec<OffCpu>,
+    /// What processes told each other.
+    pub communication: Communication,
     /// What did not fit.
     pub anomalies: Anomalies,
 }

@@ -23,6 +23,8 @@ pub mod filter;
 pub mod graph;
 mod ids;
 pub mod lod;
+pub mod messages;
+mod messages_builder;
 mod off_cpu;
 mod state;
 mod tables;
@@ -38,6 +40,7 @@ pub use ids::{
     GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex,
     TypeIndex,
 };
+pub use messages_builder::MessageChange;
 pub use off_cpu::{CutSpan, OffCpu, OsSource, RunDelay};
 pub use state::{Group, State};
 pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WorkShare};

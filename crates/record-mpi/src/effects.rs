@@ -486,7 +486,7 @@ fn tell_received(receive: &Receive, peer: u32, tag: i32, bytes: u64, moment: &mu
         messages::RECEIVED,
         &[
             &receive.post.to_le_bytes(),
-            &receive.posted.to_le_bytes(),
+            &(moment.at - receive.posted.min(moment.at)).to_le_bytes(),
             &bytes.to_le_bytes(),
             &receive.comm.number.to_le_bytes(),
             &peer.to_le_bytes(),

@@ -174,7 +174,7 @@ events! {
     CALL_END = b"CF]" plain (function: u32) Rule, "ends MPI function {function}";
     SEND = b"CMs" jumbo (post: u64, bytes: u64, comm: u32, peer: u32, tag: i32) Rule, "sends {bytes} bytes to rank {peer} in communicator {comm} with tag {tag}, as its post {post}";
     SENT = b"CMe" plain (post: u64) Rule, "knows that what it sent as post {post} may be overwritten";
-    RECEIVED = b"CMr" jumbo (post: u64, posted: u64, bytes: u64, comm: u32, peer: u32, tag: i32) Rule, "has received {bytes} bytes from rank {peer} in communicator {comm} with tag {tag}, asked for as post {post} at {posted}";
+    RECEIVED = b"CMr" jumbo (post: u64, age: u64, bytes: u64, comm: u32, peer: u32, tag: i32) Rule, "has received {bytes} bytes from rank {peer} in communicator {comm} with tag {tag}, asked for {age} ns ago as post {post}";
     COLLECTIVE = b"CGb" jumbo (sequence: u64, bytes: u64, comm: u32, root: u32, function: u32) Rule, "takes part in operation {sequence} of communicator {comm}: MPI function {function}, root {root}, {bytes} bytes of its own";
     COLLECTIVE_COMPLETED = b"CGe" plain (sequence: u64, comm: u32) Rule, "has completed operation {sequence} of communicator {comm}, which was nonblocking";
     CLOCK = b"CKo" jumbo (offset: i64, error: u64, reference: u32) Rule, "measures that {offset} ns must be added to its clock to have that of rank {reference}, at most {error} ns off";

@@ -6,6 +6,8 @@
 //! waits for the children, one after a barrier for the team, one at the begin of a region for the thread
 //! that began it. A lock wait, a call into the runtime or time off the CPU lies inside its stretch.
 
+use crate::messages::Call;
+
 use super::accesses::{Access, DeclaredGraph};
 use super::{ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, TaskGraph, TaskType};
 use crate::{
@@ -27,14 +29,14 @@ pub trait Names {
 /// More members of a team than this, and a barrier is told by its last arrival alone.
 const MOST_ARRIVALS: usize = 32;
 
-struct Stretch {
-    worker: u32,
+pub(super) struct Stretch {
+    pub worker: u32,
     state: State,
     place: Place,
     task: TaskIndex,
     region: RegionIndex,
-    start: u64,
-    end: u64,
+    pub start: u64,
+    pub end: u64,
     /// The wait before it, if there was one since the worker's last stretch.
     after: Option<State>,
 }
@@ -53,6 +55,9 @@ pub fn from_execution(
         stretches: Vec::new(),
         by_worker: Vec::new(),
         worker_of: FxHashMap::default(),
+        threads: Vec::new(),
+        hosts: FxHashMap::default(),
+        ended_by: FxHashMap::default(),
         edges: Vec::new(),
         dropped: 0,
     };
@@ -60,6 +65,7 @@ pub fn from_execution(
     maker.add_stretches(names);
     maker.order_stretches();
     maker.order_tasks();
+    maker.order_by_messages();
     maker.add_data();
     let dropped = maker.dropped;
     maker.builder.finish().map(|graph| (TaskGraph { off_cpu: off_cpu_source(execution), ..graph }, dropped))
@@ -77,16 +83,22 @@ fn off_cpu_source(execution: &Execution) -> OsSource {
     }
 }
 
-struct Maker<'a> {
-    execution: &'a Execution,
-    builder: GraphBuilder,
-    stretches: Vec<Stretch>,
+pub(super) struct Maker<'a> {
+    pub execution: &'a Execution,
+    pub builder: GraphBuilder,
+    pub stretches: Vec<Stretch>,
     /// Stretches of each worker, in order.
-    by_worker: Vec<Vec<u32>>,
-    worker_of: FxHashMap<u32, u32>,
+    pub by_worker: Vec<Vec<u32>>,
+    pub worker_of: FxHashMap<u32, u32>,
+    /// Threads of workers.
+    pub threads: Vec<u32>,
+    /// Numbers of hosts.
+    pub hosts: FxHashMap<String, usize>,
+    /// Data that ended the task of a stretch after its body, and when.
+    pub ended_by: FxHashMap<u32, Vec<(u64, u64)>>,
     /// Stretch, what it waits for, whether that ends a wait.
     edges: Vec<(u32, u32, bool)>,
-    dropped: u64,
+    pub dropped: u64,
 }
 
 impl Maker<'_> {
@@ -98,18 +110,16 @@ impl Maker<'_> {
         for list in holds.values_mut() {
             list.sort_by_key(|hold| (hold.start, hold.end));
         }
-        let mut nodes: Vec<&str> = Vec::new();
+        let calls = self.calls_by_thread();
         for (thread, row) in self.execution.workers() {
             let process = &self.execution.processes[row.process.index()];
-            let host = process.loom.split('.').next().unwrap_or("");
-            let node = nodes.iter().position(|node| *node == host).unwrap_or_else(|| {
-                nodes.push(host);
-                nodes.len() - 1
-            });
+            let node = self.node_of(row.process);
+            let mut calls = calls.get(&thread.0).map_or(&[][..], Vec::as_slice).iter().peekable();
+            self.threads.push(thread.0);
             let worker = self.by_worker.len() as u32;
             self.worker_of.insert(thread.0, worker);
             self.by_worker.push(Vec::new());
-            self.builder.add_worker(worker.into(), node as u64, process.first, process.last);
+            self.builder.add_worker(worker.into(), node, process.first, process.last);
             let mut open: Option<Stretch> = None;
             let mut after = None;
             for span in self.execution.spans_of_run(thread) {
@@ -161,6 +171,13 @@ impl Maker<'_> {
                         );
                         true
                     }
+                    Group::Sync if section.state == State::Communication => {
+                        while calls.next_if(|call| call.end <= span.start).is_some() {}
+                        let call = calls.peek().filter(|call| call.start <= span.start).copied().copied();
+                        self.add_call(worker, span.start, span.end, call.as_ref());
+                        after = Some(section.state);
+                        false
+                    }
                     Group::Sync | Group::Idle => {
                         after = Some(section.state);
                         false
@@ -173,6 +190,14 @@ impl Maker<'_> {
             }
             self.close(&mut open);
         }
+    }
+
+    fn calls_by_thread(&self) -> FxHashMap<u32, Vec<Call>> {
+        let mut calls: FxHashMap<u32, Vec<Call>> = FxHashMap::default();
+        for call in &self.execution.communication.calls {
+            calls.entry(call.thread.0).or_default().push(*call);
+        }
+        calls
     }
 
     fn close(&mut self, open: &mut Option<Stretch>) {
@@ -257,7 +282,7 @@ impl Maker<'_> {
     }
 
     /// The last stretch of a worker that had ended by `at`.
-    fn last_before(&self, worker: usize, at: u64) -> Option<u32> {
+    pub(super) fn last_before(&self, worker: usize, at: u64) -> Option<u32> {
         let own = &self.by_worker[worker];
         let next = own.partition_point(|number| self.stretches[*number as usize].end <= at);
         own.get(next.checked_sub(1)?).copied()
@@ -370,7 +395,7 @@ impl Maker<'_> {
         children
     }
 
-    fn last_stretches(&self) -> FxHashMap<TaskIndex, u32> {
+    pub(super) fn last_stretches(&self) -> FxHashMap<TaskIndex, u32> {
         let mut last: FxHashMap<TaskIndex, u32> = FxHashMap::default();
         for (number, stretch) in self.stretches.iter().enumerate().filter(|(_, s)| s.task.is_some()) {
             let best = last.entry(stretch.task).or_insert(number as u32);
@@ -443,6 +468,13 @@ impl Maker<'_> {
                 });
             }
             self.builder.add_input(number.into(), id);
+            let start = self.stretches[number as usize].start;
+            for (id, at) in self.ended_by.get(&other).into_iter().flatten() {
+                // Work that waits for the task's body only is no later for it.
+                if *at <= start {
+                    self.builder.add_input(number.into(), *id);
+                }
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ mod builder;
 mod check;
 mod from_execution;
 mod lists;
+mod messages;
 
 pub use accesses::{Access, DeclaredGraph};
 pub use builder::{GraphBuilder, NewData, NewTask};

@@ -8,7 +8,9 @@ use super::{Interpreter, Short};
 use taskscope_event::Code;
 use taskscope_event::models::{MODELS, mpi, nanos6, nodes, nosv, tampi};
 use taskscope_event::spec::{Channel, Effect};
-use taskscope_execution::{Change, ObjectIndex, Observer, Place, Section, State, TaskIndex, ThreadIndex};
+use taskscope_execution::{
+    Change, MessageChange, ObjectIndex, Observer, Place, Section, State, TaskIndex, ThreadIndex,
+};
 
 /// What an event of these models does to its thread.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -123,12 +125,19 @@ impl Interpreter {
             Some(Step::Enter { value, state }) => {
                 let around = self.threads[thread.index()].now();
                 let task = if state == State::Task { TaskIndex::NONE } else { around.task };
-                let section =
-                    Section { state, place: Place::UNKNOWN, object: ObjectIndex::NONE, task, ..around };
+                let place = if letter == mpi::LETTER {
+                    self.mpi_call_begins(thread, at, value, out)
+                } else {
+                    Place::UNKNOWN
+                };
+                let section = Section { state, place, object: ObjectIndex::NONE, task, ..around };
                 self.open(thread, at, Opener::Part(letter, value), section, out);
             }
             Some(Step::Leave { value }) => {
                 self.close(thread, at, Opener::Part(letter, value), out);
+                if letter == mpi::LETTER {
+                    out.change(thread, at, Change::Message(MessageChange::CallEnds));
+                }
             }
             Some(Step::Rest(rests)) => {
                 let state = &mut self.threads[thread.index()];

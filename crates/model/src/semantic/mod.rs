@@ -13,6 +13,7 @@ mod dictionary;
 mod frames;
 mod instrument;
 mod locks;
+mod messages;
 pub(crate) mod payload;
 mod regions;
 mod sections;
@@ -46,6 +47,7 @@ pub struct Interpreter {
     region_numbers: regions::RegionNumbers,
     steps: channels::Steps,
     instrumented: instrument::Instrumented,
+    message_names: messages::MessageNames,
     looms: FxHashMap<LoomNumber, cpus::LoomCpus>,
 }
 
@@ -231,6 +233,7 @@ impl Interpreter {
                 omp::LETTER => self.omp_event(thread, at, code, payload, out),
                 wait::LETTER => self.wait_event(thread, at, code, payload, out),
                 models::instrument::LETTER => self.instrument_event(thread, at, code, payload, out),
+                models::messages::LETTER => self.message_event(thread, at, code, payload, out),
                 models::dictionary::LETTER => self.dictionary_event(thread, at, code, payload, out),
                 recorder::LETTER => {
                     let events = payload::u64_at(payload, 0).ok_or(Short)?;

@@ -6,8 +6,8 @@ use super::{Interpreter, Short};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::omp;
 use taskscope_execution::{
-    Anomaly, Change, ObjectIndex, Observer, Place, ProcessIndex, Section, State, TaskIndex, ThreadIndex,
-    TypeIndex,
+    Anomaly, Change, MessageChange, ObjectIndex, Observer, Place, ProcessIndex, Section, State, TaskIndex,
+    ThreadIndex, TypeIndex,
 };
 
 /// Task ids of processes to numbers of the trace, in the order of creation.
@@ -183,6 +183,9 @@ impl Interpreter {
                     let address = u64_at(dependence, 0).ok_or(Short)?;
                     out.change(thread, at, Change::TaskDepends { task, address, kind: dependence[8] });
                 }
+            }
+            omp::TASK_FULFILLED => {
+                out.change(thread, at, Change::Message(MessageChange::Fulfils { task }));
             }
             // A detached task's body has ended; what remains is an open event, no thread's time.
             _ => {}

@@ -52,6 +52,8 @@ impl Page {
             off_cpu,
             // What follows from them is in the report.
             queued: _,
+            // No page shows messages.
+            communication: _,
             anomalies: _,
         } = &*self.execution;
         let Catalog { modules, sites, types, objects, gaps } = catalog;

@@ -1,0 +1,170 @@
+//! Messages between processes, as data of the task graph: code after a receive, and tasks that depend on
+//! one that a message ended, wait for the sender's code before the send.
+
+use super::from_execution::Maker;
+use super::{ActivityKind, NewData};
+use crate::messages::{Call, Participation};
+use crate::{NO_TIME, ProcessIndex, ThreadIndex};
+use rustc_hash::FxHashMap;
+use taskscope_event::models::messages::FUNCTIONS;
+
+/// More members of a collective operation than this, and it is told by its last member alone.
+const MOST_MEMBERS: usize = 32;
+
+/// A remote stretch that something waits for, and how what it gave came here.
+#[derive(Clone, Copy)]
+struct Arrival {
+    sender: ThreadIndex,
+    sent: u64,
+    arrived: u64,
+    bytes: u64,
+}
+
+impl Maker<'_> {
+    /// The node of a process: its rank, as memory is not shared; of others, that of their host.
+    pub(super) fn node_of(&mut self, process: ProcessIndex) -> u64 {
+        let ranks = &self.execution.communication.ranks;
+        if let Some(own) = ranks.get(&process.0) {
+            let one_job = ranks.values().all(|rank| rank.job == own.job);
+            return if one_job { own.rank.into() } else { process.0.into() };
+        }
+        let host = self.execution.processes[process.index()].loom.split('.').next().unwrap_or("").to_owned();
+        let first = if ranks.is_empty() { 0 } else { self.execution.processes.len() };
+        let known = self.hosts.len();
+        (first + *self.hosts.entry(host).or_insert(known)) as u64
+    }
+
+    /// The time in a call: waiting for the peer that it waited for, then the rest.
+    pub(super) fn add_call(&mut self, worker: u32, start: u64, end: u64, call: Option<&Call>) {
+        let Some(call) = call else {
+            let name = self.builder.add_name("communication");
+            return self.builder.add_activity(worker.into(), ActivityKind::Communication, name, start, end);
+        };
+        let function = FUNCTIONS.get(call.function as usize).copied().unwrap_or("call");
+        let until = call.wait.map_or(start, |wait| wait.until.clamp(start, end));
+        if let Some(wait) = call.wait.filter(|_| until > start) {
+            let culprit = self.process_name(wait.culprit);
+            let name = self.builder.add_name(&format!("MPI_{function}, {}: {culprit}", wait.kind.name()));
+            self.builder.add_activity(worker.into(), ActivityKind::Communication, name, start, until);
+        }
+        if end > until {
+            let name = self.builder.add_name(&format!("MPI_{function}"));
+            self.builder.add_activity(worker.into(), ActivityKind::Communication, name, until, end);
+        }
+    }
+
+    fn process_name(&self, process: ProcessIndex) -> String {
+        match self.execution.communication.ranks.get(&process.0) {
+            Some(rank) => format!("rank {}", rank.rank),
+            None => format!("process {}", self.execution.processes[process.index()].pid),
+        }
+    }
+
+    /// Adds what came by messages and operations: to the code after the call in which it was known, and to
+    /// whatever waits for tasks that it ended.
+    pub(super) fn order_by_messages(&mut self) {
+        let communication = &self.execution.communication;
+        let operations = communication.operations();
+        let mut next_data = 2 * self.stretches.len() as u64;
+        for message in &communication.messages {
+            let Some(call) = communication.calls.get(message.call as usize) else { continue };
+            let arrival = Arrival {
+                sender: message.sender,
+                sent: message.sent,
+                arrived: call.end,
+                bytes: message.bytes,
+            };
+            if let Some(reader) = self.first_after(message.receiver.0, call.end) {
+                self.read_arrival(reader, message.receiver, arrival, &mut next_data);
+            }
+        }
+        for part in &communication.participations {
+            let Some(call) = communication.calls.get(part.call as usize) else { continue };
+            let Some(reader) = self.first_after(part.completer.0, call.end) else { continue };
+            for arrival in self.arrivals_of(part, &operations, call.end) {
+                self.read_arrival(reader, part.completer, arrival, &mut next_data);
+            }
+        }
+        let last = self.last_stretches();
+        for fulfilment in &communication.fulfilments {
+            let Some(stretch) = last.get(&fulfilment.task).copied() else { continue };
+            let receiver = ThreadIndex(self.threads[self.stretches[stretch as usize].worker as usize]);
+            let mut arrivals = Vec::new();
+            if let Some(message) = communication.messages.get(fulfilment.message as usize) {
+                arrivals.push(Arrival {
+                    sender: message.sender,
+                    sent: message.sent,
+                    arrived: fulfilment.at,
+                    bytes: message.bytes,
+                });
+            } else if let Some(part) = communication.participations.get(fulfilment.participation as usize) {
+                arrivals = self.arrivals_of(part, &operations, fulfilment.at);
+            }
+            let data: Vec<u64> = arrivals
+                .into_iter()
+                .filter_map(|arrival| self.add_arrival(receiver, arrival, &mut next_data))
+                .collect();
+            self.ended_by.entry(stretch).or_default().extend(data.into_iter().map(|id| (id, fulfilment.at)));
+        }
+    }
+
+    fn arrivals_of(
+        &self,
+        part: &Participation,
+        operations: &FxHashMap<(u64, u64), Vec<u32>>,
+        arrived: u64,
+    ) -> Vec<Arrival> {
+        let threads = &self.execution.threads;
+        let process_of = |thread: ThreadIndex| threads[thread.index()].process;
+        let awaited = self.execution.communication.awaited(operations, part, process_of);
+        let mut arrivals: Vec<Arrival> = awaited
+            .map(|other| Arrival { sender: other.thread, sent: other.begun, arrived, bytes: other.bytes })
+            .collect();
+        arrivals.sort_unstable_by_key(|arrival| std::cmp::Reverse(arrival.sent));
+        if arrivals.len() > MOST_MEMBERS {
+            arrivals.truncate(1);
+        }
+        arrivals
+    }
+
+    /// The first stretch of a thread that starts at a time or later.
+    fn first_after(&self, thread: u32, at: u64) -> Option<u32> {
+        let own = &self.by_worker[*self.worker_of.get(&thread)? as usize];
+        own.get(own.partition_point(|number| self.stretches[*number as usize].start < at)).copied()
+    }
+
+    fn read_arrival(&mut self, reader: u32, receiver: ThreadIndex, arrival: Arrival, next_data: &mut u64) {
+        if let Some(data) = self.add_arrival(receiver, arrival, next_data) {
+            self.builder.add_input(reader.into(), data);
+        }
+    }
+
+    /// The data that arrived. Nothing where the clocks of two nodes say that it arrived before it was sent.
+    fn add_arrival(&mut self, receiver: ThreadIndex, arrival: Arrival, next_data: &mut u64) -> Option<u64> {
+        let threads = &self.execution.threads;
+        let (from, to) = (threads[arrival.sender.index()].process, threads[receiver.index()].process);
+        if arrival.arrived < arrival.sent {
+            self.dropped += 1;
+            return None;
+        }
+        let (home, node) = (self.node_of(from), self.node_of(to));
+        let worker = self.worker_of.get(&arrival.sender.0).copied();
+        let producer = worker.and_then(|worker| self.last_before(worker as usize, arrival.sent));
+        let produced = producer.map_or(arrival.sent, |producer| self.stretches[producer as usize].end);
+        let id = *next_data;
+        *next_data += 1;
+        self.builder.add_data(NewData {
+            id,
+            producer: producer.map(u64::from),
+            produced,
+            home,
+            bytes: if arrival.bytes == u64::MAX { 0 } else { arrival.bytes },
+            name: String::new(),
+            synchronises: false,
+        });
+        // What a call does before the message leaves is not told apart from its flight.
+        let sent = if producer.is_some() { arrival.sent.max(produced) } else { NO_TIME };
+        self.builder.add_copy(id, node, sent, arrival.arrived);
+        Some(id)
+    }
+}

@@ -1,0 +1,182 @@
+//! What processes told each other: calls of a communication library, messages, collective operations.
+//!
+//! Sends and receives are paired as MPI matches them: of one communicator, sender, receiver and tag, the
+//! n-th send belongs to the n-th receive, both in the order in which they were posted.
+
+use crate::{ProcessIndex, TaskIndex, ThreadIndex};
+use rustc_hash::FxHashMap;
+use taskscope_event::models::messages::FUNCTIONS;
+
+/// One call of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Who called.
+    pub thread: ThreadIndex,
+    /// Number of the function in `taskscope_event::models::messages::FUNCTIONS`.
+    pub function: u32,
+    /// Begin.
+    pub start: u64,
+    /// End, or [`NO_TIME`](crate::NO_TIME) until it is known.
+    pub end: u64,
+    /// What it waited for, if for anybody.
+    pub wait: Option<PeerWait>,
+}
+
+/// Why a call waits for another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PeerWaitKind {
+    /// It receives what had not been sent yet.
+    LateSender,
+    /// It sends, without a buffer, what nobody had asked for yet.
+    LateReceiver,
+    /// It takes part in an operation in which others did not take part yet.
+    LateMember,
+}
+
+impl PeerWaitKind {
+    /// The name in tables and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PeerWaitKind::LateSender => "late sender",
+            PeerWaitKind::LateReceiver => "late receiver",
+            PeerWaitKind::LateMember => "late member of a collective operation",
+        }
+    }
+}
+
+/// The part of a call, from its begin, in which it waited for another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerWait {
+    /// Why.
+    pub kind: PeerWaitKind,
+    /// Who came last.
+    pub culprit: ProcessIndex,
+    /// When that one came; after the begin of the call, and not after its end.
+    pub until: u64,
+}
+
+/// A message that was sent and received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Who sent it.
+    pub sender: ThreadIndex,
+    /// When.
+    pub sent: u64,
+    /// Who learned that it had come.
+    pub receiver: ThreadIndex,
+    /// When a receive was posted for it.
+    pub posted: u64,
+    /// When it was known to have come.
+    pub received: u64,
+    /// Row of the call in which it was known to have come, or `u32::MAX`.
+    pub call: u32,
+    /// Size; `u64::MAX` where not known.
+    pub bytes: u64,
+}
+
+/// A process's part in a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Participation {
+    /// Number of the communicator, the same for all its members.
+    pub comm: u64,
+    /// Number of the operation in it.
+    pub sequence: u64,
+    /// The thread that began it.
+    pub thread: ThreadIndex,
+    /// When that was.
+    pub begun: u64,
+    /// The thread that learned of its completion.
+    pub completer: ThreadIndex,
+    /// When; [`NO_TIME`](crate::NO_TIME) where it did not.
+    pub completed: u64,
+    /// Row of the call in which that was, or `u32::MAX`.
+    pub call: u32,
+    /// The root's process; none where there is no root.
+    pub root: ProcessIndex,
+    /// Number of the function.
+    pub function: u32,
+    /// Bytes that it gave.
+    pub bytes: u64,
+}
+
+/// A task that ended when a message or operation had completed, not when its body did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fulfilment {
+    /// The task.
+    pub task: TaskIndex,
+    /// When it ended.
+    pub at: u64,
+    /// Row of the message that it waited for, or `u32::MAX`.
+    pub message: u32,
+    /// Row of the participation that it waited for, or `u32::MAX`.
+    pub participation: u32,
+}
+
+/// A process's place in its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// The job's number.
+    pub job: u64,
+    /// From 0.
+    pub rank: u32,
+    /// How many there are.
+    pub ranks: u32,
+}
+
+/// All that processes told each other.
+#[derive(Clone, Debug, Default)]
+pub struct Communication {
+    /// Ranks of processes, by [`ProcessIndex`], where known.
+    pub ranks: FxHashMap<u32, Rank>,
+    /// Calls, by their begins.
+    pub calls: Vec<Call>,
+    /// Messages, by the time they were received.
+    pub messages: Vec<Message>,
+    /// Sends without a receive in the trace.
+    pub unmatched_sends: u64,
+    /// Receives without a send in the trace.
+    pub unmatched_receives: u64,
+    /// Parts in collective operations, by their begins.
+    pub participations: Vec<Participation>,
+    /// Tasks that ended with a message.
+    pub fulfilments: Vec<Fulfilment>,
+}
+
+impl Communication {
+    /// The calls of a thread, in order.
+    pub fn calls_of(&self, thread: ThreadIndex) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(move |call| call.thread == thread)
+    }
+
+    /// The members that the completion of this part had to wait for, besides itself.
+    pub fn awaited<'a>(
+        &'a self,
+        operations: &'a FxHashMap<(u64, u64), Vec<u32>>,
+        part: &'a Participation,
+        process_of: impl Fn(ThreadIndex) -> ProcessIndex + Copy + 'a,
+    ) -> impl Iterator<Item = &'a Participation> + 'a {
+        let own = process_of(part.thread);
+        let function = FUNCTIONS.get(part.function as usize).copied().unwrap_or("");
+        let from_root =
+            ["Bcast", "Ibcast", "Scatter", "Iscatter", "Scatterv", "Iscatterv"].contains(&function);
+        let to_root = ["Reduce", "Ireduce", "Gather", "Igather", "Gatherv", "Igatherv"].contains(&function);
+        let others = operations.get(&(part.comm, part.sequence)).into_iter().flatten();
+        others.map(|row| &self.participations[*row as usize]).filter(move |other| {
+            let other = process_of(other.thread);
+            other != own
+                && (part.root == ProcessIndex::NONE
+                    || from_root && other == part.root
+                    || to_root && own == part.root
+                    || !from_root && !to_root)
+        })
+    }
+
+    /// Rows of participations by communicator and number of the operation.
+    pub fn operations(&self) -> FxHashMap<(u64, u64), Vec<u32>> {
+        let mut operations: FxHashMap<_, Vec<u32>> = FxHashMap::default();
+        for (row, part) in self.participations.iter().enumerate() {
+            operations.entry((part.comm, part.sequence)).or_default().push(row as u32);
+        }
+        operations
+    }
+}
