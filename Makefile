@@ -19,6 +19,8 @@ help:
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
 	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing"
+	@echo "make bench-device       what ordering device records costs"
+	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
 	@echo "make gates              instructions an event (valgrind), model of the recorder's door (loom)"
 	@echo "make lint               formatting, clippy, documentation"
 	@echo "make clean              remove everything that was built"
@@ -79,3 +81,8 @@ clean:
 .PHONY: bench-device
 bench-device:
 	@$(cargo) run --release -p taskscope-reorder --example throughput
+
+# A hundred million records in each order: what is held stays bounded, memory stays flat.
+.PHONY: soak-device
+soak-device:
+	@$(cargo) run --release -p taskscope-reorder --example throughput -- 100 1024

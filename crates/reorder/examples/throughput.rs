@@ -1,17 +1,16 @@
 //! What ordering costs: records a second of CPU time of one thread, records held, and the cost of
 //! handing a record over for the thread that has it.
 //!
-//!     cargo run --release -p taskscope-reorder --example throughput [MILLIONS]
+//!     cargo run --release -p taskscope-reorder --example throughput [MILLIONS [WINDOW]]
 
-use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use taskscope_reorder::*;
 
 const QUEUES: u64 = 16;
 
 fn thread_cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    times.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(f64::NAN) * 1e-9
 }
 
 fn peak_memory_mib() -> u64 {
@@ -48,7 +47,11 @@ fn run(order: QueueOrder, window: u64, records: u64) {
     let per_window = window * QUEUES;
     let windows = records.div_ceil(per_window);
     let begin = thread_cpu_seconds();
+    let mut early_peak = u64::MAX;
     for number in 0..windows {
+        if number == windows / 10 {
+            early_peak = peak_memory_mib();
+        }
         let first = number * window;
         for offset in 0..window {
             for queue in &queues {
@@ -76,6 +79,7 @@ fn run(order: QueueOrder, window: u64, records: u64) {
     black_box(checksum);
     let totals = reorder.totals();
     assert_eq!(totals.delivered, windows * per_window);
+    assert!(peak_memory_mib() <= early_peak.saturating_add(4), "memory grows with the records");
     let held: u64 = queues.iter().map(|queue| reorder.account(*queue).held_peak).sum();
     println!(
         "{order:?}, window {window:>5}: {:>6.1} M records/CPU-s, {held:>7} held at most, {:>4} MiB",
@@ -151,10 +155,15 @@ fn stuck(records: u64) {
 
 fn main() {
     let millions = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10u64);
+    let only = std::env::args().nth(2).and_then(|text| text.parse::<u64>().ok());
+    let windows: Vec<u64> = only.map_or_else(|| vec![1, 16, 1024], |window| vec![window]);
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
-        for window in [1, 16, 1024] {
-            run(order, window, millions * 1_000_000);
+        for window in &windows {
+            run(order, *window, millions * 1_000_000);
         }
+    }
+    if only.is_some() {
+        return;
     }
     hand_over(millions.min(10) * 1_000_000);
     stuck(millions.min(10) * 1_000_000);

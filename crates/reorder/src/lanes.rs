@@ -18,7 +18,17 @@ pub struct Lanes {
 
 impl Lanes {
     /// The lane for an operation from `start` to `end`, which is taken until `end`.
+    #[inline]
     pub fn take(&mut self, start: u64, end: u64) -> u32 {
+        // One lane, and it is free: the tree is its root.
+        if self.leaves == 1 && self.earliest_end[1] <= start {
+            self.earliest_end[1] = end;
+            return 0;
+        }
+        self.take_of_many(start, end)
+    }
+
+    fn take_of_many(&mut self, start: u64, end: u64) -> u32 {
         if self.leaves == 0 || (self.earliest_end[1] > start && self.used as usize == self.leaves) {
             self.double();
         }

@@ -28,7 +28,7 @@
 //! **Not for** reading any vendor's records, and it never asks a clock: times are numbers whose unit
 //! and origin the caller chooses per queue.
 //!
-//! About 40 M records a CPU-second in order (`cargo run --release -p taskscope-reorder --example throughput`).
+//! About 38 M records a CPU-second in order (`cargo run --release -p taskscope-reorder --example throughput`).
 #![forbid(unsafe_code)]
 
 mod account;

@@ -162,12 +162,14 @@ pub(crate) struct PageStore {
     pub spill: SpillFile,
     pub resident: usize,
     pub most_resident: usize,
+    /// Pages in memory at most, where the disk takes the rest.
+    pub cap: Option<usize>,
     spare: Vec<Slots>,
 }
 
 impl PageStore {
     pub fn new(spill: SpillFile) -> Self {
-        PageStore { spill, resident: 0, most_resident: 0, spare: Vec::new() }
+        PageStore { spill, resident: 0, most_resident: 0, cap: None, spare: Vec::new() }
     }
 
     fn fresh(&mut self) -> Slots {
@@ -239,6 +241,12 @@ impl Pages {
             Page::Empty => None,
             Page::Here(_) | Page::Over => return Ok(()),
         };
+        if store.cap.is_some_and(|cap| store.resident >= cap) && self.resident > 0 {
+            // Within one step a second page is needed: another one of this queue makes room.
+            let keep = self.resident - 1;
+            let current = self.first + page as u64 * PAGE;
+            let _ = self.put_on_disk(keep, current, store);
+        }
         let mut slots = store.fresh();
         self.resident += 1;
         let mut read = Ok(());

@@ -113,17 +113,26 @@ impl Queue {
     #[inline]
     pub fn append(&mut self, notice: &Notice, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         let seq = notice.seq;
-        match self.place(seq) {
-            Place::Within => {}
-            Place::Over => return self.append_after_skip(notice, out),
-            Place::TooFar => return self.account.refused += 1,
+        if seq < self.head {
+            return self.append_after_skip(notice, out);
         }
+        // Nearly always the page is in memory: one look is enough.
+        let slot = match self.pages.here(seq) {
+            Some(slot) => slot,
+            None => {
+                match self.place(seq) {
+                    Place::Within => {}
+                    Place::Over => return self.append_after_skip(notice, out),
+                    Place::TooFar => return self.account.refused += 1,
+                }
+                match self.pages.slot(seq, store) {
+                    Ok(slot) => slot,
+                    Err(Unreadable) => return self.lose_page(seq, store, out),
+                }
+            }
+        };
         let newest = seq >= self.tail;
         self.tail = self.tail.max(seq + 1);
-        let slot = match self.pages.slot(seq, store) {
-            Ok(slot) => slot,
-            Err(Unreadable) => return self.lose_page(seq, store, out),
-        };
         if slot.is(state::NOTICED) {
             self.account.refused += 1;
             return;
@@ -142,7 +151,8 @@ impl Queue {
         self.account.appended += 1;
         if over {
             self.account.cancelled += u64::from(slot.is(state::CANCELLED));
-            self.over(seq, store, out);
+            let waiting = slot.waits().then_some(slot.start);
+            self.over(seq, waiting, store, out);
         }
     }
 
@@ -163,17 +173,28 @@ impl Queue {
     #[inline]
     pub fn complete(&mut self, completion: &Completion, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         let seq = completion.seq;
-        match self.place(seq) {
-            Place::Within => {}
-            Place::Over => return self.complete_again(completion, Slot::default(), out),
-            Place::TooFar => return self.account.refused += 1,
+        if seq < self.head {
+            return self.complete_again(completion, Slot::default(), out);
         }
+        let slot = match self.pages.here(seq) {
+            Some(slot) => slot,
+            None => {
+                match self.place(seq) {
+                    Place::Within => {}
+                    Place::Over => return self.complete_again(completion, Slot::default(), out),
+                    Place::TooFar => return self.account.refused += 1,
+                }
+                match self.pages.slot(seq, store) {
+                    Ok(slot) => slot,
+                    Err(Unreadable) => {
+                        self.tail = self.tail.max(seq + 1);
+                        return self.lose_page(seq, store, out);
+                    }
+                }
+            }
+        };
         self.tail = self.tail.max(seq + 1);
         let late_by = self.arrived.take(completion, self.order, &mut self.account);
-        let slot = match self.pages.slot(seq, store) {
-            Ok(slot) => slot,
-            Err(Unreadable) => return self.lose_page(seq, store, out),
-        };
         if slot.state() & (state::ARRIVED | state::CANCELLED | state::LOST) != 0 {
             let known = *slot;
             self.complete_again(completion, known, out);
@@ -181,9 +202,10 @@ impl Queue {
         }
         slot.arrive(completion);
         slot.late_by = late_by;
+        let over = slot.is_over();
         self.held += 1;
-        if slot.is_over() {
-            self.over(seq, store, out);
+        if over {
+            self.over(seq, Some(completion.start), store, out);
         }
         self.account.held_peak = self.account.held_peak.max(self.held);
     }
@@ -221,23 +243,26 @@ impl Queue {
         slot.set(state::CANCELLED);
         if slot.is_over() {
             self.account.cancelled += 1;
-            self.over(seq, store, out);
+            self.over(seq, None, store, out);
         }
     }
 
-    /// An operation is over now: release what waited for that.
+    /// An operation is over now: release what waited for that. Its own record may wait, by its start.
     #[inline]
-    fn over(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+    fn over(&mut self, seq: u64, waiting: Option<u64>, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         match self.order {
             QueueOrder::InOrder if seq == self.head => self.release_by_sequence(store, out),
             QueueOrder::InOrder => {}
             QueueOrder::OutOfOrder => {
-                if let Ok(slot) = self.pages.slot(seq, store)
-                    && slot.waits()
-                {
-                    self.sorter.push(slot.start, seq);
+                if let Some(start) = waiting {
+                    self.sorter.push(start, seq);
                 }
-                self.release_by_start(store, out);
+                // What may start before the floor is still to be announced: mostly nothing can go yet.
+                if seq == self.head
+                    || self.sorter.peek().is_some_and(|first| first < self.bounds.floor || first == 0)
+                {
+                    self.release_by_start(store, out);
+                }
             }
         }
     }
@@ -284,7 +309,11 @@ impl Queue {
     fn release_next_by_start(&mut self, store: &mut PageStore, out: &mut impl FnMut(Output)) {
         match self.sorter.pop(&mut store.spill) {
             Some(Next::InSlot(seq)) => {
-                if let Ok(slot) = self.pages.slot(seq, store) {
+                let slot = match self.pages.here(seq) {
+                    Some(slot) => Ok(slot),
+                    None => self.pages.slot(seq, store),
+                };
+                if let Ok(slot) = slot {
                     slot.set(state::PASSED_ON);
                     let slot = *slot;
                     self.release(seq, &slot, out);

@@ -67,12 +67,10 @@ pub struct Reorder {
 impl Reorder {
     /// Without queues.
     pub fn new(limits: Limits) -> Self {
-        Reorder {
-            queues: Vec::new(),
-            store: PageStore::new(SpillFile::in_directory(limits.spill_directory)),
-            most_pages: (limits.held_records / PAGE as usize).max(2),
-            when_full: limits.when_full,
-        }
+        let most_pages = (limits.held_records / PAGE as usize).max(2);
+        let mut store = PageStore::new(SpillFile::in_directory(limits.spill_directory));
+        store.cap = (limits.when_full == WhenFull::Spill).then_some(most_pages);
+        Reorder { queues: Vec::new(), store, most_pages, when_full: limits.when_full }
     }
 
     /// Adds a queue. Queues are never removed, since records may come to the very end.
@@ -216,7 +214,8 @@ impl Reorder {
 
     #[inline]
     fn relieve_if_full(&mut self, queue: QueueIndex, seq: u64, out: &mut impl FnMut(Output)) {
-        if self.store.resident > self.most_pages && self.when_full != WhenFull::Block {
+        // There is room for the page that the next step may need.
+        if self.store.resident >= self.most_pages && self.when_full != WhenFull::Block {
             self.relieve(queue, seq, out);
         }
     }
