@@ -1,7 +1,9 @@
 //! The largest losses, each with what causes it.
 
 use crate::blame::{Charge, Culprit};
+use crate::grain::{Grain, Grains};
 use crate::ledger::{ByState, Ledger};
+use crate::task_types::TaskType;
 use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -16,6 +18,8 @@ pub enum FindingKind {
     Serial,
     /// Others wait while few tasks run.
     FewTasks,
+    /// Tasks cost more to run than they do.
+    SmallTasks,
     /// Others wait for a thread that has more of a worksharing construct.
     Imbalance,
     /// Others wait while one thread creates tasks.
@@ -34,10 +38,11 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [FindingKind; 10] = [
+    pub const ALL: [FindingKind; 11] = [
         FindingKind::Lock,
         FindingKind::Serial,
         FindingKind::FewTasks,
+        FindingKind::SmallTasks,
         FindingKind::Imbalance,
         FindingKind::Creation,
         FindingKind::RegionCode,
@@ -53,6 +58,7 @@ impl FindingKind {
             FindingKind::Lock => "lock-held",
             FindingKind::Serial => "serial-code",
             FindingKind::FewTasks => "few-tasks",
+            FindingKind::SmallTasks => "small-tasks",
             FindingKind::Imbalance => "imbalance",
             FindingKind::Creation => "task-creation",
             FindingKind::RegionCode => "region-code",
@@ -107,6 +113,8 @@ pub struct Finding {
     pub tasks_created: u64,
     /// The construct's load, for an imbalance.
     pub work: Option<Worksharing>,
+    /// Size and cost of the tasks, where they are too small.
+    pub grain: Option<Grain>,
 }
 
 /// All losses, largest first; their sum is capacity minus useful time.
@@ -115,7 +123,9 @@ pub fn findings(
     ledger: &Ledger,
     charges: &[Charge],
     works: &[Worksharing],
+    types: &[TaskType],
 ) -> Vec<Finding> {
+    let grains = Grains::of(execution, ledger, charges, types);
     let created = creations(execution);
     let in_code: FxHashMap<(State, Place), u64> =
         ledger.causes.iter().map(|cause| ((cause.state, cause.place), cause.ns)).collect();
@@ -130,8 +140,11 @@ pub fn findings(
                 (most.map_or(State::Unknown, |(state, _)| state), place)
             }
         };
+        let grain = grains.behind(execution, charge);
+        let (state, place) = grain.map_or((state, place), |grain| (State::Task, Place::of_type(grain.ty)));
         let tasks_created = created.get(&(state, place)).copied().unwrap_or(0);
         let kind = match charge.culprit {
+            _ if grain.is_some() => FindingKind::SmallTasks,
             Culprit::Holder(_) => FindingKind::Lock,
             Culprit::Nobody(_) => FindingKind::NobodyWorks,
             Culprit::Code(state, place) => {
@@ -152,12 +165,25 @@ pub fn findings(
         let certain = matches!(charge.culprit, Culprit::Nobody(_) | Culprit::Holder(_));
         let alone_ns = if certain { ns } else { sole_ns };
         let confidence = match alone_ns as f64 / ns.max(1) as f64 {
+            _ if grain.is_some_and(|grain| grain.cost_ns < 2 * grain.mean_ns) => Confidence::Medium,
+            _ if grain.is_some() => Confidence::High,
             share if share >= 0.7 => Confidence::High,
             share if share >= 0.3 || !even => Confidence::Medium,
             _ => Confidence::Low,
         };
         let victims = charge.by_state;
-        all.push(Finding { kind, state, place, ns, victims, sole_ns, confidence, tasks_created, work });
+        all.push(Finding {
+            kind,
+            state,
+            place,
+            ns,
+            victims,
+            sole_ns,
+            confidence,
+            tasks_created,
+            work,
+            grain,
+        });
     }
     for cause in &ledger.causes {
         let kind = match cause.state.group() {
@@ -178,6 +204,7 @@ pub fn findings(
             confidence: Confidence::High,
             tasks_created: created.get(&(cause.state, cause.place)).copied().unwrap_or(0),
             work: None,
+            grain: None,
         });
     }
     all.sort_by_key(|f| (Reverse(f.ns), f.kind, f.state, f.place));

@@ -13,10 +13,12 @@ mod blame;
 pub mod causes;
 pub mod critical_path;
 pub mod devices;
+pub mod diagnosis;
 mod efficiency;
 mod findings;
 mod fine;
 mod forest;
+mod grain;
 mod keys;
 mod ledger;
 mod locks;
@@ -34,6 +36,7 @@ pub use efficiency::{Efficiency, efficiency, share};
 pub use findings::{Confidence, Finding, FindingKind, findings};
 pub use fine::FineNanos;
 pub use forest::{Letter, Shares};
+pub use grain::Grain;
 pub use keys::Who;
 pub use ledger::{ByState, Cause, Ledger, ThreadTime, book};
 pub use locks::{HolderSite, Lock, locks};
@@ -83,11 +86,12 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
     let charges = charge(execution);
     let efficiency = efficiency(&ledger, &charges);
     let works = worksharing(execution);
-    let findings = findings(execution, &ledger, &charges, &works);
+    let task_types = task_types(execution);
+    let findings = findings(execution, &ledger, &charges, &works, &task_types);
     let analysis = Analysis {
         efficiency,
         tasks: explicit_tasks_begun(execution),
-        task_types: task_types(execution),
+        task_types,
         regions: parallel_constructs(execution),
         locks: locks(execution),
         starvation: starvation(execution),

@@ -1,7 +1,10 @@
 //! What holds for the ledger of every graph, on many random ones.
 
 use taskscope_analysis::causes::{Causes, Leaf, book_causes, letter_of};
-use taskscope_analysis::slo::{Mode, Options, attribute};
+use taskscope_analysis::diagnosis::diagnose;
+use taskscope_analysis::replay::Costs;
+use taskscope_analysis::slo::{Mode, Options, attribute, deciding_inputs};
+use taskscope_analysis::span::span;
 use taskscope_analysis::{FineNanos, Letter};
 use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewTask, TaskGraph, TaskType};
 use taskscope_testkit::task_rows::{Recipe, random};
@@ -21,6 +24,18 @@ fn check_sums(graph: &TaskGraph, causes: &Causes, what: &str) {
     let slow = causes.slow;
     let letters = slow.work_ns + slow.starvation_ns + slow.latency_ns + slow.overhead_ns + slow.contention_ns;
     assert_eq!(letters, causes.capacity_ns, "{what}: SLOW");
+    let span = span(graph, &Costs::of(graph, &deciding_inputs(graph)));
+    for letter in [Letter::Starvation, Letter::Latency, Letter::Overhead, Letter::Contention] {
+        let rows = diagnose(graph, causes, &span).rows.into_iter();
+        let told: u64 = rows.filter(|(situation, _)| situation.letter() == letter).map(|(_, ns)| ns).sum();
+        let expected = match letter {
+            Letter::Starvation => slow.starvation_ns,
+            Letter::Latency => slow.latency_ns,
+            Letter::Overhead => slow.overhead_ns,
+            Letter::Contention => slow.contention_ns,
+        };
+        assert_eq!(told, expected, "{what}: situations of {letter:?}");
+    }
 }
 
 #[test]

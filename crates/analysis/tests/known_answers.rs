@@ -279,3 +279,29 @@ fn a_thread_that_is_kept_off_the_cpu_is_the_systems_doing() {
     let losses: u64 = analysis.findings.iter().map(|f| f.ns).sum();
     assert_eq!(losses, analysis.ledger.capacity_ns - analysis.efficiency.useful_ns);
 }
+
+/// Inside a taskwait two hundred tasks of 100 ns run on thread 0, 300 ns after one another, in which nobody
+/// works.
+#[test]
+fn tasks_that_cost_more_than_they_do_are_too_small() {
+    let end = 200 * 400;
+    let mut script = Script::new(2, 0, end);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).site(0, 0, 3, 0x300).task_type(0, 0, 5, 2, "task");
+    script.fork(0, 0, 1, 1, 2).join_team(1, 0, 1, 1, 2).arrive(1, 0);
+    (1..=200).for_each(|task| {
+        script.create(0, 0, task, 5);
+    });
+    script.taskwait(0, 0, end, 3);
+    for task in 0..200 {
+        script.run(0, u64::from(task) * 400, u64::from(task) * 400 + 100, task + 1);
+    }
+    script.arrive(0, end).join(0, end, 1).depart(1, end, 1);
+    let (execution, analysis) = analysed(&script);
+    let small: Vec<_> = analysis.findings.iter().filter(|f| f.kind == FindingKind::SmallTasks).collect();
+    // Thread 1 waits all the time, thread 0 between the tasks.
+    assert_eq!(small.iter().map(|f| f.ns).sum::<u64>(), end + 200 * 300);
+    let grain = small[0].grain.unwrap();
+    assert_eq!((grain.tasks, grain.mean_ns, grain.cost_ns), (200, 100, 600));
+    assert!(small.iter().all(|f| f.confidence == Confidence::High));
+    at_site(&execution, small[0].place, 0x200);
+}

@@ -31,6 +31,14 @@ fn an_imported_case_is_reported_in_three_modes() {
         let imported = taskscope(&["import", file.to_str().unwrap(), "-o", trace]);
         assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
         let case: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        let blame = json_of(&["report", "--section", "blame", "--json", trace]);
+        for row in blame["blame"].as_array().unwrap() {
+            assert!(row["cause"].is_string() && row["ns"].is_u64(), "{row}");
+            for person in ["who", "symptom"] {
+                let keys = ["file", "function", "line", "object", "task_type"];
+                assert!(row[person].as_object().unwrap().keys().eq(keys), "{row}");
+            }
+        }
         for mode in ["direct", "chained", "root"] {
             let report =
                 json_of(&["report", "--section", "idle", "--mode", mode, "--intervals", "--json", trace]);

@@ -174,13 +174,15 @@ pub fn finish() -> usize {
     }
     let Some(process) = current() else { return 0 };
     process.finished.store(1, Release);
-    process.os_time.finish();
     let threads = std::mem::take(&mut *lock(&process.threads));
-    threads
+    let left = threads
         .into_iter()
         // SAFETY: registered by `attach`, and no longer in the list.
         .filter(|recorder| !unsafe { thread::close_from_outside(recorder.0, process) })
-        .count()
+        .count();
+    // Last, as the threads run until here.
+    process.os_time.finish();
+    left
 }
 
 /// Removes the temporary directories that nothing is left in.

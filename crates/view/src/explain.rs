@@ -38,6 +38,9 @@ explanations! {
     "few-tasks": "Workers wait in a barrier, taskwait or taskgroup because too few tasks can run: the named task type runs alone or nearly so.";
         "While workers wait, every nanosecond of each is charged in equal parts to the threads that run. The confidence is high where only one thread ran for 70 % of the loss.";
         "Split the long tasks; start them earlier (order of creation, priority); relax dependences, so that more tasks are ready while they run.";
+    "small-tasks": "Tasks of the named type are so small that creating, queueing and starting one costs more than its body does. The threads spend their time in the runtime, which shows as waiting while nobody works, or while other tasks of the type run.";
+        "The cost of a task is what the process lost in the runtime, and in waits of teams while no thread worked, divided by the tasks that ran. A type of at least 100 tasks counts as too small if the mean body is below that cost and below 10 µs: at that size less than half of the time is work (METG at 50 %, Slaughter et al., SC 2020). Recording adds about three events of some 10 ns to each task.";
+        "Stop creating tasks below some size: a cut-off by depth or by number of elements, `final` with `mergeable`, `if`; taskloop with a grainsize; several elements a task. Ten times the cost is a good size: the runtime then takes less than a tenth.";
     "imbalance": "In a worksharing construct some threads have more to do than others, which wait at its end.";
         "Waiting time of those who arrived early, charged to the construct that the late ones are still in. The load balance is mean over maximum of the threads' busy times, weighted over all executions.";
         "schedule(dynamic) or (guided) with a chunk that costs some tens of microseconds; a better split by hand; collapse(2) on nested loops, so that there are more iterations to share.";
@@ -85,6 +88,32 @@ explanations! {
     "shutdown": "Workers lived on after the last task of the run had ended.";
         "From the end of all tasks to the end of the worker's life.";
         "Only worth a look in short runs: what does the program do after its last task?";
+
+    // Situations of the section diagnosis.
+    "low-parallelism": "Workers had nothing to do since the program has too little to do at once: no task was ready anywhere, and those that ran are too small to be split (or no tasks at all).";
+        "Starvation (section ledger) while no task was ready on any node, charged to tasks no longer than 16 times what running one costs, or to code outside of tasks.";
+        "Relax dependences: depend on the data that is really used, replace taskwait and barriers by dependences, let steps overlap; make serial stretches parallel. Else use fewer workers: section path tells the parallelism.";
+    "too-coarse": "Workers had nothing to do while few long tasks ran: the work is there, in pieces that are too large.";
+        "Starvation while no task was ready on any node, charged to tasks that are longer than 16 times what running one costs, so that they could be split in eight and the runtime still take little.";
+        "Smaller tiles, blocks or chunks for the task type that section blame names; begin long tasks first. Aim at several tasks a worker and step, each at least ten times the cost that the evidence states.";
+    "badly-distributed": "Workers had nothing to do although tasks were ready: on the same node (the scheduler did not give them out) or on others (the work lies where the workers are not).";
+        "The share of starvation during which a ready task lay on some node (second axis of section ledger).";
+        "Elsewhere: another distribution of data and tasks over the nodes, balanced by measured cost, or migration. Here: affinities, priorities or throttling that keep tasks from free workers.";
+    "slow-link": "Workers waited for data under way, although few inputs come from other nodes: a transfer takes long.";
+        "Latency (section ledger), while at most one in four inputs of tasks came from another node.";
+        "Send earlier (from the task that produces), join small messages, overlap: more tasks a worker, so that some are ready. Look at the time a copy is under way against its bytes; what-if network=0 says what is to be gained.";
+    "bad-locality": "Workers waited for data under way, and much of what tasks read comes from other nodes.";
+        "Latency (section ledger), while more than one in four inputs of tasks came from another node.";
+        "Place tasks where their data is; larger sub-domains (less surface for the same volume); keep a step's halo exchange to direct neighbours; recompute instead of sending.";
+    "too-fine": "The runtime took the time, as tasks are small for what one costs.";
+        "Overhead (section ledger) where the mean task works less than ten times what running one costs, and that cost is usual (up to 10 µs).";
+        "Larger tasks: a cut-off, a grainsize, several elements a task; ten times the cost that the evidence states.";
+    "slow-runtime": "The runtime took the time although tasks are large enough, or a task costs it more than usual.";
+        "Overhead (section ledger) where tasks work at least ten times what running one costs, or that cost is above 10 µs.";
+        "See section blame for what took it: creation (several creators), dispatch (wake-ups: OMP_WAIT_POLICY=active, idle workers that sleep), delivery (one receiving thread that handles messages one by one), send.";
+    "contended-lock": "Workers waited for a lock that another held.";
+        "Waiting for contention (section ledger); section blame names the place from which the holder had asked for the lock.";
+        "Hold it for less, split it, or replace it by atomic operations or a reduction; see lock-held.";
 
     // States, which are causes in the JSON report.
     "task": "In the body of an explicit task; useful time.";

@@ -125,6 +125,11 @@ fn finding_row(places: &Places, finding: &words::NamedFinding) -> Value {
         if let Some(work) = finding.work {
             row.insert("load_balance".into(), work.load.balance().into());
         }
+        if let Some(grain) = finding.grain {
+            row.insert("tasks".into(), grain.tasks.into());
+            row.insert("task_mean_ns".into(), grain.mean_ns.into());
+            row.insert("task_cost_ns".into(), grain.cost_ns.into());
+        }
     }
     row
 }

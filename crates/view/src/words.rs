@@ -3,7 +3,7 @@
 use crate::format;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_analysis::{Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Worksharing};
+use taskscope_analysis::{Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, Worksharing};
 use taskscope_execution::{Place, SiteIndex, State};
 use taskscope_session::{Places, Session};
 
@@ -43,6 +43,8 @@ pub struct NamedFinding {
     pub tasks_created: u64,
     /// The construct's load, for an imbalance.
     pub work: Option<Worksharing>,
+    /// Size and cost of the tasks, where they are too small.
+    pub grain: Option<Grain>,
 }
 
 /// All findings with names, largest first.
@@ -78,6 +80,7 @@ pub fn findings(places: &Places, analysis: &Analysis) -> Vec<NamedFinding> {
                     sole_ns: finding.sole_ns,
                     tasks_created: finding.tasks_created,
                     work: finding.work,
+                    grain: finding.grain,
                 });
             }
         }
@@ -113,6 +116,14 @@ fn sentence(finding: &Finding, place: &str) -> String {
         FindingKind::Serial => format!("workers have nothing to do during {place}"),
         FindingKind::FewTasks if alone => format!("workers wait while {place} runs alone"),
         FindingKind::FewTasks => format!("workers wait while too few tasks run: {place}"),
+        FindingKind::SmallTasks => match finding.grain {
+            Some(grain) => format!(
+                "tasks are too small: {place} takes {}, running one costs {}",
+                format::time(grain.mean_ns),
+                format::time(grain.cost_ns)
+            ),
+            None => format!("tasks are too small: {place}"),
+        },
         FindingKind::Imbalance => match finding.work {
             Some(work) => {
                 format!("the team waits for the slowest in {place} (load balance {:.2})", work.load.balance())

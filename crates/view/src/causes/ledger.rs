@@ -42,7 +42,7 @@ pub(super) fn json(graph: &TaskGraph, causes: &Causes) -> Value {
 pub(super) fn blame_json(graph: &TaskGraph, causes: &Causes) -> Value {
     let lost = causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work);
     lost.map(|charge| {
-        let symptom = charge.symptom.map_or(Value::Null, |ty| place(graph, ty, None));
+        let symptom = place(graph, charge.symptom.unwrap_or(u32::MAX), None);
         json!({
             "cause": charge.leaf.name(),
             "letter": format!("{:?}", letter_of(charge.who)).to_lowercase(),

@@ -2,6 +2,7 @@
 //!
 //! Each section is computed when it is asked for.
 
+mod diagnosis;
 mod idle;
 mod ledger;
 mod path;
@@ -12,7 +13,7 @@ pub use what_if::WhatIf;
 use path::Prediction;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::FineNanos;
-use taskscope_analysis::causes::book_causes;
+use taskscope_analysis::causes::{Causes, book_causes};
 use taskscope_analysis::slo::{Mode, Options as SloOptions, Prepared};
 use taskscope_execution::OsSource;
 use taskscope_execution::graph::TaskGraph;
@@ -27,6 +28,8 @@ pub enum CausesSection {
     Ledger,
     /// Who is to blame for what was lost.
     Blame,
+    /// What the lost time means, and what would help.
+    Diagnosis,
     /// Starvation, latency, overhead of idle workers.
     Idle,
     /// The critical path, and what bounds the run.
@@ -39,9 +42,10 @@ pub enum CausesSection {
 
 impl CausesSection {
     /// All sections in the order of the report.
-    pub const ALL: [CausesSection; 6] = [
+    pub const ALL: [CausesSection; 7] = [
         CausesSection::Ledger,
         CausesSection::Blame,
+        CausesSection::Diagnosis,
         CausesSection::Idle,
         CausesSection::Path,
         CausesSection::Pop,
@@ -53,6 +57,7 @@ impl CausesSection {
         match self {
             CausesSection::Ledger => "ledger",
             CausesSection::Blame => "blame",
+            CausesSection::Diagnosis => "diagnosis",
             CausesSection::Idle => "idle",
             CausesSection::Path => "path",
             CausesSection::Pop => "pop",
@@ -78,6 +83,25 @@ pub struct CausesOptions {
     pub top: usize,
 }
 
+/// What several sections need, computed once.
+struct Computed {
+    causes: Option<Causes>,
+    prediction: Option<Prediction>,
+}
+
+impl Computed {
+    fn for_sections(graph: &TaskGraph, sections: &[CausesSection]) -> Computed {
+        use CausesSection::{Blame, Diagnosis, Ledger, Path, Pop, WhatIf};
+        let any = |of: &[CausesSection]| sections.iter().any(|section| of.contains(section));
+        // Two sweeps over the graph that do not need each other.
+        let (causes, prediction) = rayon::join(
+            || any(&[Ledger, Blame, Diagnosis, Pop]).then(|| book_causes(graph)),
+            || any(&[Diagnosis, Path, Pop, WhatIf]).then(|| Prediction::of(graph)),
+        );
+        Computed { causes, prediction }
+    }
+}
+
 /// The sections as JSON, below a head that names the trace.
 pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> Value {
     let mut report = Map::new();
@@ -91,14 +115,14 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
     report.insert("wall_ns".into(), (end - begin).into());
     report.insert("unknown".into(), json!(unknown_columns(graph)));
     report.insert("estimated".into(), json!(estimated_columns(graph)));
+    let done = Computed::for_sections(graph, &options.sections);
     let wants = |section| options.sections.contains(&section);
-    if wants(CausesSection::Ledger) || wants(CausesSection::Blame) {
-        let causes = book_causes(graph);
+    if let Some(causes) = &done.causes {
         if wants(CausesSection::Ledger) {
-            report.insert("ledger".into(), ledger::json(graph, &causes));
+            report.insert("ledger".into(), ledger::json(graph, causes));
         }
         if wants(CausesSection::Blame) {
-            report.insert("blame".into(), ledger::blame_json(graph, &causes));
+            report.insert("blame".into(), ledger::blame_json(graph, causes));
         }
     }
     if wants(CausesSection::Idle) {
@@ -106,16 +130,20 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);
         report.insert("idle".into(), idle::json(graph, &slo, options));
     }
-    if wants(CausesSection::Path) || wants(CausesSection::Pop) || wants(CausesSection::WhatIf) {
-        let prediction = Prediction::of(graph);
-        if wants(CausesSection::Path) {
-            report.insert("path".into(), path::path_json(graph, &prediction, options));
+    if let Some(prediction) = &done.prediction {
+        if let Some(causes) = &done.causes {
+            if wants(CausesSection::Diagnosis) {
+                report.insert("diagnosis".into(), diagnosis::json(graph, causes, prediction));
+            }
+            if wants(CausesSection::Pop) {
+                report.insert("pop".into(), path::pop_json(graph, causes, prediction));
+            }
         }
-        if wants(CausesSection::Pop) {
-            report.insert("pop".into(), path::pop_json(graph, &book_causes(graph), &prediction));
+        if wants(CausesSection::Path) {
+            report.insert("path".into(), path::path_json(graph, prediction, options));
         }
         if wants(CausesSection::WhatIf) {
-            report.insert("whatif".into(), path::whatif_json(graph, &prediction, options));
+            report.insert("whatif".into(), path::whatif_json(graph, prediction, options));
         }
     }
     Value::Object(report)
@@ -124,14 +152,17 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
 /// The sections as lines for a person.
 pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
     let mut text = String::new();
+    let done = Computed::for_sections(graph, &options.sections);
     let wants = |section| options.sections.contains(&section);
-    if wants(CausesSection::Ledger) || wants(CausesSection::Blame) {
-        let causes = book_causes(graph);
+    if let Some(causes) = &done.causes {
         if wants(CausesSection::Ledger) {
-            ledger::text(&causes, &mut text);
+            ledger::text(causes, &mut text);
         }
         if wants(CausesSection::Blame) {
-            ledger::blame_text(graph, &causes, options, &mut text);
+            ledger::blame_text(graph, causes, options, &mut text);
+        }
+        if let Some(prediction) = done.prediction.as_ref().filter(|_| wants(CausesSection::Diagnosis)) {
+            diagnosis::text(graph, causes, prediction, &mut text);
         }
     }
     if wants(CausesSection::Idle) {
@@ -139,16 +170,15 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
         let slo = Prepared::new(graph).attribute(options.mode, &wanted);
         idle::text(graph, &slo, options, &mut text);
     }
-    if wants(CausesSection::Path) || wants(CausesSection::Pop) || wants(CausesSection::WhatIf) {
-        let prediction = Prediction::of(graph);
+    if let Some(prediction) = &done.prediction {
         if wants(CausesSection::Path) {
-            path::path_text(graph, &prediction, options, &mut text);
+            path::path_text(graph, prediction, options, &mut text);
         }
-        if wants(CausesSection::Pop) {
-            path::pop_text(graph, &book_causes(graph), &prediction, &mut text);
+        if let Some(causes) = done.causes.as_ref().filter(|_| wants(CausesSection::Pop)) {
+            path::pop_text(graph, causes, prediction, &mut text);
         }
         if wants(CausesSection::WhatIf) {
-            path::whatif_text(graph, &prediction, options, &mut text);
+            path::whatif_text(graph, prediction, options, &mut text);
         }
     }
     let unknown = unknown_columns(graph);

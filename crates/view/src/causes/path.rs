@@ -35,6 +35,10 @@ impl Prediction {
         }
     }
 
+    pub fn span(&self) -> &Span {
+        &self.span
+    }
+
     fn wall(&self, graph: &TaskGraph, change: &Change) -> u64 {
         replay(graph, &self.costs, change).wall_ns
     }

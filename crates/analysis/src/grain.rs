@@ -1,0 +1,99 @@
+//! Task types whose tasks are too small: running one costs more than it does.
+//!
+//! The cost of a task is what the process lost in the runtime, and in waits of teams while nobody worked, divided by the
+//! tasks that it ran: the task size at which work is half of work and cost (METG at 50 %, Slaughter et
+//! al., SC 2020), as far as a timeline tells.
+
+use crate::blame::{Charge, Culprit};
+use crate::ledger::Ledger;
+use crate::task_types::{TaskType, is_explicit};
+use rustc_hash::FxHashMap;
+use taskscope_execution::{Execution, Group, Place, PlaceKind, ProcessIndex, TypeIndex};
+
+/// Fewer tasks than this are no matter of granularity.
+const FEWEST_TASKS: u64 = 100;
+/// No usual runtime needs longer for a task: what larger tasks wait for has another cause.
+const LARGEST_NS: u64 = 10_000;
+
+/// A task type whose tasks are too small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grain {
+    /// The type.
+    pub ty: TypeIndex,
+    /// Tasks of it that ran.
+    pub tasks: u64,
+    /// Mean time in their bodies, nanoseconds.
+    pub mean_ns: u64,
+    /// What running a task of the process costs on average, nanoseconds.
+    pub cost_ns: u64,
+}
+
+/// The task types of each process that are too small, those with most tasks first.
+pub(crate) struct Grains {
+    by_process: FxHashMap<ProcessIndex, Vec<Grain>>,
+}
+
+impl Grains {
+    pub fn of(execution: &Execution, ledger: &Ledger, charges: &[Charge], types: &[TaskType]) -> Grains {
+        let mut lost: FxHashMap<ProcessIndex, u64> = FxHashMap::default();
+        for charge in charges {
+            if let Culprit::Nobody(place) = charge.culprit {
+                *lost.entry(process_of(execution, place)).or_default() +=
+                    charge.by_state.of_group(Group::Sync);
+            }
+        }
+        for cause in ledger.causes.iter().filter(|cause| cause.state.group() == Group::Runtime) {
+            *lost.entry(process_of(execution, cause.place)).or_default() += cause.ns;
+        }
+        let of_type = |row: &TaskType| process_of(execution, Place::of_type(row.ty));
+        let explicit = || types.iter().filter(|row| is_explicit(execution, row.ty));
+        let mut tasks: FxHashMap<ProcessIndex, u64> = FxHashMap::default();
+        for row in explicit() {
+            *tasks.entry(of_type(row)).or_default() += row.began;
+        }
+        let mut by_process: FxHashMap<ProcessIndex, Vec<Grain>> = FxHashMap::default();
+        for row in explicit().filter(|row| row.began >= FEWEST_TASKS && row.mean_ns() <= LARGEST_NS) {
+            let process = of_type(row);
+            let lost = lost.get(&process).copied().unwrap_or(0);
+            let cost_ns = lost / tasks.get(&process).copied().unwrap_or(0).max(1);
+            if row.mean_ns() < cost_ns {
+                let grain = Grain { ty: row.ty, tasks: row.began, mean_ns: row.mean_ns(), cost_ns };
+                by_process.entry(process).or_default().push(grain);
+            }
+        }
+        for grains in by_process.values_mut() {
+            grains.sort_by_key(|grain| (std::cmp::Reverse(grain.tasks), grain.ty));
+        }
+        Grains { by_process }
+    }
+
+    /// The too small type that a loss is due to: while nobody worked, that with most tasks; while tasks of a
+    /// type ran, that type.
+    pub fn behind(&self, execution: &Execution, charge: &Charge) -> Option<Grain> {
+        match charge.culprit {
+            Culprit::Nobody(place) if charge.by_state.of_group(Group::Sync) > 0 => {
+                self.by_process.get(&process_of(execution, place))?.first().copied()
+            }
+            Culprit::Code(_, place) => match place.kind() {
+                PlaceKind::Type(ty) => {
+                    let grains = self.by_process.get(&process_of(execution, place))?;
+                    grains.iter().find(|grain| grain.ty == ty).copied()
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+fn process_of(execution: &Execution, place: Place) -> ProcessIndex {
+    let catalog = &execution.catalog;
+    let process = match place.kind() {
+        PlaceKind::Site(site) => catalog.sites.get(site.index()).map(|site| site.process),
+        PlaceKind::Type(ty) => catalog.types.get(ty.index()).map(|ty| ty.process),
+        PlaceKind::Gap(gap) => catalog.gaps.get(gap.index()).map(|gap| gap.process),
+        // Of one process everything is that process's.
+        PlaceKind::Unknown => (execution.process_count() == 1).then_some(ProcessIndex(0)),
+    };
+    process.unwrap_or(ProcessIndex::NONE)
+}
