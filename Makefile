@@ -33,6 +33,7 @@ test: packages
 	@$(cargo) test --workspace --no-run
 	@$(MAKE) --no-print-directory -s -C examples/openmp
 	@$(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
+	@$(CARGO) test -p taskscope-record --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
 
 build:
 	@$(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-c -p taskscope-record-capi -p taskscope-record-device -p taskscope-record-mpi

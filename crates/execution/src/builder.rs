@@ -265,9 +265,8 @@ impl ExecutionBuilder {
             }
             Change::TaskReady { task } => {
                 tasks.grow_to(task);
-                if tasks.status[task.index()] != TaskStatus::Running {
-                    self.ready.entry(task).or_insert(at);
-                }
+                // One that runs is able to run again when it is put down.
+                self.ready.entry(task).or_insert(at);
             }
             Change::TaskIsOver { task } => {
                 tasks.grow_to(task);
@@ -276,7 +275,9 @@ impl ExecutionBuilder {
             }
             Change::TaskStarts { task } => {
                 tasks.grow_to(task);
-                if let Some(ready) = self.ready.remove(&task).filter(|ready| *ready < at) {
+                if let Some(ready) = self.ready.remove(&task).map(|ready| ready.max(tasks.left(task)))
+                    && ready < at
+                {
                     self.execution.queued.push(Queued { task, ready, began: at });
                 }
                 let row = task.index();

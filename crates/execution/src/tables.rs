@@ -60,6 +60,11 @@ impl Tasks {
         self.began.iter().filter(|at| **at != NO_TIME).count() as u64
     }
 
+    /// When a thread last put the task down; 0 if none has.
+    pub(crate) fn left(&self, task: TaskIndex) -> u64 {
+        self.ended.get(task.index()).copied().filter(|at| *at != NO_TIME).unwrap_or(0)
+    }
+
     pub(crate) fn grow_to(&mut self, task: TaskIndex) {
         let rows = task.index() + 1;
         if rows > self.len() {

@@ -48,6 +48,8 @@ mod location;
 mod metadata;
 pub mod os_time;
 pub mod process;
+#[cfg(feature = "rayon")]
+pub mod rayon;
 mod ring;
 mod samples;
 mod side;
@@ -57,6 +59,10 @@ mod tail_place;
 mod tailed_file;
 pub mod thread;
 mod tls;
+#[cfg(feature = "tokio")]
+pub mod tokio;
+#[cfg(feature = "tracing")]
+pub mod tracing;
 
 pub use location::LocationStream;
 pub use metadata::{About, Describe, Json};

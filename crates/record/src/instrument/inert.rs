@@ -357,6 +357,13 @@ impl TaskKind {
     }
 }
 
+impl TaskKind {
+    /// The future itself.
+    pub fn follow<F: core::future::Future>(&'static self, future: F) -> F {
+        future
+    }
+}
+
 /// Never one.
 pub fn task_kind(_name: &str, _file: &str, _line: u32) -> Option<u32> {
     None
@@ -421,6 +428,10 @@ impl OnThread {
     /// Does nothing.
     #[inline(always)]
     pub fn end(self) {}
+
+    /// Does nothing.
+    #[inline(always)]
+    pub fn yield_now(self) {}
 }
 
 const _: () = assert!(size_of::<Span>() == 0 && size_of::<Task>() == 0 && size_of::<Value>() == 0);

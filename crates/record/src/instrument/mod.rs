@@ -65,6 +65,8 @@ mod active;
 #[cfg(feature = "instrument")]
 mod dictionary;
 #[cfg(feature = "instrument")]
+mod follow;
+#[cfg(feature = "instrument")]
 mod keys;
 #[cfg(feature = "instrument")]
 #[doc(hidden)]
@@ -82,6 +84,8 @@ mod task_context;
 mod words;
 #[cfg(feature = "instrument")]
 pub use active::*;
+#[cfg(feature = "instrument")]
+pub use follow::Followed;
 #[cfg(feature = "instrument")]
 pub use keys::{
     Burst, Content, Domain, InState, InStateAndBurst, Key, StateName, StatesHidden, UnknownName, composite,

@@ -181,6 +181,17 @@ impl OnThread {
     }
 }
 
+impl OnThread {
+    /// The thread puts the task down, which could run on.
+    #[inline(always)]
+    pub fn yield_now(mut self) {
+        let task = core::mem::take(&mut self.task);
+        if task != 0 {
+            put_end(i::TASK_YIELD, long(task));
+        }
+    }
+}
+
 impl Drop for OnThread {
     #[inline(always)]
     fn drop(&mut self) {

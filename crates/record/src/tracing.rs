@@ -1,0 +1,360 @@
+//! A layer for the crate `tracing`: every span is a task, and what happens in it is in the trace.
+//!
+//! One line in `main`:
+//!
+//! ```
+//! let _taskscope = taskscope_record::tracing::init();
+//! ```
+//!
+//! which records into the directory that `TASKSCOPE_TRACE_DIR` names until the value is dropped. A program that
+//! has layers already adds [`layer`] to them, and starts recording itself ([`crate::instrument::start`]).
+//!
+//! - A **span** is a task, of a kind with the span's name and place. Entering it takes the task up, leaving puts it
+//!   down: a future with a span (`.instrument(span)`, `#[instrument]`) is followed over all threads that
+//!   poll it, and each poll is a piece. Its time is its own: not that of spans entered within it.
+//! - A span that is entered while it is entered already, here or on another thread, is another task
+//!   of the same kind there.
+//! - **Fields** become keys with their names: numbers as they are, other values by name (the first 256
+//!   different ones of a field; further ones have value 0). They are points of the task.
+//! - An **event** is a composite point: `tracing.event`, whose value names the event, and its fields.
+//! - **tokio**: [`crate::tokio::observe`] tells when workers are idle. Built with `--cfg tokio_unstable`
+//!   and its feature `tracing`, tokio tells of every task and wake by itself: `runtime.spawn` spans are
+//!   tasks named after the place that spawned them, and `tokio::task::waker` events make them able to run.
+
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt::{Debug, Write as _};
+
+use taskscope_event::models::instrument::{self as i, level};
+use tracing_core::field::{Field, Visit};
+use tracing_core::span::{Attributes, Id, Record};
+use tracing_core::{Event, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
+
+use crate::instrument::{self, TaskContext, named};
+use crate::tls;
+
+/// Different texts of a field that have numbers of their own.
+const MOST_TEXTS: usize = 256;
+
+/// The layer. It keeps nothing itself: spans carry their tasks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Layer(());
+
+/// A layer that records spans and events, where recording has started.
+pub fn layer() -> Layer {
+    Layer(())
+}
+
+/// Records spans and events of this program into the directory that `TASKSCOPE_TRACE_DIR` names, until the
+/// value is dropped. Where another subscriber is installed already, it stays, and nothing is recorded of spans.
+pub fn init() -> Finisher {
+    let recording = instrument::start_from_environment();
+    let subscriber = tracing_subscriber::registry().with(layer());
+    if tracing_core::dispatcher::set_global_default(tracing_core::Dispatch::new(subscriber)).is_err() {
+        eprintln!(
+            "taskscope: spans are not recorded\n  why:  another subscriber is installed\n  \
+             try:  add taskscope_record::tracing::layer() to it"
+        );
+    }
+    Finisher { recording }
+}
+
+/// Ends recording when it is dropped.
+#[must_use = "recording ends when this is dropped"]
+#[derive(Debug)]
+pub struct Finisher {
+    recording: bool,
+}
+
+impl Drop for Finisher {
+    fn drop(&mut self) {
+        if self.recording {
+            instrument::finish();
+        }
+    }
+}
+
+/// What a span carries.
+struct SpanTask {
+    task: TaskContext,
+    kind: u32,
+    /// Thread pointer of the thread that is in the task; 0 for none.
+    on: AtomicUsize,
+}
+
+thread_local! {
+    /// Tasks that stand in for a span which is entered elsewhere too.
+    static APART: RefCell<Vec<(u64, TaskContext)>> = const { RefCell::new(Vec::new()) };
+    /// Kinds by the address of a span's metadata.
+    static KINDS: RefCell<HashMap<usize, Option<u32>>> = RefCell::new(HashMap::new());
+    /// Keys by the address of a field's name.
+    static KEYS: RefCell<HashMap<usize, FieldKey>> = RefCell::new(HashMap::new());
+}
+
+#[derive(Clone, Default)]
+struct FieldKey {
+    key: Option<u32>,
+    texts: HashMap<String, u64>,
+}
+
+/// Spans of tokio's own instrumentation are named after the place that spawned the task.
+const SPAWN: &str = "runtime.spawn";
+const WAKER: &str = "tokio::task::waker";
+
+fn kind_of(metadata: &'static Metadata<'static>, fields: &Fields) -> Option<u32> {
+    let (file, line) = (metadata.file().unwrap_or_default(), metadata.line().unwrap_or(0));
+    if metadata.name() == SPAWN {
+        let text =
+            |name: &str| fields.texts.iter().find(|(of, _)| of.name() == name).map(|(_, text)| &**text);
+        let number =
+            |name: &str| fields.numbers.iter().find(|(of, _)| of.name() == name).map(|(_, n)| *n as u32);
+        let name = text("task.name").filter(|name| !name.is_empty()).unwrap_or("task");
+        return instrument::task_kind(
+            name,
+            text("loc.file").unwrap_or_default(),
+            number("loc.line").unwrap_or(0),
+        );
+    }
+    let ask = || instrument::task_kind(metadata.name(), file, line);
+    let address = core::ptr::from_ref(metadata) as usize;
+    KINDS
+        .try_with(|kinds| match kinds.try_borrow_mut() {
+            Ok(mut kinds) => {
+                if let Some(Some(kind)) = kinds.get(&address) {
+                    return Some(*kind);
+                }
+                let kind = ask();
+                kinds.insert(address, kind);
+                kind
+            }
+            Err(_) => ask(),
+        })
+        .unwrap_or_else(|_| ask())
+}
+
+/// A span's or event's fields.
+#[derive(Default)]
+struct Fields {
+    numbers: Vec<(Field, u64)>,
+    texts: Vec<(Field, String)>,
+}
+
+impl Visit for Fields {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.numbers.push((field.clone(), value));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.numbers.push((field.clone(), value as u64));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.numbers.push((field.clone(), u64::from(value)));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.texts.push((field.clone(), value.to_owned()));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let mut text = String::new();
+        // A value whose own `Debug` fails is shown as far as it got.
+        let _ = write!(text, "{value:?}");
+        self.texts.push((field.clone(), text));
+    }
+}
+
+impl Fields {
+    /// As pairs of key and value, in the form of a composite point.
+    fn pairs(&self) -> Vec<(u32, u64)> {
+        let numbers = self.numbers.iter().filter_map(|(field, value)| Some((key_of(field)?, *value)));
+        let texts = self.texts.iter().filter_map(|(field, text)| {
+            let key = key_of(field)?;
+            Some((key, value_of(field, key, text)))
+        });
+        numbers.chain(texts).collect()
+    }
+}
+
+fn with_key<R>(field: &'static str, f: impl FnOnce(&mut FieldKey) -> R) -> Option<R> {
+    KEYS.try_with(|keys| {
+        let mut keys = keys.try_borrow_mut().ok()?;
+        Some(f(keys.entry(field.as_ptr() as usize).or_default()))
+    })
+    .ok()
+    .flatten()
+}
+
+fn key_of(field: &Field) -> Option<u32> {
+    let name = field.name();
+    with_key(name, |known| {
+        if known.key.is_none() {
+            known.key = named::key(name.as_bytes(), b"a field of a span or event", level::USER);
+        }
+        known.key
+    })
+    .flatten()
+}
+
+fn value_of(field: &Field, key: u32, text: &str) -> u64 {
+    with_key(field.name(), |known| {
+        if let Some(value) = known.texts.get(text) {
+            return *value;
+        }
+        if known.texts.len() >= MOST_TEXTS {
+            return 0;
+        }
+        let value = named::value(key, text.as_bytes(), b"");
+        known.texts.insert(text.to_owned(), value);
+        value
+    })
+    .unwrap_or(0)
+}
+
+fn points_later(task: TaskContext, pairs: &[(u32, u64)]) {
+    for (key, value) in pairs {
+        let data = [&task.id().to_le_bytes()[..], &key.to_le_bytes(), &value.to_le_bytes()].concat();
+        instrument::raise(i::DEFERRED_POINT, &data, false);
+    }
+}
+
+fn composite(pairs: &[(u32, u64)]) {
+    let data: Vec<u8> = pairs
+        .iter()
+        .flat_map(|(key, value)| [&key.to_le_bytes()[..], &value.to_le_bytes()].concat())
+        .collect();
+    if !data.is_empty() {
+        instrument::raise(i::COMPOSITE, &data, false);
+    }
+}
+
+fn with_task<S, R>(span: Option<SpanRef<'_, S>>, f: impl FnOnce(&SpanTask) -> R) -> Option<R>
+where
+    S: for<'a> LookupSpan<'a>,
+{
+    let span = span?;
+    let extensions = span.extensions();
+    extensions.get::<SpanTask>().map(f)
+}
+
+impl<S> tracing_subscriber::Layer<S> for Layer
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        let Some(kind) = kind_of(attributes.metadata(), &fields) else { return };
+        let task = TaskContext::of_kind(kind);
+        if task.id() == 0 {
+            return;
+        }
+        points_later(task, &fields.pairs());
+        span.extensions_mut().insert(SpanTask { task, kind, on: AtomicUsize::new(0) });
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        values.record(&mut fields);
+        with_task(context.span(id), |span| {
+            if span.on.load(Relaxed) == tls::thread_pointer() {
+                composite(&fields.pairs());
+            } else {
+                points_later(span.task, &fields.pairs());
+            }
+        });
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        with_task(context.span(id), |span| {
+            let taken = span.on.compare_exchange(0, tls::thread_pointer(), Acquire, Relaxed);
+            if taken.is_ok() {
+                span.task.enter_now();
+                return;
+            }
+            let task = TaskContext::of_kind(span.kind);
+            let kept = APART.try_with(|apart| apart.borrow_mut().push((id.into_u64(), task)));
+            if kept.is_ok() {
+                task.enter_now();
+            }
+        });
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        let apart = APART.try_with(|apart| {
+            let mut apart = apart.borrow_mut();
+            let row = apart.iter().rposition(|(of, _)| *of == id.into_u64())?;
+            Some(apart.remove(row).1)
+        });
+        if let Ok(Some(task)) = apart {
+            return task.end();
+        }
+        with_task(context.span(id), |span| {
+            if span.on.load(Relaxed) == tls::thread_pointer() {
+                span.task.leave_now();
+                span.on.store(0, Release);
+            }
+        });
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        with_task(context.span(&id), |span| span.task.end());
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let metadata = event.metadata();
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        if metadata.target() == WAKER {
+            return wake(&fields, &context);
+        }
+        let Some(key) = with_key("tracing.event", |known| {
+            if known.key.is_none() {
+                known.key = named::key(b"tracing.event", b"an event of the crate tracing", level::USER);
+            }
+            known.key
+        })
+        .flatten() else {
+            return;
+        };
+        let message = fields.texts.iter().position(|(field, _)| field.name() == "message");
+        let message = message.map(|row| fields.texts.remove(row).1);
+        let place = || format!("{}:{}", metadata.file().unwrap_or_default(), metadata.line().unwrap_or(0));
+        let text = message.unwrap_or_else(place);
+        let value = with_key("tracing.event", |known| {
+            known.texts.get(&text).copied().or_else(|| {
+                // Messages that are never the same twice would fill the dictionary: they go by their place.
+                let full = known.texts.len() >= MOST_TEXTS;
+                let text = if full { place() } else { text.clone() };
+                if full && known.texts.len() >= 4 * MOST_TEXTS {
+                    return Some(0);
+                }
+                let value = named::value(key, text.as_bytes(), b"");
+                known.texts.insert(text, value);
+                Some(value)
+            })
+        });
+        let mut pairs = vec![(key, value.flatten().unwrap_or(0))];
+        pairs.extend(fields.pairs());
+        composite(&pairs);
+    }
+}
+
+/// tokio tells that a task was woken, by the id of its span.
+fn wake<S>(fields: &Fields, context: &Context<'_, S>)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let op = fields.texts.iter().find(|(field, _)| field.name() == "op");
+    let id = fields.numbers.iter().find(|(field, _)| field.name() == "task.id");
+    if let (Some((_, op)), Some((_, id))) = (op, id)
+        && op.starts_with("waker.wake")
+        && *id != 0
+    {
+        with_task(context.span(&Id::from_u64(*id)), |span| span.task.ready());
+    }
+}
