@@ -175,3 +175,56 @@ fn the_triangular_loop_is_imbalanced() {
         assert!(shown, "{compiler:?}");
     }
 }
+
+/// The symptom is in `add_up`, the cause at the line of `main` that takes the lock: at least 99.9 % of
+/// the waiting, where nobody else delays the two threads. What is waited between the release and the
+/// waiter's next turn on a CPU is nobody's.
+#[test]
+fn the_talks_master_is_to_blame() {
+    for compiler in Compiler::ALL {
+        let shown = (0..5).any(|_| {
+            let report = report_of("talk", compiler, &["600"]);
+            let lock = &rows(&report, "locks")[0];
+            // The master takes it once, the other thread four times.
+            assert_eq!(lock["acquisitions"], 5);
+            let holder = &rows(lock, "holders")[0];
+            assert_eq!(holder["function"], "main");
+            assert_eq!(holder["line"], line_of("talk", "/* who makes them wait */"));
+            let waits = rows(&report, "causes").iter().find(|cause| cause["cause"] == "lock_wait").unwrap();
+            let symptom = line_of("talk", "/* where the waiting is felt */");
+            assert_eq!(waits["where"], format!("add_up [lock at talk.c:{symptom}]"));
+            let (waited, blamed) = (lock["waited_ns"].as_u64().unwrap(), holder["ns"].as_u64().unwrap());
+            waited >= 300_000_000 && blamed as f64 >= 0.999 * waited as f64
+        });
+        assert!(shown, "{compiler:?}");
+    }
+}
+
+/// The five loops, each as often as it was entered, and the imbalance where the costly gas is.
+#[test]
+fn the_radiating_gas_imbalances_its_loop() {
+    for compiler in Compiler::ALL {
+        let table = match compiler {
+            Compiler::Clang => "worksharing",
+            Compiler::Gcc => "regions",
+        };
+        let shown = (0..5).any(|_| {
+            let report = report_of("hydro", compiler, &["60", "20", "0.5"]);
+            let loops = ["equation_of_state", "corner_forces", "move_nodes", "do_work", "time_step"];
+            let row = |function: &str| {
+                rows(&report, table).iter().find(|row| row["function"] == function).expect(function)
+            };
+            for function in loops {
+                assert_eq!(row(function)["executions"], 20, "{function}");
+            }
+            // gcc gives the call into the runtime the line of the function's brace.
+            if matches!(compiler, Compiler::Clang) {
+                let line = line_of("hydro", "/* the imbalanced loop */");
+                assert!([line, line + 1].map(Value::from).contains(&row("equation_of_state")["line"]));
+            }
+            let lost = |function: &str| row(function)["imbalance_ns"].as_u64().unwrap();
+            loops[1..].iter().all(|other| lost("equation_of_state") > 2 * lost(other))
+        });
+        assert!(shown, "{compiler:?}");
+    }
+}
