@@ -16,7 +16,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use taskscope_execution::{
-    CutSpan, Execution, Group, Hold, ObjectIndex, Place, ProcessIndex, State, Thread, ThreadIndex,
+    CutSpan, Execution, Group, Hold, ObjectIndex, Place, ProcessIndex, Section, Span, State, Thread,
+    ThreadIndex,
 };
 
 /// What is charged.
@@ -63,7 +64,7 @@ pub fn charge(execution: &Execution) -> Vec<Charge> {
 }
 
 /// States whose time is charged undirected; the index is the column of the integrals.
-const VICTIMS: [State; 10] = [
+pub(crate) const VICTIMS: [State; 10] = [
     State::Barrier,
     State::JoinBarrier,
     State::Taskwait,
@@ -100,8 +101,26 @@ fn role(state: State) -> Role {
 
 /// Integrals over time of what one working thread is charged with, by victim state, and the part of
 /// it while it worked alone.
-type Integrals = [u128; VICTIMS.len() + 1];
+pub(crate) type Integrals = [u128; VICTIMS.len() + 1];
 const SOLE: usize = VICTIMS.len();
+
+/// What the sweep over a process's workers tells.
+pub(crate) trait Sweep {
+    /// What code is charged by: threads that work on the same key are the same culprit.
+    type Key: Copy + Eq;
+
+    /// The key of a span.
+    fn key(&mut self, thread: ThreadIndex, span: &Span) -> Self::Key;
+
+    /// A thread that worked on `key` from `start` to `end` is charged with `given`.
+    fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Integrals);
+
+    /// A thread waited, and for `ns` of it nobody worked.
+    fn nobody(&mut self, key: Self::Key, column: usize, ns: u64);
+
+    /// Threads waited for `ns` in all.
+    fn waited(&mut self, column: usize, ns: u64);
+}
 
 #[derive(Default)]
 struct Sums {
@@ -110,25 +129,59 @@ struct Sums {
     waited: [u64; VICTIMS.len()],
 }
 
+impl Sweep for Sums {
+    type Key = (State, Place);
+
+    fn key(&mut self, _thread: ThreadIndex, span: &Span) -> (State, Place) {
+        (span.section.state, span.section.place)
+    }
+
+    fn worked(
+        &mut self,
+        _thread: ThreadIndex,
+        key: (State, Place),
+        _start: u64,
+        _end: u64,
+        given: &Integrals,
+    ) {
+        let share = self.shares.entry(key).or_insert([0; VICTIMS.len() + 1]);
+        for (sum, part) in share.iter_mut().zip(given) {
+            *sum += part;
+        }
+    }
+
+    fn nobody(&mut self, key: (State, Place), column: usize, ns: u64) {
+        *self.nobody.entry((column, key.1)).or_default() += ns;
+    }
+
+    fn waited(&mut self, column: usize, ns: u64) {
+        self.waited[column] += ns;
+    }
+}
+
 /// A worker's place in the sweep.
-struct Cursor<'a> {
+struct Cursor<'a, K> {
+    thread: ThreadIndex,
     spans: Box<dyn Iterator<Item = CutSpan> + 'a>,
     role: Role,
-    key: (State, Place),
-    /// The integrals when it began to work on `key`.
+    key: Option<K>,
+    /// When it began to work on `key`, and the integrals then.
+    start: u64,
     since: Integrals,
     /// How long nobody had worked when it began to wait.
     nobody_since: u64,
 }
 
-fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
+pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
     let own = execution.workers().filter(|(_, t)| t.process == process);
-    let mut cursors: Vec<Cursor> = own
-        .map(|(index, _)| Cursor {
-            spans: Box::new(execution.cut_spans_of_run(index)),
+    let mut cursors: Vec<Cursor<S::Key>> = own
+        .map(|(thread, _)| Cursor {
+            thread,
+            spans: Box::new(execution.cut_spans_of_run(thread)),
             role: Role::Neither,
-            key: (State::Unknown, Place::UNKNOWN),
+            key: None,
+            start: 0,
             since: [0; VICTIMS.len() + 1],
             nobody_since: 0,
         })
@@ -142,28 +195,31 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
     let mut working = 0_u64;
     // Nanoseconds so far in which no worker worked.
     let mut nobody = 0_u64;
-    let waited = &mut sums.waited;
-    let mut advance =
-        |to: u64, integrals: &mut Integrals, nobody: &mut u64, waiting: &[u64], working: u64| {
-            let passed = to - now;
-            now = to;
-            if passed == 0 {
-                return;
-            }
-            if working == 0 {
-                *nobody += passed;
-            }
-            for (column, count) in waiting.iter().enumerate().filter(|(_, count)| **count > 0) {
-                waited[column] += count * passed;
-                if working > 0 {
-                    let share = ((count * passed) as u128) << FRACTION_BITS;
-                    integrals[column] += share / working as u128;
-                    if working == 1 {
-                        integrals[SOLE] += share;
-                    }
+    let mut advance = |to: u64,
+                       sums: &mut S,
+                       integrals: &mut Integrals,
+                       nobody: &mut u64,
+                       waiting: &[u64],
+                       working: u64| {
+        let passed = to - now;
+        now = to;
+        if passed == 0 {
+            return;
+        }
+        if working == 0 {
+            *nobody += passed;
+        }
+        for (column, count) in waiting.iter().enumerate().filter(|(_, count)| **count > 0) {
+            sums.waited(column, count * passed);
+            if working > 0 {
+                let share = ((count * passed) as u128) << FRACTION_BITS;
+                integrals[column] += share / working as u128;
+                if working == 1 {
+                    integrals[SOLE] += share;
                 }
             }
-        };
+        }
+    };
     while let Some(mut top) = heap.peek_mut() {
         let Reverse((start, index)) = *top;
         let span = pending[index].take();
@@ -176,29 +232,30 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
             }
         }
         let Some(CutSpan { span, under }) = span else { continue };
-        advance(start, &mut integrals, &mut nobody, &waiting, working);
+        advance(start, sums, &mut integrals, &mut nobody, &waiting, working);
         let cursor = &mut cursors[index];
-        let key = (span.section.state, span.section.place);
+        let key = Some(sums.key(cursor.thread, &span));
         // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
         let waits_off_cpu = under != span.section.state && !under.is_useful();
         let role = if waits_off_cpu { Role::Neither } else { roles[span.section.state as usize] };
-        if cursor.role == Role::Works && cursor.key == key {
+        if cursor.role == Role::Works && role == Role::Works && cursor.key == key {
             continue;
         }
         match cursor.role {
             Role::Works => {
                 working -= 1;
-                settle(&mut sums.shares, cursor, &integrals);
+                settle(sums, cursor, start, &integrals);
             }
             Role::Victim(column) => {
                 waiting[column] -= 1;
-                settle_nobody(&mut sums.nobody, cursor, column, nobody);
+                settle_nobody(sums, cursor, column, nobody);
             }
             Role::Neither => {}
         }
         match role {
             Role::Works => {
                 working += 1;
+                cursor.start = start;
                 cursor.since = integrals;
             }
             Role::Victim(column) => {
@@ -210,32 +267,31 @@ fn sweep(execution: &Execution, process: ProcessIndex, sums: &mut Sums) {
         (cursor.role, cursor.key) = (role, key);
     }
     let end = execution.processes[process.index()].last;
-    advance(end, &mut integrals, &mut nobody, &waiting, working);
+    advance(end, sums, &mut integrals, &mut nobody, &waiting, working);
     for cursor in &cursors {
         match cursor.role {
-            Role::Works => settle(&mut sums.shares, cursor, &integrals),
-            Role::Victim(column) => settle_nobody(&mut sums.nobody, cursor, column, nobody),
+            Role::Works => settle(sums, cursor, end, &integrals),
+            Role::Victim(column) => settle_nobody(sums, cursor, column, nobody),
             Role::Neither => {}
         }
     }
 }
 
 /// Adds the time in which a thread waited and nobody worked.
-fn settle_nobody(sums: &mut FxHashMap<(usize, Place), u64>, cursor: &Cursor, column: usize, nobody: u64) {
-    if nobody > cursor.nobody_since {
-        *sums.entry((column, cursor.key.1)).or_default() += nobody - cursor.nobody_since;
+fn settle_nobody<S: Sweep>(sums: &mut S, cursor: &Cursor<S::Key>, column: usize, nobody: u64) {
+    if let Some(key) = cursor.key.filter(|_| nobody > cursor.nobody_since) {
+        sums.nobody(key, column, nobody - cursor.nobody_since);
     }
 }
 
 /// Adds what a thread was charged with since it began to work on its key.
-fn settle(shares: &mut FxHashMap<(State, Place), Integrals>, cursor: &Cursor, integrals: &Integrals) {
-    if cursor.since == *integrals {
-        return;
+fn settle<S: Sweep>(sums: &mut S, cursor: &Cursor<S::Key>, end: u64, integrals: &Integrals) {
+    let Some(key) = cursor.key.filter(|_| cursor.since != *integrals) else { return };
+    let mut given = *integrals;
+    for (sum, since) in given.iter_mut().zip(&cursor.since) {
+        *sum -= since;
     }
-    let share = shares.entry(cursor.key).or_insert([0; VICTIMS.len() + 1]);
-    for (column, sum) in share.iter_mut().enumerate() {
-        *sum += integrals[column] - cursor.since[column];
-    }
+    sums.worked(cursor.thread, key, cursor.start, end, &given);
 }
 
 impl Sums {
@@ -294,12 +350,10 @@ fn charge_of(charges: &mut FxHashMap<Culprit, Charge>, culprit: Culprit) -> &mut
 /// A part of a wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitPart {
-    /// The lock; none where it is not known.
-    pub object: ObjectIndex,
-    /// The waiting thread's state.
-    pub state: State,
-    /// Where it waits.
-    pub place: Place,
+    /// The thread that waits.
+    pub thread: ThreadIndex,
+    /// What it is in: the lock, its state, where it waits.
+    pub section: Section,
     /// Who held it, if anybody did.
     pub holder: Option<Hold>,
     /// Nanoseconds.
@@ -321,13 +375,7 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     for (thread, row) in workers {
         for span in row.track.spans().filter(|s| s.section.state.group() == Group::Mutex) {
             let list = holds.get(&span.section.object).unwrap_or(&none);
-            let part = |holder, ns| WaitPart {
-                object: span.section.object,
-                state: span.section.state,
-                place: span.section.place,
-                holder,
-                ns,
-            };
+            let part = |holder, ns| WaitPart { thread, section: span.section, holder, ns };
             let mut at = span.start;
             // Holds of one object do not overlap, so ends are sorted as starts are.
             for hold in &list[list.partition_point(|hold| hold.end <= at)..] {
@@ -356,10 +404,11 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
 
 fn charge_holders(execution: &Execution, charges: &mut FxHashMap<Culprit, Charge>) {
     split_lock_waits(execution, |part| {
-        let culprit =
-            part.holder.map_or(Culprit::Nobody(part.place), |hold| Culprit::Holder(Place::site(hold.site)));
+        let culprit = part
+            .holder
+            .map_or(Culprit::Nobody(part.section.place), |hold| Culprit::Holder(Place::site(hold.site)));
         let charge = charge_of(charges, culprit);
-        charge.by_state.add(part.state, part.ns);
+        charge.by_state.add(part.section.state, part.ns);
         if part.holder.is_some() {
             charge.sole_ns += part.ns;
         }

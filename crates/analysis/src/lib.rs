@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod blame;
+pub mod call_paths;
 pub mod causes;
 pub mod critical_path;
 pub mod devices;

@@ -51,10 +51,10 @@ pub fn locks(execution: &Execution) -> Vec<Lock> {
     }
     let mut holders: FxHashMap<(ObjectIndex, SiteIndex), u64> = FxHashMap::default();
     split_lock_waits(execution, |part| {
-        let row = row_of(&mut rows, part.object);
+        let row = row_of(&mut rows, part.section.object);
         row.waited_ns += part.ns;
         match part.holder {
-            Some(hold) => *holders.entry((part.object, hold.site)).or_default() += part.ns,
+            Some(hold) => *holders.entry((part.section.object, hold.site)).or_default() += part.ns,
             None => row.unheld_ns += part.ns,
         }
     });

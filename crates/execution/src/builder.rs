@@ -2,6 +2,7 @@
 
 use crate::catalog::grown;
 use crate::messages_builder::MessagesBuilder;
+use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
 use crate::{
     Anomaly, Catalog, Change, Definition, Dependence, Execution, Gap, GapIndex, Hold, Loss, NO_TIME, Object,
     ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section, SiteIndex,
@@ -24,6 +25,7 @@ pub struct ExecutionBuilder {
     /// Tasks that are able to run and do not, since when.
     ready: FxHashMap<TaskIndex, u64>,
     messages: MessagesBuilder,
+    samples: SamplesBuilder,
 }
 
 #[derive(Debug)]
@@ -120,6 +122,7 @@ impl ExecutionBuilder {
             let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
             self.execution.holds.push(Hold { end, ..hold });
         }
+        self.execution.samples = self.samples.finish();
         self.execution.choose_workers();
         let (threads, processes) = (&self.execution.threads, &self.execution.processes);
         let process_of = |thread: ThreadIndex| threads[thread.index()].process;
@@ -354,6 +357,11 @@ impl Observer for ExecutionBuilder {
                 row.site = site;
                 row.kind = Some(kind);
             }
+            Definition::Path { path, process, addresses } => {
+                let paths = &mut self.samples.samples_mut().paths;
+                let blank = CreationPath { process, addresses: Vec::new() };
+                *grown(paths, path.index(), &blank) = CreationPath { process, addresses: addresses.to_vec() };
+            }
             Definition::Object { object, process, id, kind } => {
                 let blank = Object { process: ProcessIndex::NONE, id: 0, kind: 0 };
                 *grown(&mut catalog.objects, object.index(), &blank) = Object { process, id, kind };
@@ -385,6 +393,13 @@ impl Observer for ExecutionBuilder {
             }
             Change::RegionJoins { region, .. } => self.region_mut(region).members += 1,
             Change::RegionEnds { region } => self.region_ends(thread, at, region),
+            Change::RegionPath { region, path, parent_region, parent_task } => {
+                let row = RegionPath { path, parent_region, parent_task };
+                self.samples.samples_mut().of_region.insert(region, row);
+            }
+            Change::TaskPath { task, path } => {
+                self.samples.samples_mut().of_task.insert(task, path);
+            }
             Change::WorkBegins { ty, region } => self.work_begins(thread, at, ty, region),
             Change::WorkEnds => {
                 if let Some(work) = self.open[thread.index()].works.pop() {
@@ -407,6 +422,10 @@ impl Observer for ExecutionBuilder {
             _ => self.task_change(thread, at, change),
         }
         self.open[thread.index()].last_change = at;
+    }
+
+    fn sample(&mut self, sample: &NewSample<'_>) {
+        self.samples.push(sample);
     }
 
     fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {

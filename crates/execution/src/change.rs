@@ -1,7 +1,9 @@
 //! What models tell observers: definitions of names, and changes of threads, tasks and regions.
 
+use crate::samples::NewSample;
 use crate::{
-    ObjectIndex, Place, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex, ThreadIndex, TypeIndex,
+    ObjectIndex, PathIndex, Place, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex, ThreadIndex,
+    TypeIndex,
 };
 
 /// Receives what models derive from events.
@@ -18,6 +20,9 @@ pub trait Observer {
 
     /// An event did not fit what is known; the model went on as the anomaly's name says.
     fn anomaly(&mut self, _thread: ThreadIndex, _at: u64, _anomaly: Anomaly) {}
+
+    /// A sample of a call stack. Samples may come in any order, after everything that they name.
+    fn sample(&mut self, _sample: &NewSample<'_>) {}
 
     /// No further change on any thread has a time before `at`.
     fn complete_until(&mut self, _at: u64) {}
@@ -82,6 +87,15 @@ pub enum Definition<'a> {
         site: SiteIndex,
         /// Task or worksharing.
         kind: TypeKind,
+    },
+    /// What lies on a creator's stack when it creates a region or a task.
+    Path {
+        /// Its number.
+        path: PathIndex,
+        /// The process whose addresses are meant.
+        process: ProcessIndex,
+        /// Return addresses, innermost first.
+        addresses: &'a [u64],
     },
     /// Something to wait for.
     Object {
@@ -195,6 +209,24 @@ pub enum Change {
     RegionEnds {
         /// The region.
         region: RegionIndex,
+    },
+    /// The creation path of a region is known.
+    RegionPath {
+        /// The region.
+        region: RegionIndex,
+        /// The path on the master's stack.
+        path: PathIndex,
+        /// The region in which it was created, if any.
+        parent_region: RegionIndex,
+        /// The explicit task that created it, if any.
+        parent_task: TaskIndex,
+    },
+    /// The creation path of a task is known.
+    TaskPath {
+        /// The task.
+        task: TaskIndex,
+        /// The path on its creator's stack.
+        path: PathIndex,
     },
     /// Creates a task.
     TaskCreated {

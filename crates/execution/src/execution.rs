@@ -1,6 +1,7 @@
 //! What was true when, kept in columns.
 
 use crate::messages::Communication;
+use crate::samples::Samples;
 use crate::{
     Anomaly, Catalog, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Queued, Region,
     Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
@@ -129,6 +130,8 @@ pub struct Execution {
     pub communication: Communication,
     /// What did not fit.
     pub anomalies: Anomalies,
+    /// Samples of call stacks, and creation paths.
+    pub samples: Samples,
 }
 
 impl Execution {

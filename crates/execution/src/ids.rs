@@ -58,6 +58,10 @@ index! {
     ObjectIndex
 }
 index! {
+    /// A creation path of one process.
+    PathIndex
+}
+index! {
     /// Code of one thread between two parallel regions.
     GapIndex
 }

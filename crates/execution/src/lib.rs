@@ -1,4 +1,4 @@
-//! What was true when: threads and their sections, tasks, regions, waits, holders of locks.
+//! What was true when: threads and their sections, tasks, regions, waits, holders of locks, samples.
 //!
 //! Models push [`Change`]s to an [`Observer`]; [`ExecutionBuilder`] is the observer that keeps what
 //! analyses need, in columns. The caller adds processes and threads first, hands every event's time
@@ -26,6 +26,7 @@ pub mod lod;
 pub mod messages;
 mod messages_builder;
 mod off_cpu;
+pub mod samples;
 mod state;
 mod tables;
 mod track;
@@ -37,8 +38,8 @@ pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, Typ
 pub use column::{Column, SharedBytes};
 pub use execution::{Anomalies, Execution, Loss, Tally, Thread};
 pub use ids::{
-    GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex,
-    TypeIndex,
+    GapIndex, ObjectIndex, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex,
+    ThreadIndex, TypeIndex,
 };
 pub use messages_builder::MessageChange;
 pub use off_cpu::{CutSpan, OffCpu, OsSource, RunDelay};

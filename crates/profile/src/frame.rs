@@ -19,12 +19,22 @@ pub enum FrameKind {
     Pending = 4,
     /// Unwinding stopped here; what is further out is not known.
     Cut = 5,
+    /// User code: the outermost frame of a parallel region's body. What is further out is the path of
+    /// its creation.
+    Region = 6,
+    /// User code: the outermost frame of an explicit task's body, likewise.
+    Task = 7,
 }
 
 impl FrameKind {
+    /// Whether it is the program's own code.
+    pub const fn is_user(self) -> bool {
+        matches!(self, FrameKind::User | FrameKind::Region | FrameKind::Task)
+    }
+
     pub(crate) fn of(number: u8) -> Option<FrameKind> {
         use FrameKind::*;
-        [User, Runtime, State, Pending, Cut].into_iter().find(|kind| *kind as u8 == number)
+        [User, Runtime, State, Pending, Cut, Region, Task].into_iter().find(|kind| *kind as u8 == number)
     }
 }
 

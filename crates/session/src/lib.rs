@@ -25,10 +25,10 @@ pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use taskscope_event::models::MODELS;
+use taskscope_event::models::{MODELS, samples};
 use taskscope_execution::{Execution, ExecutionBuilder, ThreadIndex};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
-use taskscope_trace::{OpenOptions, Stream, Trace};
+use taskscope_trace::{File, OpenOptions, Stream, Trace};
 
 /// A thread's stream, as far as a reader of the report needs it.
 #[derive(Clone, Debug)]
@@ -69,6 +69,8 @@ pub struct Session {
     pub events_by_model: Vec<(&'static str, u64)>,
     /// Events with clocks too far from the first one to be true; they were taken at the limit.
     pub clocks_too_far: u64,
+    /// Samples shorter than they say.
+    pub unreadable_samples: u64,
     /// Queues of devices and the calls that concern them.
     pub devices: taskscope_execution::devices::Devices,
     /// Names of code places.
@@ -124,6 +126,7 @@ impl Session {
             interpreter.event(thread, at, event.event.code, event.event.payload, &mut builder);
         }
         interpreter.finish(&mut builder);
+        let unreadable_samples = read_samples(&trace, &threads, &interpreter, &mut builder, latest);
         let mut execution = builder.finish();
         os_time::add_os_times(&trace, &mut execution);
         // Recorders without a stream of their own tell their losses in the metadata.
@@ -149,6 +152,7 @@ impl Session {
             root: root.to_path_buf(),
             devices: devices::read_devices(&trace),
             places: Places::of(&execution),
+            unreadable_samples,
             execution,
             run,
             run_file_problem,
@@ -175,6 +179,24 @@ impl Session {
     pub fn lost_events(&self) -> u64 {
         self.execution.threads.iter().map(|thread| thread.lost_events).sum()
     }
+}
+
+/// Hands the samples of all threads over; how many could not be read.
+fn read_samples(
+    trace: &Trace,
+    threads: &[ThreadIndex],
+    interpreter: &Interpreter,
+    builder: &mut ExecutionBuilder,
+    latest: Option<u64>,
+) -> u64 {
+    let mut unreadable = 0;
+    for (stream, thread) in trace.streams().iter().zip(threads) {
+        for event in stream.events_of(File::Samples).filter(|event| event.code == samples::SAMPLE) {
+            let at = (event.clock_ns.max(0) as u64).min(latest.unwrap_or(u64::MAX));
+            unreadable += u64::from(!interpreter.sample(*thread, at, event.payload, builder));
+        }
+    }
+    unreadable
 }
 
 /// One thread a stream; processes are told apart by loom and process id.

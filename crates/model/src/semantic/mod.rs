@@ -16,6 +16,7 @@ mod locks;
 mod messages;
 pub(crate) mod payload;
 mod regions;
+mod samples;
 mod sections;
 mod tasks;
 
@@ -31,7 +32,7 @@ use taskscope_event::models::{
 };
 use taskscope_execution::{
     Anomaly, Change, ObjectIndex, Observer, Place, ProcessIndex, RegionIndex, Section, SiteIndex, State,
-    ThreadIndex, ThreadKind, TypeIndex,
+    TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
 
 /// The largest wait kind that is kept apart; see `taskscope_event::models::wait::kind`.
@@ -49,6 +50,7 @@ pub struct Interpreter {
     instrumented: instrument::Instrumented,
     message_names: messages::MessageNames,
     looms: FxHashMap<LoomNumber, cpus::LoomCpus>,
+    paths: samples::PathNumbers,
 }
 
 struct ThreadState {
@@ -66,6 +68,8 @@ struct ThreadState {
     /// Regions in whose teams the thread is, innermost last. The barrier at a region's end lies
     /// outside the section of its implicit task.
     member_of: Vec<RegionIndex>,
+    /// The task that it created last, and when.
+    last_created: Option<(u64, TaskIndex, TypeIndex)>,
     /// The wait for a lock that ended last, and when.
     last_lock_wait: Option<(u64, Section)>,
     /// The runtime says that the worker has nothing to do, whatever part of it it is in.
@@ -125,6 +129,7 @@ impl Interpreter {
             last_lock_kind: wait::kind::CRITICAL,
             forking: RegionIndex::NONE,
             member_of: Vec::new(),
+            last_created: None,
             last_lock_wait: None,
             rests: false,
             on_cpu: cpus::OnCpu::default(),
@@ -235,6 +240,7 @@ impl Interpreter {
                 models::instrument::LETTER => self.instrument_event(thread, at, code, payload, out),
                 models::messages::LETTER => self.message_event(thread, at, code, payload, out),
                 models::dictionary::LETTER => self.dictionary_event(thread, at, code, payload, out),
+                models::samples::LETTER => self.path_event(thread, at, code, payload, out),
                 recorder::LETTER => {
                     let events = payload::u64_at(payload, 0).ok_or(Short)?;
                     out.change(thread, at, Change::Lost { events });
@@ -259,8 +265,13 @@ impl Interpreter {
         payload: &[u8],
         out: &mut O,
     ) {
-        if code.model() == models::dictionary::LETTER {
-            if self.dictionary_event(thread, at, code, payload, out).is_err() {
+        let named = match code.model() {
+            models::dictionary::LETTER => Some(self.dictionary_event(thread, at, code, payload, out)),
+            models::samples::LETTER => Some(self.path_event(thread, at, code, payload, out)),
+            _ => None,
+        };
+        if let Some(named) = named {
+            if named.is_err() {
                 out.anomaly(thread, at, Anomaly::ShortPayload);
             }
         } else if code == recorder::LOST {

@@ -36,6 +36,11 @@ impl TaskNumbers {
         TaskIndex::of(self.types.len() - 1)
     }
 
+    /// The task with this id, if one is known; 0 is none.
+    pub(super) fn known(&self, process: ProcessIndex, id: u32) -> TaskIndex {
+        self.numbers.get(&(process, id)).copied().filter(|_| id != 0).unwrap_or(TaskIndex::NONE)
+    }
+
     fn ty(&self, task: TaskIndex) -> TypeIndex {
         self.types[task.index()]
     }
@@ -82,6 +87,7 @@ impl Interpreter {
         }
         self.tasks.types[task.index()] = ty;
         out.change(thread, at, Change::TaskCreated { task, ty, parent, region });
+        self.note_creation(thread, at, task, ty, out);
         Ok(())
     }
 
@@ -99,6 +105,7 @@ impl Interpreter {
         self.tasks.types.push(ty);
         self.tasks.numbers.insert((state.process, id), task);
         out.change(thread, at, Change::TaskCreated { task, ty, parent, region });
+        self.note_creation(thread, at, task, ty, out);
         Ok(())
     }
 

@@ -55,6 +55,8 @@ impl Page {
             // No page shows messages.
             communication: _,
             anomalies: _,
+            // What was made of them is in the report.
+            samples: _,
         } = &*self.execution;
         let Catalog { modules, sites, types, objects, gaps } = catalog;
         let rules = self.timeline.pyramid(ThreadIndex(0)).map(|p| p.rules().clone()).unwrap_or_default();

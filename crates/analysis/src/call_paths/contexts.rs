@@ -1,0 +1,355 @@
+//! Where in the tree the bodies of regions and tasks begin: their creation paths, stitched.
+
+use super::TaskContext;
+use rustc_hash::FxHashMap;
+use taskscope_execution::samples::CreationPath;
+use taskscope_execution::{
+    Execution, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, Section, SiteIndex, State, TaskIndex,
+    ThreadIndex, TypeIndex,
+};
+use taskscope_profile::{Frame, FrameKind, Module, NO_MODULE, NodeId, Profile, ROOT, Tree};
+
+/// Levels of one kind of task within itself that are told apart.
+const RECURSION_LEVELS: u8 = 8;
+
+/// A row of the table of contexts; 0 is outside any region and task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ContextId(pub u32);
+
+/// No region, no task.
+pub const OUTSIDE: ContextId = ContextId(0);
+
+/// What tells a context from others within the same outer one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Key {
+    Outside,
+    Region(SiteIndex, PathIndex),
+    Task(TypeIndex, PathIndex),
+}
+
+struct Context {
+    key: Key,
+    outer: ContextId,
+    /// How many contexts further out have the same key.
+    depth: u8,
+    /// The node of the innermost frame of the creation path.
+    node: NodeId,
+}
+
+/// The bodies of regions and tasks.
+pub struct Contexts<'a> {
+    pub execution: &'a Execution,
+    task_context: TaskContext,
+    table: Vec<Context>,
+    by_key: FxHashMap<(u32, Key), ContextId>,
+    of_task: FxHashMap<TaskIndex, ContextId>,
+    of_region: FxHashMap<RegionIndex, ContextId>,
+    /// A creation path that another region of the same construct has.
+    path_of_site: FxHashMap<SiteIndex, RegionIndex>,
+    /// The profile's number of each module, by process, latest first.
+    modules: Vec<Vec<(u64, u64, u64, u32)>>,
+    frames: FxHashMap<(ProcessIndex, u64), (u32, u64)>,
+    /// Nodes of user frames that samples have below a context, by context and frame.
+    sampled: FxHashMap<(u32, u32, u64), NodeId>,
+}
+
+impl<'a> Contexts<'a> {
+    pub fn new(execution: &'a Execution, profile: &mut Profile, task_context: TaskContext) -> Contexts<'a> {
+        let mut numbers: FxHashMap<(String, String), u32> = FxHashMap::default();
+        let mut modules = vec![Vec::new(); execution.processes.len()];
+        for module in &execution.catalog.modules {
+            let Some(own) = modules.get_mut(module.process.index()) else { continue };
+            let same_by = if module.build_id.is_empty() { module.path.clone() } else { String::new() };
+            let number = *numbers.entry((module.build_id.clone(), same_by)).or_insert_with(|| {
+                profile.modules.push(Module { build_id: module.build_id.clone(), path: module.path.clone() });
+                profile.modules.len() as u32 - 1
+            });
+            own.insert(0, (module.start, module.end, module.bias, number));
+        }
+        let mut path_of_site = FxHashMap::default();
+        let mut known: Vec<RegionIndex> = execution.samples.of_region.keys().copied().collect();
+        known.sort_unstable();
+        for region in known {
+            if let Some(row) = execution.regions.get(region.index()) {
+                path_of_site.entry(row.site).or_insert(region);
+            }
+        }
+        Contexts {
+            execution,
+            task_context,
+            table: vec![Context { key: Key::Outside, outer: OUTSIDE, depth: 0, node: ROOT }],
+            by_key: FxHashMap::default(),
+            of_task: FxHashMap::default(),
+            of_region: FxHashMap::default(),
+            path_of_site,
+            modules,
+            frames: FxHashMap::default(),
+            sampled: FxHashMap::default(),
+        }
+    }
+
+    /// The node of a context's creation; its body is below.
+    pub fn node(&self, context: ContextId) -> NodeId {
+        self.table[context.0 as usize].node
+    }
+
+    pub fn takes_execution(&self) -> bool {
+        self.task_context == TaskContext::Execution
+    }
+
+    /// The frame of an address inside an instruction.
+    pub fn frame(&mut self, kind: FrameKind, process: ProcessIndex, address: u64) -> Frame {
+        let modules = &self.modules;
+        let (module, offset) = *self.frames.entry((process, address)).or_insert_with(|| {
+            let own = modules.get(process.index()).map(Vec::as_slice).unwrap_or_default();
+            match own.iter().find(|(start, end, ..)| (*start..*end).contains(&address)) {
+                Some((_, _, bias, number)) => (*number, address.wrapping_sub(*bias)),
+                None => (NO_MODULE, address),
+            }
+        });
+        Frame { kind, module, offset }
+    }
+
+    /// What the outermost frame of a body in this context is.
+    pub fn first_kind(&self, context: ContextId) -> FrameKind {
+        match self.table[context.0 as usize].key {
+            Key::Outside => FrameKind::User,
+            Key::Region(..) => FrameKind::Region,
+            Key::Task(..) => FrameKind::Task,
+        }
+    }
+
+    /// Puts user frames, innermost first, below a context.
+    pub fn put(
+        &mut self,
+        tree: &mut Tree,
+        context: ContextId,
+        process: ProcessIndex,
+        addresses: impl DoubleEndedIterator<Item = u64>,
+    ) -> NodeId {
+        let mut kind = self.first_kind(context);
+        let mut node = self.node(context);
+        for address in addresses.rev() {
+            let frame = self.frame(kind, process, address);
+            node = tree.child(node, frame);
+            kind = FrameKind::User;
+        }
+        node
+    }
+
+    /// Remembers that a sample's innermost user frame in this context is at `node`.
+    pub fn note_sampled(&mut self, tree: &Tree, context: ContextId, node: NodeId) {
+        let frame = tree.frame(node);
+        self.sampled.entry((context.0, frame.module, frame.offset)).or_insert(node);
+    }
+
+    /// The node of a call into the runtime from `site` in a context: by a sample that was there too, else
+    /// directly below the context.
+    pub fn at_site(&mut self, tree: &mut Tree, context: ContextId, site: SiteIndex) -> NodeId {
+        let Some(row) = self.execution.catalog.sites.get(site.index()).filter(|row| row.address != 0) else {
+            return self.node(context);
+        };
+        let kind = self.first_kind(context);
+        let frame = self.frame(kind, row.process, row.address.wrapping_sub(1));
+        match self.sampled.get(&(context.0, frame.module, frame.offset)) {
+            Some(node) => *node,
+            None => tree.child(self.node(context), frame),
+        }
+    }
+
+    /// The node of what a thread is in, without a marker of its state.
+    pub fn of_section(&mut self, tree: &mut Tree, section: &Section) -> (ContextId, NodeId) {
+        let context = self.around(tree, section.task, section.region);
+        let node = match section.place.kind() {
+            PlaceKind::Site(site) if !self.is_own_site(section, site) => self.at_site(tree, context, site),
+            PlaceKind::Type(ty) if section.state != State::Task => {
+                let site = self.execution.catalog.type_site(ty);
+                self.at_site(tree, context, site)
+            }
+            PlaceKind::Gap(gap) => match self.execution.catalog.gaps.get(gap.index()) {
+                Some(gap) if gap.before.is_some() => self.at_site(tree, context, gap.before),
+                Some(gap) => self.at_site(tree, context, gap.after),
+                None => self.node(context),
+            },
+            _ => self.node(context),
+        };
+        (context, node)
+    }
+
+    /// Whether a place is that of the region itself, which its creation path ends with.
+    fn is_own_site(&self, section: &Section, site: SiteIndex) -> bool {
+        section.state != State::ForkJoin
+            && self.execution.regions.get(section.region.index()).is_some_and(|region| region.site == site)
+    }
+
+    /// The context of code in a task, or else in a region.
+    pub fn around(&mut self, tree: &mut Tree, task: TaskIndex, region: RegionIndex) -> ContextId {
+        if task.is_some() && self.task_context == TaskContext::Creation {
+            self.created_at(tree, task)
+        } else if region.is_some() {
+            self.of_region(tree, region)
+        } else {
+            OUTSIDE
+        }
+    }
+
+    /// The context of a region's implicit tasks.
+    pub fn of_region(&mut self, tree: &mut Tree, region: RegionIndex) -> ContextId {
+        self.resolve(tree, Wanted::Region(region))
+    }
+
+    /// The context that is a task's creation, whatever the option says.
+    pub fn created_at(&mut self, tree: &mut Tree, task: TaskIndex) -> ContextId {
+        self.resolve(tree, Wanted::Task(task))
+    }
+
+    /// Without recursion: chains of tasks may be as long as a trace.
+    fn resolve(&mut self, tree: &mut Tree, wanted: Wanted) -> ContextId {
+        let mut open = Vec::new();
+        let mut now = wanted;
+        let mut outer = loop {
+            if let Some(known) = self.known(now) {
+                break known;
+            }
+            // A damaged trace may close a circle.
+            if open.contains(&now) || open.len() > 1 << 20 {
+                break OUTSIDE;
+            }
+            open.push(now);
+            now = self.outer_of(now);
+        };
+        while let Some(inner) = open.pop() {
+            outer = self.inner(tree, outer, inner);
+            match inner {
+                Wanted::Region(region) => self.of_region.insert(region, outer),
+                Wanted::Task(task) => self.of_task.insert(task, outer),
+                Wanted::Outside => None,
+            };
+        }
+        outer
+    }
+
+    fn known(&self, wanted: Wanted) -> Option<ContextId> {
+        match wanted {
+            Wanted::Outside => Some(OUTSIDE),
+            Wanted::Region(region) => self.of_region.get(&region).copied(),
+            Wanted::Task(task) => self.of_task.get(&task).copied(),
+        }
+    }
+
+    fn outer_of(&self, inner: Wanted) -> Wanted {
+        let of = |task: TaskIndex, region: RegionIndex| {
+            if task.is_some() {
+                Wanted::Task(task)
+            } else if region.is_some() {
+                Wanted::Region(region)
+            } else {
+                Wanted::Outside
+            }
+        };
+        match inner {
+            Wanted::Outside => Wanted::Outside,
+            Wanted::Region(region) => match self.path_of_region(region) {
+                Some((_, parent_region, parent_task)) => of(parent_task, parent_region),
+                None => of(
+                    TaskIndex::NONE,
+                    self.execution.regions.get(region.index()).map_or(RegionIndex::NONE, |r| r.parent),
+                ),
+            },
+            Wanted::Task(task) => {
+                let tasks = &self.execution.tasks;
+                let row = task.index();
+                match (tasks.parent.get(row), tasks.region.get(row)) {
+                    (Some(parent), Some(region)) => of(*parent, *region),
+                    _ => Wanted::Outside,
+                }
+            }
+        }
+    }
+
+    /// The creation path of a region, its own or that of another instance of the same construct, with
+    /// what it was created in. Of another instance only the path counts, unless it lay in no region.
+    fn path_of_region(&self, region: RegionIndex) -> Option<(PathIndex, RegionIndex, TaskIndex)> {
+        let samples = &self.execution.samples;
+        if let Some(row) = samples.of_region.get(&region) {
+            return Some((row.path, row.parent_region, row.parent_task));
+        }
+        let own = self.execution.regions.get(region.index())?;
+        let other = samples.of_region.get(self.path_of_site.get(&own.site)?)?;
+        let task = if own.parent.is_some() { TaskIndex::NONE } else { other.parent_task };
+        Some((other.path, own.parent, task))
+    }
+
+    /// The context of a region or task within an outer one.
+    fn inner(&mut self, tree: &mut Tree, outer: ContextId, inner: Wanted) -> ContextId {
+        let samples = &self.execution.samples;
+        let (key, site) = match inner {
+            Wanted::Outside => return OUTSIDE,
+            Wanted::Region(region) => {
+                let site = self.execution.regions.get(region.index()).map_or(SiteIndex::NONE, |r| r.site);
+                let path = self.path_of_region(region).map_or(PathIndex::NONE, |(path, ..)| path);
+                (Key::Region(site, path), site)
+            }
+            Wanted::Task(task) => {
+                let ty = self.execution.tasks.ty.get(task.index()).copied().unwrap_or(TypeIndex::NONE);
+                let path = samples.of_task.get(&task).copied().unwrap_or(PathIndex::NONE);
+                (Key::Task(ty, path), self.execution.catalog.type_site(ty))
+            }
+        };
+        if let Some(known) = self.by_key.get(&(outer.0, key)) {
+            return *known;
+        }
+        let same = self.same_further_out(outer, key);
+        let depth = same.map_or(0, |same| self.table[same.0 as usize].depth + 1);
+        if let Some(same) = same.filter(|_| depth >= RECURSION_LEVELS) {
+            self.by_key.insert((outer.0, key), same);
+            return same;
+        }
+        let path = match key {
+            Key::Region(_, path) | Key::Task(_, path) => samples.paths.get(path.index()),
+            Key::Outside => None,
+        };
+        let node = match path {
+            Some(CreationPath { process, addresses }) if !addresses.is_empty() => {
+                let calls = addresses.iter().map(|address| address.wrapping_sub(1));
+                self.put(tree, outer, *process, calls)
+            }
+            _ => self.at_site(tree, outer, site),
+        };
+        let context = ContextId(self.table.len() as u32);
+        self.table.push(Context { key, outer, depth, node });
+        self.by_key.insert((outer.0, key), context);
+        context
+    }
+
+    fn same_further_out(&self, from: ContextId, key: Key) -> Option<ContextId> {
+        let mut at = from;
+        while at != OUTSIDE {
+            let row = &self.table[at.0 as usize];
+            if row.key == key {
+                return Some(at);
+            }
+            at = row.outer;
+        }
+        None
+    }
+
+    /// The process of a thread.
+    pub fn process(&self, thread: ThreadIndex) -> ProcessIndex {
+        self.execution.threads[thread.index()].process
+    }
+
+    /// What a thread was in at a time.
+    pub fn section_at(&self, thread: ThreadIndex, at: u64) -> Section {
+        let track = &self.execution.threads[thread.index()].track;
+        let section = track.row_at(at).map(|row| track.span(row).section);
+        section.unwrap_or(Section { place: Place::UNKNOWN, ..Section::of(State::Unknown) })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wanted {
+    Outside,
+    Region(RegionIndex),
+    Task(TaskIndex),
+}

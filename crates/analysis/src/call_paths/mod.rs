@@ -1,0 +1,117 @@
+//! A profile of a recorded run: samples and exact events by the user's call paths.
+//!
+//! A worker's path goes on at its region's creation path in the master, at any nesting level, and a
+//! task's at its creation path (or, on request, at what the thread that ran it was in). Samples give
+//! time by path. Events give the rest, exactly and for every nanosecond of every worker:
+//!
+//! | metric | at the path of | how |
+//! | --- | --- | --- |
+//! | taken | those that waited or idled | sections |
+//! | given, locks | the holder, where it asked for the lock | holds; Tallent et al., PPoPP 2010 |
+//! | given, barriers | the last to arrive, since its last synchronisation; then tasks that still run | sections |
+//! | given, taskwaits | the children still running | tasks |
+//! | shared | those that worked meanwhile | Tallent and Mellor-Crummey, PPoPP 2009 |
+//!
+//! What an event's own place does not tell, its path below the construct, comes from samples: the path
+//! of a sample that called the runtime from the same place in the same construct is taken as that of the
+//! event, and what a thread is charged with while it works goes to its samples of that time, by weight.
+//!
+//! Tasks that create tasks of their own kind by the same path are told apart eight levels deep; further
+//! ones count at the eighth, as a recursion makes more paths than anybody can read.
+
+mod barriers;
+mod contexts;
+mod running;
+mod sampled;
+mod shared;
+mod waits;
+
+use contexts::Contexts;
+use taskscope_event::models::samples::flag;
+use taskscope_execution::Execution;
+use taskscope_profile::{Metric, Profile, key};
+
+/// Where a task's path goes on outwards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TaskContext {
+    /// At its creation.
+    #[default]
+    Creation,
+    /// At what the thread that runs it was in.
+    Execution,
+}
+
+/// What to make of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CallPathOptions {
+    /// Where a task's path goes on outwards.
+    pub task_context: TaskContext,
+}
+
+/// What was observed while the profile was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SampleQuality {
+    /// Samples.
+    pub samples: u64,
+    /// Those whose stack was followed to its root.
+    pub reached_root: u64,
+    /// Those taken inside the runtime.
+    pub in_runtime: u64,
+    /// Those whose levels of tasks are not known.
+    pub levels_unknown: u64,
+}
+
+/// The profile of a run, with one process entry for each of its processes.
+pub fn profile_of(execution: &Execution, options: CallPathOptions) -> (Profile, SampleQuality) {
+    let mut profile = Profile::default();
+    for process in execution.processes.iter().filter(|process| !process.has_cpus) {
+        profile.processes.push(taskscope_profile::Process::from([
+            (key::HOST.to_string(), process.loom.clone()),
+            (key::PID.to_string(), process.pid.to_string()),
+            (key::WALL_NS.to_string(), (process.last - process.first).to_string()),
+            (
+                key::TASK_CONTEXT.to_string(),
+                match options.task_context {
+                    TaskContext::Creation => "creation".to_string(),
+                    TaskContext::Execution => "execution".to_string(),
+                },
+            ),
+        ]));
+    }
+    let mut contexts = Contexts::new(execution, &mut profile, options.task_context);
+    let mut quality = SampleQuality::default();
+    for sample in &execution.samples.rows {
+        quality.samples += 1;
+        quality.reached_root += u64::from(sample.flags & flag::REACHED_ROOT != 0);
+        quality.in_runtime += u64::from(sample.flags & flag::IN_RUNTIME != 0);
+        quality.levels_unknown += u64::from(sample.flags & flag::LEVELS_UNKNOWN != 0);
+    }
+    let leaves = sampled::add_samples(&mut contexts, &mut profile.tree);
+    waits::add_waits(&mut contexts, &mut profile.tree);
+    barriers::add_last_arrivers(&mut contexts, &mut profile.tree, &leaves);
+    shared::add_shared(&mut contexts, &mut profile.tree, &leaves);
+    add_creations(&mut contexts, &mut profile.tree);
+    (profile, quality)
+}
+
+/// Regions and tasks at the paths of their creation, with the tasks' time.
+fn add_creations(contexts: &mut Contexts<'_>, tree: &mut taskscope_profile::Tree) {
+    let execution = contexts.execution;
+    for region in 0..execution.regions.len() {
+        let context = contexts.of_region(tree, taskscope_execution::RegionIndex(region as u32));
+        tree.add(contexts.node(context), Metric::REGIONS, 1);
+    }
+    for task in 0..execution.tasks.len() {
+        let context = contexts.created_at(tree, taskscope_execution::TaskIndex(task as u32));
+        tree.add(contexts.node(context), Metric::TASKS, 1);
+    }
+    for (index, thread) in execution.workers() {
+        let _ = index;
+        for span in thread.track.spans().filter(|span| span.section.task.is_some()) {
+            if span.section.state == taskscope_execution::State::Task {
+                let context = contexts.created_at(tree, span.section.task);
+                tree.add(contexts.node(context), Metric::TASK_TIME, span.end - span.start);
+            }
+        }
+    }
+}

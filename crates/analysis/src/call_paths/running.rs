@@ -1,0 +1,98 @@
+//! Which tasks run at an instant, and waiting that is given to them.
+
+use super::contexts::Contexts;
+use rustc_hash::FxHashMap;
+use taskscope_execution::{TaskIndex, ThreadIndex};
+use taskscope_profile::{Frame, Marker, Metric, ROOT, Tree};
+
+/// Begin, end, task.
+pub type Life = (u64, u64, TaskIndex);
+
+/// Times in which tasks ran, by the thread that ran them.
+#[derive(Default)]
+pub struct Running {
+    threads: FxHashMap<ThreadIndex, Lives>,
+}
+
+#[derive(Default)]
+struct Lives {
+    /// By begin.
+    lives: Vec<Life>,
+    /// The latest end of this one and all before.
+    latest: Vec<u64>,
+}
+
+impl Running {
+    /// Adds a life; those of one thread come by begin.
+    pub fn push(&mut self, thread: ThreadIndex, life: Life) {
+        let row = self.threads.entry(thread).or_default();
+        row.latest.push(row.latest.last().copied().unwrap_or(0).max(life.1));
+        row.lives.push(life);
+    }
+
+    /// Those that overlap a time, by begin. A thread runs one task at a time, but for nested ones, so
+    /// few are looked at.
+    pub fn during(&self, start: u64, end: u64) -> Vec<Life> {
+        let mut found = Vec::new();
+        for row in self.threads.values() {
+            let first = row.latest.partition_point(|latest| *latest <= start);
+            let own = row.lives[first..].iter().take_while(|(began, ..)| *began < end);
+            found.extend(own.filter(|(_, ended, _)| *ended > start));
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+/// Gives each instant of a wait to the tasks that run then, in equal parts; nobody where none runs.
+pub fn give_to_running(
+    contexts: &mut Contexts<'_>,
+    tree: &mut Tree,
+    marker: Marker,
+    (start, end): (u64, u64),
+    running: &Running,
+) {
+    let running = running.during(start, end);
+    let mut borders: Vec<u64> = running.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
+    borders.extend([start, end]);
+    borders.retain(|at| (start..=end).contains(at));
+    borders.sort_unstable();
+    borders.dedup();
+    for pair in borders.windows(2) {
+        let now: Vec<TaskIndex> = (running.iter())
+            .filter(|(from, to, _)| *from <= pair[0] && *to >= pair[1])
+            .map(|(_, _, task)| *task)
+            .collect();
+        let length = pair[1] - pair[0];
+        if now.is_empty() {
+            let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
+            tree.add(nobody, Metric::given(marker), length);
+            continue;
+        }
+        let count = now.len() as u64;
+        for (number, task) in now.iter().enumerate() {
+            // What does not divide goes to the first ones, a nanosecond each.
+            let part = length / count + u64::from((number as u64) < length % count);
+            let context = contexts.created_at(tree, *task);
+            tree.add(contexts.node(context), Metric::given(marker), part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_overlap_a_time_are_found() {
+        let mut running = Running::default();
+        let task = TaskIndex;
+        running.push(ThreadIndex(0), (0, 100, task(0)));
+        running.push(ThreadIndex(0), (10, 20, task(1)));
+        running.push(ThreadIndex(1), (30, 40, task(2)));
+        let found = |start, end| running.during(start, end).iter().map(|life| life.2.0).collect::<Vec<_>>();
+        assert_eq!(found(15, 35), [0, 1, 2]);
+        assert_eq!(found(20, 30), [0]);
+        assert_eq!(found(100, 110), [0; 0]);
+    }
+}

@@ -1,0 +1,105 @@
+//! Samples by path.
+
+use super::contexts::{Contexts, OUTSIDE};
+use taskscope_event::models::samples::{flag, state};
+use taskscope_execution::samples::Sample;
+use taskscope_execution::{RegionIndex, TaskIndex};
+use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
+
+/// Adds all samples; the node of each, without its state.
+pub fn add_samples(contexts: &mut Contexts<'_>, tree: &mut Tree) -> Vec<NodeId> {
+    let execution = contexts.execution;
+    let rows = &execution.samples.rows;
+    rows.iter().map(|sample| add(contexts, tree, sample)).collect()
+}
+
+/// What a sampled state is: a marker, or none for the program's own code.
+fn marker_of(number: u32) -> Option<Marker> {
+    Some(match number {
+        state::BARRIER_PARALLEL | state::BARRIER_TEAMS => Marker::JoinBarrier,
+        state::BARRIER_WORKSHARE | state::BARRIER_EXPLICIT | state::BARRIER_IMPLEMENTATION => Marker::Barrier,
+        state::TASKWAIT => Marker::Taskwait,
+        state::TASKGROUP => Marker::Taskgroup,
+        state::TASKWAIT_DEPEND => Marker::TaskwaitDepend,
+        state::LOCK => Marker::Lock,
+        state::CRITICAL => Marker::Critical,
+        state::ATOMIC => Marker::Atomic,
+        state::ORDERED => Marker::Ordered,
+        state::NEST_LOCK => Marker::NestLock,
+        state::TARGET => Marker::Target,
+        state::IDLE => Marker::Idle,
+        state::OVERHEAD => Marker::Overhead,
+        _ => return None,
+    })
+}
+
+fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId {
+    let execution = contexts.execution;
+    let process = contexts.process(sample.thread);
+    let stack = execution.samples.frames(sample);
+    let levels = execution.samples.levels(sample);
+    // The first address is the instruction itself, the others follow a call.
+    let address = |at: usize| stack[at].wrapping_sub(u64::from(at > 0));
+    let (task, region) = levels.first().map_or((TaskIndex::NONE, RegionIndex::NONE), |l| (l.task, l.region));
+    let mut context = OUTSIDE;
+    let mut node = ROOT;
+    if contexts.takes_execution() {
+        let outermost = levels.iter().rev().find(|level| level.region.is_some());
+        if let Some(level) = outermost {
+            context = contexts.of_region(tree, level.region);
+            node = contexts.node(context);
+        }
+        for level in levels.iter().rev() {
+            let mut kind = match (level.task.is_some(), level.region.is_some()) {
+                (true, _) => FrameKind::Task,
+                (_, true) => FrameKind::Region,
+                _ => FrameKind::User,
+            };
+            for at in (level.first..level.end).rev() {
+                let frame = contexts.frame(kind, process, address(at.into()));
+                node = tree.child(node, frame);
+                kind = FrameKind::User;
+            }
+        }
+    } else {
+        if task.is_some() || region.is_some() {
+            context = contexts.around(tree, task, region);
+            node = contexts.node(context);
+        }
+        if sample.flags & flag::CUT != 0 && context == OUTSIDE {
+            node = tree.child(node, Frame::cut());
+        }
+        if let Some(level) = levels.first().filter(|level| level.first < level.end) {
+            let own = (level.first..level.end).map(|at| address(at.into()));
+            if node == contexts.node(context) {
+                node = contexts.put(tree, context, process, own);
+                contexts.note_sampled(tree, context, node);
+            } else {
+                for at in own.rev() {
+                    let frame = contexts.frame(FrameKind::User, process, at);
+                    node = tree.child(node, frame);
+                }
+            }
+        }
+    }
+    let user = node;
+    let in_runtime = sample.flags & flag::IN_RUNTIME != 0;
+    let marker = marker_of(sample.state).or(in_runtime.then_some(Marker::Overhead));
+    if let Some(marker) = marker {
+        node = tree.child(node, Frame::state(marker));
+        let runtime = levels.first().map_or(stack.len(), |level| usize::from(level.first));
+        for at in (0..runtime).rev() {
+            let frame = contexts.frame(FrameKind::Runtime, process, address(at));
+            node = tree.child(node, frame);
+        }
+    }
+    tree.add(node, Metric::SAMPLES, 1);
+    tree.add(node, Metric::TIME, sample.weight_ns);
+    let kind = match marker {
+        None => Metric::WORK,
+        Some(Marker::Overhead) => Metric::OVERHEAD,
+        Some(_) => Metric::WAITING,
+    };
+    tree.add(node, kind, sample.weight_ns);
+    user
+}

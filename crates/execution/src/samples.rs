@@ -1,0 +1,208 @@
+//! Samples of call stacks, and the creation paths that join the stacks of several threads.
+//!
+//! A sample keeps what its recorder told: return addresses innermost first, cut into levels of tasks.
+//! Stacks that are the same are kept once. What the user's path is: see
+//! `taskscope_event::models::samples`; the profile of it: `taskscope_analysis::call_paths`.
+
+use crate::{PathIndex, ProcessIndex, RegionIndex, TaskIndex, ThreadIndex};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Part of a stack that is user code of one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Level {
+    /// First frame, counted from the innermost.
+    pub first: u16,
+    /// First frame further out that is not this level's.
+    pub end: u16,
+    /// The region that the task is in, if any.
+    pub region: RegionIndex,
+    /// The explicit task, if it is one.
+    pub task: TaskIndex,
+}
+
+/// One sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// When, nanoseconds of the trace's clock.
+    pub at: u64,
+    /// The time that it stands for, nanoseconds.
+    pub weight_ns: u64,
+    /// `taskscope_event::models::samples::flag`.
+    pub flags: u32,
+    /// `taskscope_event::models::samples::state`.
+    pub state: u32,
+    /// Its frames, as a range of [`Samples::addresses`].
+    frames: (u32, u32),
+    /// Its levels, as a range of the levels' table.
+    levels: (u32, u32),
+}
+
+/// What lies on a creator's stack between a creation and the start of the task that creates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreationPath {
+    /// The process whose addresses are meant.
+    pub process: ProcessIndex,
+    /// Return addresses, innermost first.
+    pub addresses: Vec<u64>,
+}
+
+/// Where a region was created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionPath {
+    /// The path on the master's stack.
+    pub path: PathIndex,
+    /// The region in which that task is, if any.
+    pub parent_region: RegionIndex,
+    /// The explicit task which created it, if it was one.
+    pub parent_task: TaskIndex,
+}
+
+/// All samples and creation paths of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// The samples, by thread and time.
+    pub rows: Vec<Sample>,
+    /// Creation paths, by [`PathIndex`].
+    pub paths: Vec<CreationPath>,
+    /// Creation paths of regions, where known.
+    pub of_region: FxHashMap<RegionIndex, RegionPath>,
+    /// Creation paths of tasks, where known.
+    pub of_task: FxHashMap<TaskIndex, PathIndex>,
+    addresses: Vec<u64>,
+    levels: Vec<Level>,
+}
+
+impl Samples {
+    /// The addresses of a sample's stack, innermost first: that of the interrupted instruction, then
+    /// return addresses.
+    pub fn frames(&self, sample: &Sample) -> &[u64] {
+        self.addresses.get(range(sample.frames)).unwrap_or_default()
+    }
+
+    /// The levels of a sample's stack, innermost first; they do not overlap and lie within the frames.
+    pub fn levels(&self, sample: &Sample) -> &[Level] {
+        self.levels.get(range(sample.levels)).unwrap_or_default()
+    }
+
+    /// The samples of a thread that end after `from` and not after `until`.
+    pub fn of_thread(&self, thread: ThreadIndex, from: u64, until: u64) -> &[Sample] {
+        let first = self.rows.partition_point(|row| (row.thread, row.at) <= (thread, from));
+        let end = self.rows.partition_point(|row| (row.thread, row.at) <= (thread, until));
+        self.rows.get(first..end).unwrap_or_default()
+    }
+}
+
+fn range((start, end): (u32, u32)) -> Range<usize> {
+    start as usize..end as usize
+}
+
+/// What a sample says, before it is kept.
+#[derive(Clone, Debug)]
+pub struct NewSample<'a> {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// When.
+    pub at: u64,
+    /// The time that it stands for.
+    pub weight_ns: u64,
+    /// Flags.
+    pub flags: u32,
+    /// State.
+    pub state: u32,
+    /// Levels, innermost first.
+    pub levels: &'a [Level],
+    /// Addresses, innermost first.
+    pub addresses: &'a [u64],
+}
+
+/// Keeps samples, equal stacks once.
+#[derive(Debug, Default)]
+pub(crate) struct SamplesBuilder {
+    samples: Samples,
+    stacks: FxHashMap<Box<[u64]>, (u32, u32)>,
+    level_lists: FxHashMap<Box<[Level]>, (u32, u32)>,
+}
+
+impl SamplesBuilder {
+    pub fn samples_mut(&mut self) -> &mut Samples {
+        &mut self.samples
+    }
+
+    pub fn push(&mut self, new: &NewSample<'_>) {
+        let frames = interned(&mut self.stacks, &mut self.samples.addresses, new.addresses);
+        // What lies outside of the stack, or overlaps, is no level.
+        let mut from = 0;
+        let sound = |level: &&Level| {
+            let fits = level.first >= from
+                && level.first <= level.end
+                && usize::from(level.end) <= new.addresses.len();
+            if fits {
+                from = level.end;
+            }
+            fits
+        };
+        let levels: Vec<Level> = new.levels.iter().filter(sound).copied().collect();
+        let levels = interned(&mut self.level_lists, &mut self.samples.levels, &levels);
+        self.samples.rows.push(Sample {
+            thread: new.thread,
+            at: new.at,
+            weight_ns: new.weight_ns,
+            flags: new.flags,
+            state: new.state,
+            frames,
+            levels,
+        });
+    }
+
+    pub fn finish(mut self) -> Samples {
+        self.samples.rows.sort_by_key(|row| (row.thread, row.at));
+        self.samples
+    }
+}
+
+fn interned<T: Copy + Eq + std::hash::Hash>(
+    known: &mut FxHashMap<Box<[T]>, (u32, u32)>,
+    all: &mut Vec<T>,
+    list: &[T],
+) -> (u32, u32) {
+    if let Some(range) = known.get(list) {
+        return *range;
+    }
+    let (start, end) = (all.len(), all.len() + list.len());
+    let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) else { return (0, 0) };
+    all.extend_from_slice(list);
+    known.insert(list.into(), (start, end));
+    (start, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_stacks_are_kept_once_and_levels_are_checked() {
+        let mut builder = SamplesBuilder::default();
+        let level = |first, end| Level { first, end, region: RegionIndex::NONE, task: TaskIndex::NONE };
+        let levels = [level(1, 2), level(0, 3), level(2, 3), level(3, 9)];
+        for at in [20, 10, 30] {
+            builder.push(&NewSample {
+                thread: ThreadIndex(1),
+                at,
+                weight_ns: 1,
+                flags: 0,
+                state: 1,
+                levels: &levels,
+                addresses: &[7, 8, 9],
+            });
+        }
+        let samples = builder.finish();
+        assert_eq!(samples.addresses, [7, 8, 9]);
+        assert_eq!(samples.levels(&samples.rows[0]), [level(1, 2), level(2, 3)]);
+        assert_eq!(samples.rows.iter().map(|row| row.at).collect::<Vec<_>>(), [10, 20, 30]);
+        assert_eq!(samples.of_thread(ThreadIndex(1), 10, 30).len(), 2);
+        assert_eq!(samples.of_thread(ThreadIndex(0), 0, 100).len(), 0);
+    }
+}

@@ -1,0 +1,142 @@
+//! Samples of call stacks, and creation paths of regions and tasks.
+
+use super::payload::{u32_at, u64_at};
+use super::{Interpreter, Short};
+use rustc_hash::FxHashMap;
+use taskscope_event::Code;
+use taskscope_event::models::samples;
+use taskscope_execution::samples::{Level, NewSample};
+use taskscope_execution::{
+    Anomaly, Change, Definition, Observer, PathIndex, ProcessIndex, RegionIndex, TaskIndex, ThreadIndex,
+    TypeIndex,
+};
+
+/// What is known of creation paths while events are played.
+#[derive(Default)]
+pub struct PathNumbers {
+    paths: FxHashMap<(ProcessIndex, u32), PathIndex>,
+    count: usize,
+    /// The path by which a thread creates tasks of a type from now on.
+    sticky: FxHashMap<(ThreadIndex, TypeIndex), PathIndex>,
+}
+
+impl PathNumbers {
+    fn number(&mut self, process: ProcessIndex, id: u32) -> PathIndex {
+        let next = PathIndex::of(self.count);
+        let path = *self.paths.entry((process, id)).or_insert(next);
+        self.count += usize::from(path == next);
+        path
+    }
+}
+
+/// Bytes before the stack of a sample.
+const HEAD_BYTES: usize = 36;
+
+impl Interpreter {
+    pub(super) fn path_event<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        let process = self.threads[thread.index()].process;
+        match code {
+            samples::PATH => {
+                let path = self.paths.number(process, u32_at(payload, 0).ok_or(Short)?);
+                let words = payload.get(8..).ok_or(Short)?.as_chunks::<8>().0;
+                let addresses: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+                out.define(Definition::Path { path, process, addresses: &addresses });
+            }
+            samples::REGION_PATH => {
+                let region = self.region_of(process, u32_at(payload, 0).ok_or(Short)?);
+                let path = self.paths.number(process, u32_at(payload, 4).ok_or(Short)?);
+                let parent_region = self.region_of(process, u32_at(payload, 8).ok_or(Short)?);
+                let parent_task = self.tasks.known(process, u32_at(payload, 12).ok_or(Short)?);
+                out.change(thread, at, Change::RegionPath { region, path, parent_region, parent_task });
+            }
+            samples::TASK_PATH => {
+                let ty = self.type_at(thread, payload, 0, out)?;
+                let path = self.paths.number(process, u32_at(payload, 4).ok_or(Short)?);
+                self.paths.sticky.insert((thread, ty), path);
+                // The creation that it is for may have come just before it, by the standard event of
+                // the same clock.
+                match self.threads[thread.index()].last_created {
+                    Some((created, task, of)) if created == at && of == ty => {
+                        out.change(thread, at, Change::TaskPath { task, path });
+                    }
+                    _ => {}
+                }
+            }
+            _ => out.anomaly(thread, at, Anomaly::UnknownEvent),
+        }
+        Ok(())
+    }
+
+    /// A task was created: its path is the one that its creator told last for the type.
+    pub(super) fn note_creation<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        task: TaskIndex,
+        ty: TypeIndex,
+        out: &mut O,
+    ) {
+        self.threads[thread.index()].last_created = Some((at, task, ty));
+        if self.paths.count > 0
+            && let Some(path) = self.paths.sticky.get(&(thread, ty))
+        {
+            out.change(thread, at, Change::TaskPath { task, path: *path });
+        }
+    }
+
+    /// The region with this id, if it has one; 0 is none.
+    fn region_of(&self, process: ProcessIndex, id: u32) -> RegionIndex {
+        self.region_numbers.get(&(process, id)).copied().filter(|_| id != 0).unwrap_or(RegionIndex::NONE)
+    }
+
+    /// Takes a sample of `thread`, after all events: regions and tasks are known by then. `false` if it
+    /// is shorter than it says.
+    pub fn sample<O: Observer>(&self, thread: ThreadIndex, at: u64, payload: &[u8], out: &mut O) -> bool {
+        self.try_sample(thread, at, payload, out).is_some()
+    }
+
+    fn try_sample<O: Observer>(
+        &self,
+        thread: ThreadIndex,
+        at: u64,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Option<()> {
+        let process = self.threads[thread.index()].process;
+        let weight_ns = u64_at(payload, 0)?;
+        let (flags, state) = (u32_at(payload, 16)?, u32_at(payload, 20)?);
+        let count = u32_at(payload, 32)? as usize;
+        let stack = payload.get(HEAD_BYTES..)?;
+        let (levels, frames) = stack.split_at_checked(count.checked_mul(samples::LEVEL_BYTES)?)?;
+        let levels: Vec<Level> = (levels.chunks_exact(samples::LEVEL_BYTES))
+            .map(|level| {
+                let bounds = u32_at(level, 0)?;
+                Some(Level {
+                    first: bounds as u16,
+                    end: (bounds >> 16) as u16,
+                    region: self.region_of(process, u32_at(level, 4)?),
+                    task: self.tasks.known(process, u32_at(level, 8)?),
+                })
+            })
+            .collect::<Option<_>>()?;
+        let words = frames.as_chunks::<8>().0;
+        let addresses: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        out.sample(&NewSample {
+            thread,
+            at,
+            weight_ns,
+            flags,
+            state,
+            levels: &levels,
+            addresses: &addresses,
+        });
+        Some(())
+    }
+}
