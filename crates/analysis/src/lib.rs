@@ -11,6 +11,7 @@
 
 mod blame;
 pub mod call_paths;
+pub mod call_views;
 pub mod causes;
 pub mod critical_path;
 pub mod devices;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cache;
+mod call_tree;
 pub mod devices;
 pub mod emulation;
 pub mod graph;
@@ -15,10 +16,13 @@ pub mod judgement;
 pub mod model_views;
 mod os_time;
 mod places;
+mod profiles;
 mod run_file;
 mod task_graph;
 
+pub use call_tree::name_call_paths;
 pub use places::Places;
+pub use profiles::{MergedProfiles, ProfileProblem, merge_profiles, profile_files};
 pub use run_file::{Notice, RUN_FILE, RunFile};
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 

@@ -80,6 +80,8 @@ pub struct Frame {
     pub file: Option<String>,
     /// Line.
     pub line: Option<u32>,
+    /// Whether it is the body of a construct that a compiler cut out of the function.
+    pub cut_out: bool,
 }
 
 /// What is known of an address.
@@ -127,11 +129,35 @@ impl Symbolizer {
         let Some(module) = self.modules.iter().find(|m| (m.start..m.end).contains(&address)) else {
             return CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() };
         };
-        let in_file = address.wrapping_sub(module.bias);
-        let short = module.path.rsplit('/').next().unwrap_or_default().to_string();
+        let (path, build_id) = (module.path.clone(), module.build_id.clone());
+        self.describe(&path, &build_id, address.wrapping_sub(module.bias), adjust)
+    }
+
+    /// What lies at an address of a file, inside an instruction. The file is the one at `path`, if its
+    /// build id is `build_id` (empty: any).
+    pub fn place_in_file(&mut self, path: &str, build_id: &str, in_file: u64) -> CodePlace {
+        self.describe(path, build_id, in_file, |_, in_file| in_file)
+    }
+
+    /// Of a call into an OpenMP runtime at an address of a file: the place of the jump by which a function
+    /// ended with it, if its compiler made the call a jump. That function has no frame on the stack.
+    pub fn place_behind_tail_call(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
+        let place = self.describe(path, build_id, in_file, ModuleFile::behind_tail_calls);
+        let (_, found) = place.module.as_ref()?;
+        (*found != in_file).then_some(place)
+    }
+
+    fn describe(
+        &mut self,
+        path: &str,
+        build_id: &str,
+        in_file: u64,
+        adjust: impl Fn(&ModuleFile, u64) -> u64,
+    ) -> CodePlace {
+        let short = path.rsplit('/').next().unwrap_or_default().to_string();
         let mut place = CodePlace { module: Some((short, in_file)), ..CodePlace::default() };
-        let key = (module.path.clone(), module.build_id.clone());
-        let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(&module.path, &module.build_id));
+        let key = (path.to_string(), build_id.to_string());
+        let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id));
         let file = match file {
             Ok(file) => file,
             Err(missing) => {
@@ -140,14 +166,19 @@ impl Symbolizer {
             }
         };
         let in_file = adjust(file, in_file.wrapping_add(1)).wrapping_sub(1);
+        if let Some((_, shown)) = &mut place.module {
+            *shown = in_file;
+        }
         let found = file.find(in_file);
         let mut frames: Vec<Frame> = Vec::new();
         for (linkage, source, line) in found.frames {
             let by_name = linkage.as_deref().and_then(name::user_function);
             let function = by_name.or_else(|| file.function_around(source.as_deref()?, line?));
-            let frame = Frame { function, file: source, line };
+            let cut_out = linkage.as_deref().is_some_and(name::is_outlined);
+            let frame = Frame { function, file: source, line, cut_out };
             // A cut-out body and the wrapper around it are one function to its author.
-            if frames.last().is_none_or(|last| last.function != frame.function) {
+            if frames.last().is_none_or(|last| last.function != frame.function || !(last.cut_out && cut_out))
+            {
                 frames.push(frame);
             }
         }
@@ -159,11 +190,12 @@ impl Symbolizer {
         if place.frame.function.is_none()
             && let Some((symbol, offset)) = found.symbol
         {
+            place.frame.cut_out = name::is_outlined(&symbol);
             place.frame.function = name::user_function(&symbol).or(Some(symbol));
             place.offset = place.frame.line.is_none().then_some(offset);
         }
         if place.frame.line.is_none() {
-            let path = module.path.clone();
+            let path = path.to_string();
             place.missing = Some(if file.has_debug_information() || file.has_symbols() {
                 Missing::NoDebugInformation { path }
             } else {

@@ -6,6 +6,7 @@
 //! findings of one name are one row.
 #![forbid(unsafe_code)]
 
+mod call_paths;
 mod causes;
 pub mod devices;
 pub mod explain;
@@ -19,6 +20,7 @@ pub mod server;
 mod timeline_text;
 mod words;
 
+pub use call_paths::{CallPaths, PathsOptions, PathsView, TOP_PATHS, profile_summary};
 pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, WhatIf, causes_json, causes_text};
 pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};

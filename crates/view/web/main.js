@@ -1,7 +1,7 @@
 // Where the page starts: with its own data it is a report, without it a viewer.
 
 import { EmbeddedSource } from './source.js';
-import { showReport } from './report.js';
+import { showProfile, showReport } from './report.js';
 import { showViewer } from './viewer.js';
 
 async function start() {
@@ -19,6 +19,8 @@ async function start() {
       const shown = showReport(page, JSON.parse(json), overview, source, json);
       // For the console and for tests.
       Object.assign(window, { taskscope: shown });
+    } else if (report) {
+      showProfile(page, JSON.parse(report.textContent || '{}'), report.textContent || '{}');
     } else {
       Object.assign(window, { taskscope: await showViewer(page) });
     }

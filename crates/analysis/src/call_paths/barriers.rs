@@ -64,7 +64,7 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
     let mut open: Vec<Open> = Vec::new();
     let mut counts: FxHashMap<(RegionIndex, Marker), u32> = FxHashMap::default();
     let mut since: FxHashMap<RegionIndex, u64> = FxHashMap::default();
-    for span in execution.threads[thread.index()].track.spans() {
+    for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
         let section = &span.section;
         let marker = barrier_of(section);
         if !section.region.is_some() {
@@ -75,7 +75,7 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
         if let Some(depth) = open.iter().rposition(|o| o.region == section.region) {
             open.truncate(depth + 1);
             let inside = section.task.is_some()
-                || section.state.group() == Group::Runtime
+                || matches!(section.state.group(), Group::Runtime | Group::Off)
                 || marker == Some(open[depth].marker);
             if !inside {
                 open.pop();

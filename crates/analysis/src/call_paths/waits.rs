@@ -43,7 +43,7 @@ pub fn taken_at(contexts: &mut Contexts<'_>, tree: &mut Tree, section: &Section,
 pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     let execution = contexts.execution;
     for (thread, _) in execution.workers() {
-        for span in execution.spans_of_run(thread) {
+        for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
             if let Some(marker) = marker_of(execution, &span.section) {
                 let node = taken_at(contexts, tree, &span.section, marker);
                 tree.add(node, Metric::taken(marker), span.end - span.start);
@@ -64,8 +64,8 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     });
     let children = children_of(execution);
     let childless = Running::default();
-    for (thread, row) in execution.workers() {
-        for span in row.track.spans() {
+    for (thread, _) in execution.workers() {
+        for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
             let marker = match span.section.state {
                 State::Taskwait | State::Taskyield => Marker::Taskwait,
                 State::TaskwaitDepend => Marker::TaskwaitDepend,

@@ -15,6 +15,7 @@ mod open_trace;
 pub mod record;
 pub mod report;
 mod report_causes;
+mod report_paths;
 pub mod slice;
 pub mod sort;
 pub mod sync;

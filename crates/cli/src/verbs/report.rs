@@ -15,24 +15,24 @@ use taskscope_view::{CausesSection, ReportOptions, Section, html};
 /// Say where the time of a recorded run went, and what caused the losses.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Trace directory.
+    /// Trace directory; or a profile, or a directory of profiles.
     pub(super) trace: PathBuf,
     /// Print JSON (schema: docs/report.schema.json).
     #[arg(long)]
     pub(super) json: bool,
     /// Write the report as one HTML file that needs nothing else, and print nothing.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    html: Option<PathBuf>,
+    pub(super) html: Option<PathBuf>,
     /// Print the threads' time as a picture of characters instead.
     #[arg(long, conflicts_with_all = ["json", "html"])]
     timeline: bool,
-    /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, devices, or
-    /// all; and by the task graph: ledger, blame, idle, path, pop, whatif.
+    /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, devices,
+    /// call-paths (or profile), or all; and by the task graph: ledger, blame, idle, path, pop, whatif.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = sections())]
     pub(super) section: Vec<String>,
-    /// Rows of each table.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(super) top: u16,
+    /// Rows of each table [default: 3; 20 of call paths].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    top: Option<u16>,
     /// Do not print notices of this name.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allow: Vec<String>,
@@ -44,6 +44,19 @@ pub struct Args {
     recorded: Option<String>,
     #[command(flatten)]
     pub(super) causes: super::report_causes::CausesArgs,
+    #[command(flatten)]
+    pub(super) paths: super::report_paths::PathsArgs,
+}
+
+impl Args {
+    /// Rows of a table that has so many where nothing is said.
+    pub(super) fn top_or(&self, default: usize) -> usize {
+        self.top.map_or(default, usize::from)
+    }
+
+    pub(super) fn width_of_lines(&self) -> usize {
+        self.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100)
+    }
 }
 
 fn sections() -> clap::builder::PossibleValuesParser {
@@ -51,7 +64,7 @@ fn sections() -> clap::builder::PossibleValuesParser {
     Section::ALL
         .iter()
         .map(|section| section.name())
-        .chain(["devices", "all"])
+        .chain(["devices", "call-paths", "profile", "all"])
         .chain(by_graph)
         .collect::<Vec<_>>()
         .into()
@@ -59,6 +72,9 @@ fn sections() -> clap::builder::PossibleValuesParser {
 
 /// Prints the report.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(code) = super::report_paths::run_profile(&args)? {
+        return Ok(code);
+    }
     if let Some(code) = super::report_causes::run(&args)? {
         return Ok(code);
     }
@@ -68,7 +84,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return write_html(file, session, &analysis, &problems);
     }
     let mut out = output::results();
-    let width = args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100);
+    let width = args.width_of_lines();
     if args.timeline {
         let execution = &session.execution;
         let text = taskscope_view::timeline_text(execution, &Timeline::build(execution), width);
@@ -78,49 +94,62 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if !session.devices.is_empty() {
             report["devices"] = taskscope_view::devices::report_json(&session);
         }
+        if super::report_paths::asked(&args) || !session.execution.samples.rows.is_empty() {
+            report["call_paths"] = super::report_paths::json(&session, &args);
+        }
         serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
         let wants = |section: &&Section| args.section.iter().any(|n| n == section.name() || n == "all");
         let mut sections: Vec<Section> = Section::ALL.iter().filter(wants).copied().collect();
-        if args.section.is_empty() {
+        let paths = super::report_paths::asked(&args);
+        if args.section.is_empty() && !paths {
             sections = Section::SHORT.to_vec();
         }
         let options = ReportOptions {
             sections,
-            top: args.top.into(),
+            top: args.top_or(3),
             width,
-            allow: args.allow,
-            recorded: args.recorded,
+            allow: args.allow.clone(),
+            recorded: args.recorded.clone(),
         };
         // A trace of devices alone has nothing to say about threads.
-        if session.events > 0 {
+        if session.events > 0 && !options.sections.is_empty() {
             out.write_all(taskscope_view::report_text(&session, &analysis, &problems, &options).as_bytes())?;
         }
-        if args.section.is_empty() || args.section.iter().any(|name| name == "devices" || name == "all") {
+        if (args.section.is_empty() && !paths)
+            || args.section.iter().any(|name| name == "devices" || name == "all")
+        {
             out.write_all(taskscope_view::devices::report_text(&session).as_bytes())?;
+        }
+        if paths || args.section.iter().any(|name| name == "all") {
+            out.write_all(super::report_paths::text(&session, &args, width).as_bytes())?;
         }
     }
     out.flush().context("cannot write the report")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the report as one page, complete or not at all: somebody may be reading the old one.
+/// Writes the report as one page.
 fn write_html(
     file: &Path,
     session: Session,
     analysis: &Analysis,
     problems: &[Problem],
 ) -> anyhow::Result<ExitCode> {
-    let text = html::report(&Page::new(session, analysis, problems));
+    write_page(file, &html::report(&Page::new(session, analysis, problems)))
+}
+
+/// Writes a page, complete or not at all: somebody may be reading the old one.
+pub(super) fn write_page(file: &Path, text: &str) -> anyhow::Result<ExitCode> {
     let write = || -> std::io::Result<()> {
         // A pipe or a device cannot be renamed over.
         if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return std::fs::write(file, &text);
+            return std::fs::write(file, text);
         }
         let mut name = file.as_os_str().to_owned();
         name.push(format!(".{}.part", std::process::id()));
-        let written = std::fs::write(&name, &text).and_then(|()| std::fs::rename(&name, file));
+        let written = std::fs::write(&name, text).and_then(|()| std::fs::rename(&name, file));
         if written.is_err() {
             let _ = std::fs::remove_file(&name);
         }

@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         intervals: causes.intervals,
         windows: causes.window.clone(),
         what_if: causes.what_if.clone(),
-        top: args.top.into(),
+        top: args.top_or(3),
     };
     let mut out = output::results();
     if args.json {

@@ -70,10 +70,31 @@ pub fn report(page: &Page) -> String {
     text
 }
 
+/// The report of profiles, which have paths but no times of day, as one page.
+pub fn profile_page(report: &Value) -> String {
+    let program = bundle::program();
+    let policy = policy(&program, bundle::STYLE, "");
+    let title: String =
+        format!("taskscope: {}", report["trace"].as_str().unwrap_or("profile")).chars().take(200).collect();
+    let mut report = report.clone();
+    let mut text = document(&title, &policy, &program, &[("report", report.to_string())]);
+    let mut rows = LONGEST_TABLE;
+    while text.len() > LARGEST_REPORT_BYTES && rows >= SHORTEST_TABLE {
+        let left_out = shorten(&mut report, rows);
+        report["left_out"] = (report["left_out"].as_u64().unwrap_or(0) + left_out as u64).into();
+        text = document(&title, &policy, &program, &[("report", report.to_string())]);
+        rows /= 2;
+    }
+    text
+}
+
 /// Leaves rows of long tables out, those at their ends; how many.
 fn shorten(report: &mut Value, most: usize) -> usize {
     let mut left_out = 0;
     for (_, value) in report.as_object_mut().into_iter().flatten() {
+        if value.is_object() {
+            left_out += shorten(value, most);
+        }
         if let Value::Array(rows) = value
             && rows.len() > most
         {

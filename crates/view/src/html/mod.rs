@@ -4,7 +4,7 @@
 mod bundle;
 mod embed;
 
-pub use embed::{LARGEST_REPORT_BYTES, report};
+pub use embed::{LARGEST_REPORT_BYTES, profile_page, report};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -31,11 +31,13 @@ pub use slices::{LARGEST_SLICE_BYTES, SliceError};
 pub use types::TypeRows;
 pub use values::packed_model_rows;
 
+use crate::call_paths::{CallPaths, TOP_PATHS};
 use crate::words;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
+use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::{Analysis, Problem};
 use taskscope_execution::lod::{Counter, Flags, Timeline};
 use taskscope_execution::{Execution, ThreadIndex};
@@ -83,6 +85,10 @@ impl Page {
         let mut report = crate::report_json(&session, analysis, problems);
         if !session.devices.is_empty() {
             report["devices"] = crate::devices::report_json(&session);
+        }
+        if !session.execution.samples.rows.is_empty() {
+            report["call_paths"] =
+                CallPaths::of_session(&session, TaskContext::Creation).json(false, TOP_PATHS);
         }
         let critical_path = overview::critical_path(&session);
         let findings = words::findings(&session.places, analysis);

@@ -1,0 +1,369 @@
+//! Views of a call tree: top-down, bottom-up, flat; the hot path; what changed between two runs.
+//!
+//! All work on sums of one tree, so that they agree to the nanosecond: the parts of a bottom-up row are
+//! its callers and sum to it, all outermost rows of a view sum to the whole.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
+use taskscope_profile::named::{CallTree, Label, What};
+use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
+
+/// A column of a view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Column {
+    /// Time of the samples.
+    Time,
+    /// That part in the program's own code.
+    Work,
+    /// That part in the runtime, not waiting.
+    Overhead,
+    /// Waiting that was taken here: the symptom.
+    Waiting,
+    /// Waiting of others for what was done here: the cause, where one is to blame.
+    Blame,
+    /// Waiting of others while this worked: the cause, shared by all that worked.
+    Idleness,
+    /// Samples.
+    Samples,
+    /// Tasks created here.
+    Tasks,
+    /// Time of the tasks created here.
+    TaskTime,
+    /// One metric.
+    Of(Metric),
+}
+
+impl Column {
+    /// The columns of every view.
+    pub const ALL: [Column; 9] = [
+        Column::Time,
+        Column::Work,
+        Column::Overhead,
+        Column::Waiting,
+        Column::Blame,
+        Column::Idleness,
+        Column::Samples,
+        Column::Tasks,
+        Column::TaskTime,
+    ];
+
+    /// The name in JSON and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Column::Time => "time_ns",
+            Column::Work => "work_ns",
+            Column::Overhead => "overhead_ns",
+            Column::Waiting => "waiting_ns",
+            Column::Blame => "blame_ns",
+            Column::Idleness => "idleness_ns",
+            Column::Samples => "samples",
+            Column::Tasks => "tasks",
+            Column::TaskTime => "task_time_ns",
+            Column::Of(_) => "metric",
+        }
+    }
+
+    /// The column of a name; single metrics by theirs.
+    pub fn named(name: &str) -> Option<Column> {
+        let plain = Column::ALL
+            .into_iter()
+            .find(|column| column.name() == name || column.name().strip_suffix("_ns") == Some(name));
+        plain.or_else(|| Metric::named(name).map(Column::Of))
+    }
+
+    /// Whether a metric is part of it.
+    pub fn takes(self, metric: Metric) -> bool {
+        match self {
+            Column::Time => metric == Metric::TIME,
+            Column::Work => metric == Metric::WORK,
+            Column::Overhead => metric == Metric::OVERHEAD,
+            Column::Waiting => metric.is_taken(),
+            Column::Blame => metric.is_given(),
+            Column::Idleness => metric.is_shared(),
+            Column::Samples => metric == Metric::SAMPLES,
+            Column::Tasks => metric == Metric::TASKS,
+            Column::TaskTime => metric == Metric::TASK_TIME,
+            Column::Of(one) => metric == one,
+        }
+    }
+
+    /// The column by which a tree is best sorted: time where it was sampled, else what was waited.
+    pub fn main_of(tree: &Tree) -> Column {
+        let candidates = [Column::Time, Column::Waiting, Column::TaskTime, Column::Tasks];
+        candidates.into_iter().find(|column| total(tree, *column) > 0).unwrap_or(Column::Time)
+    }
+}
+
+/// A column of one node itself.
+pub fn own(tree: &Tree, node: NodeId, column: Column) -> u64 {
+    let values = tree.values(node).filter(|(metric, _)| column.takes(*metric));
+    values.fold(0, |sum, (_, value)| sum.saturating_add(value))
+}
+
+/// A column over the whole tree.
+pub fn total(tree: &Tree, column: Column) -> u64 {
+    std::iter::once(ROOT).chain(tree.ids()).fold(0, |sum, node| sum.saturating_add(own(tree, node, column)))
+}
+
+/// A column of every node with all that is further in, by node.
+pub fn inclusive(tree: &Tree, column: Column) -> Vec<u64> {
+    let mut sums: Vec<u64> = std::iter::once(ROOT).chain(tree.ids()).map(|n| own(tree, n, column)).collect();
+    for node in tree.ids().rev() {
+        let outer = tree.parent(node).0 as usize;
+        sums[outer] = sums[outer].saturating_add(sums[node.0 as usize]);
+    }
+    sums
+}
+
+/// The children of every node.
+pub fn children(tree: &Tree) -> Vec<Vec<NodeId>> {
+    let mut children = vec![Vec::new(); tree.len()];
+    for node in tree.ids() {
+        children[tree.parent(node).0 as usize].push(node);
+    }
+    children
+}
+
+/// A row of a view that is a tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// The node of the view's tree.
+    pub node: NodeId,
+    /// Steps from the outermost.
+    pub depth: usize,
+    /// The column by which the view is sorted, with all that is further in.
+    pub total: u64,
+    /// The same of the step itself.
+    pub own: u64,
+    /// Whether it lies on the hot path.
+    pub hot: bool,
+    /// Rows further in that are not shown because they are small.
+    pub folded: usize,
+}
+
+/// Rows of a tree in the order of reading, largest first, without those below `floor` of the whole. At
+/// most `most` rows: the smallest go first.
+pub fn rows(tree: &Tree, column: Column, floor: f64, most: usize) -> Vec<Row> {
+    let sums = inclusive(tree, column);
+    let children = children(tree);
+    let hot: FxHashSet<NodeId> = hot_path(&sums, &children).into_iter().collect();
+    let whole = sums[0];
+    // The smallest row that is shown when no more than `most` may be.
+    let mut sizes: Vec<u64> = sums[1..].to_vec();
+    sizes.sort_unstable_by_key(|size| Reverse(*size));
+    let at_most = sizes.get(most).map_or(0, |size| size.saturating_add(1));
+    let least = at_most.max((whole as f64 * floor).ceil() as u64).max(1);
+    let mut rows = Vec::new();
+    let mut open: Vec<(NodeId, usize)> = Vec::new();
+    let push = |open: &mut Vec<(NodeId, usize)>, node: NodeId, depth: usize| -> usize {
+        let mut inner = children[node.0 as usize].clone();
+        let all = inner.len();
+        inner.retain(|inner| sums[inner.0 as usize] >= least);
+        inner.sort_by_key(|inner| (sums[inner.0 as usize], Reverse(*inner)));
+        let folded = all - inner.len();
+        open.extend(inner.into_iter().map(|inner| (inner, depth)));
+        folded
+    };
+    push(&mut open, ROOT, 0);
+    while let Some((node, depth)) = open.pop() {
+        let folded = push(&mut open, node, depth + 1);
+        rows.push(Row {
+            node,
+            depth,
+            total: sums[node.0 as usize],
+            own: own(tree, node, column),
+            hot: hot.contains(&node),
+            folded,
+        });
+    }
+    rows
+}
+
+/// From the whole inwards as long as one step has at least half of what is around it.
+fn hot_path(sums: &[u64], children: &[Vec<NodeId>]) -> Vec<NodeId> {
+    let mut path = Vec::new();
+    let mut at = ROOT;
+    while let Some(next) = children[at.0 as usize].iter().max_by_key(|n| (sums[n.0 as usize], Reverse(**n))) {
+        let (inner, outer) = (sums[next.0 as usize], sums[at.0 as usize]);
+        if inner == 0 || inner < outer.div_ceil(2) {
+            break;
+        }
+        path.push(*next);
+        at = *next;
+    }
+    path
+}
+
+/// The tree turned over: outermost what a value was counted at, then its callers. Where it was called from
+/// is no part of a function's identity on the outermost level. Each row's parts sum to it.
+pub fn bottom_up(tree: &CallTree) -> CallTree {
+    let mut turned = tree.clone();
+    turned.tree = Tree::growing();
+    for node in tree.nodes() {
+        let values: Vec<(Metric, u64)> = tree.tree.values(node).collect();
+        if values.is_empty() {
+            continue;
+        }
+        let path: Vec<Frame> = tree.tree.path(node).collect();
+        let mut at = ROOT;
+        for (depth, frame) in path.iter().enumerate() {
+            // The line from which a step was called belongs to its caller's row.
+            let inner = depth.checked_sub(1).and_then(|inner| tree.label_of(path[inner]).cloned());
+            let frame = match tree.label_of(*frame).cloned() {
+                Some(mut label) if label.what == What::Function => {
+                    (label.file, label.line) = inner.map_or((None, None), |inner| (inner.file, inner.line));
+                    Frame { module: turned.number(label), ..*frame }
+                }
+                _ => *frame,
+            };
+            at = turned.tree.child(at, frame);
+        }
+        for (metric, value) in values {
+            turned.tree.add(at, metric, value);
+        }
+    }
+    turned
+}
+
+/// What rows of the flat view are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlatBy {
+    /// Functions, bodies of constructs, states.
+    Function,
+    /// Loops.
+    Loop,
+    /// Lines.
+    Line,
+}
+
+/// A row of the flat view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlatRow {
+    /// What it is, without the place from which it was called; none of a state.
+    pub label: Option<Label>,
+    /// Of a state: which.
+    pub marker: Option<Marker>,
+    /// The column with all that was called.
+    pub total: u64,
+    /// The column of the step itself.
+    pub own: u64,
+}
+
+/// Sums by function, loop or line, wherever they are in the tree; a recursion counts once. The own values
+/// of functions sum to the whole; those of loops and lines to what was counted in any.
+pub fn flat(tree: &CallTree, by: FlatBy, column: Column) -> Vec<FlatRow> {
+    // Steps as they are without the place from which they were called.
+    let mut identity: FxHashMap<Frame, Option<Frame>> = FxHashMap::default();
+    let mut names = tree.clone();
+    let mut identify = |frame: Frame| -> Option<Frame> {
+        *identity.entry(frame).or_insert_with(|| {
+            let Some(label) = names.label_of(frame).cloned() else {
+                return (by == FlatBy::Function).then_some(frame);
+            };
+            let wanted = match label.what {
+                What::Function | What::Parallel | What::Task | What::Unknown => by == FlatBy::Function,
+                What::Loop => by == FlatBy::Loop,
+                What::Line => by == FlatBy::Line,
+            };
+            let place = label.what != What::Function;
+            let plain =
+                Label { file: label.file.filter(|_| place), line: label.line.filter(|_| place), ..label };
+            wanted.then(|| Frame { module: names.number(plain), ..frame })
+        })
+    };
+    let mut rows: FxHashMap<Frame, (u64, u64)> = FxHashMap::default();
+    let mut seen: Vec<Frame> = Vec::new();
+    for node in tree.nodes() {
+        let value = own(&tree.tree, node, column);
+        if value == 0 {
+            continue;
+        }
+        seen.clear();
+        for frame in tree.tree.path(node) {
+            let Some(frame) = identify(frame) else { continue };
+            if !seen.contains(&frame) {
+                let row = rows.entry(frame).or_default();
+                row.0 = row.0.saturating_add(value);
+                if seen.is_empty() {
+                    row.1 = row.1.saturating_add(value);
+                }
+                seen.push(frame);
+            }
+        }
+    }
+    let mut rows: Vec<FlatRow> = (rows.into_iter())
+        .map(|(frame, (total, own))| FlatRow {
+            label: names.label_of(frame).cloned(),
+            marker: frame.marker(),
+            total,
+            own,
+        })
+        .collect();
+    rows.sort_by(|a, b| {
+        (b.own, b.total).cmp(&(a.own, a.total)).then_with(|| (&a.label, a.marker).cmp(&(&b.label, b.marker)))
+    });
+    rows
+}
+
+/// A path whose value differs between two runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The steps, outermost first.
+    pub path: Vec<Frame>,
+    /// The value before, with all that is further in.
+    pub before: u64,
+    /// The value after.
+    pub after: u64,
+}
+
+/// What changed from one tree to another: both in one tree of names, and for each path the value in both.
+/// Paths are the same by their names, not by lines, so that a shifted line is no change.
+pub fn difference(before: &CallTree, after: &CallTree, column: Column) -> (CallTree, Vec<Change>) {
+    let mut both = CallTree::default();
+    let first = values_in(&mut both, before, column);
+    let second = values_in(&mut both, after, column);
+    let sums = |own: FxHashMap<NodeId, u64>| -> Vec<u64> {
+        let mut sums = vec![0_u64; both.tree.len()];
+        for (node, value) in own {
+            sums[node.0 as usize] += value;
+        }
+        for node in both.tree.ids().rev() {
+            sums[both.tree.parent(node).0 as usize] += sums[node.0 as usize];
+        }
+        sums
+    };
+    let (first, second) = (sums(first), sums(second));
+    let mut changes: Vec<Change> = (both.nodes())
+        .filter(|node| first[node.0 as usize] != second[node.0 as usize])
+        .map(|node| {
+            let mut path: Vec<Frame> = both.tree.path(node).collect();
+            path.reverse();
+            Change { path, before: first[node.0 as usize], after: second[node.0 as usize] }
+        })
+        .collect();
+    changes.sort_by_key(|change| (Reverse(change.after.abs_diff(change.before)), change.path.clone()));
+    (both, changes)
+}
+
+fn values_in(both: &mut CallTree, tree: &CallTree, column: Column) -> FxHashMap<NodeId, u64> {
+    let plain = tree.functions();
+    let mut became = vec![ROOT];
+    let mut values = FxHashMap::default();
+    for node in plain.tree.ids() {
+        let outer = became[plain.tree.parent(node).0 as usize];
+        let frame = plain.tree.frame(node);
+        let here = match plain.label(node).cloned() {
+            Some(mut label) => {
+                label.line = None;
+                label.file = None;
+                both.child(outer, FrameKind::User, label)
+            }
+            None => both.tree.child(outer, frame),
+        };
+        became.push(here);
+    }
+    for node in plain.nodes() {
+        *values.entry(became[node.0 as usize]).or_insert(0) += own(&plain.tree, node, column);
+    }
+    values
+}

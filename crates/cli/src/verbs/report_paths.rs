@@ -1,0 +1,147 @@
+//! Call paths in `taskscope report`, of traces and of profiles.
+
+use super::report::Args;
+use crate::messages::Failure;
+use crate::output;
+use anyhow::Context;
+use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
+use taskscope_analysis::call_views::Column;
+use taskscope_profile::Profile;
+use taskscope_profile::named::CallTree;
+use taskscope_session::{Session, merge_profiles, profile_files};
+use taskscope_view::{CallPaths, PathsOptions, PathsView, REPORT_SCHEMA, TOP_PATHS, profile_summary};
+
+/// What only call paths know.
+#[derive(clap::Args)]
+pub struct PathsArgs {
+    /// Views of the call paths: top-down, bottom-up, flat, loops, lines.
+    #[arg(long, value_name = "VIEW", value_delimiter = ',', value_parser = views())]
+    view: Vec<String>,
+    /// Column by which call paths are sorted: time, work, overhead, waiting, blame, idleness, samples, tasks,
+    /// task_time, or one metric (taken_lock_ns, given_barrier_ns, shared_idle_ns, …).
+    #[arg(long, value_name = "COLUMN", value_parser = column)]
+    sort: Option<Column>,
+    /// Show the runtime's frames in call paths.
+    #[arg(long)]
+    runtime_frames: bool,
+    /// Where the call path of a task goes on outwards: where it was created, or what ran it.
+    #[arg(long, value_name = "CONTEXT", default_value = "creation", value_parser = ["creation", "execution"])]
+    task_context: String,
+}
+
+fn views() -> clap::builder::PossibleValuesParser {
+    PathsView::ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>().into()
+}
+
+fn column(text: &str) -> Result<Column, String> {
+    Column::named(text).ok_or_else(|| format!("`{text}` is no column"))
+}
+
+impl PathsArgs {
+    pub(super) fn context(&self) -> TaskContext {
+        if self.task_context == "execution" { TaskContext::Execution } else { TaskContext::Creation }
+    }
+}
+
+/// Whether call paths are asked for by name.
+pub fn asked(args: &Args) -> bool {
+    let by_section = args.section.iter().any(|name| name == "call-paths" || name == "profile");
+    by_section || !args.paths.view.is_empty() || args.paths.sort.is_some() || args.paths.runtime_frames
+}
+
+fn options(args: &Args, width: usize) -> PathsOptions {
+    let named = |name: &String| PathsView::ALL.iter().find(|(known, _)| known == name).map(|(_, view)| *view);
+    let mut views: Vec<PathsView> = args.paths.view.iter().filter_map(named).collect();
+    if views.is_empty() {
+        views = PathsView::ALL[..3].iter().map(|(_, view)| *view).collect();
+    }
+    PathsOptions {
+        views,
+        sort: args.paths.sort,
+        runtime: args.paths.runtime_frames,
+        top: args.top_or(20),
+        width,
+    }
+}
+
+/// The call paths of a trace, as text.
+pub fn text(session: &Session, args: &Args, width: usize) -> String {
+    CallPaths::of_session(session, args.paths.context()).text(&options(args, width))
+}
+
+/// The call paths of a trace, as JSON.
+pub fn json(session: &Session, args: &Args) -> serde_json::Value {
+    let paths = CallPaths::of_session(session, args.paths.context());
+    paths.json(args.paths.runtime_frames, args.top_or(TOP_PATHS))
+}
+
+/// Reports profiles, if that is what was given.
+///
+/// # Errors
+/// If none of the files can be read, or the report not be written.
+pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
+    let Some(profile) = open_profile(&args.trace)? else { return Ok(None) };
+    let paths = CallPaths::of(&profile, None);
+    let mut out = output::results();
+    if args.json || args.html.is_some() {
+        let report = json!({
+            "schema": REPORT_SCHEMA,
+            "trace": args.trace.display().to_string(),
+            "call_paths": paths.json(args.paths.runtime_frames, args.top_or(TOP_PATHS)),
+        });
+        if let Some(file) = &args.html {
+            return super::report::write_page(file, &taskscope_view::html::profile_page(&report)).map(Some);
+        }
+        serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        let width = args.width_of_lines();
+        out.write_all(profile_summary(&paths.tree, width).as_bytes())?;
+        out.write_all(paths.text(&options(args, width)).as_bytes())?;
+    }
+    out.flush().context("cannot write the report")?;
+    Ok(Some(ExitCode::SUCCESS))
+}
+
+/// The profiles at a path, merged; `None` where there are none. Damaged files are told on stderr.
+///
+/// # Errors
+/// If there are files and none can be read.
+pub fn open_profile(path: &Path) -> anyhow::Result<Option<Profile>> {
+    let files = profile_files(path);
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let merged = merge_profiles(&files);
+    if merged.files == 0 {
+        let why = merged.problems.first().map(ToString::to_string).unwrap_or_default();
+        return Err(Failure::new(format!("cannot read the profile {}", path.display())).why(why).into());
+    }
+    for problem in &merged.problems {
+        anstream::eprintln!("warning: {problem}; it is left out");
+    }
+    Ok(Some(merged.profile))
+}
+
+/// The named paths of a trace or a profile, for verbs that take either.
+///
+/// # Errors
+/// If there is nothing to read.
+pub fn open_tree(path: &Path, context: TaskContext) -> anyhow::Result<CallTree> {
+    let profile = match open_profile(path)? {
+        Some(profile) => profile,
+        None => {
+            let session = super::open(path)?;
+            profile_of(&session.execution, CallPathOptions { task_context: context }).0
+        }
+    };
+    let (tree, missing) = taskscope_session::name_call_paths(&profile);
+    for missing in missing.iter().take(3) {
+        anstream::eprintln!("warning: names are missing: {missing}");
+    }
+    Ok(tree)
+}

@@ -1,0 +1,176 @@
+//! A tree whose steps have names: what views, exports and comparisons work on.
+
+use crate::{Frame, FrameKind, Marker, NO_MODULE, NodeId, Process, Profile, ROOT, Tree};
+use std::collections::{BTreeMap, HashMap};
+
+/// What a step is to the program's author.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum What {
+    /// A function, inlined or not.
+    Function,
+    /// The body of a parallel construct in a function.
+    Parallel,
+    /// The body of a task construct in a function.
+    Task,
+    /// A loop in a function.
+    Loop,
+    /// A line of a function, where time was spent: always innermost but for a state.
+    Line,
+    /// What is further out is not known.
+    Unknown,
+}
+
+/// One named step.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Label {
+    /// What it is.
+    pub what: What,
+    /// The function, as its author wrote it; a module and an address where it has no name.
+    pub function: String,
+    /// Source file of the line.
+    pub file: Option<String>,
+    /// Of a function: the line from which it was called, in its caller's file. Of a construct or loop:
+    /// its own line. Of a line: the line.
+    pub line: Option<u32>,
+    /// The file that the code lies in, without directories; empty where not known.
+    pub module: String,
+}
+
+impl Label {
+    /// `file:line` without directories, as far as known.
+    pub fn place(&self) -> Option<String> {
+        let file = self.file.as_deref()?.rsplit('/').next()?;
+        Some(format!("{file}:{}", self.line?))
+    }
+
+    /// The words for a person: a function's name; for a construct, loop or line what and where it is.
+    pub fn text(&self) -> String {
+        let at = self.place().map(|place| format!(" at {place}")).unwrap_or_default();
+        match self.what {
+            What::Function => self.function.clone(),
+            What::Parallel => format!("{} [parallel{at}]", self.function),
+            What::Task => format!("{} [task{at}]", self.function),
+            What::Loop => format!("{} [loop{at}]", self.function),
+            What::Line => self.place().unwrap_or_else(|| self.function.clone()),
+            What::Unknown => "<callers not known>".to_string(),
+        }
+    }
+}
+
+/// A calling-context tree with names. The frames of its tree have the number of a label as `module` and
+/// 0 as `offset`; those of states are [`Marker`]s as ever.
+#[derive(Clone, Debug, Default)]
+pub struct CallTree {
+    /// The tree.
+    pub tree: Tree,
+    /// Names, by [`Frame::module`].
+    pub labels: Vec<Label>,
+    /// The processes.
+    pub processes: Vec<Process>,
+    /// Exact sums over the run.
+    pub totals: BTreeMap<String, u64>,
+    numbers: HashMap<Label, u32>,
+}
+
+impl CallTree {
+    /// A tree without paths, of the same run as a profile.
+    pub fn of_run(profile: &Profile) -> CallTree {
+        CallTree {
+            processes: profile.processes.clone(),
+            totals: profile.totals.clone(),
+            ..CallTree::default()
+        }
+    }
+
+    /// The number of a label, new or known.
+    pub fn number(&mut self, label: Label) -> u32 {
+        if let Some(number) = self.numbers.get(&label) {
+            return *number;
+        }
+        let number = self.labels.len() as u32;
+        self.numbers.insert(label.clone(), number);
+        self.labels.push(label);
+        number
+    }
+
+    /// The child of a node by a label.
+    pub fn child(&mut self, parent: NodeId, kind: FrameKind, label: Label) -> NodeId {
+        let module = self.number(label);
+        self.tree.child(parent, Frame { kind, module, offset: 0 })
+    }
+
+    /// The label of a node's step; none of a state and of the root.
+    pub fn label(&self, node: NodeId) -> Option<&Label> {
+        self.label_of(self.tree.frame(node))
+    }
+
+    /// The label of a step.
+    pub fn label_of(&self, frame: Frame) -> Option<&Label> {
+        if frame.kind == FrameKind::State || frame.module == NO_MODULE {
+            return None;
+        }
+        self.labels.get(frame.module as usize)
+    }
+
+    /// The words for a step.
+    pub fn text_of(&self, frame: Frame) -> String {
+        match (self.label_of(frame), frame.marker()) {
+            (Some(label), _) => label.text(),
+            (None, Some(marker)) => marker.label().to_string(),
+            (None, None) => "<whole run>".to_string(),
+        }
+    }
+
+    /// A tree with the steps that `keep` wants; values of the others go to the next step further out.
+    pub fn kept(&self, keep: impl Fn(Frame, Option<&Label>) -> bool) -> CallTree {
+        let mut kept = CallTree {
+            tree: Tree::growing(),
+            labels: self.labels.clone(),
+            processes: self.processes.clone(),
+            totals: self.totals.clone(),
+            numbers: self.numbers.clone(),
+        };
+        kept.tree.absorb(&self.tree, |tree, parent, frame| {
+            if keep(frame, self.label_of(frame)) { tree.child(parent, frame) } else { parent }
+        });
+        kept
+    }
+
+    /// As its author thinks of the run: without lines and loops, and without the runtime's frames. A state
+    /// stays.
+    pub fn functions(&self) -> CallTree {
+        self.kept(|frame, label| {
+            frame.kind != FrameKind::Runtime
+                && !label.is_some_and(|label| matches!(label.what, What::Line | What::Loop))
+        })
+    }
+
+    /// The same with the runtime's frames.
+    pub fn functions_and_runtime(&self) -> CallTree {
+        self.kept(|_, label| !label.is_some_and(|label| matches!(label.what, What::Line | What::Loop)))
+    }
+
+    /// Whether a wait's marker is a step of the path of `node`.
+    pub fn waits(&self, node: NodeId) -> Option<Marker> {
+        self.tree.path(node).find_map(Frame::marker)
+    }
+
+    /// Adds another tree: equal paths become one.
+    pub fn merge(&mut self, other: &CallTree) {
+        let numbers: Vec<u32> = other.labels.iter().map(|label| self.number(label.clone())).collect();
+        self.tree.absorb(&other.tree, |tree, parent, frame| {
+            let module = numbers.get(frame.module as usize).copied().unwrap_or(frame.module);
+            let module = if frame.kind == FrameKind::State { frame.module } else { module };
+            tree.child(parent, Frame { module, ..frame })
+        });
+        for (name, value) in &other.totals {
+            *self.totals.entry(name.clone()).or_default() += value;
+        }
+        self.processes.extend(other.processes.iter().cloned());
+    }
+
+    /// All nodes with the root, parents first.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        std::iter::once(ROOT).chain(self.tree.ids())
+    }
+}

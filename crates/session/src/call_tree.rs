@@ -1,0 +1,167 @@
+//! Names for the call paths of a profile.
+
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use taskscope_profile::named::{CallTree, Label, What};
+use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT};
+use taskscope_symbol::{CodePlace, Missing, Symbolizer, without_parameters};
+
+/// What starts a program or a thread before its own first function.
+const BEFORE_MAIN: [&str; 8] = [
+    "_start",
+    "__libc_start_main",
+    "__libc_start_main_impl",
+    "__libc_start_call_main",
+    "clone",
+    "__clone",
+    "clone3",
+    "start_thread",
+];
+
+/// The call tree of a profile, with inlined functions as steps, and bodies of constructs named after
+/// the function that they were written in. What starts a program before `main` is left out. The
+/// second part says, each reason once, why names or lines are missing.
+pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
+    let mut naming = Naming {
+        profile,
+        symbolizer: Symbolizer::default(),
+        places: FxHashMap::default(),
+        tree: CallTree::of_run(profile),
+        missing: BTreeSet::new(),
+    };
+    let mut made: Vec<Step> = vec![Step { node: ROOT, line: None }];
+    naming.values(ROOT, made[0].clone());
+    for node in profile.tree.ids() {
+        let outer = made[profile.tree.parent(node).0 as usize].clone();
+        let step = naming.step(node, &outer);
+        naming.values(node, step.clone());
+        made.push(step);
+    }
+    (naming.tree, naming.missing.into_iter().collect())
+}
+
+/// Where a node of the profile is in the named tree.
+#[derive(Clone)]
+struct Step {
+    node: NodeId,
+    /// File and line in its innermost function: where it calls, or where its time was spent.
+    line: Option<(String, u32)>,
+}
+
+struct Naming<'a> {
+    profile: &'a Profile,
+    symbolizer: Symbolizer,
+    places: FxHashMap<(u32, u64), std::rc::Rc<CodePlace>>,
+    tree: CallTree,
+    missing: BTreeSet<Missing>,
+}
+
+impl Naming<'_> {
+    fn place(&mut self, module: u32, offset: u64) -> std::rc::Rc<CodePlace> {
+        if let Some(known) = self.places.get(&(module, offset)) {
+            return known.clone();
+        }
+        let place = match self.profile.modules.get(module as usize) {
+            Some(file) => self.symbolizer.place_in_file(&file.path, &file.build_id, offset),
+            None => CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() },
+        };
+        let place = std::rc::Rc::new(place);
+        self.places.insert((module, offset), place.clone());
+        place
+    }
+
+    fn step(&mut self, node: NodeId, outer: &Step) -> Step {
+        let frame = self.profile.tree.frame(node);
+        match frame.kind {
+            FrameKind::State => {
+                let marker = frame.marker().unwrap_or(Marker::Overhead);
+                // The line from which the program waits is part of what is seen.
+                let from = self.line_below(outer);
+                let node = self.tree.tree.child(from, taskscope_profile::Frame::state(marker));
+                Step { node, line: None }
+            }
+            FrameKind::Pending | FrameKind::Cut => {
+                let label = Label {
+                    what: What::Unknown,
+                    function: String::new(),
+                    file: None,
+                    line: None,
+                    module: String::new(),
+                };
+                Step { node: self.tree.child(outer.node, FrameKind::Cut, label), line: None }
+            }
+            FrameKind::User | FrameKind::Region | FrameKind::Task | FrameKind::Runtime => {
+                self.code(frame.kind, frame.module, frame.offset, outer)
+            }
+        }
+    }
+
+    /// The functions at an address, outermost first.
+    fn code(&mut self, kind: FrameKind, module: u32, offset: u64, outer: &Step) -> Step {
+        let place = self.place(module, offset);
+        // Why code of the runtime or of a system library has no line interests nobody here.
+        let own = kind.is_user() && place.frame.function.is_none();
+        if let Some(missing) = place.missing.as_ref().filter(|_| own) {
+            self.missing.insert(missing.clone());
+        }
+        let file_of_module = place.module.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
+        let name_of = |frame: &taskscope_symbol::Frame| match &frame.function {
+            Some(name) => without_parameters(name).to_string(),
+            None if module == NO_MODULE => format!("{offset:#x}"),
+            None => format!("{file_of_module}+{offset:#x}"),
+        };
+        let chain = place.inlined_into.iter().rev().chain(std::iter::once(&place.frame));
+        let mut now = outer.clone();
+        for (depth, frame) in chain.enumerate() {
+            let function = name_of(frame);
+            let starts = BEFORE_MAIN.contains(&function.as_str());
+            if now.node == ROOT && kind.is_user() && starts {
+                continue;
+            }
+            let what = match kind {
+                FrameKind::Runtime => What::Function,
+                FrameKind::Task if frame.cut_out && depth == 0 => What::Task,
+                _ if frame.cut_out && depth == 0 => What::Parallel,
+                _ => What::Function,
+            };
+            let (file, line) = match &now.line {
+                Some((file, line)) => (Some(file.clone()), Some(*line)),
+                None if what == What::Function => (None, None),
+                None => (frame.file.clone(), frame.line),
+            };
+            let label = Label { what, function, file, line, module: file_of_module.clone() };
+            let kind = if kind == FrameKind::Runtime { kind } else { FrameKind::User };
+            now = Step {
+                node: self.tree.child(now.node, kind, label),
+                line: frame.file.clone().zip(frame.line),
+            };
+        }
+        now
+    }
+
+    /// The node of the line that a step is at.
+    fn line_below(&mut self, step: &Step) -> NodeId {
+        let Some((file, line)) = step.line.clone() else { return step.node };
+        let Some(label) = self.tree.label(step.node) else { return step.node };
+        let label = Label {
+            what: What::Line,
+            function: label.function.clone(),
+            file: Some(file),
+            line: Some(line),
+            module: label.module.clone(),
+        };
+        let kind = self.tree.tree.frame(step.node).kind;
+        self.tree.child(step.node, kind, label)
+    }
+
+    fn values(&mut self, node: NodeId, step: Step) {
+        let values: Vec<_> = self.profile.tree.values(node).collect();
+        if values.is_empty() {
+            return;
+        }
+        let below = self.line_below(&step);
+        for (metric, value) in values {
+            self.tree.tree.add(below, metric, value);
+        }
+    }
+}

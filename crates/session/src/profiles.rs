@@ -1,0 +1,150 @@
+//! Profiles on disk: one file, or a directory with those of many processes, merged one after the other.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use taskscope_profile::{Profile, ReadError, form};
+
+/// No profile of a process is larger; what is, is something else.
+const MOST_BYTES: u64 = 1 << 30;
+/// Directories within directories.
+const DEEPEST: usize = 8;
+
+/// A file that could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileProblem {
+    /// It cannot be read.
+    #[error("{path} cannot be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is no profile, or damaged.
+    #[error("{path} is no whole profile: {error}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// In which way.
+        error: ReadError,
+    },
+    /// It is too large.
+    #[error("{path} has {bytes} bytes, more than any profile")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+}
+
+/// Profiles that became one.
+#[derive(Debug, Default)]
+pub struct MergedProfiles {
+    /// All together.
+    pub profile: Profile,
+    /// Files that are part of it.
+    pub files: usize,
+    /// Files that are not.
+    pub problems: Vec<ProfileProblem>,
+}
+
+/// The files of profiles at `path`: itself, or those below it, by name. None where it is a directory with
+/// streams of a trace, or holds no profile.
+pub fn profile_files(path: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    if path.is_file() {
+        if is_profile(path) {
+            files.push(path.to_path_buf());
+        }
+        return files;
+    }
+    let mut has_streams = false;
+    collect(path, DEEPEST, &mut files, &mut has_streams);
+    if has_streams {
+        files.clear();
+    }
+    files.sort();
+    files
+}
+
+fn is_profile(path: &Path) -> bool {
+    let named = path.extension().is_some_and(|extension| extension == form::EXTENSION);
+    let begins = || -> io::Result<bool> {
+        let mut first = [0; form::MAGIC.len()];
+        io::Read::read_exact(&mut std::fs::File::open(path)?, &mut first)?;
+        Ok(first == form::MAGIC)
+    };
+    named || begins().unwrap_or(false)
+}
+
+fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>, has_streams: &mut bool) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && depth > 0 {
+            collect(&path, depth - 1, files, has_streams);
+        } else if path.extension().is_some_and(|extension| extension == form::EXTENSION) {
+            files.push(path);
+        } else if entry.file_name() == "stream.json" {
+            *has_streams = true;
+        }
+    }
+}
+
+/// Reads files one after the other and merges each: memory is that of the distinct paths and of one
+/// file. What cannot be read is told, and the rest taken.
+pub fn merge_profiles(files: &[PathBuf]) -> MergedProfiles {
+    let mut merged = MergedProfiles::default();
+    for path in files {
+        match read_profile(path) {
+            Ok(profile) => {
+                merged.files += 1;
+                merged.profile.merge(&profile);
+            }
+            Err(problem) => merged.problems.push(problem),
+        }
+    }
+    merged
+}
+
+fn read_profile(path: &Path) -> Result<Profile, ProfileProblem> {
+    let unreadable = |source| ProfileProblem::Unreadable { path: path.to_path_buf(), source };
+    let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
+    if bytes > MOST_BYTES {
+        return Err(ProfileProblem::TooLarge { path: path.to_path_buf(), bytes });
+    }
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    Profile::read(&bytes).map_err(|error| ProfileProblem::Damaged { path: path.to_path_buf(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_profile::{Frame, Metric, ROOT};
+
+    #[test]
+    fn many_files_become_one_and_damaged_ones_are_told() {
+        let here = tempfile::tempdir().unwrap();
+        std::fs::create_dir(here.path().join("node2")).unwrap();
+        for (number, directory) in [(0, ""), (1, "node2"), (2, "node2")] {
+            let mut profile = Profile::default();
+            let node = profile.tree.descend(ROOT, [Frame::user(u32::MAX, 7), Frame::user(u32::MAX, number)]);
+            profile.tree.add(node, Metric::TIME, 10);
+            let mut bytes = Vec::new();
+            profile.write(&mut bytes).unwrap();
+            std::fs::write(here.path().join(directory).join(format!("n.{number}.tsprof")), bytes).unwrap();
+        }
+        std::fs::write(here.path().join("n.9.tsprof"), b"tsprof\r\n\x01\x00").unwrap();
+        std::fs::write(here.path().join("other.txt"), b"no profile").unwrap();
+        let files = profile_files(here.path());
+        assert_eq!(files.len(), 4);
+        let merged = merge_profiles(&files);
+        assert_eq!((merged.files, merged.problems.len()), (3, 1));
+        assert_eq!((merged.profile.tree.len(), merged.profile.tree.total(Metric::TIME)), (5, 30));
+        assert!(profile_files(&here.path().join("other.txt")).is_empty());
+        std::fs::write(here.path().join("stream.json"), b"{}").unwrap();
+        assert!(profile_files(here.path()).is_empty(), "a trace is no profile");
+    }
+}

@@ -1,0 +1,505 @@
+//! Call paths as text and as JSON: top-down, bottom-up, flat.
+
+use crate::format::{Unit, count, fit, percent};
+use anstyle::Style;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
+use taskscope_analysis::call_views::{self as views, Column, FlatBy, FlatRow};
+use taskscope_profile::named::{CallTree, What};
+use taskscope_profile::{
+    FrameKind, Marker, Metric, NodeId, Profile, ROOT, Unit as MetricUnit, conservation, key,
+};
+use taskscope_session::Session;
+use taskscope_symbol::Missing;
+
+/// Which view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathsView {
+    /// From the program's start inwards.
+    TopDown,
+    /// From where time was spent to its callers.
+    BottomUp,
+    /// Functions, lines or loops, wherever they were called.
+    Flat(FlatBy),
+}
+
+impl PathsView {
+    /// All views by their names on the command line.
+    pub const ALL: [(&'static str, PathsView); 5] = [
+        ("top-down", PathsView::TopDown),
+        ("bottom-up", PathsView::BottomUp),
+        ("flat", PathsView::Flat(FlatBy::Function)),
+        ("loops", PathsView::Flat(FlatBy::Loop)),
+        ("lines", PathsView::Flat(FlatBy::Line)),
+    ];
+}
+
+/// How to show call paths.
+#[derive(Clone, Debug)]
+pub struct PathsOptions {
+    /// The views, in this order.
+    pub views: Vec<PathsView>,
+    /// The column by which rows are sorted; chosen by what there is if not told.
+    pub sort: Option<Column>,
+    /// Whether the runtime's frames are shown.
+    pub runtime: bool,
+    /// Rows of each view.
+    pub top: usize,
+    /// Characters of a line.
+    pub width: usize,
+}
+
+/// A named tree with what is to be said about it.
+pub struct CallPaths {
+    /// Paths with names.
+    pub tree: CallTree,
+    /// Why names are missing.
+    pub missing: Vec<Missing>,
+    /// Samples of a trace; none for a file of a profile.
+    pub quality: Option<SampleQuality>,
+    /// How often a path found no room in the recorder.
+    pub unfit: u64,
+}
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Rows of each view in JSON, where nothing else is asked for.
+pub const TOP_PATHS: usize = 1000;
+
+impl CallPaths {
+    /// The call paths of a recorded run.
+    pub fn of_session(session: &Session, task_context: TaskContext) -> CallPaths {
+        let (profile, quality) = profile_of(&session.execution, CallPathOptions { task_context });
+        CallPaths::of(&profile, Some(quality))
+    }
+
+    /// Names the paths of a profile.
+    pub fn of(profile: &Profile, quality: Option<SampleQuality>) -> CallPaths {
+        let (tree, missing) = taskscope_session::name_call_paths(profile);
+        CallPaths { tree, missing, quality, unfit: profile.tree.unfit() }
+    }
+
+    fn shown(&self, runtime: bool) -> CallTree {
+        if runtime { self.tree.functions_and_runtime() } else { self.tree.functions() }
+    }
+
+    /// The views as lines with ANSI styles.
+    pub fn text(&self, options: &PathsOptions) -> String {
+        let mut out = String::new();
+        let tree = self.shown(options.runtime);
+        let sort = options.sort.unwrap_or_else(|| Column::main_of(&tree.tree));
+        if views::total(&tree.tree, sort) == 0 {
+            let _ = writeln!(out, "  Call paths: none with {}\n", word_of(sort));
+            return out;
+        }
+        for view in &options.views {
+            match view {
+                PathsView::TopDown => {
+                    heading(&mut out, "Call paths, top-down", "callers above what they call");
+                    tree_rows(&mut out, &tree, sort, options, false);
+                }
+                PathsView::BottomUp => {
+                    heading(&mut out, "Call paths, bottom-up", "where it was spent, its callers below");
+                    tree_rows(&mut out, &views::bottom_up(&tree), sort, options, true);
+                }
+                PathsView::Flat(by) => {
+                    let (title, source) = match by {
+                        FlatBy::Function => ("Functions", &tree),
+                        FlatBy::Loop => ("Loops", &self.tree),
+                        FlatBy::Line => ("Lines", &self.tree),
+                    };
+                    heading(&mut out, title, "own time first");
+                    flat_rows(&mut out, source, *by, sort, options);
+                }
+            }
+            out.push('\n');
+        }
+        self.notes(&mut out, options.width);
+        out
+    }
+
+    fn notes(&self, out: &mut String, width: usize) {
+        for note in self.note_lines() {
+            for line in crate::format::wrap(&note, width.saturating_sub(4).max(40)) {
+                let _ = writeln!(out, "  {DIM}{line}{DIM:#}");
+            }
+        }
+    }
+
+    fn note_lines(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let total = |metric| self.tree.tree.total(metric);
+        if let Some(quality) = self.quality.filter(|quality| quality.samples > 0) {
+            notes.push(format!(
+                "{} samples, {} followed to the root of the stack, {} taken inside the runtime",
+                count(quality.samples),
+                percent(quality.reached_root, quality.samples),
+                percent(quality.in_runtime, quality.samples)
+            ));
+            if quality.levels_unknown > 0 {
+                notes.push(format!(
+                    "the tasks on the stack are not known of {} samples",
+                    count(quality.levels_unknown)
+                ));
+            }
+        } else if self.quality.is_some() {
+            notes.push(
+                "no samples: time by path is not known, waiting and blame are at the constructs' own lines \
+                 (record --sample 100 takes samples)"
+                    .to_string(),
+            );
+        } else if total(Metric::SAMPLES) > 0 {
+            notes.push(format!("{} samples", count(total(Metric::SAMPLES))));
+        }
+        for balance in conservation(&self.tree.tree).iter().filter(|balance| !balance.holds()) {
+            notes.push(format!(
+                "of {}, {} ns were waited, {} charged to one, {} shared: the recorder lost some",
+                balance.wait.name(),
+                balance.taken,
+                balance.given,
+                balance.shared
+            ));
+        }
+        if self.unfit > 0 {
+            notes.push(format!(
+                "the recorder's memory was full: {} times something was counted further out than it was",
+                count(self.unfit)
+            ));
+        }
+        notes.extend(self.missing.iter().take(3).map(|missing| format!("names are missing: {missing}")));
+        notes
+    }
+
+    /// The value of `call_paths` in `report --json`: all paths with their values, and the views.
+    pub fn json(&self, runtime: bool, top: usize) -> Value {
+        let tree = self.shown(runtime);
+        let sort = Column::main_of(&tree.tree);
+        let turned = views::bottom_up(&tree);
+        let floor = 0.0;
+        json!({
+            "sorted_by": sort.name(),
+            "totals": values(&tree, ROOT, true),
+            "paths": paths(&tree, sort),
+            "top_down": rows_json(&tree, sort, floor, top),
+            "bottom_up": rows_json(&turned, sort, floor, top),
+            "functions": flat_json(&tree, FlatBy::Function, sort, top),
+            "loops": flat_json(&self.tree, FlatBy::Loop, sort, top),
+            "lines": flat_json(&self.tree, FlatBy::Line, sort, top),
+            "balances": conservation(&self.tree.tree).iter().map(|balance| json!({
+                "wait": balance.wait.name(),
+                "taken_ns": balance.taken,
+                "given_ns": balance.given,
+                "shared_ns": balance.shared,
+            })).collect::<Vec<_>>(),
+            "samples": {
+                "count": self.tree.tree.total(Metric::SAMPLES),
+                "reached_root": self.quality.map(|quality| quality.reached_root),
+                "in_runtime": self.quality.map(|quality| quality.in_runtime),
+                "levels_unknown": self.quality.map(|quality| quality.levels_unknown),
+            },
+            "counted_further_out": self.unfit,
+            "run_totals": self.tree.totals,
+            "processes": self.tree.processes,
+            "notes": self.note_lines(),
+        })
+    }
+}
+
+fn heading(out: &mut String, title: &str, what: &str) {
+    let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}  {DIM}({what}; ▸ the hot path){DIM:#}");
+}
+
+fn word_of(column: Column) -> String {
+    match column {
+        Column::Time => "time".to_string(),
+        Column::Work => "work".to_string(),
+        Column::Overhead => "overhead".to_string(),
+        Column::Waiting => "waiting".to_string(),
+        Column::Blame => "blame".to_string(),
+        Column::Idleness => "idleness".to_string(),
+        Column::Samples => "samples".to_string(),
+        Column::Tasks => "tasks".to_string(),
+        Column::TaskTime => "task time".to_string(),
+        Column::Of(metric) => metric
+            .name()
+            .map_or_else(String::new, |name| name.to_string())
+            .replace("_ns", "")
+            .replace('_', " "),
+    }
+}
+
+fn is_count(column: Column) -> bool {
+    match column {
+        Column::Samples | Column::Tasks => true,
+        Column::Of(metric) => metric.unit() == MetricUnit::Count,
+        _ => false,
+    }
+}
+
+/// The columns beside the one that sorts: symptom and causes, where there are any.
+fn side_columns(tree: &CallTree, sort: Column) -> Vec<Column> {
+    let all = [Column::Waiting, Column::Blame, Column::Idleness];
+    all.into_iter().filter(|column| *column != sort && views::total(&tree.tree, *column) > 0).collect()
+}
+
+fn show(unit: Unit, column: Column, value: u64) -> String {
+    if value == 0 {
+        String::new()
+    } else if is_count(column) {
+        count(value)
+    } else {
+        unit.show(value)
+    }
+}
+
+fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOptions, callers: bool) {
+    let rows = views::rows(&tree.tree, sort, 0.001, options.top);
+    let side = side_columns(tree, sort);
+    let sums: Vec<Vec<u64>> = side.iter().map(|column| views::inclusive(&tree.tree, *column)).collect();
+    let whole = views::total(&tree.tree, sort);
+    let unit = Unit::for_total(whole);
+    let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
+    let own_word = if callers { String::new() } else { "own".to_string() };
+    let _ =
+        write!(out, "  {DIM}{:>12} {:>7} {:>10}", format!("{}{unit_word}", word_of(sort)), "share", own_word);
+    side.iter().for_each(|column| {
+        let _ = write!(out, " {:>10}", word_of(*column));
+    });
+    let _ = writeln!(out, "{DIM:#}");
+    for row in &rows {
+        let own = if callers { String::new() } else { show(unit, sort, row.own) };
+        let _ =
+            write!(out, "  {:>12} {:>7} {:>10}", show(unit, sort, row.total), percent(row.total, whole), own);
+        for (column, sums) in side.iter().zip(&sums) {
+            let _ = write!(out, " {:>10}", show(unit, *column, sums[row.node.0 as usize]));
+        }
+        let indent = row.depth.min(40);
+        let used = 2 + 12 + 1 + 7 + 1 + 10 + 11 * side.len() + 2 + 2 * indent + 2;
+        let name = fit(&name_of(tree, row.node), options.width.saturating_sub(used).max(24));
+        let mark = if row.hot { "▸" } else { " " };
+        let style = if row.hot { BOLD } else { Style::new() };
+        let _ = writeln!(out, "  {:indent$}{mark} {style}{name}{style:#}", "", indent = 2 * indent);
+    }
+}
+
+/// A step, with the line from which it was called.
+fn name_of(tree: &CallTree, node: NodeId) -> String {
+    let text = tree.text_of(tree.tree.frame(node));
+    match tree.label(node) {
+        Some(label) if label.what == What::Function => match label.place() {
+            Some(place) => format!("{text}  ({place})"),
+            None => text,
+        },
+        _ => text,
+    }
+}
+
+fn flat_rows(out: &mut String, tree: &CallTree, by: FlatBy, sort: Column, options: &PathsOptions) {
+    let rows = views::flat(tree, by, sort);
+    if rows.is_empty() {
+        let _ =
+            writeln!(out, "  {DIM}none is known (debug information tells lines, machine code loops){DIM:#}");
+        return;
+    }
+    let whole = views::total(&tree.tree, sort);
+    let unit = Unit::for_total(whole);
+    let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
+    let _ = writeln!(
+        out,
+        "  {DIM}{:>12} {:>7} {:>12}{DIM:#}",
+        format!("own{unit_word}"),
+        "share",
+        format!("with callees")
+    );
+    for row in rows.iter().take(options.top) {
+        let name = fit(&flat_name(row), options.width.saturating_sub(38).max(24));
+        let _ = writeln!(
+            out,
+            "  {:>12} {:>7} {:>12}  {name}",
+            show(unit, sort, row.own),
+            percent(row.own, whole),
+            show(unit, sort, row.total)
+        );
+    }
+    if rows.len() > options.top {
+        let _ = writeln!(out, "  {DIM}… {} more: --top {}{DIM:#}", rows.len() - options.top, rows.len());
+    }
+}
+
+fn flat_name(row: &FlatRow) -> String {
+    match (&row.label, row.marker) {
+        (Some(label), _) if label.what == What::Line => {
+            format!("{}  in {}", label.text(), label.function)
+        }
+        (Some(label), _) if !label.module.is_empty() && label.what == What::Function => {
+            format!("{}  [{}]", label.text(), label.module)
+        }
+        (Some(label), _) => label.text(),
+        (None, Some(marker)) => marker.label().to_string(),
+        (None, None) => String::new(),
+    }
+}
+
+/// All columns and metrics of a node that are not zero.
+fn values(tree: &CallTree, node: NodeId, whole: bool) -> Value {
+    let mut object = serde_json::Map::new();
+    for column in Column::ALL {
+        let value =
+            if whole { views::total(&tree.tree, column) } else { views::own(&tree.tree, node, column) };
+        if value > 0 {
+            object.insert(column.name().to_string(), value.into());
+        }
+    }
+    for metric in Metric::all().filter(|metric| metric.wait().is_some() || *metric == Metric::REGIONS) {
+        let value = if whole { tree.tree.total(metric) } else { tree.tree.value(node, metric) };
+        if let Some(name) = metric.name().filter(|_| value > 0) {
+            object.insert(name.to_string(), value.into());
+        }
+    }
+    Value::Object(object)
+}
+
+fn step_json(tree: &CallTree, node: NodeId) -> Value {
+    let frame = tree.tree.frame(node);
+    let mut step = json!({ "name": tree.text_of(frame) });
+    let more = step.as_object_mut();
+    let Some(more) = more else { return step };
+    if frame.kind == FrameKind::Runtime {
+        more.insert("runtime".into(), true.into());
+    }
+    if let Some(marker) = frame.marker() {
+        more.insert("state".into(), marker.name().into());
+    }
+    if let Some(label) = tree.label(node) {
+        let what = match label.what {
+            What::Function => "function",
+            What::Parallel => "parallel",
+            What::Task => "task",
+            What::Loop => "loop",
+            What::Line => "line",
+            What::Unknown => "unknown",
+        };
+        more.insert("what".into(), what.into());
+        more.insert("function".into(), label.function.clone().into());
+        more.insert("file".into(), json!(label.file));
+        more.insert("line".into(), json!(label.line));
+        more.insert("module".into(), label.module.clone().into());
+    }
+    step
+}
+
+/// Every path with values of its own, most first.
+fn paths(tree: &CallTree, sort: Column) -> Vec<Value> {
+    let mut rows: Vec<(u64, NodeId)> = (tree.nodes())
+        .filter(|node| tree.tree.values(*node).any(|(_, value)| value > 0))
+        .map(|node| (views::own(&tree.tree, node, sort), node))
+        .collect();
+    rows.sort_by_key(|(value, node)| (std::cmp::Reverse(*value), *node));
+    rows.iter()
+        .map(|(value, node)| {
+            let mut frames: Vec<String> = tree.tree.path(*node).map(|frame| tree.text_of(frame)).collect();
+            frames.reverse();
+            let key = if is_count(sort) { "count" } else { "ns" };
+            json!({ "frames": frames, key: value, "values": values(tree, *node, false) })
+        })
+        .collect()
+}
+
+fn rows_json(tree: &CallTree, sort: Column, floor: f64, top: usize) -> Vec<Value> {
+    let rows = views::rows(&tree.tree, sort, floor, top);
+    let sums: Vec<(Column, Vec<u64>)> =
+        Column::ALL.iter().map(|column| (*column, views::inclusive(&tree.tree, *column))).collect();
+    rows.iter()
+        .map(|row| {
+            let mut made = step_json(tree, row.node);
+            if let Some(object) = made.as_object_mut() {
+                object.insert("depth".into(), row.depth.into());
+                object.insert("hot".into(), row.hot.into());
+                object.insert("own".into(), row.own.into());
+                for (column, sums) in &sums {
+                    let value = sums[row.node.0 as usize];
+                    if value > 0 {
+                        object.insert(column.name().into(), value.into());
+                    }
+                }
+            }
+            made
+        })
+        .collect()
+}
+
+fn flat_json(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<Value> {
+    (views::flat(tree, by, sort).iter().take(top))
+        .map(|row| {
+            json!({
+                "name": flat_name(row),
+                "function": row.label.as_ref().map(|label| &label.function),
+                "file": row.label.as_ref().and_then(|label| label.file.as_ref()),
+                "line": row.label.as_ref().and_then(|label| label.line),
+                "state": row.marker.map(Marker::name),
+                "own": row.own,
+                "total": row.total,
+            })
+        })
+        .collect()
+}
+
+/// The head of the report of profile files: what ran, and the sums over the run.
+pub fn profile_summary(tree: &CallTree, width: usize) -> String {
+    let mut out = String::new();
+    let number = |process: &taskscope_profile::Process, key: &str| Profile::number(process, key).unwrap_or(0);
+    let wall = tree.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
+    let threads: u64 = tree.processes.iter().map(|process| number(process, key::THREADS)).sum();
+    let command = tree.processes.iter().find_map(|process| process.get(key::COMMAND));
+    let _ = writeln!(
+        out,
+        "{}: {}  {}  {}",
+        fit(command.map_or("profile", String::as_str), width.saturating_sub(50).max(20)),
+        crate::format::time(wall),
+        crate::format::counted(tree.processes.len() as u64, "process"),
+        crate::format::counted(threads, "thread"),
+    );
+    let lost: u64 = tree.processes.iter().map(|process| number(process, key::LOST_SAMPLES)).sum();
+    if lost > 0 {
+        let _ = writeln!(out, "  {} were lost", crate::format::counted(lost, "sample"));
+    }
+    let unfinished = tree
+        .processes
+        .iter()
+        .filter(|p| p.get(key::FINISHED).is_some_and(|finished| finished == "no"))
+        .count();
+    if unfinished > 0 {
+        let _ = writeln!(
+            out,
+            "  {unfinished} of {} processes had not ended when this was written",
+            tree.processes.len()
+        );
+    }
+    let mut states: Vec<(&str, u64)> = (tree.totals.iter())
+        .filter_map(|(name, ns)| Some((name.strip_prefix("state.")?, *ns)))
+        .filter(|(_, ns)| *ns > 0)
+        .collect();
+    states.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
+    let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
+    if capacity > 0 {
+        let unit = Unit::for_total(capacity);
+        let _ = writeln!(
+            out,
+            "\n  {BOLD}Where the workers' time went{BOLD:#}  {DIM}({}){DIM:#}",
+            unit.of_workers()
+        );
+        for (name, ns) in states {
+            let _ = writeln!(
+                out,
+                "  {:>12} {:>7}  {}",
+                unit.show(ns),
+                percent(ns, capacity),
+                name.replace('_', " ")
+            );
+        }
+    }
+    out.push('\n');
+    out
+}
