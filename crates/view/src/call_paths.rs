@@ -261,26 +261,26 @@ fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOpt
     let whole = views::total(&tree.tree, sort);
     let unit = Unit::for_total(whole);
     let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
-    let own_word = if callers { String::new() } else { "own".to_string() };
+    let own_word = if callers { "" } else { "own" };
     let _ =
-        write!(out, "  {DIM}{:>12} {:>7} {:>10}", format!("{}{unit_word}", word_of(sort)), "share", own_word);
+        write!(out, "  {DIM}{:>9} {:>7} {:>8}", format!("{}{unit_word}", word_of(sort)), "share", own_word);
     side.iter().for_each(|column| {
-        let _ = write!(out, " {:>10}", word_of(*column));
+        let _ = write!(out, " {:>8}", word_of(*column));
     });
     let _ = writeln!(out, "{DIM:#}");
     for row in &rows {
         let own = if callers { String::new() } else { show(unit, sort, row.own) };
         let _ =
-            write!(out, "  {:>12} {:>7} {:>10}", show(unit, sort, row.total), percent(row.total, whole), own);
+            write!(out, "  {:>9} {:>7} {:>8}", show(unit, sort, row.total), percent(row.total, whole), own);
         for (column, sums) in side.iter().zip(&sums) {
-            let _ = write!(out, " {:>10}", show(unit, *column, sums[row.node.0 as usize]));
+            let _ = write!(out, " {:>8}", show(unit, *column, sums[row.node.0 as usize]));
         }
         let indent = row.depth.min(40);
-        let used = 2 + 12 + 1 + 7 + 1 + 10 + 11 * side.len() + 2 + 2 * indent + 2;
+        let used = 2 + 9 + 1 + 7 + 1 + 8 + 9 * side.len() + 2 + indent + 2;
         let name = fit(&name_of(tree, row.node), options.width.saturating_sub(used).max(24));
         let mark = if row.hot { "▸" } else { " " };
         let style = if row.hot { BOLD } else { Style::new() };
-        let _ = writeln!(out, "  {:indent$}{mark} {style}{name}{style:#}", "", indent = 2 * indent);
+        let _ = writeln!(out, "  {:indent$}{mark} {style}{name}{style:#}", "");
     }
 }
 
@@ -306,18 +306,13 @@ fn flat_rows(out: &mut String, tree: &CallTree, by: FlatBy, sort: Column, option
     let whole = views::total(&tree.tree, sort);
     let unit = Unit::for_total(whole);
     let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
-    let _ = writeln!(
-        out,
-        "  {DIM}{:>12} {:>7} {:>12}{DIM:#}",
-        format!("own{unit_word}"),
-        "share",
-        format!("with callees")
-    );
+    let _ =
+        writeln!(out, "  {DIM}{:>9} {:>7} {:>12}{DIM:#}", format!("own{unit_word}"), "share", "with callees");
     for row in rows.iter().take(options.top) {
-        let name = fit(&flat_name(row), options.width.saturating_sub(38).max(24));
+        let name = fit(&flat_name(row), options.width.saturating_sub(36).max(24));
         let _ = writeln!(
             out,
-            "  {:>12} {:>7} {:>12}  {name}",
+            "  {:>9} {:>7} {:>12}  {name}",
             show(unit, sort, row.own),
             percent(row.own, whole),
             show(unit, sort, row.total)

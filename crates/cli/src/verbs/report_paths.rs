@@ -13,7 +13,11 @@ use taskscope_analysis::call_views::Column;
 use taskscope_profile::Profile;
 use taskscope_profile::named::CallTree;
 use taskscope_session::{Session, merge_profiles, profile_files};
-use taskscope_view::{CallPaths, PathsOptions, PathsView, REPORT_SCHEMA, TOP_PATHS, profile_summary};
+use taskscope_view::{CallPaths, PathsOptions, PathsView, TOP_PATHS, profile_summary};
+
+/// Name and version of the JSON of profiles: `call_paths` as in the report's schema, without what only a trace
+/// knows.
+const PROFILE_SCHEMA: &str = "taskscope-profile/1";
 
 /// What only call paths know.
 #[derive(clap::Args)]
@@ -89,7 +93,7 @@ pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     let mut out = output::results();
     if args.json || args.html.is_some() {
         let report = json!({
-            "schema": REPORT_SCHEMA,
+            "schema": PROFILE_SCHEMA,
             "trace": args.trace.display().to_string(),
             "call_paths": paths.json(args.paths.runtime_frames, args.top_or(TOP_PATHS)),
         });
