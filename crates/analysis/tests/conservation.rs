@@ -1,8 +1,10 @@
 //! What must hold of any sequence of events: time is partitioned, and every sum is exact.
 
 use proptest::prelude::*;
+use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
 use taskscope_analysis::{Culprit, analyse, split_lock_waits};
-use taskscope_execution::{Execution, Group, ThreadIndex};
+use taskscope_execution::{Execution, Group, State, ThreadIndex};
+use taskscope_profile::{Marker, Metric};
 use taskscope_testkit::script::any_program;
 
 fn check(execution: &Execution) {
@@ -17,6 +19,7 @@ fn check(execution: &Execution) {
         assert_eq!(at, process.last.max(process.first), "sections reach to the end of the process");
     }
     let (analysis, _) = analyse(execution);
+    check_call_paths(execution);
     let ledger = &analysis.ledger;
     let useful = ledger.by_state.of_group(Group::Useful);
     assert_eq!(ledger.causes.iter().map(|c| c.ns).sum::<u64>(), ledger.capacity_ns);
@@ -59,6 +62,30 @@ fn check(execution: &Execution) {
     culprits.sort();
     culprits.dedup();
     assert_eq!(culprits.len(), analysis.charges.len());
+}
+
+/// By path too, whatever a task's context: what is given and what is shared is what was taken.
+fn check_call_paths(execution: &Execution) {
+    let (analysis, _) = analyse(execution);
+    for task_context in [TaskContext::Creation, TaskContext::Execution] {
+        let (profile, _) = profile_of(execution, CallPathOptions { task_context });
+        let tree = &profile.tree;
+        for wait in Marker::ALL.into_iter().filter(|marker| marker.is_wait()) {
+            let taken = tree.total(Metric::taken(wait));
+            let (given, shared) = (tree.total(Metric::given(wait)), tree.total(Metric::shared(wait)));
+            let mutex = [Marker::Critical, Marker::Lock, Marker::NestLock, Marker::Ordered, Marker::Atomic];
+            let directed = !matches!(wait, Marker::Idle | Marker::Target);
+            assert_eq!(given, if directed { taken } else { 0 }, "{wait:?} given, {task_context:?}");
+            assert_eq!(shared, if mutex.contains(&wait) { 0 } else { taken }, "{wait:?} shared");
+        }
+        let by_state = &analysis.ledger.by_state;
+        let all: u64 = Metric::all().filter(|metric| metric.is_taken()).map(|m| tree.total(m)).sum();
+        let waits = [Group::Sync, Group::Mutex, Group::Idle].map(|group| by_state.of_group(group));
+        assert_eq!(all, waits.iter().sum::<u64>() - by_state.get(State::Communication));
+        assert_eq!(tree.total(Metric::TASKS), execution.tasks.len() as u64);
+        assert_eq!(tree.total(Metric::REGIONS), execution.regions.len() as u64);
+        assert_eq!(tree.unfit(), 0);
+    }
 }
 
 /// Holds of one object never overlap.

@@ -69,6 +69,11 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
         let marker = barrier_of(section);
         if !section.region.is_some() {
             open.clear();
+            // Which team waits is not known, so neither is whom it waits for.
+            if let Some(marker) = marker {
+                let instance = instances.entry((section.region, marker, u32::MAX)).or_default();
+                instance.waits.push((span.start, span.end));
+            }
             continue;
         }
         since.entry(section.region).or_insert(span.start);
