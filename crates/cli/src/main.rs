@@ -22,8 +22,8 @@ use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use verbs::{
-    check, doctor, dump, emulate, explain, generate, import, info, record, report, slice, sort, sync, top,
-    view,
+    check, diff, doctor, dump, emulate, explain, export, generate, import, info, record, report, slice, sort,
+    sync, top, view,
 };
 
 /// Records task-parallel programs and says where their time went.
@@ -52,6 +52,8 @@ enum Verb {
     Slice(slice::Args),
     Sync(sync::Args),
     Import(import::Args),
+    Export(export::Args),
+    Diff(diff::Args),
     Doctor(doctor::Args),
     #[command(hide = true)]
     Generate(generate::Args),
@@ -68,6 +70,8 @@ impl Verb {
             Verb::Doctor(args) => doctor::run(args),
             Verb::Emulate(args) => emulate::run(args),
             Verb::Import(args) => import::run(args),
+            Verb::Export(args) => export::run(args),
+            Verb::Diff(args) => diff::run(args),
             Verb::Generate(args) => generate::run(args),
             Verb::Top(args) => top::run(args),
             Verb::Sync(args) => sync::run(args),

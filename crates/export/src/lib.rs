@@ -1,9 +1,11 @@
 //! Observers that write what they hear in formats of other programs, as it comes: memory does not
 //! grow with the length of a trace.
 //!
+//! - [`call_paths`]: folded stacks for flame graphs, speedscope, pprof (of a finished tree)
 //! - [`paraver`]: `.prv`, `.pcf`, `.row` and configurations, as ovniemu writes them.
 #![forbid(unsafe_code)]
 
+pub mod call_paths;
 pub mod paraver;
 mod range;
 

@@ -26,10 +26,11 @@ pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
         profile,
         symbolizer: Symbolizer::default(),
         places: FxHashMap::default(),
+        tail_calls: FxHashMap::default(),
         tree: CallTree::of_run(profile),
         missing: BTreeSet::new(),
     };
-    let mut made: Vec<Step> = vec![Step { node: ROOT, line: None }];
+    let mut made: Vec<Step> = vec![Step { node: ROOT, line: None, code: None }];
     naming.values(ROOT, made[0].clone());
     for node in profile.tree.ids() {
         let outer = made[profile.tree.parent(node).0 as usize].clone();
@@ -46,12 +47,15 @@ struct Step {
     node: NodeId,
     /// File and line in its innermost function: where it calls, or where its time was spent.
     line: Option<(String, u32)>,
+    /// The user code that it is, by module and offset.
+    code: Option<(u32, u64)>,
 }
 
 struct Naming<'a> {
     profile: &'a Profile,
     symbolizer: Symbolizer,
     places: FxHashMap<(u32, u64), std::rc::Rc<CodePlace>>,
+    tail_calls: FxHashMap<(u32, u64), Option<std::rc::Rc<CodePlace>>>,
     tree: CallTree,
     missing: BTreeSet<Missing>,
 }
@@ -72,13 +76,21 @@ impl Naming<'_> {
 
     fn step(&mut self, node: NodeId, outer: &Step) -> Step {
         let frame = self.profile.tree.frame(node);
+        let jumped;
+        let outer = match frame.kind {
+            FrameKind::State | FrameKind::Region | FrameKind::Task => {
+                jumped = self.behind_tail_call(outer);
+                &jumped
+            }
+            _ => outer,
+        };
         match frame.kind {
             FrameKind::State => {
                 let marker = frame.marker().unwrap_or(Marker::Overhead);
                 // The line from which the program waits is part of what is seen.
                 let from = self.line_below(outer);
                 let node = self.tree.tree.child(from, taskscope_profile::Frame::state(marker));
-                Step { node, line: None }
+                Step { node, line: None, code: None }
             }
             FrameKind::Pending | FrameKind::Cut => {
                 let label = Label {
@@ -88,7 +100,7 @@ impl Naming<'_> {
                     line: None,
                     module: String::new(),
                 };
-                Step { node: self.tree.child(outer.node, FrameKind::Cut, label), line: None }
+                Step { node: self.tree.child(outer.node, FrameKind::Cut, label), line: None, code: None }
             }
             FrameKind::User | FrameKind::Region | FrameKind::Task | FrameKind::Runtime => {
                 self.code(frame.kind, frame.module, frame.offset, outer)
@@ -96,9 +108,44 @@ impl Naming<'_> {
         }
     }
 
-    /// The functions at an address, outermost first.
+    /// A step that calls the runtime; where the function that does so ended with the call and its compiler
+    /// made that a jump, with this function, which has no frame, further in.
+    fn behind_tail_call(&mut self, step: &Step) -> Step {
+        let Some((module, offset)) = step.code else { return step.clone() };
+        let place = match self.tail_calls.get(&(module, offset)) {
+            Some(known) => known.clone(),
+            None => {
+                let file = self.profile.modules.get(module as usize);
+                let found = file.and_then(|file| {
+                    self.symbolizer.place_behind_tail_call(&file.path, &file.build_id, offset)
+                });
+                let found = found.map(std::rc::Rc::new);
+                self.tail_calls.insert((module, offset), found.clone());
+                found
+            }
+        };
+        match place {
+            Some(place) => {
+                Step { code: None, ..self.functions(FrameKind::User, module, offset, &place, step) }
+            }
+            None => step.clone(),
+        }
+    }
+
     fn code(&mut self, kind: FrameKind, module: u32, offset: u64, outer: &Step) -> Step {
         let place = self.place(module, offset);
+        self.functions(kind, module, offset, &place, outer)
+    }
+
+    /// The functions at an address, outermost first.
+    fn functions(
+        &mut self,
+        kind: FrameKind,
+        module: u32,
+        offset: u64,
+        place: &CodePlace,
+        outer: &Step,
+    ) -> Step {
         // Why code of the runtime or of a system library has no line interests nobody here.
         let own = kind.is_user() && place.frame.function.is_none();
         if let Some(missing) = place.missing.as_ref().filter(|_| own) {
@@ -134,6 +181,7 @@ impl Naming<'_> {
             now = Step {
                 node: self.tree.child(now.node, kind, label),
                 line: frame.file.clone().zip(frame.line),
+                code: kind.is_user().then_some((module, offset)),
             };
         }
         now

@@ -20,7 +20,9 @@ pub mod server;
 mod timeline_text;
 mod words;
 
-pub use call_paths::{CallPaths, PathsOptions, PathsView, TOP_PATHS, profile_summary};
+pub use call_paths::{
+    CallPaths, PathsDifference, PathsOptions, PathsView, TOP_PATHS, paths_difference, profile_summary,
+};
 pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, WhatIf, causes_json, causes_text};
 pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};

@@ -1,12 +1,14 @@
 //! One file for each verb of the command.
 
 pub mod check;
+pub mod diff;
 pub mod doctor;
 pub mod dump;
 mod dump_queue;
 pub mod dump_shown;
 pub mod emulate;
 pub mod explain;
+pub mod export;
 pub mod generate;
 pub mod import;
 mod import_device_records;

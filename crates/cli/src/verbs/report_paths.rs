@@ -41,7 +41,7 @@ fn views() -> clap::builder::PossibleValuesParser {
     PathsView::ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>().into()
 }
 
-fn column(text: &str) -> Result<Column, String> {
+pub(super) fn column(text: &str) -> Result<Column, String> {
     Column::named(text).ok_or_else(|| format!("`{text}` is no column"))
 }
 

@@ -1,0 +1,71 @@
+//! `taskscope diff`: what changed between two runs, by call paths.
+
+use crate::output;
+use anyhow::Context;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use taskscope_analysis::call_paths::TaskContext;
+use taskscope_analysis::call_views::{Column, total};
+use taskscope_view::paths_difference;
+
+/// Compare two runs by their call paths: traces or profiles, or one of each.
+///
+/// Paths are the same by the names of their functions, not by lines: a function that moved in its file has
+/// not changed.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The run before: a trace, a profile, or a directory of profiles.
+    before: PathBuf,
+    /// The run after.
+    after: PathBuf,
+    /// The column that is compared: time, waiting, blame, idleness, … [default: time, or waiting without samples]
+    #[arg(long, value_name = "COLUMN", value_parser = super::report_paths::column)]
+    sort: Option<Column>,
+    /// Rows.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+    top: u16,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Exit with 1 if the column's sum has grown by more than this, for instance 5%.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    fail_over: Option<f64>,
+    /// Print lines of this many characters [default: the terminal's width, or 100].
+    #[arg(long, value_name = "N")]
+    width: Option<u16>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text.trim_end_matches('%').parse().map_err(|_| format!("`{text}` is no percentage"))?;
+    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("give a percentage from 0 on".into()) }
+}
+
+/// Prints what changed.
+///
+/// # Errors
+/// If there is nothing to read, or the result cannot be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let before = super::report_paths::open_tree(&args.before, TaskContext::Creation)?;
+    let after = super::report_paths::open_tree(&args.after, TaskContext::Creation)?;
+    let column =
+        args.sort.unwrap_or_else(|| match (Column::main_of(&before.tree), Column::main_of(&after.tree)) {
+            (one, other) if one == other => one,
+            // Time by samples against a run without: what both have.
+            _ => Column::Waiting,
+        });
+    let names = [args.before.display().to_string(), args.after.display().to_string()];
+    let mut out = output::results();
+    let width = args.width.map(usize::from).or_else(output::terminal_width).unwrap_or(100);
+    let difference = paths_difference(&before, &after, column, names, args.top.into());
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &difference.json).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(difference.text(width).as_bytes())?;
+    }
+    out.flush().context("cannot write the comparison")?;
+    let (first, second) = (total(&before.tree, column), total(&after.tree, column));
+    let limit = args.fail_over.map(|percent| first as f64 * (1.0 + percent / 100.0));
+    Ok(if limit.is_some_and(|limit| second as f64 > limit) { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,83 @@
+//! `taskscope export`: what was recorded in the forms of other programs.
+
+use crate::messages::Failure;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use taskscope_analysis::call_paths::TaskContext;
+use taskscope_analysis::call_views::Column;
+use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
+
+/// Write the call paths of a trace or of profiles for another program.
+///
+/// flamegraph: folded stacks, as flamegraph.pl and inferno take them; speedscope: its JSON;
+/// pprof: its compressed protocol buffer.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Trace directory; or a profile, or a directory of profiles.
+    trace: PathBuf,
+    /// The form.
+    #[arg(long, value_name = "FORMAT", value_parser = ["flamegraph", "speedscope", "pprof"])]
+    to: String,
+    /// Write to this file instead of the standard output.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The column of a flame graph: time, waiting, blame, idleness, … [default: time, or waiting without samples]
+    #[arg(long, value_name = "COLUMN", value_parser = super::report_paths::column)]
+    column: Option<Column>,
+    /// Where the call path of a task goes on outwards: where it was created, or what ran it.
+    #[arg(long, value_name = "CONTEXT", default_value = "creation", value_parser = ["creation", "execution"])]
+    task_context: String,
+}
+
+/// Writes the export.
+///
+/// # Errors
+/// If there is nothing to read, or the file cannot be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let context =
+        if args.task_context == "execution" { TaskContext::Execution } else { TaskContext::Creation };
+    let tree = super::report_paths::open_tree(&args.trace, context)?;
+    let write = |out: &mut dyn Write| -> std::io::Result<()> {
+        match args.to.as_str() {
+            "speedscope" => write_speedscope(&tree, &args.trace.display().to_string(), out),
+            "pprof" => write_pprof(&tree, out),
+            _ => {
+                let column = args.column.unwrap_or_else(|| Column::main_of(&tree.tree));
+                write_folded(&tree, |metric| column.takes(metric), out).map(drop)
+            }
+        }
+    };
+    match &args.output {
+        None => {
+            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            write(&mut out)?;
+            out.flush()?;
+        }
+        Some(file) => to_file(file, write).map_err(|error| {
+            Failure::new(format!("cannot write {}", file.display())).why(error.to_string())
+        })?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a file, complete or not at all.
+fn to_file(file: &Path, write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
+    let into = |path: &Path| {
+        let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
+        write(&mut out)?;
+        out.flush()
+    };
+    // A pipe or a device cannot be renamed over.
+    if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return into(file);
+    }
+    let mut part = file.as_os_str().to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = PathBuf::from(part);
+    let written = into(&part).and_then(|()| std::fs::rename(&part, file));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written
+}
