@@ -74,6 +74,17 @@ fn verbs_show_device_queues_and_say_what_is_missing() {
     assert_eq!(records[1]["anomalies"], serde_json::json!(["overlap"]));
     assert_eq!((&records[0]["lane"], &records[1]["lane"]), (&0.into(), &1.into()));
 
+    let checked = taskscope(&["check", text(&trace)]);
+    let told = String::from_utf8(checked.stderr).unwrap();
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(
+        told.contains("error[device-overlap]") && told.contains("in:   devices/queue.0, operation 1"),
+        "{told}"
+    );
+    assert!(taskscope(&["check", "--allow", "device-overlap", text(&trace)]).status.success());
+    let top = String::from_utf8(taskscope(&["top", text(&trace)]).stdout).unwrap();
+    assert!(top.contains("2  QOr  "), "{top}");
+
     let info = String::from_utf8(taskscope(&["info", text(&trace)]).stdout).unwrap();
     assert!(info.contains("1 records overlap on this in-order queue, by 5 ns at most"), "{info}");
     let report: serde_json::Value =

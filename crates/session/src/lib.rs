@@ -7,6 +7,7 @@
 
 pub mod cache;
 mod call_tree;
+pub mod device_check;
 pub mod devices;
 pub mod emulation;
 pub mod graph;

@@ -1,13 +1,17 @@
 //! `taskscope check`: every violation of our consistency rules.
 
 use crate::messages::Failure;
+use crate::output;
 use crate::reading::{Interruption, Progress, TraceArgs, ViolationPrinter, open};
+use anyhow::Context;
+use std::collections::BTreeMap;
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use taskscope_execution::view::NoViews;
 use taskscope_model::{Machine, MachineOptions};
-use taskscope_session::emulation;
 use taskscope_session::judgement::{Judge, Verdict};
+use taskscope_session::{device_check, emulation};
 
 /// Check a trace against every consistency rule and list all violations.
 ///
@@ -33,7 +37,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (system, violations) = emulation::system_of(&trace);
     let mut machine = Machine::new(&system, MachineOptions::default(), NoViews);
     let mut verdict = Verdict::default();
-    let mut printer = ViolationPrinter::new(Judge::Own, true, args.json).all(args.all).allow(&args.allow)?;
+    // The rules of device queues have names of their own.
+    let is_of_devices = |name: &String| device_check::RULES.iter().any(|(rule, _)| rule == name);
+    let (of_devices, of_threads): (Vec<String>, Vec<String>) =
+        args.allow.iter().cloned().partition(is_of_devices);
+    let mut printer = ViolationPrinter::new(Judge::Own, true, args.json).all(args.all).allow(&of_threads)?;
     printer.take(violations, &mut verdict)?;
     let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
@@ -62,9 +70,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::new("interrupted").kept(kept).exit_code(130).into());
     }
     printer.summary(&verdict)?;
-    if verdict.accepts(Judge::Own) {
+    let devices = taskscope_session::devices::read_devices(&trace);
+    let broken = device_check::violations(&devices);
+    let broken: Vec<_> = broken
+        .into_iter()
+        .filter(|violation| !of_devices.iter().any(|name| name == violation.rule))
+        .collect();
+    print_of_devices(&broken, &args)?;
+    if verdict.accepts(Judge::Own) && broken.is_empty() {
+        let queues = match devices.queues.len() {
+            0 => String::new(),
+            count => format!(" and {count} device queues"),
+        };
         eprintln!(
-            "{}: {} events in {} streams, no violations",
+            "{}: {} events in {} streams{queues}, no violations",
             trace.root().display(),
             played.events,
             trace.streams().len()
@@ -72,4 +91,44 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::from(1))
+}
+
+/// Violations of one rule that are shown without `--all`.
+const SHOWN: u64 = 20;
+
+fn print_of_devices(broken: &[device_check::Violation], args: &Args) -> anyhow::Result<()> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut out = args.json.then(output::results);
+    for device_check::Violation { rule, location, seq, text } in broken {
+        let count = counts.entry(rule).or_default();
+        *count += 1;
+        if let Some(out) = &mut out {
+            let meaning =
+                device_check::RULES.iter().find(|(name, _)| name == rule).map(|(_, meaning)| meaning);
+            let line = serde_json::json!({
+                "schema": "taskscope.violation.1", "code": rule, "severity": "error", "stream": location,
+                "byte_offset": null, "time_ns": null, "event": null, "operation": seq, "text": text,
+                "meaning": meaning,
+            });
+            writeln!(out, "{line}").context("cannot print")?;
+        } else if *count <= SHOWN || args.all {
+            eprintln!("error[{rule}]: {text}");
+            let of = seq.map(|seq| format!(", operation {seq}")).unwrap_or_default();
+            eprintln!("  in:   {location}{of}");
+            if *count == 1 {
+                let meaning = device_check::RULES.iter().find(|(name, _)| name == rule);
+                eprintln!("  means: {}", meaning.map_or("", |(_, meaning)| meaning));
+            }
+        }
+    }
+    for (rule, count) in counts.iter().filter(|(_, count)| **count > SHOWN && !args.all && !args.json) {
+        eprintln!("error[{rule}]: {} more", count - SHOWN);
+    }
+    if !broken.is_empty() {
+        eprintln!("{} violations of device queues", broken.len());
+    }
+    if let Some(out) = &mut out {
+        out.flush().context("cannot print")?;
+    }
+    Ok(())
 }

@@ -54,6 +54,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         per_thread.push(counts);
     }
+    // Device queues are no threads: their events are counted where no filter asks for one.
+    let locations: Vec<_> = trace.locations().iter().filter(|_| filter.is_none() && !args.standard).collect();
+    for location in &locations {
+        let mut counts = BTreeMap::new();
+        for event in location.events() {
+            if (begin..end).contains(&event.clock_ns.saturating_sub(origin)) {
+                *counts.entry(event.code).or_insert(0) += 1;
+            }
+        }
+        per_thread.push(counts);
+    }
+    let paths = || {
+        let streams = trace.streams().iter().map(|stream| &stream.relative_path);
+        streams.chain(locations.iter().map(|location| &location.relative_path))
+    };
     let mut out = output::results();
     let total = sum(&per_thread);
     if args.json {
@@ -66,20 +81,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 })
                 .collect()
         };
-        let threads: Vec<_> = trace
-            .streams()
-            .iter()
+        let threads: Vec<_> = paths()
             .zip(&per_thread)
             .filter(|_| args.per_thread)
-            .map(|(stream, counts)| json!({"stream": stream.relative_path, "events": list(counts)}))
+            .map(|(path, counts)| json!({"stream": path, "events": list(counts)}))
             .collect();
         let document = json!({"schema": "taskscope.top.1", "events": list(&total), "threads": threads});
         writeln!(out, "{document}").context("cannot print")?;
     } else {
         print_counts(&mut out, &total).context("cannot print")?;
         if args.per_thread {
-            for (stream, counts) in trace.streams().iter().zip(&per_thread) {
-                writeln!(out, "\n{}", stream.relative_path).context("cannot print")?;
+            for (path, counts) in paths().zip(&per_thread) {
+                writeln!(out, "\n{path}").context("cannot print")?;
                 print_counts(&mut out, counts).context("cannot print")?;
             }
         }

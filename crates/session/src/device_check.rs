@@ -1,0 +1,137 @@
+//! Rules for device queues: what a trace of them must satisfy, and what shows that a vendor's records
+//! were wrong. `taskscope check` prints every violation.
+
+use rustc_hash::FxHashMap;
+use taskscope_event::models::device::anomaly;
+use taskscope_execution::devices::{Devices, Operation, Queue};
+
+/// The rules, and what each demands.
+pub const RULES: [(&str, &str); 11] = [
+    ("device-account", "every appended operation ends once: delivered, cancelled or lost"),
+    ("device-lane", "begins and ends of a lane never go back in time"),
+    ("device-release-order", "an in-order queue is released by sequence"),
+    ("device-lost", "every submitted operation has a record"),
+    ("device-dropped", "the vendor's interface drops no records"),
+    ("device-untimed", "every record has a start and an end, in this order"),
+    ("device-overlap", "operations of an in-order queue do not overlap"),
+    ("device-start-before-submit", "no operation starts before it was submitted"),
+    ("device-start-goes-back", "no operation starts before one that was released earlier"),
+    ("device-unannounced", "every operation is announced before its record comes"),
+    ("device-clock", "the clock's map satisfies its bounds"),
+];
+
+/// A broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// A name of [`RULES`].
+    pub rule: &'static str,
+    /// Path of the queue below the trace's root.
+    pub location: String,
+    /// The operation, where it is one's.
+    pub seq: Option<u64>,
+    /// What was found.
+    pub text: String,
+}
+
+/// All violations, by queue.
+pub fn violations(devices: &Devices) -> Vec<Violation> {
+    devices.queues.iter().flat_map(of_queue).collect()
+}
+
+fn of_queue(queue: &Queue) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut tell = |rule, seq, text| found.push(Violation { rule, location: queue.path.clone(), seq, text });
+    let count = |name| queue.count(name);
+    let ended = count("delivered") + count("cancelled") + count("lost");
+    if queue.finished && count("appended") != ended {
+        tell("device-account", None, format!("{} appended, but {ended} have ended", count("appended")));
+    }
+    if count("vendor_dropped") > 0 {
+        let text =
+            format!("the vendor's interface dropped {} records of the process", count("vendor_dropped"));
+        tell("device-dropped", None, text);
+    }
+    for lost in &queue.lost {
+        let text = format!("no record came of {} (id {})", shown(queue.name_of(lost.name)), lost.id);
+        tell("device-lost", Some(lost.seq), text);
+    }
+    if queue.clock.violated > 0 {
+        let text = format!(
+            "{} bounds are violated, by {} ns at most",
+            queue.clock.violated, queue.clock.worst_violation_ns
+        );
+        tell("device-clock", None, text);
+    }
+    let mut lanes: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut last = None;
+    for operation in &queue.operations {
+        if let Some(lane) = operation.lane {
+            let end = lanes.entry(lane).or_insert(0);
+            if operation.raw.0 < *end || operation.raw.1 < operation.raw.0 {
+                tell("device-lane", Some(operation.seq), format!("lane {lane} goes back in time"));
+            }
+            *end = operation.raw.1.max(*end);
+        }
+        if queue.in_order && last >= Some(operation.seq) {
+            tell("device-release-order", Some(operation.seq), "it comes after a later one".to_owned());
+        }
+        last = Some(operation.seq);
+        for (rule, text) in of_operation(queue, operation) {
+            tell(rule, Some(operation.seq), text);
+        }
+    }
+    found
+}
+
+fn of_operation(queue: &Queue, operation: &Operation) -> Vec<(&'static str, String)> {
+    let rules = [
+        (anomaly::UNTIMED | anomaly::END_BEFORE_START, "device-untimed"),
+        (anomaly::OVERLAP, "device-overlap"),
+        (anomaly::START_NOT_AFTER_SUBMIT | anomaly::START_BEFORE_APPEND, "device-start-before-submit"),
+        (anomaly::START_GOES_BACK, "device-start-goes-back"),
+        (anomaly::UNANNOUNCED, "device-unannounced"),
+    ];
+    let broken = rules.into_iter().filter(|(bits, _)| operation.anomalies & bits != 0);
+    let name = shown(queue.name_of(operation.name));
+    let (start, end) = operation.raw;
+    broken.map(|(_, rule)| (rule, format!("{name} (id {}) from {start} to {end}", operation.id))).collect()
+}
+
+fn shown(name: &str) -> &str {
+    if name.is_empty() { "an operation" } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(seq: u64, start: u64, end: u64, lane: Option<u32>, anomalies: u32) -> Operation {
+        Operation { seq, raw: (start, end), lane, anomalies, ..Operation::default() }
+    }
+
+    #[test]
+    fn each_broken_rule_is_told_with_its_operation() {
+        let queue = Queue {
+            in_order: true,
+            finished: true,
+            operations: vec![
+                operation(0, 10, 20, Some(0), 0),
+                operation(2, 15, 25, Some(0), anomaly::OVERLAP),
+                operation(1, 0, 0, None, anomaly::UNTIMED),
+            ],
+            account: vec![("appended".into(), 5), ("delivered".into(), 3), ("lost".into(), 1)],
+            ..Queue::default()
+        };
+        let found = violations(&Devices { queues: vec![queue], calls: Vec::new() });
+        let rules: Vec<_> = found.iter().map(|violation| (violation.rule, violation.seq)).collect();
+        let expected = [
+            ("device-account", None),
+            ("device-lane", Some(2)),
+            ("device-overlap", Some(2)),
+            ("device-release-order", Some(1)),
+            ("device-untimed", Some(1)),
+        ];
+        assert_eq!(rules, expected);
+        assert!(found.iter().all(|violation| RULES.iter().any(|(name, _)| *name == violation.rule)));
+    }
+}
