@@ -57,10 +57,10 @@ soak: packages build
 bench-record: packages
 	@scripts/bench-record
 
-KILLS ?= 10000
 soak-clock:
 	@$(cargo) run --release -q -p taskscope-record --example clock_soak -- $(SECONDS)
 
+KILLS ?= 10000
 soak-record: packages
 	@$(cargo) run --release -p taskscope-record --example kill_soak -- $(KILLS)
 

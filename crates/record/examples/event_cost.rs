@@ -16,9 +16,13 @@ const ROUNDS: usize = 7;
 
 /// CPU time of this thread in nanoseconds.
 fn cpu_ns() -> u64 {
+    nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn nanoseconds(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -147,17 +151,23 @@ fn main() {
     ];
     for threads in [1, 2] {
         for ((floor_name, floor), (name, event)) in floors.iter().zip(&events) {
-            let (mut of_floor, mut of_event, mut ratios) = (vec![], vec![], vec![]);
+            let (mut of_floor, mut of_event, mut ratios, mut of_process) = (vec![], vec![], vec![], vec![]);
             for _ in 0..rounds {
                 of_floor.push(on_threads(threads, floor));
+                let before = nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID);
                 of_event.push(on_threads(threads, event));
+                let process_ns = nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID) - before;
+                of_process.push(process_ns as f64 / (threads * EVENTS) as f64);
                 ratios.push(of_event[of_event.len() - 1] / of_floor[of_floor.len() - 1]);
                 remove_streams(&directory);
             }
-            for (name, values) in [(*floor_name, of_floor), (*name, of_event), ("  ratio", ratios)] {
+            let process = "  process, start and end included";
+            for (name, values) in
+                [(*floor_name, of_floor), (*name, of_event), (process, of_process), ("  ratio", ratios)]
+            {
                 let (low, middle, high) = spread(values);
                 println!(
-                    "Rust, {threads} thread{} {name:30} {low:7.2} {middle:7.2} {high:7.2}",
+                    "Rust, {threads} thread{} {name:34} {low:7.2} {middle:7.2} {high:7.2}",
                     if threads == 1 { " " } else { "s" }
                 );
             }
