@@ -188,6 +188,13 @@ fn programs_without_openmp_are_sampled_and_their_calls_stay_whole() {
 }
 
 #[test]
+fn threads_of_the_recorder_are_none_of_the_programs() {
+    let Some(mut run) = sampled(&OPTIMISED, &["work", "60"]) else { return };
+    run.command.env("OMP_NUM_THREADS", "2");
+    assert_eq!(run.trace().streams.len(), 2);
+}
+
+#[test]
 fn without_the_wish_nothing_is_sampled() {
     let Some(mut run) = sampled(&OPTIMISED, &["work", "20"]) else { return };
     run.command.env_remove("TASKSCOPE_SAMPLE");

@@ -47,6 +47,7 @@ pub mod limits;
 mod location;
 mod metadata;
 pub mod os_time;
+pub mod own_threads;
 pub mod process;
 #[cfg(feature = "rayon")]
 pub mod rayon;

@@ -231,7 +231,7 @@ unsafe extern "C-unwind" fn pthread_create(
     // SAFETY: the function of this name has this type; the arguments are the caller's, or ours.
     unsafe {
         let next = core::mem::transmute::<usize, Function>(NEXT.address());
-        if !super::is_active() {
+        if !super::is_active() || taskscope_record::own_threads::are_being_started() {
             return next(thread, attributes, routine, argument);
         }
         let start = Box::into_raw(Box::new(Start { routine, argument }));

@@ -20,6 +20,7 @@ mod switches;
 
 use crate::clock;
 use crate::metadata::Json;
+use crate::own_threads;
 use run_delay::RunDelay;
 use side_file::SideFile;
 use std::path::{Path, PathBuf};
@@ -166,7 +167,8 @@ impl OsTime {
     fn start_housekeeping(&'static self) -> bool {
         let name = "taskscope-os".to_owned();
         let blocked = BlockedSignals::new();
-        let spawned = std::thread::Builder::new().name(name).stack_size(64 << 10).spawn(|| self.keep_house());
+        let thread = std::thread::Builder::new().name(name).stack_size(64 << 10);
+        let spawned = own_threads::start(|| thread.spawn(|| self.keep_house()));
         drop(blocked);
         spawned.is_ok()
     }
