@@ -18,6 +18,7 @@ help:
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
 	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
+	@echo "make bench-instrument   what instrumentation costs: off, push and pop, a switch of tasks, the tracing layer"
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing"
 	@echo "make bench-device       what ordering device records costs"
 	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
@@ -87,3 +88,9 @@ bench-device:
 .PHONY: soak-device
 soak-device:
 	@$(cargo) run --release -p taskscope-reorder --example throughput -- 100 1024
+
+# What instrumenting a runtime costs.
+.PHONY: bench-instrument
+bench-instrument:
+	@$(cargo) run --release -p taskscope-record --example instrument_cost
+	@$(cargo) run --release -p taskscope-record --features tracing --example layer_cost

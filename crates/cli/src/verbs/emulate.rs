@@ -41,6 +41,10 @@ pub struct Args {
     /// Compress the `.prv` files
     #[arg(long)]
     pub gzip: bool,
+    /// Instead, write instrumented threads in Nanos++'s numbers (`nanos.prv`): states 9000000, keys 9200000 + number
+    #[arg(long, value_name = "BEHAVIOUR", num_args = 0..=1, default_missing_value = "plain",
+          conflicts_with_all = ["breakdown", "strict", "all_models", "range", "threads", "gzip", "json"])]
+    pub nanos: Option<String>,
     /// Where to write (default: into the trace)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -61,6 +65,12 @@ pub struct Job {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let range = parse_range(args.range.as_deref())?;
+    if let Some(behaviour) = &args.nanos {
+        let trace = open(&args.trace, true)?;
+        let directory = args.output.unwrap_or_else(|| trace.root().to_path_buf());
+        super::emulate_nanos::write(&trace, &directory, behaviour)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let trace = open(&args.trace, false)?;
     let job = Job {
         options: MachineOptions { all_models: args.all_models, breakdown: args.breakdown },

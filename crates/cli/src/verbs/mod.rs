@@ -7,6 +7,7 @@ pub mod dump;
 mod dump_queue;
 pub mod dump_shown;
 pub mod emulate;
+mod emulate_nanos;
 pub mod explain;
 pub mod export;
 pub mod generate;

@@ -6,6 +6,7 @@
 
 mod cfg;
 mod labels;
+pub mod nanos;
 mod prv;
 
 pub use cfg::write_configurations;

@@ -1,0 +1,341 @@
+//! `taskscope emulate --nanos`: instrumented programs as a Paraver trace in Nanos++'s numbers.
+
+use crate::messages::Failure;
+use anyhow::Context;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::Path;
+use taskscope_event::models::instrument::{self as i, class};
+use taskscope_execution::view::ViewType;
+use taskscope_export::paraver::nanos::{KEYS, NanosTrace, Row, STATE, SUBSTATE};
+use taskscope_session::emulation;
+use taskscope_session::instrumentation::{self, Behaviour, Item, Lane, Names, Shown, Space};
+use taskscope_trace::Trace;
+
+/// Keys that are not Nanos++'s have numbers from here.
+const FIRST_OWN_KEY: u32 = 1000;
+/// Nanos++'s keys of the running task.
+const WD_ID: u32 = 2;
+const USER_FUNCTION: u32 = 11;
+
+/// Writes `nanos.prv`, `.pcf`, `.row` into `directory`.
+pub fn write(trace: &Trace, directory: &Path, behaviour: &str) -> anyhow::Result<()> {
+    let behaviour = Behaviour::of_name(behaviour).filter(|behaviour| *behaviour != Behaviour::Raw);
+    let Some(behaviour) = behaviour else {
+        return Err(Failure::new("there is no such behaviour for a Paraver trace")
+            .remedy("one of: plain, stacked-states, stacked-bursts, stacked")
+            .into());
+    };
+    let names = Names::of(trace);
+    let numbers = Numbers::of(&names);
+    let mut writer = Writer::new(trace, &names, &numbers, behaviour);
+    instrumentation::play(trace, &names, behaviour, |item| writer.take(&item));
+    let (threads, rows) = (writer.threads.clone(), writer.row_names.clone());
+    let types = numbers.types();
+    let out = writer.finish();
+    out.write(directory, &threads, types, rows)
+        .with_context(|| format!("cannot write nanos.prv into {}", directory.display()))
+}
+
+/// Numbers over all processes, by name.
+#[derive(Default)]
+struct Numbers {
+    keys: BTreeMap<String, u32>,
+    states: BTreeMap<String, u32>,
+    domains: BTreeMap<String, u32>,
+    kinds: BTreeMap<String, u64>,
+    /// Names of values, by key's name and value.
+    values: BTreeMap<(String, u64), String>,
+    titles: BTreeMap<String, String>,
+}
+
+impl Numbers {
+    fn of(names: &Names) -> Numbers {
+        let mut numbers = Numbers::default();
+        for (number, (name, _)) in (0..).zip(i::STATES) {
+            numbers.states.insert(name.to_owned(), number);
+        }
+        for (number, name) in (0..).zip(i::DOMAINS) {
+            numbers.domains.insert(name.to_owned(), number);
+        }
+        let mut all: Vec<_> = names.all().collect();
+        all.sort_by(|a, b| (a.1, &a.3.name, a.0, a.2).cmp(&(b.1, &b.3.name, b.0, b.2)));
+        let mut next = (FIRST_OWN_KEY, i::FIRST_OWN_STATE, i::FIRST_OWN_DOMAIN);
+        for (process, space, number, named) in all {
+            let name = named.name.clone();
+            let give = |numbers: &mut BTreeMap<String, u32>, next: &mut u32| {
+                numbers.entry(name.clone()).or_insert_with(|| {
+                    *next += 1;
+                    *next - 1
+                });
+            };
+            match space {
+                Space::Key => {
+                    let unit =
+                        if named.unit.is_empty() { String::new() } else { format!(" [{}]", named.unit) };
+                    numbers.titles.insert(name.clone(), format!("{name}: {}{unit}", named.description));
+                    match i::NANOS_KEYS.iter().position(|known| *known == name) {
+                        Some(row) => drop(numbers.keys.insert(name, row as u32 + 1)),
+                        None => give(&mut numbers.keys, &mut next.0),
+                    }
+                }
+                Space::State => give(&mut numbers.states, &mut next.1),
+                Space::Domain => give(&mut numbers.domains, &mut next.2),
+                Space::Kind => {
+                    let dense = numbers.kinds.len() as u64 + 1;
+                    numbers.kinds.entry(name).or_insert(dense);
+                }
+                Space::ValueOf(key) => {
+                    let key = names.name(process, Space::Key, u64::from(key));
+                    // Programs that name a value differently keep their own numbers.
+                    numbers.values.entry((key, number)).or_insert(name);
+                }
+            }
+        }
+        numbers
+    }
+
+    fn types(&self) -> Vec<ViewType> {
+        let labels = |of: &BTreeMap<String, u32>| -> Vec<(i64, String)> {
+            let mut values: Vec<(i64, String)> =
+                of.iter().map(|(name, number)| (i64::from(*number), name.clone())).collect();
+            values.push((0, "End".to_owned()));
+            values.sort();
+            values.dedup_by_key(|(number, _)| *number);
+            values
+        };
+        let states = labels(&self.states);
+        let mut types = vec![
+            ViewType { number: STATE, title: "Thread state".to_owned(), values: states.clone() },
+            ViewType { number: SUBSTATE, title: "Thread substate".to_owned(), values: states },
+        ];
+        let kinds = self.kinds.iter().map(|(name, number)| (*number as i64, name.clone()));
+        let functions = ViewType {
+            number: KEYS + USER_FUNCTION,
+            title: "User Function Name".to_owned(),
+            values: [(0, "End".to_owned())].into_iter().chain(kinds).collect(),
+        };
+        types.push(functions);
+        types.push(ViewType {
+            number: KEYS + WD_ID,
+            title: "Work Descriptor id:".to_owned(),
+            values: Vec::new(),
+        });
+        for (name, number) in self.keys.iter().filter(|(_, n)| ![WD_ID, USER_FUNCTION].contains(n)) {
+            let of_key = self.values.range((name.clone(), 0)..=(name.clone(), u64::MAX));
+            let values =
+                of_key.filter_map(|((_, value), label)| Some((i64::try_from(*value).ok()?, label.clone())));
+            types.push(ViewType {
+                number: KEYS + number,
+                title: self.titles.get(name).unwrap_or(name).clone(),
+                values: values.collect(),
+            });
+        }
+        types
+    }
+}
+
+struct Writer<'a> {
+    names: &'a Names,
+    numbers: &'a Numbers,
+    out: NanosTrace,
+    origin: u64,
+    /// The row of each stream.
+    rows: Vec<Row>,
+    row_names: Vec<String>,
+    threads: Vec<u32>,
+    /// Of each stream: the task on it, Paraver's state, and since when.
+    now: Vec<Now>,
+    /// Of each stream: the states that are shown, the innermost last.
+    states: Vec<Vec<u32>>,
+    stacks_states: bool,
+    kinds: HashMap<(u32, u64), u32>,
+    /// Halves that wait for the other, by domain's name and id: sent or received.
+    halves: HashMap<(u32, u64), VecDeque<(bool, Row, u64, u64)>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Now {
+    task: u64,
+    since: u64,
+    state: u32,
+}
+
+impl<'a> Writer<'a> {
+    fn new(trace: &Trace, names: &'a Names, numbers: &'a Numbers, behaviour: Behaviour) -> Writer<'a> {
+        let mut writer = Writer {
+            names,
+            numbers,
+            out: NanosTrace::new(),
+            origin: emulation::first_clock_ns(trace).unwrap_or(0).max(0) as u64,
+            rows: Vec::new(),
+            row_names: Vec::new(),
+            threads: vec![0; names.processes.iter().max().map_or(0, |last| *last as usize + 1)],
+            now: vec![Now::default(); trace.streams().len()],
+            states: vec![Vec::new(); trace.streams().len()],
+            stacks_states: matches!(behaviour, Behaviour::StackedStates | Behaviour::Stacked),
+            kinds: HashMap::new(),
+            halves: HashMap::new(),
+        };
+        for process in &names.processes {
+            let thread = writer.threads[*process as usize];
+            writer.threads[*process as usize] += 1;
+            writer.rows.push(Row { process: *process, thread });
+        }
+        let mut order: Vec<usize> = (0..writer.rows.len()).collect();
+        order.sort_by_key(|row| (writer.rows[*row].process, writer.rows[*row].thread));
+        writer.row_names = order
+            .into_iter()
+            .map(|row| {
+                let Row { process, thread } = writer.rows[row];
+                let tid = trace.streams()[row].tid().unwrap_or(0);
+                format!("THREAD 1.{}.{} ({tid})", process + 1, thread + 1)
+            })
+            .collect();
+        writer
+    }
+
+    fn take(&mut self, item: &Item<'_>) {
+        let at = item.at.saturating_sub(self.origin);
+        match item.lane {
+            Lane::Thread(thread) => self.thread_shows(thread as usize, at, &item.shown),
+            Lane::Task { process, .. } => self.task_moves(process, at, &item.shown),
+        }
+    }
+
+    fn key(&self, process: u32, key: u32) -> u32 {
+        let name = self.names.name(process, Space::Key, u64::from(key));
+        KEYS + self.numbers.keys.get(&name).copied().unwrap_or(0)
+    }
+
+    fn thread_shows(&mut self, thread: usize, at: u64, shown: &Shown<'_>) {
+        let (row, process) = (self.rows[thread], self.names.processes[thread]);
+        let state = |writer: &Self, state: u32| {
+            let name = writer.names.name(process, Space::State, u64::from(state));
+            u64::from(writer.numbers.states.get(&name).copied().unwrap_or(state))
+        };
+        match shown {
+            Shown::StateStart(number) => {
+                let value = state(self, *number);
+                self.out.events(row, at, [(STATE, value)]);
+                if !self.stacks_states {
+                    self.states[thread].clear();
+                }
+                self.states[thread].push(*number);
+                self.show_state(thread, at);
+            }
+            Shown::StateEnd(_) => {
+                self.out.events(row, at, [(STATE, 0)]);
+                self.states[thread].pop();
+                self.show_state(thread, at);
+            }
+            Shown::SubstateStart(number) => {
+                let value = state(self, *number);
+                self.out.events(row, at, [(SUBSTATE, value)]);
+            }
+            Shown::SubstateEnd(_) => self.out.events(row, at, [(SUBSTATE, 0)]),
+            Shown::BurstStart { key, value } | Shown::Point { key, value } => {
+                let ty = self.key(process, *key);
+                self.out.events(row, at, [(ty, *value)]);
+            }
+            Shown::BurstEnd { key, .. } => {
+                let ty = self.key(process, *key);
+                self.out.events(row, at, [(ty, 0)]);
+            }
+            Shown::Composite(pairs) => {
+                let pairs: Vec<_> =
+                    pairs.iter().map(|(key, value)| (self.key(process, key), value)).collect();
+                self.out.events(row, at, pairs);
+            }
+            Shown::Send(m) | Shown::Receive(m) => {
+                let name = self.names.name(process, Space::Domain, u64::from(m.domain));
+                let domain = self.numbers.domains.get(&name).copied().unwrap_or(m.domain);
+                let size = if m.key == 0 { m.id } else { m.value };
+                // Ids of tasks' own ways are those of a process.
+                let id = if m.domain == i::DOMAIN_TASK { m.id ^ u64::from(process) << 48 } else { m.id };
+                self.half((domain, id), matches!(shown, Shown::Send(_)), row, at, size);
+            }
+            _ => {}
+        }
+    }
+
+    fn half(&mut self, message: (u32, u64), sends: bool, row: Row, at: u64, size: u64) {
+        let waiting = self.halves.entry(message).or_default();
+        match waiting.front().copied() {
+            Some((other, there, then, other_size)) if other != sends => {
+                waiting.pop_front();
+                let (from, to) = if sends { ((row, at), (there, then)) } else { ((there, then), (row, at)) };
+                let size = if sends { size } else { other_size };
+                self.out.message(from, to, size, message.0);
+            }
+            _ => waiting.push_back((sends, row, at, size)),
+        }
+        if waiting_is_empty(&self.halves, message) {
+            self.halves.remove(&message);
+        }
+    }
+
+    /// Which task is on which thread: Nanos++'s keys of the running function and task.
+    fn task_moves(&mut self, process: u32, at: u64, shown: &Shown<'_>) {
+        match *shown {
+            Shown::Created { task, kind, .. } => drop(self.kinds.insert((process, task), kind)),
+            Shown::Resume { task, thread } => {
+                let kind = self.kinds.get(&(process, task)).copied().unwrap_or(0);
+                let name = self.names.name(process, Space::Kind, u64::from(kind));
+                let function = self.numbers.kinds.get(&name).copied().unwrap_or(0);
+                let row = self.rows[thread as usize];
+                self.out.events(row, at, [(KEYS + USER_FUNCTION, function), (KEYS + WD_ID, task)]);
+                self.now[thread as usize].task = task;
+                self.show_state(thread as usize, at);
+            }
+            Shown::Suspend { task, thread, last } => {
+                if self.now[thread as usize].task == task {
+                    let row = self.rows[thread as usize];
+                    self.out.events(row, at, [(KEYS + USER_FUNCTION, 0), (KEYS + WD_ID, 0)]);
+                    self.now[thread as usize].task = 0;
+                    self.show_state(thread as usize, at);
+                }
+                if last {
+                    self.kinds.remove(&(process, task));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Closes the state record of the thread, and begins one for what it shows now.
+    fn show_state(&mut self, thread: usize, at: u64) {
+        let shown = self.states[thread].last().copied();
+        let process = self.names.processes[thread];
+        let Now { since, state, task, .. } = self.now[thread];
+        self.out.state(self.rows[thread], since, at, state);
+        let class_of = |number: u32| {
+            self.names
+                .get(process, Space::State, u64::from(number))
+                .map_or(class::USEFUL, |named| named.number)
+        };
+        let state = match shown.map(class_of) {
+            None if task != 0 => 1,
+            None => 0,
+            Some(class::USEFUL) => 1,
+            Some(class::RUNTIME | class::SCHEDULING | class::CREATION | class::YIELD) => 7,
+            Some(class::SYNCHRONISATION | class::LOCK) => 5,
+            Some(class::COMMUNICATION) => 3,
+            Some(class::STOPPED) => 9,
+            Some(_) => 0,
+        };
+        self.now[thread] = Now { task, since: at, state };
+    }
+
+    fn finish(mut self) -> NanosTrace {
+        let ends: Vec<u64> = self.now.iter().map(|now| now.since).collect();
+        let end = ends.iter().copied().max().unwrap_or(0);
+        for thread in 0..self.now.len() {
+            self.show_state(thread, end);
+        }
+        self.out
+    }
+}
+
+fn waiting_is_empty(halves: &HashMap<(u32, u64), VecDeque<(bool, Row, u64, u64)>>, of: (u32, u64)) -> bool {
+    halves.get(&of).is_some_and(VecDeque::is_empty)
+}

@@ -1,0 +1,242 @@
+//! Traces of programs that instrument themselves: what `report`, `check`, `dump --shown` and
+//! `emulate --nanos` make of them.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+use taskscope_event::Code;
+use taskscope_event::framing::file_header;
+use taskscope_event::models::instrument as i;
+use taskscope_testkit::trace_builder::{StreamBuilder, push_event, push_jumbo};
+
+macro_rules! bytes {
+    ($($value:expr),* $(,)?) => { [$(&$value.to_le_bytes()[..]),*].concat() };
+}
+
+/// A thread of the instrumented program with its own events.
+struct Thread {
+    stream: StreamBuilder,
+    own: Vec<u8>,
+    end: u64,
+}
+
+impl Thread {
+    fn new(pid: u32, tid: u32) -> Thread {
+        let mut stream = StreamBuilder::new(1, pid, tid).require(&["ovni", "nosv"]).cpus(1).execute(1000, -1);
+        stream.metadata["taskscope"] = serde_json::json!({ "workers": "threads" });
+        Thread { stream, own: file_header().to_vec(), end: 100_000 }
+    }
+
+    fn event(mut self, at: u64, code: Code, payload: &[u8]) -> Thread {
+        push_event(&mut self.own, code, 1000 + at, payload);
+        self
+    }
+
+    fn name(mut self, at: u64, code: Code, head: &[u8], texts: &[&[u8]]) -> Thread {
+        let texts: Vec<u8> = texts.iter().flat_map(|text| [text, &b"\0"[..]].concat()).collect();
+        push_jumbo(&mut self.own, code, 1000 + at, &[head, &texts].concat());
+        self
+    }
+
+    fn data(mut self, at: u64, code: Code, data: &[u8]) -> Thread {
+        push_jumbo(&mut self.own, code, 1000 + at, data);
+        self
+    }
+
+    fn write(self, root: &Path) {
+        let Thread { stream, own, end } = self;
+        let mut stream = stream.end(1000 + end);
+        stream.own = Some(own);
+        stream.write(root).unwrap();
+    }
+}
+
+fn taskscope(arguments: &[&str], trace: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taskscope"));
+    command.args(arguments).arg(trace).env("NO_COLOR", "1").output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Two workers. A short task is able to run from 10 µs on, but both workers are taken by long ones until
+/// 90 µs; a third one moves from one worker to the other, with a state and a burst open.
+fn write_program(root: &Path) {
+    let message = |id: u64| bytes![16_u32, u32::MAX, id, 0_u32, 0_u64];
+    let first = Thread::new(100, 100)
+        .name(0, i::TASK_KIND, &bytes![1_u32, 7_u32], &[b"long", b"src/a.rs"])
+        .name(0, i::TASK_KIND, &bytes![2_u32, 9_u32], &[b"short", b"src/a.rs"])
+        .name(0, i::KEY, &bytes![1_u32, 2_u32, 0_u32], &[b"cache-malloc", b"allocation", b"bytes"])
+        .name(0, i::KEY, &bytes![2_u32, 2_u32, 0_u32], &[b"own \xff key", b"", b""])
+        .name(0, i::STATE, &bytes![32_u32, 5_u32], &[b"waiting for the disk", b""])
+        .name(0, i::DOMAIN, &bytes![16_u32], &[b"mail", b""])
+        .event(0, i::TASK_CREATE, &bytes![1_u64, 1_u32])
+        .event(0, i::TASK_CREATE, &bytes![2_u64, 1_u32])
+        .event(1, i::TASK_ENTER, &bytes![1_u64])
+        .event(2, i::STATE_PUSH, &bytes![12_u32])
+        .event(2, i::BURST_OPEN, &bytes![1_u32, 4096_u64])
+        .event(10_000, i::TASK_CREATE, &bytes![3_u64, 2_u32])
+        .data(10_000, i::SEND, &message(5))
+        .event(40_000, i::TASK_LEAVE, &bytes![1_u64])
+        .event(40_000, i::STATE_PUSH, &bytes![32_u32])
+        .event(50_000, i::STATE_POP, &bytes![32_u32])
+        .event(90_000, i::TASK_ENTER, &bytes![3_u64])
+        .event(95_000, i::TASK_END, &bytes![3_u64]);
+    let second = Thread::new(100, 101)
+        .event(5, i::TASK_ENTER, &bytes![2_u64])
+        .event(60_000, i::TASK_END, &bytes![2_u64])
+        .event(60_000, i::TASK_ENTER, &bytes![1_u64])
+        .event(70_000, i::BURST_CLOSE, &bytes![1_u32, 4096_u64])
+        .event(70_000, i::STATE_POP, &bytes![12_u32])
+        .data(70_000, i::RECEIVE, &message(5))
+        .event(90_000, i::TASK_END, &bytes![1_u64]);
+    first.write(root);
+    second.write(root);
+}
+
+#[test]
+fn a_report_names_the_task_that_starved_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    write_program(folder.path());
+    let report = text(&taskscope(&["report"], folder.path()));
+    assert!(
+        report.contains("long [task at a.rs:7] starved the others most: tasks (3 times) waited"),
+        "{report}"
+    );
+    let json: Value = serde_json::from_str(&text(&taskscope(&["report", "--json"], folder.path()))).unwrap();
+    assert_eq!(json["workers"], 2);
+    assert_eq!(json["tasks"], 3);
+    let starvation = &json["starvation"];
+    // Task 3 from 10 to 90 µs; task 2 and task 1 some nanoseconds at the start.
+    assert_eq!(starvation["waited_ns"], 80_000 + 5 + 1);
+    assert_eq!(starvation["by"][0]["where"], "long [task at a.rs:7]");
+    assert_eq!(starvation["by"][0]["longest_ns"], 60_000 - 5);
+    assert!(starvation["by"][0]["waited_ns"].as_u64().unwrap() >= 79_999, "{starvation}");
+    let causes = json["causes"].as_array().unwrap();
+    let cause = |state: &str, place: &str| {
+        let row = causes.iter().find(|row| row["cause"] == state && row["where"] == place);
+        row.unwrap_or_else(|| panic!("{state} {place}: {causes:?}"))["ns"].as_u64().unwrap()
+    };
+    assert_eq!(cause("lock_wait", "waiting for the disk"), 10_000);
+    // The state moved with the task, and its time with it.
+    assert_eq!(cause("runtime", "CACHE"), 40_000 - 2 + 10_000);
+    let sum: u64 = causes.iter().map(|row| row["ns"].as_u64().unwrap()).sum();
+    assert_eq!(sum, json["capacity_ns"].as_u64().unwrap());
+}
+
+#[test]
+fn sequences_of_threads_and_tasks_have_names() {
+    let folder = tempfile::tempdir().unwrap();
+    write_program(folder.path());
+    assert!(taskscope(&["check"], folder.path()).status.success());
+    let of_task = text(&taskscope(&["dump", "--shown", "task"], folder.path()));
+    let of_one: Vec<&str> = of_task
+        .lines()
+        .filter(|l| l.contains("  task 1  "))
+        .map(|l| l.split("task 1  ").nth(1).unwrap())
+        .collect();
+    assert_eq!(
+        of_one,
+        [
+            "task 1 (long) is created",
+            "task 1 is taken up on thread 100",
+            "state CACHE begins",
+            "burst cache-malloc = 4096 bytes begins",
+            "sends WD_DOMAIN 3",
+            "sends mail 5",
+            "task 1 is put down",
+            "task 1 is taken up on thread 101",
+            "burst cache-malloc = 4096 bytes ends",
+            "state CACHE ends",
+            "receives mail 5",
+            "task 1 has ended",
+        ]
+    );
+    let of_thread = text(&taskscope(&["dump", "--shown", "thread", "--behaviour", "plain"], folder.path()));
+    assert!(
+        of_thread.contains("thread.101  state CACHE begins"),
+        "shown again on the other thread: {of_thread}"
+    );
+    let wrong = taskscope(&["dump", "--shown", "thread", "--behaviour", "flat"], folder.path());
+    assert_eq!(wrong.status.code(), Some(2));
+    let lines = text(&taskscope(&["dump", "--shown", "task", "--json"], folder.path()));
+    assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+}
+
+#[test]
+fn paraver_traces_have_the_numbers_of_nanos() {
+    let folder = tempfile::tempdir().unwrap();
+    write_program(folder.path());
+    let to = folder.path().join("out");
+    let output = taskscope(&["emulate", "--nanos", "plain", "-o", to.to_str().unwrap()], folder.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let prv = std::fs::read_to_string(to.join("nanos.prv")).unwrap();
+    let records: Vec<&str> = prv.lines().skip(1).collect();
+    let has = |record: &str| assert!(records.contains(&record), "{record}\n{prv}");
+    has("2:0:1:1:1:2:9000000:12");
+    has("2:0:1:1:1:2:9200006:4096");
+    has("2:0:1:1:1:1:9200011:1:9200002:1");
+    has("2:0:1:1:2:60000:9000000:12");
+    has("2:0:1:1:2:70000:9200006:0");
+    has("3:0:1:1:1:10000:10000:0:1:1:2:70000:70000:5:16");
+    has("3:0:1:1:1:40000:40000:0:1:1:2:60000:60000:1:0");
+    has("1:0:1:1:1:40000:50000:5");
+    let pcf = std::fs::read_to_string(to.join("nanos.pcf")).unwrap();
+    assert!(pcf.contains("0 9200006    cache-malloc: allocation [bytes]"), "{pcf}");
+    assert!(pcf.contains("0 9201000    own \\xff key"), "names of any bytes: {pcf}");
+    let times: Vec<u64> =
+        records.iter().map(|record| record.split(':').nth(5).unwrap().parse().unwrap()).collect();
+    assert!(times.is_sorted());
+}
+
+#[test]
+fn check_lists_every_mistake_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = Thread::new(100, 100)
+        .name(0, i::KEY, &bytes![1_u32, 2_u32, 0_u32], &[b"size", b"of a block", b""])
+        .name(0, i::TASK_KIND, &bytes![1_u32, 0_u32], &[b"t", b""])
+        .event(1, i::BURST_CLOSE, &bytes![1_u32, 3_u64])
+        .event(2, i::POINT, &bytes![99_u32, 3_u64])
+        .event(3, i::TASK_CREATE, &bytes![1_u64, 1_u32])
+        .event(4, i::TASK_ENTER, &bytes![1_u64])
+        .event(5, i::TASK_CREATE, &bytes![1_u64, 1_u32])
+        .data(6, i::SEND, &bytes![3_u32, u32::MAX, 7_u64, 0_u32, 0_u64])
+        .data(7, i::PROBLEM, &[&bytes![2_u32, 4_u64][..], b"x\0"].concat())
+        .event(10, i::STATE_PUSH, &bytes![7_u32]);
+    let two = Thread::new(100, 101)
+        .event(8, i::TASK_ENTER, &bytes![1_u64])
+        .event(9, i::TASK_LEAVE, &bytes![1_u64])
+        .event(9, i::TASK_LEAVE, &bytes![55_u64]);
+    let mut other = Thread::new(200, 200)
+        .name(0, i::KEY, &bytes![1_u32, 2_u32, 0_u32], &[b"size", b"of the sea", b""])
+        .event(1, i::STATES_SHOW, &[]);
+    other.stream.metadata["taskscope"]["late_events"] = 3.into();
+    one.write(folder.path());
+    two.write(folder.path());
+    other.write(folder.path());
+    let output = taskscope(&["check", "--json"], folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    let rows: Vec<Value> = text(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let all = format!("{rows:#?}");
+    for expected in [
+        "burst-close-without-open",
+        "key 99 is used and has no name",
+        "task-created-twice",
+        "task-runs-elsewhere",
+        "task-not-on-thread",
+        "task-at-thread-end",
+        "states-shown-twice",
+        "has another meaning in another process",
+        "(4 times so far)",
+        "message 7 of domain \\\"XFER_DATA\\\" is sent 1 times more than received",
+        "at least 3 events after it had ended",
+    ] {
+        assert!(all.contains(expected), "{expected}: {all}");
+    }
+    assert!(rows.iter().filter(|row| row["time_ns"].is_number()).count() >= 8, "{all}");
+    // Whatever is wrong, a report is made.
+    let report = taskscope(&["report"], folder.path());
+    assert!(report.status.success());
+    assert!(text(&report).contains("mistakes of the program's own instrumentation"), "{}", text(&report));
+}
