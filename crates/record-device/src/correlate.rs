@@ -107,7 +107,14 @@ impl Correlator {
         *state.devices.entry(device).or_insert_with(|| hub.add_device((self.new_device)(device)))
     }
 
-    fn next(&self, state: &mut State, hub: &'static Hub, key: &QueueKey, further: bool) -> (QueueIndex, u64) {
+    fn next(
+        &self,
+        state: &mut State,
+        hub: &'static Hub,
+        key: &QueueKey,
+        further: bool,
+        in_order: bool,
+    ) -> (QueueIndex, u64) {
         if !state.queues.contains_key(&(*key, further)) {
             let device = self.device_in(state, hub, key.device);
             let name = (self.describe)(key);
@@ -116,7 +123,7 @@ impl Correlator {
                 let name = format!("{name}, further records");
                 Queue { name, device, order, interface: self.interface, floor: Floor::Unknown, poll: None }
             } else {
-                let order = QueueOrder::InOrder;
+                let order = if in_order { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
                 Queue { name, device, order, interface: self.interface, floor: Floor::Now, poll: None }
             };
             let index = hub.add_queue(queue);
@@ -136,9 +143,22 @@ impl Correlator {
         about: About,
         append: u64,
     ) -> Operation {
+        self.announce_in(hub, queue, id, about, append, true)
+    }
+
+    /// As [`Correlator::announce`], in a queue that may not promise any order.
+    pub fn announce_in(
+        &self,
+        hub: &'static Hub,
+        queue: &QueueKey,
+        id: VendorKey,
+        about: About,
+        append: u64,
+        in_order: bool,
+    ) -> Operation {
         // The lock is held until the notice is on its way, so that it comes before its completion.
         self.with(|state| {
-            let (index, seq) = self.next(state, hub, queue, false);
+            let (index, seq) = self.next(state, hub, queue, false, in_order);
             let operation = Operation { queue: index, seq };
             while let Some(old) = state.identities.oldest(id)
                 && state.lost_before.get(&old.queue).is_some_and(|before| old.seq < *before)
@@ -203,7 +223,7 @@ impl Correlator {
                 return operation;
             }
             remember(&mut state.times, id, (start, end));
-            let (index, seq) = self.next(state, hub, queue, true);
+            let (index, seq) = self.next(state, hub, queue, true, false);
             hub.append_at(index, seq, about.what, id.id, about.bytes, append, about.tid);
             hub.complete(index, seq, submit, start, end);
             Operation { queue: index, seq }

@@ -7,7 +7,9 @@
 //! ```
 //!
 //! `taskscope record` has OpenCL's loader load `libtaskscope_device.so` through `OPENCL_LAYERS`, and
-//! CUDA's driver through `CUDA_INJECTION64_PATH`. Other
+//! CUDA's driver through `CUDA_INJECTION64_PATH`; preloads it into programs that use Level Zero; the
+//! OpenMP tool loads it when a program offloads. What it needs of vendors is found when the program
+//! runs. Other
 //! tools and vendors use the ordering through `include/taskscope_device.h` ([`c_api`]).
 //! Nothing is recorded unless `TASKSCOPE_TRACE_DIR` names a trace directory; locations are written to
 //! `devices.<host>.<pid>` in it.
@@ -27,6 +29,7 @@ mod correlate;
 mod cupti;
 mod dynamic;
 pub mod hub;
+mod level_zero;
 mod locations;
 mod message;
 mod opencl;

@@ -32,6 +32,7 @@ extern "C" fn start() {
         return;
     }
     if let Some(hub) = hub() {
-        let _ = crate::pti::begin(hub);
+        // PTI knows more; without it, Level Zero itself is listened to.
+        let _ = crate::pti::begin(hub) || crate::level_zero::begin(hub);
     }
 }
