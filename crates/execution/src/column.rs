@@ -1,7 +1,7 @@
 //! A column of a table: in memory, or a part of a file that somebody else keeps.
 
 use bytemuck::Pod;
-use std::ops::{Deref, Range};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 /// Bytes that do not change, shared by the columns in them.
@@ -62,6 +62,22 @@ impl<T: Pod> Deref for Column<T> {
                 bytemuck::try_cast_slice(part).unwrap_or(&[])
             }
         }
+    }
+}
+
+impl<T: Pod> DerefMut for Column<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.to_mut()
+    }
+}
+
+impl<'a, T: Pod> IntoIterator for &'a Column<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 

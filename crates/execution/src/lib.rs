@@ -45,4 +45,4 @@ pub use messages_builder::MessageChange;
 pub use off_cpu::{CutSpan, OffCpu, OsSource, RunDelay};
 pub use state::{Group, State};
 pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WorkShare};
-pub use track::{Span, Track, TrackColumns};
+pub use track::{Span, Spans, Track, TrackColumns};

@@ -1,6 +1,6 @@
 //! Columns of everything that is not a section: tasks, regions, worksharing, holds, dependences.
 
-use crate::{ObjectIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex, TypeIndex};
+use crate::{Column, ObjectIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex, TypeIndex};
 
 /// A time that is not known.
 pub const NO_TIME: u64 = u64::MAX;
@@ -25,21 +25,21 @@ pub enum TaskStatus {
 #[derive(Clone, Debug, Default)]
 pub struct Tasks {
     /// Type.
-    pub ty: Vec<TypeIndex>,
+    pub ty: Column<TypeIndex>,
     /// The explicit task that created it, if any.
-    pub parent: Vec<TaskIndex>,
+    pub parent: Column<TaskIndex>,
     /// The region in which it was created, if any.
-    pub region: Vec<RegionIndex>,
+    pub region: Column<RegionIndex>,
     /// Thread that created it; none where its creation is not in the trace.
-    pub creator: Vec<ThreadIndex>,
+    pub creator: Column<ThreadIndex>,
     /// Thread that started it first.
-    pub runner: Vec<ThreadIndex>,
+    pub runner: Column<ThreadIndex>,
     /// Time of creation, or [`NO_TIME`].
-    pub created: Vec<u64>,
+    pub created: Column<u64>,
     /// Time of its first start, or [`NO_TIME`].
-    pub began: Vec<u64>,
+    pub began: Column<u64>,
     /// Time of its last end or suspension, or [`NO_TIME`].
-    pub ended: Vec<u64>,
+    pub ended: Column<u64>,
     /// How its life ended.
     pub status: Vec<TaskStatus>,
 }
@@ -68,14 +68,14 @@ impl Tasks {
     pub(crate) fn grow_to(&mut self, task: TaskIndex) {
         let rows = task.index() + 1;
         if rows > self.len() {
-            self.ty.resize(rows, TypeIndex::NONE);
-            self.parent.resize(rows, TaskIndex::NONE);
-            self.region.resize(rows, RegionIndex::NONE);
-            self.creator.resize(rows, ThreadIndex::NONE);
-            self.runner.resize(rows, ThreadIndex::NONE);
-            self.created.resize(rows, NO_TIME);
-            self.began.resize(rows, NO_TIME);
-            self.ended.resize(rows, NO_TIME);
+            self.ty.to_mut().resize(rows, TypeIndex::NONE);
+            self.parent.to_mut().resize(rows, TaskIndex::NONE);
+            self.region.to_mut().resize(rows, RegionIndex::NONE);
+            self.creator.to_mut().resize(rows, ThreadIndex::NONE);
+            self.runner.to_mut().resize(rows, ThreadIndex::NONE);
+            self.created.to_mut().resize(rows, NO_TIME);
+            self.began.to_mut().resize(rows, NO_TIME);
+            self.ended.to_mut().resize(rows, NO_TIME);
             self.status.resize(rows, TaskStatus::Created);
         }
     }

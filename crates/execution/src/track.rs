@@ -52,6 +52,58 @@ impl Span {
     }
 }
 
+/// Sections of a track, one after the other: the columns are looked up once, not for each row.
+#[derive(Clone, Debug)]
+pub struct Spans<'a> {
+    start: &'a [u64],
+    state: &'a [u8],
+    place: &'a [Place],
+    task: &'a [TaskIndex],
+    region: &'a [RegionIndex],
+    object: &'a [ObjectIndex],
+    end: u64,
+    rows: std::ops::Range<usize>,
+}
+
+impl Spans<'_> {
+    #[inline]
+    fn at(&self, row: usize) -> Span {
+        Span {
+            start: self.start[row],
+            end: self.start.get(row + 1).copied().unwrap_or(self.end),
+            section: Section {
+                state: State::ALL.get(self.state[row] as usize).copied().unwrap_or(State::Unknown),
+                place: self.place[row],
+                task: self.task[row],
+                region: self.region[row],
+                object: self.object[row],
+            },
+        }
+    }
+}
+
+impl Iterator for Spans<'_> {
+    type Item = Span;
+
+    #[inline]
+    fn next(&mut self) -> Option<Span> {
+        self.rows.next().map(|row| self.at(row))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Spans<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Span> {
+        self.rows.next_back().map(|row| self.at(row))
+    }
+}
+
+impl ExactSizeIterator for Spans<'_> {}
+
 impl Track {
     /// Number of sections.
     pub fn len(&self) -> usize {
@@ -92,8 +144,24 @@ impl Track {
     }
 
     /// All sections in time order.
-    pub fn spans(&self) -> impl ExactSizeIterator<Item = Span> + '_ {
-        (0..self.len()).map(|row| self.span(row))
+    pub fn spans(&self) -> Spans<'_> {
+        self.spans_of(0..self.len())
+    }
+
+    /// The sections of these rows, of those that there are.
+    pub fn spans_of(&self, rows: std::ops::Range<usize>) -> Spans<'_> {
+        let end = rows.end.min(self.len());
+        Spans {
+            // As many as there are sections, so that no row needs a check of its own.
+            start: &self.start,
+            state: &self.state[..self.len()],
+            place: &self.place[..self.len()],
+            task: &self.task[..self.len()],
+            region: &self.region[..self.len()],
+            object: &self.object[..self.len()],
+            end: self.end,
+            rows: rows.start.min(end)..end,
+        }
     }
 
     /// The row that holds time `at`, if any.

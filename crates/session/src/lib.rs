@@ -12,6 +12,7 @@ pub mod devices;
 pub mod emulation;
 pub mod graph;
 mod in_memory;
+mod in_order;
 pub mod instrumentation;
 pub mod judgement;
 pub mod model_views;
@@ -82,9 +83,7 @@ pub struct Session {
     pub places: Places,
 }
 
-/// No trace is longer (26 days): a clock beyond is damage. It keeps sums over thousands of workers
-/// within 64 bits.
-pub const LONGEST_NS: u64 = 1 << 51;
+pub use in_order::LONGEST_NS;
 
 /// Kinds of damage that mean that events are missing or cannot be trusted.
 fn is_damage(kind: ProblemKind) -> bool {
@@ -119,17 +118,15 @@ impl Session {
         let mut interpreter = Interpreter::new();
         let threads = add_threads(&trace, &mut builder, &mut interpreter);
         let mut by_letter = [0_u64; 256];
-        let (mut latest, mut clocks_too_far) = (None, 0);
-        for event in trace.merge() {
+        let mut clocks_too_far = 0;
+        // Reading and merging takes about as long as interpreting: each has a thread.
+        in_order::play(&trace, |event| {
             let thread = threads[event.stream];
-            // Clocks before the zero of the clock do not occur but in damaged traces.
-            let clock = event.event.clock_ns.max(0) as u64;
-            let at = clock.min(latest.get_or_insert(clock.saturating_add(LONGEST_NS)).to_owned());
-            clocks_too_far += u64::from(at < clock);
-            by_letter[event.event.code.model() as usize] += 1;
-            builder.event(thread, at);
-            interpreter.event(thread, at, event.event.code, event.event.payload, &mut builder);
-        }
+            clocks_too_far += u64::from(event.is_too_far);
+            by_letter[event.code.model() as usize] += 1;
+            builder.event(thread, event.at);
+            interpreter.event(thread, event.at, event.code, event.payload, &mut builder);
+        });
         interpreter.finish(&mut builder);
         let unreadable_samples = read_samples(&trace, &threads, &interpreter, &mut builder, latest);
         let mut execution = builder.finish();

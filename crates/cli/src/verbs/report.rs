@@ -6,7 +6,6 @@ use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_analysis::{Analysis, Problem};
 use taskscope_execution::lod::Timeline;
 use taskscope_session::Session;
 use taskscope_view::page::Page;
@@ -79,10 +78,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(code);
     }
     let session = super::open(&args.trace)?;
-    let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
     if let Some(file) = &args.html {
-        return write_html(file, session, &analysis, &problems);
+        return write_html(file, session);
     }
+    let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
     let mut out = output::results();
     let width = args.width_of_lines();
     if args.timeline {
@@ -131,13 +130,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the report as one page.
-fn write_html(
-    file: &Path,
-    session: Session,
-    analysis: &Analysis,
-    problems: &[Problem],
-) -> anyhow::Result<ExitCode> {
-    write_page(file, &html::report(&Page::new(session, analysis, problems)))
+fn write_html(file: &Path, session: Session) -> anyhow::Result<ExitCode> {
+    write_page(file, &html::report(&Page::analysed(session)))
 }
 
 /// Writes a page, complete or not at all: somebody may be reading the old one.

@@ -50,11 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_stored = stored.is_some();
     let page = match stored {
         Some(page) => page,
-        None => {
-            let session = super::open(&args.trace)?;
-            let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
-            Page::new(session, &analysis, &problems)
-        }
+        None => Page::analysed(super::open(&args.trace)?),
     };
     if let Some(problem) = args.filter.as_deref().and_then(|filter| page.filter_problem(filter)) {
         return Err(Failure::new("cannot understand --where")

@@ -10,10 +10,14 @@ use taskscope_execution::{
     ThreadIndex, TypeIndex,
 };
 
+/// Ids of a block: few enough that scattered ids of a damaged trace take little memory each.
+const BLOCK: usize = 16;
+
 /// Task ids of processes to numbers of the trace, in the order of creation.
 #[derive(Default)]
 pub struct TaskNumbers {
-    numbers: FxHashMap<(ProcessIndex, u32), TaskIndex>,
+    /// By process and id, in blocks of ids that follow each other, as recorders give them out.
+    numbers: FxHashMap<(ProcessIndex, u32), [TaskIndex; BLOCK]>,
     types: Vec<TypeIndex>,
     /// First use of tasks that were used before their creation was seen.
     early: FxHashMap<TaskIndex, u64>,
@@ -23,11 +27,24 @@ impl TaskNumbers {
     /// The task, and whether it is new.
     fn number(&mut self, process: ProcessIndex, id: u32) -> (TaskIndex, bool) {
         let next = TaskIndex::of(self.types.len());
-        let task = *self.numbers.entry((process, id)).or_insert(next);
-        if task == next {
-            self.types.push(TypeIndex::NONE);
+        let task = self.slot(process, id);
+        if task.is_some() {
+            return (*task, false);
         }
-        (task, task == next)
+        *task = next;
+        self.types.push(TypeIndex::NONE);
+        (next, true)
+    }
+
+    fn slot(&mut self, process: ProcessIndex, id: u32) -> &mut TaskIndex {
+        let block = self.numbers.entry((process, id / BLOCK as u32)).or_insert([TaskIndex::NONE; BLOCK]);
+        &mut block[id as usize % BLOCK]
+    }
+
+    /// The task with this id, if there is one.
+    fn with_id(&self, process: ProcessIndex, id: u32) -> Option<TaskIndex> {
+        let block = self.numbers.get(&(process, id / BLOCK as u32))?;
+        Some(block[id as usize % BLOCK]).filter(|task| task.is_some())
     }
 
     /// A new task, which no 32-bit id names.
@@ -38,7 +55,7 @@ impl TaskNumbers {
 
     /// The task with this id, if one is known; 0 is none.
     pub(super) fn known(&self, process: ProcessIndex, id: u32) -> TaskIndex {
-        self.numbers.get(&(process, id)).copied().filter(|_| id != 0).unwrap_or(TaskIndex::NONE)
+        self.with_id(process, id).filter(|_| id != 0).unwrap_or(TaskIndex::NONE)
     }
 
     fn ty(&self, task: TaskIndex) -> TypeIndex {
@@ -103,7 +120,7 @@ impl Interpreter {
         let (parent, region) = (state.frames.task(), state.frames.region());
         let task = TaskIndex::of(self.tasks.types.len());
         self.tasks.types.push(ty);
-        self.tasks.numbers.insert((state.process, id), task);
+        *self.tasks.slot(state.process, id) = task;
         out.change(thread, at, Change::TaskCreated { task, ty, parent, region });
         self.note_creation(thread, at, task, ty, out);
         Ok(())
@@ -180,8 +197,8 @@ impl Interpreter {
     ) -> Result<(), Short> {
         // A `taskwait depend` has dependences too, under an id that no task has.
         let id = u32_at(payload, 0).ok_or(Short)?;
-        let known = self.tasks.numbers.get(&(self.threads[thread.index()].process, id));
-        let Some(task) = known.copied() else { return Ok(()) };
+        let known = self.tasks.with_id(self.threads[thread.index()].process, id);
+        let Some(task) = known else { return Ok(()) };
         match code {
             omp::TASK_SUSPENDED => out.change(thread, at, Change::TaskSuspends { task }),
             omp::TASK_CANCELLED => out.change(thread, at, Change::TaskCancelled { task }),

@@ -2,7 +2,7 @@
 
 use crate::NamedFinding;
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_analysis::FindingKind;
 use taskscope_execution::{Execution, Place, State, ThreadIndex};
 
@@ -22,25 +22,47 @@ pub struct Instance {
 /// Findings that get an instance; the others are too small to look at.
 const FINDINGS: usize = 8;
 
-/// The worst instances of the largest findings.
+/// The worst instances of the largest findings: of all of them in one walk over the sections.
 pub(super) fn of(execution: &Execution, findings: &[NamedFinding]) -> Vec<Instance> {
-    findings.iter().take(FINDINGS).filter_map(|finding| worst(execution, finding)).collect()
+    let findings = &findings[..findings.len().min(FINDINGS)];
+    let mut wanted = Wanted::default();
+    for (number, finding) in findings.iter().enumerate() {
+        match finding.kind {
+            FindingKind::Lock => {}
+            FindingKind::NobodyWorks => {
+                finding.victims.iter().for_each(|(state, _)| wanted.states[state as usize] |= 1 << number);
+            }
+            _ => {
+                for (state, place) in &finding.culprits {
+                    *wanted.places.entry((*state, *place)).or_default() |= 1 << number;
+                    wanted.asked[*state as usize] = true;
+                }
+            }
+        }
+    }
+    let sections = longest_sections(execution, &wanted);
+    let instance = |(number, finding): (usize, &NamedFinding)| {
+        let lock = finding.kind == FindingKind::Lock;
+        let (_, start, end, thread) = if lock { longest_hold(execution, finding) } else { sections[number] }?;
+        Some(Instance { finding: finding.id.clone(), thread, start, end })
+    };
+    findings.iter().enumerate().filter_map(instance).collect()
 }
 
-fn worst(execution: &Execution, finding: &NamedFinding) -> Option<Instance> {
-    let found = match finding.kind {
-        FindingKind::Lock => longest_hold(execution, finding),
-        FindingKind::NobodyWorks => {
-            let victims: FxHashSet<State> = finding.victims.iter().map(|(state, _)| state).collect();
-            longest_section(execution, |state, _| victims.contains(&state))
-        }
-        _ => {
-            let culprits: FxHashSet<(State, Place)> = finding.culprits.iter().copied().collect();
-            longest_section(execution, |state, place| culprits.contains(&(state, place)))
-        }
-    };
-    let (_, start, end, thread) = found?;
-    Some(Instance { finding: finding.id.clone(), thread, start, end })
+/// Which sections each finding is about, one bit a finding.
+#[derive(Default)]
+struct Wanted {
+    states: [u8; State::ALL.len()],
+    places: FxHashMap<(State, Place), u8>,
+    /// States that occur in `places`.
+    asked: [bool; State::ALL.len()],
+}
+
+impl Wanted {
+    fn of(&self, state: State, place: Place) -> u8 {
+        let at = if self.asked[state as usize] { self.places.get(&(state, place)) } else { None };
+        self.states[state as usize] | at.copied().unwrap_or(0)
+    }
 }
 
 type Longest = Option<(u64, u64, u64, ThreadIndex)>;
@@ -51,14 +73,26 @@ fn longest_hold(execution: &Execution, finding: &NamedFinding) -> Longest {
     holds.map(|hold| (hold.end - hold.start, hold.start, hold.end, hold.thread)).max()
 }
 
-fn longest_section(execution: &Execution, counts: impl Fn(State, Place) -> bool + Sync) -> Longest {
-    let threads = (0..execution.threads.len()).into_par_iter();
-    threads
-        .filter_map(|index| {
-            let spans = execution
-                .spans_of_run(ThreadIndex(index as u32))
-                .filter(|s| counts(s.section.state, s.section.place));
-            spans.map(|s| (s.nanos(), s.start, s.end, ThreadIndex(index as u32))).max()
-        })
-        .max()
+/// The longest section of each finding.
+fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDINGS] {
+    let later = |mut left: [Longest; FINDINGS], right: [Longest; FINDINGS]| {
+        left.iter_mut().zip(right).for_each(|(left, right)| *left = (*left).max(right));
+        left
+    };
+    let of_thread = |index: usize| {
+        let thread = ThreadIndex(index as u32);
+        let mut longest: [Longest; FINDINGS] = [None; FINDINGS];
+        for span in execution.spans_of_run(thread) {
+            let mut findings = wanted.of(span.section.state, span.section.place);
+            while findings != 0 {
+                let slot = &mut longest[findings.trailing_zeros() as usize];
+                *slot = (*slot).max(Some((span.nanos(), span.start, span.end, thread)));
+                findings &= findings - 1;
+            }
+        }
+        longest
+    };
+    (0..execution.threads.len()).into_par_iter().map(of_thread).reduce(|| [None; FINDINGS], later)
 }
+
+const _: () = assert!(FINDINGS <= u8::BITS as usize);

@@ -80,8 +80,21 @@ pub struct Page {
 }
 
 impl Page {
+    /// Analyses an opened run and builds its level of detail, both at once.
+    pub fn analysed(session: Session) -> Page {
+        let execution = &session.execution;
+        let ((analysis, problems), timeline) =
+            rayon::join(|| taskscope_analysis::analyse(execution), || Timeline::build(execution));
+        Page::of(session, &analysis, &problems, timeline)
+    }
+
     /// Takes an opened and analysed run. Builds the level of detail, in parallel.
     pub fn new(session: Session, analysis: &Analysis, problems: &[Problem]) -> Page {
+        let timeline = Timeline::build(&session.execution);
+        Page::of(session, analysis, problems, timeline)
+    }
+
+    fn of(session: Session, analysis: &Analysis, problems: &[Problem], mut timeline: Timeline) -> Page {
         let mut report = crate::report_json(&session, analysis, problems);
         if !session.devices.is_empty() {
             report["devices"] = crate::devices::report_json(&session);
@@ -97,7 +110,6 @@ impl Page {
         let streams = session.streams.iter().map(|stream| (stream.path.clone(), stream.thread.index()));
         let tracks_by_stream = streams.collect();
         let execution = Arc::new(session.execution);
-        let mut timeline = Timeline::build(&execution);
         let instances = instances::of(&execution, &findings);
         for instance in &instances {
             timeline.mark(instance.thread, Flags::FINDING, vec![(instance.start, instance.end)]);

@@ -1,26 +1,31 @@
 //! A page in a cache file: what the viewer shows of a run, without the trace.
 //!
-//! Sections and pyramids stay in the file and are read where they are asked for; tables of tasks and
-//! the like are copied, as they are much smaller.
+//! Sections, pyramids and tasks stay in the file and are read where they are asked for; other tables are
+//! copied, as they are much smaller.
 
 use super::{Instance, Names, Page, Queue, QueueOperation, Queues, time_of};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::{
     Catalog, Column, Dependence, Execution, Gap, Hold, Loss, Module, Object, ObjectIndex, OffCpu, OsSource,
-    Process, ProcessIndex, Region, RegionIndex, Site, SiteIndex, TaskIndex, TaskStatus, Tasks, Thread,
-    ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, WorkShare,
+    Process, ProcessIndex, Region, RegionIndex, SharedBytes, Site, SiteIndex, TaskIndex, TaskStatus, Tasks,
+    Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
 /// Blocks of a thread: six columns of sections, nine of its pyramid.
 const OF_THREAD: usize = 15;
-/// Tables, which follow the threads; after them two blocks of each device queue.
-const TABLES: usize = 10;
+/// Tables, which follow the threads; after them the tasks, then two blocks of each device queue.
+const TABLES: usize = 9;
+/// Columns of tasks, after the tables.
+const TASK_COLUMNS: usize = 9;
+/// Where the blocks of device queues begin.
+const QUEUES: usize = TABLES + TASK_COLUMNS;
 const KINDS: [ThreadKind; 5] =
     [ThreadKind::Initial, ThreadKind::Worker, ThreadKind::Helper, ThreadKind::Cpu, ThreadKind::Unknown];
 const OS_SOURCES: [OsSource; 3] = [OsSource::Unknown, OsSource::Switches, OsSource::Estimated];
@@ -97,7 +102,6 @@ impl Page {
             blocks.extend(pyramid.stored());
         }
         let tables: [Column<u64>; TABLES] = [
-            tasks_in_words(tasks),
             words(regions, |r| {
                 [
                     pair(r.site.0, r.parent.0),
@@ -126,6 +130,11 @@ impl Page {
             words(off_cpu, |off| [u64::from(off.thread.0), off.start, off.end]),
         ];
         blocks.extend(tables.iter().map(Column::as_bytes));
+        let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
+        let status: Vec<u8> = status.iter().map(|status| *status as u8).collect();
+        blocks.extend([ty.as_bytes(), parent.as_bytes(), region.as_bytes(), creator.as_bytes()]);
+        blocks.extend([runner.as_bytes(), created.as_bytes(), began.as_bytes(), ended.as_bytes()]);
+        blocks.push(&status);
         let queues: Vec<[Column<u64>; 2]> = (self.queues.queues().iter())
             .map(|queue| [words(&queue.operations, words_of_operation), queue.lost.clone().into()])
             .collect();
@@ -203,8 +212,8 @@ impl Page {
             });
         }
         let table = |at: usize| Column::<u64>::shared(cache.bytes(), tables.get(at)?.clone());
-        execution.tasks = tasks_of_words(&table(0)?)?;
-        execution.regions = rows_of(&table(1)?, |[a, b, begin, end, requested]| Region {
+        execution.tasks = stored_tasks(cache.bytes(), tables.get(TABLES..TABLES + TASK_COLUMNS)?)?;
+        execution.regions = rows_of(&table(0)?, |[a, b, begin, end, requested]| Region {
             site: SiteIndex(high(a)),
             parent: RegionIndex(low(a)),
             master: ThreadIndex(high(b)),
@@ -213,7 +222,7 @@ impl Page {
             end,
             requested: low(requested),
         });
-        execution.works = rows_of(&table(2)?, |[a, b, start, end, chunks, iterations]| WorkShare {
+        execution.works = rows_of(&table(1)?, |[a, b, start, end, chunks, iterations]| WorkShare {
             ty: TypeIndex(high(a)),
             region: RegionIndex(low(a)),
             thread: ThreadIndex(high(b)),
@@ -223,7 +232,7 @@ impl Page {
             chunks: low(chunks),
             iterations,
         });
-        execution.holds = rows_of(&table(3)?, |[a, b, start, end]| Hold {
+        execution.holds = rows_of(&table(2)?, |[a, b, start, end]| Hold {
             object: ObjectIndex(high(a)),
             thread: ThreadIndex(low(a)),
             site: SiteIndex(high(b)),
@@ -231,12 +240,12 @@ impl Page {
             start,
             end,
         });
-        execution.dependences = rows_of(&table(4)?, |[a, address]| Dependence {
+        execution.dependences = rows_of(&table(3)?, |[a, address]| Dependence {
             task: TaskIndex(high(a)),
             kind: low(a) as u8,
             address,
         });
-        execution.losses = rows_of(&table(5)?, |[thread, start, end, events]| Loss {
+        execution.losses = rows_of(&table(4)?, |[thread, start, end, events]| Loss {
             thread: ThreadIndex(low(thread)),
             start,
             end,
@@ -244,10 +253,10 @@ impl Page {
         });
         let catalog = &mut execution.catalog;
         catalog.sites =
-            rows_of(&table(6)?, |[process, address]| Site { process: ProcessIndex(low(process)), address });
+            rows_of(&table(5)?, |[process, address]| Site { process: ProcessIndex(low(process)), address });
         catalog.objects =
-            rows_of(&table(7)?, |[a, id]| Object { process: ProcessIndex(high(a)), kind: low(a), id });
-        catalog.gaps = rows_of(&table(8)?, |[a, process]| Gap {
+            rows_of(&table(6)?, |[a, id]| Object { process: ProcessIndex(high(a)), kind: low(a), id });
+        catalog.gaps = rows_of(&table(7)?, |[a, process]| Gap {
             after: SiteIndex(high(a)),
             before: SiteIndex(low(a)),
             process: ProcessIndex(low(process)),
@@ -259,15 +268,15 @@ impl Page {
                 device: text(&q[1])?,
                 pid: number_or_none(&q[2]),
                 names: q[3].as_array()?.iter().map(text).collect::<Option<_>>()?,
-                operations: rows_of(&table(TABLES + 2 * number)?, operation_of_words),
-                lost: table(TABLES + 2 * number + 1)?.to_vec(),
+                operations: rows_of(&table(QUEUES + 2 * number)?, operation_of_words),
+                lost: table(QUEUES + 2 * number + 1)?.to_vec(),
             });
         }
         let mut tracks_by_stream = FxHashMap::default();
         for (path, track) in more["streams"].as_object()? {
             tracks_by_stream.insert(path.clone(), number(track)? as usize);
         }
-        execution.off_cpu = rows_of(&table(9)?, |[thread, start, end]| OffCpu {
+        execution.off_cpu = rows_of(&table(8)?, |[thread, start, end]| OffCpu {
             thread: ThreadIndex(low(thread)),
             start,
             end,
@@ -381,37 +390,23 @@ fn operation_of_words(words: [u64; 9]) -> QueueOperation {
     }
 }
 
-/// Tasks, one row each.
-fn tasks_in_words(tasks: &Tasks) -> Column<u64> {
-    let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
-    let mut words = Vec::with_capacity(6 * tasks.len());
-    for at in 0..tasks.len() {
-        let status = STATUSES.iter().position(|known| *known == status[at]).unwrap_or(0) as u32;
-        words.extend([
-            pair(ty[at].0, parent[at].0),
-            pair(region[at].0, creator[at].0),
-            pair(runner[at].0, status),
-            created[at],
-            began[at],
-            ended[at],
-        ]);
-    }
-    words.into()
-}
-
-fn tasks_of_words(words: &[u64]) -> Option<Tasks> {
-    let rows = words.as_chunks::<6>().0;
-    let mut tasks = Tasks::default();
-    let statuses: Option<Vec<TaskStatus>> =
-        rows.iter().map(|row| STATUSES.get(low(row[2]) as usize).copied()).collect();
-    tasks.ty = rows.iter().map(|row| TypeIndex(high(row[0]))).collect();
-    tasks.parent = rows.iter().map(|row| TaskIndex(low(row[0]))).collect();
-    tasks.region = rows.iter().map(|row| RegionIndex(high(row[1]))).collect();
-    tasks.creator = rows.iter().map(|row| ThreadIndex(low(row[1]))).collect();
-    tasks.runner = rows.iter().map(|row| ThreadIndex(high(row[2]))).collect();
-    tasks.created = rows.iter().map(|row| row[3]).collect();
-    tasks.began = rows.iter().map(|row| row[4]).collect();
-    tasks.ended = rows.iter().map(|row| row[5]).collect();
-    tasks.status = statuses?;
-    Some(tasks)
+/// Tasks whose columns stay where they lie, but for how they ended, which is one byte each.
+fn stored_tasks(bytes: &SharedBytes, at: &[Range<usize>]) -> Option<Tasks> {
+    let [ty, parent, region, creator, runner, created, began, ended, status] = at else { return None };
+    let status = Column::<u8>::shared(bytes, status.clone())?;
+    let status = status.iter().map(|number| STATUSES.get(usize::from(*number)).copied());
+    let tasks = Tasks {
+        ty: Column::shared(bytes, ty.clone())?,
+        parent: Column::shared(bytes, parent.clone())?,
+        region: Column::shared(bytes, region.clone())?,
+        creator: Column::shared(bytes, creator.clone())?,
+        runner: Column::shared(bytes, runner.clone())?,
+        created: Column::shared(bytes, created.clone())?,
+        began: Column::shared(bytes, began.clone())?,
+        ended: Column::shared(bytes, ended.clone())?,
+        status: status.collect::<Option<_>>()?,
+    };
+    let of_threads = [tasks.region.len(), tasks.creator.len(), tasks.runner.len(), tasks.parent.len()];
+    let of_times = [tasks.created.len(), tasks.began.len(), tasks.ended.len(), tasks.status.len()];
+    (of_threads == [tasks.len(); 4] && of_times == of_threads).then_some(tasks)
 }
