@@ -57,7 +57,20 @@ await step('every part of the report is there, in the order of a reader\'s quest
   const ids = await one.page.evaluate(() => [...document.querySelectorAll('main > section')].map((e) => e.id));
   const order = ['what', 'efficiency', 'findings', 'overview', 'tables', 'call-paths', 'breakdown', 'critical-path', 'how'];
   assert.deepEqual(ids, order.filter((id) => ids.includes(id)));
-  for (const id of ['what', 'efficiency', 'findings', 'overview', 'tables', 'breakdown', 'how']) assert.ok(ids.includes(id), id);
+  for (const id of order) assert.ok(ids.includes(id), id);
+});
+await step('call paths are as wide as their time, top-down and bottom-up, and by keyboard', async () => {
+  const frames = () => one.page.evaluate(() => [...document.querySelectorAll('.icicle .frame')].map((f) => [f.textContent.replace(/ [\d.]+ %$/, ''), Math.round(parseFloat(f.style.width) * 10), parseInt(f.style.top, 10)]));
+  const top = await frames();
+  assert.deepEqual(top.slice(0, 2), [['all', 1000, 0], ['main', 1000, 19]]);
+  assert.deepEqual(top.filter(([name]) => name === 'solve')[0].slice(1), [900, 38]);
+  assert.deepEqual(top.filter(([name]) => name === '<b>trsm</b>')[0].slice(1), [200, 57]);
+  await one.page.focus('.icicle .frame:nth-child(3)');
+  await one.page.keyboard.press('Enter');
+  assert.deepEqual((await frames()).filter(([name]) => name === 'solve')[0].slice(1), [1000, 38]);
+  await one.page.click('#call-paths > button');
+  const bottom = await frames();
+  assert.deepEqual(bottom.filter(([name, , depth]) => name === 'gemm' && depth === 19)[0].slice(1), [700, 19]);
 });
 await step('the overview draws, zooms by keys, and turns dark', async () => {
   const coloured = () => one.page.evaluate(() => {

@@ -17,6 +17,7 @@ mod output;
 mod ovni_names;
 mod reading;
 mod verbs;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;

@@ -1,5 +1,6 @@
 //! The events of a trace in the order of time, read and merged on a thread of their own.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use taskscope_event::Code;
 use taskscope_trace::Trace;
@@ -14,6 +15,15 @@ const BATCH: usize = 4096;
 const WAITING: usize = 16;
 /// Traces of fewer events are read without a second thread.
 const FEW: u64 = 100_000;
+
+/// How far a trace is read, for somebody who shows it meanwhile.
+#[derive(Debug, Default)]
+pub struct ReadProgress {
+    /// Events that were read.
+    pub events: AtomicU64,
+    /// Events of the trace; 0 while that is not known.
+    pub of: AtomicU64,
+}
 
 /// An event with its time.
 #[derive(Clone, Copy)]
@@ -30,8 +40,23 @@ pub struct TimedEvent<'a> {
     pub payload: &'a [u8],
 }
 
-/// Hands all events of the trace to `take`, in order.
-pub fn play<'a>(trace: &'a Trace, mut take: impl FnMut(TimedEvent<'a>)) {
+/// Hands all events of the trace to `take`, in order. The answer is the latest time that can be true,
+/// where there is an event.
+pub fn play<'a>(
+    trace: &'a Trace,
+    progress: &ReadProgress,
+    mut take: impl FnMut(TimedEvent<'a>),
+) -> Option<u64> {
+    let mut first = None;
+    play_all(trace, progress, |event| {
+        first.get_or_insert(event.at);
+        take(event);
+    });
+    first.map(|first| first.saturating_add(LONGEST_NS))
+}
+
+fn play_all<'a>(trace: &'a Trace, progress: &ReadProgress, mut take: impl FnMut(TimedEvent<'a>)) {
+    progress.of.store(trace.event_count(), Ordering::Relaxed);
     let mut latest = None;
     let events = trace.merge().map(move |event| {
         // Clocks before the zero of the clock do not occur but in damaged traces.
@@ -62,6 +87,7 @@ pub fn play<'a>(trace: &'a Trace, mut take: impl FnMut(TimedEvent<'a>)) {
             let _ = full.send(batch);
         });
         for mut batch in batches {
+            progress.events.fetch_add(batch.len() as u64, Ordering::Relaxed);
             batch.drain(..).for_each(&mut take);
             // Batches circulate; a full way back only costs an allocation.
             let _ = give_back.try_send(batch);

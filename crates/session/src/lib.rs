@@ -83,7 +83,7 @@ pub struct Session {
     pub places: Places,
 }
 
-pub use in_order::LONGEST_NS;
+pub use in_order::{LONGEST_NS, ReadProgress};
 
 /// Kinds of damage that mean that events are missing or cannot be trusted.
 fn is_damage(kind: ProblemKind) -> bool {
@@ -108,6 +108,14 @@ impl Session {
     /// # Errors
     /// Only where there is no stream to read.
     pub fn open(root: impl AsRef<Path>) -> Result<Session, OpenError> {
+        Session::open_watched(root, &ReadProgress::default())
+    }
+
+    /// The same, while somebody watches how far it is.
+    ///
+    /// # Errors
+    /// Only where there is no stream to read.
+    pub fn open_watched(root: impl AsRef<Path>, progress: &ReadProgress) -> Result<Session, OpenError> {
         let root = root.as_ref();
         let trace = Trace::open(root, &OpenOptions::default())?;
         let (run, run_file_problem) = match RunFile::load(root) {
@@ -120,7 +128,7 @@ impl Session {
         let mut by_letter = [0_u64; 256];
         let mut clocks_too_far = 0;
         // Reading and merging takes about as long as interpreting: each has a thread.
-        in_order::play(&trace, |event| {
+        let latest = in_order::play(&trace, progress, |event| {
             let thread = threads[event.stream];
             clocks_too_far += u64::from(event.is_too_far);
             by_letter[event.code.model() as usize] += 1;

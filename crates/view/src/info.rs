@@ -34,7 +34,7 @@ fn hosts(session: &Session) -> Vec<String> {
     hosts
 }
 
-fn clocks(session: &Session) -> String {
+pub(crate) fn clocks(session: &Session) -> String {
     let hosts = hosts(session);
     let corrected = session.streams.iter().any(|stream| stream.clock_offset_ns != 0);
     match (hosts.len(), corrected) {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{small, viewer_of, viewer_of_trace};
+use common::{page_of, small, viewer_of, viewer_of_trace};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -123,8 +123,17 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let (page, viewer) = viewer_of(small());
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
-    write("report.html", html::report(&page));
-    write("report.json", page.report.to_string());
+    let mut reported = page_of(small());
+    reported.report["call_paths"] = json!({
+        "paths": [
+            { "frames": ["main", "solve", "gemm"], "ns": 700_000 },
+            { "frames": ["main", "solve", "<b>trsm</b>"], "ns": 200_000 },
+            { "frames": ["main", "write"], "ns": 100_000 },
+        ],
+        "notes": ["taken for a test"],
+    });
+    write("report.html", html::report(&reported));
+    write("report.json", reported.report.to_string());
     let (_trace, models, viewer_of_models) = viewer_of_trace();
     let mut answers = expected(&page, &viewer.address());
     answers["models"] = expected_of_models(&models, &viewer_of_models.address());

@@ -49,3 +49,15 @@ fn every_state_has_a_colour_that_its_page_shows() {
         }
     }
 }
+
+#[test]
+fn words_on_bars_of_call_paths_can_be_read() {
+    let style = include_str!("../web/page.css");
+    let shades: Vec<&str> = style.split(".icicle .shade").skip(1).collect();
+    assert_eq!(shades.len(), 4);
+    for shade in shades {
+        let hex = &shade[shade.find('#').unwrap()..][..7];
+        let found = contrast(hex, "#ffffff");
+        assert!(found >= 4.5, "{hex}: {found:.2}");
+    }
+}

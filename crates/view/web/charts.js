@@ -1,7 +1,7 @@
 // Charts of the report: legend, stacked states over time, histograms, small timelines, flame graph.
 
 import { element, sharpCanvas } from './elements.js';
-import { formatCount, formatPoint, formatTime, fitText } from './format.js';
+import { formatCount, formatPercent, formatPoint, formatTime, fitText } from './format.js';
 
 /** Groups of states from the bottom of a stack to its top. */
 export const GROUP_ORDER = ['useful', 'runtime', 'sync', 'mutex', 'idle', 'off', 'unknown'];
@@ -140,37 +140,60 @@ export function smallTimeline(instance, trackName, states, theme, width) {
   return element('figure', { class: 'chart' }, canvas, element('figcaption', {}, words));
 }
 
+/** Bars narrower than this part of the whole are left out. */
+const NARROWEST = 0.001;
+const BAR_HEIGHT = 19;
+
 /**
- * Call paths as nested bars, callers on top. A path is a list of names, outermost first.
+ * Call paths as an icicle: what was called below its caller, as wide as its time. A click makes a bar as
+ * wide as the chart; its callers stay above it. A path is a list of names, outermost first.
  * @param {{path: string[], ns: number}[]} paths
- * @param {boolean} bottomUp callees on top
- * @param {import('./palette.js').Theme} theme
- * @param {number} width
+ * @param {boolean} bottomUp what was called above, its callers below
+ * @param {(value: number) => string} format
  * @returns {HTMLElement}
  */
-export function flameGraph(paths, bottomUp, theme, width) {
-  const root = { name: 'all', ns: 0, below: new Map() };
+export function icicle(paths, bottomUp, format) {
+  const root = { name: 'all', ns: 0, depth: 0, left: 0, above: null, below: new Map() };
   for (const { path, ns } of paths) {
     let node = root;
     node.ns += ns;
     for (const name of bottomUp ? [...path].reverse() : path) {
       let next = node.below.get(name);
-      if (!next) node.below.set(name, (next = { name, ns: 0, below: new Map() }));
+      if (!next) node.below.set(name, (next = { name, ns: 0, depth: node.depth + 1, left: 0, above: node, below: new Map() }));
       next.ns += ns;
       node = next;
     }
   }
-  const list = (node, depth) => {
-    const rows = [...node.below.values()].sort((a, b) => b.ns - a.ns);
-    const made = element('ul', { class: 'flame' });
-    for (const row of rows) {
-      if (row.ns * 500 < root.ns || depth > 60) continue;
-      const label = element('span', { class: 'frame', title: `${row.name}: ${formatTime(row.ns)}` }, `${fitText(row.name, 80)} ${formatTime(row.ns)}`);
-      label.style.borderLeftColor = theme.state[depth % 5];
-      label.style.width = `${Math.max(1, (row.ns / Math.max(1, root.ns)) * 100)}%`;
-      made.append(element('li', {}, label, row.below.size ? list(row, depth + 1) : null));
-    }
-    return made;
+  const host = element('div', { class: 'icicle', role: 'group', 'aria-label': `call paths, ${bottomUp ? 'bottom-up' : 'top-down'}` });
+  const show = (focus) => {
+    const made = [];
+    let deepest = 0;
+    const place = (node, left, width) => {
+      const label = `${node.name}: ${format(node.ns)}, ${formatPercent(node.ns, root.ns)}`;
+      const bar = element('button', { type: 'button', class: `frame shade${node.depth % 4}`, title: label.slice(0, 2000), 'aria-label': fitText(label, 300), onclick: () => show(node) }, `${fitText(node.name, 120)} ${formatPercent(node.ns, root.ns)}`);
+      bar.style.left = `${left * 100}%`;
+      bar.style.width = `${width * 100}%`;
+      bar.style.top = `${node.depth * BAR_HEIGHT}px`;
+      deepest = Math.max(deepest, node.depth);
+      made.push(bar);
+    };
+    const placeBelow = (node, left, width) => {
+      place(node, left, width);
+      let at = left;
+      for (const next of [...node.below.values()].sort((a, b) => b.ns - a.ns)) {
+        const wide = (width * next.ns) / Math.max(1, node.ns);
+        if (wide < NARROWEST) break;
+        placeBelow(next, at, wide);
+        at += wide;
+      }
+    };
+    const callers = [];
+    for (let node = focus.above; node; node = node.above) callers.unshift(node);
+    callers.forEach((node) => place(node, 0, 1));
+    placeBelow(focus, 0, 1);
+    host.style.height = `${(deepest + 1) * BAR_HEIGHT}px`;
+    host.replaceChildren(...made);
   };
-  return element('div', { class: 'flames' }, list(root, 0));
+  show(root);
+  return host;
 }

@@ -2,7 +2,7 @@
 
 import { element, part, table, bar } from './elements.js';
 import { formatCount, formatPercent, formatSeconds, formatTime, fitText } from './format.js';
-import { flameGraph, histogram, legend, smallTimeline, stackChart } from './charts.js';
+import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
 import { VALUE_COLOURS, makeTheme } from './palette.js';
 import { TimelineView, trackLabel } from './timeline.js';
 
@@ -25,8 +25,8 @@ function number(path, value, format) {
   return element('span', { 'data-path': path, 'data-value': value === null || value === undefined ? '' : value }, value === null || value === undefined ? '–' : format(value));
 }
 
-/** @param {any} report */
-function whatRan(report) {
+/** @param {any} report @param {any} overview */
+function whatRan(report, overview) {
   const command = report.command ? (Array.isArray(report.command) ? report.command.join(' ') : report.command) : report.trace;
   const complete = report.complete ? 'complete' : 'not complete: see the notices';
   const facts = [
@@ -39,6 +39,7 @@ function whatRan(report) {
     ['tasks', number('tasks', report.tasks, formatCount)],
     ['events', number('events', report.events, formatCount)],
     ['lost events', number('lost_events', report.lost_events, formatCount)],
+    ['clocks', overview.clocks],
     ['recording', element('span', { class: report.complete ? '' : 'warn' }, complete)],
     ['recording cost', report.recording_cost_ns_per_event ? element('span', {}, number('recording_cost_ns_per_event', report.recording_cost_ns_per_event, (v) => v.toFixed(1)), ' ns an event') : '–'],
     ['ended', report.signal ? `by signal ${report.signal}` : report.exit_code === null || report.exit_code === undefined ? '–' : `exit code ${report.exit_code}`],
@@ -101,6 +102,18 @@ function tables(report, overview, theme) {
       { title: 'durations', cell: (row) => histogram(row.classes, theme) },
     ], rows));
   }
+  const groups = Object.fromEntries(overview.states.map((state) => [state.name, state.group]));
+  const byWait = new Map();
+  for (const row of report.causes || []) {
+    if (['sync', 'mutex', 'idle'].includes(groups[row.cause])) byWait.set(row.cause, (byWait.get(row.cause) || 0) + row.ns);
+  }
+  const waited = [...byWait].sort((a, b) => b[1] - a[1]);
+  if (waited.length) {
+    made.push(table('Waits by cause', [
+      { title: 'wait', cell: (row) => label(row[0]) }, { title: 'worker-s', number: true, cell: (row) => formatSeconds(row[1]) },
+      { title: 'of capacity', number: true, cell: (row) => formatPercent(row[1], capacity) }, { title: '', cell: (row) => bar(row[1] / capacity, label(row[0]), colour(row[0])) },
+    ], waited));
+  }
   const waits = blameMatrix(report.blame || [], label);
   if (waits) made.push(waits);
   for (const [key, caption] of [['worksharing', 'Worksharing constructs'], ['regions', 'Parallel constructs']]) {
@@ -126,10 +139,19 @@ function tables(report, overview, theme) {
       { title: 'of task', number: true, cell: (row) => String(row.longest_task) },
     ], report.starvation.by));
   }
+  const queues = (report.devices && report.devices.queues) || [];
+  if (queues.length) {
+    made.push(table('Device queues', [
+      { title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'device', cell: (row) => nameOf(row.device) },
+      { title: 'kernels', number: true, cell: (row) => formatTime(row.time_ns.kernels) }, { title: 'transfers', number: true, cell: (row) => formatTime(row.time_ns.transfers) },
+      { title: 'idle', number: true, cell: (row) => formatTime(Object.entries(row.time_ns).reduce((sum, [name, ns]) => sum + (name.startsWith('idle') ? ns : 0), 0)) },
+      { title: 'longest wait in the queue', number: true, cell: (row) => formatTime(row.queueing_ns.longest) },
+    ], queues));
+  }
   const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
   const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
   made.push(table('Threads', [
-    { title: 'thread', cell: (row) => `${row.pid} / ${row.tid}${row.worker ? '' : ` (${row.kind})`}` },
+    { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.worker ? '' : ` (${row.kind})`}` },
     { title: 'events', number: true, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, cell: (row) => formatCount(row.lost_events) },
     { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
     { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
@@ -170,23 +192,36 @@ function blameMatrix(blame, label) {
   ], bySize(culprits));
 }
 
-/** @param {any} report @param {any} theme @param {number} width */
-function callPaths(report, theme, width) {
+/** @param {any} report */
+function callPaths(report) {
   const paths = report.call_paths && (report.call_paths.paths || report.call_paths);
   if (!Array.isArray(paths) || paths.length === 0) return null;
-  const rows = paths.map((row) => ({ path: row.frames || row.path || [], ns: row.ns || row.samples || 0 }));
-  const host = element('div', {}, flameGraph(rows, false, theme, width));
+  const timed = paths.some((row) => row.ns > 0);
+  const rows = paths.map((row) => ({ path: row.frames || row.path || [], ns: (timed ? row.ns : row.count ?? row.samples) || 0 }));
+  const format = timed ? formatTime : formatCount;
+  const host = element('div', {}, icicle(rows, false, format));
   let bottomUp = false;
   const turn = element('button', { type: 'button', onclick: () => {
     bottomUp = !bottomUp;
-    host.replaceChildren(flameGraph(rows, bottomUp, theme, width));
-    turn.textContent = bottomUp ? 'callers on top' : 'callees on top';
-  } }, 'callees on top');
-  return part('call-paths', 'Call paths', turn, host);
+    host.replaceChildren(icicle(rows, bottomUp, format));
+    turn.textContent = bottomUp ? 'show callers above (top-down)' : 'show where it was spent above (bottom-up)';
+  } }, 'show where it was spent above (bottom-up)');
+  const functions = report.call_paths.functions || [];
+  const measured = ['samples', 'tasks'].includes(report.call_paths.sorted_by) ? formatCount : formatTime;
+  const list = functions.length === 0 ? null : table('Functions, wherever they were called', [
+    { title: 'function', cell: (row) => nameOf(row.name) }, { title: 'own', number: true, cell: (row) => measured(row.own) },
+    { title: 'with what it calls', number: true, cell: (row) => measured(row.total) },
+    { title: 'place', cell: (row) => (row.file ? `${fitText(String(row.file), 80)}:${row.line ?? '?'}` : '') },
+  ], functions);
+  const notes = (report.call_paths.notes || []).map((note) => element('p', { class: 'note' }, fitText(String(note), 400)));
+  return part('call-paths', 'Call paths', element('p', { class: 'note' }, 'A bar is as wide as its time; what it calls lies below it. Choose a bar to enlarge it, a bar above to go back. '), turn, host, list, ...notes);
 }
 
 /** @param {any} path @param {any} theme */
 function criticalPath(path, theme) {
+  if (path && path.not_computed) {
+    return part('critical-path', 'Critical path', element('p', {}, `Not computed here, as ${path.not_computed}: `, element('code', {}, 'taskscope report --section path TRACE'), ' computes it.'));
+  }
   if (!path || !Array.isArray(path.by_kind) || path.by_kind.length === 0) return null;
   const kinds = [...new Set(path.by_kind.map((row) => row.kind))];
   const colour = (kind) => (kind === 'task' || kind === 'work' ? theme.state[0] : VALUE_COLOURS[(kinds.indexOf(kind) + 1) % VALUE_COLOURS.length]);
@@ -207,17 +242,35 @@ function criticalPath(path, theme) {
 
 /** @param {any} report @param {any} overview @param {string} json */
 function howComputed(report, overview, json) {
-  const save = element('button', { type: 'button', onclick: () => {
-    const link = /** @type {HTMLAnchorElement} */ (element('a', { download: 'report.json' }));
-    link.href = URL.createObjectURL(new Blob([json], { type: 'application/json' }));
-    link.click();
-  } }, 'save the report as JSON');
+  const save = saveButton(json);
   return part('how', 'How it was computed',
     element('p', {}, 'Capacity is workers × the time from the first to the last event of their process. Every worker-nanosecond has exactly one state, so useful time and all losses add up to the capacity. ',
       'A wait is charged to what ran meanwhile: while some workers wait and others work, each of those that work is charged an equal share; a wait for a lock is charged to its holder.'),
     element('p', {}, 'In the overview a pixel shows the state with most time in it, paler where that is a smaller part. Red on top: a wait that is sixteen times longer than the median of its kind. ',
       'Stripes: events were lost, or the trace cannot tell.'),
     element('p', {}, `taskscope ${overview.version}, ${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, save));
+}
+
+/**
+ * Fills the page with the call paths of a profile, which has no timeline.
+ * @param {HTMLElement} page
+ * @param {any} report
+ * @param {string} json
+ */
+export function showProfile(page, report, json) {
+  page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile')),
+    part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace))),
+    callPaths(report) || element('p', {}, 'The profile has no call paths.'),
+    part('how', 'The same as JSON', element('p', {}, `${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, saveButton(json))));
+}
+
+/** A button that saves the embedded report. @param {string} json */
+function saveButton(json) {
+  return element('button', { type: 'button', onclick: () => {
+    const link = /** @type {HTMLAnchorElement} */ (element('a', { download: 'report.json' }));
+    link.href = URL.createObjectURL(new Blob([json], { type: 'application/json' }));
+    link.click();
+  } }, 'save the report as JSON');
 }
 
 /**
@@ -244,10 +297,10 @@ export function showReport(page, report, overview, source, json) {
     const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), host,
       element('p', { class: 'note' }, `${rows.buckets} buckets of ${formatTime(2 ** rows.level)} a thread; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
         rows.left_out_tracks ? `${formatCount(rows.left_out_tracks)} threads are left out here. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${fitText(report.trace || 'TRACE', 200)}`)));
-    const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
+    const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
-      whatRan(report), efficiencyTree(report), findings(report, overview, theme, width, trackName), overviewPart, tables(report, overview, theme),
-      callPaths(report, theme, width), part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
+      whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, trackName), overviewPart, tables(report, overview, theme),
+      callPaths(report), part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
       criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);
     const links = menu.filter(([id]) => sections.some((made) => made.id === id)).map(([id, title]) => element('a', { href: `#${id}` }, title));

@@ -25,4 +25,4 @@ pub mod sync;
 pub mod top;
 pub mod view;
 
-pub use open_trace::open;
+pub use open_trace::{open, open_watched};

@@ -1,6 +1,7 @@
 //! Opening a trace for a verb that reads it, with the errors in the form that users see.
 
 use crate::messages::Failure;
+use crate::watch::Watch;
 use std::path::Path;
 use taskscope_session::{OpenError, Session};
 
@@ -9,8 +10,16 @@ use taskscope_session::{OpenError, Session};
 /// # Errors
 /// If there is nothing to read.
 pub fn open(trace: &Path) -> anyhow::Result<Session> {
+    open_watched(trace, &Watch::start())
+}
+
+/// The same, by a command that goes on for long afterwards.
+///
+/// # Errors
+/// If there is nothing to read.
+pub fn open_watched(trace: &Path, watch: &Watch) -> anyhow::Result<Session> {
     let shown = trace.display();
-    let session = Session::open(trace).map_err(|error| match error {
+    let session = Session::open_watched(trace, &watch.progress).map_err(|error| match error {
         OpenError::Unreadable { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Failure::new(format!("there is no trace {shown}"))
                 .why("no such directory")

@@ -2,6 +2,7 @@
 
 use crate::messages::Failure;
 use crate::output;
+use crate::watch::Watch;
 use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -77,11 +78,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(code) = super::report_causes::run(&args)? {
         return Ok(code);
     }
-    let session = super::open(&args.trace)?;
+    let watch = Watch::start();
+    let session = super::open_watched(&args.trace, &watch)?;
+    watch.stage("analysing");
     if let Some(file) = &args.html {
-        return write_html(file, session);
+        return write_html(file, session, &watch);
     }
     let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
+    drop(watch);
     let mut out = output::results();
     let width = args.width_of_lines();
     if args.timeline {
@@ -130,12 +134,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the report as one page.
-fn write_html(file: &Path, session: Session) -> anyhow::Result<ExitCode> {
-    write_page(file, &html::report(&Page::analysed(session)))
+fn write_html(file: &Path, session: Session, watch: &Watch) -> anyhow::Result<ExitCode> {
+    let page = Page::analysed(session);
+    watch.stage("writing");
+    write_page(file, &html::report(&page), Some(watch))
 }
 
 /// Writes a page, complete or not at all: somebody may be reading the old one.
-pub(super) fn write_page(file: &Path, text: &str) -> anyhow::Result<ExitCode> {
+pub(super) fn write_page(file: &Path, text: &str, watch: Option<&Watch>) -> anyhow::Result<ExitCode> {
     let write = || -> std::io::Result<()> {
         // A pipe or a device cannot be renamed over.
         if file.metadata().is_ok_and(|metadata| !metadata.is_file()) {
@@ -143,7 +149,13 @@ pub(super) fn write_page(file: &Path, text: &str) -> anyhow::Result<ExitCode> {
         }
         let mut name = file.as_os_str().to_owned();
         name.push(format!(".{}.part", std::process::id()));
+        if let Some(watch) = watch {
+            watch.unfinished(Some(Path::new(&name)));
+        }
         let written = std::fs::write(&name, text).and_then(|()| std::fs::rename(&name, file));
+        if let Some(watch) = watch {
+            watch.unfinished(None);
+        }
         if written.is_err() {
             let _ = std::fs::remove_file(&name);
         }

@@ -98,7 +98,8 @@ pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
             "call_paths": paths.json(args.paths.runtime_frames, args.top_or(TOP_PATHS)),
         });
         if let Some(file) = &args.html {
-            return super::report::write_page(file, &taskscope_view::html::profile_page(&report)).map(Some);
+            return super::report::write_page(file, &taskscope_view::html::profile_page(&report), None)
+                .map(Some);
         }
         serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
         writeln!(out)?;

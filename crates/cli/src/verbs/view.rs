@@ -2,6 +2,7 @@
 
 use crate::messages::Failure;
 use crate::reading::parse_range;
+use crate::watch::Watch;
 use anstyle::Style;
 use std::io::Write;
 use std::path::PathBuf;
@@ -50,7 +51,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_stored = stored.is_some();
     let page = match stored {
         Some(page) => page,
-        None => Page::analysed(super::open(&args.trace)?),
+        None => {
+            let watch = Watch::start();
+            let session = super::open_watched(&args.trace, &watch)?;
+            watch.stage("analysing, building levels of detail");
+            let page = Page::analysed(session);
+            watch.hand_over();
+            page
+        }
     };
     if let Some(problem) = args.filter.as_deref().and_then(|filter| page.filter_problem(filter)) {
         return Err(Failure::new("cannot understand --where")

@@ -59,8 +59,10 @@ pub struct Page {
     /// Body times of each task type in the order of the report's task types: `(from ns, tasks)`.
     pub histograms: Vec<Vec<(u64, u64)>>,
     /// The critical path as `report --section path --json --intervals` gives it, with its longest steps;
-    /// null where the trace has no task graph, or one too large to be asked for without need.
+    /// `not_computed` says why it is missing where that is not plain: null where the trace has no task graph.
     pub critical_path: Value,
+    /// Which clocks the trace has, for a person.
+    pub clocks: String,
     /// Device queues.
     pub queues: Queues,
     /// First and after the last nanosecond.
@@ -83,18 +85,32 @@ impl Page {
     /// Analyses an opened run and builds its level of detail, both at once.
     pub fn analysed(session: Session) -> Page {
         let execution = &session.execution;
-        let ((analysis, problems), timeline) =
-            rayon::join(|| taskscope_analysis::analyse(execution), || Timeline::build(execution));
-        Page::of(session, &analysis, &problems, timeline)
+        let (mut analysed, mut timeline) = (None, None);
+        // Names of places stay on this thread, and so does the critical path, which needs them.
+        let critical_path = rayon::in_place_scope(|scope| {
+            scope.spawn(|_| analysed = Some(taskscope_analysis::analyse(execution)));
+            scope.spawn(|_| timeline = Some(Timeline::build(execution)));
+            overview::critical_path(&session)
+        });
+        let (analysis, problems) = analysed.unwrap_or_else(|| taskscope_analysis::analyse(execution));
+        let timeline = timeline.unwrap_or_default();
+        Page::of(session, &analysis, &problems, timeline, critical_path)
     }
 
     /// Takes an opened and analysed run. Builds the level of detail, in parallel.
     pub fn new(session: Session, analysis: &Analysis, problems: &[Problem]) -> Page {
         let timeline = Timeline::build(&session.execution);
-        Page::of(session, analysis, problems, timeline)
+        let critical_path = overview::critical_path(&session);
+        Page::of(session, analysis, problems, timeline, critical_path)
     }
 
-    fn of(session: Session, analysis: &Analysis, problems: &[Problem], mut timeline: Timeline) -> Page {
+    fn of(
+        session: Session,
+        analysis: &Analysis,
+        problems: &[Problem],
+        mut timeline: Timeline,
+        critical_path: Value,
+    ) -> Page {
         let mut report = crate::report_json(&session, analysis, problems);
         if !session.devices.is_empty() {
             report["devices"] = crate::devices::report_json(&session);
@@ -103,7 +119,7 @@ impl Page {
             report["call_paths"] =
                 CallPaths::of_session(&session, TaskContext::Creation).json(false, TOP_PATHS);
         }
-        let critical_path = overview::critical_path(&session);
+        let clocks = crate::info::clocks(&session);
         let findings = words::findings(&session.places, analysis);
         let queues = Queues::of(&session.devices);
         let queued = queues.queues().iter().map(|_| OnceLock::new()).collect();
@@ -122,6 +138,7 @@ impl Page {
             instances,
             histograms,
             critical_path,
+            clocks,
             time: time_of(&execution, &queues),
             queues,
             root: session.root,

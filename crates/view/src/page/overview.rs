@@ -58,19 +58,24 @@ pub(super) fn json(page: &Page) -> Value {
         "instances": instances.collect::<Vec<_>>(),
         "histograms": page.histograms,
         "critical_path": page.critical_path,
+        "clocks": page.clocks,
         "report": page.report,
     })
 }
 
 /// Tasks beyond which the critical path is only computed when `report --section path` asks for it.
-const TASKS_OF_A_PATH: usize = 300_000;
+const TASKS_OF_A_PATH: usize = 4_000_000;
 /// Steps of it that are drawn.
 const STEPS: usize = 2000;
 
 /// The critical path with its longest steps in the order of time; null where there is none.
 pub(super) fn critical_path(session: &Session) -> Value {
     let tasks = session.execution.tasks.len();
-    let graph = if (1..=TASKS_OF_A_PATH).contains(&tasks) { session.task_graph().ok() } else { None };
+    if tasks > TASKS_OF_A_PATH {
+        let why = format!("the run has more than {} tasks", crate::format::count(TASKS_OF_A_PATH as u64));
+        return json!({ "not_computed": why });
+    }
+    let graph = if tasks > 0 { session.task_graph().ok() } else { None };
     let Some((graph, _)) = graph else { return Value::Null };
     let options = CausesOptions {
         sections: vec![CausesSection::Path],

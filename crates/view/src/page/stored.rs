@@ -69,6 +69,7 @@ impl Page {
             "report": self.report,
             "histograms": self.histograms,
             "critical_path": self.critical_path,
+            "clocks": self.clocks,
             "instances": self.instances.iter()
                 .map(|i| json!([i.finding, i.thread.0, i.start, i.end])).collect::<Vec<_>>(),
             "long_ns": rules.long_ns.to_vec(),
@@ -315,6 +316,7 @@ impl Page {
             instances,
             histograms,
             critical_path: cache.header["critical_path"].clone(),
+            clocks: cache.header["clocks"].as_str()?.to_string(),
             time,
             queues,
             root: root.to_path_buf(),
