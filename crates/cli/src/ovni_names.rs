@@ -14,10 +14,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_event::models::{MODELS, model_of};
-use taskscope_execution::filter::TimeRange;
 use taskscope_model::{MachineOptions, Severity};
 use taskscope_session::emulation;
 use taskscope_session::judgement::Judge;
+use taskscope_session::selection::Selection;
 use taskscope_trace::{ClockSource, ProblemKind, ReadOrder};
 
 /// Runs the tool whose name the program was called by; `None` if it is none of ovni's.
@@ -99,7 +99,7 @@ fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
     let job = emulate::Job {
         options: MachineOptions { all_models: options.all_models, breakdown: options.breakdown },
         judge,
-        range: TimeRange::default(),
+        selection: Selection::default(),
         threads: Vec::new(),
         gzip: false,
         directory: trace.root().to_path_buf(),

@@ -3,18 +3,20 @@
 use crate::messages::Failure;
 use crate::output;
 use anyhow::Context;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use taskscope_event::decode::FieldValue;
-use taskscope_event::models::{self, MODELS};
+use taskscope_event::models;
 use taskscope_execution::filter::{Filter, Record, TimeRange, Value};
 use taskscope_model::{Severity, Violation, ViolationCode};
 use taskscope_session::judgement::{Judge, Verdict};
-use taskscope_trace::{ClockSource, MergedEvent, OpenError, OpenOptions, ReadOrder, Trace};
+use taskscope_session::selection::{
+    EVENT_FIELDS, Selection, field_of_stream, is_field_of_events, model_name,
+};
+use taskscope_trace::{ClockSource, OpenError, OpenOptions, ReadOrder, Trace};
 
 /// Violations of one kind that are printed; further ones are counted, unless all are asked for.
 const SHOWN_PER_CODE: u64 = 20;
@@ -187,8 +189,34 @@ impl ViolationPrinter {
     }
 }
 
+/// Which events a verb is about.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct SelectionArgs {
+    /// Only this part of the time, such as 1.5s..2s or 10%..20% (docs/filter.md)
+    #[arg(long, value_name = "BEGIN..END")]
+    pub range: Option<String>,
+    /// Only events that pass this filter, such as 'thread = 101 and event ~ VT*' (docs/filter.md)
+    #[arg(long = "where", value_name = "FILTER")]
+    pub filter: Option<String>,
+}
+
+impl SelectionArgs {
+    /// What is meant.
+    pub fn parse(&self) -> anyhow::Result<Selection> {
+        let option =
+            |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} '{value}'"));
+        let given: Vec<String> =
+            [option("--range", &self.range), option("--where", &self.filter)].into_iter().flatten().collect();
+        Ok(Selection {
+            filter: parse_filter(self.filter.as_deref())?,
+            range: parse_range(self.range.as_deref())?,
+            words: (!given.is_empty()).then(|| given.join(" ")),
+        })
+    }
+}
+
 /// Parses `--where`.
-pub fn parse_filter(text: Option<&str>) -> anyhow::Result<Option<Filter>> {
+fn parse_filter(text: Option<&str>) -> anyhow::Result<Option<Filter>> {
     let Some(text) = text else { return Ok(None) };
     let filter = Filter::parse(text).map_err(|error| {
         Failure::new(format!("cannot understand --where '{text}'"))
@@ -196,8 +224,7 @@ pub fn parse_filter(text: Option<&str>) -> anyhow::Result<Option<Filter>> {
             .remedy("--where 'thread = 101 and event ~ VT*' (see docs/filter.md)")
     })?;
     for field in filter.fields() {
-        let of_payload = MODELS.iter().flat_map(|model| model.events).flat_map(|event| event.fields);
-        if !EVENT_FIELDS.contains(&field) && !of_payload.into_iter().any(|known| known.name == field) {
+        if !is_field_of_events(field) {
             return Err(Failure::new(format!("events have no field called `{field}`"))
                 .remedy(format!(
                     "one of: {}, or a field of a payload (docs/events.md)",
@@ -220,48 +247,98 @@ pub fn parse_range(text: Option<&str>) -> anyhow::Result<TimeRange> {
     })
 }
 
-/// Fields that every event has.
-const EVENT_FIELDS: [&str; 11] =
-    ["time", "clock", "thread", "process", "loom", "app", "stream", "model", "event", "name", "file"];
+/// Problems of one kind that are printed one by one.
+const SHOWN_PROBLEMS: usize = 5;
 
-/// An event as filters see it.
-#[derive(Clone, Copy)]
-pub struct EventRecord<'a> {
-    pub trace: &'a Trace,
-    pub merged: MergedEvent<'a>,
-    /// Nanoseconds since the trace's start.
-    pub time_ns: i64,
-}
-
-impl Record for EventRecord<'_> {
-    fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
-        let event = &self.merged.event;
-        let stream = &self.trace.streams()[self.merged.stream];
-        let spec = || models::find(event.code);
-        match name {
-            "time" => with(Some(Value::Integer(self.time_ns))),
-            "clock" => with(Some(Value::Integer(event.clock_ns))),
-            "thread" => with(stream.tid().map(Value::Integer)),
-            "process" => with(stream.pid().map(Value::Integer)),
-            "app" => with(stream.metadata.app_id.map(Value::Integer)),
-            "loom" => with(stream.loom().map(Value::Text)),
-            "stream" => with(Some(Value::Text(&stream.relative_path))),
-            "model" => with(models::model_of(event.code.model()).map(|model| Value::Text(model.name))),
-            "event" => with(Some(Value::Text(&event.code.to_string()))),
-            "name" => with(spec().map(|spec| Value::Text(spec.name))),
-            "file" => with(Some(Value::Text(self.merged.file.name()))),
-            _ => {
-                let mut fields = spec().into_iter().flat_map(|spec| spec.fields_of(event.payload));
-                match fields.find(|(field, _)| *field == name) {
-                    Some((_, Ok(FieldValue::Integer(number)))) => {
-                        with(i64::try_from(number).ok().map(Value::Integer))
-                    }
-                    Some((_, Ok(text))) => with(Some(Value::Text(&text.to_string()))),
-                    _ => with(None),
-                }
-            }
+/// The header of a verb's output: what is wrong with what it read, counted by kind, then the first of each
+/// kind with their places. Nothing is said of a trace without problems.
+pub fn tell_problems(trace: &Trace) {
+    let counts = problem_counts(trace);
+    if counts.is_empty() {
+        return;
+    }
+    let words: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    eprintln!("note: problems of the trace: {}", words.join(", "));
+    let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
+    for problem in trace.problems() {
+        let shown = shown.entry(problem.kind.name()).or_default();
+        *shown += 1;
+        if *shown <= SHOWN_PROBLEMS {
+            eprintln!("note: {problem}");
         }
     }
+}
+
+/// How often each kind of problem occurs.
+fn problem_counts(trace: &Trace) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    for problem in trace.problems() {
+        *counts.entry(problem.kind.name()).or_default() += problem.count.max(1);
+    }
+    counts
+}
+
+/// The trace's problems for JSON.
+pub fn problems_json(trace: &Trace) -> Vec<serde_json::Value> {
+    let one = |problem: &taskscope_trace::Problem| {
+        serde_json::json!({
+            "schema": "taskscope.problem.1",
+            "kind": problem.kind.name(),
+            "stream": problem.stream,
+            "file": problem.file.map(taskscope_trace::File::name),
+            "byte_offset": problem.offset,
+            "clock_ns": problem.clock_ns,
+            "count": problem.count,
+            "text": problem.text,
+        })
+    };
+    trace.problems().iter().map(one).collect()
+}
+
+/// A violation as filters see it: fields of its event and of its stream.
+struct ViolationRecord<'a> {
+    trace: &'a Trace,
+    stream: Option<usize>,
+    violation: &'a Violation,
+}
+
+impl Record for ViolationRecord<'_> {
+    fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
+        let code = self.violation.event;
+        match (name, self.stream) {
+            ("time", _) => with(self.violation.time_ns.map(Value::Integer)),
+            ("event", _) => {
+                let text = code.map(|code| code.to_string());
+                with(text.as_deref().map(Value::Text))
+            }
+            ("model", _) => with(code.and_then(model_name).map(Value::Text)),
+            ("name", _) => with(code.and_then(models::find).map(|spec| Value::Text(spec.name))),
+            (_, Some(stream)) => field_of_stream(self.trace, stream, name, with),
+            _ => with(None),
+        }
+    }
+}
+
+/// Keeps the violations whose event or stream is selected.
+pub fn select_violations(violations: Vec<Violation>, trace: &Trace, selection: &Selection) -> Vec<Violation> {
+    if selection.is_everything() {
+        return violations;
+    }
+    let selected = selection.of(trace);
+    let streams: HashMap<&str, usize> = trace
+        .streams()
+        .iter()
+        .enumerate()
+        .map(|(index, found)| (found.relative_path.as_str(), index))
+        .collect();
+    let keeps = |violation: &Violation| {
+        let in_range =
+            violation.time_ns.is_none_or(|time| (selected.begin_ns..selected.end_ns).contains(&time));
+        let stream = streams.get(violation.stream.as_str()).copied();
+        let record = ViolationRecord { trace, stream, violation };
+        in_range && selection.filter.as_ref().is_none_or(|filter| filter.matches(&record))
+    };
+    violations.into_iter().filter(keeps).collect()
 }
 
 fn violation_json(violation: &Violation, severity: Severity) -> serde_json::Value {
@@ -298,6 +375,21 @@ impl Progress {
             next: Duration::from_secs(1),
             shown: false,
             enabled: io::stderr().is_terminal(),
+        }
+    }
+
+    /// Likewise for a verb that prints while it works: nothing is shown where results scroll by.
+    pub fn beside_results(what: &'static str, total: u64) -> Self {
+        let mut progress = Progress::new(what, total);
+        progress.enabled &= !io::stdout().is_terminal();
+        progress
+    }
+
+    /// As [`show`](Self::show), for callers that count every single thing.
+    #[inline]
+    pub fn show_sometimes(&mut self, done: u64) {
+        if done.is_multiple_of(1 << 14) {
+            self.show(done);
         }
     }
 

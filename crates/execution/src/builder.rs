@@ -4,9 +4,9 @@ use crate::catalog::grown;
 use crate::messages_builder::MessagesBuilder;
 use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
 use crate::{
-    Anomaly, Catalog, Change, Definition, Dependence, Execution, Gap, GapIndex, Hold, Loss, NO_TIME, Object,
-    ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section, SiteIndex,
-    State, TaskIndex, TaskStatus, Thread, ThreadIndex, ThreadKind, TypeIndex, WorkShare,
+    Anomaly, Catalog, Change, Definition, Dependence, Doubt, Execution, Gap, GapIndex, Hold, Loss, NO_TIME,
+    Object, ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section,
+    SiteIndex, State, TaskIndex, TaskStatus, Thread, ThreadIndex, ThreadKind, TypeIndex, Uncertain, WorkShare,
 };
 use rustc_hash::FxHashMap;
 
@@ -90,6 +90,19 @@ impl ExecutionBuilder {
         thread.events += 1;
         thread.first = thread.first.min(at);
         thread.last = thread.last.max(at);
+    }
+
+    /// The thread is still there at `at`, although no event of it is played.
+    pub fn lives_at(&mut self, thread: ThreadIndex, at: u64) {
+        let thread = &mut self.execution.threads[thread.index()];
+        if thread.first != NO_TIME && !thread.ended {
+            thread.last = thread.last.max(at);
+        }
+    }
+
+    /// Forgets the anomalies so far: those from before the part of the time that is asked for.
+    pub fn forget_anomalies(&mut self) {
+        self.execution.forget_anomalies();
     }
 
     /// The execution, with every open section, hold and share closed: what a thread was in at its
@@ -430,6 +443,10 @@ impl Observer for ExecutionBuilder {
 
     fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
         self.execution.anomalies.count(thread, at, anomaly);
+        if anomaly.is_of_sections() {
+            let start = self.open[thread.index()].last_change.min(at);
+            self.execution.uncertain.push(Uncertain { thread, start, end: at, doubt: Doubt::DoesNotFit });
+        }
     }
 }
 

@@ -373,6 +373,11 @@ impl Anomaly {
         }
     }
 
+    /// Whether it leaves open what the thread was in since its last change.
+    pub const fn is_of_sections(self) -> bool {
+        matches!(self, Anomaly::EndWithoutBegin | Anomaly::EndsNotInnermost)
+    }
+
     /// How far apart the two times were, where it is about times.
     pub const fn nanos(self) -> u64 {
         match self {

@@ -101,6 +101,42 @@ pub struct Loss {
     pub events: u64,
 }
 
+/// Why a stretch of a thread's time is not certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Doubt {
+    /// Its stream ends here, and the thread had not ended: it is shown in what it was in last.
+    StreamEnds,
+    /// The event at its end does not fit what was known, so something before it was not told.
+    DoesNotFit,
+}
+
+impl Doubt {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Doubt; 2] = [Doubt::StreamEnds, Doubt::DoesNotFit];
+
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Doubt::StreamEnds => "stream-ends",
+            Doubt::DoesNotFit => "does-not-fit",
+        }
+    }
+}
+
+/// A stretch of a thread's time in which what is shown need not be what was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uncertain {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Its first nanosecond.
+    pub start: u64,
+    /// The first nanosecond after it.
+    pub end: u64,
+    /// Why.
+    pub doubt: Doubt,
+}
+
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Execution {
@@ -128,6 +164,8 @@ pub struct Execution {
     pub off_cpu: Vec<OffCpu>,
     /// What processes told each other.
     pub communication: Communication,
+    /// Where what is shown need not be what was.
+    pub uncertain: Vec<Uncertain>,
     /// What did not fit.
     pub anomalies: Anomalies,
     /// Samples of call stacks, and creation paths.

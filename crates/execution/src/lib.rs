@@ -17,6 +17,7 @@ mod builder;
 mod catalog;
 mod change;
 mod column;
+mod cut;
 pub mod devices;
 mod execution;
 pub mod filter;
@@ -36,7 +37,7 @@ pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
 pub use column::{Column, SharedBytes};
-pub use execution::{Anomalies, Execution, Loss, Tally, Thread};
+pub use execution::{Anomalies, Doubt, Execution, Loss, Tally, Thread, Uncertain};
 pub use ids::{
     GapIndex, ObjectIndex, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex,
     ThreadIndex, TypeIndex,

@@ -5,7 +5,7 @@ use taskscope_execution::view::ViewObserver;
 use taskscope_model::{
     InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
 };
-use taskscope_trace::{File, Problem, ProblemKind, Stream, Trace};
+use taskscope_trace::{File, MergedEvent, Problem, ProblemKind, Stream, Trace};
 
 /// Events between two looks at the clock, at violations and at interruptions.
 const EVENTS_PER_ROUND: u64 = 1 << 14;
@@ -129,6 +129,17 @@ pub fn play<O: ViewObserver>(
     trace: &Trace,
     machine: &mut Machine<'_, O>,
     selected: impl Fn(usize) -> bool,
+    between: impl FnMut(Played, &mut Machine<'_, O>) -> ControlFlow<()>,
+) -> Played {
+    play_part(trace, machine, selected, |_| true, between)
+}
+
+/// As [`play`], but leaves out events for which `plays` does not hold; they count as played all the same.
+pub fn play_part<'t, O: ViewObserver>(
+    trace: &'t Trace,
+    machine: &mut Machine<'_, O>,
+    selected: impl Fn(usize) -> bool,
+    plays: impl Fn(&MergedEvent<'t>) -> bool,
     mut between: impl FnMut(Played, &mut Machine<'_, O>) -> ControlFlow<()>,
 ) -> Played {
     let origin = first_clock_ns(trace).unwrap_or(0);
@@ -144,9 +155,11 @@ pub fn play<O: ViewObserver>(
             is_jumbo: event.is_jumbo,
             offset: event.offset,
         };
-        match merged.file {
-            File::Standard => machine.play(input),
-            File::Own | File::Samples => machine.play_own(input),
+        if plays(&merged) {
+            match merged.file {
+                File::Standard => machine.play(input),
+                File::Own | File::Samples => machine.play_own(input),
+            }
         }
         played.events += 1;
         played.end_ns = time_ns;

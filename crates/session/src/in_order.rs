@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
+use crate::selection::Selected;
 use taskscope_event::Code;
 use taskscope_trace::Trace;
 
@@ -34,36 +35,49 @@ pub struct TimedEvent<'a> {
     pub at: u64,
     /// Whether its clock was beyond all that can be true, and was taken at the limit.
     pub is_too_far: bool,
+    /// Whether it is one of those that are asked for, and not only played because they rest on it.
+    pub is_selected: bool,
+    /// Whether it lies before the range that is asked for.
+    pub is_before: bool,
     /// What happened.
     pub code: Code,
     /// Its fields.
     pub payload: &'a [u8],
 }
 
-/// Hands all events of the trace to `take`, in order. The answer is the latest time that can be true,
+/// Hands the events of the trace that must be played for what is selected to `take`, in order. The answer is the latest time that can be true,
 /// where there is an event.
 pub fn play<'a>(
     trace: &'a Trace,
+    selected: Selected<'a>,
     progress: &ReadProgress,
     mut take: impl FnMut(TimedEvent<'a>),
 ) -> Option<u64> {
     let mut first = None;
-    play_all(trace, progress, |event| {
+    play_all(trace, selected, progress, |event| {
         first.get_or_insert(event.at);
         take(event);
     });
     first.map(|first| first.saturating_add(LONGEST_NS))
 }
 
-fn play_all<'a>(trace: &'a Trace, progress: &ReadProgress, mut take: impl FnMut(TimedEvent<'a>)) {
+fn play_all<'a>(
+    trace: &'a Trace,
+    selected: Selected<'a>,
+    progress: &ReadProgress,
+    mut take: impl FnMut(TimedEvent<'a>),
+) {
     progress.of.store(trace.event_count(), Ordering::Relaxed);
     let mut latest = None;
-    let events = trace.merge().map(move |event| {
+    let in_range = trace.merge().take_while(move |event| selected.time_ns(event) < selected.end_ns);
+    let events = in_range.filter(move |event| selected.plays(event)).map(move |event| {
         // Clocks before the zero of the clock do not occur but in damaged traces.
         let clock = event.event.clock_ns.max(0) as u64;
         let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
         let (code, payload) = (event.event.code, event.event.payload);
-        TimedEvent { stream: event.stream, at, is_too_far: at < clock, code, payload }
+        let is_before = selected.time_ns(&event) < selected.begin_ns;
+        let is_selected = selected.passes(&event);
+        TimedEvent { stream: event.stream, at, is_too_far: at < clock, is_selected, is_before, code, payload }
     });
     if trace.event_count() < FEW {
         events.for_each(take);

@@ -20,6 +20,7 @@ mod os_time;
 mod places;
 mod profiles;
 mod run_file;
+pub mod selection;
 mod task_graph;
 
 pub use call_tree::name_call_paths;
@@ -29,10 +30,12 @@ pub use run_file::{Notice, RUN_FILE, RunFile};
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use selection::Selection;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use taskscope_event::models::{MODELS, samples};
-use taskscope_execution::{Execution, ExecutionBuilder, ThreadIndex};
+use taskscope_execution::filter::TimeRange;
+use taskscope_execution::{Doubt, Execution, ExecutionBuilder, ThreadIndex, Uncertain};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
 use taskscope_trace::{File, OpenOptions, Stream, Trace};
 
@@ -81,6 +84,8 @@ pub struct Session {
     pub devices: taskscope_execution::devices::Devices,
     /// Names of code places.
     pub places: Places,
+    /// Which part of the trace this is, in words; `None` for the whole.
+    pub part: Option<String>,
 }
 
 pub use in_order::{LONGEST_NS, ReadProgress};
@@ -116,6 +121,19 @@ impl Session {
     /// # Errors
     /// Only where there is no stream to read.
     pub fn open_watched(root: impl AsRef<Path>, progress: &ReadProgress) -> Result<Session, OpenError> {
+        Session::open_part(root, &Selection::default(), progress)
+    }
+
+    /// Opens the trace in `root` and plays what is selected: states are those of a range's begin and end, and
+    /// events that do not pass the filter make none (see [`selection`]).
+    ///
+    /// # Errors
+    /// Only where there is no stream to read.
+    pub fn open_part(
+        root: impl AsRef<Path>,
+        selection: &Selection,
+        progress: &ReadProgress,
+    ) -> Result<Session, OpenError> {
         let root = root.as_ref();
         let trace = Trace::open(root, &OpenOptions::default())?;
         let (run, run_file_problem) = match RunFile::load(root) {
@@ -127,18 +145,41 @@ impl Session {
         let threads = add_threads(&trace, &mut builder, &mut interpreter);
         let mut by_letter = [0_u64; 256];
         let mut clocks_too_far = 0;
+        let selected = selection.of(&trace);
+        let (mut begun, mut events_of_thread) = (false, vec![0_u64; threads.len()]);
         // Reading and merging takes about as long as interpreting: each has a thread.
-        let latest = in_order::play(&trace, progress, |event| {
+        let latest = in_order::play(&trace, selected, progress, |event| {
             let thread = threads[event.stream];
+            if !event.is_before && !std::mem::replace(&mut begun, true) {
+                builder.forget_anomalies();
+                clocks_too_far = 0;
+            }
             clocks_too_far += u64::from(event.is_too_far);
-            by_letter[event.code.model() as usize] += 1;
+            by_letter[event.code.model() as usize] += u64::from(event.is_selected);
+            events_of_thread[event.stream] += u64::from(event.is_selected);
             builder.event(thread, event.at);
             interpreter.event(thread, event.at, event.code, event.payload, &mut builder);
         });
+        let clock_at = |time_ns: i64| selected.origin_ns.saturating_add(time_ns).max(0) as u64;
+        // Who has later events lives on to where the range ends.
+        let end = selected.origin_ns.saturating_add(selected.end_ns);
+        for (stream, thread) in trace.streams().iter().zip(&threads) {
+            if stream.last_clock_ns().is_some_and(|last| last >= end && end < i64::MAX) {
+                builder.lives_at(*thread, end.max(0) as u64);
+                interpreter.lives_at(*thread, end.max(0) as u64);
+            }
+        }
         interpreter.finish(&mut builder);
         let unreadable_samples = read_samples(&trace, &threads, &interpreter, &mut builder, latest);
         let mut execution = builder.finish();
         os_time::add_os_times(&trace, &mut execution);
+        add_ends_of_streams(&trace, &threads, &mut execution);
+        if selection.range != TimeRange::default() {
+            execution.cut(clock_at(selected.begin_ns.max(0)), clock_at(selected.end_ns));
+        }
+        for (thread, events) in threads.iter().zip(&events_of_thread) {
+            execution.threads[thread.index()].events = *events;
+        }
         // Recorders without a stream of their own tell their losses in the metadata.
         for (stream, thread) in trace.streams().iter().zip(&threads) {
             let told = stream.metadata.raw["taskscope"]["lost_events"].as_u64().unwrap_or(0);
@@ -167,6 +208,7 @@ impl Session {
             run,
             run_file_problem,
             streams,
+            part: selection.words.clone(),
             problems: trace.problems().to_vec(),
             events: by_letter.iter().sum(),
             clocks_too_far,
@@ -207,6 +249,19 @@ fn read_samples(
         }
     }
     unreadable
+}
+
+/// A thread whose stream ends before the thread has ended is shown in what it was in last, which need not
+/// be what it was.
+fn add_ends_of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &mut Execution) {
+    for (stream, thread) in trace.streams().iter().zip(threads) {
+        let row = &execution.threads[thread.index()];
+        let last = stream.last_clock_ns().unwrap_or(0).max(0) as u64;
+        if !row.ended && last < row.track.end() && stream.event_count() > 0 {
+            let (start, end) = (last, row.track.end());
+            execution.uncertain.push(Uncertain { thread: *thread, start, end, doubt: Doubt::StreamEnds });
+        }
+    }
 }
 
 /// One thread a stream; processes are told apart by loom and process id.

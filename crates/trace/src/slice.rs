@@ -19,11 +19,15 @@ use crate::{Event, MergedEvent};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
 use taskscope_event::models::{self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni, samples};
 use taskscope_event::spec::{Channel, Effect};
+
+/// Events between two looks at whether to stop.
+const EVENTS_PER_ROUND: u64 = 1 << 14;
 
 /// What to keep.
 #[derive(Clone, Debug, Default)]
@@ -85,12 +89,30 @@ struct ThreadState {
 }
 
 impl Trace {
-    /// Writes the slice as a trace into `output`, which must not exist or be empty.
+    /// Writes the slice as a trace into `output`, which must not exist or be empty: the events that `slice`
+    /// tells and `keeps` holds for. `between` hears now and then how many events were read, and may stop the
+    /// work; then, as after an error, nothing is left of what was written.
     ///
     /// # Errors
-    /// Those of the file system.
-    pub fn write_slice(&self, slice: &Slice, output: &Path) -> io::Result<Sliced> {
-        Slicer::new(self, slice).write(output)
+    /// Those of the file system; [`io::ErrorKind::Interrupted`] where it was stopped.
+    pub fn write_slice<'a>(
+        &'a self,
+        slice: &'a Slice,
+        output: &Path,
+        keeps: impl Fn(&MergedEvent<'a>) -> bool,
+        mut between: impl FnMut(u64) -> ControlFlow<()>,
+    ) -> io::Result<Sliced> {
+        let existed = output.exists();
+        let result = Slicer::new(self, slice).write(output, keeps, &mut between);
+        if result.is_err() {
+            // The first error matters more than what happens to the remains. All of them are ours: the
+            // directory was empty.
+            let _ = std::fs::remove_dir_all(output);
+            if existed {
+                let _ = std::fs::create_dir(output);
+            }
+        }
+        result
     }
 }
 
@@ -134,7 +156,18 @@ impl<'a> Slicer<'a> {
             || model_of(code.model()).is_some_and(|model| models.iter().any(|name| name == model.name))
     }
 
-    fn write(mut self, output: &Path) -> io::Result<Sliced> {
+    fn write(
+        mut self,
+        output: &Path,
+        keeps: impl Fn(&MergedEvent<'a>) -> bool,
+        between: &mut impl FnMut(u64) -> ControlFlow<()>,
+    ) -> io::Result<Sliced> {
+        let mut read = 0;
+        let mut go_on = |more: u64| {
+            read += more;
+            let stops = read.is_multiple_of(EVENTS_PER_ROUND) && between(read).is_break();
+            if stops { Err(io::Error::from(io::ErrorKind::Interrupted)) } else { Ok(()) }
+        };
         let count = self.trace.streams().len();
         let (begin, end) = self.slice.clocks.unwrap_or((i64::MIN, i64::MAX));
         let mut standard = vec![file_header().to_vec(); count];
@@ -145,6 +178,7 @@ impl<'a> Slicer<'a> {
         let used = self.used_tasks(begin, end);
         let mut foreign: Vec<(usize, Event<'a>)> = Vec::new();
         for merged in self.trace.merge() {
+            go_on(1)?;
             let MergedEvent { stream, file, event } = merged;
             if event.clock_ns >= end {
                 break;
@@ -161,7 +195,7 @@ impl<'a> Slicer<'a> {
             {
                 if in_range { foreign.push((stream, event)) } else { self.remember(stream, file, event) }
             }
-            if !self.selected[stream] || !self.keeps_model(event.code) {
+            if !self.selected[stream] || !self.keeps_model(event.code) || !keeps(&merged) {
                 // A remote move still changes where another thread is.
                 if file == File::Standard && event.code == ovni::REMOTE_AFFINITY {
                     self.follow(stream, &event);
@@ -199,6 +233,7 @@ impl<'a> Slicer<'a> {
         self.close_states(end, &mut standard);
         for (index, stream) in self.trace.streams().iter().enumerate() {
             if touched[index] {
+                go_on(0)?;
                 sliced.streams += 1;
                 self.write_stream(stream, output, &standard[index], &own[index])?;
             }

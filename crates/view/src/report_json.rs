@@ -31,6 +31,8 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
         "signal": session.run.as_ref().and_then(|run| run.signal),
         "complete": session.is_complete(),
         "incomplete_streams": incomplete(session),
+        "part": session.part,
+        "uncertain": uncertain(session),
         "wall_ns": ledger.wall_ns,
         "run_wall_ns": session.run.as_ref().and_then(|run| run.wall_ns),
         "capacity_ns": ledger.capacity_ns,
@@ -147,6 +149,32 @@ fn add_code(row: &mut Map<String, Value>, places: &Places, site: SiteIndex) {
 
 fn by_state(times: &ByState) -> Value {
     Value::Object(times.iter().map(|(state, ns)| (state.name().to_string(), ns.into())).collect())
+}
+
+/// Stretches that are listed; the longest ones.
+const LISTED_UNCERTAIN: usize = 100;
+
+/// Where what is shown need not be what was.
+fn uncertain(session: &Session) -> Value {
+    let execution = &session.execution;
+    let start = execution.range().0;
+    let mut longest: Vec<_> = execution.uncertain.iter().collect();
+    longest.sort_by_key(|part| (std::cmp::Reverse(part.end - part.start), part.start));
+    let listed = longest.iter().take(LISTED_UNCERTAIN).map(|part| {
+        let thread = &execution.threads[part.thread.index()];
+        json!({
+            "process": execution.processes[thread.process.index()].pid,
+            "thread": thread.tid,
+            "start_ns": part.start.saturating_sub(start),
+            "end_ns": part.end.saturating_sub(start),
+            "why": part.doubt.name(),
+        })
+    });
+    json!({
+        "count": longest.len(),
+        "ns": longest.iter().map(|part| part.end - part.start).sum::<u64>(),
+        "longest": listed.collect::<Vec<_>>(),
+    })
 }
 
 fn incomplete(session: &Session) -> Vec<Value> {

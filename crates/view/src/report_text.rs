@@ -209,6 +209,12 @@ impl Page<'_> {
             }
             None => self.line(&format!("  {wall}  {threads}  {tasks}  {events}  {lost}")),
         }
+        if let Some(part) = &session.part {
+            self.line(&format!("  part of the trace: {part}"));
+        }
+        if let Some(problems) = words::problem_counts(session) {
+            self.line(&format!("  {YELLOW}problems{YELLOW:#}: {problems}"));
+        }
         if !session.is_complete() {
             let start = session.execution.range().0;
             let open: Vec<_> = session.streams.iter().filter(|s| !(s.finished && s.whole)).collect();

@@ -3,7 +3,7 @@
 use crate::format::{count, fit, time};
 use anstyle::{AnsiColor, Color, Style};
 use std::fmt::Write;
-use taskscope_execution::lod::Timeline;
+use taskscope_execution::lod::{Flags, Timeline};
 use taskscope_execution::{Execution, Group, State, ThreadIndex};
 
 /// Threads that are printed; of more, these are spread evenly over all.
@@ -24,6 +24,8 @@ fn look(group: Group) -> (char, Option<AnsiColor>, &'static str) {
 
 const GROUPS: [Group; 7] =
     [Group::Useful, Group::Runtime, Group::Sync, Group::Mutex, Group::Idle, Group::Off, Group::Unknown];
+/// Number of [`Group::Unknown`], which also stands where what is known is not certain.
+const NOT_KNOWN: usize = 6;
 
 /// The timeline in lines of at most `width` characters, with ANSI styles. Each character shows the
 /// group of states with most time in its piece, exactly; different characters tell the groups apart
@@ -55,7 +57,10 @@ pub fn timeline_text(execution: &Execution, timeline: &Timeline, width: usize) -
         let mut current: Option<AnsiColor> = None;
         for column in 0..columns {
             let (from, to) = (edge(column), edge(column + 1).max(edge(column) + 1));
-            let group = dominant(timeline.sums(execution, *index, from, to));
+            let group = match dominant(timeline.sums(execution, *index, from, to)) {
+                Some(_) if timeline.is_marked(*index, Flags::UNCERTAIN, from, to) => Some(NOT_KNOWN),
+                group => group,
+            };
             let (glyph, colour) = match group {
                 Some(at) => {
                     occurs[at] = true;

@@ -4,8 +4,8 @@ use crate::format;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_analysis::{Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, Worksharing};
-use taskscope_execution::{Place, SiteIndex, State};
-use taskscope_session::{Places, Session};
+use taskscope_execution::{Doubt, Place, SiteIndex, State};
+use taskscope_session::{Places, ProblemKind, Session};
 
 /// A fact about the recording or the trace that changes how numbers are to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,6 +183,17 @@ fn summed<K: Eq + std::hash::Hash + Ord>(rows: impl Iterator<Item = (K, u64)>) -
     sums
 }
 
+/// How many problems the streams have, by kind; `None` without one. Streams that did not end are told apart.
+pub fn problem_counts(session: &Session) -> Option<String> {
+    let mut counts: std::collections::BTreeMap<&str, u64> = Default::default();
+    for problem in session.problems.iter().filter(|p| p.kind != ProblemKind::UnfinishedStream) {
+        *counts.entry(problem.kind.name()).or_default() += problem.count.max(1);
+    }
+    let words: Vec<String> =
+        counts.iter().map(|(name, count)| format!("{} {name}", format::count(*count))).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
 /// Everything that the reader of numbers must know first, in the order of weight.
 pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> Vec<NoticeText> {
     let mut all = Vec::new();
@@ -218,6 +229,21 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
             "clock-too-far",
             format!(
                 "clocks of {events} events lie more than {longest} after the first; the stream is damaged"
+            ),
+        );
+    }
+    let uncertain = &session.execution.uncertain;
+    if !uncertain.is_empty() {
+        let ns: u64 = uncertain.iter().map(|part| part.end - part.start).sum();
+        let at_ends = uncertain.iter().filter(|part| part.doubt == Doubt::StreamEnds).count();
+        say(
+            "uncertain",
+            format!(
+                "{} stretches of time, {} in all, are marked as uncertain: {at_ends} where a stream ends before its \
+                 thread, {} before an event that does not fit",
+                format::count(uncertain.len() as u64),
+                format::time(ns),
+                format::count((uncertain.len() - at_ends) as u64),
             ),
         );
     }

@@ -2,7 +2,9 @@
 
 use crate::messages::Failure;
 use crate::output;
-use crate::reading::{Interruption, Progress, TraceArgs, ViolationPrinter, open};
+use crate::reading::{
+    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, select_violations,
+};
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -27,12 +29,15 @@ pub struct Args {
     /// List every violation, not only the first twenty of a kind
     #[arg(long)]
     pub all: bool,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     /// Pass over violations of this kind (may be given several times)
     #[arg(long, value_name = "NAME")]
     pub allow: Vec<String>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let selection = args.selection.parse()?;
     let trace = open(&args.trace, true)?;
     let (system, violations) = emulation::system_of(&trace);
     let mut machine = Machine::new(&system, MachineOptions::default(), NoViews);
@@ -42,7 +47,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (of_devices, of_threads): (Vec<String>, Vec<String>) =
         args.allow.iter().cloned().partition(is_of_devices);
     let mut printer = ViolationPrinter::new(Judge::Own, true, args.json).all(args.all).allow(&of_threads)?;
-    printer.take(violations, &mut verdict)?;
+    let select = |violations| select_violations(violations, &trace, &selection);
+    printer.take(select(violations), &mut verdict)?;
     let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
     let mut failure = None;
@@ -53,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         |played, machine| {
             progress.show(played.events);
             if machine.has_violations()
-                && let Err(error) = printer.take(machine.take_violations(), &mut verdict)
+                && let Err(error) = printer.take(select(machine.take_violations()), &mut verdict)
             {
                 failure = Some(error);
                 return ControlFlow::Break(());
@@ -83,10 +89,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             count => format!(" and {count} device queues"),
         };
         eprintln!(
-            "{}: {} events in {} streams{queues}, no violations",
+            "{}: {} events in {} streams{queues}, no violations{}",
             trace.root().display(),
             played.events,
-            trace.streams().len()
+            trace.streams().len(),
+            selection.words.as_ref().map(|words| format!(" of {words}")).unwrap_or_default()
         );
         return Ok(ExitCode::SUCCESS);
     }

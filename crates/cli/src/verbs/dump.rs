@@ -1,14 +1,14 @@
 //! `taskscope dump`: events as text or JSON lines, in the total order.
 
 use crate::output;
-use crate::reading::{EventRecord, Interruption, TraceArgs, open, parse_filter, parse_range};
+use crate::reading::{Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, tell_problems};
 use anyhow::Context;
 use serde_json::{Map, Value as Json, json};
 use std::io::Write;
 use std::process::ExitCode;
 use taskscope_event::decode::FieldValue;
 use taskscope_event::models;
-use taskscope_session::emulation;
+use taskscope_session::selection::EventRecord;
 use taskscope_trace::MergedEvent;
 
 /// Print the events of a trace in the order of time.
@@ -25,12 +25,8 @@ pub struct Args {
     /// Only ovni's models (`stream.obs`), not taskscope's own
     #[arg(long)]
     pub standard: bool,
-    /// Only this part of the time, such as 1.5s..2s or 10%..20%
-    #[arg(long, value_name = "BEGIN..END")]
-    pub range: Option<String>,
-    /// Only events that pass this filter, such as 'thread = 101 and event ~ VT*'
-    #[arg(long = "where", value_name = "FILTER")]
-    pub filter: Option<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     /// Instead of events, the records of this device queue, named or by its path in the trace, in the order
     /// of their release
     #[arg(long, value_name = "QUEUE", conflicts_with_all = ["filter", "range", "hex", "standard"])]
@@ -47,26 +43,30 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(queue) = &args.queue {
         return super::dump_queue::run(&args.trace.trace, queue, args.json);
     }
-    let filter = parse_filter(args.filter.as_deref())?;
-    let range = parse_range(args.range.as_deref())?;
+    let selection = args.selection.parse()?;
     let trace = open(&args.trace, !args.standard)?;
-    let (begin, end) = range.resolve(emulation::duration_ns(&trace));
+    let selected = selection.of(&trace);
     if let Some(by) = args.shown {
-        return super::dump_shown::run(&trace, by, &args.behaviour, args.json, (begin, end));
+        let range = (selected.begin_ns, selected.end_ns);
+        return super::dump_shown::run(&trace, by, &args.behaviour, args.json, range);
     }
-    let origin = emulation::first_clock_ns(&trace).unwrap_or(0);
     let interruption = Interruption::watch()?;
-    for problem in trace.problems() {
-        eprintln!("note: {problem}");
-    }
+    tell_problems(&trace);
     let mut out = output::results();
-    for merged in trace.merge() {
-        let record =
-            EventRecord { trace: &trace, merged, time_ns: merged.event.clock_ns.saturating_sub(origin) };
-        if record.time_ns >= end || interruption.is_requested() {
+    if args.json {
+        for problem in problems_json(&trace) {
+            writeln!(out, "{problem}").context("cannot print")?;
+        }
+    }
+    // Where events scroll by, they are the progress.
+    let mut progress = Progress::beside_results("events", trace.event_count());
+    for (number, merged) in trace.merge().enumerate() {
+        progress.show_sometimes(number as u64);
+        let record = selected.record(merged);
+        if record.time_ns >= selected.end_ns || interruption.is_requested() {
             break;
         }
-        if record.time_ns < begin || filter.as_ref().is_some_and(|filter| !filter.matches(&record)) {
+        if !selected.passes(&merged) {
             continue;
         }
         if args.json {
@@ -78,6 +78,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         .context("cannot print")?;
     }
+    progress.finish();
     out.flush().context("cannot print")?;
     Ok(if interruption.is_requested() { ExitCode::from(130) } else { ExitCode::SUCCESS })
 }

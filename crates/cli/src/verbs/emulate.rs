@@ -1,7 +1,9 @@
 //! `taskscope emulate`: Paraver views of a trace, equal to ovniemu's.
 
 use crate::messages::Failure;
-use crate::reading::{Interruption, Progress, TraceArgs, ViolationPrinter, open, parse_range};
+use crate::reading::{
+    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, tell_problems,
+};
 use anyhow::Context;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -13,7 +15,8 @@ use taskscope_export::paraver::{ParaverWriter, ViewFile};
 use taskscope_model::{Machine, MachineOptions, System, Violation};
 use taskscope_session::emulation;
 use taskscope_session::judgement::{Judge, Verdict};
-use taskscope_trace::Trace;
+use taskscope_session::selection::Selection;
+use taskscope_trace::{File, MergedEvent, OpenOptions, Trace};
 
 /// Write Paraver views of a trace: what threads and CPUs did, beside the trace or elsewhere.
 ///
@@ -32,9 +35,8 @@ pub struct Args {
     /// Enable all models, whatever the streams require
     #[arg(short = 'a', long)]
     pub all_models: bool,
-    /// Only this part of the time, such as 1.5s..2s or 10%..20%
-    #[arg(long, value_name = "BEGIN..END")]
-    pub range: Option<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     /// Only the threads with these ids
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub threads: Vec<i64>,
@@ -57,30 +59,39 @@ pub struct Args {
 pub struct Job {
     pub options: MachineOptions,
     pub judge: Judge,
-    pub range: TimeRange,
+    pub selection: Selection,
     pub threads: Vec<i64>,
     pub gzip: bool,
     pub directory: PathBuf,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let range = parse_range(args.range.as_deref())?;
     if let Some(behaviour) = &args.nanos {
         let trace = open(&args.trace, true)?;
         let directory = args.output.unwrap_or_else(|| trace.root().to_path_buf());
         super::emulate_nanos::write(&trace, &directory, behaviour)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let selection = args.selection.parse()?;
+    if args.strict && selection.filter.is_some() {
+        return Err(Failure::new("--where and -l exclude each other")
+            .why("without all of its events a trace breaks rules that it does not break")
+            .remedy("taskscope check --where FILTER TRACE        (lists the violations of what is selected)")
+            .into());
+    }
     let trace = open(&args.trace, false)?;
     let job = Job {
         options: MachineOptions { all_models: args.all_models, breakdown: args.breakdown },
         judge: if args.strict { Judge::Ovni { lint: true } } else { Judge::Own },
-        range,
+        selection,
         threads: args.threads,
         gzip: args.gzip,
         directory: args.output.unwrap_or_else(|| trace.root().to_path_buf()),
     };
     let printer = ViolationPrinter::new(job.judge, args.strict, args.json);
+    if !args.strict && !args.json {
+        tell_problems(&trace);
+    }
     let (system, violations) = emulation::system_of(&trace);
     let verdict = emulate(&trace, &system, violations, &job, printer, |note| eprintln!("note: {note}"))?;
     Ok(ExitCode::from(u8::from(args.strict && !verdict.accepts(job.judge))))
@@ -110,7 +121,8 @@ pub fn emulate(
     }
     let files = view_files(system, job.options);
     let duration = emulation::duration_ns(trace);
-    let range = job.range.resolve(duration);
+    let range = range_of_views(trace, &job.selection)?;
+    let selected = job.selection.of(trace);
     let context = || format!("cannot write views into {}", job.directory.display());
     let writer = ParaverWriter::create(&job.directory, &files, duration.min(range.1), job.gzip)
         .with_context(context)?;
@@ -121,14 +133,20 @@ pub fn emulate(
     let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
     let mut failure = None;
-    let selected = |stream: usize| {
+    let of_threads = |stream: usize| {
         job.threads.is_empty() || trace.streams()[stream].tid().is_some_and(|tid| job.threads.contains(&tid))
     };
-    let played = emulation::play(trace, &mut machine, selected, |played, machine| {
+    let plays = |merged: &MergedEvent<'_>| selected.plays(merged);
+    let played = emulation::play_part(trace, &mut machine, of_threads, plays, |played, machine| {
         progress.show(played.events);
         machine.take_notes().iter().for_each(|text| note(text));
-        if machine.has_violations()
-            && let Err(error) = printer.take(machine.take_violations(), &mut verdict)
+        let mut violations = machine.take_violations();
+        if job.selection.filter.is_some() {
+            // What is missing was left out; that is no fault of the trace.
+            violations.clear();
+        }
+        if !violations.is_empty()
+            && let Err(error) = printer.take(violations, &mut verdict)
         {
             failure = Some(error);
             return ControlFlow::Break(());
@@ -159,6 +177,20 @@ pub fn emulate(
             .into());
     }
     Ok(verdict)
+}
+
+/// The range in the time of the views, which begins with the first event of a `stream.obs`; ranges begin
+/// with the first event of the trace, which may be one of taskscope's own.
+fn range_of_views(trace: &Trace, selection: &Selection) -> anyhow::Result<(i64, i64)> {
+    let in_views = selection.of(trace);
+    let has_own = trace.streams().iter().any(|stream| stream.directory.join(File::Own.name()).exists());
+    if selection.range == TimeRange::default() || !has_own {
+        return Ok((in_views.begin_ns, in_views.end_ns));
+    }
+    let whole = Trace::open(trace.root(), &OpenOptions::default()).context("cannot read the trace again")?;
+    let in_trace = selection.of(&whole);
+    let earlier = in_views.origin_ns.saturating_sub(in_trace.origin_ns);
+    Ok((in_trace.begin_ns.saturating_sub(earlier), in_trace.end_ns.saturating_sub(earlier)))
 }
 
 /// The views that will be written.

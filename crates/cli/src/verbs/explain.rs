@@ -2,6 +2,7 @@
 
 use crate::messages::Failure;
 use crate::output;
+use crate::reading::SelectionArgs;
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ pub struct Args {
     name: Option<String>,
     /// The trace that a finding's number belongs to.
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 /// Characters of a line of text.
@@ -34,7 +37,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
         (Some(name), Some(trace)) if is_number(name) => {
-            let session = super::open(trace)?;
+            let session = super::open_part(trace, &args.selection.parse()?)?;
             let (analysis, _) = taskscope_analysis::analyse(&session.execution);
             let findings = taskscope_view::findings(&session.places, &analysis);
             let Some(finding) = findings.iter().find(|f| f.id.eq_ignore_ascii_case(name)) else {

@@ -1,6 +1,7 @@
 //! `taskscope info`: what is in a trace, and how far it can be trusted.
 
 use crate::output;
+use crate::reading::SelectionArgs;
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,11 +15,13 @@ pub struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 /// Prints it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let session = super::open(&args.trace)?;
+    let session = super::open_part(&args.trace, &args.selection.parse()?)?;
     let mut out = output::results();
     if args.json {
         let mut info = taskscope_view::info::json(&session);

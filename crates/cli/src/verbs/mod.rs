@@ -25,4 +25,4 @@ pub mod sync;
 pub mod top;
 pub mod view;
 
-pub use open_trace::{open, open_watched};
+pub use open_trace::{open, open_part, open_part_watched, open_watched};

@@ -3,6 +3,7 @@
 use crate::messages::Failure;
 use crate::watch::Watch;
 use std::path::Path;
+use taskscope_session::selection::Selection;
 use taskscope_session::{OpenError, Session};
 
 /// Opens a trace that may be damaged or unfinished: what can be read is there.
@@ -18,8 +19,24 @@ pub fn open(trace: &Path) -> anyhow::Result<Session> {
 /// # Errors
 /// If there is nothing to read.
 pub fn open_watched(trace: &Path, watch: &Watch) -> anyhow::Result<Session> {
+    open_part_watched(trace, &Selection::default(), watch)
+}
+
+/// Opens the selected part of a trace.
+///
+/// # Errors
+/// If there is nothing to read, or nothing is selected.
+pub fn open_part(trace: &Path, selection: &Selection) -> anyhow::Result<Session> {
+    open_part_watched(trace, selection, &Watch::start())
+}
+
+/// Opens the selected part of a trace, by a command that goes on for long afterwards.
+///
+/// # Errors
+/// If there is nothing to read, or nothing is selected.
+pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> anyhow::Result<Session> {
     let shown = trace.display();
-    let session = Session::open_watched(trace, &watch.progress).map_err(|error| match error {
+    let session = Session::open_part(trace, selection, &watch.progress).map_err(|error| match error {
         OpenError::Unreadable { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Failure::new(format!("there is no trace {shown}"))
                 .why("no such directory")
@@ -40,6 +57,12 @@ pub fn open_watched(trace: &Path, watch: &Watch) -> anyhow::Result<Session> {
         return Err(Failure::new(format!("{shown} tells nothing but a task graph"))
             .why("it was imported; no threads with events are in it")
             .remedy(format!("taskscope report {shown}"))
+            .into());
+    }
+    if session.events == 0 && session.part.is_some() {
+        return Err(Failure::new("no event is selected")
+            .why(format!("none passes {}", session.part.as_deref().unwrap_or_default()))
+            .remedy(format!("taskscope top {shown}        (says which events there are)"))
             .into());
     }
     if session.events == 0 && session.devices.is_empty() {

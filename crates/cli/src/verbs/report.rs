@@ -2,6 +2,7 @@
 
 use crate::messages::Failure;
 use crate::output;
+use crate::reading::SelectionArgs;
 use crate::watch::Watch;
 use anyhow::Context;
 use std::io::Write;
@@ -43,6 +44,8 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", hide = true)]
     recorded: Option<String>,
     #[command(flatten)]
+    pub(super) selection: SelectionArgs,
+    #[command(flatten)]
     pub(super) causes: super::report_causes::CausesArgs,
     #[command(flatten)]
     pub(super) paths: super::report_paths::PathsArgs,
@@ -79,7 +82,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(code);
     }
     let watch = Watch::start();
-    let session = super::open_watched(&args.trace, &watch)?;
+    let session = super::open_part_watched(&args.trace, &args.selection.parse()?, &watch)?;
     watch.stage("analysing");
     if let Some(file) = &args.html {
         return write_html(file, session, &watch);

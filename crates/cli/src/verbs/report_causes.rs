@@ -54,13 +54,19 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         return Ok(None);
     }
     let graph = match read_graph(&args.trace) {
+        Ok(Some(_)) if args.selection.parse()?.words.is_some() => {
+            return Err(Failure::new("a task graph that was imported is told whole")
+                .why("its tasks are no events of threads, so nothing of it can be selected")
+                .remedy(format!("taskscope report {}", args.trace.display()))
+                .into());
+        }
         Ok(Some(trace)) => {
             tell_losses(&trace);
             trace.graph
         }
         // The other sections say in their own words why a trace cannot be opened.
         Ok(None) | Err(GraphTraceError::Open(_)) if sections.is_empty() => return Ok(None),
-        Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(&args.trace)?,
+        Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(args)?,
         Err(GraphTraceError::Broken(errors)) => return Err(broken(&args.trace, &errors).into()),
     };
     if sections.is_empty() {
@@ -88,9 +94,9 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     Ok(Some(ExitCode::SUCCESS))
 }
 
-fn graph_of_execution(trace: &Path) -> anyhow::Result<TaskGraph> {
-    let session = super::open(trace)?;
-    let (graph, dropped) = session.task_graph().map_err(|errors| broken(trace, &errors))?;
+fn graph_of_execution(args: &Args) -> anyhow::Result<TaskGraph> {
+    let session = super::open_part(&args.trace, &args.selection.parse()?)?;
+    let (graph, dropped) = session.task_graph().map_err(|errors| broken(&args.trace, &errors))?;
     if dropped > 0 {
         eprintln!("taskscope: {dropped} order relations contradict the clocks of threads and were dropped");
     }

@@ -1,12 +1,12 @@
 //! `taskscope slice`: a part of a trace as a trace of its own.
 
 use crate::messages::Failure;
-use crate::reading::{TraceArgs, open, parse_range};
-use anyhow::Context;
+use crate::reading::{Interruption, Progress, SelectionArgs, TraceArgs, open, tell_problems};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use taskscope_event::models::MODELS;
-use taskscope_session::emulation;
+use taskscope_execution::filter::TimeRange;
 use taskscope_trace::Slice;
 
 /// Cuts a trace by time, threads and models. The result is a valid trace.
@@ -20,9 +20,8 @@ pub struct Args {
     /// Directory of the new trace; must not exist or be empty
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Only this part of the time, such as 1.5s..2s or 10%..20%
-    #[arg(long, value_name = "BEGIN..END")]
-    pub range: Option<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     /// Only the threads with these ids
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub threads: Vec<i64>,
@@ -32,7 +31,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let range = parse_range(args.range.as_deref())?;
+    let selection = args.selection.parse()?;
     for name in &args.models {
         if !MODELS.iter().any(|model| model.name == name) {
             let names: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
@@ -47,23 +46,38 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .into());
     }
     let trace = open(&args.trace, true)?;
-    let origin = emulation::first_clock_ns(&trace).unwrap_or(0);
-    let clocks = args.range.as_ref().map(|_| {
-        let (begin, end) = range.resolve(emulation::duration_ns(&trace));
-        let clock = |time: i64| if time == i64::MAX { time } else { origin.saturating_add(time) };
-        (clock(begin.max(0)), clock(end))
+    tell_problems(&trace);
+    let selected = selection.of(&trace);
+    let clocks = (selection.range != TimeRange::default()).then(|| {
+        let clock = |time: i64| if time == i64::MAX { time } else { selected.origin_ns.saturating_add(time) };
+        (clock(selected.begin_ns.max(0)), clock(selected.end_ns))
     });
     let slice = Slice { clocks, threads: args.threads, models: args.models };
-    let sliced = trace
-        .write_slice(&slice, &args.output)
-        .with_context(|| format!("cannot write {}", args.output.display()))?;
+    let interruption = Interruption::watch()?;
+    let mut progress = Progress::new("events", trace.event_count());
+    let sliced = trace.write_slice(
+        &slice,
+        &args.output,
+        |merged| selected.plays(merged),
+        |read| {
+            progress.show(read);
+            if interruption.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        },
+    );
+    progress.finish();
+    if sliced.is_err() && interruption.is_requested() {
+        let kept = format!("nothing; {} holds no part of the slice", args.output.display());
+        return Err(Failure::new("interrupted").kept(kept).exit_code(130).into());
+    }
+    let sliced = sliced.map_err(|error| {
+        Failure::new(format!("cannot write {}", args.output.display()))
+            .why(error.to_string())
+            .kept("nothing of the slice; the trace is as it was")
+    })?;
     if sliced.streams == 0 {
         return Err(Failure::new("nothing is left of the trace")
             .why("no thread lives in that part of it")
             .into());
-    }
-    for problem in trace.problems() {
-        eprintln!("note: {problem}");
     }
     eprintln!("{} events of {} threads in {}", sliced.events, sliced.streams, args.output.display());
     Ok(ExitCode::SUCCESS)

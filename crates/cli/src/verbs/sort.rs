@@ -1,9 +1,9 @@
 //! `taskscope sort`: regions of unsorted events in their order, in the files.
 
 use crate::messages::Failure;
-use crate::reading::{TraceArgs, open};
+use crate::reading::{Interruption, Progress, TraceArgs, open, tell_problems};
 use std::process::ExitCode;
-use taskscope_trace::{File, ProblemKind};
+use taskscope_trace::{File, ProblemKind, Stream};
 
 /// Sort the regions that were recorded unsorted, so that tools that want sorted streams read them.
 ///
@@ -26,7 +26,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .iter()
             .filter(move |stream| stream.file(file).is_some_and(|file| file.needs_sorting()))
     };
-    let mut files = 0;
+    tell_problems(&trace);
+    let interruption = Interruption::watch()?;
+    let bytes_of =
+        |which: File, stream: &Stream| stream.file(which).map_or(0, |file| file.bytes().len() as u64);
+    let total = [File::Standard, File::Own]
+        .into_iter()
+        .flat_map(|which| unsorted(which).map(move |stream| bytes_of(which, stream)))
+        .sum();
+    let mut progress = Progress::new("bytes", total);
+    let (mut files, mut done) = (0, 0);
     for which in [File::Standard, File::Own, File::Samples] {
         for stream in unsorted(which) {
             let path = stream.directory.join(which.name());
@@ -35,18 +44,22 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 eprintln!("{} has unsorted regions", path.display());
                 continue;
             }
+            if interruption.is_requested() {
+                progress.finish();
+                let kept = format!("{} files are sorted, the others are as they were", files - 1);
+                return Err(Failure::new("interrupted").kept(kept).exit_code(130).into());
+            }
             stream.sort_file(which).map_err(|error| {
                 Failure::new(format!("cannot sort {}", path.display()))
                     .why(error.to_string())
                     .kept("the file is as it was")
             })?;
+            done += bytes_of(which, stream);
+            progress.show(done);
         }
     }
-    let mut backwards = false;
-    for problem in trace.problems().iter().filter(|problem| problem.kind == ProblemKind::ClockGoesBack) {
-        eprintln!("warning: {problem}");
-        backwards = true;
-    }
+    progress.finish();
+    let backwards = trace.problems().iter().any(|problem| problem.kind == ProblemKind::ClockGoesBack);
     let verb = if args.check { "to sort" } else { "sorted" };
     eprintln!("{files} of {} streams {verb}", trace.streams().len());
     Ok(ExitCode::from(u8::from(args.check && (files > 0 || backwards))))

@@ -1,14 +1,14 @@
 //! `taskscope top`: how often each event occurs.
 
+use crate::messages::Failure;
 use crate::output;
-use crate::reading::{EventRecord, TraceArgs, open, parse_filter, parse_range};
+use crate::reading::{Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, tell_problems};
 use anyhow::Context;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 use taskscope_event::{Code, models};
-use taskscope_session::emulation;
 use taskscope_trace::Trace;
 
 /// Count the events of a trace by kind.
@@ -25,41 +25,44 @@ pub struct Args {
     /// Only ovni's models (`stream.obs`), not taskscope's own
     #[arg(long)]
     pub standard: bool,
-    /// Only this part of the time, such as 1.5s..2s or 10%..20%
-    #[arg(long, value_name = "BEGIN..END")]
-    pub range: Option<String>,
-    /// Only events that pass this filter
-    #[arg(long = "where", value_name = "FILTER")]
-    pub filter: Option<String>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let filter = parse_filter(args.filter.as_deref())?;
-    let range = parse_range(args.range.as_deref())?;
+    let selection = args.selection.parse()?;
     let trace = open(&args.trace, !args.standard)?;
-    let (begin, end) = range.resolve(emulation::duration_ns(&trace));
-    let origin = emulation::first_clock_ns(&trace).unwrap_or(0);
+    let selected = selection.of(&trace);
+    tell_problems(&trace);
+    let interruption = Interruption::watch()?;
+    let mut progress = Progress::new("events", trace.event_count());
     let mut per_thread: Vec<BTreeMap<Code, u64>> = Vec::new();
+    let mut read = 0;
     // No order is needed to count, so streams are read one after the other.
     for (stream, found) in trace.streams().iter().enumerate() {
         let mut counts = BTreeMap::new();
         for (file, event) in found.events() {
-            let merged = taskscope_trace::MergedEvent { stream, file, event };
-            let time_ns = event.clock_ns.saturating_sub(origin);
-            let record = EventRecord { trace: &trace, merged, time_ns };
-            let passes = filter.as_ref().is_none_or(|filter| filter.matches(&record));
-            if (begin..end).contains(&time_ns) && passes {
+            read += 1;
+            progress.show_sometimes(read);
+            if read.is_multiple_of(1 << 14) && interruption.is_requested() {
+                progress.finish();
+                let kept =
+                    format!("nothing is printed: {read} of {} events were counted", trace.event_count());
+                return Err(Failure::new("interrupted").kept(kept).exit_code(130).into());
+            }
+            if selected.passes(&taskscope_trace::MergedEvent { stream, file, event }) {
                 *counts.entry(event.code).or_insert(0) += 1;
             }
         }
         per_thread.push(counts);
     }
+    progress.finish();
     // Device queues are no threads: their events are counted where no filter asks for one.
-    let locations: Vec<_> = trace.locations().iter().filter(|_| filter.is_none() && !args.standard).collect();
+    let locations: Vec<_> = trace.locations().iter().filter(|_| selection.filter.is_none() && !args.standard).collect();
     for location in &locations {
         let mut counts = BTreeMap::new();
         for event in location.events() {
-            if (begin..end).contains(&event.clock_ns.saturating_sub(origin)) {
+            if (selected.begin_ns..selected.end_ns).contains(&event.clock_ns.saturating_sub(selected.origin_ns)) {
                 *counts.entry(event.code).or_insert(0) += 1;
             }
         }
@@ -86,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .filter(|_| args.per_thread)
             .map(|(path, counts)| json!({"stream": path, "events": list(counts)}))
             .collect();
-        let document = json!({"schema": "taskscope.top.1", "events": list(&total), "threads": threads});
+        let document = json!({"schema": "taskscope.top.1", "events": list(&total), "threads": threads, "problems": problems_json(&trace)});
         writeln!(out, "{document}").context("cannot print")?;
     } else {
         print_counts(&mut out, &total).context("cannot print")?;

@@ -39,6 +39,17 @@ impl Marks {
         self.start.is_empty()
     }
 
+    /// Whether they carry this flag.
+    pub fn carry(&self, flags: Flags) -> bool {
+        self.flags.has(flags)
+    }
+
+    /// Whether one of them overlaps `[from, to)`.
+    pub fn touch(&self, from: u64, to: u64) -> bool {
+        let first = self.end.partition_point(|end| *end <= from);
+        self.start.get(first).is_some_and(|start| *start < to)
+    }
+
     /// Flags the buckets of a window that they overlap.
     pub fn flag(&self, window: Window, buckets: &mut [Bucket]) {
         let mut at = self.end.partition_point(|end| *end <= window.start());

@@ -24,12 +24,12 @@ impl Timeline {
         let rules = flag_rules(execution);
         let pyramids = execution.threads.par_iter().map(|t| Pyramid::build(&t.track, &rules)).collect();
         let mut timeline = Timeline { rules, pyramids, marks: vec![Vec::new(); execution.threads.len()] };
-        timeline.mark_losses(execution);
+        timeline.mark_damage(execution);
         timeline
     }
 
     /// A timeline of stored pyramids, one for each thread, with the rules that they were built by;
-    /// losses are marked as [`build`](Self::build) does.
+    /// losses and what is uncertain are marked as [`build`](Self::build) does.
     pub fn from_pyramids(execution: &Execution, pyramids: Vec<Pyramid>) -> Option<Timeline> {
         if pyramids.len() != execution.threads.len() {
             return None;
@@ -37,20 +37,33 @@ impl Timeline {
         let rules = pyramids.first().map(|pyramid| pyramid.rules().clone()).unwrap_or_default();
         let marks = vec![Vec::new(); pyramids.len()];
         let mut timeline = Timeline { rules, pyramids, marks };
-        timeline.mark_losses(execution);
+        timeline.mark_damage(execution);
         Some(timeline)
     }
 
-    fn mark_losses(&mut self, execution: &Execution) {
-        let mut lost: Vec<Vec<(u64, u64)>> = vec![Vec::new(); execution.threads.len()];
-        for loss in &execution.losses {
-            if let Some(stretches) = lost.get_mut(loss.thread.index()) {
-                stretches.push((loss.start, loss.end));
+    fn mark_damage(&mut self, execution: &Execution) {
+        let losses = execution.losses.iter().map(|loss| (loss.thread, loss.start, loss.end));
+        self.mark_all(Flags::LOST, losses);
+        let uncertain = execution.uncertain.iter().map(|part| (part.thread, part.start, part.end));
+        self.mark_all(Flags::UNCERTAIN, uncertain);
+    }
+
+    fn mark_all(&mut self, flags: Flags, all: impl Iterator<Item = (ThreadIndex, u64, u64)>) {
+        let mut of_thread: Vec<Vec<(u64, u64)>> = vec![Vec::new(); self.marks.len()];
+        for (thread, start, end) in all {
+            if let Some(stretches) = of_thread.get_mut(thread.index()) {
+                stretches.push((start, end));
             }
         }
-        for (thread, stretches) in lost.into_iter().enumerate() {
-            self.mark(ThreadIndex(thread as u32), Flags::LOST, stretches);
+        for (thread, stretches) in of_thread.into_iter().enumerate() {
+            self.mark(ThreadIndex(thread as u32), flags, stretches);
         }
+    }
+
+    /// Whether a part of `[from, to)` of a thread's time carries the flag, as a mark.
+    pub fn is_marked(&self, thread: ThreadIndex, flags: Flags, from: u64, to: u64) -> bool {
+        let marks = self.marks.get(thread.index()).into_iter().flatten();
+        marks.into_iter().any(|marks| marks.carry(flags) && marks.touch(from, to))
     }
 
     /// Marks stretches of a thread's time with a flag, in addition to what is marked.

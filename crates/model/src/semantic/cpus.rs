@@ -46,6 +46,14 @@ impl Interpreter {
         self.looms.entry(loom).or_default().tids.insert(tid, thread);
     }
 
+    /// The thread is still there at `at`, although no event of it is told: so are its loom's CPUs.
+    pub fn lives_at(&mut self, thread: ThreadIndex, at: u64) {
+        let loom = self.threads.get(thread.index()).and_then(|thread| thread.on_cpu.loom);
+        if let Some(loom) = loom.and_then(|loom| self.looms.get_mut(&loom)) {
+            loom.last = loom.last.max(at);
+        }
+    }
+
     /// Ends the time of all CPUs. Call after the last event.
     pub fn finish<O: Observer>(&mut self, out: &mut O) {
         for loom in self.looms.values().filter(|loom| loom.begun) {

@@ -12,16 +12,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::{
-    Catalog, Column, Dependence, Execution, Gap, Hold, Loss, Module, Object, ObjectIndex, OffCpu, OsSource,
-    Process, ProcessIndex, Region, RegionIndex, SharedBytes, Site, SiteIndex, TaskIndex, TaskStatus, Tasks,
-    Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, WorkShare,
+    Catalog, Column, Dependence, Doubt, Execution, Gap, Hold, Loss, Module, Object, ObjectIndex, OffCpu,
+    OsSource, Process, ProcessIndex, Region, RegionIndex, SharedBytes, Site, SiteIndex, TaskIndex, TaskStatus,
+    Tasks, Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain,
+    WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
 /// Blocks of a thread: six columns of sections, nine of its pyramid.
 const OF_THREAD: usize = 15;
 /// Tables, which follow the threads; after them the tasks, then two blocks of each device queue.
-const TABLES: usize = 9;
+const TABLES: usize = 10;
 /// Columns of tasks, after the tables.
 const TASK_COLUMNS: usize = 9;
 /// Where the blocks of device queues begin.
@@ -59,6 +60,7 @@ impl Page {
             queued: _,
             // No page shows messages.
             communication: _,
+            uncertain,
             anomalies: _,
             // What was made of them is in the report.
             samples: _,
@@ -129,6 +131,7 @@ impl Page {
             words(objects, |o| [pair(o.process.0, o.kind), o.id]),
             words(gaps, |g| [pair(g.after.0, g.before.0), u64::from(g.process.0)]),
             words(off_cpu, |off| [u64::from(off.thread.0), off.start, off.end]),
+            words(uncertain, |u| [pair(u.thread.0, u.doubt as u32), u.start, u.end]),
         ];
         blocks.extend(tables.iter().map(Column::as_bytes));
         let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
@@ -261,6 +264,12 @@ impl Page {
             after: SiteIndex(high(a)),
             before: SiteIndex(low(a)),
             process: ProcessIndex(low(process)),
+        });
+        execution.uncertain = rows_of(&table(9)?, |[a, start, end]| Uncertain {
+            thread: ThreadIndex(high(a)),
+            doubt: Doubt::ALL.get(low(a) as usize).copied().unwrap_or(Doubt::DoesNotFit),
+            start,
+            end,
         });
         let mut queues = Vec::new();
         for (number, q) in rows("queues")?.iter().enumerate() {

@@ -1,0 +1,330 @@
+//! A part of an execution in time, as an execution of its own.
+
+use crate::messages::{Call, Communication};
+use crate::{Execution, NO_TIME, Region, RegionIndex, TaskIndex, TaskStatus, Tasks, ThreadIndex, Track};
+
+/// A part of the time, and the new numbers of what lives in it.
+struct Part {
+    begin: u64,
+    end: u64,
+    tasks: Vec<TaskIndex>,
+    regions: Vec<RegionIndex>,
+}
+
+impl Execution {
+    /// Keeps what lies between `begin` (included) and `end` (not included), nanoseconds of the trace's
+    /// clock. What reaches beyond a border is cut there; tasks, regions and everything else that lies
+    /// outside goes, and the rest is numbered anew. Names, and counts of anomalies and of a thread's events,
+    /// stay as they are.
+    pub fn cut(&mut self, begin: u64, end: u64) {
+        let end = end.max(begin);
+        let kept_tasks = (0..self.tasks.len()).map(|row| self.tasks.lives_in(row, begin, end));
+        let tasks = numbers(kept_tasks).map(TaskIndex).collect();
+        let kept_regions = self.regions.iter().map(|region| region_lives_in(region, begin, end));
+        let regions = numbers(kept_regions).map(RegionIndex).collect();
+        let part = Part { begin, end, tasks, regions };
+
+        // Whoever adds a table must cut it too.
+        let Execution {
+            processes,
+            threads,
+            catalog: _,
+            tasks,
+            regions,
+            works,
+            holds,
+            dependences,
+            losses,
+            off_cpu,
+            queued,
+            communication,
+            uncertain,
+            anomalies: _,
+        } = self;
+        for process in processes {
+            (process.first, process.last) = part.within(process.first, process.last).unwrap_or((0, 0));
+        }
+        for thread in threads.iter_mut() {
+            thread.track = part.of_track(&thread.track);
+            (thread.first, thread.last) = part.within(thread.first, thread.last).unwrap_or((NO_TIME, 0));
+            thread.lost_events = 0;
+        }
+        part.cut_tasks(tasks);
+        part.cut_regions(regions);
+        works.retain_mut(|work| {
+            work.region = part.region(work.region);
+            part.keeps(&mut work.start, &mut work.end)
+        });
+        holds.retain_mut(|hold| {
+            hold.task = part.task(hold.task);
+            part.keeps(&mut hold.start, &mut hold.end)
+        });
+        dependences.retain_mut(|dependence| {
+            dependence.task = part.task(dependence.task);
+            dependence.task.is_some()
+        });
+        losses.retain_mut(|loss| part.keeps(&mut loss.start, &mut loss.end));
+        for loss in losses {
+            threads[loss.thread.index()].lost_events += loss.events;
+        }
+        queued.retain_mut(|queued| {
+            queued.task = part.task(queued.task);
+            part.keeps(&mut queued.ready, &mut queued.began) && queued.task.is_some()
+        });
+        part.cut_communication(communication);
+        off_cpu.retain_mut(|off| part.keeps(&mut off.start, &mut off.end));
+        uncertain.retain_mut(|stretch| part.keeps(&mut stretch.start, &mut stretch.end));
+    }
+
+    /// Forgets which anomalies there were so far.
+    pub(crate) fn forget_anomalies(&mut self) {
+        self.anomalies = crate::Anomalies::default();
+    }
+}
+
+impl Tasks {
+    fn lives_in(&self, row: usize, begin: u64, end: u64) -> bool {
+        let from = self.created[row].min(self.began[row]);
+        let is_over = matches!(self.status[row], TaskStatus::Ended | TaskStatus::Cancelled);
+        let to = if is_over { self.ended[row] } else { NO_TIME };
+        overlaps(from, to, begin, end)
+    }
+}
+
+fn region_lives_in(region: &Region, begin: u64, end: u64) -> bool {
+    // A region whose begin is not known is told of by its members.
+    let from = if region.begin == NO_TIME { 0 } else { region.begin };
+    overlaps(from, region.end, begin, end)
+}
+
+/// Whether something from `from` to `to` has to do with the part; an instant has if it lies in it.
+fn overlaps(from: u64, to: u64, begin: u64, end: u64) -> bool {
+    from < end && (to > begin || (from == to && from == begin))
+}
+
+/// Numbers those that are kept, in their order.
+fn numbers(kept: impl Iterator<Item = bool>) -> impl Iterator<Item = u32> {
+    kept.scan(0, |next, kept| {
+        let number = if kept { *next } else { u32::MAX };
+        *next += u32::from(kept);
+        Some(number)
+    })
+}
+
+impl Part {
+    fn task(&self, task: TaskIndex) -> TaskIndex {
+        self.tasks.get(task.index()).copied().unwrap_or(TaskIndex::NONE)
+    }
+
+    fn region(&self, region: RegionIndex) -> RegionIndex {
+        self.regions.get(region.index()).copied().unwrap_or(RegionIndex::NONE)
+    }
+
+    /// Cuts a stretch of time; false if nothing of it is left.
+    fn keeps(&self, start: &mut u64, end: &mut u64) -> bool {
+        let kept = overlaps(*start, *end, self.begin, self.end);
+        *start = self.begin.max(*start);
+        *end = self.end.min(*end);
+        kept
+    }
+
+    fn within(&self, first: u64, last: u64) -> Option<(u64, u64)> {
+        let (first, last) = (first.max(self.begin), last.min(self.end));
+        (first <= last).then_some((first, last))
+    }
+
+    fn of_track(&self, track: &Track) -> Track {
+        let mut part = Track::default();
+        let mut last = None;
+        for span in track.spans() {
+            if span.start >= self.end {
+                break;
+            }
+            if span.end > self.begin && span.end > span.start {
+                let mut section = span.section;
+                section.task = self.task(section.task);
+                section.region = self.region(section.region);
+                part.set(span.start.max(self.begin), section);
+                last = Some(span.end.min(self.end));
+            }
+        }
+        if let Some(last) = last {
+            part.close(last);
+        }
+        part
+    }
+
+    fn cut_tasks(&self, tasks: &mut Tasks) {
+        let kept: Vec<usize> = (0..tasks.len()).filter(|row| self.tasks[*row].is_some()).collect();
+        let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
+        *ty = kept.iter().map(|row| ty[*row]).collect();
+        *parent = kept.iter().map(|row| self.task(parent[*row])).collect();
+        *region = kept.iter().map(|row| self.region(region[*row])).collect();
+        *creator = kept.iter().map(|row| creator[*row]).collect();
+        *runner = kept.iter().map(|row| runner[*row]).collect();
+        *created = kept.iter().map(|row| created[*row]).collect();
+        *began = kept.iter().map(|row| began[*row]).collect();
+        *ended = kept.iter().map(|row| ended[*row]).collect();
+        *status = kept.iter().map(|row| status[*row]).collect();
+        let raise = |time: &mut u64| *time = if *time == NO_TIME { NO_TIME } else { self.begin.max(*time) };
+        for row in 0..kept.len() {
+            // What comes only after the part has not happened yet.
+            if ended[row] != NO_TIME && ended[row] > self.end {
+                ended[row] = NO_TIME;
+                status[row] = TaskStatus::Running;
+            }
+            if began[row] != NO_TIME && began[row] >= self.end {
+                (began[row], ended[row]) = (NO_TIME, NO_TIME);
+                (runner[row], status[row]) = (ThreadIndex::NONE, TaskStatus::Created);
+            }
+            if created[row] != NO_TIME && created[row] >= self.end {
+                (created[row], creator[row]) = (NO_TIME, ThreadIndex::NONE);
+            }
+            [&mut created[row], &mut began[row], &mut ended[row]].into_iter().for_each(raise);
+        }
+    }
+
+    fn cut_communication(&self, communication: &mut Communication) {
+        let within = |from: u64, to: u64| overlaps(from, to, self.begin, self.end) && to <= self.end;
+        let Communication { calls, messages, participations, fulfilments, .. } = communication;
+        let kept = |call: &Call| overlaps(call.start, call.end, self.begin, self.end);
+        let of_calls: Vec<u32> = numbers(calls.iter().map(kept)).collect();
+        let of_messages: Vec<u32> =
+            numbers(messages.iter().map(|m| within(m.sent.min(m.posted), m.received))).collect();
+        let of_parts: Vec<u32> =
+            numbers(participations.iter().map(|p| overlaps(p.begun, p.completed, self.begin, self.end))).collect();
+        let number = |numbers: &[u32], row: u32| numbers.get(row as usize).copied().unwrap_or(u32::MAX);
+        calls.retain_mut(|call| {
+            let kept = kept(call);
+            (call.start, call.end) = (call.start.max(self.begin), call.end.min(self.end));
+            call.wait = call.wait.filter(|wait| wait.until > call.start);
+            if let Some(wait) = &mut call.wait {
+                wait.until = wait.until.min(call.end);
+            }
+            kept
+        });
+        let mut row = 0;
+        messages.retain_mut(|message| {
+            message.call = number(&of_calls, message.call);
+            message.sent = message.sent.max(self.begin);
+            message.posted = message.posted.max(self.begin);
+            row += 1;
+            of_messages[row - 1] != u32::MAX
+        });
+        let mut row = 0;
+        participations.retain_mut(|part| {
+            part.call = number(&of_calls, part.call);
+            part.begun = part.begun.max(self.begin);
+            if part.completed > self.end {
+                part.completed = NO_TIME;
+            }
+            row += 1;
+            of_parts[row - 1] != u32::MAX
+        });
+        fulfilments.retain_mut(|fulfilment| {
+            fulfilment.task = self.task(fulfilment.task);
+            fulfilment.message = number(&of_messages, fulfilment.message);
+            fulfilment.participation = number(&of_parts, fulfilment.participation);
+            (self.begin..self.end).contains(&fulfilment.at) && fulfilment.task.is_some()
+        });
+    }
+
+    fn cut_regions(&self, regions: &mut Vec<Region>) {
+        let mut row = 0;
+        regions.retain_mut(|region| {
+            let kept = self.regions[row].is_some();
+            row += 1;
+            region.parent = self.region(region.parent);
+            if region.begin != NO_TIME {
+                region.begin = region.begin.max(self.begin);
+            }
+            if region.end != NO_TIME && region.end > self.end {
+                region.end = NO_TIME;
+            }
+            kept
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Change, Execution, ExecutionBuilder, Observer, Section, SiteIndex, State, TaskIndex, TypeIndex,
+    };
+    use crate::{NO_TIME, RegionIndex, TaskStatus};
+
+    /// A region from 10 to 90 with two tasks: one from 20 to 30, one from 40 to 70.
+    fn execution() -> Execution {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("node.1", 5);
+        let thread = builder.add_thread(process, 5);
+        let mut tell = |at: u64, change: Change| {
+            builder.event(thread, at);
+            builder.change(thread, at, change);
+        };
+        let region = RegionIndex(0);
+        let in_task = |number| Section { task: TaskIndex(number), ..Section::of(State::Task) };
+        tell(0, Change::Become(Section::of(State::Serial)));
+        let none = (RegionIndex::NONE, SiteIndex::NONE);
+        tell(10, Change::RegionBegins { region, parent: none.0, site: none.1, requested: 1 });
+        tell(10, Change::Enter(Section { region, ..Section::of(State::ImplicitTask) }));
+        for (number, from, to) in [(0, 20, 30), (1, 40, 70)] {
+            let task = TaskIndex(number);
+            let parent = TaskIndex::NONE;
+            tell(from - 5, Change::TaskCreated { task, ty: TypeIndex(0), parent, region });
+            tell(from, Change::TaskStarts { task });
+            tell(from, Change::Enter(in_task(number)));
+            tell(to, Change::TaskEnds { task });
+            tell(to, Change::Leave(Section { region, ..Section::of(State::ImplicitTask) }));
+        }
+        tell(90, Change::RegionEnds { region });
+        tell(90, Change::Leave(Section::of(State::Serial)));
+        tell(100, Change::ThreadEnds);
+        builder.finish()
+    }
+
+    fn spans(execution: &Execution) -> Vec<(u64, u64, State, TaskIndex)> {
+        let spans = execution.threads[0].track.spans();
+        spans.map(|span| (span.start, span.end, span.section.state, span.section.task)).collect()
+    }
+
+    #[test]
+    fn what_reaches_beyond_is_cut_and_numbers_follow() {
+        let mut execution = execution();
+        execution.cut(35, 60);
+        let expected = [(35, 40, State::ImplicitTask, TaskIndex::NONE), (40, 60, State::Task, TaskIndex(0))];
+        assert_eq!(spans(&execution), expected);
+        let tasks = &execution.tasks;
+        assert_eq!((tasks.len(), tasks.created[0], tasks.began[0], tasks.ended[0]), (1, 35, 40, NO_TIME));
+        assert_eq!(tasks.status[0], TaskStatus::Running);
+        assert_eq!((execution.regions[0].begin, execution.regions[0].end), (35, NO_TIME));
+        assert_eq!(execution.range(), (35, 60));
+    }
+
+    #[test]
+    fn a_part_without_anything_is_empty_and_the_whole_is_the_same() {
+        let mut nothing = execution();
+        nothing.cut(200, 300);
+        assert!(nothing.tasks.is_empty() && nothing.regions.is_empty() && spans(&nothing).is_empty());
+        let whole = execution();
+        let mut same = execution();
+        same.cut(0, u64::MAX);
+        assert_eq!(spans(&same), spans(&whole));
+        assert_eq!((same.tasks.len(), same.tasks.ended[1]), (2, 70));
+    }
+
+    /// Cutting at any place divides the time of every state exactly.
+    #[test]
+    fn two_parts_make_the_whole() {
+        let useful = |execution: &Execution| -> u64 {
+            let spans = execution.threads[0].track.spans();
+            spans.filter(|span| span.section.state == State::Task).map(|span| span.nanos()).sum()
+        };
+        for at in 0..=100 {
+            let (mut before, mut after) = (execution(), execution());
+            before.cut(0, at);
+            after.cut(at, 100);
+            assert_eq!(useful(&before) + useful(&after), 40, "cut at {at}");
+        }
+    }
+}

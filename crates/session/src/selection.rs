@@ -1,0 +1,180 @@
+//! Which events a verb is about: `--where` and `--range`, with the same meaning in every verb.
+//!
+//! What lists or counts events takes those that *pass*. What shows states (views, reports, slices)
+//! *plays* those that pass, and besides them, from the whole trace, what everything else rests on: which
+//! thread lives and where it runs, and which types, tasks, regions and names there are. So what is shown
+//! is true, and what was not asked for is not there.
+
+use taskscope_event::Code;
+use taskscope_event::decode::FieldValue;
+use taskscope_event::models::{self, dictionary, nanos6, nosv, omp, openmp, ovni, recorder};
+use taskscope_execution::filter::{Filter, Record, TimeRange, Value};
+use taskscope_trace::{MergedEvent, Trace};
+
+use crate::emulation;
+
+/// A filter and a range, as a user gave them.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Events must pass it.
+    pub filter: Option<Filter>,
+    /// Events must lie in it.
+    pub range: TimeRange,
+    /// How to say both, for headers; `None` where everything is selected.
+    pub words: Option<String>,
+}
+
+impl Selection {
+    /// The selection in a trace, whose length gives shares of it a meaning.
+    pub fn of<'a>(&'a self, trace: &'a Trace) -> Selected<'a> {
+        let (begin_ns, end_ns) = self.range.resolve(emulation::duration_ns(trace));
+        let origin_ns = emulation::first_clock_ns(trace).unwrap_or(0);
+        Selected { trace, filter: self.filter.as_ref(), begin_ns, end_ns, origin_ns }
+    }
+
+    /// Whether it selects everything.
+    pub fn is_everything(&self) -> bool {
+        self.filter.is_none() && self.range == TimeRange::default()
+    }
+}
+
+/// A selection in a trace.
+#[derive(Clone, Copy)]
+pub struct Selected<'a> {
+    trace: &'a Trace,
+    filter: Option<&'a Filter>,
+    /// Begin (included), nanoseconds since the trace's first event.
+    pub begin_ns: i64,
+    /// End (not included), likewise.
+    pub end_ns: i64,
+    /// Corrected clock of the trace's first event.
+    pub origin_ns: i64,
+}
+
+impl<'a> Selected<'a> {
+    /// Time of an event since the trace's first one.
+    #[inline]
+    pub fn time_ns(&self, merged: &MergedEvent<'_>) -> i64 {
+        merged.event.clock_ns.saturating_sub(self.origin_ns)
+    }
+
+    /// The event as filters see it.
+    pub fn record(&self, merged: MergedEvent<'a>) -> EventRecord<'a> {
+        EventRecord { trace: self.trace, merged, time_ns: self.time_ns(&merged) }
+    }
+
+    /// Whether the event is selected.
+    #[inline]
+    pub fn passes(&self, merged: &MergedEvent<'a>) -> bool {
+        let time_ns = self.time_ns(merged);
+        self.begin_ns <= time_ns && time_ns < self.end_ns && self.passes_filter(merged)
+    }
+
+    /// Whether it passes the filter, whatever its time.
+    #[inline]
+    pub fn passes_filter(&self, merged: &MergedEvent<'a>) -> bool {
+        self.filter.is_none_or(|filter| filter.matches(&self.record(*merged)))
+    }
+
+    /// Whether the event must be played for states to be true; events before the range must be played too.
+    #[inline]
+    pub fn plays(&self, merged: &MergedEvent<'a>) -> bool {
+        self.filter.is_none() || is_fact(merged.event.code) || self.passes_filter(merged)
+    }
+}
+
+/// What everything else rests on.
+fn is_fact(code: Code) -> bool {
+    matches!(
+        code,
+        ovni::THREAD_CREATES
+            | ovni::THREAD_EXECUTES
+            | ovni::THREAD_ENDS
+            | ovni::THREAD_PAUSES
+            | ovni::THREAD_RESUMES
+            | ovni::THREAD_COOLS
+            | ovni::THREAD_WARMS
+            | ovni::SET_AFFINITY
+            | ovni::REMOTE_AFFINITY
+            | nanos6::TYPE_CREATE
+            | nanos6::TASK_CREATE
+            | nosv::TYPE_CREATE
+            | nosv::TASK_CREATE
+            | nosv::PARALLEL_TASK_CREATE
+            | openmp::TYPE_CREATE
+            | openmp::TASK_CREATE
+            | omp::THREAD_TYPE
+            | omp::REGION_BEGIN
+            | omp::REGION_END
+    ) || matches!(code.model(), dictionary::LETTER | recorder::LETTER)
+}
+
+/// Fields that every event has.
+pub const EVENT_FIELDS: [&str; 11] =
+    ["time", "clock", "thread", "process", "loom", "app", "stream", "model", "event", "name", "file"];
+
+/// Whether events have a field of this name: one of [`EVENT_FIELDS`], or one of some payload.
+pub fn is_field_of_events(name: &str) -> bool {
+    let mut of_payloads = models::MODELS.iter().flat_map(|model| model.events).flat_map(|event| event.fields);
+    EVENT_FIELDS.contains(&name) || of_payloads.any(|known| known.name == name)
+}
+
+/// An event as filters see it.
+#[derive(Clone, Copy)]
+pub struct EventRecord<'a> {
+    /// Its trace.
+    pub trace: &'a Trace,
+    /// The event.
+    pub merged: MergedEvent<'a>,
+    /// Nanoseconds since the trace's first event.
+    pub time_ns: i64,
+}
+
+impl Record for EventRecord<'_> {
+    fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
+        let event = &self.merged.event;
+        let spec = || models::find(event.code);
+        match name {
+            "time" => with(Some(Value::Integer(self.time_ns))),
+            "clock" => with(Some(Value::Integer(event.clock_ns))),
+            "event" => with(Some(Value::Text(&event.code.to_string()))),
+            "model" => with(model_name(event.code).map(Value::Text)),
+            "name" => with(spec().map(|spec| Value::Text(spec.name))),
+            "file" => with(Some(Value::Text(self.merged.file.name()))),
+            _ if EVENT_FIELDS.contains(&name) => field_of_stream(self.trace, self.merged.stream, name, with),
+            _ => {
+                let mut fields = spec().into_iter().flat_map(|spec| spec.fields_of(event.payload));
+                match fields.find(|(field, _)| *field == name) {
+                    Some((_, Ok(FieldValue::Integer(number)))) => {
+                        with(i64::try_from(number).ok().map(Value::Integer))
+                    }
+                    Some((_, Ok(text))) => with(Some(Value::Text(&text.to_string()))),
+                    _ => with(None),
+                }
+            }
+        }
+    }
+}
+
+/// The name of an event's model.
+pub fn model_name(code: Code) -> Option<&'static str> {
+    models::model_of(code.model()).map(|model| model.name)
+}
+
+/// A field that all events of a stream share.
+pub fn field_of_stream<R>(
+    trace: &Trace,
+    stream: usize,
+    name: &str,
+    with: impl FnOnce(Option<Value<'_>>) -> R,
+) -> R {
+    let Some(stream) = trace.streams().get(stream) else { return with(None) };
+    match name {
+        "thread" => with(stream.tid().map(Value::Integer)),
+        "process" => with(stream.pid().map(Value::Integer)),
+        "app" => with(stream.metadata.app_id.map(Value::Integer)),
+        "loom" => with(stream.loom().map(Value::Text)),
+        "stream" => with(Some(Value::Text(&stream.relative_path))),
+        _ => with(None),
+    }
+}
