@@ -2,14 +2,16 @@
 
 mod common;
 
-use common::emulate;
+use common::{Emulated, emulate};
 use flate2::read::GzDecoder;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use taskscope_model::MachineOptions;
+use taskscope_model::{MachineOptions, Severity};
 use taskscope_session::judgement::Judge;
 use taskscope_testkit::paraver_files::{pcf_difference, prv_difference};
+use taskscope_trace::{ClockSource, MergedEvent, OpenOptions, ReadOrder, Trace};
 
 const BASES: [&str; 5] = ["thread", "cpu", "nosv-breakdown", "nanos6-breakdown", "openmp-breakdown"];
 
@@ -56,12 +58,77 @@ fn differences(ours: &Path, reference: &Path, bases: &[&str]) -> Vec<String> {
     found
 }
 
+/// How our answers stand to ovniemu's, over a corpus.
+#[derive(Default)]
+struct Table {
+    /// Verdict of `emulate -l` and views.
+    equal: u32,
+    /// ovniemu refuses, and so leaves no whole views; so do we.
+    both_refuse: u32,
+    /// `check` decides otherwise, by a rule that the compatibility page lists.
+    check_differs: BTreeMap<&'static str, u32>,
+    unexplained: Vec<String>,
+}
+
+impl Table {
+    /// Notes one comparison: what differs in verdict and views, and what `check` says.
+    fn note(
+        &mut self,
+        case: &str,
+        accepted: bool,
+        emulated: &Emulated,
+        lint: bool,
+        differences: Vec<String>,
+    ) {
+        let ours = emulated.verdict.accepts(Judge::Ovni { lint });
+        if ours != accepted {
+            self.unexplained
+                .push(format!("{case}: the verdict is not {accepted}: {:?}", emulated.violations));
+        } else if !differences.is_empty() {
+            self.unexplained.push(format!("{case}: {differences:?}"));
+        } else if accepted {
+            self.equal += 1;
+        } else {
+            self.both_refuse += 1;
+        }
+        if emulated.verdict.accepts(Judge::Own) == accepted {
+            return;
+        }
+        let weighs = |judge: Judge, code| judge.severity(code) == Severity::Error;
+        let rules = emulated
+            .verdict
+            .counts
+            .keys()
+            .filter(|code| weighs(Judge::Own, **code) != weighs(Judge::Ovni { lint }, **code));
+        let mut explained = false;
+        for rule in rules {
+            explained = true;
+            *self.check_differs.entry(rule.name()).or_default() += 1;
+        }
+        if !explained {
+            self.unexplained.push(format!("{case}: check differs: {:?}", emulated.violations));
+        }
+    }
+
+    fn print(&self, corpus: &str) {
+        println!(
+            "{corpus}: equal {}, both refuse {}, unexplained {}",
+            self.equal,
+            self.both_refuse,
+            self.unexplained.len()
+        );
+        for (rule, count) in &self.check_differs {
+            println!("  check differs from ovniemu by {rule}: {count}");
+        }
+        assert!(self.unexplained.is_empty(), "{}", self.unexplained.join("\n"));
+    }
+}
+
 #[test]
 fn ovnis_own_cases_and_synthetic_ones_are_equal() {
     let Some(corpus) = corpus("ovni") else { return };
     let index = fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
-    let mut failures = Vec::new();
-    let mut compared = 0;
+    let mut table = Table::default();
     for line in index.lines().skip(1) {
         let columns: Vec<&str> = line.split('\t').collect();
         let (name, steps) = (columns[0], columns[4]);
@@ -72,49 +139,82 @@ fn ovnis_own_cases_and_synthetic_ones_are_equal() {
             let output = tempfile::tempdir().unwrap();
             let options = MachineOptions { all_models: false, breakdown };
             let emulated = emulate(&corpus.join(name).join("ovni"), output.path(), options);
+            let found = if accepted { differences(output.path(), &reference, &BASES) } else { Vec::new() };
             // The references of cases that sort are those of the sorted trace; the raw one, which is
             // read here, is refused by ovniemu.
             let expected = accepted && !steps.contains("ovnisort");
-            if emulated.verdict.accepts(Judge::Ovni { lint }) != expected {
-                failures.push(format!(
-                    "{name} {variant}: the verdict is not {expected}: {:?}",
-                    emulated.violations
-                ));
-            }
-            if accepted {
-                let found = differences(output.path(), &reference, &BASES);
-                failures
-                    .extend(found.into_iter().map(|difference| format!("{name} {variant}: {difference}")));
-            }
-            compared += 1;
+            table.note(&format!("{name} {variant}"), expected, &emulated, lint, found);
         }
     }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(compared > 240, "only {compared} comparisons");
+    table.print("corpus/ovni");
+    assert!(table.equal + table.both_refuse > 240, "too few comparisons");
+}
+
+/// Whether ovniemu accepts the recorded trace as it lies there, by the log of its run.
+fn accepted_raw(case: &Path) -> bool {
+    let meta: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(case.join("meta.json")).unwrap()).unwrap();
+    let runs = meta["emu"].as_object().unwrap();
+    let of_raw = |run: &str| runs.get(run).map(|run| run["rc"] == 0);
+    let unsorted = of_raw("unsorted").unwrap_or(meta["sort_needed"] != true);
+    unsorted && of_raw("linter").unwrap_or(true)
 }
 
 #[test]
 fn recorded_traces_are_equal() {
     let Some(corpus) = corpus("runtimes") else { return };
-    let mut compared = 0;
+    let mut table = Table::default();
+    let (mut with_views, mut dumped) = (0, 0);
     for case in fs::read_dir(&corpus).unwrap() {
         let case = case.unwrap().path();
         if !case.join("trace").is_dir() {
             continue;
         }
+        let name = case.file_name().unwrap().to_str().unwrap();
         let output = tempfile::tempdir().unwrap();
-        let options = MachineOptions { all_models: false, breakdown: true };
-        emulate(&case.join("trace"), output.path(), options);
+        emulate(&case.join("trace"), output.path(), MachineOptions { all_models: false, breakdown: true });
+        // Whether a nOS-V trace can have a breakdown is no question of `-l`.
+        let plain_output = tempfile::tempdir().unwrap();
+        let emulated = emulate(&case.join("trace"), plain_output.path(), MachineOptions::default());
         let plain = case.join("ref/plain");
+        let mut found = Vec::new();
         if text(&plain, "thread.prv").is_some() {
-            let found = differences(output.path(), &plain, &BASES[..2]);
-            assert!(found.is_empty(), "{}: {found:?}", case.display());
-            let found = differences(output.path(), &case.join("ref/breakdown"), &BASES[2..]);
-            assert!(found.is_empty(), "{}: {found:?}", case.display());
-            compared += 1;
+            with_views += 1;
+            found.extend(differences(output.path(), &plain, &BASES[..2]));
+            found.extend(differences(output.path(), &case.join("ref/breakdown"), &BASES[2..]));
+        }
+        table.note(name, accepted_raw(&case), &emulated, true, found);
+        dumped += u32::from(compare_dump(&case));
+    }
+    table.print("corpus/runtimes");
+    assert!(with_views >= 10 && dumped >= 10, "only {with_views} views and {dumped} dumps were compared");
+}
+
+/// The first lines of ovnidump and the counts of ovnitop are those of our readers.
+fn compare_dump(case: &Path) -> bool {
+    let Some(lines) = text(&case.join("ref"), "ovnidump.head200") else { return false };
+    let options = OpenOptions { clocks: ClockSource::None, own_events: false, order: ReadOrder::Stored };
+    let trace = Trace::open(case.join("trace"), &options).unwrap();
+    let first_words = |line: &str| line.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>();
+    // It complains of clocks that go back between the lines.
+    let expected: Vec<_> = lines.lines().filter(|line| !line.contains("ovnidump")).map(first_words).collect();
+    let line_of = |merged: MergedEvent<'_>| {
+        let stream = &trace.streams()[merged.stream].relative_path;
+        first_words(&format!("{} {} {stream}", merged.event.clock_ns, merged.event.code))
+    };
+    let ours: Vec<_> = trace.merge().take(expected.len()).map(line_of).collect();
+    assert_eq!(ours, expected, "{}", case.display());
+    let counts = text(&case.join("ref"), "ovnitop.out").unwrap_or_default();
+    let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+    for words in counts.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()) {
+        if let [code, count] = words[..] {
+            expected.insert(code.to_owned(), count.parse().unwrap());
         }
     }
-    assert!(compared >= 10, "only {compared} traces were compared");
+    let mut ours: BTreeMap<String, u64> = BTreeMap::new();
+    trace.merge().for_each(|merged| *ours.entry(merged.event.code.to_string()).or_default() += 1);
+    assert_eq!(ours, expected, "{}", case.display());
+    true
 }
 
 /// In Nanos6's breakdown the sections of the runtime (small values) lie on one side of the idle
@@ -134,7 +234,7 @@ fn the_heat_breakdown_is_stacked_as_documented() {
     let mut rows = [0i64; 2];
     let mut last = 0;
     // Nanoseconds by value, and by the number of rows that show a value.
-    let mut time: std::collections::BTreeMap<i64, [i64; 3]> = std::collections::BTreeMap::new();
+    let mut time: BTreeMap<i64, [i64; 3]> = std::collections::BTreeMap::new();
     let mut records = prv
         .lines()
         .skip(1)

@@ -59,7 +59,8 @@ pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> 
             .remedy(format!("taskscope report {shown}"))
             .into());
     }
-    if session.events == 0 && session.part.is_some() {
+    let (begin, end) = session.execution.range();
+    if session.events == 0 && session.part.is_some() && (selection.filter.is_some() || end <= begin) {
         return Err(Failure::new("no event is selected")
             .why(format!("none passes {}", session.part.as_deref().unwrap_or_default()))
             .remedy(format!("taskscope top {shown}        (says which events there are)"))

@@ -30,7 +30,7 @@ const COLOURS: [(u8, u8, u8); 23] = [
     (0, 0, 255),
 ];
 
-/// Options and default function, byte for byte as ovniemu writes them.
+/// Options and default function, as ovniemu writes them.
 const PREAMBLE: &str = "\
 DEFAULT_OPTIONS
 
@@ -58,10 +58,14 @@ STATES_COLOR
 pub fn write_pcf(out: &mut impl Write, description: &ViewDescription) -> io::Result<()> {
     out.write_all(PREAMBLE.as_bytes())?;
     for (value, (red, green, blue)) in COLOURS.iter().enumerate() {
-        writeln!(out, "{value:<3} {{{red:3}, {green:3}, {blue:3}}}")?;
+        // Strict readers take no blanks between the braces, and no list of values without one.
+        writeln!(out, "{value:<3} {{{red},{green},{blue}}}")?;
     }
     for view_type in &description.types {
-        writeln!(out, "\n\nEVENT_TYPE\n0 {:<10} {}\nVALUES", view_type.number, one_line(&view_type.title))?;
+        writeln!(out, "\n\nEVENT_TYPE\n0 {:<10} {}", view_type.number, one_line(&view_type.title))?;
+        if !view_type.values.is_empty() {
+            writeln!(out, "VALUES")?;
+        }
         for (value, label) in &view_type.values {
             writeln!(out, "{value:<4} {}", one_line(label))?;
         }

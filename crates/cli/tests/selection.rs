@@ -1,0 +1,240 @@
+//! `--where` and `--range` mean the same in every verb; problems stand in every header; damage marks the
+//! timeline.
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use taskscope_event::models::{nosv, ovni};
+use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
+
+fn taskscope(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_taskscope")).args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A worker that runs three tasks of 10 µs each, 10 µs apart, in sections of the scheduler between them.
+fn worker(tid: u32, cpu: i32) -> StreamBuilder {
+    let mut stream = StreamBuilder::new(0, 1, tid).require(&["ovni", "nosv"]).cpus(2).execute(0, cpu).jumbo(
+        1,
+        nosv::TYPE_CREATE,
+        &type_payload(tid, "work"),
+    );
+    for number in 0..3u32 {
+        let (task, at) = (10 * tid + number, 10_000 + 20_000 * u64::from(number));
+        stream = stream
+            .event(at - 5, nosv::TASK_CREATE, &pair(task, tid))
+            .event(at, nosv::TASK_EXECUTE, &pair(task, 0))
+            .event(at + 10_000, nosv::TASK_END, &pair(task, 0))
+            .point(at + 11_000, nosv::SCHEDULER_SERVING_BEGIN)
+            .point(at + 19_000, nosv::SCHEDULER_SERVING_END);
+    }
+    stream.end(70_000)
+}
+
+fn two_workers() -> (tempfile::TempDir, String) {
+    let root = tempfile::tempdir().unwrap();
+    worker(101, 0).write(root.path()).unwrap();
+    worker(102, 1).write(root.path()).unwrap();
+    let path = root.path().to_str().unwrap().to_owned();
+    (root, path)
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = taskscope(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+}
+
+/// Codes and counts of the events that `dump` prints: the naive filter is in the caller's hands.
+fn dumped(path: &str, keep: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let output = taskscope(&["dump", "--json", path]);
+    let events =
+        stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
+    events.into_iter().filter(keep).collect()
+}
+
+#[test]
+fn one_filter_selects_the_same_events_in_every_verb() {
+    let (root, path) = two_workers();
+    let (range, filter) = ("20us..45us", "thread = 101 and model = nosv and not name ~ *_CREATE");
+    let selected = dumped(&path, |event| {
+        let time = event["time_ns"].as_i64().unwrap();
+        let name = event["name"].as_str().unwrap();
+        event["thread"] == 101
+            && (20_000..45_000).contains(&time)
+            && !name.ends_with("_CREATE")
+            && event["event"].as_str().unwrap().starts_with('V')
+    });
+    assert!(selected.len() > 3);
+    let options = ["--range", range, "--where", filter, &path];
+    let with = |verb: &[&'static str]| -> Vec<&str> { verb.iter().copied().chain(options).collect() };
+
+    let output = taskscope(&with(&["dump", "--json"]));
+    let printed: Vec<Value> =
+        stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(printed, selected);
+    let counted = json(&with(&["top", "--json"]));
+    let counts = counted["events"].as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), selected.len() as u64);
+    for verb in ["report", "info"] {
+        assert_eq!(json(&with(&[verb, "--json"]))["events"], selected.len(), "{verb}");
+    }
+    // The slice holds the selected events, and what they rest on.
+    let sliced = root.path().parent().unwrap().join(format!("{}-slice", root.path().display()));
+    let output = taskscope(&["slice", "-o", sliced.to_str().unwrap(), "--where", filter, &path]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let kept = dumped(sliced.to_str().unwrap(), |event| !event["event"].as_str().unwrap().starts_with("OH"));
+    let whole = dumped(&path, |event| {
+        let name = event["name"].as_str().unwrap();
+        name.ends_with("_CREATE")
+            || (event["thread"] == 101 && !event["event"].as_str().unwrap().starts_with("OH"))
+    });
+    let codes = |events: &[Value]| -> Vec<(Value, Value)> {
+        events.iter().map(|event| (event["time_ns"].clone(), event["event"].clone())).collect()
+    };
+    assert_eq!(codes(&kept), codes(&whole));
+    fs::remove_dir_all(sliced).unwrap();
+}
+
+#[test]
+fn views_show_what_the_selected_events_make() {
+    let (root, path) = two_workers();
+    let output = taskscope(&["emulate", "--where", "thread = 101 or not model = nosv", &path]);
+    assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
+    let records = fs::read_to_string(root.path().join("thread.prv")).unwrap();
+    let of_row = |row: u32, view_type: u32| {
+        let (row, view_type) = (format!("2:0:1:1:{row}:"), format!(":{view_type}:"));
+        records.lines().filter(|line| line.starts_with(&row) && line.contains(&view_type)).count()
+    };
+    // Tasks of one thread, the states of both.
+    assert!(of_row(1, 10) > 5);
+    assert_eq!(of_row(2, 10), 1);
+    assert_eq!(of_row(1, 4), of_row(2, 4));
+    assert_eq!(taskscope(&["emulate", "-l", "--where", "thread = 101", &path]).status.code(), Some(2));
+}
+
+#[test]
+fn a_report_of_a_range_has_the_time_of_that_range() {
+    let (_root, path) = two_workers();
+    let useful = |range: &str| {
+        let report = json(&["report", "--json", "--range", range, &path]);
+        let part = report["part"].as_str().unwrap().to_owned();
+        assert!(part.contains(range), "{part}");
+        (report["wall_ns"].as_u64().unwrap(), report["efficiency"]["useful_ns"].as_u64().unwrap())
+    };
+    // Two CPUs, each in a task from 10 to 20, 30 to 40 and 50 to 60 µs.
+    assert_eq!(useful("15us..35us"), (20_000, 20_000));
+    assert_eq!(useful("21us..29us"), (8_000, 0));
+    assert_eq!(useful("..70us").1, 60_000);
+    let text = stdout(&taskscope(&["report", "--range", "15us..35us", &path]));
+    assert!(text.contains("part of the trace: --range '15us..35us'"), "{text}");
+    let output = taskscope(&["report", "--range", "5s..", &path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no event is selected"), "{}", stderr(&output));
+}
+
+#[test]
+fn check_lists_the_violations_of_what_is_selected() {
+    let root = tempfile::tempdir().unwrap();
+    worker(101, 0).point(71_000, nosv::SCHEDULER_SERVING_END).write(root.path()).unwrap();
+    worker(102, 1).point(72_000, nosv::SCHEDULER_SERVING_END).write(root.path()).unwrap();
+    let path = root.path().to_str().unwrap();
+    let lines = |arguments: &[&str]| stdout(&taskscope(arguments)).lines().count();
+    assert_eq!(lines(&["check", "--json", path]), 4);
+    assert_eq!(lines(&["check", "--json", "--where", "thread = 102", path]), 2);
+    assert_eq!(lines(&["check", "--json", "--range", "71us..72us", path]), 2);
+    assert_eq!(taskscope(&["check", "--where", "thread = 7", path]).status.code(), Some(0));
+}
+
+fn truncated() -> (tempfile::TempDir, String) {
+    let (root, path) = two_workers();
+    let stream = root.path().join("loom.node.0/proc.1/thread.102/stream.obs");
+    let stream = if stream.exists() { stream } else { find(root.path(), "thread.102").join("stream.obs") };
+    let bytes = fs::read(&stream).unwrap();
+    fs::write(&stream, &bytes[..bytes.len() - 50]).unwrap();
+    (root, path)
+}
+
+fn find(root: &Path, name: &str) -> std::path::PathBuf {
+    let mut pending = vec![root.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            if entry.file_name() == name {
+                return entry.path();
+            }
+            if entry.path().is_dir() {
+                pending.push(entry.path());
+            }
+        }
+    }
+    panic!("no {name}");
+}
+
+#[test]
+fn problems_stand_in_the_header_of_every_output() {
+    let (root, path) = truncated();
+    let slice = root.path().join("slice");
+    let verbs: [&[&str]; 6] = [
+        &["dump"],
+        &["top"],
+        &["sort"],
+        &["slice", "-o", slice.to_str().unwrap()],
+        &["emulate", "-o", root.path().to_str().unwrap()],
+        &["check"],
+    ];
+    for verb in verbs {
+        let arguments: Vec<&str> = verb.iter().copied().chain([path.as_str()]).collect();
+        let talk = stderr(&taskscope(&arguments));
+        assert!(talk.contains("truncated-event"), "{verb:?}: {talk}");
+    }
+    for verb in ["report", "info"] {
+        let text = stdout(&taskscope(&[verb, &path]));
+        assert!(text.contains("truncated-event"), "{verb}: {text}");
+    }
+    let first: Value =
+        serde_json::from_str(stdout(&taskscope(&["dump", "--json", &path])).lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["schema"], &first["kind"]),
+        (&"taskscope.problem.1".into(), &"truncated-event".into())
+    );
+    assert_eq!(json(&["top", "--json", &path])["problems"][0]["kind"], "truncated-event");
+}
+
+#[test]
+fn the_timeline_is_marked_where_it_is_uncertain() {
+    let (_root, path) = truncated();
+    let report = json(&["report", "--json", &path]);
+    let uncertain = &report["uncertain"]["longest"][0];
+    assert_eq!((&uncertain["thread"], &uncertain["why"]), (&102.into(), &"stream-ends".into()));
+    assert_eq!(uncertain["end_ns"], 70_000);
+    let picture = stdout(&taskscope(&["report", "--timeline", &path]));
+    let row = picture.lines().find(|line| line.contains("102")).unwrap();
+    assert!(row.contains('?') && picture.contains("not known"), "{picture}");
+
+    // An end without its begin, and an end that is not the innermost one's.
+    let root = tempfile::tempdir().unwrap();
+    worker(101, 0).write(root.path()).unwrap();
+    StreamBuilder::new(0, 1, 102)
+        .require(&["ovni", "nosv"])
+        .cpus(2)
+        .execute(0, 1)
+        .point(30_000, nosv::SCHEDULER_SERVING_END)
+        .point(60_000, ovni::THREAD_ENDS)
+        .write(root.path())
+        .unwrap();
+    let report = json(&["report", "--json", root.path().to_str().unwrap()]);
+    let doubts = report["uncertain"]["longest"].as_array().unwrap();
+    let of_thread = doubts.iter().find(|part| part["thread"] == 102).unwrap();
+    assert_eq!(of_thread["why"], "does-not-fit");
+    assert_eq!((&of_thread["start_ns"], &of_thread["end_ns"]), (&0.into(), &30_000.into()));
+    let complete = json(&["report", "--json", &two_workers().1]);
+    assert_eq!(complete["uncertain"]["count"], 0);
+}
