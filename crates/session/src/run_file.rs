@@ -2,9 +2,12 @@
 
 use serde::Deserialize;
 use std::path::Path;
+use taskscope_trace::read_small_file;
 
 /// Name of the file in a trace's directory.
 pub const RUN_FILE: &str = "taskscope-run.json";
+/// Larger ones are no run files.
+const MOST_BYTES: u64 = 8 << 20;
 
 /// A fact about the recording that changes how its numbers are to be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -46,7 +49,7 @@ impl RunFile {
     /// # Errors
     /// A sentence that says why the file that is there cannot be used.
     pub fn load(directory: &Path) -> Result<Option<RunFile>, String> {
-        let bytes = match std::fs::read(directory.join(RUN_FILE)) {
+        let bytes = match read_small_file(&directory.join(RUN_FILE), MOST_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("cannot read {RUN_FILE}: {error}")),
@@ -87,7 +90,10 @@ fn further_ranks(directory: &Path) -> Vec<RunFile> {
         .map(|entry| entry.path())
         .collect();
     paths.sort();
-    paths.iter().filter_map(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok()).collect()
+    paths
+        .iter()
+        .filter_map(|path| serde_json::from_slice(&read_small_file(path, MOST_BYTES).ok()?).ok())
+        .collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod common;
 
 use common::emulate;
-use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_event::models::{nosv, ovni};
 use taskscope_model::MachineOptions;
@@ -14,7 +13,7 @@ use taskscope_trace::{OpenOptions, Slice, Trace};
 
 fn slice(trace: &Path, output: &Path, slice: &Slice) -> u64 {
     let trace = Trace::open(trace, &OpenOptions::default()).unwrap();
-    trace.write_slice(slice, output, |_| true, |_| ControlFlow::Continue(())).unwrap().streams
+    trace.write_slice(slice, output).unwrap().streams
 }
 
 /// Records of a `.prv` with corrected clocks instead of times since the first event.

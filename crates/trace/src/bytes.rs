@@ -80,6 +80,30 @@ pub(crate) fn prefetch(bytes: &[u8], position: usize) {
     let _ = (bytes, position);
 }
 
+/// The content of a small file such as metadata. Refused are files beyond `most` bytes, and what is no
+/// regular file: reading a pipe could take for ever, and a device may have no end.
+///
+/// # Errors
+/// If it cannot be read, or is refused.
+pub fn read_small_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let too_long = || io::Error::new(io::ErrorKind::InvalidInput, format!("it has more than {most} bytes"));
+    if file.metadata()?.len() > most {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
+}
+
+fn open_regular(path: &Path) -> io::Result<File> {
+    // Asked before it is opened: opening a pipe waits for its writer.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    File::open(path)
+}
+
 /// The content of a file.
 pub(crate) enum FileBytes {
     Read(Vec<u8>),
@@ -89,11 +113,8 @@ pub(crate) enum FileBytes {
 impl FileBytes {
     /// Loads `path`. With `may_map`, the caller holds that the file does not change any more.
     pub(crate) fn load(path: &Path, may_map: bool) -> io::Result<FileBytes> {
-        let mut file = File::open(path)?;
+        let mut file = open_regular(path)?;
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
         if may_map && metadata.len() >= SMALLEST_MAPPED_BYTES {
             // SAFETY: the map is read-only and private, and the metadata beside the file says that
             // its writer has finished. Should something still shrink it, the kernel ends this

@@ -3,8 +3,9 @@
 //! One header line, then per line `rank host median mean standard-deviation`, in nanoseconds; the
 //! median counts. A host is the text of a loom's name up to its first dot.
 
+use crate::bytes::read_small_file;
+use crate::metadata::MAX_METADATA_BYTES;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 /// The line of one host.
@@ -36,7 +37,8 @@ impl ClockOffsets {
     /// A sentence that names the line: unreadable file, not five fields, a number that is none, a
     /// host twice, no entries.
     pub fn load(path: &Path) -> Result<ClockOffsets, String> {
-        let bytes = fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let bytes = read_small_file(path, MAX_METADATA_BYTES)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         ClockOffsets::parse(&String::from_utf8_lossy(&bytes))
     }
 

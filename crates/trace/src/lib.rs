@@ -33,7 +33,7 @@ mod stream;
 mod survey;
 mod trace;
 
-pub use bytes::UnchangingFile;
+pub use bytes::{UnchangingFile, read_small_file};
 pub use clock_offsets::{ClockOffset, ClockOffsets};
 pub use decode::{Decoder, Event};
 pub use location::Location;

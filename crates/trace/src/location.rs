@@ -3,14 +3,13 @@
 //! Such a location lies in a directory of its own with `taskscope.json` and `taskscope.obs`, and
 //! no `stream.json`, so that ovni's tools pass it by.
 
+use crate::bytes::read_small_file;
 use crate::decode::{Decoder, Event};
+use crate::metadata::MAX_METADATA_BYTES;
 use crate::problem::{Problem, ProblemKind};
 use crate::stream::{File, ReadOrder, StreamFile};
 use serde_json::Value;
 use std::path::PathBuf;
-
-/// Larger metadata files are refused.
-const MAX_METADATA_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A location that is no thread, with its stream.
 pub struct Location {
@@ -27,15 +26,7 @@ impl Location {
     pub(crate) fn load(directory: PathBuf, relative_path: String, problems: &mut Vec<Problem>) -> Location {
         let mut report = |kind, text: String| problems.push(Problem::of_stream(kind, &relative_path, text));
         let path = directory.join("taskscope.json");
-        let small = std::fs::metadata(&path).is_ok_and(|m| m.len() <= MAX_METADATA_BYTES);
-        let metadata = match std::fs::read(&path) {
-            Ok(_) if !small => {
-                report(
-                    ProblemKind::BadMetadata,
-                    "taskscope.json has more than 64 MiB; it is not read".to_owned(),
-                );
-                Value::Null
-            }
+        let metadata = match read_small_file(&path, MAX_METADATA_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
                 report(ProblemKind::BadMetadata, format!("taskscope.json is no valid JSON: {error}"));
                 Value::Null

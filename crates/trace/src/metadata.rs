@@ -3,8 +3,9 @@
 use crate::problem::{Problem, ProblemKind};
 use serde_json::Value;
 
-/// Larger metadata files are refused: a JSON tree takes many times the room of its text.
-const MAX_METADATA_BYTES: usize = 64 * 1024 * 1024;
+/// Larger metadata files are refused: a JSON tree takes many times the room of its text. That of a loom
+/// with thousands of CPUs has less than one megabyte.
+pub(crate) const MAX_METADATA_BYTES: u64 = 8 << 20;
 
 /// A CPU of a loom, as one of its threads declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,13 +72,6 @@ impl Metadata {
     /// Reads the text of a `stream.json`. What is missing or odd goes to `problems`.
     pub(crate) fn parse(bytes: &[u8], stream: &str, problems: &mut Vec<Problem>) -> Metadata {
         let mut report = |kind, text: String| problems.push(Problem::of_stream(kind, stream, text));
-        if bytes.len() > MAX_METADATA_BYTES {
-            report(
-                ProblemKind::BadMetadata,
-                format!("stream.json has {} bytes; more than 64 MiB are not read", bytes.len()),
-            );
-            return Metadata::default();
-        }
         let text = String::from_utf8_lossy(bytes);
         if matches!(text, std::borrow::Cow::Owned(_)) {
             report(

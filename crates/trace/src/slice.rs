@@ -89,13 +89,21 @@ struct ThreadState {
 }
 
 impl Trace {
+    /// Writes the slice as a trace into `output`, which must not exist or be empty.
+    ///
+    /// # Errors
+    /// Those of the file system; then nothing is left of what was written.
+    pub fn write_slice(&self, slice: &Slice, output: &Path) -> io::Result<Sliced> {
+        self.write_part(slice, output, |_| true, |_| ControlFlow::Continue(()))
+    }
+
     /// Writes the slice as a trace into `output`, which must not exist or be empty: the events that `slice`
     /// tells and `keeps` holds for. `between` hears now and then how many events were read, and may stop the
     /// work; then, as after an error, nothing is left of what was written.
     ///
     /// # Errors
     /// Those of the file system; [`io::ErrorKind::Interrupted`] where it was stopped.
-    pub fn write_slice<'a>(
+    pub fn write_part<'a>(
         &'a self,
         slice: &'a Slice,
         output: &Path,

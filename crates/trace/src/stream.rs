@@ -1,8 +1,8 @@
 //! A thread's stream: its metadata, its files, its events.
 
-use crate::bytes::{FileBytes, load_unfinished};
+use crate::bytes::{FileBytes, load_unfinished, read_small_file};
 use crate::decode::{Decoder, Event, EventHead};
-use crate::metadata::Metadata;
+use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::problem::{Problem, ProblemKind};
 use crate::survey::{Finding, Survey, survey};
 use std::ops::Range;
@@ -133,7 +133,7 @@ impl Stream {
         order: ReadOrder,
     ) -> (Stream, Vec<Problem>) {
         let mut problems = Vec::new();
-        let metadata = match std::fs::read(directory.join("stream.json")) {
+        let metadata = match read_small_file(&directory.join("stream.json"), MAX_METADATA_BYTES) {
             Ok(bytes) => Metadata::parse(&bytes, &relative_path, &mut problems),
             Err(error) => {
                 let text = format!("cannot read stream.json: {error}");

@@ -55,7 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let slice = Slice { clocks, threads: args.threads, models: args.models };
     let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
-    let sliced = trace.write_slice(
+    let sliced = trace.write_part(
         &slice,
         &args.output,
         |merged| selected.plays(merged),

@@ -1,0 +1,230 @@
+//! Odd and broken file systems: every verb ends, says what is wrong, and leaves nothing half written.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use taskscope_event::models::ovni;
+use taskscope_testkit::generator::{Generator, Runtime};
+use taskscope_testkit::trace_builder::StreamBuilder;
+
+const TASKSCOPE: &str = env!("CARGO_BIN_EXE_taskscope");
+/// Verbs that read a trace and write only to their outputs.
+const READERS: [&str; 5] = ["check", "dump", "top", "report", "info"];
+
+/// Runs it for at most twenty seconds of processor time and half a minute.
+fn limited(script: &str, arguments: &[&str]) -> Output {
+    Command::new("timeout")
+        .args(["60", "sh", "-c", &format!("ulimit -t 30; {script}"), TASKSCOPE])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn taskscope(arguments: &[&str]) -> Output {
+    limited("exec \"$0\" \"$@\"", arguments)
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// It ended by itself, without a panic.
+fn assert_ended(output: &Output, what: &str) {
+    let code = output.status.code();
+    assert!(code.is_some_and(|code| code < 124), "{what}: {:?}\n{}", output.status, stderr(output));
+    assert!(!stderr(output).contains("panicked"), "{what}: {}", stderr(output));
+}
+
+fn generated(root: &Path) {
+    let generator =
+        Generator { runtime: Runtime::Nosv, threads: 4, threads_per_loom: 4, events: 20_000, seed: 7 };
+    generator.write(root).unwrap();
+}
+
+/// One thread with a region that must be sorted.
+fn stream(tid: u32) -> StreamBuilder {
+    StreamBuilder::new(0, 1, tid)
+        .require(&["ovni"])
+        .cpus(2)
+        .execute(10, tid as i32 % 2)
+        .point(20, ovni::BURST)
+        .point(30, ovni::UNSORTED_BEGIN)
+        .point(15, ovni::BURST)
+        .point(40, ovni::UNSORTED_END)
+        .end(50)
+}
+
+fn files_below(root: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut pending = vec![root.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                pending.push(entry.path())
+            } else {
+                files.push(entry.path())
+            }
+        }
+    }
+    files
+}
+
+/// A limit on the size of files stands for a full disk: writing fails in the middle of a file.
+#[test]
+fn a_full_disk_leaves_no_half_written_output() {
+    const FULL: &str = "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"";
+    let root = tempfile::tempdir().unwrap();
+    let trace = root.path().join("trace");
+    generated(&trace);
+    let trace_text = trace.to_str().unwrap();
+
+    let views = root.path().join("views");
+    for options in [&["emulate", "-b"][..], &["emulate", "--gzip"], &["emulate", "-l"]] {
+        let arguments = [options, &["-o", views.to_str().unwrap(), trace_text]].concat();
+        let output = limited(FULL, &arguments);
+        assert_ended(&output, "emulate");
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains("cannot write views"), "{}", stderr(&output));
+        let cut = files_below(&views).into_iter().find(|file| fs::metadata(file).unwrap().len() >= 64 * 512);
+        assert!(cut.is_none(), "{cut:?} is cut short");
+        let _ = fs::remove_dir_all(&views);
+    }
+
+    let slice = root.path().join("slice");
+    let output = limited(FULL, &["slice", "-o", slice.to_str().unwrap(), trace_text]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("nothing of the slice"), "{}", stderr(&output));
+    assert!(files_below(&slice).is_empty());
+
+    let page = root.path().join("report.html");
+    let output = limited(FULL, &["report", "--html", page.to_str().unwrap(), trace_text]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(!page.exists() && fs::read_dir(root.path()).unwrap().count() == 1);
+
+    for verb in [&["dump"][..], &["dump", "--json"], &["top"], &["top", "--json"], &["report"], &["info"]] {
+        let output = limited("exec \"$0\" \"$@\" > /dev/full", &[verb, &[trace_text]].concat());
+        assert_ended(&output, verb[0]);
+        assert_eq!(output.status.code(), Some(2), "{verb:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("error:"), "{verb:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_file_that_was_to_be_sorted() {
+    let root = tempfile::tempdir().unwrap();
+    let mut unsorted = stream(1);
+    for clock in 0..8_000 {
+        unsorted = unsorted.point(60 + clock, ovni::BURST);
+    }
+    let file = unsorted.write(root.path()).unwrap().join("stream.obs");
+    let before = fs::read(&file).unwrap();
+    let full = "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"";
+    let output = limited(full, &["sort", root.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the file is as it was"), "{}", stderr(&output));
+    assert_eq!(fs::read(&file).unwrap(), before);
+    assert_eq!(files_below(root.path()).len(), 2, "nothing else is left");
+}
+
+#[test]
+fn links_in_circles_are_followed_once() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = stream(1).write(root.path()).unwrap();
+    symlink(root.path(), directory.join("up")).unwrap();
+    symlink(&directory, directory.join("itself")).unwrap();
+    symlink("round", directory.join("round")).unwrap();
+    symlink(root.path().join("nowhere"), directory.join("broken")).unwrap();
+    for verb in READERS {
+        let output = taskscope(&[verb, root.path().to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{verb}: {}", stderr(&output));
+    }
+}
+
+/// Pipes, devices, directories and links to them, in the place of the files of a trace.
+#[test]
+fn what_is_no_file_is_not_read() {
+    for file in ["stream.json", "stream.obs", "taskscope.obs"] {
+        for place in ["/dev/zero", "/proc/self/mem", "pipe", "directory", "nowhere"] {
+            let root = tempfile::tempdir().unwrap();
+            stream(1).write(root.path()).unwrap();
+            let path = stream(2).write(root.path()).unwrap().join(file);
+            let _ = fs::remove_file(&path);
+            match place {
+                "pipe" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+                "directory" => fs::create_dir(&path).unwrap(),
+                place => symlink(place, &path).unwrap(),
+            }
+            for verb in READERS {
+                let output = taskscope(&[verb, root.path().to_str().unwrap()]);
+                assert_ended(&output, &format!("{verb}, {file} is {place}"));
+            }
+            // Half of the trace is there, and what is wrong with the rest is told.
+            let output = taskscope(&["top", root.path().to_str().unwrap()]);
+            assert_eq!(output.status.code(), Some(0), "{file} is {place}: {}", stderr(&output));
+            let is_told = ["unreadable", "missing-stream"].iter().any(|kind| stderr(&output).contains(kind));
+            let may_be_missing = file == "taskscope.obs" && place == "nowhere";
+            let is_no_stream = file == "stream.json" && place == "directory";
+            assert!(is_told || may_be_missing || is_no_stream, "{file} is {place}: {}", stderr(&output));
+        }
+    }
+}
+
+#[test]
+fn giant_deep_and_strange_metadata_is_refused_in_bounded_memory() {
+    let numbers = format!("{{\"version\":3,\"ovni\":{{\"x\":[{}1]}}}}", "1,".repeat(10_000_000));
+    let deep = "{\"ovni\":".repeat(200_000);
+    let long = format!("{{\"ovni\":{{\"loom\":\"{}\"}}}}", "n".repeat(5_000_000));
+    for (what, text) in [("giant", numbers), ("deep", deep), ("long", long)] {
+        let root = tempfile::tempdir().unwrap();
+        stream(1).write(root.path()).unwrap();
+        let directory = stream(2).write(root.path()).unwrap();
+        fs::write(directory.join("stream.json"), text).unwrap();
+        for verb in READERS {
+            // A gigabyte of address space holds the program, its threads' stacks, and what it may use.
+            let output =
+                limited("ulimit -v 1000000; exec \"$0\" \"$@\"", &[verb, root.path().to_str().unwrap()]);
+            assert_ended(&output, &format!("{verb}, {what} metadata"));
+        }
+    }
+}
+
+#[test]
+fn names_that_are_no_text_and_empty_directories() {
+    let root = tempfile::tempdir().unwrap();
+    let odd = root.path().join(OsStr::from_bytes(b"loom.\xff\xfe"));
+    stream(1).write(&odd).unwrap();
+    for verb in READERS {
+        let output = taskscope(&[verb, root.path().to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{verb}: {}", stderr(&output));
+    }
+    let empty = tempfile::tempdir().unwrap();
+    for verb in READERS.into_iter().chain(["emulate", "sort", "sync", "view"]) {
+        let output = taskscope(&[verb, empty.path().to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(2), "{verb}");
+        assert!(
+            stderr(&output).contains("error:") && stderr(&output).contains("try:"),
+            "{verb}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn files_that_may_not_be_read_are_named() {
+    let root = tempfile::tempdir().unwrap();
+    stream(1).write(root.path()).unwrap();
+    let locked = stream(2).write(root.path()).unwrap().join("stream.obs");
+    let forbid = Command::new("chmod").arg("000").arg(&locked).status().unwrap();
+    assert!(forbid.success());
+    if fs::File::open(&locked).is_ok() {
+        eprintln!("skipped: this user may read every file; run as another one");
+        return;
+    }
+    let output = taskscope(&["top", root.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("unreadable"), "{}", stderr(&output));
+}
