@@ -235,6 +235,22 @@ fn the_timeline_is_marked_where_it_is_uncertain() {
     let of_thread = doubts.iter().find(|part| part["thread"] == 102).unwrap();
     assert_eq!(of_thread["why"], "does-not-fit");
     assert_eq!((&of_thread["start_ns"], &of_thread["end_ns"]), (&0.into(), &30_000.into()));
-    let complete = json(&["report", "--json", &two_workers().1]);
+    // Views have a type for it, only where there is something to mark.
+    let marks = |path: &str| {
+        assert!(taskscope(&["emulate", path]).status.success());
+        let records = fs::read_to_string(Path::new(path).join("thread.prv")).unwrap();
+        let marks: Vec<String> =
+            records.lines().filter(|line| line.contains(":60:")).map(str::to_owned).collect();
+        let labels = fs::read_to_string(Path::new(path).join("thread.pcf")).unwrap();
+        assert_eq!(labels.contains("Thread: uncertain (taskscope)"), !marks.is_empty());
+        marks
+    };
+    assert_eq!(marks(root.path().to_str().unwrap()), ["2:0:1:1:2:30000:60:1", "2:0:1:1:2:60000:60:0"]);
+    let (_cut, cut) = truncated();
+    let of_cut = marks(&cut);
+    assert!(of_cut.len() == 1 && of_cut[0].ends_with(":60:2"), "{of_cut:?}");
+    let (_whole, whole) = two_workers();
+    assert!(marks(&whole).is_empty());
+    let complete = json(&["report", "--json", &whole]);
     assert_eq!(complete["uncertain"]["count"], 0);
 }

@@ -1,11 +1,13 @@
 //! A trace played through the machine: views for exports, violations for checks.
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::ControlFlow;
+use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_HEADER_BYTES};
 use taskscope_execution::view::ViewObserver;
 use taskscope_model::{
     InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
 };
-use taskscope_trace::{File, MergedEvent, Problem, ProblemKind, Stream, Trace};
+use taskscope_trace::{Event, File, MergedEvent, Problem, ProblemKind, Stream, Trace};
 
 /// Events between two looks at the clock, at violations and at interruptions.
 const EVENTS_PER_ROUND: u64 = 1 << 14;
@@ -122,6 +124,21 @@ pub fn duration_ns(trace: &Trace) -> i64 {
     }
 }
 
+/// Where the events end of each stream that did not end properly.
+fn ends_of_broken_streams(trace: &Trace) -> FxHashMap<usize, u64> {
+    let damaged: FxHashSet<&str> =
+        trace.problems().iter().filter(|p| crate::is_damage(p.kind)).map(|p| p.stream.as_str()).collect();
+    let is_broken =
+        |stream: &Stream| !stream.is_finished() || damaged.contains(stream.relative_path.as_str());
+    let streams = trace.streams().iter().enumerate().filter(|(_, stream)| is_broken(stream));
+    streams.filter_map(|(index, stream)| Some((index, stream.file(File::Standard)?.used_bytes()))).collect()
+}
+
+fn end_of(event: &Event<'_>) -> u64 {
+    let header = if event.is_jumbo { JUMBO_HEADER_BYTES } else { EVENT_HEADER_BYTES };
+    event.offset + (header + event.payload.len()) as u64
+}
+
 /// Plays the events of the streams for which `selected` holds. Between rounds of some thousand
 /// events, `between` sees how many were played and the machine (to take its violations), and may
 /// stop the run; it also sees the end, after [`Machine::finish`].
@@ -144,6 +161,7 @@ pub fn play_part<'t, O: ViewObserver>(
 ) -> Played {
     let origin = first_clock_ns(trace).unwrap_or(0);
     let mut played = Played::default();
+    let ends = ends_of_broken_streams(trace);
     for merged in trace.merge_of((0..trace.streams().len()).filter(|stream| selected(*stream))) {
         let event = merged.event;
         let time_ns = event.clock_ns.saturating_sub(origin);
@@ -160,6 +178,12 @@ pub fn play_part<'t, O: ViewObserver>(
                 File::Standard => machine.play(input),
                 File::Own | File::Samples => machine.play_own(input),
             }
+        }
+        if !ends.is_empty()
+            && merged.file == File::Standard
+            && ends.get(&merged.stream) == Some(&end_of(&event))
+        {
+            machine.stream_ends(merged.stream, time_ns);
         }
         played.events += 1;
         played.end_ns = time_ns;

@@ -236,16 +236,16 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     if !uncertain.is_empty() {
         let ns: u64 = uncertain.iter().map(|part| part.end - part.start).sum();
         let at_ends = uncertain.iter().filter(|part| part.doubt == Doubt::StreamEnds).count();
-        say(
-            "uncertain",
-            format!(
-                "{} stretches of time, {} in all, are marked as uncertain: {at_ends} where a stream ends before its \
-                 thread, {} before an event that does not fit",
-                format::count(uncertain.len() as u64),
-                format::time(ns),
-                format::count((uncertain.len() - at_ends) as u64),
-            ),
-        );
+        let places = [
+            (at_ends, "where a stream ends before its thread"),
+            (uncertain.len() - at_ends, "before an event that does not fit"),
+        ];
+        let places: Vec<String> = (places.into_iter().filter(|(count, _)| *count > 0))
+            .map(|(count, text)| format!("{} {text}", format::count(count as u64)))
+            .collect();
+        let text =
+            format!("{} of threads' time are marked as uncertain: {}", format::time(ns), places.join(", "));
+        say("uncertain", text);
     }
     for notice in session.run.iter().flat_map(|run| &run.notices) {
         say(&notice.name, notice.text.clone());

@@ -8,6 +8,7 @@ mod action;
 mod channel;
 pub(crate) mod commit;
 mod cpu;
+pub(crate) mod doubt;
 mod finish;
 mod instrument;
 mod rules_ovni;
@@ -23,6 +24,7 @@ use crate::violation::{Violation, ViolationCode};
 use action::{Action, ActionTable};
 use channel::{Channel, ChannelError};
 use cpu::CpuState;
+use doubt::Doubts;
 use rustc_hash::FxHashMap;
 use slot::{Slot, Slots};
 use task::{Body, TaskTable};
@@ -89,6 +91,7 @@ pub struct Machine<'s, O: ViewObserver> {
     contested: Vec<(u32, Place)>,
     notes: Vec<String>,
     instrumentation: instrument::Checker,
+    pub(crate) doubts: Doubts,
 }
 
 /// The event that is being played, as far as reports need it.
@@ -169,6 +172,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             contested: Vec::new(),
             notes: Vec::new(),
             instrumentation: instrument::Checker::new(system.threads.iter().map(|thread| thread.process)),
+            doubts: Doubts::default(),
         };
         if options.breakdown {
             machine.prepare_breakdowns();
@@ -190,7 +194,11 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             time_ns: event.time_ns,
         };
         let Some(thread) = self.system.thread_of_stream[event.stream] else { return };
+        let violations = self.violations.len();
         self.apply(thread, event);
+        if O::WANTS_VIEWS && (self.violations.len() > violations || self.doubts.any_now()) {
+            self.doubt_or_trust(thread, violations, event.time_ns);
+        }
         self.commit(event.time_ns);
     }
 

@@ -2,6 +2,7 @@
 
 use crate::machine::Machine;
 use crate::machine::commit::{PID_TYPE, RUNNING_TYPE, TID_TYPE};
+use crate::machine::doubt::{DOUBT_LABELS, DOUBT_TITLE, DOUBT_TYPE};
 use crate::views::table::{CHANNELS, Track};
 use std::collections::BTreeMap;
 use taskscope_execution::view::{View, ViewDescription, ViewObserver, ViewType};
@@ -46,6 +47,14 @@ impl<O: ViewObserver> Machine<'_, O> {
             ViewType { number: 4, title: "Thread: thread state".to_owned(), values: states.to_vec() },
         ];
         types.extend((0..self.slots.len()).map(|slot| self.slot_type(slot, false)));
+        if self.doubts.used {
+            let values = DOUBT_LABELS.map(|(value, label)| (value, label.to_owned()));
+            types.push(ViewType {
+                number: DOUBT_TYPE,
+                title: DOUBT_TITLE.to_owned(),
+                values: values.to_vec(),
+            });
+        }
         types
     }
 
