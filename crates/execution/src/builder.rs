@@ -6,7 +6,8 @@ use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
 use crate::{
     Anomaly, Catalog, Change, Definition, Dependence, Doubt, Execution, Gap, GapIndex, Hold, Loss, NO_TIME,
     Object, ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section,
-    SiteIndex, State, TaskIndex, TaskStatus, Thread, ThreadIndex, ThreadKind, TypeIndex, Uncertain, WorkShare,
+    SiteIndex, State, TaskIndex, TaskStatus, Thread, ThreadIndex, ThreadKind, TypeIndex, Uncertain,
+    WorkShare,
 };
 use rustc_hash::FxHashMap;
 

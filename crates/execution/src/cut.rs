@@ -192,7 +192,8 @@ impl Part {
         let of_messages: Vec<u32> =
             numbers(messages.iter().map(|m| within(m.sent.min(m.posted), m.received))).collect();
         let of_parts: Vec<u32> =
-            numbers(participations.iter().map(|p| overlaps(p.begun, p.completed, self.begin, self.end))).collect();
+            numbers(participations.iter().map(|p| overlaps(p.begun, p.completed, self.begin, self.end)))
+                .collect();
         let number = |numbers: &[u32], row: u32| numbers.get(row as usize).copied().unwrap_or(u32::MAX);
         calls.retain_mut(|call| {
             let kept = kept(call);
