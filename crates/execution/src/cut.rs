@@ -39,6 +39,7 @@ impl Execution {
             queued,
             communication,
             uncertain,
+            samples,
             anomalies: _,
         } = self;
         for process in processes {
@@ -72,6 +73,13 @@ impl Execution {
             part.keeps(&mut queued.ready, &mut queued.began) && queued.task.is_some()
         });
         part.cut_communication(communication);
+        samples.rows.retain(|sample| (begin..end).contains(&sample.at));
+        let of_region = std::mem::take(&mut samples.of_region).into_iter();
+        let kept = of_region.map(|(region, path)| (part.region(region), path));
+        samples.of_region = kept.filter(|(region, _)| region.is_some()).collect();
+        let of_task = std::mem::take(&mut samples.of_task).into_iter();
+        let kept = of_task.map(|(task, path)| (part.task(task), path));
+        samples.of_task = kept.filter(|(task, _)| task.is_some()).collect();
         off_cpu.retain_mut(|off| part.keeps(&mut off.start, &mut off.end));
         uncertain.retain_mut(|stretch| part.keeps(&mut stretch.start, &mut stretch.end));
     }

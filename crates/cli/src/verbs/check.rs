@@ -80,6 +80,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let broken = device_check::violations(&devices);
     let broken: Vec<_> = broken
         .into_iter()
+        // Device queues are no threads: where a filter asks for some events, theirs are not meant.
+        .filter(|_| selection.filter.is_none())
         .filter(|violation| !of_devices.iter().any(|name| name == violation.rule))
         .collect();
     print_of_devices(&broken, &args)?;

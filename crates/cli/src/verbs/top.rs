@@ -58,11 +58,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     progress.finish();
     // Device queues are no threads: their events are counted where no filter asks for one.
-    let locations: Vec<_> = trace.locations().iter().filter(|_| selection.filter.is_none() && !args.standard).collect();
+    let locations: Vec<_> =
+        trace.locations().iter().filter(|_| selection.filter.is_none() && !args.standard).collect();
     for location in &locations {
         let mut counts = BTreeMap::new();
         for event in location.events() {
-            if (selected.begin_ns..selected.end_ns).contains(&event.clock_ns.saturating_sub(selected.origin_ns)) {
+            if (selected.begin_ns..selected.end_ns)
+                .contains(&event.clock_ns.saturating_sub(selected.origin_ns))
+            {
                 *counts.entry(event.code).or_insert(0) += 1;
             }
         }
