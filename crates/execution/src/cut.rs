@@ -165,15 +165,17 @@ impl Part {
     fn cut_tasks(&self, tasks: &mut Tasks) {
         let kept: Vec<usize> = (0..tasks.len()).filter(|row| self.tasks[*row].is_some()).collect();
         let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
-        *ty = kept.iter().map(|row| ty[*row]).collect();
-        *parent = kept.iter().map(|row| self.task(parent[*row])).collect();
-        *region = kept.iter().map(|row| self.region(region[*row])).collect();
-        *creator = kept.iter().map(|row| creator[*row]).collect();
-        *runner = kept.iter().map(|row| runner[*row]).collect();
-        *created = kept.iter().map(|row| created[*row]).collect();
-        *began = kept.iter().map(|row| began[*row]).collect();
-        *ended = kept.iter().map(|row| ended[*row]).collect();
+        *ty = kept.iter().map(|row| ty[*row]).collect::<Vec<_>>().into();
+        *parent = kept.iter().map(|row| self.task(parent[*row])).collect::<Vec<_>>().into();
+        *region = kept.iter().map(|row| self.region(region[*row])).collect::<Vec<_>>().into();
+        *creator = kept.iter().map(|row| creator[*row]).collect::<Vec<_>>().into();
+        *runner = kept.iter().map(|row| runner[*row]).collect::<Vec<_>>().into();
+        *created = kept.iter().map(|row| created[*row]).collect::<Vec<_>>().into();
+        *began = kept.iter().map(|row| began[*row]).collect::<Vec<_>>().into();
+        *ended = kept.iter().map(|row| ended[*row]).collect::<Vec<_>>().into();
         *status = kept.iter().map(|row| status[*row]).collect();
+        let (created, began, ended) = (created.to_mut(), began.to_mut(), ended.to_mut());
+        let (creator, runner) = (creator.to_mut(), runner.to_mut());
         let raise = |time: &mut u64| *time = if *time == NO_TIME { NO_TIME } else { self.begin.max(*time) };
         for row in 0..kept.len() {
             // What comes only after the part has not happened yet.

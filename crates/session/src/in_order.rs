@@ -1,8 +1,8 @@
 //! The events of a trace in the order of time, read and merged on a thread of their own.
 
+use crate::selection::Selected;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
-use crate::selection::Selected;
 use taskscope_event::Code;
 use taskscope_trace::Trace;
 

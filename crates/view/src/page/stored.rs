@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::{
     Catalog, Column, Dependence, Doubt, Execution, Gap, Hold, Loss, Module, Object, ObjectIndex, OffCpu,
-    OsSource, Process, ProcessIndex, Region, RegionIndex, SharedBytes, Site, SiteIndex, TaskIndex, TaskStatus,
-    Tasks, Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain,
-    WorkShare,
+    OsSource, Process, ProcessIndex, Region, RegionIndex, SharedBytes, Site, SiteIndex, TaskIndex,
+    TaskStatus, Tasks, Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind,
+    Uncertain, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
