@@ -23,6 +23,7 @@ help:
 	@echo "make bench-device       what ordering device records costs"
 	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
 	@echo "make gates              instructions an event (valgrind), model of the recorder's door (loom)"
+	@echo "make pic-table          the table of examples/pic: 1 x 16 and 4 x 16 workers on a slow link"
 	@echo "make lint               formatting, clippy, documentation"
 	@echo "make clean              remove everything that was built"
 
@@ -69,6 +70,11 @@ gates:
 	@$(cargo) build --release -p taskscope-record --examples
 	@$(CARGO) test --quiet --release -p taskscope-record --test instructions -- --nocapture
 	@RUSTFLAGS="--cfg loom" $(CARGO) test --quiet -p taskscope-record --lib door::model --target-dir target/loom
+
+.PHONY: pic-table
+pic-table: packages build
+	@$(cargo) build --release -p taskscope-testkit --bin pic-table
+	@scripts/pic-table
 
 lint:
 	@$(CARGO) fmt --all --check

@@ -5,6 +5,7 @@ pub mod dice;
 pub mod generator;
 pub mod large_graph;
 pub mod paraver_files;
+pub mod pic_table;
 pub mod script;
 pub mod slo_oracle;
 pub mod synthetic;

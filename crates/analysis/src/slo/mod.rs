@@ -16,8 +16,10 @@
 //! length of chains of idle workers.
 
 mod inputs;
+mod window;
 
 pub use inputs::{Deciding, deciding_inputs};
+pub use window::{WindowTimes, window_times};
 
 use crate::fine::{FineNanos, Share};
 use crate::forest::{Forest, Letter, Now, Shares};

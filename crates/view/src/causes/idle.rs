@@ -4,7 +4,7 @@ use super::{CausesOptions, number};
 use crate::format;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
-use taskscope_analysis::slo::{Interval, Slo};
+use taskscope_analysis::slo::{Interval, Slo, window_times};
 use taskscope_analysis::{FineNanos, Letter, Shares};
 use taskscope_execution::graph::{NONE, TaskGraph};
 
@@ -39,6 +39,10 @@ pub(super) fn json(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> Val
             window.insert("begin_ns".into(), (*begin).into());
             window.insert("end_ns".into(), (*end).into());
             insert_shares(&mut window, row);
+            let times = window_times(graph, (*begin, *end));
+            window.insert("execution_ns".into(), times.execution_ns.into());
+            window.insert("tail_ns".into(), times.tail_ns.into());
+            window.insert("capacity_ns".into(), times.capacity_ns.into());
             Value::Object(window)
         });
         idle.insert("windows".into(), rows.collect());
