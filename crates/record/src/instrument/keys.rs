@@ -234,15 +234,20 @@ impl Drop for Burst {
     }
 }
 
-/// Several pairs of key and value as one record. Keys that are off are left out; at most 64 pairs.
+/// Several pairs of key and value as one record. Keys that are off are left out. Up to 16 pairs cost no
+/// allocation.
 pub fn composite(pairs: &[(&'static Key, u64)]) {
-    let mut data = [0; 64 * i::PAIR_BYTES];
+    let (mut few, mut many) = ([0; 16 * i::PAIR_BYTES], Vec::new());
+    let data = if pairs.len() * i::PAIR_BYTES <= few.len() {
+        &mut few[..]
+    } else {
+        many.resize(pairs.len() * i::PAIR_BYTES, 0);
+        &mut many[..]
+    };
     let mut used = 0;
     for (key, value) in pairs {
-        if let Some(key) = key.number()
-            && let Some(place) = data.get_mut(used..used + i::PAIR_BYTES)
-        {
-            place.copy_from_slice(&word_and_long(key, *value));
+        if let Some(key) = key.number() {
+            data[used..used + i::PAIR_BYTES].copy_from_slice(&word_and_long(key, *value));
             used += i::PAIR_BYTES;
         }
     }
