@@ -5,7 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{adds_up, in_order, layer};
+use support::{adds_up, build, in_order, layer};
 use taskscope_execution::devices::Devices;
 
 fn program(directory: &Path) -> Option<PathBuf> {
@@ -122,5 +122,77 @@ fn a_program_that_is_killed_leaves_readable_queues() {
     for queue in &devices.queues {
         assert!(!queue.finished && queue.clock.source.contains("found by comparison"));
         in_order(queue);
+    }
+}
+
+#[test]
+fn contexts_user_events_and_released_queues_are_kept_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    // Whether there is an OpenCL device at all.
+    if program(directory.path()).is_none() {
+        return;
+    }
+    let built = directory.path().join("contexts");
+    build(&["-Wno-deprecated-declarations"], &["opencl_program.c"], &built, &["-lOpenCL"]).unwrap();
+    let trace = directory.path().join("t");
+    let output = Command::new(built)
+        .env("TASKSCOPE_TRACE_DIR", &trace)
+        .env("OPENCL_LAYERS", layer())
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, b"two contexts\n", "{}", String::from_utf8_lossy(&output.stderr));
+    let (devices, problems) = taskscope_session::devices::open_devices(&trace).unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+    // In each context: one in-order queue, one out of order, three that are released at once.
+    assert_eq!(devices.queues.len(), 10);
+    for queue in &devices.queues {
+        adds_up(queue);
+        in_order(queue);
+        assert_eq!((queue.count("lost"), queue.count("untimed"), queue.clock.violated), (0, 0, 0));
+    }
+    let delivered: Vec<u64> = devices.queues.iter().map(|queue| queue.count("delivered")).collect();
+    assert_eq!(delivered, [14, 10, 1, 1, 1, 14, 10, 1, 1, 1]);
+    assert_eq!((devices.queues[0].count("cancelled"), devices.queues[5].count("cancelled")), (1, 1));
+    for loose in [&devices.queues[1], &devices.queues[6]] {
+        assert!(!loose.in_order);
+        // The gated ones were submitted first, and came last.
+        let seqs: Vec<u64> = loose.operations.iter().map(|operation| operation.seq).collect();
+        assert!(seqs[..5].iter().all(|seq| *seq >= 5), "{seqs:?}");
+    }
+}
+
+/// Nothing of an out-of-order queue could be released before its oldest operation had ended, which was
+/// submitted first; but that one is asked about, so those that ran before it go on.
+#[test]
+fn asking_the_driver_lets_records_go_that_wait_for_submissions() {
+    let directory = tempfile::tempdir().unwrap();
+    if program(directory.path()).is_none() {
+        return;
+    }
+    let source = directory.path().join("gate.c");
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/opencl_program.c"),
+    );
+    // Far more operations pass the gated ones, slowly enough to be asked about.
+    let text = text.unwrap().replace(
+        "for (int round = 0; round < 5; round++) CHECK(clEnqueueNDRangeKernel(second, kernel, 1, NULL, &global, NULL, 0, NULL, round == 4 ? &last : NULL));",
+        "for (int round = 0; round < 100; round++) { struct timespec pause = {0, 2000000}; nanosleep(&pause, NULL); CHECK(clEnqueueNDRangeKernel(second, kernel, 1, NULL, &global, NULL, 0, NULL, &last)); CHECK(clWaitForEvents(1, &last)); if (round < 99) clReleaseEvent(last); }",
+    );
+    std::fs::write(&source, format!("#include <time.h>\n{text}")).unwrap();
+    let built = directory.path().join("gate");
+    build(&["-Wno-deprecated-declarations"], &[source.to_str().unwrap()], &built, &["-lOpenCL"]).unwrap();
+    let trace = directory.path().join("t");
+    let output = Command::new(built)
+        .env("TASKSCOPE_TRACE_DIR", &trace)
+        .env("OPENCL_LAYERS", layer())
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, b"two contexts\n", "{}", String::from_utf8_lossy(&output.stderr));
+    let (devices, _) = taskscope_session::devices::open_devices(&trace).unwrap();
+    for queue in devices.queues.iter().filter(|queue| !queue.in_order) {
+        in_order(queue);
+        assert_eq!(queue.count("delivered"), 105);
+        // Without asking, all 100 would have waited for the five before them.
+        assert!(queue.count("held_peak") < 90, "{} were held", queue.count("held_peak"));
     }
 }
