@@ -171,7 +171,10 @@ impl Naming<'_> {
                 _ if frame.cut_out && depth == 0 => What::Parallel,
                 _ => What::Function,
             };
+            // A task may not lie below the place of its creation.
+            let construct = frame.construct_line.filter(|_| what == What::Task);
             let (file, line) = match &now.line {
+                _ if construct.is_some() => (frame.file.clone(), construct),
                 Some((file, line)) => (Some(file.clone()), Some(*line)),
                 None if what == What::Function => (None, None),
                 None => (frame.file.clone(), frame.line),

@@ -82,6 +82,8 @@ pub struct Frame {
     pub line: Option<u32>,
     /// Whether it is the body of a construct that a compiler cut out of the function.
     pub cut_out: bool,
+    /// Line of that construct, where the compiler tells it.
+    pub construct_line: Option<u32>,
 }
 
 /// What is known of an address.
@@ -175,11 +177,10 @@ impl Symbolizer {
             let by_name = linkage.as_deref().and_then(name::user_function);
             let function = by_name.or_else(|| file.function_around(source.as_deref()?, line?));
             let cut_out = linkage.as_deref().is_some_and(name::is_outlined);
-            let frame = Frame { function, file: source, line, cut_out };
             // A cut-out body and the wrapper around it are one function to its author.
-            if frames.last().is_none_or(|last| last.function != frame.function || !(last.cut_out && cut_out))
-            {
-                frames.push(frame);
+            match frames.last_mut().filter(|last| last.cut_out && cut_out && last.function == function) {
+                Some(body) => body.construct_line = line,
+                None => frames.push(Frame { function, file: source, line, cut_out, construct_line: None }),
             }
         }
         let mut frames = frames.into_iter();

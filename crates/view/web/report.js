@@ -214,7 +214,7 @@ function callPaths(report) {
     { title: 'place', cell: (row) => (row.file ? `${fitText(String(row.file), 80)}:${row.line ?? '?'}` : '') },
   ], functions);
   const notes = (report.call_paths.notes || []).map((note) => element('p', { class: 'note' }, fitText(String(note), 400)));
-  return part('call-paths', 'Call paths', element('p', { class: 'note' }, 'A bar is as wide as its time; what it calls lies below it. Choose a bar to enlarge it, a bar above to go back. '), turn, host, list, ...notes);
+  return part('call-paths', 'Call paths', element('p', { class: 'note' }, 'A bar is as wide as its time; what it calls lies below it. Choose a bar to enlarge it, a bar above to go back. '), turn, host, ...(report.call_paths.top_down ? pathTables(report.call_paths) : []), list, ...notes);
 }
 
 /** @param {any} path @param {any} theme */
@@ -249,6 +249,60 @@ function howComputed(report, overview, json) {
     element('p', {}, 'In the overview a pixel shows the state with most time in it, paler where that is a smaller part. Red on top: a wait that is sixteen times longer than the median of its kind. ',
       'Stripes: events were lost, or the trace cannot tell.'),
     element('p', {}, `taskscope ${overview.version}, ${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, save));
+}
+
+/** Rows of the views of call paths: symptom and cause beside each other. @param {any} paths */
+function pathTables(paths) {
+  const time = (row, column) => (row[column] ? formatTime(row[column]) : '');
+  const main = paths.sorted_by;
+  const counts = main === 'samples' || main === 'tasks';
+  const size = (value) => (counts ? formatCount(value) : formatTime(value));
+  const tree = (caption, rows) => table(caption, [
+    { title: 'path', cell: (row) => {
+      const name = element('span', { class: row.hot ? 'hot' : null }, `${row.hot ? '▸ ' : ''}${fitText(row.name, 80)}${row.what === 'function' && row.file ? `  (${row.file.split('/').pop()}:${row.line})` : ''}`);
+      name.style.paddingLeft = `${Math.min(row.depth, 30) * 0.8}em`;
+      return name;
+    } },
+    { title: main.replace(/_ns$/, '').replaceAll('_', ' '), number: true, cell: (row) => (row[main] ? size(row[main]) : '') },
+    { title: 'own', number: true, cell: (row) => (row.own ? size(row.own) : '') },
+    { title: 'waiting (symptom)', number: true, cell: (row) => time(row, 'waiting_ns') },
+    { title: 'blame (cause)', number: true, cell: (row) => time(row, 'blame_ns') },
+    { title: 'idleness (cause)', number: true, cell: (row) => time(row, 'idleness_ns') },
+  ], rows, 25);
+  const flat = (caption, rows) => (rows.length === 0 ? null : table(caption, [
+    { title: 'name', cell: (row) => fitText(row.name, 100) }, { title: 'own', number: true, cell: (row) => size(row.own) },
+    { title: 'with callees', number: true, cell: (row) => size(row.total) },
+  ], rows));
+  return [tree('Top-down', paths.top_down), tree('Bottom-up', paths.bottom_up), flat('Loops', paths.loops), flat('Lines', paths.lines)];
+}
+
+/**
+ * Fills the page with the report of profiles: paths, but no timeline.
+ * @param {HTMLElement} page
+ * @param {any} report
+ */
+export function showProfile(page, report) {
+  const media = matchMedia('(prefers-color-scheme: dark)');
+  const build = () => {
+    const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === 'dark' : media.matches;
+    const paths = report.call_paths;
+    const states = Object.entries(paths.run_totals).filter(([name, ns]) => name.startsWith('state.') && ns > 0).sort((a, b) => b[1] - a[1]);
+    const capacity = states.reduce((sum, [, ns]) => sum + ns, 0);
+    const made = [
+      part('what', 'What ran', element('p', {}, `${fitText(String(report.trace), 200)}: ${formatCount(paths.processes.length)} processes, ${formatCount(paths.samples.count)} samples`)),
+      states.length === 0 ? null : part('time', 'Where the workers’ time went', table('Worker time by state', [
+        { title: 'state', cell: ([name]) => name.slice('state.'.length).replaceAll('_', ' ') },
+        { title: 'time', number: true, cell: ([, ns]) => formatTime(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, capacity) },
+      ], states, 30)),
+      callPaths(report),
+    ].filter((section) => section !== null);
+    const toggle = element('button', { type: 'button', id: 'theme', onclick: () => {
+      document.documentElement.dataset.theme = dark ? 'light' : 'dark';
+      build();
+    } }, dark ? 'light' : 'dark');
+    page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile'), toggle), .../** @type {Node[]} */ (made));
+  };
+  build();
 }
 
 /**

@@ -49,6 +49,8 @@ pub struct Contexts<'a> {
     /// The profile's number of each module, by process, latest first.
     modules: Vec<Vec<(u64, u64, u64, u32)>>,
     frames: FxHashMap<(ProcessIndex, u64), (u32, u64)>,
+    /// Modules that are an OpenMP runtime.
+    runtimes: Vec<bool>,
     /// Nodes of user frames that samples have below a context, by context and frame.
     sampled: FxHashMap<(u32, u32, u64), NodeId>,
 }
@@ -84,6 +86,7 @@ impl<'a> Contexts<'a> {
             path_of_site,
             modules,
             frames: FxHashMap::default(),
+            runtimes: profile.modules.iter().map(|module| is_runtime(&module.path)).collect(),
             sampled: FxHashMap::default(),
         }
     }
@@ -108,6 +111,12 @@ impl<'a> Contexts<'a> {
             }
         });
         Frame { kind, module, offset }
+    }
+
+    /// Whether an address lies in an OpenMP runtime.
+    pub fn in_runtime(&mut self, process: ProcessIndex, address: u64) -> bool {
+        let module = self.frame(FrameKind::User, process, address).module;
+        self.runtimes.get(module as usize).copied().unwrap_or(false)
     }
 
     /// What the outermost frame of a body in this context is.
@@ -345,6 +354,12 @@ impl<'a> Contexts<'a> {
         let section = track.row_at(at).map(|row| track.span(row).section);
         section.unwrap_or(Section { place: Place::UNKNOWN, ..Section::of(State::Unknown) })
     }
+}
+
+/// Whether a file is one of the OpenMP runtimes, by its name.
+fn is_runtime(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    ["libomp.so", "libomp5", "libiomp5.so", "libgomp.so"].iter().any(|runtime| name.starts_with(runtime))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

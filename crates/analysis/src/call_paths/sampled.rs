@@ -40,6 +40,14 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
     let levels = execution.samples.levels(sample);
     // The first address is the instruction itself, the others follow a call.
     let address = |at: usize| stack[at].wrapping_sub(u64::from(at > 0));
+    // Until a runtime tells of the frame by which it was entered (a first fork, a lock), its own frames look
+    // like the program's: what lies inwards of the outermost of them is not the program's.
+    let mut first = levels.first().map_or(0, |level| usize::from(level.first));
+    if let Some(level) = levels.first() {
+        let own = usize::from(level.first)..usize::from(level.end);
+        let outermost = own.rev().find(|at| contexts.in_runtime(process, address(*at)));
+        first = outermost.map_or(first, |outermost| outermost + 1);
+    }
     let (task, region) = levels.first().map_or((TaskIndex::NONE, RegionIndex::NONE), |l| (l.task, l.region));
     let mut context = OUTSIDE;
     let mut node = ROOT;
@@ -55,8 +63,10 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
                 (_, true) => FrameKind::Region,
                 _ => FrameKind::User,
             };
-            for at in (level.first..level.end).rev() {
-                let frame = contexts.frame(kind, process, address(at.into()));
+            let innermost = std::ptr::eq(level, &levels[0]);
+            let from = if innermost { first } else { level.first.into() };
+            for at in (from..level.end.into()).rev() {
+                let frame = contexts.frame(kind, process, address(at));
                 node = tree.child(node, frame);
                 kind = FrameKind::User;
             }
@@ -69,8 +79,8 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
         if sample.flags & flag::CUT != 0 && context == OUTSIDE {
             node = tree.child(node, Frame::cut());
         }
-        if let Some(level) = levels.first().filter(|level| level.first < level.end) {
-            let own = (level.first..level.end).map(|at| address(at.into()));
+        if let Some(level) = levels.first().filter(|level| first < level.end.into()) {
+            let own = (first..level.end.into()).map(address);
             if node == contexts.node(context) {
                 node = contexts.put(tree, context, process, own);
                 contexts.note_sampled(tree, context, node);
@@ -83,11 +93,11 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
         }
     }
     let user = node;
-    let in_runtime = sample.flags & flag::IN_RUNTIME != 0;
+    let in_runtime = sample.flags & flag::IN_RUNTIME != 0 || (first > 0 && !levels.is_empty());
     let marker = marker_of(sample.state).or(in_runtime.then_some(Marker::Overhead));
     if let Some(marker) = marker {
         node = tree.child(node, Frame::state(marker));
-        let runtime = levels.first().map_or(stack.len(), |level| usize::from(level.first));
+        let runtime = if levels.is_empty() { stack.len() } else { first };
         for at in (0..runtime).rev() {
             let frame = contexts.frame(FrameKind::Runtime, process, address(at));
             node = tree.child(node, frame);

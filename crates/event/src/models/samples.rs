@@ -35,7 +35,8 @@
 //! which creates, innermost first, all return addresses, all user code. Paths are numbered per
 //! process; one is defined before any thread names it.
 //!
-//! - `TASK_PATH` is sticky: it holds for all tasks of that type which the same thread creates from
+//! - `TASK_PATH` comes right after the creation for which it is told, and is sticky: it holds for the
+//!   task of that type which the same thread has created last, and for all that it creates from
 //!   then on, until the next one for the type. Without any, the creation path is unknown.
 //! - `REGION_PATH` comes at a region's end, from the thread that forked it, if any sample was taken in
 //!   it by then. A worker's sample says so by a flag, at no cost; the region's master resolves the

@@ -68,8 +68,8 @@ struct ThreadState {
     /// Regions in whose teams the thread is, innermost last. The barrier at a region's end lies
     /// outside the section of its implicit task.
     member_of: Vec<RegionIndex>,
-    /// The task that it created last, and when.
-    last_created: Option<(u64, TaskIndex, TypeIndex)>,
+    /// The task that it created last.
+    last_created: Option<(TaskIndex, TypeIndex)>,
     /// The wait for a lock that ended last, and when.
     last_lock_wait: Option<(u64, Section)>,
     /// The runtime says that the worker has nothing to do, whatever part of it it is in.

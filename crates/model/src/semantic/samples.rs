@@ -60,10 +60,9 @@ impl Interpreter {
                 let ty = self.type_at(thread, payload, 0, out)?;
                 let path = self.paths.number(process, u32_at(payload, 4).ok_or(Short)?);
                 self.paths.sticky.insert((thread, ty), path);
-                // The creation that it is for may have come just before it, by the standard event of
-                // the same clock.
+                // It follows the creation that it is told for.
                 match self.threads[thread.index()].last_created {
-                    Some((created, task, of)) if created == at && of == ty => {
+                    Some((task, of)) if of == ty => {
                         out.change(thread, at, Change::TaskPath { task, path });
                     }
                     _ => {}
@@ -83,7 +82,7 @@ impl Interpreter {
         ty: TypeIndex,
         out: &mut O,
     ) {
-        self.threads[thread.index()].last_created = Some((at, task, ty));
+        self.threads[thread.index()].last_created = Some((task, ty));
         if self.paths.count > 0
             && let Some(path) = self.paths.sticky.get(&(thread, ty))
         {

@@ -1,0 +1,184 @@
+//! Call paths of recorded programs next to what is known of them by construction.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn program(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"))
+}
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/openmp").join(format!("{name}.c"))
+}
+
+/// The 1-based line that holds `text`.
+fn line_of(source: &Path, text: &str) -> usize {
+    let content = std::fs::read_to_string(source).unwrap();
+    content.lines().position(|line| line.contains(text)).expect(text) + 1
+}
+
+/// Builds, records with samples, and returns the call paths; the trace stays in `here`.
+fn call_paths(here: &Path, source: &Path, threads: &str, arguments: &[&str], report: &[&str]) -> Value {
+    // Without the dynamic linker's work at first calls, which are paths of their own.
+    let built = Compiler::Clang.build_file(source, &here.join("program"), &["-Wl,-z,now"]);
+    let run = output(
+        record(here)
+            .env("OMP_NUM_THREADS", threads)
+            .args(["--sample", "1000", "-o", "trace", "--"])
+            .arg(built)
+            .args(arguments),
+    );
+    assert!(run.status.success());
+    let printed = output(taskscope().args(["report", "--json"]).args(report).arg(here.join("trace")));
+    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    for balance in report["call_paths"]["balances"].as_array().unwrap() {
+        let (taken, given, shared) = (&balance["taken_ns"], &balance["given_ns"], &balance["shared_ns"]);
+        assert!(given == taken || *given == 0, "{balance}");
+        assert!(shared == taken || *shared == 0, "{balance}");
+    }
+    report["call_paths"].clone()
+}
+
+fn frames(path: &Value) -> Vec<&str> {
+    path["frames"].as_array().unwrap().iter().map(|frame| frame.as_str().unwrap()).collect()
+}
+
+fn rows<'a>(paths: &'a Value, table: &str) -> &'a [Value] {
+    paths[table].as_array().unwrap()
+}
+
+#[test]
+fn the_paths_in_which_time_is_spent_are_those_of_the_source() {
+    let source = program("paths");
+    let at = |text: &str| format!("at paths.c:{}", line_of(&source, text));
+    let outer = format!("outer [parallel {}]", at("/* the outer region */"));
+    let inner = format!("inner [parallel {}]", at("/* the inner region */"));
+    let task = format!("create [task {}]", at("/* the task */"));
+    let nested = format!("descend [task {}]", at("/* the nested task */"));
+    let in_outer = |steps: &[&str]| -> Vec<String> {
+        let all = [&["main", "outer", &outer], steps, &["burn"]].concat();
+        all.into_iter().map(str::to_string).collect()
+    };
+    let expected: BTreeSet<Vec<String>> = [
+        ["main", "down", "down", "down", "leaf", "burn"].map(str::to_string).to_vec(),
+        in_outer(&["in_region"]),
+        in_outer(&["inner", &inner, "deep"]),
+        in_outer(&["create", &task, "in_task"]),
+        in_outer(&["descend", &nested, "descend", &nested, "descend", "in_task"]),
+    ]
+    .into();
+    // A loaded machine may hold all samples of a part back.
+    let found = (0..3).any(|_| {
+        let here = tempfile::tempdir().unwrap();
+        let paths = call_paths(here.path(), &source, "2", &[], &[]);
+        let mut found = BTreeSet::new();
+        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["work_ns"].is_u64()) {
+            let steps: Vec<String> = frames(path).iter().map(|step| step.to_string()).collect();
+            if steps.last().is_some_and(|last| last == "burn") {
+                found.insert(steps);
+            } else {
+                // Few samples fall on what leads there.
+                let leads = |to: &Vec<String>| to.starts_with(&steps);
+                assert!(expected.iter().any(leads), "{steps:?}");
+            }
+        }
+        assert!(found.is_subset(&expected), "{:#?}", found.difference(&expected).collect::<Vec<_>>());
+        // Where a task goes on outwards can be chosen. All tasks ran in the outer region, some at its end.
+        let printed = output(
+            taskscope()
+                .args(["report", "--json", "--task-context", "execution"])
+                .arg(here.path().join("trace")),
+        );
+        let executed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+        for path in rows(&executed["call_paths"], "paths") {
+            let steps = frames(path);
+            let task = steps.iter().position(|step| step.starts_with("create [task"));
+            assert!(
+                task.is_none_or(|task| steps[..task].contains(&"outer")
+                    && steps[task].ends_with(&format!("{}]", at("/* the task */")))),
+                "{steps:?}"
+            );
+        }
+        found == expected
+    });
+    assert!(found);
+}
+
+#[test]
+fn functions_of_the_c_library_are_on_the_side_of_their_caller() {
+    let here = tempfile::tempdir().unwrap();
+    let source = program("copies");
+    let paths = call_paths(here.path(), &source, "2", &["60"], &[]);
+    let mut copied = 0;
+    let mut waited = 0;
+    for path in rows(&paths, "paths") {
+        let steps = frames(path);
+        let own = ["main", "main [parallel", "copy", "wait_here", "<"];
+        let library: Vec<&&str> =
+            steps.iter().filter(|step| !own.iter().any(|o| step.starts_with(o))).collect();
+        let time = path["values"]["time_ns"].as_u64().unwrap_or(0);
+        if !library.is_empty() && time > 0 {
+            let caller = steps.iter().position(|step| step == library[0]).unwrap();
+            // main allocates; what runs before it is the dynamic linker's.
+            let before_main = caller == 0 && library.len() == steps.len();
+            assert!(before_main || ["copy", "main"].contains(&steps[caller - 1]), "{steps:?}");
+            copied += if steps.contains(&"copy") { time } else { 0 };
+        }
+        if steps.last() == Some(&"<lock wait>") && time > 0 {
+            assert!(library.is_empty() && steps[steps.len() - 2] == "wait_here", "{steps:?}");
+            waited += time;
+        }
+    }
+    assert!(copied > 0 && waited > 0, "{copied} {waited}");
+    // On demand the runtime's frames are there, below the state.
+    let printed =
+        output(taskscope().args(["report", "--json", "--runtime-frames"]).arg(here.path().join("trace")));
+    let shown: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let inside = rows(&shown["call_paths"], "paths").iter().any(|path| {
+        let steps = frames(path);
+        steps.iter().position(|step| *step == "<lock wait>").is_some_and(|at| at + 1 < steps.len())
+    });
+    assert!(inside, "no frame of the runtime below the lock wait");
+}
+
+/// The demonstration of the talk: top-down reaches every parallel loop by its user path and line, bottom-up the
+/// waiting at the ends of regions is divided among the regions.
+#[test]
+fn the_hydrodynamics_code_is_taken_apart_with_24_threads() {
+    let here = tempfile::tempdir().unwrap();
+    let source = example("hydro");
+    let paths = call_paths(here.path(), &source, "24", &["200", "30"], &["--top", "10000"]);
+    let loops = ["equation_of_state", "time_step", "corner_forces", "move_nodes", "do_work"];
+    // Steps from the outermost to each row of the top-down view.
+    let mut open: Vec<&str> = Vec::new();
+    let mut reached = BTreeSet::new();
+    for row in rows(&paths, "top_down") {
+        open.truncate(row["depth"].as_u64().unwrap() as usize);
+        open.push(row["name"].as_str().unwrap());
+        for function in loops {
+            let body = format!("{function} [parallel at hydro.c:");
+            if open.len() == 4 && open[..3] == ["main", "advance", function] && open[3].starts_with(&body) {
+                reached.insert(function);
+            }
+        }
+    }
+    assert_eq!(reached.len(), 5, "{reached:?}");
+    // The join barrier's row and the rows below it, region by region.
+    let table = rows(&paths, "bottom_up");
+    let barrier = table.iter().position(|row| row["state"] == "join_barrier").unwrap();
+    let whole = &table[barrier];
+    let below = table[barrier + 1..].iter().take_while(|row| row["depth"].as_u64().unwrap() > 0);
+    let callers: Vec<&Value> = below.filter(|row| row["depth"] == 1).collect();
+    for column in ["time_ns", "waiting_ns"] {
+        let sum: u64 = callers.iter().map(|row| row[column].as_u64().unwrap_or(0)).sum();
+        assert_eq!(sum, whole[column].as_u64().unwrap_or(0), "{column}");
+    }
+    let regions: BTreeSet<&str> = callers.iter().map(|row| row["function"].as_str().unwrap()).collect();
+    assert_eq!(regions, BTreeSet::from(loops), "{callers:#?}");
+    let taken = paths["balances"].as_array().unwrap().iter().find(|row| row["wait"] == "join_barrier");
+    assert_eq!(whole["waiting_ns"], taken.unwrap()["taken_ns"]);
+}
