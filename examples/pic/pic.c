@@ -506,6 +506,11 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    /* A team of one thread runs tasks at once, without waiting for messages. */
+    if (ranks > 1 && (level < MPI_THREAD_MULTIPLE || omp_get_max_threads() < 2)) {
+        fputs("pic: several ranks need two threads each at least, and MPI_THREAD_MULTIPLE\n", stderr);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
     read_arguments(argv + 1);
     all = calloc(count, sizeof *all);
     for (int i = 0; i < count; i++)

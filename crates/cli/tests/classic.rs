@@ -1,0 +1,87 @@
+//! The three classic situations (`examples/classic`): the report finds what the programs' heads say.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use taskscope_analysis::Letter;
+use taskscope_testkit::pic_table::{Row, row};
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/classic").join(format!("{name}.c"))
+}
+
+fn lost(row: &Row, idle: &taskscope_analysis::Shares, letter: Letter) -> u64 {
+    assert!(row.is_exact());
+    row.lost(idle, letter)
+}
+
+#[test]
+fn starvation_is_charged_to_the_task_that_everything_waits_for() {
+    const ROUNDS_TIMES_NS: u64 = 5 * 40_000_000;
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build_file(&source("starvation"), &here.path().join("starvation"), &[]);
+    assert!(
+        output(record(here.path()).args(["-o", "trace", "--"]).arg(program).args(["5", "40"]))
+            .status
+            .success()
+    );
+    let trace = here.path().join("trace");
+    let row = row(&trace).unwrap();
+    let starvation = lost(&row, &row.direct, Letter::Starvation);
+    assert!(starvation >= ROUNDS_TIMES_NS * 9 / 10, "{starvation} of {ROUNDS_TIMES_NS}");
+    assert_eq!(lost(&row, &row.direct, Letter::Latency), 0);
+    let printed =
+        output(taskscope().args(["report", "--section", "idle", "--mode", "direct", "--json"]).arg(&trace));
+    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let blame = report["idle"]["blame"]["starvation"].as_object().unwrap();
+    let prepare = blame.iter().filter(|(who, _)| who.contains("prepare")).map(|(_, ns)| ns.as_f64().unwrap());
+    let prepare: f64 = prepare.sum();
+    assert!(prepare > 0.5 * starvation as f64, "{prepare} of {starvation}");
+}
+
+#[test]
+fn overhead_is_what_tiny_tasks_lose() {
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build_file(&source("overhead"), &here.path().join("overhead"), &[]);
+    assert!(
+        output(record(here.path()).args(["-o", "trace", "--"]).arg(program).arg("20000")).status.success()
+    );
+    let row = row(&here.path().join("trace")).unwrap();
+    let [starvation, latency, overhead] =
+        [Letter::Starvation, Letter::Latency, Letter::Overhead].map(|letter| lost(&row, &row.root, letter));
+    assert!(overhead > starvation && latency == 0, "S {starvation} L {latency} O {overhead}");
+}
+
+#[test]
+fn latency_is_found_behind_what_the_published_formula_calls_starvation() {
+    const FLIGHTS: u64 = 12;
+    const FLIGHT_NS: u64 = 20_000_000;
+    const WORKERS: u64 = 4;
+    let here = tempfile::tempdir().unwrap();
+    let program = here.path().join("latency");
+    let mut command = Command::new("mpicc.openmpi");
+    command.env("OMPI_CC", Compiler::Clang.command().get_program()).args(["-O2", "-g", "-fopenmp", "-o"]);
+    if command.arg(&program).arg(source("latency")).arg("-lpthread").status().is_err() {
+        println!("skipped: no Open MPI (apt-get install openmpi-bin libopenmpi-dev)");
+        return;
+    }
+    let mut command = record(here.path());
+    command.envs([
+        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+        ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+        ("OMP_WAIT_POLICY", "passive"),
+    ]);
+    command.args(["-o", "trace", "--", "mpirun.openmpi", "-n", "2"]).arg(&program);
+    assert!(output(command.args(["6", "5", "20"])).status.success());
+    let row = row(&here.path().join("trace")).unwrap();
+    let direct = lost(&row, &row.direct, Letter::Latency);
+    let root = lost(&row, &row.root, Letter::Latency);
+    // On a busy machine a worker may begin to wait late; the first and the last flight are at the rim of the region.
+    assert!(direct >= FLIGHTS * FLIGHT_NS / 2, "{direct}");
+    assert!(root >= WORKERS * FLIGHTS * FLIGHT_NS / 2, "{root}");
+    assert!(lost(&row, &row.direct, Letter::Starvation) > lost(&row, &row.root, Letter::Starvation));
+}
