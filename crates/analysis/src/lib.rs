@@ -13,6 +13,7 @@ mod blame;
 pub mod call_paths;
 pub mod call_views;
 pub mod causes;
+pub mod compare;
 pub mod critical_path;
 pub mod devices;
 pub mod diagnosis;

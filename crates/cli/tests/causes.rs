@@ -132,3 +132,49 @@ fn every_section_of_an_import_is_told_and_sums_are_exact() {
     let said = String::from_utf8(other.stderr).unwrap();
     assert!(other.status.success() || said.contains("taskscope report"), "{said}");
 }
+
+#[test]
+fn two_sets_of_runs_are_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let case: Value = serde_json::from_slice(&std::fs::read(own_case()).unwrap()).unwrap();
+    let imported = |set: &str, number: u64, later_ns: u64| {
+        let mut case = case.clone();
+        for worker in case["trace"]["workers"].as_array_mut().unwrap() {
+            worker["end"] = (worker["end"].as_u64().unwrap() + later_ns).into();
+        }
+        let file = directory.path().join("case.json");
+        std::fs::write(&file, case.to_string()).unwrap();
+        let trace = directory.path().join(set).join(format!("{number}.trace"));
+        std::fs::create_dir_all(directory.path().join(set)).unwrap();
+        let import = taskscope(&["import", file.to_str().unwrap(), "-o", trace.to_str().unwrap()]);
+        assert!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
+        trace.display().to_string()
+    };
+    let sets = ["before", "after"].map(|set| directory.path().join(set).display().to_string());
+    let one = imported("before", 1, 0);
+    let other = imported("after", 1, 100);
+    for (number, late) in [(2, 1), (3, 2)] {
+        imported("before", number, late);
+        imported("after", number, 100 + late);
+    }
+    let code = |arguments: &[&str]| taskscope(arguments).status.code();
+    assert_eq!(code(&["diff", &one, &one, "--fail-over", "0%"]), Some(0));
+    assert_eq!(code(&["diff", &one, &other, "--fail-over", "5%"]), Some(1));
+    assert_eq!(code(&["diff", &other, &one, "--fail-over", "5%"]), Some(0));
+    assert_eq!(code(&["diff", &sets[0], &sets[1], "--fail-over", "5%"]), Some(1));
+    assert_eq!(code(&["diff", &sets[0], &sets[1], "--fail-over", "90"]), Some(0));
+    assert_eq!(code(&["diff", &one, directory.path().to_str().unwrap()]), Some(2));
+    assert_eq!(code(&["diff", &one, "absent"]), Some(2));
+    let report = json_of(&["diff", "--json", &sets[0], &sets[1]]);
+    assert_eq!((&report["before"]["runs"], &report["after"]["runs"]), (&3.into(), &3.into()));
+    let wall = report["rows"].as_array().unwrap().iter().find(|row| row["name"] == "wall_ns").unwrap();
+    assert_eq!((wall["group"].as_str(), wall["difference"].as_f64()), (Some("run"), Some(100.0)));
+    // Welch: variances of 1, three runs a side: ±2.776 √(2/3).
+    let low = wall["interval_95"][0].as_f64().unwrap();
+    assert!(
+        (low - (100.0 - 2.776 * (2.0_f64 / 3.0).sqrt())).abs() < 1e-9 && wall["certain"] == true,
+        "{wall}"
+    );
+    let list = taskscope(&["diff", &format!("{one},{one}"), &other]);
+    assert!(String::from_utf8_lossy(&list.stdout).contains("(2 runs)"));
+}

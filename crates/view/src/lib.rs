@@ -16,6 +16,7 @@ pub mod info;
 pub mod page;
 mod report_json;
 mod report_text;
+mod run_numbers;
 pub mod server;
 mod timeline_text;
 mod words;
@@ -26,5 +27,6 @@ pub use call_paths::{
 pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, WhatIf, causes_json, causes_text};
 pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};
+pub use run_numbers::{RunDifference, RunNumbers, SCHEMA as DIFF_SCHEMA, compare_runs};
 pub use timeline_text::timeline_text;
 pub use words::{NamedFinding, NoticeText, blame, causes, findings, notices};

@@ -1,4 +1,4 @@
-//! `taskscope diff`: what changed between two runs, by call paths.
+//! `taskscope diff`: what changed between two runs, number by number (`diff_runs`) or by call paths.
 
 use crate::output;
 use anyhow::Context;
@@ -9,28 +9,38 @@ use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::{Column, total};
 use taskscope_view::paths_difference;
 
-/// Compare two runs by their call paths: traces or profiles, or one of each.
+/// Compare two runs, or two sets of runs with confidence intervals; or by call paths.
 ///
-/// Paths are the same by the names of their functions, not by lines: a function that moved in its file has
-/// not changed.
+/// A set is a directory that holds several traces (A/1.trace, A/2.trace, …), or traces with commas between
+/// them. Means of both sets are compared; 95 % intervals of the differences are Welch's.
+///
+/// Profiles, and traces with --paths or --sort, are compared by call paths. Paths are the same by the names of
+/// their functions, not by lines: a function that moved in its file has not changed.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The run before: a trace, a profile, or a directory of profiles.
-    before: PathBuf,
+    /// The run before, or several: a trace, a set of traces, a profile, or a directory of profiles.
+    pub before: PathBuf,
     /// The run after.
-    after: PathBuf,
-    /// The column that is compared: time, waiting, blame, idleness, … [default: time, or waiting without samples]
+    pub after: PathBuf,
+    /// Compare traces by call paths.
+    #[arg(long)]
+    paths: bool,
+    /// The column of call paths that is compared: time, waiting, blame, idleness, … [default: time, or waiting without samples]
     #[arg(long, value_name = "COLUMN", value_parser = super::report_paths::column)]
     sort: Option<Column>,
     /// Rows.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
-    top: u16,
+    pub top: u16,
     /// Print JSON.
     #[arg(long)]
-    json: bool,
-    /// Exit with 1 if the column's sum has grown by more than this, for instance 5%.
+    pub json: bool,
+    /// Exit with 1 if the number of --of, or the column's sum, has grown by more than this, for instance 5%;
+    /// of two sets of runs, if it is not by chance.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    fail_over: Option<f64>,
+    pub fail_over: Option<f64>,
+    /// What --fail-over looks at, but in call paths.
+    #[arg(long, value_name = "NUMBER", default_value = "wall", value_parser = ["wall", "capacity", "lost"])]
+    pub of: String,
     /// Print lines of this many characters [default: the terminal's width, or 100].
     #[arg(long, value_name = "N")]
     width: Option<u16>,
@@ -46,6 +56,11 @@ fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If there is nothing to read, or the result cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    use super::report_paths::is_profile;
+    let by_paths = args.paths || args.sort.is_some() || is_profile(&args.before) || is_profile(&args.after);
+    if !by_paths {
+        return super::diff_runs::run(&args);
+    }
     let before = super::report_paths::open_tree(&args.before, TaskContext::Creation)?;
     let after = super::report_paths::open_tree(&args.after, TaskContext::Creation)?;
     let column =

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod diff;
+mod diff_runs;
 pub mod doctor;
 pub mod dump;
 mod dump_queue;

@@ -132,6 +132,11 @@ pub fn open_profile(path: &Path) -> anyhow::Result<Option<Profile>> {
     Ok(Some(merged.profile))
 }
 
+/// Whether `path` is a profile or a directory of profiles.
+pub fn is_profile(path: &Path) -> bool {
+    !profile_files(path).is_empty()
+}
+
 /// The named paths of a trace or a profile, for verbs that take either.
 ///
 /// # Errors

@@ -1,0 +1,82 @@
+//! `taskscope diff` of traces: two runs or two sets of runs, number by number.
+
+use super::diff::Args;
+use crate::messages::Failure;
+use crate::output;
+use anyhow::Context;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use taskscope_session::graph::read_graph;
+use taskscope_view::{RunNumbers, compare_runs};
+
+/// Prints what changed.
+///
+/// # Errors
+/// If a side holds no trace, or the result cannot be written.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (before, after) = (runs_of(&args.before)?, runs_of(&args.after)?);
+    let difference = compare_runs(&before, &after);
+    let names = [args.before.display().to_string(), args.after.display().to_string()];
+    let names = [names[0].as_str(), names[1].as_str()];
+    let mut out = output::results();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &difference.json(names)).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(difference.text(names, args.top.into()).as_bytes())?;
+    }
+    out.flush().context("cannot write the comparison")?;
+    let grown = match (args.fail_over, difference.of_run(&args.of)) {
+        (Some(percent), Some(comparison)) => comparison.has_grown_over(percent / 100.0),
+        _ => false,
+    };
+    if grown {
+        eprintln!("taskscope: {} has grown by more than {} %", args.of, args.fail_over.unwrap_or(0.0));
+    }
+    Ok(ExitCode::from(u8::from(grown)))
+}
+
+/// The numbers of one run, or of each trace of a set.
+fn runs_of(path: &Path) -> anyhow::Result<Vec<RunNumbers>> {
+    let mut traces: Vec<PathBuf> = Vec::new();
+    match path.to_str() {
+        Some(list) if !path.exists() && list.contains(',') => {
+            traces.extend(list.split(',').filter(|part| !part.is_empty()).map(PathBuf::from));
+        }
+        _ if path.is_dir() && !is_trace(path) => {
+            let entries = std::fs::read_dir(path).context("cannot read the directory")?;
+            traces.extend(entries.flatten().map(|entry| entry.path()).filter(|entry| is_trace(entry)));
+            traces.sort();
+            if traces.is_empty() {
+                let failure = Failure::new(format!("{} holds no trace", path.display()));
+                return Err(failure.why("neither is it one, nor is a directory in it").into());
+            }
+        }
+        _ => traces.push(path.to_owned()),
+    }
+    traces.iter().map(|trace| numbers_of(trace)).collect()
+}
+
+fn is_trace(path: &Path) -> bool {
+    let tells = |entry: std::fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name == "taskscope-run.json"
+            || name == "graph"
+            || name.starts_with("loom.")
+            || name.starts_with("thread.")
+    };
+    path.is_dir() && std::fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(tells))
+}
+
+fn numbers_of(trace: &Path) -> anyhow::Result<RunNumbers> {
+    if trace.join("graph/taskscope.json").exists()
+        && let Ok(Some(graph)) = read_graph(trace)
+    {
+        return Ok(RunNumbers::of_graph(&graph.graph));
+    }
+    let session = super::open(trace)?;
+    let (analysis, _) = taskscope_analysis::analyse(&session.execution);
+    Ok(RunNumbers::of_session(&session, &analysis))
+}

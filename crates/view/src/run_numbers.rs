@@ -1,0 +1,241 @@
+//! The numbers of a run that two runs are compared by, and the comparison.
+
+use crate::{format, words};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use taskscope_analysis::Analysis;
+use taskscope_analysis::causes::{Leaf, book_causes};
+use taskscope_analysis::compare::Comparison;
+use taskscope_execution::graph::TaskGraph;
+use taskscope_session::Session;
+
+/// Name and version of the JSON form.
+pub const SCHEMA: &str = "taskscope-diff/1";
+
+/// What kind of number it is; the order of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Of the whole run, nanoseconds.
+    Run,
+    /// Factors, shares of 1.
+    Efficiency,
+    /// Worker-nanoseconds by cause.
+    Cause,
+    /// Worker-nanoseconds by finding.
+    Finding,
+    /// Mean nanoseconds of a task of a type.
+    TaskType,
+}
+
+impl Group {
+    const fn name(self) -> &'static str {
+        match self {
+            Group::Run => "run",
+            Group::Efficiency => "efficiency",
+            Group::Cause => "cause",
+            Group::Finding => "finding",
+            Group::TaskType => "task_type",
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Group::Run => "The run",
+            Group::Efficiency => "Efficiency",
+            Group::Cause => "Worker-time by cause",
+            Group::Finding => "Findings",
+            Group::TaskType => "Mean task of a type",
+        }
+    }
+}
+
+/// The numbers of one run.
+#[derive(Clone, Debug, Default)]
+pub struct RunNumbers(BTreeMap<(Group, String), f64>);
+
+impl RunNumbers {
+    /// Those of a recorded run.
+    pub fn of_session(session: &Session, analysis: &Analysis) -> RunNumbers {
+        let mut numbers = RunNumbers::default();
+        let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
+        numbers.put(Group::Run, "wall_ns", ledger.wall_ns as f64);
+        numbers.put(Group::Run, "capacity_ns", ledger.capacity_ns as f64);
+        numbers.put(Group::Run, "lost_ns", (ledger.capacity_ns - efficiency.useful_ns) as f64);
+        for (name, share) in [
+            ("parallel", efficiency.parallel),
+            ("load_balance", efficiency.load_balance),
+            ("serialization", efficiency.serialization),
+            ("runtime_overhead", efficiency.runtime_overhead),
+        ] {
+            numbers.put(Group::Efficiency, name, share);
+        }
+        for (state, ns) in ledger.by_state.iter() {
+            numbers.put(Group::Cause, state.name(), ns as f64);
+        }
+        for finding in words::findings(&session.places, analysis) {
+            let name = format!("{} {}", finding.kind.name(), finding.place);
+            numbers.put(Group::Finding, name.trim_end(), finding.ns as f64);
+        }
+        for row in analysis.task_types.iter().filter(|row| row.began > 0) {
+            numbers.put(Group::TaskType, &session.places.type_name(row.ty), row.mean_ns() as f64);
+        }
+        numbers
+    }
+
+    /// Those of an imported graph.
+    pub fn of_graph(graph: &TaskGraph) -> RunNumbers {
+        let mut numbers = RunNumbers::default();
+        let causes = book_causes(graph);
+        let (begin, end) = graph.range();
+        let work = causes.leaves[Leaf::Work as usize];
+        numbers.put(Group::Run, "wall_ns", (end - begin) as f64);
+        numbers.put(Group::Run, "capacity_ns", causes.capacity_ns as f64);
+        numbers.put(Group::Run, "lost_ns", (causes.capacity_ns - work) as f64);
+        numbers.put(Group::Efficiency, "parallel", work as f64 / causes.capacity_ns.max(1) as f64);
+        for (leaf, ns) in Leaf::ALL.iter().zip(causes.leaves) {
+            numbers.put(Group::Cause, leaf.name(), ns as f64);
+        }
+        for charge in causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work) {
+            let name = format!("{} {}", charge.leaf.name(), charge.who.label(graph));
+            *numbers.0.entry((Group::Finding, name)).or_default() += charge.ns as f64;
+        }
+        let mut types: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for piece in graph.pieces.items() {
+            let ty = &graph.types[graph.tasks.ty[piece.task as usize] as usize];
+            types.entry(&ty.name).or_default().0 += piece.end - piece.start;
+        }
+        for ty in &graph.tasks.ty {
+            types.entry(&graph.types[*ty as usize].name).or_default().1 += 1;
+        }
+        for (name, (ns, tasks)) in types {
+            numbers.put(Group::TaskType, name, ns as f64 / tasks.max(1) as f64);
+        }
+        numbers
+    }
+
+    fn put(&mut self, group: Group, name: &str, value: f64) {
+        *self.0.entry((group, name.to_owned())).or_default() += value;
+    }
+}
+
+/// Two sets of runs, number by number.
+#[derive(Clone, Debug)]
+pub struct RunDifference {
+    runs: (usize, usize),
+    rows: Vec<(Group, String, Comparison)>,
+}
+
+/// Compares two sets of runs, each of at least one. What a run does not have counts as none in causes and findings;
+/// means of task types are compared over the runs that have it, where both sides do.
+pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifference {
+    let mut keys: Vec<&(Group, String)> = before.iter().chain(after).flat_map(|run| run.0.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    let mut rows: Vec<(Group, String, Comparison)> = Vec::new();
+    for key in keys {
+        let values = |runs: &[RunNumbers]| -> Vec<f64> {
+            let values = runs.iter().map(|run| run.0.get(key).copied());
+            match key.0 {
+                Group::Cause | Group::Finding => values.map(Option::unwrap_or_default).collect(),
+                _ => values.flatten().collect(),
+            }
+        };
+        let (first, second) = (values(before), values(after));
+        if !first.is_empty() && !second.is_empty() {
+            rows.push((key.0, key.1.clone(), Comparison::of(&first, &second)));
+        }
+    }
+    rows.sort_by(|a, b| {
+        let size = |row: &(Group, String, Comparison)| row.2.difference().abs();
+        // Within causes, findings and types the largest change comes first.
+        a.0.cmp(&b.0)
+            .then_with(|| if a.0 >= Group::Cause { size(b).total_cmp(&size(a)) } else { a.1.cmp(&b.1) })
+    });
+    RunDifference { runs: (before.len(), after.len()), rows }
+}
+
+impl RunDifference {
+    /// The comparison of a number of the whole run: `wall`, `capacity` or `lost`.
+    pub fn of_run(&self, name: &str) -> Option<&Comparison> {
+        let name = format!("{name}_ns");
+        self.rows.iter().find(|row| row.0 == Group::Run && row.1 == name).map(|row| &row.2)
+    }
+
+    /// As JSON.
+    pub fn json(&self, names: [&str; 2]) -> Value {
+        let rows = self.rows.iter().map(|(group, name, comparison)| {
+            json!({
+                "group": group.name(),
+                "name": name,
+                "before": comparison.before,
+                "after": comparison.after,
+                "difference": comparison.difference(),
+                "growth": comparison.growth(),
+                "interval_95": comparison.interval.map(|(low, high)| [low, high]),
+                "certain": comparison.is_certain(),
+            })
+        });
+        json!({
+            "schema": SCHEMA,
+            "before": { "name": names[0], "runs": self.runs.0 },
+            "after": { "name": names[1], "runs": self.runs.1 },
+            "rows": rows.collect::<Vec<_>>(),
+        })
+    }
+
+    /// As lines for a person, with `top` rows of each long table.
+    pub fn text(&self, names: [&str; 2], top: usize) -> String {
+        let mut out = String::new();
+        let counted = |runs: usize| if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+        let _ = writeln!(out, "  before  {} ({})", names[0], counted(self.runs.0));
+        let _ = writeln!(out, "  after   {} ({})", names[1], counted(self.runs.1));
+        for group in [Group::Run, Group::Efficiency, Group::Cause, Group::Finding, Group::TaskType] {
+            let rows: Vec<_> = self.rows.iter().filter(|row| row.0 == group).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let sure = if self.runs.0 > 1 && self.runs.1 > 1 { "   95 % interval" } else { "" };
+            let title = group.title();
+            let _ = writeln!(out, "\n  {title:<44}{:>12}{:>12}{:>12}{sure}", "before", "after", "change");
+            let shown = if group >= Group::Cause { top } else { rows.len() };
+            for (_, name, comparison) in rows.iter().take(shown) {
+                let _ = writeln!(out, "   {}", line(group, name, comparison));
+            }
+            if rows.len() > shown {
+                let _ = writeln!(out, "   … and {} more (--top {})", rows.len() - shown, rows.len());
+            }
+        }
+        if self.runs.0 == 1 || self.runs.1 == 1 {
+            let _ = writeln!(
+                out,
+                "\n  one run a side tells nothing about chance: give directories with several traces each"
+            );
+        }
+        out
+    }
+}
+
+fn line(group: Group, name: &str, comparison: &Comparison) -> String {
+    let name = format::fit(name.trim_end_matches("_ns"), 42);
+    let share = group == Group::Efficiency;
+    let value = |value: f64| {
+        if share {
+            format!("{value:.3}")
+        } else {
+            let sign = if value < 0.0 { "−" } else { "" };
+            format!("{sign}{}", format::time(value.abs().round() as u64))
+        }
+    };
+    let change = match comparison.growth() {
+        _ if share => format!("{:+.3}", comparison.difference()),
+        Some(growth) => format!("{:+.1} %", growth * 100.0),
+        None => "new".to_owned(),
+    };
+    let (before, after) = (value(comparison.before), value(comparison.after));
+    let interval = comparison.interval.map_or(String::new(), |(low, high)| {
+        let sure = if comparison.is_certain() == Some(true) { "" } else { ", may be chance" };
+        format!("   {} to {}{sure}", value(low), value(high))
+    });
+    format!("{name:<43}{before:>12}{after:>12}{change:>12}{interval}")
+}
