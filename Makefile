@@ -6,7 +6,7 @@ CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
 
-.PHONY: help test demo build install uninstall bench bench-record soak soak-clock soak-record gates lint clean packages
+.PHONY: predictions help test demo build install uninstall bench bench-record soak soak-clock soak-record gates lint clean packages
 
 help:
 	@echo "make test               install what is missing, build, run every test"
@@ -16,6 +16,7 @@ help:
 	@echo "make uninstall PREFIX=P remove what install put there"
 	@echo "make bench              what recording costs four OpenMP programs (minutes; wants a quiet machine)"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
+	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes; wants a quiet machine)"
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
 	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
 	@echo "make bench-instrument   what instrumentation costs: off, push and pop, a switch of tasks, the tracing layer"
@@ -100,3 +101,7 @@ soak-device:
 bench-instrument:
 	@$(cargo) run --release -p taskscope-record --example instrument_cost
 	@$(cargo) run --release -p taskscope-record --features tracing --example layer_cost
+
+# Predictions of `report --section whatif` beside real runs of the changed program.
+predictions: packages build
+	scripts/predictions/run target/release/taskscope

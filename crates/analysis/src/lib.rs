@@ -22,6 +22,7 @@ mod findings;
 mod fine;
 mod forest;
 mod grain;
+pub mod hybrid;
 mod keys;
 mod ledger;
 mod locks;

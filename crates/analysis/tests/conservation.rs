@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use taskscope_analysis::call_paths::{CallPathOptions, TaskContext, profile_of};
+use taskscope_analysis::hybrid::hybrid;
 use taskscope_analysis::{Culprit, analyse, split_lock_waits};
 use taskscope_execution::{Execution, Group, State, ThreadIndex};
 use taskscope_profile::{Marker, Metric};
@@ -54,6 +55,13 @@ fn check(execution: &Execution) {
         let product = e.serialization * e.load_balance * e.runtime_overhead * e.known;
         assert!((product - e.parallel).abs() < 1e-9);
     }
+    // And so do those of processes × threads.
+    let h = hybrid(execution, &analysis);
+    let omp = h.omp_serialization_ns + h.omp_load_imbalance_ns + h.omp_scheduling_ns;
+    assert_eq!(h.useful_ns + h.mpi_ns + h.mpi_worker_idle_ns + omp, ledger.capacity_ns);
+    assert!((h.mpi_parallel * h.omp_parallel - h.parallel).abs() < 1e-9);
+    let chain = h.omp_serialization * h.omp_load_balance * h.omp_scheduling;
+    assert!(h.useful_ns == 0 || (chain - h.omp_parallel).abs() < 1e-9);
     for finding in &analysis.findings {
         assert!(finding.sole_ns <= finding.ns);
     }

@@ -36,7 +36,7 @@ fn an_imported_case_is_reported_in_three_modes() {
             assert!(row["cause"].is_string() && row["ns"].is_u64(), "{row}");
             for person in ["who", "symptom"] {
                 let keys = ["file", "function", "line", "object", "task_type"];
-                assert!(row[person].as_object().unwrap().keys().eq(keys), "{row}");
+                assert!(keys.iter().all(|key| row[person].get(key).is_some()), "{row}");
             }
         }
         for mode in ["direct", "chained", "root"] {

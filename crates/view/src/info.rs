@@ -181,7 +181,7 @@ pub fn json(session: &Session) -> Value {
 }
 
 /// `2026-11-21 12:34:56 UTC` of nanoseconds since 1970.
-fn date_and_time(unix_ns: u64) -> String {
+pub(crate) fn date_and_time(unix_ns: u64) -> String {
     let seconds = unix_ns / 1_000_000_000;
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Days since 0000-03-01 in years that begin in March, so that the leap day comes last.

@@ -18,6 +18,7 @@ mod report_json;
 mod report_text;
 mod run_numbers;
 pub mod server;
+mod talp;
 mod timeline_text;
 mod words;
 
@@ -28,5 +29,6 @@ pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, WhatIf, 
 pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};
 pub use run_numbers::{RunDifference, RunNumbers, SCHEMA as DIFF_SCHEMA, compare_runs};
+pub use talp::talp_json;
 pub use timeline_text::timeline_text;
 pub use words::{NamedFinding, NoticeText, blame, causes, findings, notices};

@@ -8,16 +8,17 @@ use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::Column;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
 
-/// Write the call paths of a trace or of profiles for another program.
+/// Write what a trace or profiles tell for another program.
 ///
 /// flamegraph: folded stacks, as flamegraph.pl and inferno take them; speedscope: its JSON;
-/// pprof: its compressed protocol buffer.
+/// pprof: its compressed protocol buffer. These hold call paths. talp-json: the efficiencies of a trace as DLB's
+/// TALP writes them.
 #[derive(clap::Args)]
 pub struct Args {
     /// Trace directory; or a profile, or a directory of profiles.
     trace: PathBuf,
     /// The form.
-    #[arg(long, value_name = "FORMAT", value_parser = ["flamegraph", "speedscope", "pprof"])]
+    #[arg(long, value_name = "FORMAT", value_parser = ["flamegraph", "speedscope", "pprof", "talp-json"])]
     to: String,
     /// Write to this file instead of the standard output.
     #[arg(long, short, value_name = "FILE")]
@@ -37,6 +38,9 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let context =
         if args.task_context == "execution" { TaskContext::Execution } else { TaskContext::Creation };
+    if args.to == "talp-json" {
+        return talp(&args);
+    }
     let tree = super::report_paths::open_tree(&args.trace, context)?;
     let write = |out: &mut dyn Write| -> std::io::Result<()> {
         match args.to.as_str() {
@@ -48,6 +52,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
     };
+    put(&args, write)
+}
+
+/// The efficiencies as TALP writes them.
+fn talp(args: &Args) -> anyhow::Result<ExitCode> {
+    let session = super::open(&args.trace)?;
+    let (analysis, _) = taskscope_analysis::analyse(&session.execution);
+    let report = taskscope_view::talp_json(&session, &analysis);
+    put(args, |out: &mut dyn Write| {
+        serde_json::to_writer_pretty(&mut *out, &report).map_err(std::io::Error::from)?;
+        writeln!(out)
+    })
+}
+
+fn put(args: &Args, write: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> anyhow::Result<ExitCode> {
     match &args.output {
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());

@@ -1,0 +1,188 @@
+//! Efficiencies of processes × threads, in the multiplicative form: parallel = MPI × OpenMP.
+//!
+//! With capacity C, time in MPI M, time of workers that are idle while their process's initial thread is in MPI
+//! (W), and the losses of OpenMP: serialization Is, load imbalance Il, the runtime Ir (with what the system took
+//! and what the trace cannot tell):
+//!
+//! ```text
+//! O = C − M − W                        outside of MPI; O_p of process p, P processes, T the wall time, K workers
+//! MPI parallel       = O / C           = load balance × communication
+//! MPI communication  = max_p(O_p / K_p) / T
+//! MPI load balance   = Σ (O_p / K_p) / P / max_p(O_p / K_p) = in × out, with the mean of the fullest node between
+//! OpenMP parallel    = U / O           = serialization × load balance × scheduling, removed in this order
+//! ```
+//!
+//! After POP's hybrid metrics and DLB's TALP. As there, MPI counts OpenMP's losses as useful. Of processes with different
+//! numbers of workers the first law holds approximately.
+
+use crate::efficiency::efficiency;
+use crate::{Analysis, ByState};
+use taskscope_execution::{Execution, Group, ProcessIndex, State, ThreadKind};
+
+/// One process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfProcess {
+    /// The process.
+    pub process: ProcessIndex,
+    /// Its workers.
+    pub workers: u64,
+    /// From its first to its last event, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Time of its workers in the program's own code.
+    pub useful_ns: u64,
+    /// Time of its workers in MPI.
+    pub mpi_ns: u64,
+    /// Time of its workers that are idle while its initial thread is in MPI.
+    pub mpi_worker_idle_ns: u64,
+}
+
+/// Times of all workers, and the efficiencies, shares of 1.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hybrid {
+    /// Wall time of the run, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Sum over workers of the lives of their processes.
+    pub capacity_ns: u64,
+    /// In the program's own code.
+    pub useful_ns: u64,
+    /// In MPI.
+    pub mpi_ns: u64,
+    /// Idle while the process is in MPI.
+    pub mpi_worker_idle_ns: u64,
+    /// Lost to serial code and to waiting for one's turn.
+    pub omp_serialization_ns: u64,
+    /// Lost to waiting in teams while others work.
+    pub omp_load_imbalance_ns: u64,
+    /// Lost to the runtime, the system, and what the trace cannot tell. All of these sum to the capacity.
+    pub omp_scheduling_ns: u64,
+    /// MPI × OpenMP.
+    pub parallel: f64,
+    /// Outside of MPI over capacity.
+    pub mpi_parallel: f64,
+    /// Its factors.
+    pub mpi_communication: f64,
+    /// In × out.
+    pub mpi_load_balance: f64,
+    /// Between the processes of a node.
+    pub mpi_load_balance_in: f64,
+    /// Between nodes.
+    pub mpi_load_balance_out: f64,
+    /// Useful over outside of MPI.
+    pub omp_parallel: f64,
+    /// Its factors.
+    pub omp_serialization: f64,
+    /// See `omp_serialization`.
+    pub omp_load_balance: f64,
+    /// See `omp_serialization`.
+    pub omp_scheduling: f64,
+    /// Each process.
+    pub processes: Vec<OfProcess>,
+    /// Nodes (hosts).
+    pub nodes: u64,
+}
+
+/// The efficiencies of a recorded run.
+pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
+    let (ledger, charges) = (&analysis.ledger, &analysis.charges);
+    let efficiency = efficiency(ledger, charges);
+    let mut result = Hybrid {
+        elapsed_ns: ledger.wall_ns,
+        capacity_ns: ledger.capacity_ns,
+        useful_ns: efficiency.useful_ns,
+        mpi_ns: ledger.by_state.get(State::Communication),
+        ..Hybrid::default()
+    };
+    let mut nodes: Vec<(String, Vec<f64>)> = Vec::new();
+    for index in 0..execution.processes.len() {
+        let process = ProcessIndex(index as u32);
+        let row = &execution.processes[index];
+        let own = ledger
+            .threads
+            .iter()
+            .filter(|time| time.worker && execution.threads[time.thread.index()].process == process);
+        let (mut workers, mut sum) = (0, ByState::default());
+        for time in own {
+            workers += 1;
+            time.by_state.iter().for_each(|(state, ns)| sum.add(state, ns));
+        }
+        if workers == 0 {
+            continue;
+        }
+        let of = OfProcess {
+            process,
+            workers,
+            elapsed_ns: row.last - row.first,
+            useful_ns: sum.of_group(Group::Useful),
+            mpi_ns: sum.get(State::Communication),
+            mpi_worker_idle_ns: idle_in_mpi(execution, process),
+        };
+        let outside = (of.elapsed_ns * workers - of.mpi_ns - of.mpi_worker_idle_ns) as f64 / workers as f64;
+        let host = row.loom.split('.').next().unwrap_or("").to_owned();
+        match nodes.iter_mut().find(|(name, _)| *name == host) {
+            Some((_, times)) => times.push(outside),
+            None => nodes.push((host, vec![outside])),
+        }
+        result.mpi_worker_idle_ns += of.mpi_worker_idle_ns;
+        result.processes.push(of);
+    }
+    result.nodes = nodes.len() as u64;
+    // Communication counts as load imbalance in the classic tree, idleness as serialization.
+    let in_mpi = result.mpi_ns.min(efficiency.load_balance_ns);
+    result.omp_load_imbalance_ns = efficiency.load_balance_ns - in_mpi;
+    result.omp_serialization_ns = efficiency.serialization_ns.saturating_sub(result.mpi_worker_idle_ns);
+    let told = result.useful_ns
+        + result.mpi_ns
+        + result.mpi_worker_idle_ns
+        + result.omp_load_imbalance_ns
+        + result.omp_serialization_ns;
+    result.omp_scheduling_ns = result.capacity_ns.saturating_sub(told);
+    result.factors(&nodes);
+    result
+}
+
+impl Hybrid {
+    fn factors(&mut self, nodes: &[(String, Vec<f64>)]) {
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
+        let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len().max(1) as f64;
+        let all: Vec<f64> = nodes.iter().flat_map(|(_, times)| times.iter().copied()).collect();
+        let most = all.iter().copied().fold(0.0, f64::max);
+        let fullest = nodes.iter().map(|(_, times)| mean(times)).fold(0.0, f64::max);
+        let outside = (self.capacity_ns - self.mpi_ns - self.mpi_worker_idle_ns) as f64;
+        self.mpi_parallel = share(outside, self.capacity_ns as f64);
+        self.mpi_communication = share(most, self.elapsed_ns as f64);
+        self.mpi_load_balance_in = share(fullest, most);
+        self.mpi_load_balance_out = share(mean(&all), fullest);
+        self.mpi_load_balance = self.mpi_load_balance_in * self.mpi_load_balance_out;
+        let mut left = outside;
+        let mut factor = |loss: u64| {
+            let before = left;
+            left -= loss as f64;
+            share(left, before)
+        };
+        self.omp_serialization = factor(self.omp_serialization_ns);
+        self.omp_load_balance = factor(self.omp_load_imbalance_ns);
+        self.omp_scheduling = factor(self.omp_scheduling_ns);
+        self.omp_parallel = share(self.useful_ns as f64, outside);
+        self.parallel = share(self.useful_ns as f64, self.capacity_ns as f64);
+    }
+}
+
+/// Time of workers that are idle while the process's initial thread is in a communication call.
+fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
+    let mut calls: Vec<(u64, u64)> = Vec::new();
+    for (thread, row) in execution.workers().filter(|(_, row)| row.process == process) {
+        if row.kind == ThreadKind::Initial {
+            let spans = execution.spans_of_run(thread).filter(|s| s.section.state == State::Communication);
+            calls.extend(spans.map(|span| (span.start, span.end)));
+        }
+    }
+    let mut idle = 0;
+    for (thread, _) in execution.workers().filter(|(_, row)| row.process == process) {
+        for span in execution.spans_of_run(thread).filter(|s| s.section.state == State::Idle) {
+            let first = calls.partition_point(|call| call.1 <= span.start);
+            let inside = calls[first..].iter().take_while(|call| call.0 < span.end);
+            idle += inside.map(|call| call.1.min(span.end) - call.0.max(span.start)).sum::<u64>();
+        }
+    }
+    idle
+}
