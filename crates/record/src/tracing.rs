@@ -102,6 +102,7 @@ struct FieldKey {
 
 /// Spans of tokio's own instrumentation are named after the place that spawned the task.
 const SPAWN: &str = "runtime.spawn";
+const RESOURCE: &str = "runtime.resource";
 const WAKER: &str = "tokio::task::waker";
 
 fn kind_of(metadata: &'static Metadata<'static>, fields: &Fields) -> Option<u32> {
@@ -245,6 +246,10 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        // tokio's timers, locks and their inner steps are no tasks.
+        if attributes.metadata().name().starts_with(RESOURCE) {
+            return;
+        }
         let Some(span) = context.span(id) else { return };
         let mut fields = Fields::default();
         attributes.record(&mut fields);

@@ -106,7 +106,7 @@ fn a_span_follows_its_future_from_thread_to_thread() {
     const NAME: &str = "a_span_follows_its_future_from_thread_to_thread";
     if role().is_some() {
         let recording = taskscope_record::tracing::init();
-        let inner = async { Once(false).await }.instrument(tracing::info_span!("inner"));
+        let inner = Once(false).instrument(tracing::info_span!("inner"));
         let outer = async {
             tracing::info!(answer = 42, "begun");
             inner.await;

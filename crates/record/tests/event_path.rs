@@ -55,7 +55,7 @@ fn no_allocation_on_the_event_path() {
         r.own_point(at, ovni::BURST, []);
         r.end(at, ovni::FLUSH_END, []);
         // SAFETY: the arrays are long enough.
-        unsafe { r.raw(header.as_ptr(), [1; 8].as_ptr(), 8) };
+        unsafe { r.raw(header.as_ptr(), [1; 8].as_ptr(), 8, taskscope_record::Nesting::Point) };
     }
     let allocations = ALLOCATIONS.get() - before;
     thread::detach();

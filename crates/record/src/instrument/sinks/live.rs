@@ -82,9 +82,13 @@ pub fn remove_all() {
     gate::set_sinks(false);
     ARE_LOADED.store(false, Relaxed);
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    let groups = std::mem::take(&mut loaded.groups);
-    loaded.threads.clear();
     CALLER.store(thread::os_tid(), Relaxed);
+    // As in the trace, where the streams of threads that still live are closed now.
+    let at = clock::now().max(loaded.last_at);
+    for number in std::mem::take(&mut loaded.threads).into_values() {
+        loaded.show(|contexts, out| contexts.thread_ends(number, at, out));
+    }
+    let groups = std::mem::take(&mut loaded.groups);
     for mut sink in groups.into_iter().flat_map(|group| group.sinks) {
         if catch_unwind(AssertUnwindSafe(|| sink.finish())).is_err() {
             eprintln!("taskscope: a sink panicked at its end\n  kept: the trace and the other sinks");
