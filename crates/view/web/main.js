@@ -20,7 +20,7 @@ async function start() {
       // For the console and for tests.
       Object.assign(window, { taskscope: shown });
     } else if (report) {
-      showProfile(page, JSON.parse(report.textContent || '{}'));
+      showProfile(page, JSON.parse(report.textContent || '{}'), report.textContent || '{}');
     } else {
       Object.assign(window, { taskscope: await showViewer(page) });
     }

@@ -277,35 +277,6 @@ function pathTables(paths) {
 }
 
 /**
- * Fills the page with the report of profiles: paths, but no timeline.
- * @param {HTMLElement} page
- * @param {any} report
- */
-export function showProfile(page, report) {
-  const media = matchMedia('(prefers-color-scheme: dark)');
-  const build = () => {
-    const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === 'dark' : media.matches;
-    const paths = report.call_paths;
-    const states = Object.entries(paths.run_totals).filter(([name, ns]) => name.startsWith('state.') && ns > 0).sort((a, b) => b[1] - a[1]);
-    const capacity = states.reduce((sum, [, ns]) => sum + ns, 0);
-    const made = [
-      part('what', 'What ran', element('p', {}, `${fitText(String(report.trace), 200)}: ${formatCount(paths.processes.length)} processes, ${formatCount(paths.samples.count)} samples`)),
-      states.length === 0 ? null : part('time', 'Where the workers’ time went', table('Worker time by state', [
-        { title: 'state', cell: ([name]) => name.slice('state.'.length).replaceAll('_', ' ') },
-        { title: 'time', number: true, cell: ([, ns]) => formatTime(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, capacity) },
-      ], states, 30)),
-      callPaths(report),
-    ].filter((section) => section !== null);
-    const toggle = element('button', { type: 'button', id: 'theme', onclick: () => {
-      document.documentElement.dataset.theme = dark ? 'light' : 'dark';
-      build();
-    } }, dark ? 'light' : 'dark');
-    page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile'), toggle), .../** @type {Node[]} */ (made));
-  };
-  build();
-}
-
-/**
  * Fills the page with the call paths of a profile, which has no timeline.
  * @param {HTMLElement} page
  * @param {any} report
@@ -313,9 +284,19 @@ export function showProfile(page, report) {
  */
 export function showProfile(page, report, json) {
   page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile')),
-    part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace))),
+    part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace)), stateTotals(report.call_paths?.run_totals || {})),
     callPaths(report) || element('p', {}, 'The profile has no call paths.'),
     part('how', 'The same as JSON', element('p', {}, `${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, saveButton(json))));
+}
+
+/** Where the workers' time went, by the sums of a profile. @param {{[name: string]: number}} totals */
+function stateTotals(totals) {
+  const states = Object.entries(totals).filter(([name, ns]) => name.startsWith('state.') && ns > 0).sort((a, b) => b[1] - a[1]);
+  const capacity = states.reduce((sum, [, ns]) => sum + ns, 0);
+  return states.length === 0 ? null : table('Worker time by state', [
+    { title: 'state', cell: ([name]) => name.slice('state.'.length).replaceAll('_', ' ') },
+    { title: 'time', number: true, cell: ([, ns]) => formatTime(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, capacity) },
+  ], states, 30);
 }
 
 /** A button that saves the embedded report. @param {string} json */
