@@ -194,6 +194,13 @@ fn clocks_of_nodes_are_measured() {
             // The namespace's clock is ahead, to the nanosecond.
             assert!((offset + 1_000_000_000_000).abs() <= *error, "{offset} ± {error}");
         }
+        // Put into the trace, they bring its events together.
+        let trace = here.path().join("trace");
+        let wall = |trace: &Path| report(trace)["wall_ns"].as_u64().unwrap();
+        assert!(wall(&trace) > 900_000_000_000);
+        assert!(output(taskscope().arg("sync").arg(&trace)).status.success());
+        assert!(trace.join("clock-offsets.txt").is_file());
+        assert!(wall(&trace) < 900_000_000_000);
     }
 }
 

@@ -1,15 +1,18 @@
-//! `taskscope sync`: the offsets between the clocks of hosts, put into a trace.
+//! `taskscope sync`: the offsets between the clocks of hosts, put into a trace: from a file, or as MPI programs
+//! measured them while they were recorded.
 
 use crate::messages::Failure;
 use crate::output;
 use crate::reading::{TraceArgs, open_in_order};
 use anyhow::Context;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::ExitCode;
-use taskscope_trace::{ClockOffsets, ClockSource, ReadOrder, replace_file};
+use taskscope_event::models::messages;
+use taskscope_trace::{ClockOffset, ClockOffsets, ClockSource, ReadOrder, Trace, replace_file};
 
-/// Check an offset file against a trace and put it into the trace, or show what is there.
+/// Put the offsets between the clocks of hosts into a trace: those of a file, or those that the recorder of an MPI
+/// program measured; or show what is there.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -20,23 +23,14 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let trace = open_in_order(&args.trace, false, ClockSource::None, ReadOrder::Repaired)?;
-    let hosts: BTreeSet<&str> = trace
-        .streams()
-        .iter()
-        .filter_map(|stream| stream.loom())
-        .map(|loom| loom.split('.').next().unwrap_or(loom))
-        .collect();
+    let trace = open_in_order(&args.trace, true, ClockSource::None, ReadOrder::Repaired)?;
+    let hosts: BTreeSet<&str> = trace.streams().iter().map(|stream| stream.metadata.host()).collect();
     let inside = trace.root().join("clock-offsets.txt");
-    let source = args.trace.clock_offsets.as_ref().unwrap_or(&inside);
-    if args.trace.clock_offsets.is_none() && !inside.exists() {
-        let names: Vec<&str> = hosts.iter().copied().collect();
-        return Err(Failure::new(format!("{} has no clock-offsets.txt", trace.root().display()))
-            .why(format!("its hosts are: {}", names.join(", ")))
-            .remedy("give a measured table: taskscope sync -c FILE TRACE")
-            .into());
-    }
-    let offsets = ClockOffsets::load(source).map_err(Failure::new)?;
+    let (offsets, is_new) = match &args.trace.clock_offsets {
+        Some(file) => (ClockOffsets::load(file).map_err(Failure::new)?, true),
+        None if inside.exists() => (ClockOffsets::load(&inside).map_err(Failure::new)?, false),
+        None => (measured_offsets(&trace).ok_or_else(|| no_offsets(&trace, &hosts))?, true),
+    };
     for entry in &offsets.entries {
         if !hosts.contains(entry.host.as_str()) {
             return Err(Failure::new(format!("the offsets name host `{}`, which no loom is on", entry.host))
@@ -49,10 +43,60 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut out = output::results();
     write!(out, "{}", offsets.to_text()).and_then(|()| out.flush()).context("cannot print")?;
-    if args.trace.clock_offsets.is_some() && !args.dry_run {
+    if is_new && !args.dry_run {
         replace_file(&inside, |file| file.write_all(offsets.to_text().as_bytes()))
             .with_context(|| format!("cannot write {}", inside.display()))?;
         eprintln!("written to {}", inside.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn no_offsets(trace: &Trace, hosts: &BTreeSet<&str>) -> Failure {
+    let names: Vec<&str> = hosts.iter().copied().collect();
+    Failure::new(format!("{} has no clock-offsets.txt, and no measured offsets", trace.root().display()))
+        .why(format!("its hosts are: {}", names.join(", ")))
+        .remedy("give a measured table: taskscope sync -c FILE TRACE")
+}
+
+/// The mean of what each host measured, with the larger error; how the clocks drift goes to stderr.
+fn measured_offsets(trace: &Trace) -> Option<ClockOffsets> {
+    let mut ranks: BTreeMap<usize, i64> = BTreeMap::new();
+    let mut measured: BTreeMap<&str, (i64, Vec<(i64, i64, u64)>)> = BTreeMap::new();
+    for event in trace.merge() {
+        let (clock, payload) = (event.event.clock_ns, event.event.payload);
+        let stream = &trace.streams()[event.stream];
+        if event.event.code == messages::JOB && payload.len() >= 12 {
+            ranks.insert(event.stream, i64::from(u32::from_le_bytes(*payload[8..].first_chunk()?)));
+        } else if event.event.code == messages::CLOCK && payload.len() >= 16 {
+            let offset = i64::from_le_bytes(*payload.first_chunk()?);
+            let error = u64::from_le_bytes(*payload[8..].first_chunk()?);
+            let rank = ranks.get(&event.stream).copied().unwrap_or(0);
+            let own = measured.entry(stream.metadata.host()).or_insert((rank, Vec::new()));
+            own.1.push((clock, offset, error));
+        }
+    }
+    let mut entries = Vec::new();
+    for (host, (rank, rows)) in measured {
+        let mean = rows.iter().map(|(_, offset, _)| *offset as f64).sum::<f64>() / rows.len() as f64;
+        let error = rows.iter().map(|(_, _, error)| *error).max().unwrap_or(0);
+        if let [(begin, before, _), .., (end, after, _)] = rows[..]
+            && end > begin
+            && error > 0
+        {
+            let per_million = (after - before) as f64 / (end - begin) as f64 * 1e6;
+            let seconds = (end - begin) as f64 / 1e9;
+            eprintln!(
+                "host {host}: offset {before} ns at first, {after} ns {seconds:.3} s later, each within {error} ns: \
+                 drift {per_million:.3} ns a millisecond"
+            );
+        }
+        entries.push(ClockOffset {
+            rank,
+            host: host.to_owned(),
+            median_ns: mean.round(),
+            mean_ns: mean,
+            deviation_ns: error as f64,
+        });
+    }
+    (!entries.is_empty()).then_some(ClockOffsets { entries })
 }
