@@ -374,3 +374,40 @@ fn ready_made_sinks_are_loaded_by_the_environment() {
         assert!(std::fs::read_to_string(trace.with_file_name("t.txt")).unwrap().contains("state solving {"));
     });
 }
+
+#[test]
+fn a_sink_that_panics_is_unloaded_and_one_that_raises_events_is_not_heard() {
+    const NAME: &str = "a_sink_that_panics_is_unloaded_and_one_that_raises_events_is_not_heard";
+    struct Panics(u32);
+    impl Sink for Panics {
+        fn event(&mut self, _: &LiveEvent<'_>) {
+            self.0 += 1;
+            assert!(self.0 < 3, "on purpose");
+        }
+    }
+    struct Raises(Arc<Mutex<u32>>);
+    impl Sink for Raises {
+        fn event(&mut self, _: &LiveEvent<'_>) {
+            *self.0.lock().unwrap() += 1;
+            DEPTH.point(1);
+        }
+    }
+    if let Some(directory) = role() {
+        start(directory.join("trace")).unwrap();
+        let heard = Arc::new(Mutex::new(0));
+        sinks::add(Panics(0));
+        sinks::add(Raises(heard.clone()));
+        (0..10).for_each(|value| SIZE.point(value));
+        sinks::remove_all();
+        assert_eq!(*heard.lock().unwrap(), 10);
+        SIZE.point(10);
+        finish();
+        leave(0);
+    }
+    recorded(NAME, &[], |directory, _| {
+        let sentences = sentences(directory);
+        assert_eq!(count(&sentences, "marks a point"), 10 + 10 + 1);
+        assert_eq!(count(&sentences, "(problem 6) 1 times so far: a sink panicked"), 1, "{sentences:#?}");
+        assert_eq!(count(&sentences, "(problem 6) 1 times so far: 10 events were raised by sinks"), 1);
+    });
+}

@@ -1,6 +1,7 @@
 //! The loaded sinks, and the way of an event to them.
 
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,10 +36,29 @@ static LOADED: Mutex<Loaded> =
 static ARE_LOADED: AtomicBool = AtomicBool::new(false);
 /// The process that loaded them: a forked child does not have their files and threads.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// The thread that calls sinks now.
-static CALLER: AtomicI32 = AtomicI32::new(0);
+thread_local! {
+    /// The thread holds the lock, or waits for it. It has no destructor, so it can be asked at any time.
+    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+}
 /// Events raised by sinks, or by signal handlers that interrupted them.
 static NESTED: AtomicU64 = AtomicU64::new(0);
+
+/// The calling thread is on its way to the sinks; a sink, or a signal handler that interrupts this, must not
+/// wait for the lock.
+struct Inside;
+
+impl Inside {
+    /// `None` where the thread is inside already.
+    fn enter() -> Option<Inside> {
+        (!IS_INSIDE.replace(true)).then_some(Inside)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        IS_INSIDE.set(false);
+    }
+}
 
 /// Whether any sink is loaded in this process.
 pub(in super::super) fn are_loaded() -> bool {
@@ -51,6 +71,10 @@ pub fn add(sink: impl Sink + 'static) {
 }
 
 fn add_boxed(sink: Box<dyn Sink>) {
+    let Some(_inside) = Inside::enter() else {
+        NESTED.fetch_add(1, Relaxed);
+        return;
+    };
     let behaviour = sink.behaviour();
     let mut guard = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     let loaded = &mut *guard;
@@ -76,13 +100,13 @@ fn add_boxed(sink: Box<dyn Sink>) {
 
 /// Tells all sinks that there are no more events, and unloads them.
 pub fn remove_all() {
-    if !are_loaded() || CALLER.load(Relaxed) == thread::os_tid() {
+    if !are_loaded() {
         return;
     }
+    let Some(inside) = Inside::enter() else { return };
     gate::set_sinks(false);
     ARE_LOADED.store(false, Relaxed);
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    CALLER.store(thread::os_tid(), Relaxed);
     // As in the trace, where the streams of threads that still live are closed now.
     let at = clock::now().max(loaded.last_at);
     for number in std::mem::take(&mut loaded.threads).into_values() {
@@ -94,8 +118,8 @@ pub fn remove_all() {
             eprintln!("taskscope: a sink panicked at its end\n  kept: the trace and the other sinks");
         }
     }
-    CALLER.store(0, Relaxed);
     drop(loaded);
+    drop(inside);
     let nested = NESTED.swap(0, Relaxed);
     if nested > 0 {
         dictionary::problem(problem::SINK, &format!("{nested} events were raised by sinks, and not shown"));
@@ -108,14 +132,13 @@ pub(in super::super) fn pass(code: Code, payload: &[u8], record: impl FnOnce(u64
     if !are_loaded() {
         return record(0).is_some();
     }
-    let tid = thread::os_tid();
-    if CALLER.load(Relaxed) == tid {
+    let Some(_inside) = Inside::enter() else {
         // From within a sink, or from a signal handler that interrupted one.
         NESTED.fetch_add(1, Relaxed);
         return record(0).is_some();
-    }
+    };
+    let tid = thread::os_tid();
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    CALLER.store(tid, Relaxed);
     // Strictly later than what any thread raised before, so that the trace has the same order.
     let least = loaded.last_at + 1;
     let at = record(least).unwrap_or_else(|| clock::now().max(least));
@@ -124,7 +147,6 @@ pub(in super::super) fn pass(code: Code, payload: &[u8], record: impl FnOnce(u64
         let number = loaded.number_of(tid);
         loaded.show(|group, out| group.event(number, at, &raw, out));
     }
-    CALLER.store(0, Relaxed);
     true
 }
 
@@ -133,16 +155,12 @@ pub(crate) fn thread_ends() {
     if !are_loaded() {
         return;
     }
+    let Some(_inside) = Inside::enter() else { return };
     let tid = thread::os_tid();
-    if CALLER.load(Relaxed) == tid {
-        return;
-    }
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(number) = loaded.threads.remove(&tid) {
-        CALLER.store(tid, Relaxed);
         let at = clock::now().max(loaded.last_at);
         loaded.show(|contexts, out| contexts.thread_ends(number, at, out));
-        CALLER.store(0, Relaxed);
     }
 }
 
