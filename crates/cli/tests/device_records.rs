@@ -148,6 +148,20 @@ fn record_takes_threads_tasks_and_queues_of_one_program() {
     let kernel = names.iter().find(|name| name["name"] == "scale").unwrap();
     let by = kernel["submitted_by"].as_str().unwrap();
     assert!(by.contains("in clEnqueueNDRangeKernel of main [task at tasks.c:45]"), "{by}");
+    // Each operation has its call, thread and task; threads and queues stand in one report.
+    for record in dumped(&trace, queue["name"].as_str().unwrap()) {
+        assert!(record["call"].as_str().unwrap().starts_with("clEnqueue"), "{record}");
+        assert_eq!(record["task_type"], "main [task at tasks.c:45]");
+        assert!(record["task"].as_u64().is_some() && record["thread"].as_u64().is_some());
+    }
+    let shown = taskscope(&["report", "--section", "threads,tasks,devices", text(&trace)]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    for part in
+        ["Threads ", "main [task at tasks.c:45]", "Device queues", "Calls for devices", "idle because"]
+    {
+        assert!(shown.contains(part), "{part} is missing: {shown}");
+    }
+    assert!(report["devices"]["calls"][0]["submitting_ns"].as_u64().unwrap() > 0);
 }
 
 #[test]

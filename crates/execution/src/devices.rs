@@ -177,6 +177,31 @@ pub struct Call {
     pub operation: Option<(u64, u64)>,
 }
 
+/// What a call of the host is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It submits an operation.
+    Submits,
+    /// It waits for operations.
+    Waits,
+    /// It is no call of the program's: time that the vendor's collection takes.
+    Overhead,
+    /// Anything else.
+    Other,
+}
+
+impl Call {
+    /// What it is for.
+    pub fn purpose(&self) -> Purpose {
+        match self.kind {
+            kind::SUBMITTING_CALL => Purpose::Submits,
+            kind::WAITING_CALL => Purpose::Waits,
+            kind::OVERHEAD => Purpose::Overhead,
+            _ => Purpose::Other,
+        }
+    }
+}
+
 /// A thread's calls, by start.
 #[derive(Clone, Debug, Default)]
 pub struct CallThread {

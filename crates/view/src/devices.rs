@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use taskscope_analysis::devices::{QueueLedger, ledgers, submitter};
-use taskscope_execution::devices::{Class, Operation, Queue};
+use taskscope_execution::devices::{CallThread, Class, Operation, Purpose, Queue};
 use taskscope_session::Session;
 
 const BOLD: Style = Style::new().bold();
@@ -62,7 +62,49 @@ pub fn report_text(session: &Session) -> String {
             let _ = writeln!(page, "    {sentence}");
         }
     }
+    host_rows(session, &mut page);
     page
+}
+
+/// What each thread of the host did for devices: rows beside those of the queues.
+fn host_rows(session: &Session, page: &mut String) {
+    let threads: Vec<_> = session.devices.calls.iter().filter(|thread| !thread.calls.is_empty()).collect();
+    if threads.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        page,
+        "\n  {BOLD}{:<26}{:>10}{:>11}{:>11}{:>11}{:>11}{BOLD:#}",
+        "Calls for devices", "calls", "submitting", "waiting", "other", "overhead"
+    );
+    for thread in threads {
+        let spent = spent_in_calls(thread);
+        let _ = writeln!(
+            page,
+            "  {:<26}{:>10}{:>11}{:>11}{:>11}{:>11}",
+            format!("thread {}", thread.tid),
+            count(thread.calls.len() as u64),
+            time(spent[0]),
+            time(spent[1]),
+            time(spent[2]),
+            time(spent[3]),
+        );
+    }
+}
+
+/// Time in calls that submit, wait, do something else, and in the vendor's own overhead.
+fn spent_in_calls(thread: &CallThread) -> [u64; 4] {
+    let mut spent = [0; 4];
+    for call in &thread.calls {
+        let place = match call.purpose() {
+            Purpose::Submits => 0,
+            Purpose::Waits => 1,
+            Purpose::Other => 2,
+            Purpose::Overhead => 3,
+        };
+        spent[place] += call.end - call.start;
+    }
+    spent
 }
 
 fn idle_causes(ledger: &QueueLedger) -> String {
@@ -306,7 +348,11 @@ pub fn info_json(session: &Session) -> Value {
 fn calls_json(session: &Session) -> Value {
     let threads = session.devices.calls.iter().map(|thread| {
         let total: u64 = thread.calls.iter().map(|call| call.end - call.start).sum();
-        json!({"pid": thread.pid, "tid": thread.tid, "calls": thread.calls.len(), "time_ns": total})
+        let [submitting, waiting, other, overhead] = spent_in_calls(thread);
+        json!({
+            "pid": thread.pid, "tid": thread.tid, "calls": thread.calls.len(), "time_ns": total,
+            "submitting_ns": submitting, "waiting_ns": waiting, "other_ns": other, "overhead_ns": overhead,
+        })
     });
     threads.collect()
 }

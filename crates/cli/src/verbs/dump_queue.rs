@@ -6,16 +6,19 @@ use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use taskscope_analysis::devices::submitter;
 use taskscope_execution::devices::{Devices, Operation, Queue};
+use taskscope_session::Session;
 
 /// Prints the queue that is called `name`, by its name or its path in the trace.
 pub fn run(trace: &Path, name: &str, as_json: bool) -> anyhow::Result<ExitCode> {
-    let devices = super::open(trace)?.devices;
-    let queue = find(&devices, name, trace)?;
+    let session = super::open(trace)?;
+    let queue = find(&session.devices, name, trace)?;
     let mut out = output::results();
     if as_json {
         for operation in &queue.operations {
-            serde_json::to_writer(&mut out, &object(queue, operation)).map_err(std::io::Error::from)?;
+            serde_json::to_writer(&mut out, &object(&session, queue, operation))
+                .map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
     } else {
@@ -53,7 +56,7 @@ fn find<'a>(devices: &'a Devices, name: &str, trace: &Path) -> anyhow::Result<&'
 }
 
 /// The imported columns, or what a recorder knows; then what the ordering found.
-fn object(queue: &Queue, operation: &Operation) -> Value {
+fn object(session: &Session, queue: &Queue, operation: &Operation) -> Value {
     let mut object = Map::new();
     match &operation.columns {
         Some((file, values)) => {
@@ -75,6 +78,12 @@ fn object(queue: &Queue, operation: &Operation) -> Value {
             object.insert("raw_start".into(), json!(operation.raw.0));
             object.insert("raw_end".into(), json!(operation.raw.1));
             object.insert("bytes".into(), json!(operation.bytes));
+            let submitter = submitter(&session.execution, &session.devices, queue, operation);
+            let tasks = &session.execution.tasks;
+            let task_type = submitter.task.map(|task| session.places.type_name(tasks.ty[task.index()]));
+            object.insert("call".into(), json!(submitter.call));
+            object.insert("task".into(), json!(submitter.task.map(|task| task.index())));
+            object.insert("task_type".into(), json!(task_type));
             for (name, value) in queue.numbers_of(operation.seq) {
                 object.insert(name.to_owned(), json!(value));
             }
