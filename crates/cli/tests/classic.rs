@@ -59,7 +59,6 @@ fn overhead_is_what_tiny_tasks_lose() {
 fn latency_is_found_behind_what_the_published_formula_calls_starvation() {
     const FLIGHTS: u64 = 12;
     const FLIGHT_NS: u64 = 20_000_000;
-    const WORKERS: u64 = 4;
     let here = tempfile::tempdir().unwrap();
     let program = here.path().join("latency");
     let mut command = Command::new("mpicc.openmpi");
@@ -82,6 +81,7 @@ fn latency_is_found_behind_what_the_published_formula_calls_starvation() {
     let root = lost(&row, &row.root, Letter::Latency);
     // On a busy machine a worker may begin to wait late; the first and the last flight are at the rim of the region.
     assert!(direct >= FLIGHTS * FLIGHT_NS / 2, "{direct}");
-    assert!(root >= WORKERS * FLIGHTS * FLIGHT_NS / 2, "{root}");
+    // Two workers at least, one of each rank, wait during all flights; what others wait after their last task is tail.
+    assert!(root >= direct + direct / 4, "{root}, {direct} direct");
     assert!(lost(&row, &row.direct, Letter::Starvation) > lost(&row, &row.root, Letter::Starvation));
 }
