@@ -17,6 +17,8 @@ pub struct Places {
     symbolizers: RefCell<FxHashMap<ProcessIndex, Symbolizer>>,
     resolved: RefCell<FxHashMap<SiteIndex, Rc<CodePlace>>>,
     missing: RefCell<BTreeSet<Missing>>,
+    /// Where each lock was taken first, and which lock of that place it is.
+    first_taken: FxHashMap<ObjectIndex, (SiteIndex, u32)>,
 }
 
 impl Places {
@@ -27,6 +29,7 @@ impl Places {
             symbolizers: RefCell::default(),
             resolved: RefCell::default(),
             missing: RefCell::default(),
+            first_taken: first_taken(execution),
         }
     }
 
@@ -167,7 +170,17 @@ impl Places {
     }
 
     /// The words for what threads wait for.
+    ///
+    /// Runtimes keep locks on the heap, so a lock is named after the place that took it first; of several such the
+    /// second is `#2`. Only without names of places it is an address.
     pub fn object_name(&self, object: ObjectIndex) -> String {
+        if let Some((site, number)) = self.first_taken.get(&object) {
+            let code = self.code(*site);
+            if code.frame.function.is_some() || code.frame.line.is_some() {
+                let name = self.construct(self.object_kind(object), *site);
+                return if *number == 1 { name } else { format!("{name} #{number}") };
+            }
+        }
         match self.catalog.objects.get(object.index()) {
             Some(row) => format!("{} {:#x}", object_word(row.kind), row.id),
             None => "unknown".to_string(),
@@ -178,6 +191,25 @@ impl Places {
     pub fn object_kind(&self, object: ObjectIndex) -> &'static str {
         self.catalog.objects.get(object.index()).map_or("unknown", |row| object_word(row.kind))
     }
+}
+
+/// Numbers locks by the place that took them first, in the order of time.
+fn first_taken(execution: &Execution) -> FxHashMap<ObjectIndex, (SiteIndex, u32)> {
+    let mut first: FxHashMap<ObjectIndex, (u64, SiteIndex)> = FxHashMap::default();
+    for hold in execution.holds.iter().filter(|hold| hold.site.is_some()) {
+        let known = first.entry(hold.object).or_insert((hold.start, hold.site));
+        *known = (*known).min((hold.start, hold.site));
+    }
+    let mut order: Vec<(u64, ObjectIndex, SiteIndex)> =
+        first.into_iter().map(|(object, (start, site))| (start, object, site)).collect();
+    order.sort_unstable();
+    let mut counts: FxHashMap<SiteIndex, u32> = FxHashMap::default();
+    let mut number = |site| {
+        let count = counts.entry(site).or_insert(0);
+        *count += 1;
+        *count
+    };
+    order.into_iter().map(|(_, object, site)| (object, (site, number(site)))).collect()
 }
 
 /// A source file's name without its directories.

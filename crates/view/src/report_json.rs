@@ -246,6 +246,10 @@ fn pid_of_type(session: &Session, ty: TypeIndex) -> Option<u64> {
     execution.processes.get(process.index()).map(|process| process.pid)
 }
 
+fn address_of_object(session: &Session, object: ObjectIndex) -> Option<u64> {
+    session.execution.catalog.objects.get(object.index()).map(|row| row.id)
+}
+
 fn pid_of_object(session: &Session, object: ObjectIndex) -> Option<u64> {
     let execution = &session.execution;
     let process = execution.catalog.objects.get(object.index())?.process;
@@ -308,6 +312,7 @@ fn locks(session: &Session, analysis: &Analysis) -> Vec<Value> {
         json!({
             "object": places.object_name(row.object),
             "pid": pid_of_object(session, row.object),
+            "address": address_of_object(session, row.object),
             "acquisitions": row.acquisitions,
             "held_ns": row.held_ns,
             "longest_hold_ns": row.longest_hold_ns,
