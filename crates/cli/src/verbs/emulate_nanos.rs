@@ -150,7 +150,16 @@ struct Writer<'a> {
     stacks_states: bool,
     kinds: HashMap<(u32, u64), u32>,
     /// Halves that wait for the other, by domain's name and id: sent or received.
-    halves: HashMap<(u32, u64), VecDeque<(bool, Row, u64, u64)>>,
+    halves: HashMap<(u32, u64), VecDeque<Half>>,
+}
+
+/// A half of a message that waits for the other.
+#[derive(Clone, Copy)]
+struct Half {
+    sends: bool,
+    row: Row,
+    at: u64,
+    size: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -259,17 +268,17 @@ impl<'a> Writer<'a> {
     }
 
     fn half(&mut self, message: (u32, u64), sends: bool, row: Row, at: u64, size: u64) {
+        let here = Half { sends, row, at, size };
         let waiting = self.halves.entry(message).or_default();
         match waiting.front().copied() {
-            Some((other, there, then, other_size)) if other != sends => {
+            Some(there) if there.sends != sends => {
                 waiting.pop_front();
-                let (from, to) = if sends { ((row, at), (there, then)) } else { ((there, then), (row, at)) };
-                let size = if sends { size } else { other_size };
-                self.out.message(from, to, size, message.0);
+                let (from, to) = if sends { (here, there) } else { (there, here) };
+                self.out.message((from.row, from.at), (to.row, to.at), from.size, message.0);
             }
-            _ => waiting.push_back((sends, row, at, size)),
+            _ => waiting.push_back(here),
         }
-        if waiting_is_empty(&self.halves, message) {
+        if self.halves.get(&message).is_some_and(VecDeque::is_empty) {
             self.halves.remove(&message);
         }
     }
@@ -334,8 +343,4 @@ impl<'a> Writer<'a> {
         }
         self.out
     }
-}
-
-fn waiting_is_empty(halves: &HashMap<(u32, u64), VecDeque<(bool, Row, u64, u64)>>, of: (u32, u64)) -> bool {
-    halves.get(&of).is_some_and(VecDeque::is_empty)
 }
