@@ -96,12 +96,15 @@ export class ServerSource {
       const offset = this.offset(at);
       const first = Math.max(0, Math.floor((from - offset) / bucketNs));
       const last = Math.max(first, Math.floor((from + nsPerPixel * out.length - offset) / bucketNs));
+      let whole = true;
+      for (let tile = Math.floor(first / TILE); whole && tile * TILE <= last; tile++) whole = this.tiles.has(`${view}/${at}/${tile}/${track}`);
+      // What is not there yet is drawn from a coarser level that is, or from pieces of the coarsest.
+      if (!whole && coarser < 12) continue;
       const scratch = new Uint32Array(last - first + 1).fill(NOTHING);
       const values = outValues ? new Uint32Array(last - first + 1) : null;
-      let whole = true;
       for (let tile = Math.floor(first / TILE); tile * TILE <= last; tile++) {
         const known = this.tiles.get(`${view}/${at}/${tile}/${track}`);
-        if (!known) { whole = false; continue; }
+        if (!known) continue;
         const low = Math.max(first, tile * TILE);
         const high = Math.min(last + 1, (tile + 1) * TILE);
         scratch.set(known.buckets.subarray(low - tile * TILE, high - tile * TILE), low - first);

@@ -9,6 +9,7 @@ mod query;
 mod routes;
 
 use crate::page::Page;
+use axum::serve::ListenerExt;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ impl Viewer {
             runtime.block_on(tokio::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))?;
         let socket = listener.local_addr()?;
         let app = routes::router(page, token.clone());
+        // Small answers must not wait for the browser to acknowledge the ones before.
+        let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
         runtime.spawn(async move {
             // It ends only with the runtime; an error of one connection is not an error here.
             let _ = axum::serve(listener, app).await;
