@@ -36,6 +36,9 @@ use verbs::{
 struct CommandLine {
     #[command(subcommand)]
     verb: Verb,
+    /// Print without colours; so does NO_COLOR=1, and whatever is no terminal.
+    #[arg(long, global = true)]
+    no_color: bool,
 }
 
 #[derive(Subcommand)]
@@ -94,7 +97,12 @@ fn taskscope(arguments: Vec<OsString>) -> ExitCode {
     // A job script tells "could not run" from the program's own exit code by 125, as with `env`.
     let misuse = if arguments.get(1).is_some_and(|verb| verb == "record") { record::CANNOT_RUN } else { 2 };
     match CommandLine::try_parse_from(arguments) {
-        Ok(command_line) => messages::finish(command_line.verb.run()),
+        Ok(command_line) => {
+            if command_line.no_color {
+                anstream::ColorChoice::Never.write_global();
+            }
+            messages::finish(command_line.verb.run())
+        }
         Err(error) => {
             let asked_for_help = !error.use_stderr();
             // Nothing is left to do when even the message cannot be written.

@@ -112,6 +112,10 @@ fn colours_are_for_terminals_that_want_them() {
     assert!(text(&forced.stdout).contains('\u{1b}'));
     let unwanted = output(taskscope().arg("doctor").env("NO_COLOR", "1"));
     assert!(!text(&unwanted.stdout).contains('\u{1b}'));
+    for arguments in [["doctor", "--no-color"], ["--no-color", "doctor"]] {
+        let unwanted = output(taskscope().args(arguments).env("CLICOLOR_FORCE", "1"));
+        assert!(!text(&unwanted.stdout).contains('\u{1b}'), "{arguments:?}");
+    }
 }
 
 #[test]

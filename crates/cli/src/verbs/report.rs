@@ -138,7 +138,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Writes the report as one page.
 fn write_html(file: &Path, session: Session, watch: &Watch) -> anyhow::Result<ExitCode> {
-    let page = Page::analysed(session);
+    let page = Page::reported(session);
     watch.stage("writing");
     write_page(file, &html::report(&page), Some(watch))
 }

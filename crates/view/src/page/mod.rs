@@ -82,15 +82,25 @@ pub struct Page {
 }
 
 impl Page {
-    /// Analyses an opened run and builds its level of detail, both at once.
+    /// Analyses an opened run and builds its level of detail, both at once; without the critical path,
+    /// which the viewer does not show.
     pub fn analysed(session: Session) -> Page {
+        Page::analysed_while(session, |_| Value::Null)
+    }
+
+    /// The same with the critical path.
+    pub fn reported(session: Session) -> Page {
+        Page::analysed_while(session, overview::critical_path)
+    }
+
+    fn analysed_while(session: Session, path: impl FnOnce(&Session) -> Value) -> Page {
         let execution = &session.execution;
         let (mut analysed, mut timeline) = (None, None);
         // Names of places stay on this thread, and so does the critical path, which needs them.
         let critical_path = rayon::in_place_scope(|scope| {
             scope.spawn(|_| analysed = Some(taskscope_analysis::analyse(execution)));
             scope.spawn(|_| timeline = Some(Timeline::build(execution)));
-            overview::critical_path(&session)
+            path(&session)
         });
         let (analysis, problems) = analysed.unwrap_or_else(|| taskscope_analysis::analyse(execution));
         let timeline = timeline.unwrap_or_default();

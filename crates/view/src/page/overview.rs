@@ -64,7 +64,7 @@ pub(super) fn json(page: &Page) -> Value {
 }
 
 /// Tasks beyond which the critical path is only computed when `report --section path` asks for it.
-const TASKS_OF_A_PATH: usize = 4_000_000;
+const TASKS_OF_A_PATH: usize = 1_000_000;
 /// Steps of it that are drawn.
 const STEPS: usize = 2000;
 
