@@ -88,6 +88,24 @@ fn a_section_is_found_at_each_of_its_nanoseconds_and_has_its_neighbours() {
 }
 
 #[test]
+fn a_section_in_which_events_were_lost_says_so() {
+    let page = page_of(small());
+    let loss =
+        page.execution.losses.iter().find(|loss| loss.end > loss.start).expect("the generator loses some");
+    let found = page.section_at(loss.thread, loss.start - page.start()).unwrap();
+    assert!(found["lost_events"].as_u64().unwrap() >= loss.events, "{found}");
+    let whole = page.execution.threads[loss.thread.index()].track.spans();
+    let without = whole.into_iter().find(|span| {
+        page.execution
+            .losses
+            .iter()
+            .all(|l| l.thread != loss.thread || l.end < span.start || l.start > span.end)
+    });
+    let found = page.section_at(loss.thread, without.unwrap().start - page.start()).unwrap();
+    assert!(found.get("lost_events").is_none(), "{found}");
+}
+
+#[test]
 fn a_search_finds_the_nearest_match_on_any_thread() {
     let page = page_of(small());
     let base = page.start();

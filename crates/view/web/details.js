@@ -14,6 +14,8 @@ export function blameLines(found, trackName) {
   for (const row of (found.holders || []).slice(0, 3)) lines.push(`held by ${trackName(row.track)} for ${formatTime(row.ns)} of it${row.place ? `: ${fitText(row.place, 70)}` : ''}`);
   for (const row of (found.culprits || []).slice(0, 3)) lines.push(`meanwhile ${row.threads} of ${found.workers} workers: ${row.state}${row.place ? `, ${fitText(row.place, 70)}` : ''}`);
   if (found.ended_last) lines.push(`ended last before: ${found.ended_last.state}${found.ended_last.task !== null ? ` (task ${found.ended_last.task})` : ''} on ${trackName(found.ended_last.track)}`);
+  if (found.lost_events) lines.push(`${formatCount(found.lost_events)} events were lost here`);
+  if (found.uncertain) lines.push(found.uncertain === 'stream-ends' ? 'uncertain: the stream ends before the thread does' : 'uncertain: the event at the end does not fit what was known before');
   if (found.long_from_ns && found.end - found.start >= found.long_from_ns) lines.push('long for its kind');
   return lines;
 }
@@ -38,7 +40,7 @@ export function shortLines(found, rowLabel, trackName) {
   const lines = [`${found.label}${found.place ? `: ${fitText(found.place, 90)}` : ''}`, when];
   if (found.line) lines.push(fitText(found.line, 90));
   if (found.task !== null) lines.push(`task ${found.task}${found.task_type ? ` of ${fitText(found.task_type, 70)}` : ''}${found.task_line ? `, ${fitText(found.task_line, 70)}` : ''}`);
-  return [...lines, ...blameLines(found, trackName).slice(0, 3)];
+  return [...lines, ...blameLines(found, trackName).slice(0, 4)];
 }
 
 /** Facts of an operation of a device queue. @param {any} found @returns {[string, string][]} */

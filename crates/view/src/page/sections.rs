@@ -70,6 +70,18 @@ impl Page {
         if let Some(long) = self.timeline.long_wait_ns(section.state) {
             row.insert("long_from_ns".into(), long.into());
         }
+        let overlaps = |start: u64, end: u64| start < span.end && end.max(start + 1) > span.start;
+        let losses = self.execution.losses.iter();
+        let losses = losses.filter(|loss| loss.thread == track && overlaps(loss.start, loss.end));
+        let lost: u64 = losses.map(|loss| loss.events).sum();
+        if lost > 0 {
+            row.insert("lost_events".into(), lost.into());
+        }
+        let doubts = self.execution.uncertain.iter();
+        let mut doubts = doubts.filter(|part| part.thread == track && overlaps(part.start, part.end));
+        if let Some(part) = doubts.next() {
+            row.insert("uncertain".into(), part.doubt.name().into());
+        }
         Value::Object(row)
     }
 
