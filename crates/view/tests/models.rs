@@ -130,3 +130,17 @@ fn queues_and_the_way_to_the_models_are_in_the_cache() {
     }
     assert_eq!(stored.models_json(), page.models_json());
 }
+
+#[test]
+fn cpus_that_are_workers_are_listed_with_the_threads() {
+    let (_folder, page, _viewer) = viewer_of_trace();
+    let overview = page.overview();
+    let tracks = overview["tracks"].as_array().unwrap();
+    let cpus: Vec<&Value> = tracks.iter().filter(|track| track["kind"] == "cpu").collect();
+    assert_eq!((cpus.len(), tracks.len()), (6, 12));
+    for cpu in cpus {
+        assert_eq!(cpu["worker"], true);
+        let process = cpu["process"].as_u64().unwrap() as usize;
+        assert_eq!(overview["processes"][process]["cpus"], true);
+    }
+}

@@ -26,7 +26,7 @@ const SHORTEST_NS = 20;
 /** What a thread or CPU is called. @param {{tid: number, kind: string, worker: boolean}} track */
 export function trackLabel(track) {
   if (track.kind === 'cpu') return `CPU ${track.tid}`;
-  return `thread ${track.tid}${track.worker ? '' : ` (${track.kind})`}`;
+  return `thread ${track.tid}${track.worker || track.kind === 'unknown' ? '' : ` (${track.kind})`}`;
 }
 
 /** A row as the server knows it. @param {Row} row */
@@ -147,9 +147,9 @@ export class TimelineView {
         }
         for (const process of new Set(ofNode.map((track) => track.process))) {
           const own = ofNode.filter((track) => track.process === process);
-          const key = `${view} ${node} ${processes[process].pid}`;
+          const key = `${view} ${node} ${processes[process].cpus ? 'CPUs' : processes[process].pid}`;
           const many = processes.length > 1;
-          if (many) add({ kind: 'process', height: HEADER, label: `process ${processes[process].pid}`, key, tracks: own.map((track) => track.track) });
+          if (many) add({ kind: 'process', height: HEADER, label: processes[process].cpus ? 'CPUs' : `process ${processes[process].pid}`, key, tracks: own.map((track) => track.track) });
           if (many && this.collapsed.has(key)) {
             add({ kind: 'stack', height: STACK, label: '', key, tracks: own.map((track) => track.track) });
             continue;

@@ -119,7 +119,7 @@ fn cut_names(value: &mut Value, most: usize) {
 
 /// The overview's rows, packed, with so many buckets that they stay below a limit.
 fn rows(page: &Page, limit: usize) -> Value {
-    let all = page.all_tracks();
+    let all = page.listed_tracks();
     let step = all.len().div_ceil(TRACKS).max(1);
     let tracks: Vec<ThreadIndex> = all.iter().copied().step_by(step).collect();
     let (start, end) = page.time();

@@ -40,7 +40,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::{Analysis, Problem};
 use taskscope_execution::lod::{Counter, Flags, Timeline};
-use taskscope_execution::{Execution, ThreadIndex};
+use taskscope_execution::{Execution, ThreadIndex, ThreadKind};
 use taskscope_session::Session;
 use taskscope_session::model_views::ModelViews;
 
@@ -194,6 +194,13 @@ impl Page {
     pub fn all_tracks(&self) -> Vec<ThreadIndex> {
         let threads = self.execution.threads.iter().enumerate().filter(|(_, t)| t.events > 0);
         threads.map(|(index, _)| ThreadIndex(index as u32)).collect()
+    }
+
+    /// All tracks that are listed: threads with events, and CPUs, which have time but no events.
+    pub fn listed_tracks(&self) -> Vec<ThreadIndex> {
+        let threads = self.execution.threads.iter().enumerate();
+        let listed = threads.filter(|(_, t)| t.events > 0 || t.kind == ThreadKind::Cpu);
+        listed.map(|(index, _)| ThreadIndex(index as u32)).collect()
     }
 
     /// Which task depends on which, found when first asked for.

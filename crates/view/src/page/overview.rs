@@ -21,11 +21,11 @@ pub(super) fn json(page: &Page) -> Value {
     let processes = execution
         .processes
         .iter()
-        .map(|process| json!({ "node": node_of(&process.loom, process.pid), "pid": process.pid }));
-    let tracks = execution.threads.iter().enumerate().filter(|(_, thread)| thread.events > 0);
-    let tracks = tracks.map(|(index, thread)| {
+        .map(|process| json!({ "node": node_of(&process.loom, process.pid), "pid": process.pid, "cpus": process.has_cpus }));
+    let tracks = page.listed_tracks().into_iter().map(|track| {
+        let thread = &execution.threads[track.index()];
         json!({
-            "track": index,
+            "track": track.0,
             "process": thread.process.0,
             "tid": thread.tid,
             "kind": thread.kind.name(),
