@@ -89,20 +89,21 @@ fn a_section_is_found_at_each_of_its_nanoseconds_and_has_its_neighbours() {
 
 #[test]
 fn a_section_in_which_events_were_lost_says_so() {
-    let page = page_of(small());
-    let loss =
-        page.execution.losses.iter().find(|loss| loss.end > loss.start).expect("the generator loses some");
-    let found = page.section_at(loss.thread, loss.start - page.start()).unwrap();
-    assert!(found["lost_events"].as_u64().unwrap() >= loss.events, "{found}");
-    let whole = page.execution.threads[loss.thread.index()].track.spans();
-    let without = whole.into_iter().find(|span| {
-        page.execution
-            .losses
-            .iter()
-            .all(|l| l.thread != loss.thread || l.end < span.start || l.start > span.end)
-    });
-    let found = page.section_at(loss.thread, without.unwrap().start - page.start()).unwrap();
-    assert!(found.get("lost_events").is_none(), "{found}");
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.1", 1);
+    let thread = builder.add_thread(process, 1);
+    let mut tell = |at, change| {
+        builder.event(thread, at);
+        builder.change(thread, at, change);
+    };
+    tell(10, Change::Enter(Section::of(State::Serial)));
+    tell(500, Change::Enter(Section::of(State::Task)));
+    tell(1000, Change::Lost { events: 7 });
+    tell(2000, Change::Enter(Section::of(State::Barrier)));
+    tell(3000, Change::ThreadEnds);
+    let page = page_of(builder.finish());
+    let lost = |at: u64| page.section_at(thread, at - 10).unwrap().get("lost_events").cloned();
+    assert_eq!([lost(100), lost(700), lost(2500)], [None, Some(7.into()), None]);
 }
 
 #[test]
