@@ -87,6 +87,11 @@ fn the_paths_in_which_time_is_spent_are_those_of_the_source() {
             }
         }
         assert!(found.is_subset(&expected), "{:#?}", found.difference(&expected).collect::<Vec<_>>());
+        // All of that time is in one loop.
+        let one = &rows(&paths, "loops")[0];
+        let line = line_of(&source, "for (long i = 1") as u64;
+        assert_eq!(one["function"], "burn");
+        assert!((line..line + 2).contains(&one["line"].as_u64().unwrap()), "{one}");
         // Where a task goes on outwards can be chosen. All tasks ran in the outer region, some at its end.
         let printed = output(
             taskscope()

@@ -27,6 +27,7 @@ pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
         symbolizer: Symbolizer::default(),
         places: FxHashMap::default(),
         tail_calls: FxHashMap::default(),
+        loops: FxHashMap::default(),
         tree: CallTree::of_run(profile),
         missing: BTreeSet::new(),
     };
@@ -40,6 +41,9 @@ pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
     }
     (naming.tree, naming.missing.into_iter().collect())
 }
+
+/// Function, file and line of a loop.
+type LoopPlace = (String, String, u32);
 
 /// Where a node of the profile is in the named tree.
 #[derive(Clone)]
@@ -56,6 +60,7 @@ struct Naming<'a> {
     symbolizer: Symbolizer,
     places: FxHashMap<(u32, u64), std::rc::Rc<CodePlace>>,
     tail_calls: FxHashMap<(u32, u64), Option<std::rc::Rc<CodePlace>>>,
+    loops: FxHashMap<(u32, u64), std::rc::Rc<Vec<LoopPlace>>>,
     tree: CallTree,
     missing: BTreeSet<Missing>,
 }
@@ -157,6 +162,7 @@ impl Naming<'_> {
             None if module == NO_MODULE => format!("{offset:#x}"),
             None => format!("{file_of_module}+{offset:#x}"),
         };
+        let loops = if kind.is_user() { self.loops(module, offset) } else { std::rc::Rc::default() };
         let chain = place.inlined_into.iter().rev().chain(std::iter::once(&place.frame));
         let mut now = outer.clone();
         for (depth, frame) in chain.enumerate() {
@@ -181,13 +187,48 @@ impl Naming<'_> {
             };
             let label = Label { what, function, file, line, module: file_of_module.clone() };
             let kind = if kind == FrameKind::Runtime { kind } else { FrameKind::User };
+            let function = label.function.clone();
             now = Step {
                 node: self.tree.child(now.node, kind, label),
                 line: frame.file.clone().zip(frame.line),
                 code: kind.is_user().then_some((module, offset)),
             };
+            // Loops that are written in this function lie around what it inlines or calls.
+            for (file, line) in
+                loops.iter().filter(|(of, ..)| *of == function).map(|(_, file, line)| (file, line))
+            {
+                let label = Label {
+                    what: What::Loop,
+                    function: function.clone(),
+                    file: Some(file.clone()),
+                    line: Some(*line),
+                    module: file_of_module.clone(),
+                };
+                now.node = self.tree.child(now.node, kind, label);
+            }
         }
         now
+    }
+
+    /// Function, file and line of the loops around an address, outer ones first.
+    fn loops(&mut self, module: u32, offset: u64) -> std::rc::Rc<Vec<LoopPlace>> {
+        if let Some(known) = self.loops.get(&(module, offset)) {
+            return known.clone();
+        }
+        let mut loops = Vec::new();
+        if let Some(file) = self.profile.modules.get(module as usize) {
+            for header in self.symbolizer.loops_around(&file.path, &file.build_id, offset) {
+                let place = self.place(module, header);
+                if let (Some(function), Some(source), Some(line)) =
+                    (&place.frame.function, &place.frame.file, place.frame.line)
+                {
+                    loops.push((without_parameters(function).to_string(), source.clone(), line));
+                }
+            }
+        }
+        let loops = std::rc::Rc::new(loops);
+        self.loops.insert((module, offset), loops.clone());
+        loops
     }
 
     /// The node of the line that a step is at.

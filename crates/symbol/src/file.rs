@@ -1,6 +1,7 @@
 //! One executable or library on disk: its symbols and its debug information.
 
 use crate::Missing;
+use crate::loops::{Loop, loops_of};
 use crate::name;
 use crate::tail_call::TailCalls;
 use addr2line::Context;
@@ -37,6 +38,10 @@ pub struct ModuleFile {
     dwarf: Option<Arc<Dwarf>>,
     declarations: Option<Vec<Declaration>>,
     tail_calls: Option<TailCalls>,
+    /// Loops of the functions that were asked for, by the function's address.
+    loops: rustc_hash::FxHashMap<u64, Vec<Loop>>,
+    /// Executable sections, with their addresses; read at the first question for loops.
+    code: Option<Vec<(u64, Vec<u8>)>>,
 }
 
 /// What is known of one address of the file.
@@ -78,7 +83,33 @@ impl ModuleFile {
         // `Context` wants an `Arc`; nothing here is shared between threads.
         let context = dwarf.as_ref().and_then(|dwarf| Context::from_arc_dwarf(dwarf.clone()).ok());
         let tail_calls = TailCalls::of(&file);
-        Ok(ModuleFile { functions, context, dwarf, declarations: None, tail_calls })
+        Ok(ModuleFile {
+            functions,
+            context,
+            dwarf,
+            declarations: None,
+            tail_calls,
+            loops: rustc_hash::FxHashMap::default(),
+            code: None,
+        })
+    }
+
+    /// Where the loops around an address are entered, outer ones before inner ones.
+    pub fn loops_around(&mut self, path: &str, address: u64) -> Vec<u64> {
+        let after = self.functions.partition_point(|f| f.start <= address);
+        let function =
+            after.checked_sub(1).map(|index| (self.functions[index].start, self.functions[index].end));
+        let Some((start, end)) = function.filter(|(_, end)| address < *end) else { return Vec::new() };
+        let code = &*self.code.get_or_insert_with(|| code_of(path).unwrap_or_default());
+        let loops = self.loops.entry(start).or_insert_with(|| {
+            let section = code.iter().find(|(at, bytes)| (*at..*at + bytes.len() as u64).contains(&start));
+            let bytes = section.and_then(|(at, bytes)| {
+                let from = (start - at) as usize;
+                bytes.get(from..bytes.len().min(from + (end - start) as usize))
+            });
+            bytes.map_or_else(Vec::new, |bytes| loops_of(bytes, start))
+        });
+        loops.iter().filter(|one| one.contains(address)).map(|one| one.header).collect()
     }
 
     /// Whether it has line numbers.
@@ -136,6 +167,17 @@ impl ModuleFile {
             all.iter().filter(|d| d.line <= line as u64 && Path::new(&d.file).file_name() == Some(file));
         above.max_by_key(|d| d.line).and_then(|d| name::user_function(&d.name))
     }
+}
+
+/// The executable sections of a file for x86-64.
+fn code_of(path: &str) -> Option<Vec<(u64, Vec<u8>)>> {
+    let bytes = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    if file.architecture() != object::Architecture::X86_64 {
+        return None;
+    }
+    let code = file.sections().filter(|section| section.kind() == object::SectionKind::Text);
+    Some(code.filter_map(|section| Some((section.address(), section.data().ok()?.to_vec()))).collect())
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

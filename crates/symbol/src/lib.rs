@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod file;
+mod loops;
 mod name;
 mod tail_call;
 
@@ -147,6 +148,14 @@ impl Symbolizer {
         let place = self.describe(path, build_id, in_file, ModuleFile::behind_tail_calls);
         let (_, found) = place.module.as_ref()?;
         (*found != in_file).then_some(place)
+    }
+
+    /// The loops around an address of a file, outer ones before inner ones: the addresses at which they are
+    /// entered. Empty where the code is not at hand, or for another processor than x86-64.
+    pub fn loops_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Vec<u64> {
+        let key = (path.to_string(), build_id.to_string());
+        let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id));
+        file.as_mut().map_or_else(|_| Vec::new(), |file| file.loops_around(path, in_file))
     }
 
     fn describe(
