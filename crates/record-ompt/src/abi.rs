@@ -99,6 +99,11 @@ pub mod event {
     pub const TASK_SCHEDULE: c_int = 6;
     pub const IMPLICIT_TASK: c_int = 7;
     pub const TARGET: c_int = 8;
+    pub const CONTROL_TOOL: c_int = 11;
+    pub const DEVICE_INITIALIZE: c_int = 12;
+    pub const DEVICE_FINALIZE: c_int = 13;
+    pub const DEVICE_LOAD: c_int = 14;
+    pub const DEVICE_UNLOAD: c_int = 15;
     pub const SYNC_REGION_WAIT: c_int = 16;
     pub const MUTEX_RELEASED: c_int = 17;
     pub const DEPENDENCES: c_int = 18;
@@ -106,15 +111,19 @@ pub mod event {
     pub const WORK: c_int = 20;
     pub const MASKED: c_int = 21;
     pub const SYNC_REGION: c_int = 23;
+    pub const LOCK_INIT: c_int = 24;
+    pub const LOCK_DESTROY: c_int = 25;
     pub const MUTEX_ACQUIRE: c_int = 26;
     pub const MUTEX_ACQUIRED: c_int = 27;
     pub const NEST_LOCK: c_int = 28;
+    pub const FLUSH: c_int = 29;
     pub const CANCEL: c_int = 30;
     pub const REDUCTION: c_int = 31;
     pub const DISPATCH: c_int = 32;
     pub const TARGET_EMI: c_int = 33;
     pub const TARGET_DATA_OP_EMI: c_int = 34;
     pub const TARGET_SUBMIT_EMI: c_int = 35;
+    pub const ERROR: c_int = 37;
 }
 
 /// `ompt_scope_endpoint_t`; 3 is both at once.

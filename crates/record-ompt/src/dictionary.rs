@@ -70,9 +70,11 @@ impl Moment<'_> {
     #[cold]
     #[inline(never)]
     fn look_up(&mut self, key: Key, slot: usize) -> Entry {
-        let found = TABLE.with(|table| {
-            self.read_clock_again();
-            table.entry(key, self)
+        let found = self.write_anyway(|moment| {
+            TABLE.with(|table| {
+                moment.read_clock_again();
+                table.entry(key, moment)
+            })
         });
         let entry = found.unwrap_or_default();
         if let Some(place) = self.thread.cache.0.get_mut(slot) {

@@ -50,6 +50,21 @@ pub enum Open {
     Masked,
     /// An MPI function of this number that ovni has no section for.
     Call { function: u32 },
+    /// The combination of a reduction's values.
+    Reduction,
+    /// A device construct, or a part of one.
+    Device(Device),
+}
+
+/// What a thread does for a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// A target construct.
+    Target,
+    /// A data operation.
+    Data,
+    /// The submission of a kernel.
+    Submit,
 }
 
 impl Open {
@@ -65,6 +80,8 @@ pub struct Frame {
     pub open: Open,
     /// The code site that opened it; 0 is unknown.
     pub site: u32,
+    /// Whether the trace shows it: false for what was open while recording was paused.
+    shown: bool,
     /// For a context: the one beneath, as [`Frames::context`].
     outer: usize,
 }
@@ -167,8 +184,9 @@ impl Moment<'_> {
         if depth >= DEEPEST_SHOWN {
             self.hide_top();
         }
+        let shown = !self.thread.is_paused;
         let frames = &mut self.thread.frames;
-        let entry = Frame { open, site, outer: frames.context };
+        let entry = Frame { open, site, shown, outer: frames.context };
         // SAFETY: there is room for one more, and it is initialised before it counts.
         unsafe {
             frames.stack.as_mut_ptr().add(depth).write(entry);
@@ -188,8 +206,18 @@ impl Moment<'_> {
         if frame.open.is_context() {
             self.thread.frames.context = frame.outer;
         }
-        self.hide(frame.open);
-        match frame.open {
+        if frame.shown {
+            self.hide(frame.open);
+            self.end_own(frame.open, suspended);
+        }
+        if self.thread.frames.stack.len() >= DEEPEST_SHOWN {
+            self.show_top();
+        }
+    }
+
+    /// Writes the end in taskscope's own models.
+    fn end_own(&mut self, open: Open, suspended: Option<u32>) {
+        match open {
             Open::Task { id } => {
                 if let Some(status) = suspended {
                     self.tell_suspended(id, status);
@@ -201,10 +229,11 @@ impl Moment<'_> {
             }
             Open::Taskgroup => self.recorder.own_end(self.at, omp::TASKGROUP_END, []),
             Open::Masked => self.recorder.own_end(self.at, omp::MASKED_END, []),
+            Open::Reduction => self.recorder.own_end(self.at, omp::REDUCTION_END, []),
+            Open::Device(Device::Target) => self.recorder.own_end(self.at, omp::TARGET_END, []),
+            Open::Device(Device::Data) => self.recorder.own_end(self.at, omp::TARGET_DATA_END, []),
+            Open::Device(Device::Submit) => self.recorder.own_end(self.at, omp::TARGET_SUBMIT_END, []),
             Open::Work { .. } | Open::Section { .. } | Open::Call { .. } => {}
-        }
-        if self.thread.frames.stack.len() >= DEEPEST_SHOWN {
-            self.show_top();
         }
     }
 
@@ -216,8 +245,8 @@ impl Moment<'_> {
     #[inline(always)]
     fn close_if_on_top(&mut self, open: Open) -> bool {
         let stack = &mut self.thread.frames.stack;
-        let Some(&Frame { open: top, outer, .. }) = stack.last() else { return false };
-        if top != open || stack.len() > DEEPEST_SHOWN {
+        let Some(&Frame { open: top, outer, shown, .. }) = stack.last() else { return false };
+        if top != open || !shown || stack.len() > DEEPEST_SHOWN {
             return false;
         }
         stack.pop();
@@ -310,10 +339,27 @@ impl Moment<'_> {
         self.show_top();
     }
 
+    /// Ends in the trace what is open, and stays so.
+    pub fn end_all_shown(&mut self) {
+        let depth = self.thread.frames.stack.len();
+        for index in (0..depth).rev() {
+            let Some(frame) = self.thread.frames.stack.get_mut(index) else { continue };
+            let (open, was_shown) = (frame.open, core::mem::replace(&mut frame.shown, false));
+            // Beyond that depth only the innermost entry has standard events.
+            let has_standard = index < DEEPEST_SHOWN || index + 1 == depth;
+            if was_shown {
+                if has_standard {
+                    self.hide(open);
+                }
+                self.end_own(open, Some(crate::abi::status::SWITCH as u32));
+            }
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn show_top(&mut self) {
-        if let Some(frame) = self.thread.frames.stack.last() {
+        if let Some(frame) = self.thread.frames.stack.last().filter(|frame| frame.shown) {
             self.show(frame.open);
         }
     }
@@ -321,7 +367,7 @@ impl Moment<'_> {
     #[cold]
     #[inline(never)]
     fn hide_top(&mut self) {
-        let Some(&Frame { open, .. }) = self.thread.frames.stack.last() else { return };
+        let Some(&Frame { open, shown: true, .. }) = self.thread.frames.stack.last() else { return };
         self.hide(open);
         if let Open::Task { id } = open {
             self.tell_suspended(id, crate::abi::status::SWITCH as u32);

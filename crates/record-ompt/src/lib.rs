@@ -14,7 +14,7 @@
 //! executes, ends. Everything that a thread opens it also closes, in order, whatever the runtime
 //! reports or forgets (`frames.rs`).
 //!
-//! **What is not.** Device constructs; `flush`; `atomic`, which compilers do inline; reductions.
+//! **What is not.** `atomic`, which compilers do inline; reductions that the runtime does not report.
 //!
 //! **How fast.** A callback takes about 120 instructions, one reading of the counter and 12 to 20
 //! bytes per event; nothing on its way is shared between threads. `make bench-ompt` measures what
@@ -35,10 +35,13 @@
 
 mod abi;
 mod chain;
+mod control;
+mod device;
 mod dictionary;
 mod frames;
 mod ids;
 mod label;
+mod memory;
 mod modules;
 mod mutexes;
 mod pair;

@@ -73,7 +73,8 @@ fn wait_state(mutex_kind: c_int) -> u32 {
     }
 }
 
-fn wait_kind(mutex_kind: c_int) -> u32 {
+/// The kind of wait for a mutex of this OMPT kind.
+pub fn wait_kind(mutex_kind: c_int) -> u32 {
     match mutex_kind {
         mutex::CRITICAL => kind::CRITICAL,
         mutex::NEST_LOCK | mutex::TEST_NEST_LOCK => kind::NEST_LOCK,

@@ -27,7 +27,11 @@ impl Moment<'_> {
             Open::Call { function } => {
                 self.recorder.own_begin(self.at, messages::CALL_BEGIN, function.to_le_bytes(), 4);
             }
-            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
+            Open::Member { phase: Phase::Joined, .. }
+            | Open::Taskgroup
+            | Open::Masked
+            | Open::Reduction
+            | Open::Device(_) => {}
         }
     }
 
@@ -51,7 +55,11 @@ impl Moment<'_> {
             Open::Call { function } => {
                 self.recorder.own_end(self.at, messages::CALL_END, function.to_le_bytes());
             }
-            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Masked => {}
+            Open::Member { phase: Phase::Joined, .. }
+            | Open::Taskgroup
+            | Open::Masked
+            | Open::Reduction
+            | Open::Device(_) => {}
         }
     }
 

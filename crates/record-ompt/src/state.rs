@@ -28,6 +28,8 @@ impl Thread {
             Open::Member { phase: Phase::Joining, .. } => state::BARRIER_PARALLEL,
             Open::Member { phase: Phase::Joined, .. } => state::OVERHEAD,
             Open::Section { state, .. } => state,
+            Open::Reduction => state::WORK_REDUCTION,
+            Open::Device(_) => state::TARGET,
             Open::Task { .. } | Open::Work { .. } | Open::Taskgroup | Open::Masked | Open::Call { .. } => {
                 state::WORK_PARALLEL
             }

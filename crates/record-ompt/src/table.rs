@@ -123,17 +123,21 @@ fn write_module(module: &Module, moment: &mut Moment<'_>) {
 impl Moment<'_> {
     /// Writes those modules that this process's trace does not name yet.
     pub fn write_modules(&mut self, modules: &[Module]) {
-        TABLE.with(|table| {
-            self.read_clock_again();
-            table.write_modules(modules, self);
+        self.write_anyway(|moment| {
+            TABLE.with(|table| {
+                moment.read_clock_again();
+                table.write_modules(modules, moment);
+            })
         });
     }
 
     /// The number of a creation path; 0 when there are too many.
     pub fn path_number(&mut self, addresses: &[u64], flags: u32) -> u32 {
-        let number = TABLE.with(|table| {
-            self.read_clock_again();
-            table.path(addresses, flags, self)
+        let number = self.write_anyway(|moment| {
+            TABLE.with(|table| {
+                moment.read_clock_again();
+                table.path(addresses, flags, moment)
+            })
         });
         number.unwrap_or(0)
     }

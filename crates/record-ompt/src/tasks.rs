@@ -93,7 +93,7 @@ impl Moment<'_> {
     fn create_task(&mut self, new_task: *mut Data, flags: u32, codeptr: *const c_void) -> u32 {
         let (entry, id) = (self.task_type(codeptr, flags), self.thread.tasks.take());
         // A task whose creation is not in the trace must not run in it either.
-        let numbered = id != 0 && entry.typeid != 0;
+        let numbered = id != 0 && entry.typeid != 0 && !self.thread.is_paused;
         let kept = numbered && self.recorder.point(self.at, openmp::TASK_CREATE, two(id, entry.typeid));
         let word = if kept { entry.task_word.with_id(id) } else { self.unrecorded(numbered) };
         word.store(new_task);
@@ -104,6 +104,9 @@ impl Moment<'_> {
     /// the creation itself is counted already if it had numbers and found no room.
     #[cold]
     fn unrecorded(&mut self, creation_is_counted: bool) -> Word {
+        if self.thread.is_paused {
+            return Word::new(0, 0, UNRECORDED);
+        }
         self.recorder.lose(self.at, if creation_is_counted { 2 } else { 3 });
         Word::new(0, 0, UNRECORDED)
     }

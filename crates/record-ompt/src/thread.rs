@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use taskscope_event::models::omp;
 use taskscope_record::{ThreadRecorder, enter, process, thread as recorder};
 
+use crate::control;
 use crate::dictionary::Cache;
 use crate::frames::Frames;
 use crate::ids::Ids;
@@ -32,6 +33,8 @@ pub struct Thread {
     pub wait_object: (u32, u64, u32),
     /// Where the call that waits for it returns to.
     pub wait_return: u64,
+    /// Whether its events go nowhere: it has seen that recording is paused.
+    pub is_paused: bool,
     /// What the thread is to OpenMP.
     pub kind: Kind,
     /// Whether the trace says so.
@@ -100,7 +103,36 @@ pub fn record(record: impl FnOnce(&mut Moment<'_>)) {
     let at = recording.now();
     // SAFETY: `attach` gave the recorder a `Thread` of its own, which lives as long as it; the open
     // recorder keeps this thread the only one in here.
-    record(&mut Moment { recorder: &mut recording, thread: unsafe { &mut *thread }, at });
+    let moment = &mut Moment { recorder: &mut recording, thread: unsafe { &mut *thread }, at };
+    if control::is_paused() || moment.thread.is_paused {
+        return record_beside_switch(moment, record);
+    }
+    record(moment);
+}
+
+/// One callback while recording is paused, or the first one after that.
+#[cold]
+fn record_beside_switch(moment: &mut Moment<'_>, record: impl FnOnce(&mut Moment<'_>)) {
+    moment.follow_switch(control::is_paused());
+    if !moment.thread.is_paused {
+        return record(moment);
+    }
+    moment.recorder.divert();
+    record(moment);
+    moment.recorder.undivert();
+}
+
+impl Moment<'_> {
+    /// Writes what must be in the trace even if recording is paused.
+    pub fn write_anyway<R>(&mut self, write: impl FnOnce(&mut Self) -> R) -> R {
+        if !self.thread.is_paused {
+            return write(self);
+        }
+        self.recorder.undivert();
+        let result = write(self);
+        self.recorder.divert();
+        result
+    }
 }
 
 /// Threads that could not be attached; after some, no more are tried.

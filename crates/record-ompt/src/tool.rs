@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
-use crate::abi::{Data, Lookup, SetCallback, StartToolResult};
-use crate::{chain, dictionary, sampling};
+use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
+use crate::{chain, control, dictionary, sampling};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -97,7 +97,7 @@ pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
         attributes: Vec::new(),
     });
     match started {
-        Ok(()) => {}
+        Ok(()) => control::start(),
         Err(process::StartError::Again) => process::require(models),
         Err(why) => {
             if std::env::var_os(VERBOSE_VARIABLE).is_some() {
@@ -123,6 +123,11 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
     }
     // SAFETY: this entry point has this type.
     let set_callback = unsafe { transmute::<unsafe extern "C" fn(), SetCallback>(set_callback) };
+    // Its result goes to the program, so it is not one of the events that two tools see.
+    // SAFETY: only changes the type under which the address is passed on.
+    let control = unsafe { transmute::<*const (), Callback>(control::control_tool as *const ()) };
+    // SAFETY: the callback has the type of this event's.
+    unsafe { set_callback(event::CONTROL_TOOL, Some(control)) };
     for handler in chain::handlers() {
         let Some(own) = handler.own else { continue };
         let callback = if chain::has_next() { handler.both } else { own };

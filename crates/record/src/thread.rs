@@ -55,7 +55,13 @@ pub struct ThreadRecorder {
     identity: ThreadIdentity,
     closer: Option<Closer>,
     pub(crate) samples: Samples,
+    /// The streams, while events go nowhere, and where they go then.
+    diverted: Option<(Stream, Stream)>,
+    sink: Option<Box<[u8; SINK_BYTES]>>,
 }
+
+/// Room for the events of one callback, per stream half of it.
+const SINK_BYTES: usize = 8192;
 
 /// The calling thread's recorder while it is held open for events. Keep it for one callback only.
 pub struct Recording(*mut ThreadRecorder);
@@ -147,6 +153,27 @@ impl ThreadRecorder {
     /// Readings of the clock are not below `least` from now on.
     pub(crate) fn raise_clock(&mut self, least: u64) {
         self.clock.raise(least);
+    }
+
+    /// From here on events go nowhere, as if they were kept, until [`undivert`](Self::undivert).
+    #[cold]
+    pub fn divert(&mut self) {
+        let sink = self.sink.get_or_insert_with(|| Box::new([0; SINK_BYTES]));
+        let half = SINK_BYTES / 2;
+        let area = sink.as_mut_ptr();
+        let streams = (Stream::in_memory(area, half), Stream::in_memory(area.wrapping_add(half), half));
+        self.diverted.get_or_insert((
+            core::mem::replace(&mut self.standard, streams.0),
+            core::mem::replace(&mut self.own, streams.1),
+        ));
+    }
+
+    /// Ends what [`divert`](Self::divert) began.
+    #[cold]
+    pub fn undivert(&mut self) {
+        if let Some((standard, own)) = self.diverted.take() {
+            (self.standard, self.own) = (standard, own);
+        }
     }
 
     /// Whether an event is being written, which a signal handler on this thread has interrupted.
@@ -285,6 +312,9 @@ impl ThreadRecorder {
     #[cold]
     #[inline(never)]
     fn tell_loss(&mut self, at: u64) {
+        if self.diverted.is_some() {
+            return;
+        }
         let lost = self.lost_events();
         // System calls each; after some losses only now and then, and once more at the end.
         if lost > 1000 && !lost.is_multiple_of(1024) || !self.main.is_null() {
@@ -474,6 +504,8 @@ impl ThreadRecorder {
             identity,
             closer: None,
             samples: Samples::none(),
+            diverted: None,
+            sink: None,
         }
     }
 }

@@ -32,5 +32,23 @@ events! {
     MASKED_END = b"XMe" plain () Rule, "ends the masked construct";
     TASKGROUP_BEGIN = b"XGb" plain (site: u32) Rule, "opens a taskgroup at site {site}";
     TASKGROUP_END = b"XGe" plain () Rule, "closes the taskgroup";
+    TASK_EDGE = b"XTe" plain (source: u32, sink: u32) Rule, "holds task {sink} back until task {source} has ended, as the runtime sees it at this moment";
+    REDUCTION_BEGIN = b"XVb" plain (site: u32) Rule, "begins to combine the values of a reduction at site {site}";
+    REDUCTION_END = b"XVe" plain () Rule, "has combined them";
+    FLUSH = b"XFl" plain (site: u32) Rule, "flushes its view of the memory at site {site}";
+    LOCK_INIT = b"XLi" plain (object: u64, site: u32, kind: u32) Rule, "makes lock {object} (kind {kind}) at site {site}";
+    LOCK_DESTROY = b"XLd" plain (object: u64, site: u32, kind: u32) Rule, "destroys lock {object} (kind {kind}) at site {site}";
+    TARGET_BEGIN = b"XAb" plain (kind: u32, device: i32, site: u32) Rule, "begins a target construct of OMPT kind {kind} on device {device} at site {site}";
+    TARGET_END = b"XAe" plain () Rule, "ends the target construct";
+    TARGET_DATA_BEGIN = b"XOb" plain (bytes: u64, kind: u32, site: u32) Rule, "begins a data operation of OMPT kind {kind} on {bytes} bytes at site {site}";
+    TARGET_DATA_END = b"XOe" plain () Rule, "ends the data operation";
+    TARGET_SUBMIT_BEGIN = b"XUb" plain (teams: u32) Rule, "submits a kernel, {teams} teams requested";
+    TARGET_SUBMIT_END = b"XUe" plain () Rule, "has submitted the kernel";
+    DEVICE_BEGIN = b"XDb" jumbo (device: i32, r#type: str) Rule, "brings device {device} up, of type {type}";
+    DEVICE_END = b"XDe" plain (device: i32) Rule, "shuts device {device} down";
+    DEVICE_LOAD = b"XDl" plain (bytes: u64, device: i32) Rule, "loads {bytes} bytes of code onto device {device}";
+    DEVICE_UNLOAD = b"XDu" plain (device: i32) Rule, "unloads code from device {device}";
+    ERROR = b"XEr" jumbo (severity: u32, site: u32, message: str) Rule, "meets an error directive at site {site}, severity {severity}: {message}";
+    CONTROL = b"XCt" plain (command: u64, modifier: u64) Rule, "calls omp_control_tool with command {command} and modifier {modifier}";
     CANCEL = b"XNc" plain (site: u32, flags: u32) Rule, "meets a cancellation at site {site}, OMPT flags {flags}";
 }

@@ -20,11 +20,11 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
 use self::lookup::{our_lookup, set_runtime_lookup};
-use self::words::{ours, release, renew, theirs};
+use self::words::{begin_member, end_member, ours, ours_of_member, release, renew, theirs, theirs_of_member};
 use crate::abi::{
     Callback, Data, Dependence, Frame, Lookup, StartTool, StartToolResult, endpoint, event, status,
 };
-use crate::{mutexes, parallel, sync, target, tasks, work};
+use crate::{device, memory, mutexes, parallel, sync, tasks, work};
 
 /// The user's own tools, as a list of libraries separated by colons.
 const NEXT_TOOLS_VARIABLE: &str = "TASKSCOPE_NEXT_TOOL_LIBRARIES";
@@ -132,6 +132,12 @@ macro_rules! argument {
     ($translate:ident, word, $name:ident) => {
         $translate($name)
     };
+    (ours, member, $name:ident) => {
+        ours_of_member($name)
+    };
+    (theirs, member, $name:ident) => {
+        theirs_of_member($name)
+    };
     ($translate:ident, plain, $name:ident) => {
         $name
     };
@@ -194,9 +200,9 @@ handlers! {
         = Some(parallel::parallel_begin), { renew(region) } {};
     parallel_end [event::PARALLEL_END] (word region: *mut Data, word task: *mut Data, plain flags: c_int,
         plain codeptr: *const c_void) = Some(parallel::parallel_end), {} { release(region) };
-    implicit_task [event::IMPLICIT_TASK] (plain scope: c_int, word region: *mut Data, word task: *mut Data,
+    implicit_task [event::IMPLICIT_TASK] (plain scope: c_int, word region: *mut Data, member task: *mut Data,
         plain team: c_uint, plain index: c_uint, plain flags: c_int) = Some(parallel::implicit_task),
-        { if scope == endpoint::BEGIN { renew(task) } } { if scope == endpoint::END { release(task) } };
+        { if scope == endpoint::BEGIN { begin_member(task) } } { if scope == endpoint::END { end_member(task) } };
     task_create [event::TASK_CREATE] (word task: *mut Data, plain frame: *const Frame, word new_task: *mut Data,
         plain flags: c_int, plain has_dependences: c_int, plain codeptr: *const c_void)
         = Some(tasks::task_create), { renew(new_task) } {};
@@ -204,7 +210,8 @@ handlers! {
         = Some(tasks::task_schedule), {} { if ends_task(prior_status) { release(prior) } };
     dependences [event::DEPENDENCES] (word task: *mut Data, plain list: *const Dependence, plain count: c_int)
         = Some(tasks::dependences), {} {};
-    task_dependence [event::TASK_DEPENDENCE] (word source: *mut Data, word sink: *mut Data) = None, {} {};
+    task_dependence [event::TASK_DEPENDENCE] (word source: *mut Data, word sink: *mut Data)
+        = Some(memory::task_dependence), {} {};
     work_relay [event::WORK] (plain kind: c_int, plain scope: c_int, word region: *mut Data, word task: *mut Data,
         plain count: u64, plain codeptr: *const c_void) = Some(work::work), {} {};
     dispatch [event::DISPATCH] (word region: *mut Data, word task: *mut Data, plain kind: c_int,
@@ -218,7 +225,7 @@ handlers! {
     sync_region_wait [event::SYNC_REGION_WAIT] (plain kind: c_int, plain scope: c_int, word region: *mut Data,
         word task: *mut Data, plain codeptr: *const c_void) = Some(sync::sync_region_wait), {} {};
     reduction [event::REDUCTION] (plain kind: c_int, plain scope: c_int, word region: *mut Data,
-        word task: *mut Data, plain codeptr: *const c_void) = None, {} {};
+        word task: *mut Data, plain codeptr: *const c_void) = Some(memory::reduction), {} {};
     mutex_acquire [event::MUTEX_ACQUIRE] (plain kind: c_int, plain hint: c_uint, plain implementation: c_uint,
         plain object: u64, plain codeptr: *const c_void) = Some(mutexes::mutex_acquire), {} {};
     mutex_acquired [event::MUTEX_ACQUIRED] (plain kind: c_int, plain object: u64, plain codeptr: *const c_void)
@@ -231,13 +238,30 @@ handlers! {
         plain target: u64, plain codeptr: *const c_void) = None, {} {};
     target_emi [event::TARGET_EMI] (plain kind: c_int, plain scope: c_int, plain device: c_int,
         word task: *mut Data, word target_task: *mut Data, plain target: *mut Data, plain codeptr: *const c_void)
-        = Some(target::target), {} {};
+        = Some(device::target_emi), {} {};
     target_data_op_emi [event::TARGET_DATA_OP_EMI] (plain scope: c_int, word target_task: *mut Data,
         plain target: *mut Data, plain operation: *mut u64, plain kind: c_int, plain source: *mut c_void,
         plain source_device: c_int, plain destination: *mut c_void, plain destination_device: c_int,
-        plain bytes: usize, plain codeptr: *const c_void) = Some(target::data_op), {} {};
+        plain bytes: usize, plain codeptr: *const c_void) = Some(device::target_data_op_emi), {} {};
     target_submit_emi [event::TARGET_SUBMIT_EMI] (plain scope: c_int, plain target: *mut Data,
-        plain operation: *mut u64, plain teams: c_uint) = Some(target::submit), {} {};
+        plain operation: *mut u64, plain teams: c_uint) = Some(device::target_submit_emi), {} {};
+    device_initialize [event::DEVICE_INITIALIZE] (plain device: c_int, plain kind: *const c_char,
+        plain handle: *mut c_void, plain lookup: Option<Lookup>, plain documentation: *const c_char)
+        = Some(device::device_initialize), {} {};
+    device_finalize [event::DEVICE_FINALIZE] (plain device: c_int) = Some(device::device_finalize), {} {};
+    device_load [event::DEVICE_LOAD] (plain device: c_int, plain file: *const c_char, plain offset: i64,
+        plain address: *mut c_void, plain bytes: usize, plain host: *mut c_void, plain on_device: *mut c_void,
+        plain module: u64) = Some(device::device_load), {} {};
+    device_unload [event::DEVICE_UNLOAD] (plain device: c_int, plain module: u64)
+        = Some(device::device_unload), {} {};
+    flush_relay [event::FLUSH] (plain thread: *mut Data, plain codeptr: *const c_void)
+        = Some(memory::flush), {} {};
+    lock_init [event::LOCK_INIT] (plain kind: c_int, plain hint: c_uint, plain implementation: c_uint,
+        plain object: u64, plain codeptr: *const c_void) = Some(memory::lock_init), {} {};
+    lock_destroy [event::LOCK_DESTROY] (plain kind: c_int, plain object: u64, plain codeptr: *const c_void)
+        = Some(memory::lock_destroy), {} {};
+    error_relay [event::ERROR] (plain severity: c_int, plain message: *const c_char, plain length: usize,
+        plain codeptr: *const c_void) = Some(memory::error), {} {};
 }
 
 fn ends_task(prior_status: c_int) -> bool {

@@ -9,6 +9,7 @@ use taskscope_record::{InHandler, enter_in_handler};
 use super::sampler::{Sampler, now};
 use super::walk::interrupted_registers;
 use super::{Clock, code_map, regions, signal};
+use crate::control;
 use crate::thread::{Kind, Thread};
 
 /// The handler of the timers' signal.
@@ -37,6 +38,11 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     let Some(map) = code_map::current() else { return };
     // SAFETY: only the handler touches it, and the door keeps a second one out.
     let memory = unsafe { &mut *sampler.memory.get() };
+    let time = if sampler.settings.clock == Clock::Wall { at } else { now(Clock::Cpu) };
+    if control::is_paused() {
+        memory.last_ns = time;
+        return;
+    }
     // SAFETY: by contract.
     let registers = unsafe { interrupted_registers(context) };
     let sp = registers.1.sp();
@@ -81,7 +87,6 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     }
     let level = memory.levels.list().first().copied().unwrap_or_default();
     regions::ask(level.region);
-    let time = if sampler.settings.clock == Clock::Wall { at } else { now(Clock::Cpu) };
     let weight = time.saturating_sub(memory.last_ns);
     memory.last_ns = time;
     let addresses = memory.levels.addresses();

@@ -105,6 +105,15 @@ impl Content {
     }
 }
 
+impl Cache {
+    /// Paths of tasks are to be told anew.
+    pub fn forget_told(&mut self) {
+        if let Some(content) = &mut self.0 {
+            content.told = [(0, 0); TYPES];
+        }
+    }
+}
+
 impl Moment<'_> {
     /// A region begins that may be sampled.
     #[inline(never)]

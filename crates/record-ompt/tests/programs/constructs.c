@@ -310,6 +310,31 @@ static void nest_locks(void) {
     omp_destroy_nest_lock(&lock);
 }
 
+/* Ten tasks that are recorded, ten that are not, ten that are; the pause begins inside a region. */
+#ifndef __clang__
+enum { omp_control_tool_start = 1, omp_control_tool_pause, omp_control_tool_flush, omp_control_tool_end };
+#define omp_control_tool(command, modifier, argument) (command, -2)
+#endif
+static void control(void) {
+#pragma omp parallel
+#pragma omp single
+    for (int part = 0; part < 3; part++) {
+        if (part == 1) printf("%d\n", omp_control_tool(omp_control_tool_pause, 0, NULL));
+        if (part == 2) printf("%d\n", omp_control_tool(omp_control_tool_start, 0, NULL));
+        for (int i = 0; i < 10; i++) {
+#pragma omp task
+            cell++;
+        }
+#pragma omp taskwait
+    }
+#pragma omp parallel
+    cell++;
+    printf("%d\n", omp_control_tool(omp_control_tool_flush, 0, NULL));
+    printf("%d\n", omp_control_tool(omp_control_tool_end, 0, NULL));
+#pragma omp parallel
+    cell++;
+}
+
 static void nested(void) {
     omp_set_max_active_levels(3);
 #pragma omp parallel num_threads(2)
@@ -456,6 +481,7 @@ int main(int argc, char **argv) {
         CONSTRUCT(teams), CONSTRUCT(serial), CONSTRUCT(regions), CONSTRUCT(deep), CONSTRUCT(exit_inside),
         CONSTRUCT(quick_exit_inside), CONSTRUCT(abort_inside), CONSTRUCT(forks), CONSTRUCT(execs), CONSTRUCT(roots),
         CONSTRUCT(pauses), CONSTRUCT(endless), CONSTRUCT(target_nowait), CONSTRUCT(alternating),
+        CONSTRUCT(control),
     };
     size = argc > 2 ? atoi(argv[2]) : 10;
     for (unsigned i = 0; argc > 1 && i < sizeof all / sizeof *all; i++) {

@@ -1,0 +1,118 @@
+//! Recording switched on and off: by `omp_control_tool`, by the environment, by a signal from outside.
+//!
+//! ```text
+//!   pause:    every thread, at its next event, ends what it shows; then its events go nowhere
+//!   start:    every thread, from its next event on, shows what begins
+//! ```
+//! What is open goes on being followed meanwhile, so that what a trace shows is whole on both sides of
+//! the gap. What was open when the gap began or ended is not shown beyond it. Tasks that are created in
+//! it are not in the trace, nor are their bodies.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, Ordering::*};
+
+use taskscope_event::models::omp;
+use taskscope_record::{gate, process};
+
+use crate::thread::{Moment, record};
+
+/// `off`: recording starts paused. The same variable as for programs that instrument themselves.
+use gate::SWITCH_VARIABLE;
+/// The number of a signal that pauses and starts recording in turns.
+pub const SIGNAL_VARIABLE: &str = "TASKSCOPE_CONTROL_SIGNAL";
+
+/// `omp_control_tool_t`.
+mod command {
+    pub const START: u64 = 1;
+    pub const PAUSE: u64 = 2;
+    pub const FLUSH: u64 = 3;
+    pub const END: u64 = 4;
+}
+
+static PAUSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether recording is paused; also for signal handlers.
+#[inline(always)]
+pub fn is_paused() -> bool {
+    PAUSED.load(Relaxed)
+}
+
+/// Reads the environment, when recording has started.
+pub fn start() {
+    if std::env::var(SWITCH_VARIABLE).is_ok_and(|value| value == "off" || value == "0") {
+        PAUSED.store(true, Relaxed);
+    }
+    let signal = std::env::var(SIGNAL_VARIABLE).ok().and_then(|text| text.trim().parse::<c_int>().ok());
+    if let Some(signal) = signal {
+        // SAFETY: all zero is a valid action; the handler only changes an atomic.
+        unsafe {
+            let mut action: libc::sigaction = core::mem::zeroed();
+            action.sa_sigaction = toggle as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, &action, core::ptr::null_mut());
+        }
+    }
+}
+
+extern "C" fn toggle(_signal: c_int) {
+    PAUSED.fetch_xor(true, Relaxed);
+}
+
+/// `ompt_callback_control_tool`. 0 says that the command was obeyed.
+pub unsafe extern "C" fn control_tool(
+    command: u64,
+    modifier: u64,
+    _argument: *mut c_void,
+    _codeptr: *const c_void,
+) -> c_int {
+    let mut payload = [0; 16];
+    payload[..8].copy_from_slice(&command.to_le_bytes());
+    payload[8..].copy_from_slice(&modifier.to_le_bytes());
+    let tell = || record(|moment| moment.recorder.own_point(moment.at, omp::CONTROL, payload));
+    match command {
+        command::START => {
+            PAUSED.store(false, Relaxed);
+            tell();
+        }
+        command::PAUSE => {
+            tell();
+            PAUSED.store(true, Relaxed);
+            // Not at the next event, which may be far.
+            record(|_| {});
+        }
+        command::FLUSH => {
+            tell();
+            record(|moment| moment.recorder.flush());
+        }
+        command::END => {
+            tell();
+            process::finish();
+        }
+        // `omp_control_tool_max` and beyond belong to tools: the program may speak to another one.
+        _ => {
+            tell();
+            return if command >= 64 { 1 } else { -1 };
+        }
+    }
+    0
+}
+
+impl Moment<'_> {
+    /// Follows the switch: what is open on this thread ends in the trace, though it goes on.
+    #[cold]
+    #[inline(never)]
+    pub fn follow_switch(&mut self, paused: bool) {
+        if self.thread.is_paused == paused {
+            return;
+        }
+        if paused {
+            self.end_all_shown();
+        } else {
+            // What is written once may lie in the gap.
+            self.thread.wait_sites = Default::default();
+            self.thread.wait_object = Default::default();
+            self.thread.paths.forget_told();
+        }
+        self.thread.is_paused = paused;
+    }
+}
