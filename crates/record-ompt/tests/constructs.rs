@@ -405,3 +405,28 @@ fn many_threads_have_a_stream_each() {
         assert_eq!(trace.count(omp::IMPLICIT_BEGIN), 64);
     }
 }
+
+#[test]
+fn omp_control_tool_pauses_starts_flushes_and_ends() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let (output, trace) = Run::construct(Compiler::Clang, "control", 0).output();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n0\n0\n0\n", "every command was obeyed");
+    trace.assert_sound();
+    // Thirty tasks run, ten of them while recording is paused.
+    assert_eq!(counts(&trace, TASK_LIFE), [20; 3]);
+    assert_eq!(trace.count(omp::CONTROL), 4);
+    // The region that comes after the end is not there.
+    assert_eq!(trace.count(omp::REGION_BEGIN), 2);
+}
+
+#[test]
+fn the_switch_from_outside_starts_paused() {
+    if Compiler::Clang.is_installed() {
+        let trace = Run::construct(Compiler::Clang, "tasks", 10).env("TASKSCOPE_SWITCH", "off").trace();
+        assert_eq!(counts(&trace, TASK_LIFE), [0; 3]);
+        assert_eq!(trace.count(omp::REGION_BEGIN), 0);
+    }
+}

@@ -20,7 +20,10 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
 use self::lookup::{our_lookup, set_runtime_lookup};
-use self::words::{begin_member, end_member, ours, ours_of_member, release, renew, theirs, theirs_of_member};
+use self::words::{
+    begin_fork, begin_member, end_fork, end_member, ours, ours_of_fork, ours_of_member, release, renew,
+    theirs, theirs_of_fork, theirs_of_member,
+};
 use crate::abi::{
     Callback, Data, Dependence, Frame, Lookup, StartTool, StartToolResult, endpoint, event, status,
 };
@@ -132,6 +135,12 @@ macro_rules! argument {
     ($translate:ident, word, $name:ident) => {
         $translate($name)
     };
+    (ours, fork, $name:ident) => {
+        ours_of_fork($name)
+    };
+    (theirs, fork, $name:ident) => {
+        theirs_of_fork($name)
+    };
     (ours, member, $name:ident) => {
         ours_of_member($name)
     };
@@ -197,9 +206,9 @@ handlers! {
     thread_end [event::THREAD_END] (plain thread: *mut Data) = Some(parallel::thread_end), {} {};
     parallel_begin [event::PARALLEL_BEGIN] (word task: *mut Data, plain frame: *const Frame,
         word region: *mut Data, plain requested: c_uint, plain flags: c_int, plain codeptr: *const c_void)
-        = Some(parallel::parallel_begin), { renew(region) } {};
-    parallel_end [event::PARALLEL_END] (word region: *mut Data, word task: *mut Data, plain flags: c_int,
-        plain codeptr: *const c_void) = Some(parallel::parallel_end), {} { release(region) };
+        = Some(parallel::parallel_begin), { begin_fork(region) } {};
+    parallel_end [event::PARALLEL_END] (fork region: *mut Data, word task: *mut Data, plain flags: c_int,
+        plain codeptr: *const c_void) = Some(parallel::parallel_end), {} { end_fork() };
     implicit_task [event::IMPLICIT_TASK] (plain scope: c_int, word region: *mut Data, member task: *mut Data,
         plain team: c_uint, plain index: c_uint, plain flags: c_int) = Some(parallel::implicit_task),
         { if scope == endpoint::BEGIN { begin_member(task) } } { if scope == endpoint::END { end_member(task) } };

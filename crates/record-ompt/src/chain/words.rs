@@ -1,6 +1,6 @@
 //! Two words behind each word of the runtime.
 
-use core::cell::RefCell;
+use core::cell::Cell;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
@@ -48,9 +48,17 @@ fn pair(word: *mut Data) -> *mut Pair {
 
 /// Our word behind a word of the runtime.
 pub fn ours(word: *mut Data) -> *mut Data {
-    let pair = pair(word);
-    // SAFETY: made by `pair`.
+    ours_in(pair(word))
+}
+
+fn ours_in(pair: *mut Pair) -> *mut Data {
+    // SAFETY: made by `pair`, or null.
     if pair.is_null() { null_mut() } else { unsafe { &raw mut (*pair).ours } }
+}
+
+fn theirs_in(pair: *mut Pair) -> *mut Data {
+    // SAFETY: as above.
+    if pair.is_null() { null_mut() } else { unsafe { &raw mut (*pair).theirs } }
 }
 
 /// Our word behind a word of the runtime if there is one; in a signal handler too.
@@ -62,9 +70,7 @@ pub fn known(word: *mut Data) -> *mut Data {
 
 /// The other tool's.
 pub fn theirs(word: *mut Data) -> *mut Data {
-    let pair = pair(word);
-    // SAFETY: made by `pair`.
-    if pair.is_null() { null_mut() } else { unsafe { &raw mut (*pair).theirs } }
+    theirs_in(pair(word))
 }
 
 /// A new object begins in this word, whatever was there.
@@ -84,55 +90,89 @@ pub fn release(word: *mut Data) {
     keep_a_while(word.swap(null_mut(), AcqRel));
 }
 
+/// What a thread has open.
+#[derive(Default)]
+struct Open {
+    /// Its implicit tasks with their words, innermost last.
+    members: Vec<(*mut Data, *mut Pair)>,
+    /// The regions that it has forked, innermost last.
+    forks: Vec<*mut Pair>,
+}
+
 thread_local! {
-    /// The implicit tasks of this thread, by their words, innermost last.
-    static MEMBERS: RefCell<Vec<(*mut Data, *mut Pair)>> = const { RefCell::new(Vec::new()) };
+    /// Never freed: the runtime ends the initial task when thread-local data is gone.
+    static OPEN: Cell<*mut Open> = const { Cell::new(null_mut()) };
+}
+
+fn with_open<R>(use_open: impl FnOnce(&mut Open) -> R) -> R {
+    let mut open = OPEN.with(Cell::get);
+    if open.is_null() {
+        open = Box::into_raw(Box::default());
+        OPEN.with(|place| place.set(open));
+    }
+    // SAFETY: made above by this thread, which is in here once.
+    use_open(unsafe { &mut *open })
 }
 
 /// The calling thread begins an implicit task with this word.
 ///
-/// LLVM's runtime tells the end of a worker's implicit task late: then the word may be another thread's,
-/// or no word any more, and what lies there must be neither read as a pair nor written. So the thread
-/// keeps the pair itself.
+/// At its end the runtime names a copy of the word, and that late; the word itself may be another
+/// thread's by then, and must be neither read nor written. So the thread keeps the pair itself.
 pub fn begin_member(word: *mut Data) {
     renew(word);
     let pair = pair(word);
-    let _ = MEMBERS.try_with(|members| members.borrow_mut().push((word, pair)));
+    with_open(|open| open.members.push((word, pair)));
 }
 
-fn member(word: *mut Data) -> Option<*mut Pair> {
-    MEMBERS
-        .try_with(|members| members.borrow().iter().rev().find(|known| known.0 == word).map(|known| known.1))
-        .ok()
-        .flatten()
-        .filter(|pair| !pair.is_null())
+/// The calling thread's implicit task that this word, or a copy of it, belongs to.
+fn member(word: *mut Data) -> *mut Pair {
+    let value = atomic(word).map_or(null_mut(), |word| word.load(Acquire));
+    with_open(|open| {
+        let known = open.members.iter().rev().find(|known| known.0 == word || known.1 == value);
+        known.or(open.members.last()).map_or(null_mut(), |known| known.1)
+    })
 }
 
 /// Our word of this thread's implicit task.
 pub fn ours_of_member(word: *mut Data) -> *mut Data {
-    // SAFETY: made by `pair`, and kept until the task ends.
-    member(word).map_or(null_mut(), |pair| unsafe { &raw mut (*pair).ours })
+    ours_in(member(word))
 }
 
 /// The other tool's word of this thread's implicit task.
 pub fn theirs_of_member(word: *mut Data) -> *mut Data {
-    // SAFETY: as above.
-    member(word).map_or(null_mut(), |pair| unsafe { &raw mut (*pair).theirs })
+    theirs_in(member(word))
 }
 
 /// The calling thread's implicit task of this word has ended.
 pub fn end_member(word: *mut Data) {
-    let Some(pair) = member(word) else { return };
-    let _ = MEMBERS.try_with(|members| {
-        let mut members = members.borrow_mut();
-        if let Some(at) = members.iter().rposition(|known| known.0 == word) {
-            members.remove(at);
-        }
-    });
-    if let Some(word) = atomic(word) {
-        let _ = word.compare_exchange(pair, null_mut(), AcqRel, Relaxed);
-    }
+    let pair = member(word);
+    with_open(|open| open.members.retain(|known| known.1 != pair));
     keep_a_while(pair);
+}
+
+/// The calling thread forks a region with this word.
+///
+/// LLVM's runtime gives a nested team back before it tells the region's end: then the word may be
+/// that of another thread's region.
+pub fn begin_fork(word: *mut Data) {
+    renew(word);
+    let pair = pair(word);
+    with_open(|open| open.forks.push(pair));
+}
+
+/// Our word of the region that this thread forked last.
+pub fn ours_of_fork(_word: *mut Data) -> *mut Data {
+    ours_in(with_open(|open| open.forks.last().copied().unwrap_or(null_mut())))
+}
+
+/// The other tool's word of the region that this thread forked last.
+pub fn theirs_of_fork(_word: *mut Data) -> *mut Data {
+    theirs_in(with_open(|open| open.forks.last().copied().unwrap_or(null_mut())))
+}
+
+/// The region that this thread forked last has ended.
+pub fn end_fork() {
+    keep_a_while(with_open(|open| open.forks.pop().unwrap_or(null_mut())));
 }
 
 fn keep_a_while(ended: *mut Pair) {
