@@ -14,6 +14,7 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 use taskscope_event::models::omp;
 use taskscope_record::{gate, process};
 
+use crate::profiling;
 use crate::thread::{Moment, record};
 
 /// `off`: recording starts paused. The same variable as for programs that instrument themselves.
@@ -87,6 +88,9 @@ pub unsafe extern "C" fn control_tool(
         command::END => {
             tell();
             process::finish();
+            if profiling::is_on() {
+                profiling::write();
+            }
         }
         // `omp_control_tool_max` and beyond belong to tools: the program may speak to another one.
         _ => {

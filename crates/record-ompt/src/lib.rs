@@ -46,6 +46,7 @@ mod modules;
 mod mutexes;
 mod pair;
 mod parallel;
+mod profiling;
 mod sampling;
 pub mod shared;
 mod standard;

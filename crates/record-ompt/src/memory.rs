@@ -52,6 +52,9 @@ pub unsafe extern "C" fn lock_init(
 
 /// `ompt_callback_lock_destroy`.
 pub unsafe extern "C" fn lock_destroy(kind: c_int, object: u64, codeptr: *const c_void) {
+    if crate::profiling::is_on() {
+        crate::profiling::destroyed(object);
+    }
     tell_lock(omp::LOCK_DESTROY, kind, object, codeptr);
 }
 

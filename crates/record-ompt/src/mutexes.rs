@@ -8,6 +8,8 @@ use taskscope_event::models::wait::{self, kind};
 use crate::abi::{endpoint, mutex};
 use crate::frames::Open;
 use crate::pair;
+use crate::profiling;
+use crate::sampling::levels;
 use crate::thread::{Moment, record};
 
 /// `ompt_callback_mutex_acquire`: comes for every acquire, contended or not. A test waits for
@@ -23,6 +25,9 @@ pub unsafe extern "C" fn mutex_acquire(
         return;
     }
     record(|moment| {
+        if profiling::is_on() {
+            moment.profile_acquire(object);
+        }
         let site = moment.site(codeptr);
         moment.tell_wait_object(wait_kind(mutex_kind), object, site);
         let state = wait_state(mutex_kind);
@@ -32,8 +37,11 @@ pub unsafe extern "C" fn mutex_acquire(
 }
 
 /// `ompt_callback_mutex_acquired`; after a test, only if it succeeded.
-pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, _codeptr: *const c_void) {
+pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, codeptr: *const c_void) {
     record(|moment| {
+        if profiling::is_on() {
+            moment.profile_acquired(mutex_kind, object, codeptr);
+        }
         if !matches!(mutex_kind, mutex::TEST_LOCK | mutex::TEST_NEST_LOCK) {
             moment.end_acquiring();
         }
@@ -46,8 +54,11 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, _codeptr
 
 /// `ompt_callback_mutex_released`: called after the unlock, so that another thread's `acquired` may
 /// be earlier.
-pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, _codeptr: *const c_void) {
+pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, codeptr: *const c_void) {
     record(|moment| {
+        if profiling::is_on() {
+            moment.profile_released(mutex_kind, object, codeptr);
+        }
         if mutex_kind == mutex::CRITICAL {
             moment.close_section(pair::CRITICAL);
         }
@@ -85,6 +96,38 @@ pub fn wait_kind(mutex_kind: c_int) -> u32 {
 }
 
 impl Moment<'_> {
+    fn profile_acquire(&mut self, object: u64) {
+        let at = self.at;
+        if let Some(profile) = &mut self.thread.profile {
+            profile.held.acquire(object, at);
+        }
+    }
+
+    fn profile_acquired(&mut self, mutex_kind: c_int, object: u64, codeptr: *const c_void) {
+        let context = self.context();
+        let at = self.at;
+        let Some(profile) = &mut self.thread.profile else { return };
+        profile.took(context);
+        let (waited, blame) = profile.held.acquired(object, at);
+        if waited > 0 {
+            let path = self.path_here(codeptr, levels::current_exit());
+            if let Some(profile) = &mut self.thread.profile {
+                profile.waited(wait_state(mutex_kind), (context, path), waited, &blame);
+            }
+        }
+    }
+
+    fn profile_released(&mut self, mutex_kind: c_int, object: u64, codeptr: *const c_void) {
+        let context = self.context();
+        let Some(mut profile) = self.thread.profile.take() else { return };
+        let blame =
+            profile.held.released(object, || (context, self.path_here(codeptr, levels::current_exit())));
+        if let Some(blame) = blame {
+            profile.waited(wait_state(mutex_kind), (context, 0), 0, &[blame]);
+        }
+        self.thread.profile = Some(profile);
+    }
+
     /// Says for which object and where this thread waits in this way from now on, unless it has.
     #[inline(always)]
     fn tell_wait_object(&mut self, kind: u32, object: u64, site: u32) {

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn parallel_begin(
             part.copy_from_slice(&value.to_le_bytes());
         }
         if sampling::is_active() {
-            moment.begin_sampled_region(region);
+            moment.begin_sampled_region(region, codeptr);
         }
         moment.open_with(Open::Region { region }, site, |moment| {
             moment.recorder.own_begin(moment.at, omp::REGION_BEGIN, payload, 4);

@@ -36,6 +36,15 @@ impl Thread {
         }
     }
 
+    /// The context that it is in: of its task, else of its region.
+    pub fn context(&self) -> u32 {
+        match self.frames.innermost_context().map(|frame| frame.open) {
+            Some(Open::Task { id }) => id,
+            Some(Open::Member { region, .. }) => regions::context(region),
+            _ => 0,
+        }
+    }
+
     /// What the thread waits for: the lock, critical or turn; 0 where it does not.
     pub fn wait_object(&self) -> u64 {
         match self.frames.top().map(|top| top.open) {

@@ -8,6 +8,7 @@ use taskscope_event::models::{omp, openmp};
 use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
 use crate::frames::Open;
 use crate::pair;
+use crate::profiling;
 use crate::sampling;
 use crate::thread::{Moment, record};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
@@ -26,9 +27,16 @@ pub unsafe extern "C" fn task_create(
     let flags = flags as u32;
     record(|moment| {
         if flags & task_flag::EXPLICIT != 0 && flags & task_flag::TARGET == 0 {
+            if profiling::is_on() {
+                // SAFETY: the runtime passes the creating task's frame.
+                let exit = unsafe { exit_of(frame) };
+                return moment.create_profiled_task(new_task, exit, codeptr);
+            }
             let typeid = moment.create_task(new_task, flags, codeptr);
             if sampling::is_active() && typeid != 0 {
-                moment.tell_task_path(typeid, frame, codeptr);
+                // SAFETY: as above.
+                let exit = unsafe { exit_of(frame) };
+                moment.tell_task_path(typeid, exit, codeptr);
             }
         } else if flags & task_flag::TASKWAIT != 0 {
             let site = moment.site(codeptr);
@@ -40,6 +48,19 @@ pub unsafe extern "C" fn task_create(
             Word::new(0, 0, UNRECORDED).store(new_task);
         }
     });
+}
+
+/// Where the runtime left to the creating task's user code.
+///
+/// # Safety
+/// `frame` is what the runtime passed.
+unsafe fn exit_of(frame: *const Frame) -> u64 {
+    if abi::is_object(frame) {
+        // SAFETY: by contract.
+        unsafe { (*frame).exit.value }
+    } else {
+        sampling::levels::current_exit()
+    }
 }
 
 /// `ompt_callback_dependences`. Those of a `taskwait depend` (also what an undeferred task with
@@ -70,6 +91,9 @@ pub unsafe extern "C" fn dependences(task: *mut Data, list: *const Dependence, c
 /// `ompt_callback_task_schedule`.
 pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: *mut Data) {
     record(|moment| {
+        if profiling::is_on() {
+            moment.charge_task_time();
+        }
         // By far most often a new task begins, or one ends.
         if prior_status != status::SWITCH {
             let task = Word::load(prior);
@@ -88,6 +112,27 @@ pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, ne
 }
 
 impl Moment<'_> {
+    /// In a profile a task's number is its context: tasks that were created alike are alike.
+    fn create_profiled_task(&mut self, new_task: *mut Data, exit: u64, codeptr: *const c_void) {
+        let context = self.create_context(codeptr, exit, true);
+        Word::new(context, 0, EXPLICIT).store(new_task);
+    }
+
+    /// The task that runs has run until now.
+    fn charge_task_time(&mut self) {
+        let context = match self.thread.frames.innermost_context().map(|frame| frame.open) {
+            Some(Open::Task { id }) => id,
+            _ => 0,
+        };
+        let at = self.at;
+        if let Some(profile) = &mut self.thread.profile {
+            let since = core::mem::replace(&mut profile.task_since, at);
+            if context != 0 {
+                profile.ran(context, at.saturating_sub(since));
+            }
+        }
+    }
+
     /// Returns the task's type; 0 where its creation is not in the trace.
     #[inline(always)]
     fn create_task(&mut self, new_task: *mut Data, flags: u32, codeptr: *const c_void) -> u32 {

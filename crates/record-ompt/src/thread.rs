@@ -9,6 +9,7 @@ use crate::control;
 use crate::dictionary::Cache;
 use crate::frames::Frames;
 use crate::ids::Ids;
+use crate::profiling::{self, CallbackProfile};
 use crate::sampling::{self, Sampler, code_map};
 
 /// What the tool knows about one thread. Aligned so that no two threads share a cache line.
@@ -43,6 +44,8 @@ pub struct Thread {
     pub paths: sampling::paths::Cache,
     /// The modules that this thread's trace is known to name, as `code_map` counts.
     pub modules_written: u64,
+    /// What callbacks count, in profile mode.
+    pub profile: Option<Box<CallbackProfile>>,
     /// Samples it, if samples are taken.
     pub sampler: Option<Box<Sampler>>,
     /// Memory for long payloads.
@@ -175,7 +178,12 @@ pub fn attach(thread_type: u32) {
             OTHER_THREAD => Kind::Helper,
             _ => Kind::Unknown,
         };
-        moment.recorder.own_point(moment.at, omp::THREAD_TYPE, thread_type.to_le_bytes());
+        moment.write_anyway(|moment| {
+            moment.recorder.own_point(moment.at, omp::THREAD_TYPE, thread_type.to_le_bytes());
+        });
+        if matches!(moment.thread.kind, Kind::Initial | Kind::Worker) {
+            sampling::count_worker(true);
+        }
     });
 }
 
@@ -192,7 +200,15 @@ pub fn attach_outside_openmp() {
         let shared = shared;
         // SAFETY: the recorder calls this once, when no callback of the thread is running or will.
         let thread = unsafe { &mut *shared.0 };
-        Moment { recorder, thread, at }.end_thread();
+        Moment { recorder, thread: &mut *thread, at }.end_thread();
+        if matches!(thread.kind, Kind::Initial | Kind::Worker) {
+            sampling::count_worker(false);
+        }
+        if profiling::is_on() {
+            let sampler = thread.sampler.take();
+            let samples = sampler.as_ref().and_then(|sampler| sampler.tree());
+            profiling::merge(samples, thread.profile.as_deref_mut());
+        }
         // SAFETY: made by `Box::into_raw` above, and used by nobody after this.
         drop(unsafe { Box::from_raw(shared.0) });
     });
@@ -204,7 +220,10 @@ pub fn attach_outside_openmp() {
         return;
     }
     record(|moment| {
-        moment.begin_thread();
+        moment.write_anyway(|moment| moment.begin_thread());
+        if profiling::is_on() {
+            moment.thread.profile = Some(Box::new(CallbackProfile::new()));
+        }
         if sampling::is_active() {
             code_map::catch_up(moment);
             moment.thread.sampler = Sampler::start(moment.recorder.os_tid());

@@ -9,7 +9,7 @@ use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::{chain, control, dictionary, sampling};
+use crate::{chain, control, dictionary, profiling, sampling};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -85,7 +85,7 @@ unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> *mut Sta
 /// sampling), the recording is shared. Says whether the process is recorded now.
 pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
     let Some(trace_directory) = trace_directory() else { return false };
-    let started = process::start(process::Config {
+    let config = process::Config {
         trace_directory: trace_directory.into(),
         app_id: 1,
         require: models.to_vec(),
@@ -95,9 +95,16 @@ pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
             .map(|model| (model.name, model.version))
             .collect(),
         attributes: Vec::new(),
-    });
+    };
+    let profiled = profiling::start();
+    let started = if profiled { process::start_without_streams(config) } else { process::start(config) };
     match started {
-        Ok(()) => control::start(),
+        Ok(()) => {
+            control::start();
+            if profiled {
+                profiling::begin();
+            }
+        }
         Err(process::StartError::Again) => process::require(models),
         Err(why) => {
             if std::env::var_os(VERBOSE_VARIABLE).is_some() {
@@ -168,5 +175,8 @@ extern "C" fn finish(_: *mut c_void) {
     static FINISHED: AtomicBool = AtomicBool::new(false);
     if !FINISHED.swap(true, Relaxed) {
         process::finish();
+        if profiling::is_on() {
+            profiling::write();
+        }
     }
 }

@@ -107,6 +107,30 @@ pub fn start(config: Config) -> Result<(), StartError> {
     Ok(())
 }
 
+/// [`start`] for a caller who wants the events' order and clock, but no streams of them: events go
+/// nowhere, and no directory is made below the trace directory.
+pub fn start_without_streams(config: Config) -> Result<(), StartError> {
+    if !PROCESS.load(Acquire).is_null() {
+        return Err(StartError::Again);
+    }
+    WITHOUT_STREAMS.store(1, Relaxed);
+    start(config)
+}
+
+/// Whether this process keeps no streams; its forked children do not either.
+static WITHOUT_STREAMS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether events are kept in streams.
+pub(crate) fn keeps_streams() -> bool {
+    WITHOUT_STREAMS.load(Relaxed) == 0
+}
+
+/// The trace directory of the recording that runs, and the name of host and process in it.
+pub fn place() -> Option<(PathBuf, String)> {
+    let process = current()?;
+    Some((lock(&process.config).trace_directory.clone(), process.loom.clone()))
+}
+
 /// [`start`] with names of the caller's. It may start again after [`finish`]: what is recorded then is
 /// another process of the trace.
 pub fn start_as(config: Config, identity: Identity) -> Result<(), StartError> {
@@ -268,6 +292,10 @@ impl Process {
                 (named.loom.clone(), unique_id(named.pid, copy), directory)
             }
             // A process id comes again after `exec`, and in containers: the loom's name stays unique.
+            None if !keeps_streams() => {
+                make_all(&root)?;
+                (format!("{}.{}", host_name(), own_pid()), i64::from(own_pid()), root.clone())
+            }
             None => {
                 let (host, pid) = (host_name(), own_pid());
                 make_all(&root)?;
@@ -280,7 +308,8 @@ impl Process {
         let final_directory = (root != trace)
             .then(|| directory.strip_prefix(&root).map(|inner| trace.join(inner)).ok())
             .flatten();
-        let wants_os_time = config.own_require.iter().any(|(name, _)| *name == "taskscope-system");
+        let wants_os_time =
+            keeps_streams() && config.own_require.iter().any(|(name, _)| *name == "taskscope-system");
         let os_time = OsTime::new(&directory, &loom, pid, wants_os_time && final_directory.is_none());
         Ok(Process {
             os_time,
@@ -317,6 +346,16 @@ impl Process {
     /// A new directory for a thread; the id may have been used by one that has ended.
     pub fn make_thread_directory(&self, os_tid: i32, options: thread::Options) -> Option<ThreadIdentity> {
         let tid = options.tid.unwrap_or(os_tid);
+        if !keeps_streams() {
+            let (directory, describe) = (self.directory.clone(), options.describe);
+            return Some(ThreadIdentity {
+                directory,
+                final_directory: None,
+                os_tid,
+                tid: i64::from(tid),
+                describe,
+            });
+        }
         let (directory, copy) = new_directory(&self.directory, &format!("thread.{tid}")).ok()?;
         let final_directory =
             self.final_directory.as_ref().and_then(|to| Some(to.join(directory.file_name()?)));
@@ -327,6 +366,9 @@ impl Process {
     /// Writes `stream.json`: at the start without `ovni.finished`, at the end with it and with the
     /// count of lost events. A failure leaves the earlier one in place. Returns whether it worked.
     pub fn write_metadata(&self, thread: &ThreadIdentity, finished_with_losses: Option<u64>) -> bool {
+        if !keeps_streams() {
+            return true;
+        }
         let own = self.own_members(thread, finished_with_losses.unwrap_or(0));
         let finished = finished_with_losses.is_some();
         let text = match &thread.describe {

@@ -72,6 +72,8 @@ pub(crate) struct Stream {
     full: Option<NoRoom>,
     pub lost_events: u64,
     file: Option<TailedFile>,
+    /// Where events are written over and over; null in all other streams.
+    sink: *mut u8,
     /// Where the file is to be made when the first event comes.
     planned: Option<PathBuf>,
 }
@@ -98,6 +100,11 @@ impl Stream {
         stream
     }
 
+    /// Takes events of any number and keeps none: `bytes` bytes at `area` are written over and over.
+    pub fn sink(area: *mut u8, bytes: usize) -> Self {
+        Stream { sink: area, ..Self::in_memory(area, bytes) }
+    }
+
     /// Keeps events in `bytes` bytes at `area`, zeroed, and loses what does not fit.
     pub fn in_memory(area: *mut u8, bytes: usize) -> Self {
         let end = area.wrapping_add(bytes);
@@ -111,6 +118,7 @@ impl Stream {
             lost_events: 0,
             file: None,
             planned: None,
+            sink: ptr::null_mut(),
         }
     }
 
@@ -355,6 +363,11 @@ impl Stream {
 
     /// Goes on in another region with room for `bytes` more and what is reserved.
     fn grow(&mut self, bytes: usize) -> bool {
+        if !self.sink.is_null() {
+            let reserved = self.region_end as usize - self.end as usize;
+            self.pos = self.sink;
+            return self.region_end as usize - self.sink as usize >= bytes + reserved;
+        }
         if self.full.is_some() {
             return false;
         }

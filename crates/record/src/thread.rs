@@ -464,6 +464,12 @@ fn prepare(
 ) -> Option<(ThreadIdentity, Stream, Stream, Samples, *mut u8)> {
     let (own_on_demand, sampled) = (options.own_stream_on_demand, options.samples);
     let identity = process.make_thread_directory(os_tid(), options)?;
+    if !process::keeps_streams() {
+        let half = SINK_BYTES / 2;
+        let area = Box::leak(Box::new([0u8; SINK_BYTES])).as_mut_ptr();
+        let streams = (Stream::sink(area, half), Stream::sink(area.wrapping_add(half), half));
+        return Some((identity, streams.0, streams.1, Samples::none(), free_memory()?));
+    }
     let directory = &identity.directory;
     let streams = || {
         let standard = Stream::create(directory, Half::Standard).ok()?;

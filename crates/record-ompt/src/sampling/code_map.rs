@@ -38,12 +38,44 @@ pub enum Owner {
     Recorder,
 }
 
+/// A module's place.
+struct Range {
+    start: u64,
+    end: u64,
+    owner: Owner,
+    /// Of the module in [`all_modules`].
+    number: u32,
+    bias: u64,
+}
+
+/// What [`CodeMap::place`] says of an address in no module.
+pub const NO_PLACE: (u32, u64) = (u32::MAX, 0);
+
+/// Every module that was ever seen, by its number.
+static EVER_SEEN: std::sync::Mutex<Vec<taskscope_profile::Module>> = std::sync::Mutex::new(Vec::new());
+
+/// Every module that was ever seen, by its number.
+pub fn all_modules() -> Vec<taskscope_profile::Module> {
+    EVER_SEEN.lock().map(|modules| modules.clone()).unwrap_or_default()
+}
+
+fn number_of(module: &Module) -> u32 {
+    let build_id = module.build_id.to_string_lossy().into_owned();
+    let seen = taskscope_profile::Module { build_id, path: module.path.to_string_lossy().into_owned() };
+    let Ok(mut modules) = EVER_SEEN.try_lock() else { return u32::MAX };
+    let known = modules.iter().position(|module| *module == seen);
+    known.unwrap_or_else(|| {
+        modules.push(seen);
+        modules.len() - 1
+    }) as u32
+}
+
 /// The loaded code at one time.
 pub struct CodeMap {
     /// For [`super::walk`].
     pub unwinder: Unwinder,
     /// Sorted by start.
-    ranges: Vec<(u64, u64, Owner)>,
+    ranges: Vec<Range>,
     modules: Vec<Module>,
 }
 
@@ -143,20 +175,28 @@ impl CodeMap {
         let mut modules = Vec::with_capacity(known.len());
         for Known { module, unwind, owner } in known {
             unwinder.add_module(unwind);
-            ranges.push((module.start, module.end, owner));
+            let (start, end, bias) = (module.start, module.end, module.bias);
+            ranges.push(Range { start, end, owner, number: number_of(&module), bias });
             modules.push(module);
         }
-        ranges.sort_unstable_by_key(|(start, ..)| *start);
+        ranges.sort_unstable_by_key(|range: &Range| range.start);
         CodeMap { unwinder, ranges, modules }
     }
 
     /// Whose code an address is.
     pub fn owner(&self, address: u64) -> Owner {
-        let after = self.ranges.partition_point(|(start, ..)| *start <= address);
-        match after.checked_sub(1).and_then(|index| self.ranges.get(index)) {
-            Some((_, end, owner)) if address < *end => *owner,
-            _ => Owner::Nobody,
-        }
+        self.range(address).map_or(Owner::Nobody, |range| range.owner)
+    }
+
+    /// The number of the module that an address lies in, and the address in its file.
+    pub fn place(&self, address: u64) -> (u32, u64) {
+        self.range(address).map_or(NO_PLACE, |range| (range.number, address.wrapping_sub(range.bias)))
+    }
+
+    fn range(&self, address: u64) -> Option<&Range> {
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        let range = after.checked_sub(1).and_then(|index| self.ranges.get(index))?;
+        (address < range.end).then_some(range)
     }
 }
 

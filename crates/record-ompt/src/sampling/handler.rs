@@ -1,15 +1,16 @@
 //! The signal handler: one sample.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use taskscope_event::models::samples::{self, flag, state};
 use taskscope_record::{InHandler, enter_in_handler};
 
-use super::sampler::{Sampler, now};
+use super::sampler::{Activity, Memory, Sampler, now};
 use super::walk::interrupted_registers;
 use super::{Clock, code_map, regions, signal};
 use crate::control;
+use crate::profiling::Sample;
 use crate::thread::{Kind, Thread};
 
 /// The handler of the timers' signal.
@@ -89,6 +90,14 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     regions::ask(level.region);
     let weight = time.saturating_sub(memory.last_ns);
     memory.last_ns = time;
+    let (idle, working) = follow_activity(memory, kind, state);
+    if let Some(tree) = &mut memory.tree {
+        let context = if level.task != 0 { level.task } else { regions::context(level.region) };
+        let is_worker = matches!(kind, Kind::Initial | Kind::Worker);
+        let levels = &memory.levels;
+        tree.take(&Sample { levels, context, state, weight, idle, working, at, is_worker });
+        return;
+    }
     let addresses = memory.levels.addresses();
     // SAFETY: numbers as bytes, of the same memory.
     let stack =
@@ -108,6 +117,46 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
             stack,
         ],
     );
+}
+
+/// How many threads idled, and worked, at their last samples.
+static IDLE: AtomicU64 = AtomicU64::new(0);
+static WORKING: AtomicU64 = AtomicU64::new(0);
+
+fn counter(activity: Activity) -> Option<&'static AtomicU64> {
+    match activity {
+        Activity::Idle => Some(&IDLE),
+        Activity::Working => Some(&WORKING),
+        Activity::Other => None,
+    }
+}
+
+/// Keeps count of who works and who idles; returns how many idle and work now.
+fn follow_activity(memory: &mut Memory, kind: Kind, state: u32) -> (u64, u64) {
+    let activity = match (kind, state) {
+        (Kind::Initial | Kind::Worker, state::IDLE) => Activity::Idle,
+        (Kind::Initial | Kind::Worker, state::WORK_SERIAL..=state::WORK_REDUCTION) => Activity::Working,
+        _ => Activity::Other,
+    };
+    change_activity(memory, activity);
+    (IDLE.load(Relaxed), WORKING.load(Relaxed))
+}
+
+fn change_activity(memory: &mut Memory, activity: Activity) {
+    let before = core::mem::replace(&mut memory.activity, activity);
+    if before != activity {
+        if let Some(counter) = counter(before) {
+            counter.fetch_sub(1, Relaxed);
+        }
+        if let Some(counter) = counter(activity) {
+            counter.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// The thread ends: it neither works nor idles.
+pub fn leave(memory: &mut Memory) {
+    change_activity(memory, Activity::Other);
 }
 
 fn flags_of(sampler: &Sampler, is_first: bool) -> u32 {

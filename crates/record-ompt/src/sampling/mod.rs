@@ -23,9 +23,12 @@ mod signal;
 mod timer;
 mod walk;
 
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 use taskscope_record::{Json, process};
+
+use crate::profiling;
 
 pub use sampler::Sampler;
 
@@ -58,8 +61,10 @@ pub struct Settings {
 pub fn settings() -> Option<Settings> {
     static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
     *SETTINGS.get_or_init(|| {
+        let usual = std::env::var(profiling::MODE_VARIABLE).is_ok_and(|mode| mode == "profile");
+        let rate = std::env::var(RATE_VARIABLE).ok().or(usual.then(|| profiling::USUAL_RATE.to_owned()))?;
         let clock = std::env::var(CLOCK_VARIABLE).unwrap_or_default();
-        parse(&std::env::var(RATE_VARIABLE).ok()?, &clock)
+        parse(&rate, &clock)
     })
 }
 
@@ -73,6 +78,24 @@ fn parse(rate: &str, clock: &str) -> Option<Settings> {
 #[inline(always)]
 pub fn is_active() -> bool {
     signal::number() != 0
+}
+
+/// Threads that run parallel regions, now and at most.
+static WORKERS: AtomicU64 = AtomicU64::new(0);
+static MOST_WORKERS: AtomicU64 = AtomicU64::new(0);
+
+/// A worker begins or ends.
+pub fn count_worker(begins: bool) {
+    if begins {
+        MOST_WORKERS.fetch_max(WORKERS.fetch_add(1, Relaxed) + 1, Relaxed);
+    } else {
+        WORKERS.fetch_sub(1, Relaxed);
+    }
+}
+
+/// The largest number of workers at a time.
+pub fn most_workers() -> u64 {
+    MOST_WORKERS.load(Relaxed)
 }
 
 /// Installs the handler and looks at the loaded code, if samples are wanted. Call when recording has

@@ -19,7 +19,7 @@ use taskscope_event::models::samples::{self, flag};
 use super::code_map::{self, CodeMap, Owner};
 use super::walk::{self, Bounds, Frames, registers_here};
 use super::{levels, regions};
-use crate::abi::{self, Frame};
+use crate::profiling;
 use crate::thread::Moment;
 use crate::word::two;
 
@@ -117,16 +117,30 @@ impl Cache {
 impl Moment<'_> {
     /// A region begins that may be sampled.
     #[inline(never)]
-    pub fn begin_sampled_region(&mut self, region: u32) {
+    pub fn begin_sampled_region(&mut self, region: u32, codeptr: *const c_void) {
         code_map::catch_up(self);
-        regions::begin(region);
+        let context =
+            if profiling::is_on() { self.create_context(codeptr, levels::current_exit(), false) } else { 0 };
+        regions::begin(region, context);
+    }
+
+    /// The context of what is created here.
+    pub fn create_context(&mut self, codeptr: *const c_void, exit: u64, is_task: bool) -> u32 {
+        let path = self.path_here(codeptr, exit);
+        let creator = self.context();
+        self.thread.profile.as_mut().map_or(0, |profile| profile.created(creator, path, is_task))
+    }
+
+    /// The context that this thread is in.
+    pub fn context(&self) -> u32 {
+        self.thread.context()
     }
 
     /// The region on top of the stack ends: tells its path if somebody asked for it.
     #[inline(never)]
     pub fn end_sampled_region(&mut self, codeptr: *const c_void) {
         let Some(region) = self.thread.frames.top_region() else { return };
-        if !regions::end(region) {
+        if !regions::end(region) || profiling::is_on() {
             return;
         }
         let (parent_region, parent_task) = self.thread.frames.creator_of_top();
@@ -142,13 +156,7 @@ impl Moment<'_> {
 
     /// A task of this type is created here: tells its path unless it is that of the one before.
     #[inline(never)]
-    pub fn tell_task_path(&mut self, typeid: u32, frame: *const Frame, codeptr: *const c_void) {
-        let exit = if abi::is_object(frame) {
-            // SAFETY: the runtime passes the creating task's frame.
-            unsafe { (*frame).exit.value }
-        } else {
-            levels::current_exit()
-        };
+    pub fn tell_task_path(&mut self, typeid: u32, exit: u64, codeptr: *const c_void) {
         let path = self.path_here(codeptr, exit);
         let Some(content) = &mut self.thread.paths.0 else { return };
         let Some(told) = content.told.get_mut(typeid as usize % TYPES) else { return };
@@ -161,7 +169,7 @@ impl Moment<'_> {
     /// The path from here to the start of the current task, whose `exit` is given (0: an initial one).
     /// 0 where there is none.
     #[inline(never)]
-    fn path_here(&mut self, codeptr: *const c_void, exit: u64) -> u32 {
+    pub fn path_here(&mut self, codeptr: *const c_void, exit: u64) -> u32 {
         let registers = registers_here();
         let (codeptr, sp) = (codeptr as u64, registers.1.sp());
         if self.thread.paths.0.is_none() {
@@ -196,6 +204,9 @@ impl Moment<'_> {
             .extend(segment.iter().filter(|address| map.owner(**address - 1) != Owner::Recorder));
         let flags = if complete { flag::REACHED_ROOT } else { flag::CUT };
         let path = self.path_number(&content.addresses, flags);
+        if profiling::is_on() {
+            profiling::define_path(path, &content.addresses);
+        }
         let slots = content.slots(end);
         if let Some(place) = content.remembered.get_mut(index) {
             *place = match slots {

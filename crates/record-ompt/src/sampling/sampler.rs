@@ -10,6 +10,7 @@ use super::levels::Levels;
 use super::timer::Timer;
 use super::walk::{Bounds, Cache, Frames, registers_here};
 use super::{Clock, Settings, code_map, settings};
+use crate::profiling::{self, SampleTree};
 
 /// A thread's timer and the handler's memory.
 pub struct Sampler {
@@ -31,6 +32,18 @@ pub struct Memory {
     /// The sampling clock at the sample before, nanoseconds.
     pub last_ns: u64,
     pub is_first: bool,
+    /// In profile mode, where samples are counted.
+    pub tree: Option<SampleTree>,
+    /// What the thread did at the sample before.
+    pub activity: Activity,
+}
+
+/// What matters of a state to those who share idleness.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    Idle,
+    Working,
+    Other,
 }
 
 impl Sampler {
@@ -49,6 +62,8 @@ impl Sampler {
                 level_bytes: [0; 24 * LEVEL_BYTES],
                 last_ns: now(settings.clock),
                 is_first: true,
+                tree: profiling::is_on().then(SampleTree::new),
+                activity: Activity::Other,
             }),
             timer: None,
         });
@@ -63,8 +78,17 @@ impl Sampler {
     }
 }
 
+impl Sampler {
+    /// The samples, in profile mode; when the handler comes no more.
+    pub fn tree(&self) -> Option<&SampleTree> {
+        // SAFETY: the thread's door is closed, so the handler touches it no more.
+        unsafe { (*self.memory.get()).tree.as_ref() }
+    }
+}
+
 impl Drop for Sampler {
     fn drop(&mut self) {
+        super::handler::leave(self.memory.get_mut());
         if let Some(timer) = self.timer.take() {
             timer.stop();
         }

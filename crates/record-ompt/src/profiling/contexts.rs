@@ -1,0 +1,170 @@
+//! Contexts: creation paths as numbers.
+//!
+//! A context is its creator's context and the path from there (`sampling::paths`); 0 is an initial
+//! task. A task that is created by the path which one of its ancestors was created by has that
+//! ancestor's context: recursion of any depth makes as many contexts as there are different paths.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use taskscope_profile::{Frame, NodeId, ROOT, Tree};
+
+use super::store::locate;
+
+/// More contexts than these are not told apart from their creators'.
+const MAX_CONTEXTS: usize = 1 << 16;
+const REMEMBERED: usize = 64;
+
+struct All {
+    /// Of context n + 1: its creator's, and the path.
+    list: Vec<(u32, u32)>,
+    numbers: HashMap<(u32, u32), u32>,
+    /// Addresses of path n, innermost first.
+    paths: HashMap<u32, Box<[u64]>>,
+}
+
+static ALL: Mutex<Option<All>> = Mutex::new(None);
+
+fn with_all<R>(use_all: impl FnOnce(&mut All) -> R) -> Option<R> {
+    // A forked child may find it locked for ever.
+    for _ in 0..1000 {
+        if let Ok(mut all) = ALL.try_lock() {
+            let all = all.get_or_insert_with(|| All {
+                list: Vec::new(),
+                numbers: HashMap::new(),
+                paths: HashMap::new(),
+            });
+            return Some(use_all(all));
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+/// Keeps the addresses of a path.
+pub fn define_path(path: u32, addresses: &[u64]) {
+    with_all(|all| {
+        all.paths.entry(path).or_insert_with(|| addresses.into());
+    });
+}
+
+fn number(creator: u32, path: u32) -> u32 {
+    with_all(|all| {
+        if let Some(number) = all.numbers.get(&(creator, path)) {
+            return *number;
+        }
+        let mut ancestor = creator;
+        while let Some((above, by)) = all.list.get((ancestor as usize).wrapping_sub(1)).copied() {
+            if by == path {
+                all.numbers.insert((creator, path), ancestor);
+                return ancestor;
+            }
+            ancestor = above;
+        }
+        if all.list.len() >= MAX_CONTEXTS {
+            return creator;
+        }
+        all.list.push((creator, path));
+        let number = all.list.len() as u32;
+        all.numbers.insert((creator, path), number);
+        number
+    })
+    .unwrap_or(creator)
+}
+
+/// The node of a context below the root.
+pub fn expand(tree: &mut Tree, context: u32) -> NodeId {
+    let mut steps = Vec::new();
+    with_all(|all| {
+        let mut at = context;
+        while let Some((creator, path)) = all.list.get((at as usize).wrapping_sub(1)).copied() {
+            steps.push(all.paths.get(&path).cloned().unwrap_or_default());
+            at = creator;
+        }
+    });
+    let mut node = ROOT;
+    for path in steps.iter().rev() {
+        node = descend(tree, node, path);
+    }
+    node
+}
+
+/// The node of these return addresses, innermost first, below `from`.
+pub fn descend(tree: &mut Tree, from: NodeId, addresses: &[u64]) -> NodeId {
+    tree.descend(
+        from,
+        addresses.iter().rev().map(|address| {
+            let (module, offset) = locate(address - 1);
+            Frame::user(module, offset)
+        }),
+    )
+}
+
+/// The addresses of a path.
+pub fn addresses_of(path: u32) -> Box<[u64]> {
+    with_all(|all| all.paths.get(&path).cloned()).flatten().unwrap_or_default()
+}
+
+/// What a thread remembers of contexts, and counts for them.
+pub struct Contexts {
+    known: [Known; REMEMBERED],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Known {
+    creator: u32,
+    path: u32,
+    context: u32,
+    tasks: u64,
+}
+
+impl Default for Contexts {
+    fn default() -> Self {
+        Contexts { known: [Known::default(); REMEMBERED] }
+    }
+}
+
+impl Contexts {
+    /// The context of what is created by this path in this context; `tasks` more were. A count that
+    /// has to leave for another goes to `count`.
+    #[inline]
+    pub fn of(&mut self, creator: u32, path: u32, tasks: u64, count: impl FnOnce(u32, u64)) -> u32 {
+        let slot = (creator.wrapping_mul(0x9e37_79b1) ^ path.wrapping_mul(0x85eb_ca6b)) >> 26;
+        let Some(known) = self.known.get_mut(slot as usize % REMEMBERED) else { return creator };
+        if (known.creator, known.path) != (creator, path) || known.context == 0 {
+            if known.tasks > 0 {
+                count(known.context, known.tasks);
+            }
+            *known = Known { creator, path, context: number(creator, path), tasks: 0 };
+        }
+        known.tasks += tasks;
+        known.context
+    }
+
+    /// Hands out all counts.
+    pub fn drain(&mut self, mut count: impl FnMut(u32, u64)) {
+        for known in &mut self.known {
+            if known.tasks > 0 {
+                count(known.context, core::mem::take(&mut known.tasks));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recursion_makes_as_many_contexts_as_there_are_paths() {
+        let (left, right) = (7001, 7002);
+        let outer = number(0, 7000);
+        let first = number(outer, left);
+        assert_eq!(number(first, left), first, "a left within a left");
+        let second = number(first, right);
+        assert_ne!(second, first);
+        assert_eq!(number(second, left), first);
+        assert_eq!(number(second, right), second);
+        assert_eq!(number(0, 7000), outer);
+    }
+}
