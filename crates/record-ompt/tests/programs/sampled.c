@@ -59,6 +59,12 @@ __attribute__((noinline)) void create_tasks(int depth) {
 #pragma omp taskwait
 }
 
+/* The workers idle while this runs between two regions. */
+__attribute__((noinline)) void serial_part(void) {
+    sink += spin(1);
+    sink += 1;
+}
+
 static int broken_off;
 
 static void *sleeper(void *unused) {
@@ -99,6 +105,12 @@ int main(int count, char **arguments) {
 #pragma omp parallel
 #pragma omp single
         create_tasks(3);
+    } else if (!strcmp(mode, "serial_between")) {
+        for (int i = 0; i < 4; i++) {
+#pragma omp parallel
+            sink += i;
+            serial_part();
+        }
     } else if (!strcmp(mode, "foreign")) {
         pthread_t thread;
         pthread_create(&thread, NULL, sleeper, NULL);

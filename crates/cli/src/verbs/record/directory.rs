@@ -127,6 +127,14 @@ impl TraceDirectory {
         names.any(|name| name.starts_with("loom.") || name.starts_with("devices."))
     }
 
+    /// How many processes have left a profile in it.
+    pub fn profiles(&self) -> usize {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        entries
+            .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "tsprof"))
+            .count()
+    }
+
     /// Whether the user named the directory, and so wants it even without streams.
     pub fn was_asked_for(&self) -> bool {
         self.asked_for

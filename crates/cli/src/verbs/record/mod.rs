@@ -67,6 +67,21 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
 
+    /// What to write: `trace`, every event; or `profile`, which is for long runs: call paths with their
+    /// time, waiting and blame, in one small file per process, whatever the run takes. Samples are taken
+    /// 100 times a second then, unless --sample says otherwise.
+    #[arg(long, value_name = "MODE", default_value = "trace", value_parser = ["trace", "profile"])]
+    mode: String,
+
+    /// With `--mode profile`: write totals so far (efficiency, largest loss) every SECONDS to
+    /// DIR/HOST.PID.live.jsonl while the program runs.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    live: Option<f64>,
+
+    /// Pause and start recording in turns when the program gets this signal (a number; 12 is SIGUSR2).
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(1..65))]
+    control_signal: Option<i32>,
+
     /// Take samples of the call stacks, HZ times a second on each thread. Programs without OpenMP are
     /// recorded too then.
     #[arg(long, value_name = "HZ", value_parser = rate)]
@@ -74,7 +89,7 @@ pub struct Args {
 
     /// What the samples' timers run by: time that passes, or CPU time of the thread (which the kernel
     /// counts in ticks: rates above some hundred Hz are not reached).
-    #[arg(long, value_name = "CLOCK", default_value = "wall", value_parser = ["wall", "cpu"], requires = "sample")]
+    #[arg(long, value_name = "CLOCK", default_value = "wall", value_parser = ["wall", "cpu"])]
     clock: String,
 
     /// Print neither notices nor the summary; errors only.
@@ -120,11 +135,23 @@ fn record(
     } else {
         environment.replace_libgomp(&programs);
     }
+    let profiled = args.mode == "profile";
+    if profiled {
+        environment.set("TASKSCOPE_MODE", "profile");
+        if let Some(seconds) = args.live {
+            environment.set("TASKSCOPE_LIVE", seconds.to_string());
+        }
+    }
+    if let Some(signal) = args.control_signal {
+        environment.set("TASKSCOPE_CONTROL_SIGNAL", signal.to_string());
+    }
     if let Some(rate) = args.sample {
         environment.set("TASKSCOPE_SAMPLE", rate.to_string());
+    }
+    if args.sample.is_some() || profiled {
         environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
     }
-    if args.sample.is_some() || mpi_library.is_some() {
+    if args.sample.is_some() || profiled || mpi_library.is_some() {
         environment.preload(openmp_tool);
     }
     device_library::attach(&mut environment, tool, &programs);
@@ -159,16 +186,18 @@ fn record(
     run_file.wall_ns = Some(outcome.wall.as_nanos() as u64);
     run_file.exit_code = outcome.exit_code();
     run_file.signal = outcome.signal();
+    let profiles = trace.profiles();
     let recorded = trace.has_streams();
     if recorded && run_file.rank.unwrap_or(0) == 0 {
         run_file.recording_cost_ns_per_event = taskscope_record::calibration::nanos_per_event(&trace.path);
     }
-    if recorded || trace.was_asked_for() {
+    if recorded || profiles > 0 || trace.was_asked_for() {
         write_run_file(&run_file, &trace);
     } else {
         trace.give_back();
     }
     match (speaks, recorded) {
+        (true, false) if profiles > 0 => summary::print_profiles(&run_file, profiles, &trace),
         (true, true) => summary::print(&run_file, &trace),
         (true, false) if uses_ovni => summary::print_nothing_recorded_by_ovni(&run_file),
         (true, false) => summary::print_nothing_recorded(&run_file, libgomp::is_used_by(&programs)),
@@ -205,6 +234,11 @@ fn execute(
 fn size(text: &str) -> Result<u64, String> {
     let bytes = parse_bytes(text).filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| "give a number of bytes, as 512K, 64M or 2G".to_owned())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds >= 0.01 && seconds.is_finite());
+    seconds.ok_or_else(|| "give seconds, 0.01 or more".to_owned())
 }
 
 fn rate(text: &str) -> Result<f64, String> {

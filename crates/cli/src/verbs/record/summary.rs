@@ -66,6 +66,14 @@ pub fn print_nothing_recorded_by_ovni(run: &RunFile) {
     ));
 }
 
+/// The line after a run that was profiled.
+pub fn print_profiles(run: &RunFile, profiles: usize, trace: &TraceDirectory) {
+    let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
+    let kilobytes = size_of(&trace.path).div_ceil(1024);
+    let of = if profiles == 1 { "1 process".to_owned() } else { format!("{profiles} processes") };
+    say(&format!("taskscope: {wall}  profile of {of}  {kilobytes} KiB  →  {}", trace.shown()));
+}
+
 /// Bytes of all files below a directory; what cannot be read counts nothing.
 fn size_of(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
