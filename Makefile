@@ -6,7 +6,7 @@ CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
 
-.PHONY: predictions help test demo build install uninstall bench bench-record soak soak-clock soak-record gates lint clean packages
+.PHONY: predictions help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record gates lint clean packages
 
 help:
 	@echo "make test               install what is missing, build, run every test"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
 	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
 	@echo "make bench-instrument   what instrumentation costs: off, push and pop, a switch of tasks, the tracing layer"
+	@echo "make soak-sample RUNS=N  run programs under samples at 1 kHz, 200 times, and compare their results"
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing"
 	@echo "make bench-device       what ordering device records costs"
 	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
@@ -64,6 +65,9 @@ soak-clock:
 	@$(cargo) run --release -q -p taskscope-record --example clock_soak -- $(SECONDS)
 
 KILLS ?= 10000
+soak-sample: packages
+	@scripts/soak-sample $(or $(RUNS),200)
+
 soak-record: packages
 	@$(cargo) run --release -p taskscope-record --example kill_soak -- $(KILLS)
 

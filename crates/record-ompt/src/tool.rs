@@ -125,7 +125,10 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
     dictionary::set_runtime(set_callback as usize);
     if sampling::is_active() {
         // SAFETY: the runtime's own function.
-        unsafe { sampling::levels::set_lookup(lookup) };
+        unsafe {
+            sampling::levels::set_lookup(lookup);
+            sampling::check::set_lookup(lookup);
+        }
         sampling::code_map::rebuild();
     }
     // SAFETY: this entry point has this type.
@@ -174,6 +177,7 @@ extern "C" fn at_exit() {
 extern "C" fn finish(_: *mut c_void) {
     static FINISHED: AtomicBool = AtomicBool::new(false);
     if !FINISHED.swap(true, Relaxed) {
+        sampling::check::tell();
         process::finish();
         if profiling::is_on() {
             profiling::write();

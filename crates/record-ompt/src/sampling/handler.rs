@@ -8,7 +8,7 @@ use taskscope_record::{InHandler, enter_in_handler};
 
 use super::sampler::{Activity, Memory, Sampler, now};
 use super::walk::interrupted_registers;
-use super::{Clock, code_map, regions, signal};
+use super::{Clock, check, code_map, regions, signal};
 use crate::control;
 use crate::profiling::Sample;
 use crate::thread::{Kind, Thread};
@@ -67,7 +67,11 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     } else {
         // SAFETY: no callback is being executed, so nothing of it is half changed.
         let thread = unsafe { &*thread };
-        (thread.state(), thread.wait_object(), thread.wait_return)
+        let state = thread.state();
+        if thread.kind != Kind::Unknown {
+            check::compare(state);
+        }
+        (state, thread.wait_object(), thread.wait_return)
     };
     let waits_for_object = matches!(state, state::LOCK..=state::NEST_LOCK);
     if kind == Kind::Unknown {

@@ -11,6 +11,7 @@
 //! before its timer was armed; every pointer of the runtime is checked before use. It reads the
 //! thread's stack of open things only where it did not interrupt a callback.
 
+pub mod check;
 pub mod code_map;
 mod handler;
 pub mod levels;

@@ -310,6 +310,21 @@ static void nest_locks(void) {
     omp_destroy_nest_lock(&lock);
 }
 
+static void reductions(void) {
+    int sum = 0;
+#pragma omp parallel for reduction(+ : sum)
+    for (int i = 0; i < 100; i++) sum += i;
+    cell = sum;
+}
+
+static void flushes(void) {
+#pragma omp parallel
+    {
+#pragma omp flush
+        cell++;
+    }
+}
+
 /* Ten tasks that are recorded, ten that are not, ten that are; the pause begins inside a region. */
 #ifndef __clang__
 enum { omp_control_tool_start = 1, omp_control_tool_pause, omp_control_tool_flush, omp_control_tool_end };
@@ -481,7 +496,7 @@ int main(int argc, char **argv) {
         CONSTRUCT(teams), CONSTRUCT(serial), CONSTRUCT(regions), CONSTRUCT(deep), CONSTRUCT(exit_inside),
         CONSTRUCT(quick_exit_inside), CONSTRUCT(abort_inside), CONSTRUCT(forks), CONSTRUCT(execs), CONSTRUCT(roots),
         CONSTRUCT(pauses), CONSTRUCT(endless), CONSTRUCT(target_nowait), CONSTRUCT(alternating),
-        CONSTRUCT(control),
+        CONSTRUCT(control), CONSTRUCT(reductions), CONSTRUCT(flushes),
     };
     size = argc > 2 ? atoi(argv[2]) : 10;
     for (unsigned i = 0; argc > 1 && i < sizeof all / sizeof *all; i++) {
