@@ -8,7 +8,10 @@ mod common;
 use std::path::Path;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{MODELS, nanos6, nosv, openmp, ovni};
+use taskscope_execution::filter::{Filter, TimeRange};
 use taskscope_model::MachineOptions;
+use taskscope_session::selection::Selection;
+use taskscope_session::{ReadProgress, Session};
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
 fn iterations() -> usize {
@@ -21,6 +24,18 @@ fn swallow(root: &Path) {
     // Configurations are the same for every trace; where there are some, no new ones are written.
     std::fs::create_dir_all(output.join("cfg")).unwrap();
     common::emulate(root, &output, MachineOptions { all_models: true, breakdown: true });
+    // Reports, of the whole and of a part.
+    let filter = Filter::parse("thread = 1 or taskid < 3").ok();
+    let part = Selection { filter, range: TimeRange::parse("10%..70%").unwrap(), words: None };
+    for selection in [Selection::default(), part] {
+        if let Ok(session) = Session::open_part(root, &selection, &ReadProgress::default()) {
+            let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
+            let report = taskscope_view::report_json(&session, &analysis, &problems);
+            let causes = report["causes"].as_array().unwrap();
+            let total: u64 = causes.iter().map(|cause| cause["ns"].as_u64().unwrap()).sum();
+            assert_eq!(report["capacity_ns"], total, "every nanosecond has one cause");
+        }
+    }
 }
 
 fn valid_stream(tid: u32) -> StreamBuilder {
