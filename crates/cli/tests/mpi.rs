@@ -250,5 +250,13 @@ fn the_report_names_the_rank_that_was_late() {
         let leaves: u64 =
             report["ledger"]["leaves"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
         assert_eq!(leaves, report["ledger"]["capacity_ns"].as_u64().unwrap());
+        let ranks = report["ledger"]["by_node"].as_object().unwrap();
+        assert_eq!(ranks.keys().collect::<Vec<_>>(), ["0", "1"]);
+        let all: u64 = ranks
+            .values()
+            .flat_map(|rank| rank.as_object().unwrap().values())
+            .filter_map(Value::as_u64)
+            .sum();
+        assert_eq!(all, leaves);
     }
 }

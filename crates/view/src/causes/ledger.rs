@@ -5,7 +5,7 @@ use crate::format;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use taskscope_analysis::Who;
-use taskscope_analysis::causes::{Causes, Charge, Leaf, ReadyWork, letter_of};
+use taskscope_analysis::causes::{ByLeaf, Causes, Charge, Leaf, ReadyWork, letter_of};
 use taskscope_execution::graph::TaskGraph;
 
 pub(super) fn json(graph: &TaskGraph, causes: &Causes) -> Value {
@@ -35,7 +35,42 @@ pub(super) fn json(graph: &TaskGraph, causes: &Causes) -> Value {
         },
         "ready_work": ready,
         "by_worker": workers,
+        "by_node": by_node(graph, causes)
+            .iter()
+            .map(|(node, times)| (node.to_string(), by_leaf(times)))
+            .collect::<Map<String, Value>>(),
     })
+}
+
+/// The times of each node's workers (a rank's, where processes have ranks), by the nodes' numbers.
+fn by_node(graph: &TaskGraph, causes: &Causes) -> Vec<(u64, ByLeaf)> {
+    let mut nodes: Vec<(u64, ByLeaf)> =
+        graph.nodes.iter().map(|node| (node.id, [0; Leaf::ALL.len()])).collect();
+    for (worker, times) in graph.workers.iter().zip(&causes.by_worker) {
+        if let Some((_, sums)) = nodes.get_mut(worker.node as usize) {
+            sums.iter_mut().zip(times).for_each(|(sum, ns)| *sum += ns);
+        }
+    }
+    nodes
+}
+
+/// The four largest leaves of each node, where there are several.
+fn nodes_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
+    if graph.nodes.len() < 2 {
+        return;
+    }
+    for (node, times) in by_node(graph, causes) {
+        let capacity: u64 = times.iter().sum();
+        let mut leaves: Vec<(Leaf, u64)> =
+            Leaf::ALL.into_iter().zip(times).filter(|(_, ns)| *ns > 0).collect();
+        leaves.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let words = leaves
+            .iter()
+            .take(4)
+            .map(|(leaf, ns)| format!("{} {}", leaf.name(), format::percent(*ns, capacity)));
+        let words: Vec<String> = words.collect();
+        let _ = writeln!(out, "   node {node:<8} {:>12}: {}", format::time(capacity), words.join(", "));
+    }
 }
 
 /// Every charge but work itself; rows of one cause sum to it.
@@ -80,7 +115,7 @@ fn place(graph: &TaskGraph, ty: u32, object: Option<&str>) -> Value {
     })
 }
 
-pub(super) fn text(causes: &Causes, out: &mut String) {
+pub(super) fn text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
     let capacity = causes.capacity_ns;
     let _ = writeln!(out, "  Where every worker-nanosecond went ({} of capacity)", format::time(capacity));
     for (leaf, ns) in Leaf::ALL.into_iter().zip(causes.leaves).filter(|(_, ns)| *ns > 0) {
@@ -109,6 +144,7 @@ pub(super) fn text(causes: &Causes, out: &mut String) {
     ];
     let words = parts.map(|(name, ns)| format!("{name} {}", format::percent(ns, capacity)));
     let _ = writeln!(out, "   = {}", words.join(" + "));
+    nodes_text(graph, causes, out);
 }
 
 pub(super) fn blame_text(graph: &TaskGraph, causes: &Causes, options: &CausesOptions, out: &mut String) {

@@ -156,7 +156,7 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
     let wants = |section| options.sections.contains(&section);
     if let Some(causes) = &done.causes {
         if wants(CausesSection::Ledger) {
-            ledger::text(causes, &mut text);
+            ledger::text(graph, causes, &mut text);
         }
         if wants(CausesSection::Blame) {
             ledger::blame_text(graph, causes, options, &mut text);
