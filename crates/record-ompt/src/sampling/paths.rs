@@ -132,7 +132,7 @@ impl Moment<'_> {
     }
 
     /// The context that this thread is in.
-    pub fn context(&self) -> u32 {
+    pub(crate) fn context(&self) -> u32 {
         self.thread.context()
     }
 
