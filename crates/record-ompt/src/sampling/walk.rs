@@ -221,6 +221,41 @@ mod tests {
         }
     }
 
+    /// `cargo test -p taskscope-record-ompt --release --lib cost -- --ignored --nocapture`
+    #[test]
+    #[ignore = "a measurement"]
+    fn cost_of_a_walk_over_twenty_frames() {
+        #[inline(never)]
+        fn at_depth(depth: u32, measure: &mut dyn FnMut()) -> u32 {
+            if depth == 0 {
+                measure();
+                return 1;
+            }
+            core::hint::black_box(at_depth(depth - 1, measure)) + 1
+        }
+        code_map::refresh();
+        let (map, bounds) = (code_map::current().unwrap(), Bounds::of_this_thread());
+        let mut frames = Box::new(Frames::new());
+        let mut times = [Vec::new(), Vec::new()];
+        let mut measure = || {
+            let mut cache = Cache::default();
+            for round in 0..200 {
+                if round < 20 {
+                    cache = Cache::default();
+                }
+                let begin = std::time::Instant::now();
+                frames.walk(map, &mut cache, registers_here(), bounds);
+                times[usize::from(round >= 21)].push(begin.elapsed().as_nanos());
+            }
+        };
+        at_depth(8, &mut measure);
+        let [cold, warm] = times.map(|mut times| {
+            times.sort_unstable();
+            times[times.len() / 2]
+        });
+        println!("{} frames: {cold} ns with an empty cache, {warm} ns with a full one", frames.count);
+    }
+
     #[test]
     fn memory_that_is_not_there_is_no_word() {
         let here = 77u64;
