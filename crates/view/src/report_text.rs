@@ -295,7 +295,7 @@ impl Page<'_> {
         let mut states: Vec<(State, u64)> = ledger.by_state.iter().collect();
         states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
         // Below a thousandth a state is worth no line of its own, unless everything was asked for.
-        let worth = states.iter().filter(|(_, ns)| *ns * 1000 >= ledger.capacity_ns).count();
+        let worth = states.iter().filter(|(_, ns)| ns.saturating_mul(1000) >= ledger.capacity_ns).count();
         let shown = if self.options.sections.len() > Section::SHORT.len() { states.len() } else { worth };
         for (state, ns) in &states[..shown] {
             let (state, ns) = (*state, *ns);
@@ -503,7 +503,7 @@ impl Page<'_> {
                 let name = places.construct(places.object_kind(row.object), holder.site);
                 self.row(4, &name, &[(&self.unit.show(holder.ns), 10)]);
             }
-            if row.unheld_ns > 0 && row.unheld_ns * 100 > row.waited_ns {
+            if row.unheld_ns > 0 && row.unheld_ns.saturating_mul(100) > row.waited_ns {
                 self.row(4, "nobody (hand-over)", &[(&self.unit.show(row.unheld_ns), 10)]);
             }
         }
@@ -515,7 +515,7 @@ impl Page<'_> {
         // Late reports of releases are the rule with OMPT and move nothing that can be seen.
         let is_noise = |name: &str| {
             let late = problems.iter().find(|p| p.name == name && name == "late-release");
-            late.is_some_and(|p| p.tally.max_ns * 100 < self.analysis.ledger.wall_ns)
+            late.is_some_and(|p| p.tally.max_ns.saturating_mul(100) < self.analysis.ledger.wall_ns)
         };
         let shown: Vec<_> =
             all.iter().filter(|n| !self.options.allow.contains(&n.name) && !is_noise(&n.name)).collect();
