@@ -60,7 +60,7 @@ struct Naming<'a> {
     symbolizer: Symbolizer,
     places: FxHashMap<(u32, u64), std::rc::Rc<CodePlace>>,
     tail_calls: FxHashMap<(u32, u64), Option<std::rc::Rc<CodePlace>>>,
-    loops: FxHashMap<(u32, u64), std::rc::Rc<Vec<LoopPlace>>>,
+    loops: FxHashMap<(u32, u64), std::rc::Rc<Vec<Vec<LoopPlace>>>>,
     tree: CallTree,
     missing: BTreeSet<Missing>,
 }
@@ -164,6 +164,11 @@ impl Naming<'_> {
         };
         let loops = if kind.is_user() { self.loops(module, offset) } else { std::rc::Rc::default() };
         let chain = place.inlined_into.iter().rev().chain(std::iter::once(&place.frame));
+        // A loop is written in the innermost function that its entry and this address have in common.
+        let functions: Vec<String> = chain.clone().map(name_of).collect();
+        let common = |entry: &Vec<LoopPlace>| {
+            entry.iter().zip(&functions).take_while(|((one, ..), other)| one == *other).count()
+        };
         let mut now = outer.clone();
         for (depth, frame) in chain.enumerate() {
             let function = name_of(frame);
@@ -194,9 +199,7 @@ impl Naming<'_> {
                 code: kind.is_user().then_some((module, offset)),
             };
             // Loops that are written in this function lie around what it inlines or calls.
-            for (file, line) in
-                loops.iter().filter(|(of, ..)| *of == function).map(|(_, file, line)| (file, line))
-            {
+            for (_, file, line) in loops.iter().filter(|at| common(at) == depth + 1).map(|at| &at[depth]) {
                 let label = Label {
                     what: What::Loop,
                     function: function.clone(),
@@ -210,8 +213,8 @@ impl Naming<'_> {
         now
     }
 
-    /// Function, file and line of the loops around an address, outer ones first.
-    fn loops(&mut self, module: u32, offset: u64) -> std::rc::Rc<Vec<LoopPlace>> {
+    /// The functions, outermost first, at the entries of the loops around an address; outer loops first.
+    fn loops(&mut self, module: u32, offset: u64) -> std::rc::Rc<Vec<Vec<LoopPlace>>> {
         if let Some(known) = self.loops.get(&(module, offset)) {
             return known.clone();
         }
@@ -219,11 +222,12 @@ impl Naming<'_> {
         if let Some(file) = self.profile.modules.get(module as usize) {
             for header in self.symbolizer.loops_around(&file.path, &file.build_id, offset) {
                 let place = self.place(module, header);
-                if let (Some(function), Some(source), Some(line)) =
-                    (&place.frame.function, &place.frame.file, place.frame.line)
-                {
-                    loops.push((without_parameters(function).to_string(), source.clone(), line));
-                }
+                let chain = place.inlined_into.iter().rev().chain(std::iter::once(&place.frame));
+                let named = chain.map(|frame| {
+                    let function = without_parameters(frame.function.as_deref()?).to_string();
+                    Some((function, frame.file.clone()?, frame.line?))
+                });
+                loops.extend(named.collect::<Option<Vec<LoopPlace>>>());
             }
         }
         let loops = std::rc::Rc::new(loops);
