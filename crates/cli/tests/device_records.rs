@@ -162,6 +162,10 @@ fn record_takes_threads_tasks_and_queues_of_one_program() {
         assert!(shown.contains(part), "{part} is missing: {shown}");
     }
     assert!(report["devices"]["calls"][0]["submitting_ns"].as_u64().unwrap() > 0);
+    assert!(taskscope(&["emulate", text(&trace)]).status.success());
+    let view = std::fs::read_to_string(trace.join("device.prv")).unwrap();
+    assert_eq!(view.lines().count(), 1 + 2 * 24);
+    assert!(std::fs::read_to_string(trace.join("device.pcf")).unwrap().contains("scale"));
 }
 
 #[test]

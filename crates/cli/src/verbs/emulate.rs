@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use taskscope_execution::filter::TimeRange;
 use taskscope_execution::view::{NoViews, View};
 use taskscope_export::RangeObserver;
-use taskscope_export::paraver::{ParaverWriter, ViewFile};
+use taskscope_export::paraver::{ParaverWriter, ViewFile, write_queues};
 use taskscope_model::{Machine, MachineOptions, System, Violation};
 use taskscope_session::emulation;
 use taskscope_session::judgement::{Judge, Verdict};
@@ -94,6 +94,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let (system, violations) = emulation::system_of(&trace);
     let verdict = emulate(&trace, &system, violations, &job, printer, |note| eprintln!("note: {note}"))?;
+    // Device queues are no part of ovni's format: a view of their own, with the times of the others.
+    // The trace was opened for ovni's events alone.
+    let names = std::fs::read_dir(trace.root()).into_iter().flatten().flatten();
+    let has_devices =
+        names.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("devices"));
+    let devices = if has_devices {
+        taskscope_session::devices::open_devices(trace.root())?.0
+    } else {
+        taskscope_execution::devices::Devices::default()
+    };
+    let origin = emulation::first_clock_ns(&trace).unwrap_or_else(|| devices.range().0 as i64);
+    write_queues(&devices, origin.max(0) as u64, &job.directory)
+        .with_context(|| format!("cannot write device.prv into {}", job.directory.display()))?;
     Ok(ExitCode::from(u8::from(args.strict && !verdict.accepts(job.judge))))
 }
 

@@ -8,10 +8,12 @@ mod cfg;
 mod labels;
 pub mod nanos;
 mod prv;
+mod queues;
 
 pub use cfg::write_configurations;
 pub use labels::{write_pcf, write_row};
 use prv::PrvFile;
+pub use queues::write_queues;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -1,0 +1,146 @@
+//! Device queues as a Paraver view, `device.prv`: a row for each lane of each queue, whose value is the
+//! name of the operation that runs; a second type holds its kind.
+
+use super::{write_pcf, write_row};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use taskscope_execution::devices::{Devices, Queue};
+use taskscope_execution::view::{ViewDescription, ViewType};
+
+/// Types of the view's events.
+const NAME: u32 = 6600;
+const KIND: u32 = 6601;
+
+/// Writes `device.prv`, `.pcf` and `.row` into `directory`, with times since `origin_ns`. Returns whether
+/// there was anything to write.
+///
+/// # Errors
+/// Those of the files.
+pub fn write_queues(devices: &Devices, origin_ns: u64, directory: &Path) -> io::Result<bool> {
+    let (rows, first_rows) = rows(devices);
+    if rows.is_empty() {
+        return Ok(false);
+    }
+    let mut names = Labels::default();
+    let mut kinds = Labels::default();
+    // Time, row, end before begin, name, kind.
+    let mut events: Vec<(u64, usize, bool, u32, u32)> = Vec::new();
+    for (queue, first) in devices.queues.iter().zip(first_rows) {
+        for operation in &queue.operations {
+            let Some(lane) = operation.lane else { continue };
+            let name = match queue.name_of(operation.name) {
+                "" => operation.kind_name(),
+                name => name,
+            };
+            let (name, kind) = (names.value(name), kinds.value(operation.kind_name()));
+            let row = first + lane as usize;
+            let [start, end] = [operation.start, operation.end].map(|time| time.saturating_sub(origin_ns));
+            events.push((start, row, true, name, kind));
+            events.push((end, row, false, 0, 0));
+        }
+    }
+    events.sort_unstable();
+    let end = events.last().map_or(0, |event| event.0);
+    let create = |extension: &str| {
+        Ok::<_, io::Error>(BufWriter::new(File::create(directory.join(format!("device.{extension}")))?))
+    };
+    let mut out = create("prv")?;
+    writeln!(out, "#Paraver (19/01/38 at 03:14):{end:020}_ns:0:1:1({}:1)", rows.len())?;
+    for (time, row, _, name, kind) in &events {
+        writeln!(out, "2:0:1:1:{}:{time}:{NAME}:{name}:{KIND}:{kind}", row + 1)?;
+    }
+    out.flush()?;
+    let types = vec![
+        ViewType { number: NAME, title: "Device: operation".to_owned(), values: names.list() },
+        ViewType { number: KIND, title: "Device: kind of operation".to_owned(), values: kinds.list() },
+    ];
+    let description = ViewDescription { types, rows };
+    let mut out = create("pcf")?;
+    write_pcf(&mut out, &description)?;
+    out.flush()?;
+    let mut out = create("row")?;
+    write_row(&mut out, &description)?;
+    out.flush()?;
+    Ok(true)
+}
+
+/// A label for each lane, and the first row of each queue.
+fn rows(devices: &Devices) -> (Vec<String>, Vec<usize>) {
+    let lanes =
+        |queue: &Queue| queue.operations.iter().filter_map(|o| o.lane).max().map_or(0, |lane| lane + 1);
+    let (mut rows, mut first_rows) = (Vec::new(), Vec::new());
+    for queue in &devices.queues {
+        first_rows.push(rows.len());
+        let count = lanes(queue);
+        rows.extend(
+            (0..count).map(|lane| {
+                if count == 1 { queue.name.clone() } else { format!("{} lane {lane}", queue.name) }
+            }),
+        );
+    }
+    (rows, first_rows)
+}
+
+/// Values from 1 for labels, in the order of their first use; 0 is idle.
+#[derive(Default)]
+struct Labels(BTreeMap<String, u32>);
+
+impl Labels {
+    fn value(&mut self, label: &str) -> u32 {
+        if let Some(value) = self.0.get(label) {
+            return *value;
+        }
+        let value = self.0.len() as u32 + 1;
+        self.0.insert(label.to_owned(), value);
+        value
+    }
+
+    fn list(self) -> Vec<(i64, String)> {
+        let mut list: Vec<_> = self.0.into_iter().map(|(label, value)| (i64::from(value), label)).collect();
+        list.sort_unstable();
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_execution::devices::Operation;
+
+    #[test]
+    fn a_lane_is_a_row_and_ends_come_before_begins() {
+        let operation = |name, start, end, lane| Operation {
+            name,
+            start,
+            end,
+            lane: Some(lane),
+            kind: 1,
+            ..Operation::default()
+        };
+        let queue = Queue {
+            name: "q".into(),
+            names: vec![String::new(), "a".into(), "b".into()],
+            operations: vec![operation(1, 110, 120, 0), operation(2, 115, 130, 1), operation(1, 120, 125, 0)],
+            ..Queue::default()
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let devices = Devices { queues: vec![queue], calls: Vec::new() };
+        assert!(write_queues(&devices, 100, directory.path()).unwrap());
+        let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+        assert_eq!(
+            read("device.prv"),
+            "#Paraver (19/01/38 at 03:14):00000000000000000030_ns:0:1:1(2:1)\n\
+             2:0:1:1:1:10:6600:1:6601:1\n\
+             2:0:1:1:2:15:6600:2:6601:1\n\
+             2:0:1:1:1:20:6600:0:6601:0\n\
+             2:0:1:1:1:20:6600:1:6601:1\n\
+             2:0:1:1:1:25:6600:0:6601:0\n\
+             2:0:1:1:2:30:6600:0:6601:0\n"
+        );
+        assert!(read("device.row").ends_with("SIZE 2\nq lane 0\nq lane 1\n"));
+        assert!(read("device.pcf").contains("1    a\n2    b\n"));
+        assert!(!write_queues(&Devices::default(), 0, directory.path()).unwrap());
+    }
+}
