@@ -1,18 +1,21 @@
 //! When the operating system kept threads off the CPU: a housekeeping thread, and a side stream.
 //!
 //! ```text
-//!  kernel ── context switches of thread n ──▶ its ring ──┐ looked at every 10 ms      os-time/
-//!  /proc/self/task/n/schedstat ───── read where there is ┴─▶ housekeeping thread ──▶ taskscope.obs
-//!                                    no ring
+//!  kernel ── context switches of thread n ──▶ its ring ──┐ before it is full          os-time/
+//!  /proc/self/task/n/schedstat ───── every 10 ms, where ─┴─▶ housekeeping thread ──▶ taskscope.obs
+//!                                    there is no ring
 //! ```
 //!
-//! Recorded threads pay two system calls and a mapping when they attach, and nothing afterwards: the event
-//! path knows none of this. Where the kernel lets a program see its own context switches
+//! Recorded threads pay a wake-up of the housekeeping thread when they attach, and nothing afterwards: the
+//! event path knows none of this. What happened to a thread before the housekeeping thread came to it is
+//! not told (some 50 µs, of a process's first thread up to 10 ms). Where the kernel lets a program see its own context switches
 //! (`perf_event_open`), each time off the CPU is known exactly; else the sums of `schedstat`. Only time
 //! in which a thread *could* run counts: one that sleeps or waits in the kernel has no claim to a CPU. The
 //! delay between its wake-up and its return is in the sums of `schedstat`, not in the switches.
 //!
-//! The rounds take no more than 1 % of one CPU: with many threads they become rarer.
+//! A round takes a CPU from a worker where all are busy, and costs some 200 µs of its time: rings, which
+//! know the time of every switch, are looked at as rarely as they stay nearly empty. The rounds take no
+//! more than 1 % of one CPU: with many threads they become rarer.
 
 mod run_delay;
 mod side_file;
@@ -32,8 +35,11 @@ use taskscope_event::models::system;
 /// The environment variable that says how: `auto` (the default), `switches`, `schedstat` or `off`.
 pub const OS_TIME_VARIABLE: &str = "TASKSCOPE_OS_TIME";
 
-/// Between two rounds.
+/// Between two readings of sums.
 const PERIOD: Duration = Duration::from_millis(10);
+/// Between two looks at rings: at first, and at most. What a killed program loses is as much.
+const FIRST_LOOK: Duration = Duration::from_millis(40);
+const RAREST_LOOK: Duration = Duration::from_millis(320);
 /// A round may take this part of the time.
 const LARGEST_SHARE: u32 = 100;
 
@@ -58,9 +64,20 @@ struct Watched {
     tid: i64,
     /// Number in the side stream; none until it is told there.
     number: Option<u32>,
-    source: Source,
+    /// None until the housekeeping thread has opened it.
+    source: Option<Source>,
     /// Seen, and not written yet: what ended after the round's begin.
     coming: Vec<OffCpu>,
+}
+
+impl Watched {
+    /// Thousandths of its ring that the last look found in use.
+    fn filled(&self) -> u32 {
+        match &self.source {
+            Some(Source::Switches(switches)) => switches.filled,
+            _ => 0,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -116,24 +133,55 @@ impl OsTime {
         }
     }
 
-    /// Watches the calling thread from now on.
+    /// Has the calling thread watched, as soon as the housekeeping thread comes to it.
     pub fn watch(&'static self, os_tid: i32, tid: i64) {
-        let run_delay = || RunDelay::of(os_tid).map(Source::RunDelay);
-        let switches = || Switches::of_calling_thread().map(Source::Switches);
-        let source = match self.mode {
-            Mode::Off => None,
-            Mode::Auto => switches().or_else(run_delay),
-            Mode::Switches => switches(),
-            Mode::RunDelay => run_delay(),
-        };
-        let Some(source) = source else { return };
+        if self.mode == Mode::Off {
+            return;
+        }
         let mut state = self.state();
         if state.ended {
             return;
         }
-        state.watched.push(Watched { os_tid, tid, number: None, source, coming: Vec::new() });
-        if !state.runs {
+        state.watched.push(Watched { os_tid, tid, number: None, source: None, coming: Vec::new() });
+        if state.runs {
+            self.wake.notify_all();
+        } else {
             state.runs = self.start_housekeeping();
+        }
+    }
+
+    fn open(&self, os_tid: i32) -> Option<Source> {
+        let run_delay = || RunDelay::of(os_tid).map(Source::RunDelay);
+        let switches = || Switches::of(os_tid).map(Source::Switches);
+        match self.mode {
+            Mode::Off => None,
+            Mode::Auto => switches().or_else(run_delay),
+            Mode::Switches => switches(),
+            Mode::RunDelay => run_delay(),
+        }
+    }
+
+    /// Opens the sources of new threads, without the lock: the kernel may take 10 ms for the first one
+    /// (it changes its own code and waits for all CPUs).
+    fn open_new<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        loop {
+            let is_new = |watched: &&Watched| watched.source.is_none();
+            let new: Vec<i32> = state.watched.iter().filter(is_new).map(|watched| watched.os_tid).collect();
+            if new.is_empty() || state.ended {
+                return state;
+            }
+            drop(state);
+            let opened: Vec<_> = new.into_iter().map(|os_tid| (os_tid, self.open(os_tid))).collect();
+            state = self.state();
+            for (os_tid, source) in opened {
+                let found = state.watched.iter().position(|w| w.os_tid == os_tid && w.source.is_none());
+                match (found, source) {
+                    (Some(row), None) => drop(state.watched.swap_remove(row)),
+                    (Some(row), source) => state.watched[row].source = source,
+                    // It has ended meanwhile.
+                    (None, _) => {}
+                }
+            }
         }
     }
 
@@ -174,18 +222,26 @@ impl OsTime {
     }
 
     fn keep_house(&self) {
-        let mut pause = PERIOD;
         let mut state = self.state();
-        while !state.ended {
-            state = self.wake.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
+        let (mut last, mut pause) = (Instant::now(), FIRST_LOOK);
+        loop {
+            state = self.open_new(state);
             if state.ended {
                 return;
             }
-            let begin = Instant::now();
+            let sums =
+                state.watched.iter().any(|watched| matches!(watched.source, Some(Source::RunDelay(_))));
+            let wait = if sums { pause.min(PERIOD) } else { pause };
+            if let Some(left) = wait.checked_sub(last.elapsed()).filter(|left| !left.is_zero()) {
+                state = self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            last = Instant::now();
             let mut watched = std::mem::take(&mut state.watched);
             self.round(&mut state, &mut watched, clock::kernel_ns());
+            let fullest = watched.iter().map(Watched::filled).max();
             state.watched = watched;
-            pause = PERIOD.max(begin.elapsed() * LARGEST_SHARE);
+            pause = next_look(pause, fullest.unwrap_or(0)).max(last.elapsed() * LARGEST_SHARE);
         }
     }
 
@@ -199,7 +255,7 @@ impl OsTime {
         }
         let State { stream: Some(stream), last, numbers, .. } = state else { return };
         let mut ready: Vec<(OffCpu, u32)> = Vec::new();
-        for watched in watched {
+        for watched in watched.iter_mut().filter(|watched| watched.source.is_some()) {
             let number = *watched.number.get_or_insert_with(|| {
                 let number = *numbers;
                 *numbers += 1;
@@ -209,11 +265,12 @@ impl OsTime {
                 number
             });
             let untold = match &mut watched.source {
-                Source::Switches(switches) => switches.drain(&mut watched.coming),
-                Source::RunDelay(delay) => {
+                Some(Source::Switches(switches)) => switches.drain(&mut watched.coming),
+                Some(Source::RunDelay(delay)) => {
                     watched.coming.extend(delay.read());
                     0
                 }
+                None => 0,
             };
             if untold > 0 {
                 stream.point((*last).max(1), system::UNTOLD, pair(untold, number));
@@ -241,7 +298,7 @@ impl OsTime {
 
     fn about(&self, watched: &[Watched], finished: bool) -> Json {
         let summed = matches!(self.mode, Mode::RunDelay)
-            || watched.first().is_some_and(|first| matches!(first.source, Source::RunDelay(_)));
+            || watched.iter().any(|watched| matches!(watched.source, Some(Source::RunDelay(_))));
         let mut members = vec![
             ("version", Json::integer(1)),
             ("require", Json::object([("taskscope-system", Json::string(system::VERSION))])),
@@ -254,6 +311,15 @@ impl OsTime {
             members.push(("finished", Json::integer(1)));
         }
         Json::object(members)
+    }
+}
+
+/// Rings are to be a few per cent full when they are looked at: a burst finds room.
+fn next_look(pause: Duration, filled: u32) -> Duration {
+    match filled {
+        0..=60 => (pause * 2).min(RAREST_LOOK),
+        250.. => (pause / 4).max(PERIOD),
+        _ => pause,
     }
 }
 

@@ -7,7 +7,7 @@
 use super::OffCpu;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-/// Room for 2047 switches between two rounds, which are 10 ms apart.
+/// Room for 2047 switches between two looks.
 const RING_BYTES: usize = 32 << 10;
 
 /// `PERF_COUNT_SW_DUMMY`.
@@ -58,6 +58,8 @@ pub(super) struct Switches {
     page: usize,
     /// Since when the thread has been off although it could run.
     out: Option<u64>,
+    /// Thousandths of the ring that the last look found in use.
+    pub filled: u32,
 }
 
 // SAFETY: the mapping belongs to the value alone.
@@ -65,7 +67,7 @@ unsafe impl Send for Switches {}
 
 impl Switches {
     /// `None` where the kernel does not let the program see its switches.
-    pub fn of_calling_thread() -> Option<Self> {
+    pub fn of(os_tid: i32) -> Option<Self> {
         let attributes = Attributes {
             kind: TYPE_SOFTWARE,
             size: size_of::<Attributes>() as u32,
@@ -82,8 +84,14 @@ impl Switches {
         }
         // SAFETY: the attributes are readable; a new shared mapping of a descriptor that is then closed.
         let base = unsafe {
-            let fd =
-                libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1_i32, -1_i32, CLOEXEC);
+            let fd = libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attributes,
+                os_tid,
+                -1_i32,
+                -1_i32,
+                CLOEXEC,
+            );
             if fd < 0 {
                 return None;
             }
@@ -93,7 +101,7 @@ impl Switches {
             libc::close(fd as i32);
             base
         };
-        (base != libc::MAP_FAILED).then(|| Switches { base: base.cast(), page, out: None })
+        (base != libc::MAP_FAILED).then(|| Switches { base: base.cast(), page, out: None, filled: 0 })
     }
 
     /// Appends the times off the CPU that have ended since the last call, in their order. Returns how
@@ -103,6 +111,7 @@ impl Switches {
         let (head, tail) =
             unsafe { (&*self.base.add(HEAD).cast::<AtomicU64>(), &*self.base.add(TAIL).cast::<AtomicU64>()) };
         let (to, mut at) = (head.load(Acquire), tail.load(Relaxed));
+        self.filled = (to.wrapping_sub(at).min(RING_BYTES as u64) * 1000 / RING_BYTES as u64) as u32;
         let mut untold = 0;
         while to.wrapping_sub(at) >= 8 && to.wrapping_sub(at) <= RING_BYTES as u64 {
             let header = self.word(at);
@@ -168,7 +177,7 @@ mod tests {
             }
         };
         let watched = std::thread::spawn(move || {
-            let mut switches = Switches::of_calling_thread()?;
+            let mut switches = Switches::of(crate::thread::os_tid())?;
             pin();
             let rival = std::thread::spawn(move || {
                 pin();
