@@ -4,8 +4,7 @@
 //! it with the names of the loaded files into a [`Profile`], and writes that ([`form`] draws the bytes).
 //! A reader reads any number of such files one after the other and merges each into one profile, whose
 //! size is that of the distinct paths, not of the files. Symptom and cause are separate metrics
-//! ([`Metric`]); [`conservation`] says whether the two are the same sum. [`stitch`] tells the program's
-//! frames from the runtime's, in the recorder and in readers of traces alike.
+//! ([`Metric`]); [`conservation`] says whether the two are the same sum.
 //!
 //! The caller turns addresses into offsets in files, and names the files. Names of functions come
 //! from `symbol` ([`named`] is the form that they are kept in), views and comparisons from `analysis`. No I/O but to a writer that is handed over; no
@@ -20,7 +19,6 @@ mod metric;
 pub mod named;
 mod profile;
 mod read;
-pub mod stitch;
 mod tree;
 mod write;
 

@@ -8,14 +8,14 @@
 //!
 //! Recorded threads pay a wake-up of the housekeeping thread when they attach, and nothing afterwards: the
 //! event path knows none of this. What happened to a thread before the housekeeping thread came to it is
-//! not told (some 50 µs, of a process's first thread up to 10 ms). Where the kernel lets a program see its own context switches
+//! not told (of a process's first thread that can be 10 ms). Where the kernel lets a program see its own context switches
 //! (`perf_event_open`), each time off the CPU is known exactly; else the sums of `schedstat`. Only time
 //! in which a thread *could* run counts: one that sleeps or waits in the kernel has no claim to a CPU. The
 //! delay between its wake-up and its return is in the sums of `schedstat`, not in the switches.
 //!
-//! A round takes a CPU from a worker where all are busy, and costs some 200 µs of its time: rings, which
-//! know the time of every switch, are looked at as rarely as they stay nearly empty. The rounds take no
-//! more than 1 % of one CPU: with many threads they become rarer.
+//! A round takes a CPU from a worker where all are busy: rings, which know the time of every switch, are
+//! looked at as rarely as they stay nearly empty. The rounds take no more than 1 % of one CPU: with many
+//! threads they become rarer.
 
 mod run_delay;
 mod side_file;
