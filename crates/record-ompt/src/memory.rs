@@ -1,6 +1,7 @@
 //! Flushes, reductions, the making of locks, edges between tasks, error directives.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use taskscope_event::models::omp;
 
@@ -68,9 +69,25 @@ fn tell_lock(code: taskscope_event::Code, kind: c_int, object: u64, codeptr: *co
     });
 }
 
-/// `ompt_callback_task_dependence`: which predecessors have not ended yet when a task is created. The
-/// edges of the graph come from `dependences`, whatever the timing.
+/// Set to anything: [`task_dependence`] is recorded.
+const EDGES_VARIABLE: &str = "TASKSCOPE_TASK_EDGES";
+static EDGES_ARE_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Reads from the environment whether [`task_dependence`] is wanted.
+pub fn wants_edges() -> bool {
+    let wanted = std::env::var_os(EDGES_VARIABLE).is_some();
+    EDGES_ARE_WANTED.store(wanted, Relaxed);
+    wanted
+}
+
+/// `ompt_callback_task_dependence`: which predecessors have not ended yet when a task is created. That
+/// follows from `dependences` and the ends of tasks, and costs as much again as the task's other
+/// events: it is recorded only on demand, to see the runtime's own view.
 pub unsafe extern "C" fn task_dependence(source: *mut Data, sink: *mut Data) {
+    // Another tool may have asked for the event.
+    if !EDGES_ARE_WANTED.load(Relaxed) {
+        return;
+    }
     let (source, sink) = (Word::load(source), Word::load(sink));
     if source.has(EXPLICIT) && sink.has(EXPLICIT) {
         record(|moment| {

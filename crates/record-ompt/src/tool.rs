@@ -9,7 +9,7 @@ use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::{chain, control, dictionary, profiling, sampling};
+use crate::{chain, control, dictionary, memory, profiling, sampling};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -140,6 +140,9 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
     unsafe { set_callback(event::CONTROL_TOOL, Some(control)) };
     for handler in chain::handlers() {
         let Some(own) = handler.own else { continue };
+        if handler.event == event::TASK_DEPENDENCE && !memory::wants_edges() && !chain::has_next() {
+            continue;
+        }
         let callback = if chain::has_next() { handler.both } else { own };
         // SAFETY: both have the type that the standard gives to the event's callback.
         unsafe { set_callback(handler.event, Some(callback)) };

@@ -104,6 +104,26 @@ fn dependences_have_address_and_kind() {
 }
 
 #[test]
+fn what_the_runtime_holds_back_is_recorded_on_demand() {
+    for compiler in [Compiler::Clang, Compiler::Gcc].into_iter().filter(|c| c.is_installed()) {
+        let edges = |wanted: bool| {
+            let run = Run::construct(compiler, "depend", 0);
+            let run = if wanted { run.env("TASKSCOPE_TASK_EDGES", "1") } else { run };
+            let trace = run.trace();
+            let tasks: Vec<i128> = trace.of(p::TASK_CREATE).map(|e| e.number("taskid")).collect();
+            let edges: Vec<_> =
+                trace.of(omp::TASK_EDGE).map(|e| (e.number("source"), e.number("sink"))).collect();
+            (tasks, edges)
+        };
+        assert_eq!(edges(false).1, []);
+        // Whoever has ended already holds nothing back: how many edges there are is a matter of timing.
+        let (tasks, edges) = edges(true);
+        let possible = [(tasks[0], tasks[1]), (tasks[1], tasks[2])];
+        assert!(edges.iter().all(|edge| possible.contains(edge)), "{edges:?}");
+    }
+}
+
+#[test]
 fn a_taskwait_with_depend_is_a_wait_and_no_task() {
     each("wait_depend", 0, |_, trace| {
         assert_eq!(counts(trace, TASK_LIFE), [1; 3]);
