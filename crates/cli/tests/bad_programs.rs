@@ -102,6 +102,23 @@ fn a_dying_program_dies_the_same_way_and_leaves_its_trace() {
 }
 
 #[test]
+fn the_newest_events_of_a_dead_program_come_into_the_trace_from_wherever_they_are() {
+    let place = Place::new("kill", Compiler::Clang, &[]);
+    let tails = place.path().join("tails");
+    std::fs::create_dir(&tails).unwrap();
+    let mut recorded = record(place.path());
+    recorded.args(["-o", "out.trace", "--"]).arg(&place.program).env("TASKSCOPE_TAIL_DIR", &tails);
+    assert_eq!(output(&mut recorded).status.signal(), Some(nix::libc::SIGKILL));
+    assert_eq!(names(&tails), [""; 0]);
+    // The trace is whole wherever it is.
+    let moved = place.path().join("moved.trace");
+    std::fs::rename(place.trace(), &moved).unwrap();
+    let report = report(&moved);
+    assert_eq!(report["complete"], false);
+    assert!(report["tasks"].as_u64().unwrap() > 0);
+}
+
+#[test]
 fn gcc_programs_run_on_another_runtime_only_where_it_can_do_everything() {
     let replaced = Place::new("many", Compiler::Gcc, &[]);
     replaced.record_unchanged(&[]);

@@ -17,6 +17,7 @@ mod program;
 pub mod recorder_library;
 mod run_file;
 mod summary;
+mod tails;
 mod wrapped;
 
 use crate::messages::{self, Failure};
@@ -186,6 +187,7 @@ fn record(
     run_file.wall_ns = Some(outcome.wall.as_nanos() as u64);
     run_file.exit_code = outcome.exit_code();
     run_file.signal = outcome.signal();
+    let tails_outside = tails::bring_home(&trace.path);
     let profiles = trace.profiles();
     let recorded = trace.has_streams();
     if recorded && run_file.rank.unwrap_or(0) == 0 {
@@ -205,6 +207,12 @@ fn record(
     }
     if speaks && let Some(sentence) = losses::Losses::of(&trace.path).sentence() {
         summary::say(&sentence);
+    }
+    if speaks && let Some((tails, why)) = tails_outside {
+        summary::say(&format!(
+            "taskscope: {tails} files with the newest events could not be copied into the trace ({why}); read it \
+             on this host before that is restarted"
+        ));
     }
     Ok(outcome.pass_on())
 }

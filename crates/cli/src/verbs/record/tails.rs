@@ -1,0 +1,96 @@
+//! The newest events of a program that died, where they lie in memory.
+//!
+//! On network file systems, and on those that cannot reserve blocks, a stream's tail is a file in
+//! `/dev/shm` that the trace only links to (`taskscope_record`'s `tail_place`). A stream that ends
+//! properly removes it. What a crash left behind is brought into the trace directory here, so that the
+//! trace is whole wherever it is copied to, and nothing stays in memory.
+
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Brings the tails of ended processes into the trace. Returns how many could not be brought, and the
+/// first reason.
+pub fn bring_home(directory: &Path) -> Option<(u64, io::Error)> {
+    let mut failed = None;
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+        let failure = if kind.is_dir() {
+            bring_home(&path)
+        } else if kind.is_symlink() && path.extension().is_some_and(|extension| extension == "tail") {
+            bring(&path).err().map(|why| (1, why))
+        } else {
+            None
+        };
+        failed = match (failed, failure) {
+            (Some((before, why)), Some((more, _))) => Some((before + more, why)),
+            (before, now) => before.or(now),
+        };
+    }
+    failed
+}
+
+/// Puts the file in the place of the link to it.
+fn bring(link: &Path) -> io::Result<()> {
+    let place = fs::read_link(link)?;
+    let writer = place.file_name().and_then(|name| name.to_str()).and_then(writer_of);
+    // Links that no recorder made are left alone, and so are tails that are still written.
+    if writer.is_none_or(is_alive) || !place.is_file() {
+        return Ok(());
+    }
+    let part = link.with_extension(format!("tail.{}.part", std::process::id()));
+    let copied = fs::copy(&place, &part).and_then(|_| fs::rename(&part, link));
+    if let Err(why) = copied {
+        let _ = fs::remove_file(&part);
+        // Another rank's recorder on this host may have brought it meanwhile.
+        return if link.is_symlink() { Err(why) } else { Ok(()) };
+    }
+    fs::remove_file(&place)
+}
+
+/// The process that made a tail of this name (`taskscope-PID-NUMBER-TIME.tail`).
+fn writer_of(name: &str) -> Option<Pid> {
+    let numbers = name.strip_prefix("taskscope-")?.strip_suffix(".tail")?;
+    let pid = numbers.split('-').next()?.parse().ok().filter(|pid| *pid > 0)?;
+    Some(Pid::from_raw(pid))
+}
+
+fn is_alive(process: Pid) -> bool {
+    kill(process, None) != Err(Errno::ESRCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_tails_of_ended_processes_come_home() {
+        let root = std::env::temp_dir().join(format!("taskscope-tails-{}", std::process::id()));
+        let (trace, memory) = (root.join("trace/loom/thread"), root.join("memory"));
+        fs::create_dir_all(&trace).unwrap();
+        fs::create_dir_all(&memory).unwrap();
+        // Process ids end far below this one.
+        let ended = memory.join("taskscope-2147483000-0-17.tail");
+        let alive = memory.join(format!("taskscope-{}-0-17.tail", std::process::id()));
+        let foreign = memory.join("somebody.tail");
+        for (target, name) in [(&ended, "stream"), (&alive, "taskscope"), (&foreign, "other")] {
+            fs::write(target, name).unwrap();
+            symlink(target, trace.join(name).with_extension("tail")).unwrap();
+        }
+        symlink(memory.join("taskscope-2147483000-1-17.tail"), trace.join("gone.tail")).unwrap();
+
+        assert!(bring_home(&root.join("trace")).is_none());
+        assert!(!ended.exists() && alive.exists() && foreign.exists());
+        let home = trace.join("stream.tail");
+        assert!(!home.is_symlink());
+        assert_eq!(fs::read(home).unwrap(), b"stream");
+        for name in ["taskscope.tail", "other.tail", "gone.tail"] {
+            assert!(trace.join(name).is_symlink(), "{name}");
+        }
+        fs::remove_dir_all(&root).unwrap();
+    }
+}
