@@ -212,6 +212,7 @@ fn check_lists_every_mistake_with_its_place() {
         .name(0, i::KEY, &bytes![1_u32, 2_u32, 0_u32], &[b"size", b"of the sea", b""])
         .event(1, i::STATES_SHOW, &[]);
     other.stream.metadata["taskscope"]["late_events"] = 3.into();
+    other.stream.metadata["taskscope"]["late_first"] = "IPp 101 2500    ".into();
     one.write(folder.path());
     two.write(folder.path());
     other.write(folder.path());
@@ -239,4 +240,20 @@ fn check_lists_every_mistake_with_its_place() {
     let report = taskscope(&["report"], folder.path());
     assert!(report.status.success());
     assert!(text(&report).contains("mistakes of the program's own instrumentation"), "{}", text(&report));
+}
+
+#[test]
+fn what_does_not_fit_after_a_loss_is_told_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    Thread::new(100, 100)
+        .name(0, i::KEY, &bytes![1_u32, 2_u32, 0_u32], &[b"size", b"of a block", b""])
+        .event(1, taskscope_event::models::recorder::LOST, &bytes![7_u64, 1_u32])
+        .event(2, i::BURST_CLOSE, &bytes![1_u32, 3_u64])
+        .event(3, i::TASK_LEAVE, &bytes![9_u64])
+        .write(folder.path());
+    let output = taskscope(&["check"], folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output) + &String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("2 later events of this process do not fit"), "{told}");
+    assert!(!told.contains("burst-close-without-open"), "{told}");
 }

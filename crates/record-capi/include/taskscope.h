@@ -30,7 +30,8 @@ extern "C" {
 
 /* --- Process and threads ------------------------------------------------------------------------ */
 
-/* Starts recording into `directory`; if it is NULL, where TASKSCOPE_TRACE_DIR says. 0, or -1. */
+/* Starts recording into `directory`; if it is NULL, where TASKSCOPE_TRACE_DIR says. Loads the sinks of
+ * TASKSCOPE_SINKS, which need no directory. 0, or -1 where neither is there. */
 int taskscope_start(const char *directory);
 /* Ends recording; the program's end does so by itself. */
 void taskscope_finish(void);
@@ -57,7 +58,7 @@ struct taskscope_recorder_ {
 		uint64_t counter, ns, rate, span, last;
 	} clock;
 	uint8_t *position, *end, *region_end;
-	uint8_t between_[528 - 88 - 8];
+	uint8_t between_[536 - 88 - 8];
 	uint8_t *own_position, *own_end;
 };
 
@@ -69,8 +70,8 @@ TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, clock) == 32);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, position) == 72);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, end) == 80);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, region_end) == 88);
-TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_position) == 528);
-TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_end) == 536);
+TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_position) == 536);
+TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_end) == 544);
 
 struct taskscope_recorder_ *taskscope_emit_(uint32_t head, const void *payload, uint32_t bytes, uint32_t kind);
 struct taskscope_recorder_ *taskscope_raise_(uint32_t head, const void *payload, uint32_t bytes, uint32_t is_end);
@@ -305,7 +306,7 @@ taskscope_end(struct taskscope_open open)
  *
  * What follows belongs to the task that is on the thread (or to the thread, where none is) and moves with it.
  * Numbers are asked for once, by name; 0 means that the name is off (TASKSCOPE_LEVEL, TASKSCOPE_ENABLE,
- * TASKSCOPE_DISABLE), and everything with it costs a comparison. In a function:
+ * TASKSCOPE_DISABLE, taskscope_set_enabled), and everything with it costs a comparison. In a function:
  *
  *	TASKSCOPE_NAMED(size, taskscope_key("cache-malloc", "allocation in the cache", TASKSCOPE_USER));
  *	TASKSCOPE_NAMED(cache, taskscope_state("CACHE", "", TASKSCOPE_RUNTIME));
@@ -321,6 +322,8 @@ enum taskscope_class {
 };
 
 uint32_t taskscope_key(const char *name, const char *description, uint32_t level);
+/* With a unit of its values ("bytes"); its bursts nest if `stacked` is not 0. */
+uint32_t taskscope_key_of(const char *name, const char *description, uint32_t level, const char *unit, int stacked);
 /* The number of a key that is registered elsewhere. If it is not, that is a mistake, and counted. */
 uint32_t taskscope_find_key(const char *name);
 /* A value that stands for this name. */
@@ -332,15 +335,31 @@ uint32_t taskscope_state(const char *name, const char *description, uint32_t cla
 uint32_t taskscope_domain(const char *name, const char *description);
 uint32_t taskscope_task_kind(const char *name, const char *file, uint32_t line);
 
-/* Asks for a number at the first passage, and keeps it. */
+/* Enables (not 0) all names that begin with `prefix`, whatever their level, or disables them; states are
+ * "state.NAME", message domains "ptp.NAME", kinds of tasks "task.NAME". Of several prefixes that fit the
+ * longest decides. TASKSCOPE_NAMED asks again; numbers that a program keeps itself it must ask for again. */
+void taskscope_set_enabled(const char *prefix, int enabled);
+
+/* Changes whenever numbers may have changed; 0 while nobody listens. */
+extern uint32_t taskscope_names_;
+
+/* Asks for a number at the first passage, and keeps it until names are enabled or disabled. Where nothing is
+ * recorded it costs one load, where the name is off, two. */
 #define TASKSCOPE_NAMED(variable, ask) \
-	static uint32_t variable##_asked_; \
-	uint32_t variable = __atomic_load_n(&variable##_asked_, __ATOMIC_RELAXED); \
-	if (__builtin_expect(variable == 0, 0)) { \
-		variable = (ask) + 1u; \
-		__atomic_store_n(&variable##_asked_, variable, __ATOMIC_RELAXED); \
+	static uint64_t variable##_asked_; \
+	uint32_t variable = 0; \
+	{ \
+		const uint32_t variable##_now_ = __atomic_load_n(&taskscope_names_, __ATOMIC_RELAXED); \
+		if (variable##_now_ != 0) { \
+			uint64_t variable##_known_ = __atomic_load_n(&variable##_asked_, __ATOMIC_RELAXED); \
+			if (__builtin_expect((uint32_t) (variable##_known_ >> 32) != variable##_now_, 0)) { \
+				variable##_known_ = (uint64_t) variable##_now_ << 32 | (uint32_t) (ask); \
+				__atomic_store_n(&variable##_asked_, variable##_known_, __ATOMIC_RELAXED); \
+			} \
+			variable = (uint32_t) variable##_known_; \
+		} \
 	} \
-	variable -= 1u
+	(void) variable
 
 struct __attribute__((packed)) taskscope_pair {
 	uint32_t key;
@@ -542,6 +561,61 @@ taskscope_scope_close_(struct taskscope_scope_ *scope)
 		taskscope_scope_, __LINE__) = taskscope_scope_open_((state), (key), (value))
 #define TASKSCOPE_IN_STATE(state) TASKSCOPE_IN_STATE_AND_BURST(state, 0, 0)
 #define TASKSCOPE_IN_BURST(key, value) TASKSCOPE_IN_STATE_AND_BURST(0, key, value)
+
+/* --- Sinks: functions that hear events while the program runs -------------------------------------- */
+
+/* How a sink wants switches of tasks to look: of what the old task has open and the new one, the innermost
+ * state or all of them, of each key the newest burst or all. RAW tells of switches, and repeats nothing. */
+enum taskscope_behaviour {
+	TASKSCOPE_PLAIN, TASKSCOPE_STACKED_STATES, TASKSCOPE_STACKED_BURSTS, TASKSCOPE_STACKED, TASKSCOPE_RAW
+};
+
+enum taskscope_what {
+	TASKSCOPE_STATE_BEGINS, TASKSCOPE_STATE_ENDS, TASKSCOPE_SUBSTATE_BEGINS, TASKSCOPE_SUBSTATE_ENDS,
+	TASKSCOPE_BURST_BEGINS, TASKSCOPE_BURST_ENDS, TASKSCOPE_POINT_PASSED, TASKSCOPE_COMPOSITE_PASSED,
+	TASKSCOPE_MESSAGE_SENT, TASKSCOPE_MESSAGE_RECEIVED,
+	/* With TASKSCOPE_RAW only. */
+	TASKSCOPE_TASK_CREATED, TASKSCOPE_TASK_READY, TASKSCOPE_TASK_TAKEN_UP, TASKSCOPE_TASK_PUT_DOWN,
+	TASKSCOPE_TASK_ENDED
+};
+
+/* What a thread shows. Numbers are those that taskscope_state, taskscope_key, ... gave. */
+struct taskscope_shown {
+	size_t size;                        /* of this struct; a later version may have more at its end */
+	uint64_t at;                        /* nanoseconds of CLOCK_MONOTONIC, as in the trace */
+	int32_t thread;                     /* the system's id */
+	uint32_t what;                      /* enum taskscope_what */
+	uint32_t number;                    /* of the state, the message's domain, or the created task's kind */
+	uint32_t key;                       /* of the burst, the point, or what the message carries; or 0 */
+	uint64_t value;                     /* of the key */
+	uint64_t id;                        /* of the task or the message */
+	uint64_t parent;                    /* the task that created this one; 0 is none */
+	uint32_t partner;                   /* of the message */
+	uint32_t pair_count;                /* of the composite point */
+	const struct taskscope_pair *pairs; /* during the call */
+};
+
+/* Functions are called one at a time, on any thread, and must be quick and throw nothing. What they raise
+ * themselves is not shown, but counted. */
+struct taskscope_sink {
+	size_t size;        /* sizeof(struct taskscope_sink) */
+	uint32_t behaviour; /* enum taskscope_behaviour */
+	void (*event)(void *user, const struct taskscope_shown *shown);
+	void (*finish)(void *user); /* there are no more events; NULL if that does not matter */
+	void *user;
+};
+
+/* Loads a sink until taskscope_finish; before taskscope_start or after. 0, or -1 where it makes no sense. */
+int taskscope_add_sink(const struct taskscope_sink *sink);
+
+enum taskscope_space {
+	TASKSCOPE_A_STATE, TASKSCOPE_A_KEY, TASKSCOPE_A_VALUE /* `value` of key `number` */, TASKSCOPE_A_DOMAIN, TASKSCOPE_A_KIND
+};
+
+/* Puts the name of a number into `buffer`, with a NUL, cut to `bytes`; returns its length, 0 for unknown. */
+size_t taskscope_name(uint32_t space, uint32_t number, uint64_t value, char *buffer, size_t bytes);
+
+/* --- Any event ------------------------------------------------------------------------------------ */
 
 /* Any event of a model: three letters, and a payload of `bytes` bytes (0, 4, 8, 12 or 16; constant). */
 #define taskscope_event(letters, payload, bytes) \

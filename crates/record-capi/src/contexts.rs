@@ -1,7 +1,8 @@
 //! The functions of `taskscope.h` for runtimes that instrument themselves. What is emitted inline comes here
 //! when the inline code cannot store it.
 
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use taskscope_event::Code;
 use taskscope_event::models::instrument as i;
@@ -24,6 +25,23 @@ pub unsafe extern "C" fn taskscope_key(name: *const c_char, description: *const 
     // SAFETY: by contract.
     let (name, description) = unsafe { (bytes(name), bytes(description)) };
     instrument::named::key(name, description, level).unwrap_or(0)
+}
+
+/// The number of the key `name`, with a unit, and whose bursts nest if `stacked` is not 0; 0 while it is off.
+///
+/// # Safety
+/// The texts are NUL-terminated, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_key_of(
+    name: *const c_char,
+    description: *const c_char,
+    level: u32,
+    unit: *const c_char,
+    stacked: c_int,
+) -> u32 {
+    // SAFETY: by contract.
+    let (name, description, unit) = unsafe { (bytes(name), bytes(description), bytes(unit)) };
+    instrument::named::key_of(name, description, level, unit, stacked != 0).unwrap_or(0)
 }
 
 /// The number of a key that is registered elsewhere; 0 while it is not, or off.
@@ -100,6 +118,30 @@ pub unsafe extern "C" fn taskscope_task_kind(name: *const c_char, file: *const c
     // SAFETY: by contract.
     let (name, file) = unsafe { (bytes(name), bytes(file)) };
     instrument::named::task_kind(name, file, line).unwrap_or(0)
+}
+
+/// Changes whenever numbers that were asked for may have changed; 0 while nobody listens.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "it is named as in C")]
+pub static taskscope_names_: AtomicU32 = AtomicU32::new(0);
+
+/// Has every [`taskscope_names_`] site ask again.
+pub(crate) fn names_may_have_changed() {
+    taskscope_names_.fetch_add(1, Relaxed);
+}
+
+/// Enables all names that begin with `prefix`, or disables them.
+///
+/// # Safety
+/// The text is NUL-terminated, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_set_enabled(prefix: *const c_char, enabled: c_int) {
+    // SAFETY: by contract.
+    let prefix = String::from_utf8_lossy(unsafe { bytes(prefix) });
+    instrument::set_enabled(&prefix, enabled != 0);
+    if taskscope_names_.load(Relaxed) != 0 {
+        names_may_have_changed();
+    }
 }
 
 /// A number for a new task.

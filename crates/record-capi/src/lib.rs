@@ -11,6 +11,7 @@
 
 mod contexts;
 pub mod header;
+mod sinks;
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -23,23 +24,25 @@ use taskscope_event::models::nosv;
 use taskscope_record::{Recording, ThreadRecorder, clock, enter, enter_for, instrument};
 
 /// Starts recording into `directory`, or where `TASKSCOPE_TRACE_DIR` says if it is null. 0, or -1 when
-/// nothing is recorded (which is told, unless the variable is unset).
+/// nothing is recorded and no sink is loaded (which is told, unless the variables are unset).
 ///
 /// # Safety
 /// `directory` points to a NUL-terminated string, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn taskscope_start(directory: *const c_char) -> c_int {
-    let named = std::env::var_os(taskscope_record::process::TRACE_DIRECTORY_VARIABLE);
     let started = if directory.is_null() {
-        let Some(named) = named else { return -1 };
-        instrument::start(named)
+        instrument::start_as_told()
     } else {
         // SAFETY: by contract.
         let bytes = unsafe { CStr::from_ptr(directory) }.to_bytes();
-        instrument::start(Path::new(OsStr::from_bytes(bytes)))
+        instrument::start(Path::new(OsStr::from_bytes(bytes))).map(|()| true)
     };
+    if matches!(started, Ok(true)) {
+        contexts::names_may_have_changed();
+    }
     match started {
-        Ok(()) => 0,
+        Ok(true) => 0,
+        Ok(false) => -1,
         Err(why) => {
             eprintln!("taskscope: nothing is recorded: {why}\n  kept: the program runs on");
             -1

@@ -9,7 +9,7 @@ use taskscope_trace::{OpenOptions, Trace};
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-fn record(compiler: &str, source: &str, name: &str) -> Option<PathBuf> {
+fn build(compiler: &str, flags: &[&str], source: &str, name: &str) -> Option<PathBuf> {
     if Command::new(compiler).arg("--version").output().is_err() {
         eprintln!("skipped: there is no {compiler}; scripts/install-packages installs it");
         return None;
@@ -24,7 +24,9 @@ fn record(compiler: &str, source: &str, name: &str) -> Option<PathBuf> {
     let program = directory.join("program");
     let standard = if source.ends_with("cpp") { "-std=c++17" } else { "-std=c11" };
     let output = Command::new(compiler)
-        .args([standard, "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+        .args([standard, "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .args(flags)
+        .arg("-o")
         .arg(&program)
         .arg(format!("{CRATE}/{source}"))
         .arg(format!("-I{CRATE}/include"))
@@ -34,12 +36,23 @@ fn record(compiler: &str, source: &str, name: &str) -> Option<PathBuf> {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let status = Command::new(program)
+    Some(directory)
+}
+
+/// Runs what [`build`] has built; what it said on stdout.
+fn run(directory: &Path, environment: &[(&str, &Path)]) -> String {
+    let output = Command::new(directory.join("program"))
         .env("LD_LIBRARY_PATH", directory.join("lib"))
-        .env("TASKSCOPE_TRACE_DIR", directory.join("trace"))
-        .status()
+        .envs(environment.iter().copied())
+        .output()
         .unwrap();
-    assert_eq!(status.code(), Some(0));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn record(compiler: &str, source: &str, name: &str) -> Option<PathBuf> {
+    let directory = build(compiler, &[], source, name)?;
+    run(&directory, &[("TASKSCOPE_TRACE_DIR", &directory.join("trace"))]);
     Some(directory)
 }
 
@@ -121,4 +134,49 @@ fn fibers_keep_what_they_have_open() {
     let starts = heard.shown.iter().filter(|line| line.contains("BurstStart")).count();
     assert_eq!(starts, 12 * 6 * 2, "a task's own sequence begins nothing again");
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// What the sink of the example hears of one round: all bursts of the task begin again with it.
+const ROUND: &str = "\
+message 1 of WD_DOMAIN comes
+burst block-size = 1 begins
+state CACHE begins
+burst block-size = 2 begins
+message 1 of WD_DOMAIN goes
+state CACHE ends
+burst block-size = 2 ends
+burst block-size = 1 ends
+message 2 of WD_DOMAIN comes
+2 pairs, the last 8
+message 2 of WD_DOMAIN goes
+message 1 of WD_DOMAIN comes
+state CACHE begins
+burst block-size = 1 begins
+burst block-size = 2 begins
+burst block-size = 2 ends
+state CACHE ends
+burst block-size = 1 ends
+message 1 of WD_DOMAIN goes
+";
+
+#[test]
+fn a_sink_in_c_hears_what_is_enabled_with_and_without_a_trace() {
+    // An executable at a fixed place takes the library's data over, as older linkers' defaults do.
+    for (flags, name) in [(&["-fPIE", "-pie"][..], "sink-pie"), (&["-fno-pie", "-no-pie"], "sink-fixed")] {
+        let Some(directory) = build("gcc", flags, "../../examples/instrument/own_sink.c", name) else { return };
+        let heard = run(&directory, &[]);
+        let ways = "message 1 of WD_DOMAIN goes\nmessage 2 of WD_DOMAIN goes\n";
+        let without = |words: [&str; 2]| -> String {
+            let lines = ROUND.lines().filter(|line| !words.iter().any(|word| line.contains(word)));
+            lines.map(|line| format!("{line}\n")).collect()
+        };
+        let (no_bursts, no_states) = (without(["block-size", "pairs"]), without(["state ", "state "]));
+        let all = format!("{ways}{ROUND}{no_bursts}{no_states}");
+        assert_eq!(heard, format!("{all}{} in all\n", all.lines().count()));
+        assert_eq!(run(&directory, &[("TASKSCOPE_TRACE_DIR", &directory.join("trace"))]), heard);
+        assert_eq!(play(&directory.join("trace")).0.problems, [""; 0]);
+        let live = run(&directory, &[("TASKSCOPE_SINKS", "text=/dev/stdout".as_ref())]);
+        assert!(live.contains("takes up task") || live.contains("burst block-size=1 {"), "{live}");
+        std::fs::remove_dir_all(directory).unwrap();
+    }
 }

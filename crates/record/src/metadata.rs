@@ -71,23 +71,17 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 const LOSS_KEY: &str = "\"lost_events\":";
-/// The count of events after the end of recording.
-pub(crate) const LATE_KEY: &str = "\"late_events\":";
-const LOSS_DIGITS: usize = 20;
+/// Room for every count.
+pub(crate) const LOSS_DIGITS: usize = 20;
 
-/// Replaces the count of lost events in a `stream.json`.
+/// Replaces the count of lost events in a `stream.json`, in place: it works on a full disk.
 pub(crate) fn store_loss(directory: &Path, lost: u64) {
-    store_count(directory, LOSS_KEY, lost);
-}
-
-/// Replaces a count in a `stream.json`, in place: it works on a full disk.
-pub(crate) fn store_count(directory: &Path, key: &str, count: u64) {
     let path = directory.join("stream.json");
     let Ok(text) = std::fs::read_to_string(&path) else { return };
-    let Some(found) = text.rfind(key) else { return };
+    let Some(found) = text.rfind(LOSS_KEY) else { return };
     // Some serializers put a blank there.
-    let at = found + key.len();
-    let digits = format!("{count:>LOSS_DIGITS$}");
+    let at = found + LOSS_KEY.len();
+    let digits = format!("{lost:>LOSS_DIGITS$}");
     if text[at..].bytes().take_while(|byte| *byte == b' ' || byte.is_ascii_digit()).count() >= LOSS_DIGITS
         && let Ok(file) = std::fs::OpenOptions::new().write(true).open(path)
     {
@@ -95,7 +89,7 @@ pub(crate) fn store_count(directory: &Path, key: &str, count: u64) {
     }
 }
 
-/// A member that [`store_count`] replaces: padded, so that every count fits.
+/// A member that is replaced in place: padded, so that every count fits.
 pub(crate) fn loss_member(lost: u64) -> Json {
     Json(format!("{lost:>LOSS_DIGITS$}"))
 }

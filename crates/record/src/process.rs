@@ -391,12 +391,12 @@ impl Process {
             ("os_tid".to_owned(), Json::integer(thread.os_tid)),
             ("clock".to_owned(), clock_attributes()),
             ("lost_events".to_owned(), metadata::loss_member(lost)),
-            ("late_events".to_owned(), metadata::loss_member(late::COUNT.load(Relaxed))),
             ("unrecorded_threads".to_owned(), Json::integer(self.unrecorded_threads.load(Relaxed))),
         ]);
         if limits::ring_bytes() > 0 {
             own.push(("ring_bytes".to_owned(), Json::integer(limits::ring_bytes())));
         }
+        own.extend(late::members());
         own.extend(config.attributes.iter().cloned());
         Json::object(own)
     }

@@ -19,6 +19,7 @@ use taskscope_event::models::recorder;
 use crate::disk_file::NoRoom;
 use crate::limits;
 use crate::tailed_file::TailedFile;
+use crate::unpaired::Dropped;
 
 /// The files of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,20 +57,25 @@ pub enum Nesting {
     End,
 }
 
+/// Kept for ends ([`crate::unpaired`]): some forty of them.
+const ROOM_FOR_ENDS: usize = 1024;
+
 /// The event path's view comes first, so that it shares a cache line.
 #[repr(C)]
 pub(crate) struct Stream {
-    pos: *mut u8,
+    pub(crate) pos: *mut u8,
     /// Null while a dropped begin is open, and when closed.
-    end: *mut u8,
+    pub(crate) end: *mut u8,
     /// End of the active region.
-    region_end: *mut u8,
+    pub(crate) region_end: *mut u8,
     /// `end` as it is to be when the dropped begin ends.
     resume_end: *mut u8,
     /// Begins that were dropped and are still open.
     dropped_depth: u32,
+    /// Likewise, of [`crate::unpaired`].
+    pub(crate) dropped: Dropped,
     /// No further growth is tried.
-    full: Option<NoRoom>,
+    pub(crate) full: Option<NoRoom>,
     pub lost_events: u64,
     file: Option<TailedFile>,
     /// Where events are written over and over; null in all other streams.
@@ -114,6 +120,7 @@ impl Stream {
             region_end: end,
             resume_end: ptr::null_mut(),
             dropped_depth: 0,
+            dropped: Dropped::default(),
             full: None,
             lost_events: 0,
             file: None,
@@ -141,7 +148,7 @@ impl Stream {
     }
 
     #[inline(always)]
-    fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         // A null `end` gives zero.
         (self.end as usize).saturating_sub(self.pos as usize)
     }
@@ -277,7 +284,12 @@ impl Stream {
                 file.set_side_target(0);
             }
         }
-        (side.pos, self.lost_events) = (area, self.lost_events + core::mem::take(&mut side.lost_events));
+        self.lost_events += core::mem::take(&mut side.lost_events);
+        side.pos = area;
+        // It was sealed for those events alone.
+        if side.full.take().is_some() {
+            (side.end, side.dropped) = (side.region_end, Dropped::default());
+        }
     }
 
     /// # Safety
@@ -312,7 +324,7 @@ impl Stream {
     /// # Safety
     /// `EVENT_HEADER_BYTES + N` bytes at `pos` lie in the region.
     #[inline(always)]
-    unsafe fn put<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
+    pub(crate) unsafe fn put<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
         let start = self.pos;
         // SAFETY: by contract.
         unsafe {
@@ -362,7 +374,7 @@ impl Stream {
     }
 
     /// Goes on in another region with room for `bytes` more and what is reserved.
-    fn grow(&mut self, bytes: usize) -> bool {
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         if !self.sink.is_null() {
             let reserved = self.region_end as usize - self.end as usize;
             self.pos = self.sink;
@@ -374,7 +386,7 @@ impl Stream {
         if let Some(path) = self.planned.take() {
             let started = self.start_file(&path, Half::Own);
             if started.is_ok() {
-                self.set_room_for_loss_record_aside();
+                self.set_room_aside();
             }
             match started {
                 Ok(()) if self.room() >= bytes => return true,
@@ -405,10 +417,11 @@ impl Stream {
         self.full
     }
 
-    /// Keeps room for the loss record, so that a loss can be told when nothing else fits.
-    pub fn set_room_for_loss_record_aside(&mut self) {
+    /// Keeps room for the loss record, so that a loss can be told when nothing else fits, and for ends of
+    /// what tasks have open ([`crate::unpaired`]).
+    pub fn set_room_aside(&mut self) {
         // SAFETY: the first region is far longer; called once, right after creation.
-        self.end = unsafe { self.end.sub(LOSS_RECORD_BYTES) };
+        self.end = unsafe { self.end.sub(LOSS_RECORD_BYTES + ROOM_FOR_ENDS) };
     }
 
     /// Writes the loss record into its room, whatever the state, and returns the file offset of its

@@ -257,6 +257,15 @@ impl ThreadRecorder {
         }
     }
 
+    #[cfg(feature = "instrument")]
+    /// An event of the instrument model, whose counterpart may come on another thread.
+    #[inline(always)]
+    pub(crate) fn own_unpaired<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) {
+        if !self.own.unpaired(at, code, payload) {
+            self.tell_loss(at);
+        }
+    }
+
     /// [`ThreadRecorder::begin`] in the own stream.
     #[inline(always)]
     pub fn own_begin<const N: usize>(
@@ -477,7 +486,7 @@ fn prepare(
             Stream::planned(directory, Half::Own)
         } else {
             let mut own = Stream::create(directory, Half::Own).ok()?;
-            own.set_room_for_loss_record_aside();
+            own.set_room_aside();
             own
         };
         let samples = if sampled { Samples::create(directory)? } else { Samples::none() };

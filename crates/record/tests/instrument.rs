@@ -411,3 +411,56 @@ fn a_sink_that_panics_is_unloaded_and_one_that_raises_events_is_not_heard() {
         assert_eq!(count(&sentences, "(problem 6) 1 times so far: 10 events were raised by sinks"), 1);
     });
 }
+
+/// A signal handler, or a program that has a full disk: what was begun before ends, or its thread is away.
+#[test]
+fn what_was_begun_before_the_room_ended_is_ended() {
+    const NAME: &str = "what_was_begun_before_the_room_ended_is_ended";
+    if let Some(directory) = role() {
+        start(directory.join("trace")).unwrap();
+        let fill = || (0..20_000).for_each(|number| DEPTH.point(number));
+        let (moved, stays) = (WORK.create(), WORK.create());
+        moved.enter_now();
+        SIZE.open(1);
+        moved.leave_now();
+        stays.enter_now();
+        (0..5).for_each(|depth| DEPTH.open(depth));
+        RUNNING.push();
+        let another = std::thread::spawn(move || {
+            SIZE.point(2);
+            fill();
+            // On a thread without room: the visit is dropped as a whole.
+            moved.enter_now();
+            SIZE.close(1);
+            SIZE.open(3);
+            moved.switch_to(WORK.create());
+            SIZE.open(4);
+        });
+        another.join().unwrap();
+        fill();
+        for value in 0..2000 {
+            drop(SIZE.burst(value));
+            drop(SOLVING.enter());
+        }
+        moved.enter_now();
+        SIZE.close(1);
+        moved.end();
+        (0..5).rev().for_each(|depth| DEPTH.close(depth));
+        RUNNING.pop();
+        stays.end();
+        finish();
+        leave(0);
+    }
+    recorded(NAME, &[("TASKSCOPE_MAX_SIZE", "400K")], |trace, _| {
+        let sentences = sentences(trace);
+        let all = sentences.join("\n");
+        assert!(count(&sentences, "marks a point") < 30_000, "there was no room for all");
+        assert_eq!(count(&sentences, "opens a burst of key 2"), 5, "{all}");
+        assert_eq!(count(&sentences, "closes the burst of key 2"), 5, "{all}");
+        assert_eq!((count(&sentences, "enters state 7"), count(&sentences, "leaves state 7")), (1, 1), "{all}");
+        let bursts = (count(&sentences, "opens a burst of key 1"), count(&sentences, "closes the burst of key 1"));
+        assert!(bursts.0 == bursts.1 || bursts.0 == bursts.1 + 1, "{bursts:?}");
+        let problems = derive(trace, Behaviour::Stacked).problems;
+        assert_eq!(problems, [""; 0], "{all}");
+    });
+}

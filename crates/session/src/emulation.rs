@@ -7,6 +7,7 @@ use taskscope_execution::view::ViewObserver;
 use taskscope_model::{
     InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
 };
+use taskscope_event::Code;
 use taskscope_trace::{Event, File, MergedEvent, Problem, ProblemKind, Stream, Trace};
 
 /// Events between two looks at the clock, at violations and at interruptions.
@@ -33,17 +34,29 @@ pub fn system_of(trace: &Trace) -> (System, Vec<Violation>) {
     (system, violations)
 }
 
-/// Events that the program raised after the end of recording; only their number is known.
+/// Events that the program raised after the end of recording: their number, and which was the first.
 fn late_events(stream: &Stream) -> Option<Violation> {
     let late = stream.metadata.raw["taskscope"]["late_events"].as_u64().filter(|late| *late > 0)?;
+    let first = stream.metadata.raw["taskscope"]["late_first"].as_str().and_then(first_late_event);
+    let first = first.map_or(String::new(), |first| format!("; the first: {first}"));
     Some(Violation {
         code: ViolationCode::LateEvents,
         stream: stream.relative_path.clone(),
         event: None,
         offset: None,
         time_ns: None,
-        text: format!("the process raised at least {late} events after it had ended the recording"),
+        text: format!("the process raised at least {late} events after it had ended the recording{first}"),
     })
+}
+
+/// `"IPp 4711 12300"`, the code, the thread and the time since the stream was closed, in words.
+fn first_late_event(text: &str) -> Option<String> {
+    let mut words = text.split_whitespace();
+    let code = words.next()?;
+    let (thread, since) = (words.next()?, words.next()?.parse::<u64>().ok()?);
+    let known = <[u8; 3]>::try_from(code.as_bytes()).ok().and_then(|c| taskscope_event::models::find(Code(c)));
+    let name = known.map_or(String::new(), |event| format!(" ({})", event.name));
+    Some(format!("`{code}`{name} on thread {thread}, {since} ns after this stream was closed"))
 }
 
 fn describe(stream: &Stream) -> ThreadDescription {

@@ -45,6 +45,8 @@ pub(super) struct Checker {
     domains: FxHashMap<(u32, u32), Vec<u8>>,
     halves: FxHashMap<(u32, u32, u64), Half>,
     problems: Vec<(u32, Problem)>,
+    /// Processes that have lost events: from when on, where, and how many events did not fit since.
+    lossy: BTreeMap<u32, (u64, Current)>,
 }
 
 impl Checker {
@@ -61,6 +63,7 @@ impl Checker {
             domains: FxHashMap::default(),
             halves: FxHashMap::default(),
             problems: Vec::new(),
+            lossy: BTreeMap::new(),
         }
     }
 
@@ -200,8 +203,19 @@ impl<O: ViewObserver> Machine<'_, O> {
         self.report_context_problems();
     }
 
+    /// The process of this thread has lost events from here on.
+    pub(super) fn note_loss(&mut self, thread: u32) {
+        let process = self.system.threads[thread as usize].process;
+        self.instrumentation.lossy.entry(process).or_insert((0, self.current));
+    }
+
     fn report_context_problems(&mut self) {
         for (thread, problem) in std::mem::take(&mut self.instrumentation.problems) {
+            let process = self.system.threads[thread as usize].process;
+            if let Some((misfits, _)) = self.instrumentation.lossy.get_mut(&process) {
+                *misfits += 1;
+                continue;
+            }
             let tid = self.system.threads[thread as usize].tid;
             self.report(ViolationCode::Misuse, format!("thread {tid}: {problem} [{}]", problem.name()));
         }
@@ -209,7 +223,16 @@ impl<O: ViewObserver> Machine<'_, O> {
 
     /// What only the whole trace shows.
     pub(super) fn finish_instrumentation(&mut self) {
-        for ((_, space, number), (count, place)) in std::mem::take(&mut self.instrumentation.unnamed) {
+        // What was lost is reported; that others do not fit without it is no mistake of the program.
+        let lossy = std::mem::take(&mut self.instrumentation.lossy);
+        for (misfits, place) in lossy.values().filter(|(misfits, _)| *misfits > 0) {
+            let text = format!("{misfits} later events of this process do not fit without those that are lost");
+            self.report_at(ViolationCode::EventsLost, text, *place);
+        }
+        for ((process, space, number), (count, place)) in std::mem::take(&mut self.instrumentation.unnamed) {
+            if lossy.contains_key(&process) {
+                continue;
+            }
             let times = if count > 1 { format!(", {count} times") } else { String::new() };
             let text = format!("{} {number} is used{times} and has no name", space.word());
             self.report_at(ViolationCode::UnknownName, text, place);
@@ -225,6 +248,9 @@ impl<O: ViewObserver> Machine<'_, O> {
             if (place.time_ns, place.stream) < (half.1.time_ns, half.1.stream) {
                 half.1 = place;
             }
+        }
+        if !lossy.is_empty() {
+            return;
         }
         for ((name, id), (sent, place)) in halves.into_iter().filter(|(_, (sent, _))| *sent != 0) {
             let (has, lacks) = if sent > 0 { ("sent", "received") } else { ("received", "sent") };

@@ -238,6 +238,9 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         if event.code == taskscope_event::models::recorder::LOST {
             let text = format!("the recorder {}", spec.sentence(event.payload));
             self.report(ViolationCode::EventsLost, text);
+            if let Some(thread) = self.system.thread_of_stream[event.stream] {
+                self.note_loss(thread);
+            }
         }
     }
 

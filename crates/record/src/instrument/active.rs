@@ -46,10 +46,20 @@ pub fn set_enabled(prefix: &str, enabled: bool) {
     site::forget_all();
 }
 
-/// [`start`] in the directory that `TASKSCOPE_TRACE_DIR` names; returns whether it did.
+/// [`start`] in the directory that `TASKSCOPE_TRACE_DIR` names, with the sinks of `TASKSCOPE_SINKS`. Sinks need
+/// no directory. Returns whether anybody hears of events now.
 pub fn start_from_environment() -> bool {
-    let directory = std::env::var_os(process::TRACE_DIRECTORY_VARIABLE);
-    directory.is_some_and(|directory| start(Path::new(&directory)).is_ok())
+    start_as_told().unwrap_or(false)
+}
+
+/// [`start_from_environment`], with the reason why it did not work.
+#[doc(hidden)]
+pub fn start_as_told() -> Result<bool, StartError> {
+    if let Some(directory) = std::env::var_os(process::TRACE_DIRECTORY_VARIABLE) {
+        return start(Path::new(&directory)).map(|()| true);
+    }
+    sinks::start_from_environment();
+    Ok(sinks::are_loaded())
 }
 
 /// Ends recording: closes the streams of all threads that still live. Call it once, before the program

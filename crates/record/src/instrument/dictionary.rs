@@ -18,8 +18,10 @@ use crate::thread::ThreadRecorder;
 
 /// What a name is the name of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Space {
+#[allow(missing_docs, reason = "they are what they are called")]
+pub enum Space {
     Key,
+    /// A value of this key.
     ValueOf(u32),
     State,
     Domain,

@@ -3,7 +3,8 @@
 
 use core::panic::Location;
 
-use super::dictionary::{self, Meaning, Space};
+use super::dictionary::{self, Meaning};
+pub use super::dictionary::Space;
 use super::keys::ask;
 
 fn number(meaning: Meaning<'_>) -> Option<u32> {
@@ -19,6 +20,11 @@ const BLANK: Meaning<'static> =
 /// A key.
 pub fn key(name: &[u8], description: &[u8], level: u32) -> Option<u32> {
     number(Meaning { name, description, number: level, ..BLANK })
+}
+
+/// A key with a unit, whose bursts nest if `stacked`.
+pub fn key_of(name: &[u8], description: &[u8], level: u32, unit: &[u8], stacked: bool) -> Option<u32> {
+    number(Meaning { name, description, number: level, more: unit, stacked, ..BLANK })
 }
 
 /// A key that is registered elsewhere.
@@ -54,6 +60,11 @@ pub fn value(key: u32, name: &[u8], description: &[u8]) -> u64 {
 /// Gives a value a name.
 pub fn name_value(key: u32, value: u64, name: &[u8], description: &[u8]) {
     dictionary::with(|names| names.register_value(key, value, name, description));
+}
+
+/// The name of a number, for a sink.
+pub fn name_of(space: Space, number: u64) -> Option<Vec<u8>> {
+    dictionary::look(|names| names.name_of(space, number).map(<[u8]>::to_vec))
 }
 
 /// A number for a task.

@@ -4,7 +4,8 @@
 //!  put ── all is well: clock, store ──▶ the thread's taskscope.obs
 //!    └── not attached, switched off, filtered, sinks loaded, ended ──▶ put_slow
 //! ```
-//! Events are stored without reserving room for an end: what is open may be closed on another thread.
+//! Events are stored without reserving room for an end, which may come on another thread: what happens where
+//! there is no room, [`crate::unpaired`] says.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -22,7 +23,7 @@ pub(super) fn put<const N: usize>(code: Code, payload: [u8; N]) -> bool {
     match enter_plain() {
         Some(mut recorder) => {
             let at = recorder.now();
-            recorder.own_point(at, code, payload);
+            recorder.own_unpaired(at, code, payload);
             true
         }
         None => put_slow(code, payload, false),
@@ -35,7 +36,7 @@ pub(super) fn put_end<const N: usize>(code: Code, payload: [u8; N]) {
     match enter_plain() {
         Some(mut recorder) => {
             let at = recorder.now();
-            recorder.own_point(at, code, payload);
+            recorder.own_unpaired(at, code, payload);
         }
         None => drop(put_slow(code, payload, true)),
     }
@@ -51,7 +52,7 @@ pub(super) fn put_slow<const N: usize>(code: Code, payload: [u8; N], is_end: boo
         if let Some(mut recorder) = enter() {
             recorder.raise_clock(least);
             let at = recorder.now();
-            recorder.own_point(at, code, payload);
+            recorder.own_unpaired(at, code, payload);
             return Some(at);
         }
         None
@@ -75,7 +76,7 @@ pub(super) fn put_data(code: Code, data: &[u8]) -> bool {
 /// Whether the event is to be recorded or shown at all; attaches the thread if need be.
 fn is_wanted(code: Code, is_end: bool) -> bool {
     if process::has_finished() {
-        late::count();
+        late::count(code);
         return false;
     }
     if !gate::wants(code) && !is_end {
