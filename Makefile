@@ -20,6 +20,7 @@ help:
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
 	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
 	@echo "make bench-instrument   what instrumentation costs: off, push and pop, a switch of tasks, the tracing layer"
+	@echo "make test-tokio-unstable  what tokio itself tells of its tasks, built with --cfg tokio_unstable"
 	@echo "make soak-sample RUNS=N  run programs under samples at 1 kHz, 200 times, and compare their results"
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing"
 	@echo "make bench-device       what ordering device records costs"
@@ -38,6 +39,13 @@ test: packages
 	@$(MAKE) --no-print-directory -s -C examples/openmp
 	@$(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)
 	@$(CARGO) test -p taskscope-record --features tracing,tokio,rayon --test async_tasks $(if $(CI),,--quiet)
+	@$(MAKE) --no-print-directory -s test-tokio-unstable
+
+# tokio's own instrumentation is there only with this cfg, which builds all dependencies anew: a target of its own.
+.PHONY: test-tokio-unstable
+test-tokio-unstable:
+	@RUSTFLAGS="$$RUSTFLAGS --cfg tokio_unstable" $(CARGO) test -p taskscope-record --features tracing,tokio,rayon,tokio/tracing \
+		--test async_tasks --target-dir target/tokio-unstable $(if $(CI),,--quiet)
 
 build:
 	@$(cargo) build --release -p taskscope -p taskscope-record-ompt -p taskscope-record-c -p taskscope-record-capi -p taskscope-record-device -p taskscope-record-mpi

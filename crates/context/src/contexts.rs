@@ -159,7 +159,7 @@ impl Contexts {
         }
         // States that were hidden when they were left are still shown.
         let lane = Lane::Thread(thread);
-        own.end_shown(self.behaviour, &mut |shown| out.show(Item { lane, at, own_ns: 0, shown }));
+        own.end_shown(self.behaviour, &mut |shown| out.show(Item { lane, thread, at, own_ns: 0, shown }));
     }
 
     /// The context that the thread's events belong to.
@@ -190,9 +190,9 @@ impl Contexts {
     ) {
         let task_lane = self.task_lane(thread, at);
         let problem = change(self.current(thread), &mut |shown| {
-            out.show(Item { lane: Lane::Thread(thread), at, own_ns: 0, shown });
+            out.show(Item { lane: Lane::Thread(thread), thread, at, own_ns: 0, shown });
             if let Some((lane, own_ns)) = task_lane {
-                out.show(Item { lane, at, own_ns, shown });
+                out.show(Item { lane, thread, at, own_ns, shown });
             }
         });
         if let Some(problem) = problem.into() {
@@ -201,9 +201,9 @@ impl Contexts {
     }
 
     fn show(&self, thread: u32, at: u64, shown: Shown<'_>, out: &mut impl Out) {
-        out.show(Item { lane: Lane::Thread(thread), at, own_ns: 0, shown });
+        out.show(Item { lane: Lane::Thread(thread), thread, at, own_ns: 0, shown });
         if let Some((lane, own_ns)) = self.task_lane(thread, at) {
-            out.show(Item { lane, at, own_ns, shown });
+            out.show(Item { lane, thread, at, own_ns, shown });
         }
     }
 
@@ -294,10 +294,10 @@ impl Contexts {
     fn mark(&self, thread: u32, at: u64, task: u64, shown: Shown<'_>, out: &mut impl Out) {
         let process = self.threads[thread as usize].process;
         if self.behaviour == Behaviour::Raw {
-            out.show(Item { lane: Lane::Thread(thread), at, own_ns: 0, shown });
+            out.show(Item { lane: Lane::Thread(thread), thread, at, own_ns: 0, shown });
         }
         let own_ns = self.tasks.get(&(process, task)).map_or(0, |task| task.own_ns(at));
-        out.show(Item { lane: Lane::Task { process, task }, at, own_ns, shown });
+        out.show(Item { lane: Lane::Task { process, task }, thread, at, own_ns, shown });
     }
 
     fn defer(&mut self, thread: u32, at: u64, task: u64, deferred: Deferred, out: &mut impl Out) {
@@ -357,8 +357,9 @@ impl Contexts {
     fn suspend(&mut self, thread: u32, at: u64, last: bool, out: &mut impl Out) {
         let Contexts { behaviour, threads, tasks, .. } = self;
         let Thread { process, own, frames } = &mut threads[thread as usize];
-        let mut show =
-            |shown: Shown<'static>| out.show(Item { lane: Lane::Thread(thread), at, own_ns: 0, shown });
+        let mut show = |shown: Shown<'static>| {
+            out.show(Item { lane: Lane::Thread(thread), thread, at, own_ns: 0, shown })
+        };
         let (context, task) = match frames.last() {
             Some(Frame::Task(task)) => {
                 let known = tasks.entry((*process, *task)).or_default();
@@ -385,10 +386,16 @@ impl Contexts {
             if last {
                 let behaviour = *behaviour;
                 known.context.end_shown(behaviour, &mut |shown| {
-                    out.show(Item { lane, at, own_ns: known.ran_ns, shown })
+                    out.show(Item { lane, thread, at, own_ns: known.ran_ns, shown })
                 });
             }
-            out.show(Item { lane, at, own_ns: known.ran_ns, shown: Shown::Suspend { task, thread, last } });
+            out.show(Item {
+                lane,
+                thread,
+                at,
+                own_ns: known.ran_ns,
+                shown: Shown::Suspend { task, thread, last },
+            });
         }
     }
 
@@ -402,7 +409,7 @@ impl Contexts {
             Some(Frame::Apart(_, context)) => {
                 if !raw {
                     context.begin_shown(*behaviour, &mut |shown| {
-                        out.show(Item { lane: Lane::Thread(thread), at, own_ns: 0, shown })
+                        out.show(Item { lane: Lane::Thread(thread), thread, at, own_ns: 0, shown })
                     });
                 }
                 return;
@@ -410,7 +417,7 @@ impl Contexts {
             None => {
                 if !raw {
                     own.begin_shown(*behaviour, &mut |shown| {
-                        out.show(Item { lane: Lane::Thread(thread), at, own_ns: 0, shown })
+                        out.show(Item { lane: Lane::Thread(thread), thread, at, own_ns: 0, shown })
                     });
                 }
                 return;
@@ -419,9 +426,10 @@ impl Contexts {
         let known = tasks.entry((*process, task)).or_default();
         known.since = Some(at);
         let (lane, own_ns) = (Lane::Task { process: *process, task }, known.ran_ns);
-        out.show(Item { lane, at, own_ns, shown: Shown::Resume { task, thread } });
-        let mut show =
-            |shown: Shown<'static>| out.show(Item { lane: Lane::Thread(thread), at, own_ns: 0, shown });
+        out.show(Item { lane, thread, at, own_ns, shown: Shown::Resume { task, thread } });
+        let mut show = |shown: Shown<'static>| {
+            out.show(Item { lane: Lane::Thread(thread), thread, at, own_ns: 0, shown })
+        };
         if raw {
             show(Shown::Resume { task, thread });
         } else {
@@ -434,8 +442,8 @@ impl Contexts {
                 Deferred::Send(message) => Shown::Send(message),
                 Deferred::Receive(message) => Shown::Receive(message),
             };
-            out.show(Item { lane: Lane::Thread(thread), at, own_ns: 0, shown });
-            out.show(Item { lane, at, own_ns, shown });
+            out.show(Item { lane: Lane::Thread(thread), thread, at, own_ns: 0, shown });
+            out.show(Item { lane, thread, at, own_ns, shown });
         }
     }
 
@@ -489,7 +497,7 @@ impl Contexts {
                         let lane = Lane::Task { process, task };
                         let context = &self.tasks[&(process, task)].context;
                         context.end_shown(self.behaviour, &mut |shown| {
-                            out.show(Item { lane, at, own_ns, shown });
+                            out.show(Item { lane, thread, at, own_ns, shown });
                         });
                         self.mark(thread, at, task, Shown::Suspend { task, thread, last: true }, out);
                         self.retire(thread, at, task, out);

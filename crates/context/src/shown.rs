@@ -121,6 +121,8 @@ pub enum Shown<'a> {
 pub struct Item<'a> {
     /// Whose sequence.
     pub lane: Lane,
+    /// The thread whose event it was.
+    pub thread: u32,
     /// When, as the event said.
     pub at: u64,
     /// On tasks: nanoseconds that it had run by then.

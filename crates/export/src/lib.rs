@@ -8,5 +8,7 @@
 pub mod call_paths;
 pub mod paraver;
 mod range;
+mod sorted_lines;
 
 pub use range::RangeObserver;
+pub use sorted_lines::SortedLines;

@@ -163,7 +163,9 @@ message 1 of WD_DOMAIN goes
 fn a_sink_in_c_hears_what_is_enabled_with_and_without_a_trace() {
     // An executable at a fixed place takes the library's data over, as older linkers' defaults do.
     for (flags, name) in [(&["-fPIE", "-pie"][..], "sink-pie"), (&["-fno-pie", "-no-pie"], "sink-fixed")] {
-        let Some(directory) = build("gcc", flags, "../../examples/instrument/own_sink.c", name) else { return };
+        let Some(directory) = build("gcc", flags, "../../examples/instrument/own_sink.c", name) else {
+            return;
+        };
         let heard = run(&directory, &[]);
         let ways = "message 1 of WD_DOMAIN goes\nmessage 2 of WD_DOMAIN goes\n";
         let without = |words: [&str; 2]| -> String {

@@ -57,7 +57,10 @@ fn find(stream_json: &Path) -> Option<Place> {
     let value = |key: &str| {
         let key = format!("\"{key}\":");
         let at = text.rfind(&key)? + key.len();
-        Some((at, text.as_bytes()[at..].iter().position(|byte| *byte == b'"').map_or(at, |more| at + more + 1)))
+        Some((
+            at,
+            text.as_bytes()[at..].iter().position(|byte| *byte == b'"').map_or(at, |more| at + more + 1),
+        ))
     };
     Some(Place {
         stream_json: CString::new(stream_json.as_os_str().as_bytes()).ok()?,

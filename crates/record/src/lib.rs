@@ -60,12 +60,12 @@ mod tail_place;
 mod tailed_file;
 pub mod thread;
 mod tls;
-#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only instrumentation moves tasks"))]
-mod unpaired;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 #[cfg(feature = "tracing")]
 pub mod tracing;
+#[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only instrumentation moves tasks"))]
+mod unpaired;
 
 pub use location::LocationStream;
 pub use metadata::{About, Describe, Json};

@@ -112,7 +112,11 @@ fn kind_of(metadata: &'static Metadata<'static>, fields: &Fields) -> Option<u32>
             |name: &str| fields.texts.iter().find(|(of, _)| of.name() == name).map(|(_, text)| &**text);
         let number =
             |name: &str| fields.numbers.iter().find(|(of, _)| of.name() == name).map(|(_, n)| *n as u32);
-        let name = text("task.name").filter(|name| !name.is_empty()).unwrap_or("task");
+        // tokio's workers are blocking tasks of its own, which last as long as the workers.
+        if text("fn").is_some_and(|function| function.starts_with("tokio::runtime::")) {
+            return None;
+        }
+        let name = text("task.name").filter(|name| !name.is_empty()).or(text("kind")).unwrap_or("task");
         return instrument::task_kind(
             name,
             text("loc.file").unwrap_or_default(),

@@ -205,6 +205,48 @@ fn tokio_tells_of_polls_wakes_and_idle_workers() {
     });
 }
 
+/// `make test-tokio-unstable`: tokio's own instrumentation tells of tasks that the program says nothing of.
+#[cfg(tokio_unstable)]
+#[test]
+fn tokio_itself_tells_of_every_task_and_wake() {
+    const NAME: &str = "tokio_itself_tells_of_every_task_and_wake";
+    if role().is_some() {
+        let recording = taskscope_record::tracing::init();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.unwrap();
+        runtime.block_on(async {
+            let plain = (0..10).map(|_| {
+                tokio::spawn(async {
+                    for _ in 0..4 {
+                        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                    }
+                })
+            });
+            let named = tokio::task::Builder::new().name("by name").spawn(async {}).unwrap();
+            for task in plain.chain([named]).collect::<Vec<_>>() {
+                task.await.unwrap();
+            }
+        });
+        drop(runtime);
+        drop(recording);
+        leave(0);
+    }
+    recorded(NAME, |tasks, names| {
+        assert_eq!(tasks.problems, [""; 0]);
+        assert_eq!(names.values().filter(|name| *name == "by name").count(), 1, "{names:?}");
+        let plain: Vec<u64> = names.iter().filter(|(_, n)| *n == "task").map(|(task, _)| *task).collect();
+        assert_eq!(plain.len(), 10, "{names:?}");
+        assert_eq!(names.values().filter(|name| *name == "block_on").count(), 1, "{names:?}");
+        assert_eq!(names.len(), 12, "workers are no tasks: {names:?}");
+        for task in plain {
+            let words = tasks.words[&task].join("\n");
+            assert!(tasks.pieces[&task].len() >= 5, "each poll is a piece: {words}");
+            assert!(words.matches("Ready").count() >= 4, "its wakes: {words}");
+            assert!(words.ends_with("last: true }"), "{words}");
+        }
+    });
+}
+
 #[test]
 fn forks_of_rayon_are_tasks_with_parents() {
     const NAME: &str = "forks_of_rayon_are_tasks_with_parents";

@@ -457,8 +457,13 @@ fn what_was_begun_before_the_room_ended_is_ended() {
         assert!(count(&sentences, "marks a point") < 30_000, "there was no room for all");
         assert_eq!(count(&sentences, "opens a burst of key 2"), 5, "{all}");
         assert_eq!(count(&sentences, "closes the burst of key 2"), 5, "{all}");
-        assert_eq!((count(&sentences, "enters state 7"), count(&sentences, "leaves state 7")), (1, 1), "{all}");
-        let bursts = (count(&sentences, "opens a burst of key 1"), count(&sentences, "closes the burst of key 1"));
+        assert_eq!(
+            (count(&sentences, "enters state 7"), count(&sentences, "leaves state 7")),
+            (1, 1),
+            "{all}"
+        );
+        let bursts =
+            (count(&sentences, "opens a burst of key 1"), count(&sentences, "closes the burst of key 1"));
         assert!(bursts.0 == bursts.1 || bursts.0 == bursts.1 + 1, "{bursts:?}");
         let problems = derive(trace, Behaviour::Stacked).problems;
         assert_eq!(problems, [""; 0], "{all}");

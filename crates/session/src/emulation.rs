@@ -2,12 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::ControlFlow;
+use taskscope_event::Code;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_HEADER_BYTES};
 use taskscope_execution::view::ViewObserver;
 use taskscope_model::{
     InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
 };
-use taskscope_event::Code;
 use taskscope_trace::{Event, File, MergedEvent, Problem, ProblemKind, Stream, Trace};
 
 /// Events between two looks at the clock, at violations and at interruptions.
@@ -54,7 +54,8 @@ fn first_late_event(text: &str) -> Option<String> {
     let mut words = text.split_whitespace();
     let code = words.next()?;
     let (thread, since) = (words.next()?, words.next()?.parse::<u64>().ok()?);
-    let known = <[u8; 3]>::try_from(code.as_bytes()).ok().and_then(|c| taskscope_event::models::find(Code(c)));
+    let known =
+        <[u8; 3]>::try_from(code.as_bytes()).ok().and_then(|c| taskscope_event::models::find(Code(c)));
     let name = known.map_or(String::new(), |event| format!(" ({})", event.name));
     Some(format!("`{code}`{name} on thread {thread}, {since} ns after this stream was closed"))
 }

@@ -5,6 +5,7 @@
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 pub use taskscope_context::{Behaviour, Item, Lane, Shown};
 use taskscope_context::{Contexts, Message, Out, Problem, Raw};
 use taskscope_event::models::instrument as i;
@@ -204,25 +205,36 @@ fn readable(bytes: &[u8]) -> String {
     text
 }
 
-struct To<F>(F);
+/// The receiver, and whether it wants no more.
+struct To<F>(F, ControlFlow<()>);
 
-impl<F: FnMut(Item<'_>)> Out for To<F> {
+impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Out for To<F> {
     fn show(&mut self, item: Item<'_>) {
-        (self.0)(item);
+        if self.1.is_continue() {
+            self.1 = (self.0)(item);
+        }
     }
 
     fn problem(&mut self, _thread: u32, _at: u64, _problem: Problem) {}
 }
 
 /// Derives what all threads and tasks show, in the order of time. Threads are numbered as the trace's
-/// streams. `taskscope check` tells what does not fit.
-pub fn play(trace: &Trace, names: &Names, behaviour: Behaviour, show: impl FnMut(Item<'_>)) {
+/// streams. `taskscope check` tells what does not fit. It ends early where `show` breaks.
+pub fn play(
+    trace: &Trace,
+    names: &Names,
+    behaviour: Behaviour,
+    show: impl FnMut(Item<'_>) -> ControlFlow<()>,
+) {
     let mut contexts = Contexts::new(behaviour);
     for process in &names.processes {
         contexts.add_thread(*process);
     }
-    let mut out = To(show);
+    let mut out = To(show, ControlFlow::Continue(()));
     for merged in trace.merge() {
+        if out.1.is_break() {
+            return;
+        }
         let event = merged.event;
         let at = event.clock_ns.max(0) as u64;
         if event.code == taskscope_event::models::ovni::THREAD_ENDS {

@@ -5,6 +5,7 @@ use crate::output;
 use anyhow::Context;
 use serde_json::json;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use taskscope_session::emulation;
 use taskscope_session::instrumentation::{self, Behaviour, Item, Lane, Names};
@@ -39,14 +40,15 @@ pub fn run(
     instrumentation::play(trace, &names, behaviour, |item: Item<'_>| {
         let time_ns = item.at.saturating_sub(origin) as i64;
         let wanted = matches!((item.lane, by), (Lane::Thread(_), By::Thread) | (Lane::Task { .. }, By::Task));
-        if !wanted || time_ns < range.0 || time_ns >= range.1 || result.is_err() {
-            return;
+        if !wanted || time_ns < range.0 || time_ns >= range.1 {
+            return ControlFlow::Continue(());
         }
         result = if as_json {
             writeln!(out, "{}", line_as_json(trace, &names, time_ns, &item))
         } else {
             writeln!(out, "{}", line(trace, &names, time_ns, &item))
         };
+        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     result.and_then(|()| out.flush()).context("cannot print")?;
     Ok(ExitCode::SUCCESS)

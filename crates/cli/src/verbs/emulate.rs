@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long)]
     pub gzip: bool,
     /// Instead, write instrumented threads in Nanos++'s numbers (`nanos.prv`): states 9000000, keys 9200000 + number
-    #[arg(long, value_name = "BEHAVIOUR", num_args = 0..=1, default_missing_value = "plain",
+    #[arg(long, value_name = "BEHAVIOUR", num_args = 0..=1, default_missing_value = "stacked",
           conflicts_with_all = ["breakdown", "strict", "all_models", "range", "threads", "gzip", "json"])]
     pub nanos: Option<String>,
     /// Where to write (default: into the trace)

@@ -3,6 +3,7 @@
 use crate::messages::Failure;
 use anyhow::Context;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_event::models::instrument::{self as i, class};
 use taskscope_execution::view::ViewType;
@@ -13,9 +14,21 @@ use taskscope_trace::Trace;
 
 /// Keys that are not Nanos++'s have numbers from here.
 const FIRST_OWN_KEY: u32 = 1000;
-/// Nanos++'s keys of the running task.
+/// Nanos++'s keys of the running task: its number, its function, where that is written.
 const WD_ID: u32 = 2;
 const USER_FUNCTION: u32 = 11;
+const USER_LOCATION: u32 = 21;
+/// … and of all: how many could run and are on no thread, and how many there are.
+const READY_TASKS: u32 = 22;
+const LIVE_TASKS: u32 = 23;
+/// What is derived from tasks, unless the program has the key itself.
+const DERIVED: [(u32, &str); 5] = [
+    (WD_ID, "Work Descriptor id:"),
+    (USER_FUNCTION, "User Function Name"),
+    (USER_LOCATION, "User Function Location"),
+    (READY_TASKS, "Number of ready tasks in the queues"),
+    (LIVE_TASKS, "Number tasks in the graph"),
+];
 
 /// Writes `nanos.prv`, `.pcf`, `.row` into `directory`.
 pub fn write(trace: &Trace, directory: &Path, behaviour: &str) -> anyhow::Result<()> {
@@ -27,13 +40,15 @@ pub fn write(trace: &Trace, directory: &Path, behaviour: &str) -> anyhow::Result
     };
     let names = Names::of(trace);
     let numbers = Numbers::of(&names);
-    let mut writer = Writer::new(trace, &names, &numbers, behaviour);
-    instrumentation::play(trace, &names, behaviour, |item| writer.take(&item));
+    let cannot_write = || format!("cannot write nanos.prv into {}", directory.display());
+    let out = NanosTrace::create(directory).with_context(cannot_write)?;
+    let mut writer = Writer::new(trace, &names, &numbers, behaviour, out);
+    instrumentation::play(trace, &names, behaviour, |item| {
+        writer.take(&item);
+        if writer.out.has_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
     let (threads, rows) = (writer.threads.clone(), writer.row_names.clone());
-    let types = numbers.types();
-    let out = writer.finish();
-    out.write(directory, &threads, types, rows)
-        .with_context(|| format!("cannot write nanos.prv into {}", directory.display()))
+    writer.finish().finish(&threads, numbers.types(), rows).with_context(cannot_write)
 }
 
 /// Numbers over all processes, by name.
@@ -43,6 +58,8 @@ struct Numbers {
     states: BTreeMap<String, u32>,
     domains: BTreeMap<String, u32>,
     kinds: BTreeMap<String, u64>,
+    /// Where kinds of tasks are written.
+    locations: BTreeMap<String, u64>,
     /// Names of values, by key's name and value.
     values: BTreeMap<(String, u64), String>,
     titles: BTreeMap<String, String>,
@@ -83,6 +100,10 @@ impl Numbers {
                 Space::Kind => {
                     let dense = numbers.kinds.len() as u64 + 1;
                     numbers.kinds.entry(name).or_insert(dense);
+                    let dense = numbers.locations.len() as u64 + 1;
+                    if !named.description.is_empty() {
+                        numbers.locations.entry(named.description.clone()).or_insert(dense);
+                    }
                 }
                 Space::ValueOf(key) => {
                     let key = names.name(process, Space::Key, u64::from(key));
@@ -92,6 +113,11 @@ impl Numbers {
             }
         }
         numbers
+    }
+
+    /// Whether the program itself has this key of Nanos++'s.
+    fn has(&self, key: u32) -> bool {
+        i::NANOS_KEYS.get(key as usize - 1).is_some_and(|name| self.keys.contains_key(*name))
     }
 
     fn types(&self) -> Vec<ViewType> {
@@ -108,19 +134,18 @@ impl Numbers {
             ViewType { number: STATE, title: "Thread state".to_owned(), values: states.clone() },
             ViewType { number: SUBSTATE, title: "Thread substate".to_owned(), values: states },
         ];
-        let kinds = self.kinds.iter().map(|(name, number)| (*number as i64, name.clone()));
-        let functions = ViewType {
-            number: KEYS + USER_FUNCTION,
-            title: "User Function Name".to_owned(),
-            values: [(0, "End".to_owned())].into_iter().chain(kinds).collect(),
-        };
-        types.push(functions);
-        types.push(ViewType {
-            number: KEYS + WD_ID,
-            title: "Work Descriptor id:".to_owned(),
-            values: Vec::new(),
-        });
-        for (name, number) in self.keys.iter().filter(|(_, n)| ![WD_ID, USER_FUNCTION].contains(n)) {
+        for (key, title) in DERIVED.into_iter().filter(|(key, _)| !self.has(*key)) {
+            let of = match key {
+                USER_FUNCTION => Some(&self.kinds),
+                USER_LOCATION => Some(&self.locations),
+                _ => None,
+            };
+            let names = of.into_iter().flatten().map(|(name, number)| (*number as i64, name.clone()));
+            let end = of.map(|_| (0, "End".to_owned()));
+            let values = end.into_iter().chain(names).collect();
+            types.push(ViewType { number: KEYS + key, title: title.to_owned(), values });
+        }
+        for (name, number) in &self.keys {
             let of_key = self.values.range((name.clone(), 0)..=(name.clone(), u64::MAX));
             let values =
                 of_key.filter_map(|((_, value), label)| Some((i64::try_from(*value).ok()?, label.clone())));
@@ -148,9 +173,20 @@ struct Writer<'a> {
     /// Of each stream: the states that are shown, the innermost last.
     states: Vec<Vec<u32>>,
     stacks_states: bool,
-    kinds: HashMap<(u32, u64), u32>,
+    /// Tasks that exist.
+    tasks: HashMap<(u32, u64), LiveTask>,
+    /// Of each process, those that can run and are on no thread.
+    ready: Vec<u64>,
+    live: Vec<u64>,
     /// Halves that wait for the other, by domain's name and id: sent or received.
     halves: HashMap<(u32, u64), VecDeque<Half>>,
+}
+
+/// A task that exists.
+#[derive(Clone, Copy, Default)]
+struct LiveTask {
+    kind: u32,
+    is_ready: bool,
 }
 
 /// A half of a message that waits for the other.
@@ -170,19 +206,28 @@ struct Now {
 }
 
 impl<'a> Writer<'a> {
-    fn new(trace: &Trace, names: &'a Names, numbers: &'a Numbers, behaviour: Behaviour) -> Writer<'a> {
+    fn new(
+        trace: &Trace,
+        names: &'a Names,
+        numbers: &'a Numbers,
+        behaviour: Behaviour,
+        out: NanosTrace,
+    ) -> Writer<'a> {
+        let processes = names.processes.iter().max().map_or(0, |last| *last as usize + 1);
         let mut writer = Writer {
             names,
             numbers,
-            out: NanosTrace::new(),
+            out,
             origin: emulation::first_clock_ns(trace).unwrap_or(0).max(0) as u64,
             rows: Vec::new(),
             row_names: Vec::new(),
-            threads: vec![0; names.processes.iter().max().map_or(0, |last| *last as usize + 1)],
+            threads: vec![0; processes],
             now: vec![Now::default(); trace.streams().len()],
             states: vec![Vec::new(); trace.streams().len()],
             stacks_states: matches!(behaviour, Behaviour::StackedStates | Behaviour::Stacked),
-            kinds: HashMap::new(),
+            tasks: HashMap::new(),
+            ready: vec![0; processes],
+            live: vec![0; processes],
             halves: HashMap::new(),
         };
         for process in &names.processes {
@@ -207,7 +252,7 @@ impl<'a> Writer<'a> {
         let at = item.at.saturating_sub(self.origin);
         match item.lane {
             Lane::Thread(thread) => self.thread_shows(thread as usize, at, &item.shown),
-            Lane::Task { process, .. } => self.task_moves(process, at, &item.shown),
+            Lane::Task { process, .. } => self.task_moves(process, at, &item.shown, item.thread as usize),
         }
     }
 
@@ -283,32 +328,64 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Which task is on which thread: Nanos++'s keys of the running function and task.
-    fn task_moves(&mut self, process: u32, at: u64, shown: &Shown<'_>) {
+    /// Which task is on which thread: Nanos++'s keys of the running task, and of the tasks there are.
+    fn task_moves(&mut self, process: u32, at: u64, shown: &Shown<'_>, by: usize) {
         match *shown {
-            Shown::Created { task, kind, .. } => drop(self.kinds.insert((process, task), kind)),
+            Shown::Created { task, kind, .. } => {
+                self.tasks.insert((process, task), LiveTask { kind, is_ready: true });
+                self.live[process as usize] += 1;
+                self.ready[process as usize] += 1;
+                self.derived(by, at, &[(LIVE_TASKS, self.live[process as usize])]);
+                self.derived(by, at, &[(READY_TASKS, self.ready[process as usize])]);
+            }
+            Shown::Ready { task } => self.is_ready(process, task, true, by, at),
             Shown::Resume { task, thread } => {
-                let kind = self.kinds.get(&(process, task)).copied().unwrap_or(0);
-                let name = self.names.name(process, Space::Kind, u64::from(kind));
-                let function = self.numbers.kinds.get(&name).copied().unwrap_or(0);
-                let row = self.rows[thread as usize];
-                self.out.events(row, at, [(KEYS + USER_FUNCTION, function), (KEYS + WD_ID, task)]);
+                self.is_ready(process, task, false, by, at);
+                let kind = self.tasks.get(&(process, task)).map_or(0, |task| task.kind);
+                let named = self.names.get(process, Space::Kind, u64::from(kind)).unwrap_or_default();
+                let number = |of: &BTreeMap<String, u64>, name| of.get(name).copied().unwrap_or(0);
+                let function = number(&self.numbers.kinds, &named.name);
+                let location = number(&self.numbers.locations, &named.description);
+                let running = [(USER_FUNCTION, function), (USER_LOCATION, location), (WD_ID, task)];
+                self.derived(thread as usize, at, &running);
                 self.now[thread as usize].task = task;
                 self.show_state(thread as usize, at);
             }
             Shown::Suspend { task, thread, last } => {
                 if self.now[thread as usize].task == task {
-                    let row = self.rows[thread as usize];
-                    self.out.events(row, at, [(KEYS + USER_FUNCTION, 0), (KEYS + WD_ID, 0)]);
+                    let none = [(USER_FUNCTION, 0), (USER_LOCATION, 0), (WD_ID, 0)];
+                    self.derived(thread as usize, at, &none);
                     self.now[thread as usize].task = 0;
                     self.show_state(thread as usize, at);
                 }
                 if last {
-                    self.kinds.remove(&(process, task));
+                    self.is_ready(process, task, false, by, at);
+                    if self.tasks.remove(&(process, task)).is_some() {
+                        self.live[process as usize] -= 1;
+                        self.derived(by, at, &[(LIVE_TASKS, self.live[process as usize])]);
+                    }
                 }
             }
             _ => {}
         }
+    }
+
+    fn is_ready(&mut self, process: u32, task: u64, now: bool, by: usize, at: u64) {
+        let Some(known) = self.tasks.get_mut(&(process, task)) else { return };
+        if known.is_ready == now {
+            return;
+        }
+        known.is_ready = now;
+        let ready = &mut self.ready[process as usize];
+        *ready = if now { *ready + 1 } else { *ready - 1 };
+        self.derived(by, at, &[(READY_TASKS, self.ready[process as usize])]);
+    }
+
+    /// Values of keys that the program does not have itself, on a thread.
+    fn derived(&mut self, thread: usize, at: u64, values: &[(u32, u64)]) {
+        let numbers = self.numbers;
+        let wanted = values.iter().filter(|(key, _)| !numbers.has(*key));
+        self.out.events(self.rows[thread], at, wanted.map(|(key, value)| (KEYS + key, *value)));
     }
 
     /// Closes the state record of the thread, and begins one for what it shows now.

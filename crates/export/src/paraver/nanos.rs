@@ -5,12 +5,14 @@
 //! value, or the id where there is none. Beside these, state records (1 running, 0 idle, …), which
 //! analyses of efficiency need.
 //!
-//! Paraver wants records in the order of time, and a communication is known only when it is received: the
-//! records are kept in memory, some forty bytes each, and written at the end.
+//! Paraver wants records in the order of time, at equal times states, events, communications. States and
+//! communications are known only when they end: all records are sorted beside the file
+//! ([`crate::SortedLines`]), so that memory does not grow with the length of a trace.
 
 use super::{write_pcf, write_whole};
+use crate::SortedLines;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use taskscope_execution::view::{ViewDescription, ViewType};
 
 /// Type of states.
@@ -29,67 +31,94 @@ pub struct Row {
     pub thread: u32,
 }
 
-enum Record {
-    State { row: Row, end: u64, state: u32 },
-    Events { row: Row, first: usize, count: usize },
-    Message { from: Row, to: Row, received: u64, size: u64, tag: u32 },
+/// Records of one time come in this order.
+#[derive(Clone, Copy)]
+enum Kind {
+    State,
+    Events,
+    Message,
 }
 
 /// Collects records of one trace.
-#[derive(Default)]
 pub struct NanosTrace {
-    records: Vec<(u64, Record)>,
-    /// Type and value of all events.
-    pairs: Vec<(u32, u64)>,
+    directory: PathBuf,
+    lines: SortedLines,
     end: u64,
+    /// The first record that could not be kept.
+    failed: Option<io::Error>,
 }
 
 impl NanosTrace {
-    /// No record yet.
-    pub fn new() -> NanosTrace {
-        NanosTrace::default()
+    /// No record yet. The files will lie in `directory`, which is made.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn create(directory: &Path) -> io::Result<NanosTrace> {
+        std::fs::create_dir_all(directory)?;
+        let lines = SortedLines::beside(&directory.join("nanos.prv"));
+        Ok(NanosTrace { directory: directory.to_owned(), lines, end: 0, failed: None })
+    }
+
+    fn record(&mut self, time: u64, kind: Kind, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
+        if self.failed.is_none() {
+            let key = time << 2 | kind as u64;
+            // Writing to memory does not fail.
+            self.failed = self.lines.push(key, |line| drop(write(line))).err();
+        }
+    }
+
+    /// Whether records can no longer be kept; going on is of no use then.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
     }
 
     /// At `time`, types take values, as one record.
     pub fn events(&mut self, row: Row, time: u64, pairs: impl IntoIterator<Item = (u32, u64)>) {
-        let first = self.pairs.len();
-        self.pairs.extend(pairs);
-        let count = self.pairs.len() - first;
         self.end = self.end.max(time);
-        if count > 0 {
-            self.records.push((time, Record::Events { row, first, count }));
+        let mut pairs = pairs.into_iter().peekable();
+        if pairs.peek().is_none() {
+            return;
         }
+        self.record(time, Kind::Events, |line| {
+            write!(line, "2:{}:{time}", object(row))?;
+            pairs.try_for_each(|(ty, value)| write!(line, ":{ty}:{value}"))?;
+            writeln!(line)
+        });
     }
 
     /// A thread was in a state of Paraver's from `begin` to `end`.
     pub fn state(&mut self, row: Row, begin: u64, end: u64, state: u32) {
         self.end = self.end.max(end);
         if end > begin {
-            self.records.push((begin, Record::State { row, end, state }));
+            self.record(begin, Kind::State, |line| writeln!(line, "1:{}:{begin}:{end}:{state}", object(row)));
         }
     }
 
     /// A message was sent and received.
     pub fn message(&mut self, from: (Row, u64), to: (Row, u64), size: u64, tag: u32) {
-        self.end = self.end.max(from.1).max(to.1);
-        self.records.push((from.1, Record::Message { from: from.0, to: to.0, received: to.1, size, tag }));
+        let ((from, sent), (to, received)) = (from, to);
+        self.end = self.end.max(sent).max(received);
+        self.record(sent, Kind::Message, |line| {
+            let (from, to) = (object(from), object(to));
+            writeln!(line, "3:{from}:{sent}:{sent}:{to}:{received}:{received}:{size}:{tag}")
+        });
     }
 
-    /// Writes `nanos.prv`, `.pcf` and `.row` into `directory`. `threads` are the numbers of threads of each
-    /// process, `types` what the types and values mean, `rows` the names of all threads in order.
+    /// Writes `nanos.prv`, `.pcf` and `.row`. `threads` are the numbers of threads of each process, `types` what
+    /// the types and values mean, `rows` the names of all threads in order.
     ///
     /// # Errors
     /// Those of the file system; no file is left half.
-    pub fn write(
-        mut self,
-        directory: &Path,
-        threads: &[u32],
-        types: Vec<ViewType>,
-        rows: Vec<String>,
-    ) -> io::Result<()> {
-        std::fs::create_dir_all(directory)?;
-        self.records.sort_by_key(|(time, record)| (*time, matches!(record, Record::Events { .. })));
-        write_whole(&directory.join("nanos.prv"), |out| self.write_records(out, threads))?;
+    pub fn finish(self, threads: &[u32], types: Vec<ViewType>, rows: Vec<String>) -> io::Result<()> {
+        let NanosTrace { directory, lines, end, failed } = self;
+        failed.map_or(Ok(()), Err)?;
+        write_whole(&directory.join("nanos.prv"), |out| {
+            let processes: Vec<String> = threads.iter().map(|count| format!("{count}:1")).collect();
+            let (total, tasks) = (threads.iter().sum::<u32>(), threads.len());
+            let processes = processes.join(",");
+            writeln!(out, "#Paraver (19/01/38 at 03:14):{end}_ns:1({total}):1:{tasks}({processes})")?;
+            lines.write_to(out)
+        })?;
         let description = ViewDescription { rows, types };
         write_whole(&directory.join("nanos.pcf"), |out| {
             write_pcf(out, &description)?;
@@ -98,42 +127,11 @@ impl NanosTrace {
         })?;
         write_whole(&directory.join("nanos.row"), |out| super::write_row(out, &description))
     }
+}
 
-    fn write_records(&self, out: &mut impl Write, threads: &[u32]) -> io::Result<()> {
-        let processes: Vec<String> = threads.iter().map(|count| format!("{count}:1")).collect();
-        let total: u32 = threads.iter().sum();
-        writeln!(
-            out,
-            "#Paraver (19/01/38 at 03:14):{}_ns:1({total}):1:{}({})",
-            self.end,
-            threads.len(),
-            processes.join(",")
-        )?;
-        let object = |row: &Row| format!("0:1:{}:{}", row.process + 1, row.thread + 1);
-        for (time, record) in &self.records {
-            match record {
-                Record::State { row, end, state } => {
-                    writeln!(out, "1:{}:{time}:{end}:{state}", object(row))?;
-                }
-                Record::Events { row, first, count } => {
-                    write!(out, "2:{}:{time}", object(row))?;
-                    for (ty, value) in &self.pairs[*first..first + count] {
-                        write!(out, ":{ty}:{value}")?;
-                    }
-                    writeln!(out)?;
-                }
-                Record::Message { from, to, received, size, tag } => {
-                    writeln!(
-                        out,
-                        "3:{}:{time}:{time}:{}:{received}:{received}:{size}:{tag}",
-                        object(from),
-                        object(to)
-                    )?;
-                }
-            }
-        }
-        Ok(())
-    }
+/// A thread as records name it; on no CPU.
+fn object(row: Row) -> String {
+    format!("0:1:{}:{}", row.process + 1, row.thread + 1)
 }
 
 /// Paraver's states, as far as records have them.
@@ -153,14 +151,14 @@ mod tests {
     #[test]
     fn records_come_in_the_order_of_time() {
         let directory = tempfile::tempdir().unwrap();
-        let mut trace = NanosTrace::new();
+        let mut trace = NanosTrace::create(directory.path()).unwrap();
         let (one, two) = (Row { process: 0, thread: 0 }, Row { process: 1, thread: 1 });
         trace.events(one, 10, [(STATE, 7), (KEYS + 2, 1)]);
         trace.events(two, 20, [(STATE, 0)]);
         trace.message((one, 5), (two, 20), 9, 3);
         trace.state(one, 0, 10, 1);
         trace.events(two, 30, []);
-        trace.write(directory.path(), &[1, 2], vec![], vec!["a".into(), "b".into(), "c".into()]).unwrap();
+        trace.finish(&[1, 2], vec![], vec!["a".into(), "b".into(), "c".into()]).unwrap();
         let text = std::fs::read_to_string(directory.path().join("nanos.prv")).unwrap();
         assert_eq!(
             text,

@@ -226,7 +226,8 @@ impl<O: ViewObserver> Machine<'_, O> {
         // What was lost is reported; that others do not fit without it is no mistake of the program.
         let lossy = std::mem::take(&mut self.instrumentation.lossy);
         for (misfits, place) in lossy.values().filter(|(misfits, _)| *misfits > 0) {
-            let text = format!("{misfits} later events of this process do not fit without those that are lost");
+            let text =
+                format!("{misfits} later events of this process do not fit without those that are lost");
             self.report_at(ViolationCode::EventsLost, text, *place);
         }
         for ((process, space, number), (count, place)) in std::mem::take(&mut self.instrumentation.unnamed) {

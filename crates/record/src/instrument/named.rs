@@ -3,8 +3,8 @@
 
 use core::panic::Location;
 
-use super::dictionary::{self, Meaning};
 pub use super::dictionary::Space;
+use super::dictionary::{self, Meaning};
 use super::keys::ask;
 
 fn number(meaning: Meaning<'_>) -> Option<u32> {
