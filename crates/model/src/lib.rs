@@ -20,6 +20,7 @@ mod views;
 mod violation;
 
 pub use machine::{InputEvent, Machine, MachineOptions, ThreadState};
+pub use semantic::payload::readable;
 pub use system::{Cpu, Loom, Mark, MarkDescription, Process, System, Thread, ThreadDescription};
 pub use views::describe::PLAIN_CPU_TYPES;
 pub use violation::{Severity, Violation, ViolationCode};

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 pub use taskscope_context::{Behaviour, Item, Lane, Shown};
 use taskscope_context::{Contexts, Message, Out, Problem, Raw};
 use taskscope_event::models::instrument as i;
+use taskscope_model::readable;
 use taskscope_trace::Trace;
 
 /// What a number stands for.
@@ -187,22 +188,6 @@ impl Names {
             Shown::Suspend { task, last: true, .. } => format!("task {task} has ended"),
         }
     }
-}
-
-/// Text as it is, but bytes that are none, and controls, as `\xNN`.
-fn readable(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c.is_control() {
-                c.to_string().bytes().for_each(|byte| text += &format!("\\x{byte:02x}"));
-            } else {
-                text.push(c);
-            }
-        }
-        chunk.invalid().iter().for_each(|byte| text += &format!("\\x{byte:02x}"));
-    }
-    text
 }
 
 /// The receiver, and whether it wants no more.

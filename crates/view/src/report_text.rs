@@ -361,13 +361,13 @@ impl Page<'_> {
     /// Which tasks kept others from running, where the program told when tasks were able to run.
     fn starvation(&mut self) {
         let starvation = &self.analysis.starvation;
-        if starvation.waits == 0 {
+        let worth = starvation.by.iter().filter(|row| row.waited_ns > 0).count();
+        if worth == 0 {
             return;
         }
         let places = &self.session.places;
         let columns = [("others waited", 16), ("longest run", 12)];
         self.heading("Tasks that were able to run waited for", &columns);
-        let worth = starvation.by.iter().filter(|row| row.waited_ns > 0).count();
         for row in starvation.by.iter().take(worth.min(self.options.top)) {
             let columns = [(&*time(row.waited_ns), 16), (&*time(row.longest_ns), 12)];
             self.row(0, &places.type_name(row.ty), &columns);

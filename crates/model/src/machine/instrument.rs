@@ -2,7 +2,7 @@
 //! two halves.
 
 use super::{Current, Machine};
-use crate::semantic::payload::{text, u32_at, u64_at};
+use crate::semantic::payload::{readable, u32_at, u64_at};
 use crate::violation::ViolationCode;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -140,8 +140,13 @@ impl Checker {
         let meaning = [&payload[4..name_at], &rest[length..]].concat();
         let known = self.meanings.entry((space, name)).or_insert_with(|| meaning.clone());
         (*known != meaning)
-            .then(|| format!("{} \"{}\" has another meaning in another process", space.word(), text(rest).0))
+            .then(|| format!("{} \"{}\" has another meaning in another process", space.word(), named(rest)))
     }
+}
+
+/// The text up to its end, for a terminal.
+fn named(bytes: &[u8]) -> String {
+    readable(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
 }
 
 struct Problems<'a>(&'a mut Vec<(u32, Problem)>);
@@ -171,7 +176,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             Err(_) => {}
             Ok(None) if code == i::PROBLEM => {
                 if let (Some(kind), Some(count)) = (u32_at(payload, 0), u64_at(payload, 4)) {
-                    let told = text(payload.get(12..).unwrap_or_default()).0.into_owned();
+                    let told = named(payload.get(12..).unwrap_or_default());
                     let what = match kind {
                         i::problem::UNKNOWN_NAME => "a name was used that nobody registered",
                         i::problem::REGISTERED_TWICE => "a name was registered again with another meaning",
@@ -255,7 +260,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
         for ((name, id), (sent, place)) in halves.into_iter().filter(|(_, (sent, _))| *sent != 0) {
             let (has, lacks) = if sent > 0 { ("sent", "received") } else { ("received", "sent") };
-            let name = text(&name).0.into_owned();
+            let name = readable(&name);
             let text = format!(
                 "message {id} of domain \"{name}\" is {has} {} times more than {lacks}",
                 sent.unsigned_abs()

@@ -19,6 +19,22 @@ pub fn text(payload: &[u8]) -> (std::borrow::Cow<'_, str>, &[u8]) {
     (String::from_utf8_lossy(&payload[..end]), payload.get(end + 1..).unwrap_or_default())
 }
 
+/// Text as it is, but bytes that are none, and controls, as `\xNN`.
+pub fn readable(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_control() {
+                c.to_string().bytes().for_each(|byte| text += &format!("\\x{byte:02x}"));
+            } else {
+                text.push(c);
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| text += &format!("\\x{byte:02x}"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +46,6 @@ mod tests {
         assert_eq!(u64_at(&[1, 0, 0, 0, 0, 0, 0, 0], 0), Some(1));
         assert_eq!(text(b"ab\0cd"), ("ab".into(), &b"cd"[..]));
         assert_eq!(text(b"ab"), ("ab".into(), &b""[..]));
+        assert_eq!(readable(b"a\xff\x1b[31m\n\xe2\x98\x83"), "a\\xff\\x1b[31m\\x0a\u{2603}");
     }
 }
