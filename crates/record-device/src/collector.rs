@@ -4,6 +4,7 @@ use crate::clocks::{self, LiveClock};
 use crate::hub::{Call, Floor, Hub, Message, Poll, Queue, What, lock};
 use crate::locations::Locations;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 use taskscope_reorder::{Detail, Limits, Output, QueueIndex, QueueOrder, Reorder, WithoutId};
 
@@ -26,6 +27,11 @@ pub(crate) struct Collector {
     /// By thread: its place for records of the host that come late.
     host_records: FxHashMap<u32, QueueIndex>,
     polled: u64,
+    /// Operations that were announced and have not ended.
+    open: u64,
+    /// Words about what will not come any more. Records that were handed over before may lie in the
+    /// rings of other threads, so these words count after the next look at all rings.
+    settled: Vec<Message>,
     locations: Locations,
 }
 
@@ -52,6 +58,8 @@ impl Collector {
             calls: FxHashMap::default(),
             host_records: FxHashMap::default(),
             polled: 0,
+            open: 0,
+            settled: Vec::new(),
             locations: Locations::new(hub),
         }
     }
@@ -80,11 +88,15 @@ impl Collector {
         for device in &mut self.devices {
             device.sample(before);
         }
+        let settled = std::mem::take(&mut self.settled);
         let mut messages = Vec::new();
-        let taken = self.hub.rings().drain(|message| messages.push(message));
+        let taken = self.hub.rings().drain(|message| messages.push(message)) + settled.len();
         for message in messages {
             self.take(message);
         }
+        settled.into_iter().for_each(|message| self.settle(message));
+        self.hub.open.store(self.open, Relaxed);
+        self.hub.passes.fetch_add(1, Release);
         self.raise_floors(before);
         if before >= self.polled + POLL_EVERY_NS {
             self.polled = before;
@@ -164,8 +176,9 @@ impl Collector {
     fn take(&mut self, message: Message) {
         let queue = match message {
             Message::Append(notice) => notice.queue,
-            Message::Complete(completion, _) => completion.queue,
-            Message::Cancel(queue, _) | Message::Lost(queue, _) => queue,
+            Message::Complete(completion, _) | Message::CompleteAgain(completion, _) => completion.queue,
+            Message::Cancel(queue, _) => queue,
+            Message::Lost(..) | Message::NoneBefore(..) => return self.settled.push(message),
             Message::Amend(queue, ..) | Message::Number(queue, ..) => queue,
             Message::Call(call) => return self.take_call(call),
             Message::HostRecord(call) => return self.take_host_record(call),
@@ -182,12 +195,17 @@ impl Collector {
         let device = device as usize;
         match message {
             Message::Append(mut notice) => {
+                self.open += 1;
                 notice.queue = index;
                 notice.earliest_start = self.devices[device].earliest_ticks(notice.append);
                 let (reorder, mut out) = self.parts();
                 reorder.append(&notice, &mut out);
             }
-            Message::Complete(mut completion, observed) => {
+            Message::Complete(mut completion, observed)
+            | Message::CompleteAgain(mut completion, observed) => {
+                if matches!(message, Message::Complete(..)) {
+                    self.open = self.open.saturating_sub(1);
+                }
                 completion.queue = index;
                 let append = self.reorder.append_time(index, completion.seq);
                 let clock = &mut self.devices[device];
@@ -201,14 +219,23 @@ impl Collector {
             Message::Amend(_, seq, What(what), bytes) => self.reorder.amend(index, seq, what, bytes),
             Message::Number(_, seq, name, value) => self.locations.number(index, seq, name, value),
             Message::Cancel(_, seq) => {
+                self.open = self.open.saturating_sub(1);
                 let (reorder, mut out) = self.parts();
                 reorder.cancel(index, seq, &mut out);
             }
-            Message::Lost(_, before) => {
-                let (reorder, mut out) = self.parts();
-                reorder.declare_lost(index, before, &mut out);
-            }
-            Message::Call(_) | Message::HostRecord(_) | Message::Anchor(..) => {}
+            _ => {}
+        }
+    }
+
+    /// What will not come any more.
+    fn settle(&mut self, message: Message) {
+        let (Message::Lost(queue, _) | Message::NoneBefore(queue, _)) = message else { return };
+        let Some(index) = self.index_of(queue) else { return };
+        let (reorder, mut out) = self.parts();
+        match message {
+            Message::Lost(_, before) => reorder.declare_lost(index, before, &mut out),
+            Message::NoneBefore(_, time) => reorder.no_append_before(index, time, &mut out),
+            _ => {}
         }
     }
 

@@ -4,8 +4,8 @@
 //! record whose id was announced completes that operation; one that came already is a duplicate; one
 //! with other times than the one that came (a copy in several parts, a node of a graph, a list that
 //! ran again without notice), or with an id that nobody announced, is an operation of a queue beside:
-//! *further records*, which are ordered by their starts at the end, since nothing tells what is still
-//! to come.
+//! *further records*, which are ordered by their starts and released when a wait of the program tells
+//! what cannot come any more, at the latest at the end.
 
 use crate::hub::{Device, Floor, Hub, Queue, What, lock};
 use rustc_hash::FxHashMap;
@@ -243,6 +243,15 @@ impl Correlator {
             announced.sort_unstable_by_key(|announced| announced.queue);
             announced
         })
+    }
+
+    /// Of the queues that `ended` names, all records of operations that started before `time`, by the
+    /// clock of the stamps, have been handed over: further records before it are released.
+    pub fn none_before(&self, hub: &Hub, ended: impl Fn(&QueueKey) -> bool, time: u64) {
+        self.with(|state| {
+            let further = state.queues.iter().filter(|((key, further), _)| *further && ended(key));
+            further.for_each(|(_, queue)| hub.none_before(queue.index, time));
+        });
     }
 
     /// No record will come any more of operations of the queue below `before`; their ids may be used

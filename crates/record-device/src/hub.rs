@@ -26,8 +26,10 @@ pub struct Hub {
     pub(crate) queues: Mutex<Vec<Queue>>,
     pub(crate) names: Mutex<Vec<String>>,
     name_numbers: RwLock<FxHashMap<String, u32>>,
-    /// Operations that were announced and have not ended.
-    open: AtomicU64,
+    /// Operations that were announced and have not ended, as the collector knows it.
+    pub(crate) open: AtomicU64,
+    /// How often the collector has looked.
+    pub(crate) passes: AtomicU64,
     /// Records that vendors' interfaces said to have dropped.
     dropped: AtomicU64,
     sources: Mutex<Vec<Source>>,
@@ -74,6 +76,7 @@ impl Hub {
             names: Mutex::new(vec![String::new()]),
             name_numbers: RwLock::default(),
             open: AtomicU64::new(0),
+            passes: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             sources: Mutex::default(),
             stop: AtomicBool::new(false),
@@ -180,13 +183,11 @@ impl Hub {
         thread: u32,
     ) {
         let detail = Detail { id, amount: bytes, what: what.0 };
-        self.open.fetch_add(1, Relaxed);
         self.put(Message::Append(Notice { queue, seq, thread, append, earliest_start: 0, detail }));
     }
 
     /// The submission has failed.
     pub fn cancel(&self, queue: QueueIndex, seq: u64) {
-        self.open.fetch_sub(1, Relaxed);
         self.put(Message::Cancel(queue, seq));
     }
 
@@ -194,12 +195,11 @@ impl Hub {
     pub fn complete(&self, queue: QueueIndex, seq: u64, submit: u64, start: u64, end: u64) {
         let observed = clocks::now();
         self.put(Message::Complete(Completion { queue, seq, submit, start, end }, observed));
-        let _ = self.open.fetch_update(Relaxed, Relaxed, |open| open.checked_sub(1));
     }
 
     /// A record came of an operation that had ended: a duplicate, unless it was declared lost.
     pub fn complete_again(&self, queue: QueueIndex, seq: u64, submit: u64, start: u64, end: u64) {
-        self.put(Message::Complete(Completion { queue, seq, submit, start, end }, clocks::now()));
+        self.put(Message::CompleteAgain(Completion { queue, seq, submit, start, end }, clocks::now()));
     }
 
     /// What the operation is, as its record tells better than its submission; before it is completed.
@@ -254,6 +254,12 @@ impl Hub {
         self.put(Message::Lost(queue, before));
     }
 
+    /// Operations of a queue of [`Floor::Unknown`] whose records were not handed over before this call
+    /// start at `time` or later, by the clock of the stamps.
+    pub fn none_before(&self, queue: QueueIndex, time: u64) {
+        self.put(Message::NoneBefore(queue, time));
+    }
+
     fn put(&self, message: Message) {
         let put = PRODUCER.try_with(|producer| {
             // A signal handler that interrupts this very place loses its message.
@@ -282,12 +288,21 @@ impl Hub {
     }
 
     fn wait_for_records(&self, most_ms: u32, most_quiet_ms: u32) {
+        let pause = || std::thread::sleep(std::time::Duration::from_millis(1));
+        // Two looks of the collector later, it knows of everything that was told before.
+        let known_by = self.passes.load(Acquire) + 2;
+        for _ in 0..most_ms {
+            if self.passes.load(Acquire) >= known_by || lock(&self.collector).is_none() {
+                break;
+            }
+            pause();
+        }
         let (mut open, mut quiet_ms) = (self.open.load(Relaxed), 0);
         for _ in 0..most_ms {
             if open == 0 || quiet_ms > most_quiet_ms {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            pause();
             let now = self.open.load(Relaxed);
             quiet_ms = if now == open { quiet_ms + 1 } else { 0 };
             open = now;

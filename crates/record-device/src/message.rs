@@ -8,12 +8,16 @@ use taskscope_reorder::{Completion, Notice, QueueIndex, QueueOrder};
 pub(crate) enum Message {
     Append(Notice),
     Complete(Completion, u64),
+    /// A further record of an operation that has ended.
+    CompleteAgain(Completion, u64),
     Cancel(QueueIndex, u64),
     Call(Call),
     /// A device's ticks between two times of the host.
     Anchor(u32, u64, u64, u64),
-    /// No record will come of operations of the queue below this sequence.
+    /// No record will come of operations of the queue below this sequence, but those told already.
     Lost(QueueIndex, u64),
+    /// Operations of the queue that were not told yet start at this time or later.
+    NoneBefore(QueueIndex, u64),
     /// What an operation is, as its record tells better than its submission: kind, name, bytes.
     Amend(QueueIndex, u64, What, u64),
     /// A number that the vendor's record has for an operation: its name, its value.

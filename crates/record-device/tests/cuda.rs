@@ -4,7 +4,7 @@
 mod support;
 
 use support::{adds_up, build, in_order, layer};
-use taskscope_execution::devices::{Devices, Queue};
+use taskscope_execution::devices::{Devices, Purpose, Queue};
 
 /// Runs the program with the stand-in for CUDA.
 fn recorded(arguments: &[&str]) -> Option<(Devices, String)> {
@@ -99,6 +99,31 @@ fn every_fault_is_told_and_holds_nothing_back() {
     assert_eq!(waits.filter(|name| *name == "cudaDeviceSynchronize").count(), 1);
     let total: u64 = devices.queues.iter().map(|queue| queue.count("delivered")).sum();
     assert_eq!(total, 400 + 8 + 2 + 1);
+}
+
+#[test]
+fn streams_that_join_a_capture_by_events_submit_nothing_and_waits_are_told_once() {
+    let Some((devices, _)) = recorded(&["events"]) else { return };
+    devices.queues.iter().for_each(adds_up);
+    let total = |name| devices.queues.iter().map(|queue| queue.count(name)).sum::<u64>();
+    assert_eq!((total("appended"), total("delivered"), total("lost")), (5, 5, 0));
+    for (stream, expected) in
+        [("30", &["after"][..]), ("31", &["after"]), ("32", &["after"]), ("33", &["beside", "after"])]
+    {
+        assert_eq!(names(queue(&devices, &format!("cuda.1.{stream}"))), expected);
+    }
+    let calls: Vec<_> = devices
+        .calls
+        .iter()
+        .flat_map(|thread| {
+            thread.calls.iter().map(|call| (thread.names[call.name as usize].as_str(), call.purpose()))
+        })
+        .collect();
+    let count = |name: &str| calls.iter().filter(|(known, _)| *known == name).count();
+    assert_eq!((count("cudaStreamWaitEvent"), count("cudaStreamSynchronize")), (3, 1));
+    // The wait of which no callback told is known by its record; the others are not told twice.
+    assert!(calls.contains(&("wait for a stream", Purpose::Waits)));
+    assert_eq!((count("wait for a stream"), count("a stream waits for an event")), (1, 0));
 }
 
 /// NVIDIA's own library refuses where there is no driver: the program must not notice.

@@ -76,6 +76,18 @@ fn without_callbacks_records_are_ordered_by_start_at_the_end() {
 }
 
 #[test]
+fn recorded_lists_are_released_when_the_program_has_waited_for_their_queue() {
+    let Some(devices) = recorded(&["rounds"]) else { return };
+    let further = queue(&devices, "0x77, further records");
+    adds_up(further);
+    assert_eq!(further.count("delivered"), 40);
+    assert!(further.operations.iter().all(|operation| operation.anomalies == 0));
+    assert!(further.operations.windows(2).all(|pair| pair[0].end <= pair[1].start));
+    let held = further.count("held_peak");
+    assert!(held < 40, "{held} held: they waited for the end");
+}
+
+#[test]
 fn errors_of_the_clock_and_losses_are_told() {
     let Some(devices) = recorded(&["faults"]) else { return };
     let faulty = queue(&devices, "0x99");

@@ -4,6 +4,7 @@
 //!     cargo run --release -p taskscope-reorder --example throughput [MILLIONS [WINDOW]]
 
 use std::hint::black_box;
+use std::sync::atomic::Ordering::Relaxed;
 use taskscope_reorder::*;
 
 const QUEUES: u64 = 16;
@@ -88,42 +89,72 @@ fn run(order: QueueOrder, window: u64, records: u64) {
     );
 }
 
-/// What the producing thread pays for a notice and for a completion.
+/// Messages of a ring, as the recorder's, and records that a thread hands over without a pause.
+const RING: usize = 8192;
+const BURST: u64 = 4096;
+
+fn notice(seq: u64) -> Notice {
+    let detail = Detail { id: seq, amount: 1, what: 1 };
+    Notice { queue: QueueIndex(0), seq, thread: 1, append: seq, earliest_start: seq, detail }
+}
+
+/// Nanoseconds of the middle one of many bursts, for one of its records.
+fn middle(mut bursts: Vec<f64>) -> f64 {
+    bursts.sort_by(f64::total_cmp);
+    bursts.get(bursts.len() / 2).map_or(f64::NAN, |nanos| nanos / BURST as f64)
+}
+
+fn nanos_of(work: impl FnOnce()) -> f64 {
+    let begin = std::time::Instant::now();
+    work();
+    begin.elapsed().as_secs_f64() * 1e9
+}
+
+/// What the producing thread pays for a notice or a completion, with a collector that looks every
+/// millisecond as the recorder's does; beside it what storing as many bytes costs.
 fn hand_over(records: u64) {
-    let rings = Rings::new(1 << 16);
-    let mut producer = rings.producer();
-    let consumer = std::sync::Arc::clone(&rings);
-    let collector = std::thread::spawn(move || {
-        let mut seen = 0;
-        while seen < records {
-            let count = consumer.drain(|notice: Notice| {
-                black_box(notice);
-            }) as u64;
-            seen += count;
-            if count == 0 {
+    let mut memory = vec![notice(0); RING];
+    let floor = (0..records / BURST).map(|burst| {
+        nanos_of(|| {
+            for seq in burst * BURST..(burst + 1) * BURST {
+                memory[seq as usize % RING] = black_box(notice(seq));
+            }
+        })
+    });
+    let floor = middle(floor.collect());
+    black_box(&mut memory);
+    for (rest, how) in [(true, "in bursts"), (false, "without a pause")] {
+        let rings = Rings::new(RING);
+        let mut producer = rings.producer();
+        let consumer = std::sync::Arc::clone(&rings);
+        let seen = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let taken = std::sync::Arc::clone(&seen);
+        let most = records / BURST * BURST;
+        let collector = std::thread::spawn(move || {
+            while taken.load(Relaxed) < most {
+                let count = consumer.drain(|notice: Notice| {
+                    black_box(notice);
+                });
+                taken.fetch_add(count as u64, Relaxed);
+                if count == 0 {
+                    std::thread::park_timeout(std::time::Duration::from_millis(1));
+                }
+            }
+        });
+        let bursts = (0..records / BURST).map(|burst| {
+            while rest && seen.load(Relaxed) < burst * BURST {
                 std::thread::yield_now();
             }
-        }
-    });
-    let begin = thread_cpu_seconds();
-    for seq in 0..records {
-        let detail = Detail { id: seq, amount: 1, what: 1 };
-        producer.put(Notice {
-            queue: QueueIndex(0),
-            seq,
-            thread: 1,
-            append: seq,
-            earliest_start: seq,
-            detail,
+            nanos_of(|| (burst * BURST..(burst + 1) * BURST).for_each(|seq| producer.put(notice(seq))))
         });
+        let bursts = middle(bursts.collect());
+        collector.join().expect("the collector does not panic");
+        println!(
+            "handing over a record, {how}: {bursts:.1} ns of the producing thread (storing {} bytes: {floor:.1} ns; rings outgrown: {})",
+            size_of::<Notice>(),
+            rings.outgrown()
+        );
     }
-    let seconds = thread_cpu_seconds() - begin;
-    collector.join().expect("the collector does not panic");
-    println!(
-        "handing over a record: {:.1} ns of the producing thread ({} of {records} found the ring full)",
-        seconds / records as f64 * 1e9,
-        rings.overflowed()
-    );
 }
 
 /// One queue waits for its first record while another one goes on: what waits lies on disk.

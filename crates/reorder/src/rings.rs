@@ -1,7 +1,8 @@
 //! One single-producer ring per host thread, and the one collector that empties them.
 //!
-//! A completion may overtake its notice on another thread's ring, and a message that finds its ring
-//! full goes another way: the ordering core takes them in any order, so nothing waits here.
+//! A thread that finds its ring full goes on in a new one and never waits; its messages stay in order.
+//! A completion may overtake its notice on another thread's ring: the ordering core takes them in any
+//! order.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Rings<M> {
     capacity: usize,
-    consumers: Mutex<Vec<rtrb::Consumer<M>>>,
-    /// Messages that found their ring full.
-    overflow: Mutex<Vec<M>>,
-    overflowed: AtomicU64,
+    /// Of the collector, which holds it as long as it drains.
+    known: Mutex<Vec<rtrb::Consumer<M>>>,
+    /// Rings that the collector has not seen yet: all that producers wait for each other at.
+    fresh: Mutex<Vec<rtrb::Consumer<M>>>,
+    outgrown: AtomicU64,
 }
 
 /// A thread's end of its ring. Keep it in a thread-local; dropping it ends the ring once it is empty.
@@ -27,18 +29,22 @@ impl<M> Rings<M> {
     /// Rings for `capacity` messages each.
     pub fn new(capacity: usize) -> Arc<Self> {
         Arc::new(Rings {
-            capacity,
-            consumers: Mutex::default(),
-            overflow: Mutex::default(),
-            overflowed: AtomicU64::new(0),
+            capacity: capacity.max(1),
+            known: Mutex::default(),
+            fresh: Mutex::default(),
+            outgrown: AtomicU64::new(0),
         })
     }
 
     /// A ring for the calling thread.
     pub fn producer(self: &Arc<Self>) -> Producer<M> {
+        Producer { ring: self.ring(), rings: Arc::clone(self) }
+    }
+
+    fn ring(&self) -> rtrb::Producer<M> {
         let (ring, consumer) = rtrb::RingBuffer::new(self.capacity);
-        lock(&self.consumers).push(consumer);
-        Producer { ring, rings: Arc::clone(self) }
+        lock(&self.fresh).push(consumer);
+        ring
     }
 
     /// Takes everything that was put before the call, and perhaps more. Returns how many messages.
@@ -47,7 +53,10 @@ impl<M> Rings<M> {
     /// whose notice is still to come: a notice is put before the operation is submitted.
     pub fn drain(&self, mut take: impl FnMut(M)) -> usize {
         let mut count = 0;
-        lock(&self.consumers).retain_mut(|consumer| {
+        let mut known = lock(&self.known);
+        // A ring that a thread has left stands before the one in which it went on.
+        known.append(&mut lock(&self.fresh));
+        known.retain_mut(|consumer| {
             let abandoned = consumer.is_abandoned();
             let there = consumer.slots();
             if let Ok(chunk) = consumer.read_chunk(there) {
@@ -56,31 +65,30 @@ impl<M> Rings<M> {
             }
             !abandoned
         });
-        let overflow = std::mem::take(&mut *lock(&self.overflow));
-        count += overflow.len();
-        overflow.into_iter().for_each(take);
         count
     }
 
-    /// Messages that found their ring full so far.
-    pub fn overflowed(&self) -> u64 {
-        self.overflowed.load(Relaxed)
+    /// How often a thread found its ring full.
+    pub fn outgrown(&self) -> u64 {
+        self.outgrown.load(Relaxed)
     }
 }
 
 impl<M> Producer<M> {
-    /// Hands over a message. Never waits: when the ring is full, a shared list takes it.
+    /// Hands over a message. Never waits for the collector.
     #[inline]
     pub fn put(&mut self, message: M) {
         if let Err(rtrb::PushError::Full(message)) = self.ring.push(message) {
-            self.put_aside(message);
+            self.put_in_new_ring(message);
         }
     }
 
     #[cold]
-    fn put_aside(&mut self, message: M) {
-        self.rings.overflowed.fetch_add(1, Relaxed);
-        lock(&self.rings.overflow).push(message);
+    fn put_in_new_ring(&mut self, message: M) {
+        self.rings.outgrown.fetch_add(1, Relaxed);
+        self.ring = self.rings.ring();
+        // An empty ring takes it.
+        let _ = self.ring.push(message);
     }
 }
 
@@ -111,6 +119,20 @@ mod tests {
         rings.drain(|message| seen[message as usize] += 1);
         assert!(seen.iter().all(|count| *count == 1));
         assert_eq!(rings.drain(|_| ()), 0);
-        assert!(lock(&rings.consumers).is_empty());
+        assert!(lock(&rings.known).is_empty() && lock(&rings.fresh).is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_outgrows_its_ring_keeps_its_order() {
+        let rings = Rings::new(8);
+        let mut producer = rings.producer();
+        (0..1000).for_each(|n| producer.put(n));
+        assert_eq!(rings.outgrown(), 1000 / 8 - 1);
+        let mut seen = Vec::new();
+        rings.drain(|message| seen.push(message));
+        (1000..1010).for_each(|n| producer.put(n));
+        rings.drain(|message| seen.push(message));
+        assert!(seen.into_iter().eq(0..1010));
+        assert_eq!(lock(&rings.known).len(), 1);
     }
 }

@@ -4,6 +4,7 @@
 //! A call of the runtime contains one of the driver, and either id may be the record's: the outer call
 //! announces, the inner one is another name of the same operation.
 
+use super::captures::{self, Captures};
 use super::library::{CallData, Cupti, STREAM_PER_THREAD, domain};
 use super::{CORRELATOR, cupti, stream_key};
 use crate::clocks;
@@ -33,6 +34,9 @@ enum Does {
     Submit(u32, Stream),
     WaitForAll,
     Wait,
+    /// A stream waits for an event: nothing of the host does.
+    StreamWait,
+    RecordEvent,
     BeginCapture,
     EndCapture,
     Nothing,
@@ -125,6 +129,12 @@ const CALLS: &[(&str, Does)] = {
         ("cuEventSynchronize", Wait),
         ("cudaStreamSynchronize", Wait),
         ("cudaEventSynchronize", Wait),
+        ("cuStreamWaitEvent", StreamWait),
+        ("cudaStreamWaitEvent", StreamWait),
+        ("cuEventRecord", RecordEvent),
+        ("cuEventRecordWithFlags", RecordEvent),
+        ("cudaEventRecord", RecordEvent),
+        ("cudaEventRecordWithFlags", RecordEvent),
         ("cuStreamBeginCapture", BeginCapture),
         ("cuStreamBeginCaptureToGraph", BeginCapture),
         ("cudaStreamBeginCapture", BeginCapture),
@@ -194,11 +204,25 @@ thread_local! {
     static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Streams whose calls are captured into a graph, and run nothing.
-static CAPTURING: Mutex<Option<FxHashSet<usize>>> = Mutex::new(None);
+static CAPTURES: Captures = Captures::new();
 
-fn is_captured(stream: usize) -> bool {
-    lock(&CAPTURING).as_ref().is_some_and(|streams| streams.contains(&stream))
+/// Calls that wait, by correlation id, so that their records are not told again; the older half is
+/// forgotten.
+static WAITS: Mutex<Option<[FxHashSet<u32>; 2]>> = Mutex::new(None);
+const REMEMBERED: usize = 1 << 14;
+
+fn remember_wait(correlation: u32) {
+    let mut waits = lock(&WAITS);
+    let [newer, older] = waits.get_or_insert_default();
+    if newer.len() >= REMEMBERED {
+        *older = std::mem::take(newer);
+    }
+    newer.insert(correlation);
+}
+
+/// Whether a callback told of the call that waits with this id.
+pub(super) fn told_of_wait(correlation: u32) -> bool {
+    lock(&WAITS).as_ref().is_some_and(|halves| halves.iter().any(|half| half.contains(&correlation)))
 }
 
 pub(super) fn key(correlation: u32) -> VendorKey {
@@ -252,14 +276,18 @@ fn enter(
         Some(_) => {}
         None => call.operation = announce(hub, cupti, data, what, per_thread, call.start),
     }
-    if what == Does::EndCapture
-        && let Some(stream) = stream_at(data, Stream::At(0))
-        && let Some(streams) = lock(&CAPTURING).as_mut()
-    {
-        streams.remove(&stream);
-    }
-    if what == Does::WaitForAll {
-        call.announced = CORRELATOR.announced();
+    match what {
+        Does::EndCapture => {
+            if let Some(stream) = stream_at(data, Stream::At(0)) {
+                CAPTURES.end(whose(stream, per_thread));
+            }
+        }
+        Does::Wait | Does::StreamWait => remember_wait(data.correlation),
+        Does::WaitForAll => {
+            remember_wait(data.correlation);
+            call.announced = CORRELATOR.announced();
+        }
+        _ => {}
     }
     open.push(call);
 }
@@ -281,6 +309,27 @@ fn stream_at(data: &CallData, stream: Stream) -> Option<usize> {
     }
 }
 
+/// The stream that a handle means in a call of this thread.
+fn whose(stream: usize, per_thread: bool) -> captures::Stream {
+    match stream {
+        0 if per_thread => (STREAM_PER_THREAD, tid()),
+        STREAM_PER_THREAD => (STREAM_PER_THREAD, tid()),
+        _ => (stream, 0),
+    }
+}
+
+/// What a call that has succeeded does to captures.
+fn follow_captures(data: &CallData, what: Does, per_thread: bool) {
+    let [first, second] = [0, 8].map(|offset| stream_at(data, Stream::At(offset)));
+    let (Some(first), Some(second)) = (first, second) else { return };
+    match what {
+        Does::BeginCapture => CAPTURES.begin(whose(first, per_thread)),
+        Does::RecordEvent => CAPTURES.recorded(first, whose(second, per_thread)),
+        Does::StreamWait => CAPTURES.waits(whose(first, per_thread), second),
+        _ => {}
+    }
+}
+
 fn announce(
     hub: &'static Hub,
     cupti: &Cupti,
@@ -291,10 +340,10 @@ fn announce(
 ) -> Option<(VendorKey, Operation)> {
     let Does::Submit(kind, stream) = what else { return None };
     let stream = stream_at(data, stream)?;
-    let per_thread = per_thread || stream == STREAM_PER_THREAD;
-    if data.context.is_null() || is_captured(stream) {
+    if data.context.is_null() || CAPTURES.has(whose(stream, per_thread)) {
         return None;
     }
+    let per_thread = per_thread || stream == STREAM_PER_THREAD;
     let queue = stream_key(cupti, data.context, stream, per_thread)?;
     let name = if data.symbol.is_null() || kind != KERNEL { data.function } else { data.symbol };
     // SAFETY: CUPTI's names stay for the time of the callback.
@@ -312,11 +361,8 @@ fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, op
     let Some(mut call) = open.pop() else { return };
     // SAFETY: after a call, CUPTI gives its result.
     let failed = unsafe { data.result.as_ref() }.is_some_and(|result| *result != 0);
-    if call.what == Does::BeginCapture
-        && !failed
-        && let Some(stream) = stream_at(data, Stream::At(0))
-    {
-        lock(&CAPTURING).get_or_insert_default().insert(stream);
+    if !failed {
+        follow_captures(data, call.what, per_thread);
     }
     if !open.is_empty() {
         return;
@@ -332,10 +378,12 @@ fn leave(hub: &'static Hub, cupti: &Cupti, data: &CallData, per_thread: bool, op
     let kind = match call.what {
         Does::Submit(..) => kind::SUBMITTING_CALL,
         Does::Wait | Does::WaitForAll => kind::WAITING_CALL,
+        Does::StreamWait => kind::OTHER_CALL,
         _ => return,
     };
     if call.what == Does::WaitForAll && !failed {
-        super::all_have_ended(cupti, data.context, std::mem::take(&mut call.announced));
+        let announced = std::mem::take(&mut call.announced);
+        super::all_have_ended(cupti, data.context, announced, call.start);
     }
     // SAFETY: as above.
     let name = unsafe { text(data.function) };

@@ -21,6 +21,7 @@ pub(super) mod activity {
     pub const CONCURRENT_KERNEL: u32 = 10;
     pub const OVERHEAD: u32 = 17;
     pub const MEMCPY_PEER: u32 = 22;
+    pub const SYNCHRONISATION: u32 = 38;
     pub const GRAPH: u32 = 51;
 }
 

@@ -9,6 +9,7 @@
 //! A graph is one operation each time it is launched.
 
 mod calls;
+mod captures;
 mod library;
 mod records;
 
@@ -26,8 +27,17 @@ static CORRELATOR: Correlator = Correlator::new("CUDA", describe, new_device);
 static CLOCK: OnceLock<DeviceClock> = OnceLock::new();
 /// What is added to a stamp of CUPTI's to have the trace's time; for records of the host.
 static OFFSET: AtomicI64 = AtomicI64::new(0);
-/// A context that was waited for, and what had been announced before.
-static BARRIER: Mutex<Option<(u64, Vec<Announced>)>> = Mutex::new(None);
+/// The last wait for a context.
+static BARRIER: Mutex<Option<Barrier>> = Mutex::new(None);
+
+/// A wait for all that was submitted to a context.
+struct Barrier {
+    context: u64,
+    /// What had been announced before.
+    announced: Vec<Announced>,
+    /// When it began.
+    start: u64,
+}
 
 /// How often complete records are asked for.
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
@@ -106,6 +116,7 @@ fn begin(hub: &'static Hub) -> Option<()> {
             activity::MEMSET,
             activity::OVERHEAD,
             activity::GRAPH,
+            activity::SYNCHRONISATION,
         ];
         let enabled = kinds.into_iter().filter(|kind| (cupti.enable)(*kind) == SUCCESS).count();
         if enabled == 0 {
@@ -137,6 +148,15 @@ fn find_clock(cupti: &Cupti) -> Option<DeviceClock> {
     Some(DeviceClock::found(stamp, stamp, &before, &Reading::take()))
 }
 
+/// What maps of stamps may be wrong by.
+const MARGIN_NS: u64 = 1_000_000;
+
+/// A stamp that is surely not after a time of the trace.
+fn stamp_before(time: u64) -> u64 {
+    let stamp = i128::from(time) - i128::from(OFFSET.load(Relaxed)) - i128::from(MARGIN_NS);
+    stamp.clamp(0, i128::from(u64::MAX)) as u64
+}
+
 /// The trace's time of a stamp that CUPTI took on the host.
 fn host_time(stamp: u64) -> Option<u64> {
     stamp.checked_add_signed(OFFSET.load(Relaxed))
@@ -161,12 +181,12 @@ fn count_dropped(hub: &Hub, cupti: &Cupti) {
 
 /// The program has waited for all that had been announced in a context: after the next flush, what of
 /// it has not come will not come.
-fn all_have_ended(cupti: &Cupti, context: *mut c_void, announced: Vec<Announced>) {
+fn all_have_ended(cupti: &Cupti, context: *mut c_void, announced: Vec<Announced>, start: u64) {
     let mut number = 0;
     let Some(context_number) = cupti.context_number else { return };
     // SAFETY: the context of the call that CUPTI tells; the place is ours.
     if unsafe { context_number(context, &raw mut number) } == SUCCESS {
-        *lock(&BARRIER) = Some((number.into(), announced));
+        *lock(&BARRIER) = Some(Barrier { context: number.into(), announced, start });
     }
 }
 
@@ -175,7 +195,7 @@ fn flush_now_and_then() {
         std::thread::sleep(FLUSH_EVERY);
         let barrier = lock(&BARRIER).take();
         flush(0);
-        let (Some((context, announced)), Some(hub)) = (barrier, hub()) else { continue };
+        let (Some(Barrier { context, announced, start }), Some(hub)) = (barrier, hub()) else { continue };
         // CUPTI keeps a buffer in which anything is unfinished: only if nothing was submitted since, and
         // nothing is open elsewhere, is it sure that all were handed over.
         let now = CORRELATOR.announced();
@@ -185,6 +205,7 @@ fn flush_now_and_then() {
             for one in now.iter().filter(|one| one.context == context && one.open > 0) {
                 CORRELATOR.lost(hub, one.queue, one.count);
             }
+            CORRELATOR.none_before(hub, |key| key.context == context, stamp_before(start));
         }
     }
 }

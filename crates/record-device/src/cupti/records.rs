@@ -50,6 +50,7 @@ fn take(hub: &'static Hub, record: Record<'_>) {
     match record.u32(0) {
         activity::OVERHEAD => overhead(hub, record),
         activity::DEVICE => name_device(hub, record),
+        activity::SYNCHRONISATION => synchronisation(hub, record),
         kind => operation(hub, kind, record),
     }
 }
@@ -127,6 +128,30 @@ fn overhead(hub: &'static Hub, record: Record<'_>) {
     let what = What::new(kind::OVERHEAD, hub.name(name));
     let [start, end] = [start, end].map(|stamp| super::host_time(stamp).unwrap_or_else(clocks::now));
     hub.host_record(Call { tid, start, end, what, operation: None });
+}
+
+const SYNCHRONISATION_SIZE: usize = 40;
+
+/// A wait that no callback told of: CUPTI has one subscriber, which may be another tool.
+fn synchronisation(hub: &'static Hub, record: Record<'_>) {
+    if record.0.len() < SYNCHRONISATION_SIZE || super::calls::told_of_wait(record.u32(24)) {
+        return;
+    }
+    let [start, end] = [8, 16].map(|offset| record.u64(offset));
+    if start == 0 || end < start {
+        return;
+    }
+    let (kind, name) = match record.u32(4) {
+        1 => (kind::WAITING_CALL, "wait for an event"),
+        2 => (kind::OTHER_CALL, "a stream waits for an event"),
+        3 => (kind::WAITING_CALL, "wait for a stream"),
+        4 => (kind::WAITING_CALL, "wait for a context"),
+        _ => (kind::OTHER_CALL, "synchronisation"),
+    };
+    let what = What::new(kind, hub.name(name));
+    let [start, end] = [start, end].map(|stamp| super::host_time(stamp).unwrap_or_else(clocks::now));
+    // The record does not say whose call it was.
+    hub.host_record(Call { tid: hub.process(), start, end, what, operation: None });
 }
 
 const DEVICE_NUMBER: usize = 112;

@@ -100,6 +100,19 @@ functions! {
             device_clock: fn(usize, *mut u64, *mut u64) -> i32 = c"zeDeviceGetGlobalTimestamps";
             kernel_name: fn(usize, *mut usize, *mut c_char) -> i32 = c"zeKernelGetName";
             on_cooperative: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendLaunchCooperativeKernelRegisterCallback";
+            on_indirect: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendLaunchKernelIndirectRegisterCallback";
+            on_several: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendLaunchMultipleKernelsIndirectRegisterCallback";
+            on_barrier: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendBarrierRegisterCallback";
+            on_memory_barrier: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendMemoryRangesBarrierRegisterCallback";
+            on_region_copy: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendMemoryCopyRegionRegisterCallback";
+            on_foreign_copy: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendMemoryCopyFromContextRegisterCallback";
+            on_image_copy: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendImageCopyRegisterCallback";
+            on_image_region: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendImageCopyRegionRegisterCallback";
+            on_image_out: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendImageCopyToMemoryRegisterCallback";
+            on_image_in: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendImageCopyFromMemoryRegisterCallback";
+            on_wait_on_events: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListAppendWaitOnEventsRegisterCallback";
+            on_fence_wait: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerFenceHostSynchronizeRegisterCallback";
+            on_list_wait: fn(*mut c_void, u32, Callback) -> i32 = c"zelTracerCommandListHostSynchronizeRegisterCallback";
         }
     }
 }

@@ -6,6 +6,7 @@
 //! execution), so that a list that is executed three times is three operations each. Only lists that
 //! promise it run in order. Kernel stamps have few bits; they are unwrapped by the submission.
 
+mod appends;
 mod events;
 mod library;
 
@@ -124,13 +125,7 @@ pub(crate) fn begin(hub: &'static Hub) -> bool {
         if (ze.initialise)(0) != SUCCESS || (ze.tracer)(&raw const description, &raw mut tracer) != SUCCESS {
             return false;
         }
-        let submit: [Option<(Register, Callback)>; 4] = [
-            Some((ze.on_kernel, before_kernel)),
-            ze.on_cooperative.map(|register| (register, before_kernel as Callback)),
-            Some((ze.on_copy, before_copy)),
-            Some((ze.on_fill, before_fill)),
-        ];
-        for (register, before) in submit.into_iter().flatten() {
+        for (register, before) in appends::all(&ze) {
             register(tracer, BEFORE, before);
             register(tracer, AFTER, after_append);
         }
@@ -143,11 +138,19 @@ pub(crate) fn begin(hub: &'static Hub) -> bool {
         (ze.on_pool)(tracer, BEFORE, before_pool);
         (ze.on_event_reset)(tracer, BEFORE, before_event_end);
         (ze.on_event_destroy)(tracer, BEFORE, before_event_end);
-        for register in [ze.on_queue_wait, ze.on_event_wait] {
-            register(tracer, BEFORE, before_wait);
+        let waits: [(Option<Register>, Callback); 5] = [
+            (Some(ze.on_queue_wait), after_queue_wait),
+            (Some(ze.on_event_wait), after_event_wait),
+            (ze.on_fence_wait, after_fence_wait),
+            (ze.on_list_wait, after_list_wait),
+            (ze.on_wait_on_events, after_wait_on_events),
+        ];
+        for (register, after) in waits {
+            if let Some(register) = register {
+                register(tracer, BEFORE, before_wait);
+                register(tracer, AFTER, after);
+            }
         }
-        (ze.on_queue_wait)(tracer, AFTER, after_queue_wait);
-        (ze.on_event_wait)(tracer, AFTER, after_event_wait);
         if (ze.enable)(tracer, 1) != SUCCESS {
             return false;
         }
@@ -328,44 +331,6 @@ unsafe extern "C" fn before_list_reset(
     });
 }
 
-unsafe extern "C" fn before_kernel(
-    arguments: *const *mut usize,
-    _: i32,
-    _: *mut c_void,
-    _: *mut *mut c_void,
-) {
-    // SAFETY: arguments are list, kernel, group counts, event, and events to wait for.
-    unsafe {
-        let kernel = argument(arguments, 1);
-        before_append(arguments, 3, kind::KERNEL, 0, || kernel_name(kernel));
-    }
-}
-
-unsafe extern "C" fn before_copy(arguments: *const *mut usize, _: i32, _: *mut c_void, _: *mut *mut c_void) {
-    // SAFETY: arguments are list, destination, source, size, event.
-    unsafe {
-        before_append(arguments, 4, kind::COPY, argument(arguments, 3) as u64, || "memory copy".to_owned())
-    };
-}
-
-unsafe extern "C" fn before_fill(arguments: *const *mut usize, _: i32, _: *mut c_void, _: *mut *mut c_void) {
-    // SAFETY: arguments are list, place, pattern and its size, size, event.
-    unsafe {
-        before_append(arguments, 5, kind::FILL, argument(arguments, 4) as u64, || "memory fill".to_owned())
-    };
-}
-
-fn kernel_name(kernel: usize) -> String {
-    let mut name = [0u8; 512];
-    let mut size = name.len();
-    let found = LEVEL_ZERO.get().and_then(|ze| ze.kernel_name).is_some_and(|kernel_name| {
-        // SAFETY: the kernel is the program's, the place is ours and has `size` bytes.
-        unsafe { kernel_name(kernel, &raw mut size, name.as_mut_ptr().cast()) == SUCCESS }
-    });
-    let length = name.iter().position(|byte| *byte == 0).unwrap_or(0);
-    if found { String::from_utf8_lossy(&name[..length]).into_owned() } else { "kernel".to_owned() }
-}
-
 /// An operation is about to be appended to a list.
 unsafe fn before_append(
     arguments: *const *mut usize,
@@ -389,6 +354,10 @@ unsafe fn before_append(
         // SAFETY: the argument is the event, which may be changed.
         let event = unsafe { argument(arguments, event_at) };
         let is_ours = event == 0;
+        if about_list.is_immediate && !is_ours {
+            // It serves again: what it stood for before is read now or never.
+            read_before_end(hub, ze, state, event);
+        }
         let event = if is_ours { state.events.take(ze, about_list.context) } else { event };
         if event == 0 {
             return;
@@ -530,7 +499,15 @@ unsafe extern "C" fn after_submission(
             }
         });
     } else {
-        with(|_, state| state.pending.extend(submitted));
+        let mut last = FxHashMap::default();
+        submitted.iter().enumerate().for_each(|(place, pending)| {
+            last.insert(pending.event, place);
+        });
+        // Of several operations with one event, only the last one's times can be read.
+        let (readable, others): (Vec<_>, Vec<_>) =
+            submitted.into_iter().enumerate().partition(|(place, pending)| last[&pending.event] == *place);
+        others.iter().for_each(|(_, pending)| finish(hub, pending, 0, 0));
+        with(|_, state| state.pending.extend(readable.into_iter().map(|(_, pending)| pending)));
         let operation = Some((first.queue, first.seq));
         hub.call(Call { tid: tid(), start, end: clocks::now(), what, operation });
     }
@@ -540,21 +517,31 @@ unsafe extern "C" fn before_wait(_: *const *mut usize, _: i32, _: *mut c_void, _
     let _ = CALL_START.try_with(|call| call.set(clocks::now()));
 }
 
-fn waited(name: &str) {
+fn waited(name: &str, kind: u32) {
     if let Some(hub) = hub().filter(|_| !is_own()) {
         let start = CALL_START.try_with(Cell::get).unwrap_or(0);
-        let what = What::new(kind::WAITING_CALL, hub.name(name));
+        let what = What::new(kind, hub.name(name));
         hub.call(Call { tid: tid(), start, end: clocks::now(), what, operation: None });
         look();
     }
 }
 
-unsafe extern "C" fn after_queue_wait(_: *const *mut usize, _: i32, _: *mut c_void, _: *mut *mut c_void) {
-    waited("zeCommandQueueSynchronize");
+/// What is done after a call that waits.
+macro_rules! after_wait {
+    ($($function:ident: $name:literal, $kind:ident;)*) => {$(
+        unsafe extern "C" fn $function(_: *const *mut usize, _: i32, _: *mut c_void, _: *mut *mut c_void) {
+            waited($name, kind::$kind);
+        }
+    )*};
 }
 
-unsafe extern "C" fn after_event_wait(_: *const *mut usize, _: i32, _: *mut c_void, _: *mut *mut c_void) {
-    waited("zeEventHostSynchronize");
+after_wait! {
+    after_queue_wait: "zeCommandQueueSynchronize", WAITING_CALL;
+    after_event_wait: "zeEventHostSynchronize", WAITING_CALL;
+    after_fence_wait: "zeFenceHostSynchronize", WAITING_CALL;
+    after_list_wait: "zeCommandListHostSynchronize", WAITING_CALL;
+    // It is the device that waits.
+    after_wait_on_events: "zeCommandListAppendWaitOnEvents", OTHER_CALL;
 }
 
 /// Relates a device's clock to the host's.

@@ -3,7 +3,8 @@
 //! An operation that is appended to an immediate command list is told by a callback, with its queue and
 //! id, before the device sees it; then its queue is released by that sequence, in whatever buffer its
 //! record lies. Operations of recorded command lists, and of releases of PTI without callbacks, become
-//! known with their records only: they are ordered by start, at the end.
+//! known with their records only: they are ordered by start, and released when the program has waited
+//! for their queue.
 
 mod library;
 mod records;
@@ -24,6 +25,8 @@ static PTI: OnceLock<Pti> = OnceLock::new();
 static CLOCK: OnceLock<DeviceClock> = OnceLock::new();
 static CORRELATOR: Correlator = Correlator::new("Level Zero by PTI", describe, new_device);
 
+/// What PTI's map of the device's clock may be wrong by.
+const MARGIN_NS: u64 = 1_000_000;
 /// How often records are asked for.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
 
@@ -98,9 +101,14 @@ fn find_clock(pti: &Pti) -> DeviceClock {
 }
 
 fn flush() {
-    if let Some(pti) = PTI.get() {
-        // SAFETY: from a thread of ours, or at exit.
-        unsafe { (pti.flush)() };
+    let Some(pti) = PTI.get() else { return };
+    let waits = records::take_waits();
+    // SAFETY: from a thread of ours, or at exit.
+    let status = unsafe { (pti.flush)() };
+    let (SUCCESS, Some(hub)) = (status, hub()) else { return };
+    // PTI collects what has ended when a wait of the program returns, and has handed it over now.
+    for (queue, start) in waits {
+        CORRELATOR.none_before(hub, |key| key.queue == queue, start.saturating_sub(MARGIN_NS));
     }
 }
 

@@ -153,6 +153,14 @@ fn overhead(hub: &'static Hub, record: Record<'_>) {
     host_record(hub, record.u32(24), (record.u64(8), record.u64(16)), kind::OVERHEAD, name, None);
 }
 
+/// Waits for whole queues that were told since the last flush: queue, and when the wait began.
+static WAITS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+const WAIT_FOR_QUEUE: u32 = 6;
+
+pub(super) fn take_waits() -> Vec<(u64, u64)> {
+    std::mem::take(&mut lock(&WAITS))
+}
+
 /// Waits of the host; barriers of the device are operations of no id and stay with their queue's calls.
 fn synchronisation(hub: &'static Hub, record: Record<'_>) {
     const NAMES: [&str; 7] = [
@@ -167,7 +175,11 @@ fn synchronisation(hub: &'static Hub, record: Record<'_>) {
     let what = record.u32(4);
     let name = NAMES.get(what as usize).copied().unwrap_or(NAMES[0]);
     let kind = if what <= 2 { kind::OTHER_CALL } else { kind::WAITING_CALL };
-    host_record(hub, record.u32(48), (record.u64(32), record.u64(40)), kind, name, None);
+    let (start, end) = (record.u64(32), record.u64(40));
+    if what == WAIT_FOR_QUEUE && start != 0 && record.u64(16) != 0 {
+        lock(&WAITS).push((record.u64(16), start));
+    }
+    host_record(hub, record.u32(48), (start, end), kind, name, None);
 }
 
 fn host_record(

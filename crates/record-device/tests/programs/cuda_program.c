@@ -21,6 +21,25 @@ static void *work(void *number) {
     return NULL;
 }
 
+/* A capture that two further streams join by events, one of them through the other. */
+static void joined_capture(void) {
+    fake_begin_capture(20);
+    fake_launch(20, "captured", FAKE_FINE);
+    fake_record_event(1, 20);
+    fake_wait_for_event(21, 1);
+    fake_launch(21, "captured", FAKE_FINE);
+    fake_record_event(2, 21);
+    fake_wait_for_event(22, 2);
+    fake_copy(22, 10, 1, FAKE_FINE);
+    fake_launch(23, "beside", FAKE_FINE); /* no part of it */
+    fake_end_capture(20);
+    for (uintptr_t stream = 20; stream < 23; stream++) fake_launch(stream, "after", FAKE_FINE);
+    fake_wait_for_event(23, 1);
+    fake_launch(23, "after", FAKE_FINE);
+    fake_wait_for_stream(23, 1);
+    fake_wait_for_stream(20, 0);
+}
+
 static void faults(void) {
     fake_launch(9, "fails", FAKE_FAILS);
     fake_launch(9, "untimed", FAKE_UNTIMED);
@@ -44,13 +63,14 @@ static void faults(void) {
 
 int main(int count, char **arguments) {
     int with_faults = count > 1 && strcmp(arguments[1], "faults") == 0;
-    if (count > 1 && !with_faults) operations = atoi(arguments[1]);
+    if (count > 1 && !with_faults) operations = atoi(arguments[1]); /* with "events": none */
     /* The ids wrap within the run. */
     if (fake_start(UINT32_MAX - 100) != 1) { puts("not injected"); return 0; }
     pthread_t threads[2];
     for (uintptr_t thread = 0; thread < 2; thread++) pthread_create(&threads[thread], NULL, work, (void *)thread);
     for (int thread = 0; thread < 2; thread++) pthread_join(threads[thread], NULL);
     if (with_faults) faults();
+    if (count > 1 && strcmp(arguments[1], "events") == 0) joined_capture();
     fake_synchronize();
     if (with_faults) fake_launch(12, "unfinished", FAKE_UNFINISHED);
     printf("%d operations\n", 2 * operations);

@@ -12,7 +12,7 @@
 /* ---- what CUPTI's interface looks like, as documented ---- */
 
 enum { SUCCESS = 0, INVALID_PARAMETER = 1, MAX_LIMIT_REACHED = 12 };
-enum { MEMCPY = 1, MEMSET = 2, DEVICE = 8, KERNEL = 10, OVERHEAD = 17, GRAPH = 51 };
+enum { MEMCPY = 1, MEMSET = 2, DEVICE = 8, KERNEL = 10, OVERHEAD = 17, SYNCHRONIZATION = 38, GRAPH = 51 };
 enum { DRIVER = 1, RUNTIME = 2 };
 
 typedef struct { uint32_t site; const char *function; const void *params; void *result; const char *symbol;
@@ -33,6 +33,8 @@ typedef struct { uint32_t kind; uint8_t before[12]; uint64_t start, end, complet
                  uint32_t shmem, graph; uint8_t rest[48]; } kernel_record;
 typedef struct { uint32_t kind, correlation; uint64_t start, end; uint32_t device, graph, context, stream; void *reserved; } graph_record;
 typedef struct { uint32_t kind, overhead, object, process, thread, pad; uint64_t start, end; uint32_t correlation, pad2; void *data; } overhead_record;
+typedef struct { uint32_t kind, type; uint64_t start, end; uint32_t correlation, context, stream, event; uint64_t event_sync;
+                 uint32_t result, pad; } sync_record;
 typedef struct { uint32_t kind; uint8_t before[108]; uint32_t id, pad; uint8_t uuid[16]; const char *name; uint8_t rest[48]; } device_record;
 
 _Static_assert(offsetof(copy_record, correlation) == 44 && offsetof(copy_record, graph) == 72, "as documented");
@@ -40,6 +42,7 @@ _Static_assert(offsetof(kernel_record, correlation) == 92 && offsetof(kernel_rec
 _Static_assert(offsetof(kernel_record, submitted) == 128 && offsetof(kernel_record, graph) == 156, "as documented");
 _Static_assert(offsetof(device_record, id) == 112 && offsetof(device_record, name) == 136, "as documented");
 _Static_assert(offsetof(overhead_record, start) == 24, "as documented");
+_Static_assert(offsetof(sync_record, correlation) == 24 && offsetof(sync_record, event_sync) == 40, "as documented");
 
 /* ---- state ---- */
 
@@ -146,6 +149,7 @@ static size_t size_of(uint32_t kind) {
     case GRAPH: return sizeof(graph_record);
     case OVERHEAD: return sizeof(overhead_record);
     case DEVICE: return sizeof(device_record);
+    case SYNCHRONIZATION: return sizeof(sync_record);
     default: return 0;
     }
 }
@@ -191,7 +195,9 @@ static void run(uintptr_t stream, uint64_t nanos, uint64_t *start, uint64_t *end
     stream_end[stream % 64] = *end;
 }
 
-static int captured[64];
+/* Of a stream that is captured: the stream on which its capture began. */
+static uintptr_t captured[64];
+static uintptr_t captured_by_event[64];
 
 /* Every third record goes to another thread's buffer: whoever processes a completion keeps it. */
 static int place(uint32_t id) { int mine = thread(); return id % 3 == 0 ? (mine + 1) % 4 : mine; }
@@ -269,16 +275,54 @@ int fake_graph(uintptr_t stream, uint32_t graph) {
     return submit(stream, &what, FAKE_FINE);
 }
 
-static void capture(uintptr_t stream, int begin) {
-    const char *function = begin ? "cudaStreamBeginCapture_v10000" : "cudaStreamEndCapture_v10000";
+/* A call of the runtime that runs nothing on the device. */
+static uint32_t plain_call(uint32_t number, const char *function, const void *params) {
     uint32_t id = __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED);
     int result = 0;
-    call(RUNTIME, begin ? 317 : 319, 0, function, &stream, NULL, NULL, id);
-    captured[stream % 64] = begin;
-    call(RUNTIME, begin ? 317 : 319, 1, function, &stream, NULL, &result, id);
+    call(RUNTIME, number, 0, function, params, NULL, NULL, id);
+    call(RUNTIME, number, 1, function, params, NULL, &result, id);
+    return id;
 }
-void fake_begin_capture(uintptr_t stream) { capture(stream, 1); }
-void fake_end_capture(uintptr_t stream) { capture(stream, 0); }
+
+void fake_begin_capture(uintptr_t stream) {
+    struct { uintptr_t stream; int mode; } params = {stream, 2};
+    plain_call(317, "cudaStreamBeginCapture_v10000", &params);
+    captured[stream % 64] = stream;
+}
+void fake_end_capture(uintptr_t stream) {
+    struct { uintptr_t stream; void **graph; } params = {stream, NULL};
+    plain_call(319, "cudaStreamEndCapture_v10000", &params);
+    for (int other = 0; other < 64; other++) if (captured[other] == stream) captured[other] = 0;
+}
+void fake_record_event(uintptr_t event, uintptr_t stream) {
+    struct { uintptr_t event, stream; } params = {event, stream};
+    plain_call(135, "cudaEventRecord_v3020", &params);
+    captured_by_event[event % 64] = captured[stream % 64];
+}
+static void put_wait(uint32_t type, uint32_t id, uintptr_t stream, uint64_t start, uint64_t end) {
+    if (!(enabled & 1ull << SYNCHRONIZATION)) return;
+    sync_record record = {.kind = SYNCHRONIZATION, .type = type, .start = start, .end = end, .correlation = id, .context = 1};
+    pthread_mutex_lock(&lock);
+    cuptiGetStreamIdEx((void *)1, stream, 0, &record.stream);
+    put(thread(), &record, sizeof record, 0);
+    pthread_mutex_unlock(&lock);
+}
+void fake_wait_for_event(uintptr_t stream, uintptr_t event) {
+    struct { uintptr_t stream, event; unsigned flags; } params = {stream, event, 0};
+    uint64_t start = now();
+    uint32_t id = plain_call(147, "cudaStreamWaitEvent_v3020", &params);
+    if (captured_by_event[event % 64]) captured[stream % 64] = captured_by_event[event % 64];
+    put_wait(2, id, stream, start, now());
+}
+void fake_wait_for_stream(uintptr_t stream, int seen) {
+    uint64_t start = now();
+    uint32_t id = __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED);
+    int result = 0;
+    if (seen) call(RUNTIME, 131, 0, "cudaStreamSynchronize_v3020", &stream, NULL, NULL, id);
+    while (now() < stream_end[stream % 64]) { struct timespec pause = {0, 20000}; nanosleep(&pause, NULL); }
+    if (seen) call(RUNTIME, 131, 1, "cudaStreamSynchronize_v3020", &stream, NULL, &result, id);
+    put_wait(3, id, stream, start, now());
+}
 
 void fake_overhead(uint64_t nanos) {
     uint64_t start = now();

@@ -29,6 +29,12 @@ int fake_set(uintptr_t stream, size_t bytes, enum fake_fault fault);
 int fake_graph(uintptr_t stream, uint32_t graph);
 void fake_begin_capture(uintptr_t stream);
 void fake_end_capture(uintptr_t stream);
+/* An event stands for what a stream has to do so far; another stream waits for it. A stream joins the
+ * capture of the event that it waits for. */
+void fake_record_event(uintptr_t event, uintptr_t stream);
+void fake_wait_for_event(uintptr_t stream, uintptr_t event);
+/* The host waits for a stream. Where it is not `seen`, CUPTI makes no callback, only a record. */
+void fake_wait_for_stream(uintptr_t stream, int seen);
 void fake_overhead(uint64_t nanos);
 /* Waits for everything; what is unfinished stays so. */
 void fake_synchronize(void);

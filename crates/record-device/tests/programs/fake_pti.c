@@ -123,7 +123,7 @@ void fake_overhead(int to, uint32_t thread, uint64_t start, uint64_t end) {
     overhead_record record = {.kind = OVERHEAD, .start = start, .end = end, .thread = thread, .count = 1, .duration = end - start, .type = 3};
     put(to, &record, sizeof record);
 }
-void fake_wait(int to, uint32_t thread, uint64_t start, uint64_t end) {
-    sync_record record = {.kind = SYNC, .type = 6, .start = start, .end = end, .thread = thread};
+void fake_wait(int to, void *queue, uint32_t thread, uint64_t start, uint64_t end) {
+    sync_record record = {.kind = SYNC, .type = 6, .queue = queue, .start = start, .end = end, .thread = thread};
     put(to, &record, sizeof record);
 }

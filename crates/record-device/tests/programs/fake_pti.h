@@ -14,7 +14,7 @@ void fake_copy(int to, void *queue, uint64_t id, int to_device, uint32_t thread,
 void fake_fill(int to, void *queue, uint64_t id, uint32_t thread, uint64_t append, uint64_t start, uint64_t end);
 void fake_call(int to, uint32_t call, uint32_t thread, uint32_t correlation, uint64_t start, uint64_t end);
 void fake_overhead(int to, uint32_t thread, uint64_t start, uint64_t end);
-void fake_wait(int to, uint32_t thread, uint64_t start, uint64_t end);
+void fake_wait(int to, void *queue, uint32_t thread, uint64_t start, uint64_t end);
 /* Hands a buffer over, and again. */
 void fake_deliver(int index, int again);
 /* Whether flushes do nothing. */

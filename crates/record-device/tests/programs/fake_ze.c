@@ -8,7 +8,7 @@
 #include <time.h>
 
 enum { SUCCESS = 0, NOT_READY = 1, FAILS = 0x70000001 };
-enum { KERNEL, COPY, FILL, LIST, IMMEDIATE, LIST_RESET, LIST_DESTROY, EXECUTE, POOL, EVENT_RESET, EVENT_DESTROY, QUEUE_WAIT, EVENT_WAIT, CALLS };
+enum { KERNEL, COPY, FILL, LIST, IMMEDIATE, LIST_RESET, LIST_DESTROY, EXECUTE, POOL, EVENT_RESET, EVENT_DESTROY, QUEUE_WAIT, EVENT_WAIT, BARRIER, IMAGE_IN, FENCE_WAIT, WAIT_ON_EVENTS, CALLS };
 typedef void (*callback)(void *, int, void *, void **);
 static callback callbacks[CALLS][2];
 static int enabled;
@@ -50,6 +50,10 @@ REGISTER(zelTracerEventHostResetRegisterCallback, EVENT_RESET)
 REGISTER(zelTracerEventDestroyRegisterCallback, EVENT_DESTROY)
 REGISTER(zelTracerCommandQueueSynchronizeRegisterCallback, QUEUE_WAIT)
 REGISTER(zelTracerEventHostSynchronizeRegisterCallback, EVENT_WAIT)
+REGISTER(zelTracerCommandListAppendBarrierRegisterCallback, BARRIER)
+REGISTER(zelTracerCommandListAppendImageCopyFromMemoryRegisterCallback, IMAGE_IN)
+REGISTER(zelTracerFenceHostSynchronizeRegisterCallback, FENCE_WAIT)
+REGISTER(zelTracerCommandListAppendWaitOnEventsRegisterCallback, WAIT_ON_EVENTS)
 
 typedef struct { uint32_t flags; } pool;
 typedef struct { pool *of; uint64_t start, end; } event;
@@ -156,7 +160,42 @@ int zeCommandListAppendMemoryFill(list *of, void *to, const void *pattern, size_
     tell(FILL, 1, arguments, result);
     return result;
 }
+int zeCommandListAppendBarrier(list *of, event *signal, uint32_t count, void **waits) {
+    void *arguments[] = {&of, &signal, &count, &waits};
+    tell(BARRIER, 0, arguments, 0);
+    int result = append(of, signal, 0);
+    tell(BARRIER, 1, arguments, result);
+    return result;
+}
+int zeCommandListAppendImageCopyFromMemory(list *of, void *image, const void *from, const void *region, event *signal, uint32_t count, void **waits) {
+    void *arguments[] = {&of, &image, &from, &region, &signal, &count, &waits};
+    tell(IMAGE_IN, 0, arguments, 0);
+    int result = append(of, signal, 0);
+    tell(IMAGE_IN, 1, arguments, result);
+    return result;
+}
+int zeCommandListAppendWaitOnEvents(list *of, uint32_t count, void **events) {
+    void *arguments[] = {&of, &count, &events};
+    tell(WAIT_ON_EVENTS, 0, arguments, 0);
+    tell(WAIT_ON_EVENTS, 1, arguments, 0);
+    return SUCCESS;
+}
+/* The device itself takes the event back: the host is not told. */
+int zeCommandListAppendEventReset(list *of, event *reset) {
+    (void)of;
+    pthread_mutex_lock(&lock);
+    reset->start = reset->end = 0;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
 static uint64_t queue_free;
+int zeFenceHostSynchronize(void *fence, uint64_t timeout) {
+    void *arguments[] = {&fence, &timeout};
+    tell(FENCE_WAIT, 0, arguments, 0);
+    while (now() < queue_free) {}
+    tell(FENCE_WAIT, 1, arguments, 0);
+    return SUCCESS;
+}
 int zeCommandQueueExecuteCommandLists(void *queue, uint32_t count, list **lists, void *fence) {
     void *arguments[] = {&queue, &count, &lists, &fence};
     tell(EXECUTE, 0, arguments, 0);

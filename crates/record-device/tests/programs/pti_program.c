@@ -58,8 +58,26 @@ static void faults(void) {
     for (int execution = 0; execution < 3; execution++)
         fake_kernel(2, queue, 50, "recorded", self, append, start + 80000 + execution * 2000, start + 80500 + execution * 2000, start + 81500 + execution * 2000);
     fake_overhead(2, self, append, append + 700);
-    fake_wait(2, self, append + 800, append + 2000);
+    fake_wait(2, queue, self, append + 800, append + 2000);
     while (fake_now() < start + 100000) {}
+}
+
+/* A recorded list that is executed again and again; the program waits for the queue each time. */
+static void rounds(void) {
+    void *queue = (void *)0x77;
+    uint32_t self = (uint32_t)syscall(SYS_gettid);
+    uint64_t append = fake_append((void *)0x11, NULL, 60, "recorded", 1, 0);
+    for (int round = 0; round < 4; round++) {
+        uint64_t start = fake_now();
+        /* Newest first, in two threads' buffers. */
+        for (int place = 9; place >= 0; place--)
+            fake_kernel(2 + place % 2, queue, 60, "recorded", self, append, start - 10, start + (uint64_t)place * 1000, start + (uint64_t)place * 1000 + 900);
+        usleep(5000);
+        fake_wait(2, queue, self, fake_now() - 100, fake_now());
+        fake_deliver(3, 0);
+        fake_deliver(2, 0);
+        usleep(600000);
+    }
 }
 
 int main(int count, char **arguments) {
@@ -71,6 +89,7 @@ int main(int count, char **arguments) {
     fake_deliver(1, 0); /* the second thread's buffer first, with the foreign record in it */
     fake_deliver(0, 0);
     if (count > 1 && strcmp(arguments[1], "faults") == 0) faults();
+    if (count > 1 && strcmp(arguments[1], "rounds") == 0) rounds();
     fake_no_flush(0);
     puts("33 operations");
     return 0;

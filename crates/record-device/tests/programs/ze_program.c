@@ -13,6 +13,11 @@ int zeCommandListCreateImmediate(void *, void *, const void *, void **);
 int zeCommandListAppendLaunchKernel(void *, const char *, const void *, void *, uint32_t, void **);
 int zeCommandListAppendMemoryCopy(void *, void *, const void *, size_t, void *, uint32_t, void **);
 int zeCommandListAppendMemoryFill(void *, void *, const void *, size_t, size_t, void *, uint32_t, void **);
+int zeCommandListAppendBarrier(void *, void *, uint32_t, void **);
+int zeCommandListAppendImageCopyFromMemory(void *, void *, const void *, const void *, void *, uint32_t, void **);
+int zeCommandListAppendWaitOnEvents(void *, uint32_t, void **);
+int zeCommandListAppendEventReset(void *, void *);
+int zeFenceHostSynchronize(void *, uint64_t);
 int zeCommandQueueExecuteCommandLists(void *, uint32_t, void **, void *);
 int zeCommandQueueSynchronize(void *, uint64_t);
 
@@ -42,6 +47,18 @@ int main(void) {
         zeCommandQueueExecuteCommandLists(queue, 1, &recorded, NULL);
         zeCommandQueueSynchronize(queue, UINT64_MAX);
     }
+    zeFenceHostSynchronize((void *)0xf0, UINT64_MAX);
+    /* Barriers and images; an event that the device takes back, so that it serves a second time. */
+    void *third, *taken_back;
+    zeCommandListCreateImmediate(context, device, &in_order, &third);
+    zeEventCreate(pool, event_of, &taken_back);
+    zeCommandListAppendImageCopyFromMemory(third, NULL, NULL, NULL, NULL, 0, NULL);
+    zeCommandListAppendBarrier(third, NULL, 0, NULL);
+    zeCommandListAppendWaitOnEvents(third, 1, &event);
+    zeCommandListAppendLaunchKernel(third, "first use", NULL, taken_back, 0, NULL);
+    zeCommandListAppendEventReset(third, taken_back);
+    zeCommandListAppendLaunchKernel(third, "second use", NULL, taken_back, 0, NULL);
+    zeEventHostSynchronize(taken_back, UINT64_MAX);
     puts("done");
     return 0;
 }
