@@ -292,7 +292,10 @@ void fake_begin_capture(uintptr_t stream) {
 void fake_end_capture(uintptr_t stream) {
     struct { uintptr_t stream; void **graph; } params = {stream, NULL};
     plain_call(319, "cudaStreamEndCapture_v10000", &params);
-    for (int other = 0; other < 64; other++) if (captured[other] == stream) captured[other] = 0;
+    for (int other = 0; other < 64; other++) {
+        if (captured[other] == stream) captured[other] = 0;
+        if (captured_by_event[other] == stream) captured_by_event[other] = 0;
+    }
 }
 void fake_record_event(uintptr_t event, uintptr_t stream) {
     struct { uintptr_t event, stream; } params = {event, stream};
