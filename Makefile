@@ -23,6 +23,7 @@ help:
 	@echo "make test-tokio-unstable  what tokio itself tells of its tasks, built with --cfg tokio_unstable"
 	@echo "make soak-sample RUNS=N  run programs under samples at 1 kHz, 200 times, and compare their results"
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing"
+	@echo "make bench-view         how fast the viewer opens, answers and draws, and the HTML report is made"
 	@echo "make bench-device       what ordering device records costs"
 	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
 	@echo "make gates              instructions an event (valgrind), model of the recorder's door (loom)"
@@ -107,6 +108,11 @@ bench-device:
 .PHONY: soak-device
 soak-device:
 	@$(cargo) run --release -p taskscope-reorder --example throughput -- 100 1024
+
+# How fast the viewer opens, answers and draws, and the HTML report is made (some minutes, a quiet machine).
+.PHONY: bench-view
+bench-view:
+	@scripts/bench-view
 
 # What instrumenting a runtime costs.
 .PHONY: bench-instrument

@@ -160,80 +160,111 @@ impl Sweep for Sums {
 }
 
 /// A worker's place in the sweep.
-struct Cursor<'a, K> {
+struct Cursor<I, K> {
     thread: ThreadIndex,
-    spans: Box<dyn Iterator<Item = CutSpan> + 'a>,
+    spans: I,
+    /// The span that comes next.
+    coming: Option<CutSpan>,
     role: Role,
     key: Option<K>,
-    /// When it began to work on `key`, and the integrals then.
+    /// When it began to work on `key`, the integrals then, and how often these had changed.
     start: u64,
     since: Integrals,
+    changes_since: u64,
     /// How long nobody had worked when it began to wait.
     nobody_since: u64,
+}
+
+/// What the workers of a process do at an instant, and what has added up until then.
+struct Instant {
+    now: u64,
+    waiting: [u64; VICTIMS.len()],
+    working: u64,
+    integrals: Integrals,
+    /// How often the integrals have changed.
+    changes: u64,
+    /// Nanoseconds so far in which no worker worked.
+    nobody: u64,
+}
+
+impl Instant {
+    fn advance<S: Sweep>(&mut self, to: u64, sums: &mut S) {
+        let passed = to - self.now;
+        self.now = to;
+        if passed == 0 {
+            return;
+        }
+        if self.working == 0 {
+            self.nobody += passed;
+        }
+        for (column, count) in self.waiting.iter().enumerate().filter(|(_, count)| **count > 0) {
+            sums.waited(column, count * passed);
+            if self.working > 0 {
+                let share = ((count * passed) as u128) << FRACTION_BITS;
+                self.integrals[column] += divided(share, self.working);
+                if self.working == 1 {
+                    self.integrals[SOLE] += share;
+                }
+                self.changes += 1;
+            }
+        }
+    }
+}
+
+/// `share / by`; nearly always both are small, and dividing 64 bits takes a third of the time.
+fn divided(share: u128, by: u64) -> u128 {
+    u64::try_from(share).map_or_else(|_| share / u128::from(by), |share| u128::from(share / by))
+}
+
+/// When a cursor's next span starts and which cursor it is, as one number that sorts by both.
+fn place_in_heap(start: u64, cursor: usize) -> Reverse<u128> {
+    Reverse(u128::from(start) << 64 | cursor as u128)
 }
 
 pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
     let own = execution.workers().filter(|(_, t)| t.process == process);
-    let mut cursors: Vec<Cursor<S::Key>> = own
-        .map(|(thread, _)| Cursor {
-            thread,
-            spans: Box::new(execution.cut_spans_of_run(thread)),
-            role: Role::Neither,
-            key: None,
-            start: 0,
-            since: [0; VICTIMS.len() + 1],
-            nobody_since: 0,
+    let mut cursors: Vec<Cursor<_, S::Key>> = own
+        .map(|(thread, _)| {
+            let mut spans = execution.cut_spans_of_run(thread);
+            Cursor {
+                thread,
+                coming: spans.next(),
+                spans,
+                role: Role::Neither,
+                key: None,
+                start: 0,
+                since: [0; VICTIMS.len() + 1],
+                changes_since: 0,
+                nobody_since: 0,
+            }
         })
         .collect();
-    let mut pending: Vec<Option<CutSpan>> = cursors.iter_mut().map(|c| c.spans.next()).collect();
-    let mut heap: BinaryHeap<Reverse<(u64, usize)>> =
-        pending.iter().enumerate().filter_map(|(i, s)| s.map(|s| Reverse((s.span.start, i)))).collect();
-    let mut now = execution.processes[process.index()].first;
-    let mut integrals: Integrals = [0; VICTIMS.len() + 1];
-    let mut waiting = [0_u64; VICTIMS.len()];
-    let mut working = 0_u64;
-    // Nanoseconds so far in which no worker worked.
-    let mut nobody = 0_u64;
-    let mut advance = |to: u64,
-                       sums: &mut S,
-                       integrals: &mut Integrals,
-                       nobody: &mut u64,
-                       waiting: &[u64],
-                       working: u64| {
-        let passed = to - now;
-        now = to;
-        if passed == 0 {
-            return;
-        }
-        if working == 0 {
-            *nobody += passed;
-        }
-        for (column, count) in waiting.iter().enumerate().filter(|(_, count)| **count > 0) {
-            sums.waited(column, count * passed);
-            if working > 0 {
-                let share = ((count * passed) as u128) << FRACTION_BITS;
-                integrals[column] += share / working as u128;
-                if working == 1 {
-                    integrals[SOLE] += share;
-                }
-            }
-        }
+    let coming = cursors.iter().enumerate();
+    let mut heap: BinaryHeap<Reverse<u128>> = coming
+        .filter_map(|(i, cursor)| cursor.coming.map(|next| place_in_heap(next.span.start, i)))
+        .collect();
+    let mut at = Instant {
+        now: execution.processes[process.index()].first,
+        waiting: [0; VICTIMS.len()],
+        working: 0,
+        integrals: [0; VICTIMS.len() + 1],
+        changes: 0,
+        nobody: 0,
     };
     while let Some(mut top) = heap.peek_mut() {
-        let Reverse((start, index)) = *top;
-        let span = pending[index].take();
-        let next = cursors[index].spans.next();
-        pending[index] = next;
-        match next {
-            Some(next) => *top = Reverse((next.span.start, index)),
+        let index = top.0 as u64 as usize;
+        let cursor = &mut cursors[index];
+        let span = std::mem::replace(&mut cursor.coming, cursor.spans.next());
+        match cursor.coming {
+            Some(next) => *top = place_in_heap(next.span.start, index),
             None => {
                 PeekMut::pop(top);
             }
         }
         let Some(CutSpan { span, under }) = span else { continue };
-        advance(start, sums, &mut integrals, &mut nobody, &waiting, working);
-        let cursor = &mut cursors[index];
+        let start = span.start;
+        at.advance(start, sums);
         let key = Some(sums.key(cursor.thread, &span));
         // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
         let waits_off_cpu = under != span.section.state && !under.is_useful();
@@ -243,51 +274,52 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
         }
         match cursor.role {
             Role::Works => {
-                working -= 1;
-                settle(sums, cursor, start, &integrals);
+                at.working -= 1;
+                settle(sums, cursor, start, &at);
             }
             Role::Victim(column) => {
-                waiting[column] -= 1;
-                settle_nobody(sums, cursor, column, nobody);
+                at.waiting[column] -= 1;
+                settle_nobody(sums, cursor, column, at.nobody);
             }
             Role::Neither => {}
         }
         match role {
             Role::Works => {
-                working += 1;
+                at.working += 1;
                 cursor.start = start;
-                cursor.since = integrals;
+                cursor.since = at.integrals;
+                cursor.changes_since = at.changes;
             }
             Role::Victim(column) => {
-                waiting[column] += 1;
-                cursor.nobody_since = nobody;
+                at.waiting[column] += 1;
+                cursor.nobody_since = at.nobody;
             }
             Role::Neither => {}
         }
         (cursor.role, cursor.key) = (role, key);
     }
     let end = execution.processes[process.index()].last;
-    advance(end, sums, &mut integrals, &mut nobody, &waiting, working);
+    at.advance(end, sums);
     for cursor in &cursors {
         match cursor.role {
-            Role::Works => settle(sums, cursor, end, &integrals),
-            Role::Victim(column) => settle_nobody(sums, cursor, column, nobody),
+            Role::Works => settle(sums, cursor, end, &at),
+            Role::Victim(column) => settle_nobody(sums, cursor, column, at.nobody),
             Role::Neither => {}
         }
     }
 }
 
 /// Adds the time in which a thread waited and nobody worked.
-fn settle_nobody<S: Sweep>(sums: &mut S, cursor: &Cursor<S::Key>, column: usize, nobody: u64) {
+fn settle_nobody<I, S: Sweep>(sums: &mut S, cursor: &Cursor<I, S::Key>, column: usize, nobody: u64) {
     if let Some(key) = cursor.key.filter(|_| nobody > cursor.nobody_since) {
         sums.nobody(key, column, nobody - cursor.nobody_since);
     }
 }
 
 /// Adds what a thread was charged with since it began to work on its key.
-fn settle<S: Sweep>(sums: &mut S, cursor: &Cursor<S::Key>, end: u64, integrals: &Integrals) {
-    let Some(key) = cursor.key.filter(|_| cursor.since != *integrals) else { return };
-    let mut given = *integrals;
+fn settle<I, S: Sweep>(sums: &mut S, cursor: &Cursor<I, S::Key>, end: u64, at: &Instant) {
+    let Some(key) = cursor.key.filter(|_| cursor.changes_since != at.changes) else { return };
+    let mut given = at.integrals;
     for (sum, since) in given.iter_mut().zip(&cursor.since) {
         *sum -= since;
     }

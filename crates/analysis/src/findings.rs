@@ -266,8 +266,9 @@ fn creations(execution: &Execution) -> FxHashMap<(State, Place), u64> {
         if thread.track.is_empty() {
             continue;
         }
-        let at = tasks.created[task];
-        while *row + 1 < thread.track.len() && thread.track.span(*row).end <= at {
+        // A section ends where the next one starts.
+        let (at, starts) = (tasks.created[task], thread.track.start_column());
+        while starts.get(*row + 1).is_some_and(|next| *next <= at) {
             *row += 1;
         }
         let section = thread.track.span(*row).section;

@@ -63,6 +63,8 @@ pub struct Analysis {
     pub tasks: u64,
     /// Task types, most time first.
     pub task_types: Vec<TaskType>,
+    /// Nanoseconds that each task spent in its own body, see [`body_times`].
+    pub body_times: Vec<u64>,
     /// Worksharing constructs, most imbalance first.
     pub works: Vec<Worksharing>,
     /// Parallel constructs, most imbalance first.
@@ -86,16 +88,21 @@ pub struct Problem {
 
 /// Analyses an execution. Cannot fail; what did not fit is in the second part.
 pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
-    let ledger = book(execution);
-    let charges = charge(execution);
+    // What walks over all sections is done at once, where there are cores for it.
+    let of_tasks = || {
+        let bodies = body_times(execution);
+        (task_types(execution, &bodies), bodies)
+    };
+    let ((ledger, (task_types, body_times)), charges) =
+        rayon::join(|| rayon::join(|| book(execution), of_tasks), || charge(execution));
     let efficiency = efficiency(&ledger, &charges);
     let works = worksharing(execution);
-    let task_types = task_types(execution);
     let findings = findings(execution, &ledger, &charges, &works, &task_types);
     let analysis = Analysis {
         efficiency,
         tasks: explicit_tasks_begun(execution),
         task_types,
+        body_times,
         regions: parallel_constructs(execution),
         locks: locks(execution),
         starvation: starvation(execution),

@@ -69,11 +69,11 @@ pub fn body_times(execution: &Execution) -> Vec<u64> {
 }
 
 /// All task types, those with most time first.
-pub fn task_types(execution: &Execution) -> Vec<TaskType> {
+/// `bodies` are their [`body_times`].
+pub fn task_types(execution: &Execution, bodies: &[u64]) -> Vec<TaskType> {
     let tasks = &execution.tasks;
-    let bodies = body_times(execution);
     let mut rows: FxHashMap<TypeIndex, (TaskType, Vec<u64>)> = FxHashMap::default();
-    for (task, body_ns) in bodies.into_iter().enumerate() {
+    for (task, body_ns) in bodies.iter().copied().enumerate() {
         let ty = tasks.ty[task];
         let (row, times) = rows.entry(ty).or_insert_with(|| {
             let row = TaskType {

@@ -3,6 +3,7 @@
 use crate::catalog::grown;
 use crate::messages_builder::MessagesBuilder;
 use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
+use crate::track_builder::TrackBuilder;
 use crate::{
     Anomaly, Catalog, Change, Definition, Dependence, Doubt, Execution, Gap, GapIndex, Hold, Loss, NO_TIME,
     Object, ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section,
@@ -40,6 +41,7 @@ struct OpenThread {
     /// Nesting of holds by object, where above one.
     depths: Vec<(ObjectIndex, u32)>,
     current: Section,
+    track: TrackBuilder,
 }
 
 impl ExecutionBuilder {
@@ -80,6 +82,7 @@ impl ExecutionBuilder {
             works: Vec::new(),
             depths: Vec::new(),
             current: Section::of(State::Unknown),
+            track: TrackBuilder::default(),
         });
         index
     }
@@ -119,14 +122,17 @@ impl ExecutionBuilder {
             process.first = process.first.min(process.last);
         }
         for (thread, open) in self.execution.threads.iter_mut().zip(&mut self.open) {
+            let mut track = std::mem::take(&mut open.track);
             if thread.first == NO_TIME {
+                thread.track = track.finish();
                 continue;
             }
             let last = self.execution.processes[thread.process.index()].last;
-            if thread.track.is_empty() {
-                thread.track.set(thread.first, Section::of(State::Unknown));
+            if track.is_empty() {
+                track.set(thread.first, Section::of(State::Unknown));
             }
-            thread.track.close(if thread.ended { thread.track.end() } else { last });
+            track.close(if thread.ended { track.end() } else { last });
+            thread.track = track.finish();
             let end = thread.track.end();
             self.execution
                 .works
@@ -134,7 +140,7 @@ impl ExecutionBuilder {
         }
         for hold in self.holders.into_iter().flatten() {
             let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
-            self.execution.holds.push(Hold { end, ..hold });
+            self.execution.holds.to_mut().push(Hold { end, ..hold });
         }
         self.execution.samples = self.samples.finish();
         self.execution.choose_workers();
@@ -159,7 +165,7 @@ impl ExecutionBuilder {
         } else {
             section
         };
-        let back = self.execution.threads[thread.index()].track.set(at, shown);
+        let back = open.track.set(at, shown);
         if back > 0 {
             self.execution.anomalies.count(thread, at, Anomaly::TimeRunsBack { ns: back });
         }
@@ -224,7 +230,7 @@ impl ExecutionBuilder {
                 // The runtime reports a release after it has happened, so the next holder may be
                 // reported first.
                 self.superseded.push((object, held.thread, at));
-                self.execution.holds.push(Hold { end: at.max(held.start), ..*held });
+                self.execution.holds.to_mut().push(Hold { end: at.max(held.start), ..*held });
                 self.open[held.thread.index()].depths.retain(|(o, _)| *o != object);
             }
             None => {}
@@ -249,7 +255,7 @@ impl ExecutionBuilder {
                         depths.swap_remove(row);
                     }
                 } else if let Some(held) = slot.take() {
-                    self.execution.holds.push(Hold { end: at.max(held.start), ..held });
+                    self.execution.holds.to_mut().push(Hold { end: at.max(held.start), ..held });
                 }
             }
             _ => self.execution.anomalies.count(thread, at, Anomaly::EndWithoutBegin),
@@ -261,7 +267,7 @@ impl ExecutionBuilder {
         let open = &self.open[thread.index()];
         let (since, current) = (open.last_change, open.current);
         self.execution.losses.push(Loss { thread, start: since.min(at), end: at, events });
-        if !self.execution.threads[thread.index()].track.is_empty() {
+        if !open.track.is_empty() {
             self.set(thread, since.min(at), Section::of(State::Unknown));
             self.set(thread, at, current);
         }
@@ -318,7 +324,8 @@ impl ExecutionBuilder {
                 tasks.status[task.index()] = TaskStatus::Cancelled;
             }
             Change::TaskDepends { task, address, kind } => {
-                self.execution.dependences.push(Dependence { task, address, kind });
+                let dependence = Dependence { task, address, kind: u32::from(kind) };
+                self.execution.dependences.to_mut().push(dependence);
             }
             _ => {}
         }
@@ -391,14 +398,15 @@ impl Observer for ExecutionBuilder {
                 let thread = &mut self.execution.threads[thread.index()];
                 thread.first = thread.first.min(at);
             }
-            Change::Was(section) => self.execution.threads[thread.index()].track.amend(at, section),
+            Change::Was(section) => self.open[thread.index()].track.amend(at, section),
             Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,
             Change::ThreadWorks => self.execution.threads[thread.index()].worker = true,
             Change::ThreadEnds => {
+                let open = &mut self.open[thread.index()];
                 let thread = &mut self.execution.threads[thread.index()];
                 thread.last = thread.last.max(at);
-                thread.track.close(at);
                 thread.ended = true;
+                open.track.close(at);
             }
             Change::RegionBegins { region, parent, site, requested } => {
                 let begun =

@@ -1,6 +1,7 @@
 //! A part of an execution in time, as an execution of its own.
 
 use crate::messages::{Call, Communication};
+use crate::track_builder::TrackBuilder;
 use crate::{Execution, NO_TIME, Region, RegionIndex, TaskIndex, TaskStatus, Tasks, ThreadIndex, Track};
 
 /// A part of the time, and the new numbers of what lives in it.
@@ -56,11 +57,11 @@ impl Execution {
             work.region = part.region(work.region);
             part.keeps(&mut work.start, &mut work.end)
         });
-        holds.retain_mut(|hold| {
+        holds.to_mut().retain_mut(|hold| {
             hold.task = part.task(hold.task);
             part.keeps(&mut hold.start, &mut hold.end)
         });
-        dependences.retain_mut(|dependence| {
+        dependences.to_mut().retain_mut(|dependence| {
             dependence.task = part.task(dependence.task);
             dependence.task.is_some()
         });
@@ -142,7 +143,7 @@ impl Part {
     }
 
     fn of_track(&self, track: &Track) -> Track {
-        let mut part = Track::default();
+        let mut part = TrackBuilder::default();
         let mut last = None;
         for span in track.spans() {
             if span.start >= self.end {
@@ -159,7 +160,7 @@ impl Part {
         if let Some(last) = last {
             part.close(last);
         }
-        part
+        part.finish()
     }
 
     fn cut_tasks(&self, tasks: &mut Tasks) {

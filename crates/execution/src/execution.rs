@@ -3,8 +3,8 @@
 use crate::messages::Communication;
 use crate::samples::Samples;
 use crate::{
-    Anomaly, Catalog, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Queued, Region,
-    Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
+    Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Queued,
+    Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
 };
 use std::collections::BTreeMap;
 
@@ -153,9 +153,9 @@ pub struct Execution {
     /// Shares of worksharing constructs, by their ends.
     pub works: Vec<WorkShare>,
     /// Who held what, by the ends.
-    pub holds: Vec<Hold>,
+    pub holds: Column<Hold>,
     /// Dependences of tasks, by creation.
-    pub dependences: Vec<Dependence>,
+    pub dependences: Column<Dependence>,
     /// When tasks of instrumented programs were able to run and did not, by the ends.
     pub queued: Vec<Queued>,
     /// Where events were lost, by their ends.

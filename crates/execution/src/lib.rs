@@ -31,6 +31,7 @@ pub mod samples;
 mod state;
 mod tables;
 mod track;
+mod track_builder;
 pub mod view;
 
 pub use builder::ExecutionBuilder;

@@ -22,6 +22,13 @@ pub struct Call {
     pub wait: Option<PeerWait>,
 }
 
+impl Call {
+    /// The function's name, without the library's prefix.
+    pub fn function_name(&self) -> Option<&'static str> {
+        FUNCTIONS.get(self.function as usize).copied()
+    }
+}
+
 /// Why a call waits for another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PeerWaitKind {

@@ -134,7 +134,8 @@ pub struct WorkShare {
 
 /// A time during which a thread held an object, as seen by the next holder: it ends at the report
 /// of the release or at the next holder's acquisition, whichever is earlier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct Hold {
     /// The object.
     pub object: ObjectIndex,
@@ -151,12 +152,13 @@ pub struct Hold {
 }
 
 /// A dependence that a task declared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct Dependence {
-    /// The task.
-    pub task: TaskIndex,
     /// Address.
     pub address: u64,
+    /// The task.
+    pub task: TaskIndex,
     /// OMPT dependence type.
-    pub kind: u8,
+    pub kind: u32,
 }

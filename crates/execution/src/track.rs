@@ -204,78 +204,31 @@ impl Track {
         sound.then_some(Track { start, state, place, task, region, object, end })
     }
 
-    /// From `at` on the thread is in `section`. A time before the last section's start is taken as
-    /// that start; the answer is how far it was before.
-    pub(crate) fn set(&mut self, at: u64, section: Section) -> u64 {
-        let last = self.start.last().copied().unwrap_or(at);
-        let (at, back) = if at < last { (last, last - at) } else { (at, 0) };
-        self.end = self.end.max(at);
-        match self.start.len().checked_sub(1) {
-            Some(row) if self.span(row).section == section => {}
-            Some(row) if self.start[row] == at => self.replace(row, section),
-            _ => self.push(at, section),
-        }
-        back
+    /// A track of columns that were built to be equally long.
+    pub(crate) fn of(columns: TrackColumns) -> Track {
+        let TrackColumns { start, state, place, task, region, object, end } = columns;
+        Track { start, state, place, task, region, object, end }
     }
+}
 
-    /// The section that ended at `at` was this one, if it was a wait for a lock too.
-    pub(crate) fn amend(&mut self, at: u64, section: Section) {
-        let Some(row) =
-            at.checked_sub(1).and_then(|before| self.start.partition_point(|s| *s <= before).checked_sub(1))
-        else {
-            return;
-        };
-        let span = self.span(row);
-        if span.end == at && span.section.state.group() == crate::Group::Mutex {
-            self.replace(row, section);
+impl TrackColumns {
+    /// The section of a row.
+    pub(crate) fn section(&self, row: usize) -> Section {
+        Section {
+            state: State::ALL.get(self.state[row] as usize).copied().unwrap_or(State::Unknown),
+            place: self.place[row],
+            task: self.task[row],
+            region: self.region[row],
+            object: self.object[row],
         }
     }
 
-    /// The last section ends at `at`, or where it started, if that is later.
-    pub(crate) fn close(&mut self, at: u64) {
-        self.end = at.max(self.start.last().copied().unwrap_or(at));
-    }
-
-    fn replace(&mut self, row: usize, section: Section) {
+    /// Changes a row's section.
+    pub(crate) fn replace(&mut self, row: usize, section: Section) {
         self.state.to_mut()[row] = section.state as u8;
         self.place.to_mut()[row] = section.place;
         self.task.to_mut()[row] = section.task;
         self.region.to_mut()[row] = section.region;
         self.object.to_mut()[row] = section.object;
-    }
-
-    fn push(&mut self, at: u64, section: Section) {
-        self.start.to_mut().push(at);
-        self.state.to_mut().push(section.state as u8);
-        self.place.to_mut().push(section.place);
-        self.task.to_mut().push(section.task);
-        self.region.to_mut().push(section.region);
-        self.object.to_mut().push(section.object);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_section_set_twice_at_one_time_keeps_the_second() {
-        let mut track = Track::default();
-        track.set(5, Section::of(State::Serial));
-        track.set(9, Section::of(State::Task));
-        track.set(9, Section::of(State::Barrier));
-        track.close(12);
-        let spans: Vec<_> = track.spans().map(|s| (s.start, s.end, s.section.state)).collect();
-        assert_eq!(spans, [(5, 9, State::Serial), (9, 12, State::Barrier)]);
-        assert_eq!((track.row_at(4), track.row_at(8), track.row_at(12)), (None, Some(0), None));
-    }
-
-    #[test]
-    fn time_that_runs_back_is_clamped_and_told() {
-        let mut track = Track::default();
-        track.set(10, Section::of(State::Serial));
-        assert_eq!(track.set(7, Section::of(State::Task)), 3);
-        track.close(3);
-        assert_eq!((track.len(), track.start(), track.end()), (1, 10, 10));
     }
 }

@@ -3,7 +3,8 @@
 //! The file lies beside the trace (`NAME.trace.cache`), or, where nothing can be written there, below
 //! `XDG_CACHE_HOME`. It is used only if its [`Key`] fits: this version of taskscope, and for every file of
 //! the trace its path, size, time, inode and hashes of its first and last 64 KiB. It can be deleted at
-//! any time. It is written under another name and renamed, so a reader never sees half of it.
+//! any time. It is written under another name and renamed, so a reader never sees half of it. What is computed
+//! later, and for itself, lies in files of its own beside it (`NAME.trace.cache.PART`).
 //!
 //! ```text
 //! 8 bytes   "tskcache"
@@ -29,7 +30,7 @@ use taskscope_trace::UnchangingFile;
 
 const MAGIC: &[u8; 8] = b"tskcache";
 /// Raise it when what is stored changes.
-const FORM: u32 = 6;
+const FORM: u32 = 7;
 /// What is hashed at either end of a file.
 const END_BYTES: u64 = 64 * 1024;
 
@@ -91,11 +92,17 @@ fn file_hash(root: &Path, path: &Path) -> io::Result<u64> {
 
 /// Where the cache of a trace may lie, the better place first.
 pub fn places(root: &Path) -> Vec<PathBuf> {
+    places_of(root, "")
+}
+
+/// The same for a part of it, whose name comes after the ending.
+fn places_of(root: &Path, part: &str) -> Vec<PathBuf> {
+    let ending = if part.is_empty() { ".cache".to_string() } else { format!(".cache.{part}") };
     let mut places = Vec::new();
     let Ok(root) = root.canonicalize() else { return places };
     if let Some(name) = root.file_name() {
         let mut name = name.to_owned();
-        name.push(".cache");
+        name.push(&ending);
         places.push(root.with_file_name(name));
     }
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
@@ -103,7 +110,7 @@ pub fn places(root: &Path) -> Vec<PathBuf> {
     if let Some(directory) = cache.or_else(home) {
         let mut hash = FxHasher::default();
         hash.write(root.as_os_str().as_encoded_bytes());
-        places.push(directory.join("taskscope").join(format!("{:016x}.cache", hash.finish())));
+        places.push(directory.join("taskscope").join(format!("{:016x}{ending}", hash.finish())));
     }
     places
 }
@@ -120,6 +127,11 @@ impl Cache {
     /// The cache of a trace, if there is one that fits.
     pub fn open(root: &Path, key: &Key) -> Option<Cache> {
         places(root).iter().find_map(|place| Cache::load(place, key))
+    }
+
+    /// The same of a part that was saved for itself.
+    pub fn open_part(root: &Path, part: &str, key: &Key) -> Option<Cache> {
+        places_of(root, part).iter().find_map(|place| Cache::load(place, key))
     }
 
     /// The cache in this file, if it is whole and fits.
@@ -174,8 +186,23 @@ pub fn save(
     blocks: &[&[u8]],
     stop: &AtomicBool,
 ) -> io::Result<PathBuf> {
+    save_part(root, "", key, header, blocks, stop)
+}
+
+/// The same for a part that lies in a file of its own.
+///
+/// # Errors
+/// If it can be written nowhere.
+pub fn save_part(
+    root: &Path,
+    part: &str,
+    key: &Key,
+    header: Value,
+    blocks: &[&[u8]],
+    stop: &AtomicBool,
+) -> io::Result<PathBuf> {
     let mut last = io::Error::other("there is no place for a cache");
-    for place in places(root) {
+    for place in places_of(root, part) {
         match write(&place, key, &header, blocks, stop) {
             Ok(()) => return Ok(place),
             Err(error) => last = error,

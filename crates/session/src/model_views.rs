@@ -3,24 +3,31 @@
 //! These are the views that `emulate` writes for Paraver: rows are threads, CPUs, or ranks of a
 //! breakdown; a view is one type of a family, such as `cpu.13`, nOS-V's subsystem of what runs on each
 //! CPU. [`ModelViews::open`] reads what can be shown; the trace is played when a view is first asked
-//! for, once for all views where it is small, else for the one asked for.
+//! for, once for all views where it is small, else for the one asked for. What one pass over a large
+//! trace gave is kept in a file beside the trace's cache, so that no view is played twice.
 
+use crate::cache::{self, Cache, Key};
 use crate::emulation;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use serde_json::json;
 use std::fmt;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use taskscope_execution::Column;
 use taskscope_execution::lod::{FlagRules, Pyramid, Values};
 use taskscope_execution::view::{NoViews, View, ViewChange, ViewDescription, ViewObserver, ViewType};
 use taskscope_model::{Machine, MachineOptions, PLAIN_CPU_TYPES, System};
 use taskscope_trace::{OpenError, OpenOptions, Trace};
 
 /// Up to so many events one pass keeps all views, beyond it only the one that is asked for.
-const ALL_AT_ONCE_EVENTS: u64 = 3_000_000;
+pub const ALL_AT_ONCE_EVENTS: u64 = 3_000_000;
+
+/// Blocks of a row in its view's file: two of its values, nine of its pyramid.
+const OF_ROW: usize = 11;
 
 /// One type of a family of views. Written `thread.4`, `cpu.13`, `nosv-breakdown.17`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,6 +98,11 @@ pub struct ModelViews {
     playing: Mutex<()>,
     played: AtomicU64,
     stop: AtomicBool,
+    root: PathBuf,
+    /// What the trace was when it was opened, where views may be kept in files.
+    key: Option<Key>,
+    /// Up to so many events one pass keeps all views.
+    all_at_once: u64,
 }
 
 /// A lock whose holder panicked is as good as any: what it guards is replaced as a whole.
@@ -129,7 +141,17 @@ impl ModelViews {
             playing: Mutex::default(),
             played: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            root: root.to_path_buf(),
+            key: None,
+            all_at_once: ALL_AT_ONCE_EVENTS,
         })
+    }
+
+    /// From now on views are kept in files beside the cache of the trace, which had this key when it was
+    /// opened, unless one pass keeps all, as it does up to so many events.
+    pub fn keep_files(&mut self, key: Option<Key>, all_at_once_events: u64) {
+        self.key = key;
+        self.all_at_once = all_at_once_events;
     }
 
     /// Families with their rows and types; labels of task types are known only of kept views.
@@ -172,11 +194,67 @@ impl ModelViews {
         }
         let _turn = lock(&self.playing);
         if self.kept(name).is_none() {
-            let all = self.trace.event_count() <= ALL_AT_ONCE_EVENTS;
-            let found = self.play((!all).then_some(name))?;
+            let found = if self.trace.event_count() <= self.all_at_once {
+                self.play(None)?
+            } else if let Some(stored) = self.stored(name) {
+                vec![(name, Arc::new(stored))]
+            } else {
+                let found = self.play(Some(name))?;
+                for (name, view) in &found {
+                    self.store(*name, view);
+                }
+                found
+            };
             lock(&self.kept).extend(found);
         }
         self.kept(name)
+    }
+
+    /// A view from its file; `None` where there is none that fits.
+    pub fn stored(&self, name: ViewName) -> Option<KeptView> {
+        let cache = Cache::open_part(&self.root, &name.to_string(), self.key.as_ref()?)?;
+        let more = &cache.header;
+        let label = |row: &serde_json::Value| Some((row[0].as_i64()?, row[1].as_str()?.to_string()));
+        let labels = more["labels"].as_array()?.iter().map(label).collect::<Option<_>>()?;
+        let ends = more["ends"].as_array()?;
+        if cache.blocks().len() != ends.len() * OF_ROW {
+            return None;
+        }
+        let rows = cache.blocks().chunks_exact(OF_ROW).zip(ends).map(|(at, end)| {
+            let (start, value) = (at[0].clone(), at[1].clone());
+            let values = Values {
+                start: Column::shared(cache.bytes(), start)?,
+                value: Column::shared(cache.bytes(), value)?,
+                end: end.as_u64()?,
+            };
+            let pyramid =
+                Pyramid::from_stored(cache.bytes(), at[2..].try_into().ok()?, &FlagRules::default())?;
+            (values.start.len() == values.value.len()).then_some(ValueRow { values, pyramid })
+        });
+        Some(KeptView {
+            title: more["title"].as_str()?.to_string(),
+            labels,
+            rows: rows.collect::<Option<_>>()?,
+        })
+    }
+
+    /// Writes a view's file, unless the trace has changed since it was opened. Without it the view is only
+    /// played again next time, so a failure is nothing to tell.
+    fn store(&self, name: ViewName, view: &KeptView) {
+        let Some(key) = self.key.as_ref().filter(|key| Key::of(&self.root).as_ref() == Some(key)) else {
+            return;
+        };
+        let more = json!({
+            "title": view.title,
+            "labels": view.labels,
+            "ends": view.rows.iter().map(|row| row.values.end).collect::<Vec<_>>(),
+        });
+        let blocks = view.rows.iter().flat_map(|row| {
+            let values = [row.values.start.as_bytes(), row.values.value.as_bytes()];
+            values.into_iter().chain(row.pyramid.stored())
+        });
+        let blocks: Vec<&[u8]> = blocks.collect();
+        let _ = cache::save_part(&self.root, &name.to_string(), key, more, &blocks, &self.stop);
     }
 
     /// Plays the trace and keeps one view, or all.

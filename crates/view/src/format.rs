@@ -1,5 +1,7 @@
 //! Numbers as a person reads them: three significant figures, thin groups, one unit.
 
+use std::borrow::Cow;
+
 /// A time: `1.23 s`, `12.3 ms`, `456 µs`, `789 ns`; three significant figures.
 pub fn time(ns: u64) -> String {
     let (value, unit) = match ns {
@@ -122,9 +124,20 @@ pub fn bar(share: f64, width: usize) -> String {
     text
 }
 
-/// `text` in at most `width` characters; what does not fit is cut in the middle, as names differ at
+/// `text` as one line that a terminal shows as it is: what would move the cursor, change colours or turn the
+/// direction of writing is shown as the sign for what cannot be shown. Names come from traces, and those from anywhere.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if text.contains(acts) { text.replace(acts, "\u{fffd}").into() } else { text.into() }
+}
+
+/// [`harmless`] `text` in at most `width` characters; what does not fit is cut in the middle, as names differ at
 /// both ends.
 pub fn fit(text: &str, width: usize) -> String {
+    let text = harmless(text);
     let length = text.chars().count();
     if length <= width || width < 3 {
         return text.to_string();
@@ -135,10 +148,10 @@ pub fn fit(text: &str, width: usize) -> String {
     format!("{start}…{end}")
 }
 
-/// `text` in lines of at most `width` characters, broken at spaces; a longer word stands alone.
+/// [`harmless`] `text` in lines of at most `width` characters, broken at spaces; a longer word stands alone.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    for word in harmless(text).split(' ') {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
@@ -171,6 +184,8 @@ mod tests {
     fn long_names_are_cut_in_the_middle() {
         assert_eq!(fit("abcdefghij", 5), "ab…ij");
         assert_eq!(fit("abc", 5), "abc");
+        assert_eq!(fit("a\n\x1b[31mb\u{202e}c", 40), "a��[31mb�c");
+        assert_eq!(wrap("one\ttwo three", 8), ["one�two", "three"]);
     }
 
     #[test]

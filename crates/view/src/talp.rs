@@ -124,5 +124,5 @@ fn tasks_of(session: &Session, process: ProcessIndex) -> u64 {
 /// When the run began, in the form of ISO 8601; empty where it is not known.
 fn timestamp(session: &Session) -> String {
     let start = session.run.as_ref().and_then(|run| run.start_unix_ns);
-    start.map_or(String::new(), |ns| crate::info::date_and_time(ns))
+    start.map_or(String::new(), crate::info::date_and_time)
 }

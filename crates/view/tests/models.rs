@@ -6,7 +6,9 @@ use common::{ask, viewer_of_trace};
 use serde_json::Value;
 use taskscope_execution::lod::Window;
 use taskscope_execution::view::View;
-use taskscope_session::model_views::ViewName;
+use taskscope_session::cache::Key;
+use taskscope_session::model_views::{KeptView, ModelViews, ViewName};
+use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_view::page::packed_model_rows;
 
 #[test]
@@ -143,4 +145,46 @@ fn cpus_that_are_workers_are_listed_with_the_threads() {
         let process = cpu["process"].as_u64().unwrap() as usize;
         assert_eq!(overview["processes"][process]["cpus"], true);
     }
+}
+
+#[test]
+fn a_view_of_a_large_trace_is_played_once_and_again_when_the_trace_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("x.trace");
+    let generator =
+        Generator { runtime: Runtime::Nosv, threads: 4, threads_per_loom: 2, events: 4000, seed: 1 };
+    generator.write(&root).unwrap();
+    let name: ViewName = "cpu.13".parse().unwrap();
+    let open = || {
+        let mut views = ModelViews::open(&root).unwrap();
+        views.keep_files(Key::of(&root), 0);
+        views
+    };
+    let shown = |view: &KeptView| {
+        let rows = view
+            .rows
+            .iter()
+            .map(|row| (row.values.start.to_vec(), row.values.value.to_vec(), row.values.end));
+        (view.title.clone(), view.labels.clone(), rows.collect::<Vec<_>>())
+    };
+    let played = open().view(name).unwrap();
+    assert!(folder.path().join("x.trace.cache.cpu.13").exists());
+    assert!(!played.is_empty());
+    let stored = open().stored(name).expect("the file fits");
+    assert_eq!(shown(&stored), shown(&played));
+    assert_eq!(shown(&open().view(name).unwrap()), shown(&played));
+    let whole = ModelViews::open(&root).unwrap().view(name).unwrap();
+    assert_eq!(shown(&whole), shown(&played), "one pass for all shows the same");
+    // Another view has no file yet, and a trace that has changed none that fits.
+    assert!(open().stored("cpu.11".parse().unwrap()).is_none());
+    let stream = root.join("loom.node.0/proc.1000/thread.10000/stream.json");
+    let text = std::fs::read_to_string(&stream).unwrap();
+    std::fs::write(&stream, text + " ").unwrap();
+    assert!(open().stored(name).is_none());
+    // Cut short, it is no file either.
+    open().view(name).unwrap();
+    let path = folder.path().join("x.trace.cache.cpu.13");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
+    assert!(open().stored(name).is_none());
 }

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{ask, page_of, small, viewer_of};
+use common::{ask, doubtful, page_of, small, viewer_of};
 use serde_json::Value;
-use taskscope_execution::lod::Window;
+use taskscope_execution::lod::{Flags, Window};
 use taskscope_execution::{
     Change, Definition, Execution, ExecutionBuilder, Observer, Place, Section, State, TaskIndex, ThreadIndex,
     TypeIndex,
@@ -104,6 +104,36 @@ fn a_section_in_which_events_were_lost_says_so() {
     let page = page_of(builder.finish());
     let lost = |at: u64| page.section_at(thread, at - 10).unwrap().get("lost_events").cloned();
     assert_eq!([lost(100), lost(700), lost(2500)], [None, Some(7.into()), None]);
+}
+
+#[test]
+fn what_is_missing_or_doubtful_is_flagged_and_told() {
+    let page = page_of(doubtful());
+    let window = Window::covering(1000, 301_000, 60);
+    let flagged = |track: u32, flag| -> Vec<u64> {
+        let buckets = page.timeline.buckets(&page.execution, ThreadIndex(track), window);
+        let times = (window.first..).map(|bucket| bucket << window.width_log2);
+        let found: Vec<u64> =
+            times.zip(&buckets).filter(|(_, bucket)| bucket.flags.has(flag)).map(|(at, _)| at).collect();
+        found.first().into_iter().chain(found.last()).copied().collect()
+    };
+    // First and last bucket, each 4096 ns wide.
+    assert_eq!(flagged(0, Flags::LOST), [98_304, 200_704]);
+    assert_eq!(flagged(0, Flags::OFF_CPU), [0, 40_960]);
+    assert_eq!(flagged(0, Flags::UNCERTAIN), [98_304, 200_704], "what was lost is not known");
+    assert_eq!(flagged(1, Flags::UNCERTAIN), [98_304, 200_704]);
+    assert_eq!(flagged(1, Flags::OFF_CPU), [94_208, 98_304], "the share of serial code, at its end");
+    assert_eq!(flagged(2, Flags::UNCERTAIN), [200_704, 299_008]);
+    let told =
+        |track: u32, at: u64, name: &str| page.section_at(ThreadIndex(track), at).unwrap()[name].clone();
+    assert_eq!(told(0, 50_000, "off_cpu_ns"), 40_000);
+    assert_eq!(told(0, 50_000, "off_cpu_estimated"), false);
+    assert_eq!(told(1, 50_000, "off_cpu_ns"), 3000);
+    assert_eq!(told(1, 50_000, "off_cpu_estimated"), true);
+    assert_eq!(told(1, 250_000, "off_cpu_ns"), Value::Null);
+    assert_eq!(told(1, 150_000, "uncertain"), "does-not-fit");
+    assert_eq!(told(2, 250_000, "uncertain"), "stream-ends");
+    assert_eq!(told(2, 150_000, "uncertain"), Value::Null);
 }
 
 #[test]

@@ -30,7 +30,7 @@ export function legend(states, occurs, theme) {
     swatch.style.background = theme.state[number];
     list.append(element('li', {}, swatch, states[number].label));
   }
-  for (const [name, label] of [['lost', 'events lost'], ['uncertain', 'not known'], ['long', 'long wait'], ['finding', 'finding']]) {
+  for (const [name, label] of [['lost', 'events lost'], ['uncertain', 'not known'], ['long', 'long wait'], ['finding', 'finding'], ['off', 'had no CPU']]) {
     list.append(element('li', {}, element('span', { class: `swatch mark-${name}` }), label));
   }
   return list;

@@ -11,11 +11,23 @@ import { formatCount, formatTime, fitText } from './format.js';
 export function blameLines(found, trackName) {
   const lines = [];
   if (found.object) lines.push(`waits for ${fitText(found.object, 80)}`);
+  if (found.peer) lines.push(`waits ${formatTime(found.peer.ns)} for ${found.peer.rank !== null ? `rank ${found.peer.rank}` : `process ${found.peer.pid}`}: ${found.peer.kind}`);
   for (const row of (found.holders || []).slice(0, 3)) lines.push(`held by ${trackName(row.track)} for ${formatTime(row.ns)} of it${row.place ? `: ${fitText(row.place, 70)}` : ''}`);
   for (const row of (found.culprits || []).slice(0, 3)) lines.push(`meanwhile ${row.threads} of ${found.workers} workers: ${row.state}${row.place ? `, ${fitText(row.place, 70)}` : ''}`);
   if (found.ended_last) lines.push(`ended last before: ${found.ended_last.state}${found.ended_last.task !== null ? ` (task ${found.ended_last.task})` : ''} on ${trackName(found.ended_last.track)}`);
+  return lines;
+}
+
+/**
+ * What else must be known of a section: what is missing, what is odd.
+ * @param {any} found
+ * @returns {string[]}
+ */
+export function remarkLines(found) {
+  const lines = [];
   if (found.lost_events) lines.push(`${formatCount(found.lost_events)} events were lost here`);
   if (found.uncertain) lines.push(found.uncertain === 'stream-ends' ? 'uncertain: the stream ends before the thread does' : 'uncertain: the event at the end does not fit what was known before');
+  if (found.off_cpu_ns) lines.push(`the system kept it off the CPU for ${found.off_cpu_estimated ? 'about ' : ''}${formatTime(found.off_cpu_ns)} of it${found.off_cpu_estimated ? ' (estimated from sums)' : ''}`);
   if (found.long_from_ns && found.end - found.start >= found.long_from_ns) lines.push('long for its kind');
   return lines;
 }
@@ -38,9 +50,10 @@ export function shortLines(found, rowLabel, trackName) {
   if (found.view === 'devices') return [`${fitText(found.label, 90)} (${found.kind})`, when, ...operationFacts(found).slice(0, 4).map(([name, value]) => `${name}: ${value}`)];
   if (found.view) return [`${found.title}: ${valueWords(found)}`, when];
   const lines = [`${found.label}${found.place ? `: ${fitText(found.place, 90)}` : ''}`, when];
+  if (found.call) lines.push(`MPI_${fitText(found.call, 60)}`);
   if (found.line) lines.push(fitText(found.line, 90));
   if (found.task !== null) lines.push(`task ${found.task}${found.task_type ? ` of ${fitText(found.task_type, 70)}` : ''}${found.task_line ? `, ${fitText(found.task_line, 70)}` : ''}`);
-  return [...lines, ...blameLines(found, trackName).slice(0, 4)];
+  return [...lines, ...blameLines(found, trackName).slice(0, 4), ...remarkLines(found)];
 }
 
 /** Facts of an operation of a device queue. @param {any} found @returns {[string, string][]} */

@@ -18,8 +18,12 @@ export function element(tag, attributes, ...children) {
   return made;
 }
 
+/** Rows of a table that are printed at most. */
+const ROWS_ON_PAPER = 60;
+
 /**
- * A table; columns with `number` are aligned right. Rows beyond `shown` wait behind a button.
+ * A table; columns with `number` are aligned right. Rows beyond `shown` wait behind a button; on paper, where
+ * nobody can press it, more are shown at once, and how many are missing.
  * @param {string} caption
  * @param {{title: string, number?: boolean, cell: (row: any) => Node | string}[]} columns
  * @param {any[]} rows
@@ -34,12 +38,23 @@ export function table(caption, columns, rows, shown = 12) {
         element(i === 0 ? 'th' : 'td', { class: column.number ? 'number' : null, scope: i === 0 ? 'row' : null }, column.cell(row)))));
     }
   };
-  add(0, shown);
+  const printed = document.documentElement.dataset.printing !== undefined;
+  const first = printed ? Math.max(shown, ROWS_ON_PAPER) : shown;
+  add(0, first);
   const head = element('tr', {}, ...columns.map((column) => element('th', { scope: 'col', class: column.number ? 'number' : null }, column.title)));
   const made = element('table', {}, element('caption', {}, caption), element('thead', {}, head), body);
   const wrapped = element('div', { class: 'table' }, made);
-  if (rows.length > shown) {
-    const more = element('button', { type: 'button', onclick: () => { add(shown, rows.length); more.remove(); } }, `all ${rows.length} rows`);
+  if (rows.length > first && printed) {
+    wrapped.append(element('p', { class: 'note' }, `${rows.length - first} more rows are not printed.`));
+  } else if (rows.length > first) {
+    const more = element('button', { type: 'button', onclick: () => {
+      add(first, rows.length);
+      more.remove();
+      // Who came by keyboard goes on where the button was.
+      const next = /** @type {HTMLElement} */ (body.children[first]);
+      next.tabIndex = -1;
+      next.focus();
+    } }, `all ${rows.length} rows`);
     wrapped.append(more);
   }
   return wrapped;

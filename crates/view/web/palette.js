@@ -27,9 +27,9 @@ export const DARK_STATES = {
 };
 
 /** Colours that are no state: lightness for the two pages. */
-export const LIGHT_MARKS = { page: '#ffffff', text: '#1b1f24', long: '#c00020', finding: '#7b2fbf', lost: '#000000', uncertain: '#ffffff', match: '#008f5a' };
+export const LIGHT_MARKS = { page: '#ffffff', text: '#1b1f24', long: '#c00020', finding: '#7b2fbf', lost: '#000000', uncertain: '#ffffff', match: '#008f5a', off: '#4a4f55' };
 /** The same for the dark page. */
-export const DARK_MARKS = { page: '#14171a', text: '#e8eaed', long: '#ff5c72', finding: '#c79bff', lost: '#ffffff', uncertain: '#14171a', match: '#4fe0a4' };
+export const DARK_MARKS = { page: '#14171a', text: '#e8eaed', long: '#ff5c72', finding: '#c79bff', lost: '#ffffff', uncertain: '#14171a', match: '#4fe0a4', off: '#b8bec5' };
 
 /** Colours for things that are only to be told apart (task types, tasks, regions), for both pages. */
 export const VALUE_COLOURS = [
@@ -68,7 +68,7 @@ export function mixColours(colour, towards, share) {
  * @typedef {{
  *   dark: boolean, page: string, text: string, state: string[],
  *   shades: Uint32Array, values: Uint32Array, pageColour: number,
- *   valueNames: string[], long: number, finding: number, lost: number, uncertain: number, match: number,
+ *   valueNames: string[], long: number, finding: number, lost: number, uncertain: number, match: number, offCpu: number,
  *   marks: {[name: string]: string},
  * }} Theme
  */
@@ -98,7 +98,7 @@ export function makeTheme(dark, states) {
     values: Uint32Array.from(VALUE_COLOURS, (hex) => (dark ? mixColours(packColour(hex), 0xffffffff, 0.25) : packColour(hex))),
     valueNames: VALUE_COLOURS,
     long: packColour(marks.long), finding: packColour(marks.finding), lost: packColour(marks.lost),
-    uncertain: packColour(marks.uncertain), match: packColour(marks.match), marks,
+    uncertain: packColour(marks.uncertain), match: packColour(marks.match), offCpu: packColour(marks.off), marks,
   };
 }
 

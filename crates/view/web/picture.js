@@ -1,6 +1,6 @@
 // The visible range as a file: PNG from the canvas, SVG from the buckets.
 
-import { NOTHING } from './pixels.js';
+import { LOST, NOTHING, OFF_CPU, UNCERTAIN } from './pixels.js';
 import { formatPoint } from './format.js';
 
 /**
@@ -46,7 +46,8 @@ export function timelineSvg(timeline) {
     `<svg xmlns="http://www.w3.org/2000/svg" width="${left + width + 10}" height="${height}" font-family="sans-serif" font-size="11">`,
     `<rect width="100%" height="100%" fill="${timeline.theme.page}"/>`,
     '<defs><pattern id="lost" width="4" height="4" patternUnits="userSpaceOnUse"><path d="M0 4L4 0" stroke="black"/></pattern>' +
-    '<pattern id="unknown" width="4" height="4" patternUnits="userSpaceOnUse"><path d="M0 0L4 4" stroke="white"/></pattern></defs>',
+    '<pattern id="unknown" width="4" height="4" patternUnits="userSpaceOnUse"><path d="M0 0L4 4" stroke="white"/></pattern>' +
+    `<pattern id="off" width="4" height="4" patternUnits="userSpaceOnUse"><rect width="4" height="4" fill="${timeline.theme.page}"/><rect width="2" height="4" fill="${timeline.theme.marks.off}"/></pattern></defs>`,
   ];
   const columns = new Uint32Array(width);
   const occurs = new Set();
@@ -57,13 +58,14 @@ export function timelineSvg(timeline) {
     parts.push(`<text x="${left - 6}" y="${y + 11}" text-anchor="end" fill="${timeline.theme.text}">${xmlText(row.label)}</text>`);
     for (let x = 0; x < width;) {
       const kind = columns[x] & 0xff;
-      const flags = (columns[x] >> 16) & 6;
+      const flags = (columns[x] >> 16) & (LOST | UNCERTAIN | OFF_CPU);
       let end = x + 1;
-      while (end < width && (columns[end] & 0xff) === kind && ((columns[end] >> 16) & 6) === flags) end++;
+      while (end < width && (columns[end] & 0xff) === kind && ((columns[end] >> 16) & (LOST | UNCERTAIN | OFF_CPU)) === flags) end++;
       if (kind !== 255) {
         occurs.add(kind);
         parts.push(`<rect x="${left + x}" y="${y}" width="${end - x}" height="${tall}" fill="${timeline.theme.state[kind]}"/>`);
-        if (flags) parts.push(`<rect x="${left + x}" y="${y}" width="${end - x}" height="${tall}" fill="url(#${flags & 2 ? 'lost' : 'unknown'})"/>`);
+        if (flags & OFF_CPU) parts.push(`<rect x="${left + x}" y="${y + tall - 4}" width="${end - x}" height="4" fill="url(#off)"/>`);
+        if (flags & (LOST | UNCERTAIN)) parts.push(`<rect x="${left + x}" y="${y}" width="${end - x}" height="${tall}" fill="url(#${flags & LOST ? 'lost' : 'unknown'})"/>`);
       }
       x = end;
     }

@@ -10,7 +10,7 @@ export const SUB = 6;
 export const NOTHING = 0x000000ff;
 
 /** Flags, as in the library. */
-export const LONG_WAIT = 1, LOST = 2, UNCERTAIN = 4, FINDING = 8, MATCH = 16;
+export const LONG_WAIT = 1, LOST = 2, UNCERTAIN = 4, FINDING = 8, MATCH = 16, OFF_CPU = 32;
 
 /**
  * Joins the buckets that fall into each pixel: the one with the larger share is shown, flags are
@@ -86,6 +86,7 @@ export function paintTrack(columns, values, image, at, stride, theme, colourOf =
     } else if (flags & UNCERTAIN) {
       for (let line = 0; line < SUB; line++) if (((x - line) & 3) === 0) image[at + x + line * stride] = theme.uncertain;
     }
+    if (flags & OFF_CPU) for (let line = SUB - 2; line < SUB; line++) image[at + x + line * stride] = (x + line) & 1 ? theme.offCpu : theme.pageColour;
     if (flags & LONG_WAIT) image[at + x] = theme.long;
     if (flags & FINDING) image[at + x + (SUB - 1) * stride] = theme.finding;
     if (dim && flags & MATCH) image[at + x] = theme.match;

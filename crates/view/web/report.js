@@ -247,7 +247,7 @@ function howComputed(report, overview, json) {
     element('p', {}, 'Capacity is workers × the time from the first to the last event of their process. Every worker-nanosecond has exactly one state, so useful time and all losses add up to the capacity. ',
       'A wait is charged to what ran meanwhile: while some workers wait and others work, each of those that work is charged an equal share; a wait for a lock is charged to its holder.'),
     element('p', {}, 'In the overview a pixel shows the state with most time in it, paler where that is a smaller part. Red on top: a wait that is sixteen times longer than the median of its kind. ',
-      'Stripes: events were lost, or the trace cannot tell.'),
+      'Stripes: events were lost, or the trace cannot tell. Dotted at the bottom: the operating system kept the thread off its CPU for an eighth of the pixel or more, or for a thousandth of the run at once.'),
     element('p', {}, `taskscope ${overview.version}, ${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, save));
 }
 
@@ -322,8 +322,9 @@ export function showReport(page, report, overview, source, json) {
   const trackName = (track) => names.get(track) ?? `track ${track}`;
   /** @type {any} */
   const shown = { timeline: null };
+  const root = document.documentElement;
   const build = () => {
-    const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === 'dark' : media.matches;
+    const dark = root.dataset.printing !== undefined ? false : root.dataset.theme ? root.dataset.theme === 'dark' : media.matches;
     const theme = makeTheme(dark, overview.states);
     const width = Math.max(300, Math.min(1600, page.clientWidth - 8));
     const host = element('div', { class: 'timeline-host' });
@@ -340,8 +341,9 @@ export function showReport(page, report, overview, source, json) {
     ].filter((made) => made !== null);
     const links = menu.filter(([id]) => sections.some((made) => made.id === id)).map(([id, title]) => element('a', { href: `#${id}` }, title));
     const toggle = element('button', { type: 'button', id: 'theme', onclick: () => {
-      document.documentElement.dataset.theme = dark ? 'light' : 'dark';
+      root.dataset.theme = dark ? 'light' : 'dark';
       build();
+      document.getElementById('theme')?.focus();
     } }, dark ? 'light' : 'dark');
     const left = overview.left_out ? element('p', { class: 'warn' }, `${formatCount(overview.left_out)} rows of long tables are left out to keep this file small; report --json has them all.`) : null;
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections));
@@ -354,6 +356,19 @@ export function showReport(page, report, overview, source, json) {
   };
   build();
   media.addEventListener('change', build);
+  // Paper is white and narrow.
+  let chosen = root.dataset.theme;
+  window.addEventListener('beforeprint', () => {
+    chosen = root.dataset.theme;
+    Object.assign(root.dataset, { printing: '', theme: 'light' });
+    build();
+  });
+  window.addEventListener('afterprint', () => {
+    delete root.dataset.printing;
+    if (chosen === undefined) delete root.dataset.theme;
+    else root.dataset.theme = chosen;
+    build();
+  });
   let width = page.clientWidth;
   window.addEventListener('resize', () => {
     if (Math.abs(page.clientWidth - width) > 40) { width = page.clientWidth; build(); }

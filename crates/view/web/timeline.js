@@ -534,7 +534,13 @@ export class TimelineView {
       context.textAlign = 'left';
       const sign = header ? (this.collapsed.has(row.key || '') ? '▸ ' : '▾ ') : '';
       const indent = row.kind === 'track' ? 18 : row.kind === 'process' ? 12 : 6;
+      context.save();
+      // Wide letters must not reach into the plot.
+      context.beginPath();
+      context.rect(0, y, header ? this.width : GUTTER - 4, row.height);
+      context.clip();
       context.fillText(fitText(sign + row.label, header ? 60 : 22), indent, y + row.height / 2 + 0.5);
+      context.restore();
     }
     context.textBaseline = 'alphabetic';
   }

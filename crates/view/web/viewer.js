@@ -8,7 +8,7 @@ import { ServerSource } from './source.js';
 import { TimelineView, placeOf, trackLabel } from './timeline.js';
 import { saveFile, timelinePng, timelineSvg } from './picture.js';
 import { nameOf } from './report.js';
-import { blameLines, edgesOfTask, operationFacts, shortLines, valueWords } from './details.js';
+import { blameLines, edgesOfTask, operationFacts, remarkLines, shortLines, valueWords } from './details.js';
 
 /** How long the pointer rests before its section is asked for. */
 const REST_MS = 40;
@@ -285,7 +285,7 @@ class Viewer {
   /** @param {any} found */
   async showSection(found) {
     const facts = [['state', found.label], ['where', nameOf(found.place)], ['line', nameOf(found.line)], ['thread', this.trackName(found.track)], ['from', formatTime(found.start)], ['lasts', formatTime(found.end - found.start)], ['region', found.region === null ? '–' : `${found.region}`]];
-    const lines = blameLines(found, (track) => this.trackName(track)).map((line) => element('li', {}, line));
+    const lines = [...blameLines(found, (track) => this.trackName(track)), ...remarkLines(found)].map((line) => element('li', {}, line));
     const select = element('button', { type: 'button', onclick: () => this.timeline.select(found.start, found.end) }, 'select its time');
     this.panel.replaceChildren(element('h2', { id: 'section-title' }, found.label),
       this.facts(facts), lines.length ? element('ul', {}, ...lines) : '', select);

@@ -68,9 +68,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let opened_at = fragment(&args, range, &page);
     let events = page.report["events"].as_u64().unwrap_or(0);
+    let mut page = page;
+    if let Some(key) = &key {
+        page.keep_views(key.clone());
+    }
     let page = Arc::new(page);
     let stop = Arc::new(AtomicBool::new(false));
     let keeper = key.filter(|_| !is_stored && events >= CACHED_EVENTS);
+    let interrupted = page.clone();
     let keeper = keeper.map(|key| keep(page.clone(), args.trace.clone(), key, stop.clone()));
     let viewer = Viewer::start(page, args.port).map_err(|error| {
         let failure = Failure::new("cannot start the viewer").why(error.to_string());
@@ -99,6 +104,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     viewer.wait_for_interrupt()?;
     // Half a cache is none: its writer takes it away.
     stop.store(true, Ordering::Relaxed);
+    interrupted.stop();
     if let Some(keeper) = keeper {
         let _ = keeper.join();
     }

@@ -24,7 +24,7 @@ pub enum Access {
 
 impl Access {
     /// The access that OMPT calls `kind` (`ompt_dependence_type_t`); `None` for doacross dependences.
-    pub fn from_ompt(kind: u8) -> Option<Access> {
+    pub fn from_ompt(kind: u32) -> Option<Access> {
         match kind {
             1 => Some(Access::Read),
             2 | 3 => Some(Access::Write),

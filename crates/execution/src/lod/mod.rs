@@ -22,6 +22,7 @@
 
 mod counter;
 mod marks;
+mod off_times;
 mod pyramid;
 mod query;
 mod steps;
@@ -29,6 +30,7 @@ mod timeline;
 
 pub use counter::{Counter, CounterBucket};
 pub use marks::Marks;
+pub use off_times::OffTimes;
 pub use pyramid::{FlagRules, Pyramid};
 pub use steps::{CLASSES, NO_CLASS, Steps, Values};
 pub use timeline::Timeline;
@@ -50,6 +52,8 @@ impl Flags {
     pub const FINDING: Flags = Flags(8);
     /// Matches the search or filter.
     pub const MATCH: Flags = Flags(16);
+    /// The operating system kept the thread off its CPU for a good part of it.
+    pub const OFF_CPU: Flags = Flags(32);
 
     /// Both.
     pub const fn with(self, other: Flags) -> Flags {

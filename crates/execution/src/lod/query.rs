@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn times_at_the_end_of_time_do_no_harm() {
-        let track = Values { start: vec![0, u64::MAX - 5], value: vec![1, 2], end: u64::MAX };
+        let track = Values { start: vec![0, u64::MAX - 5].into(), value: vec![1, 2].into(), end: u64::MAX };
         let pyramid = Pyramid::build(&track, &FlagRules::default());
         for width_log2 in [0, 1, 31, 62, 63] {
             let window = Window { first: (u64::MAX - 1) >> width_log2, count: 3, width_log2 };

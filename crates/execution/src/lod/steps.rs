@@ -1,6 +1,6 @@
 //! What a pyramid is built from: rows in time order, each with a class.
 
-use crate::{State, Track};
+use crate::{Column, State, Track};
 
 /// Number of classes that a pyramid tells apart.
 pub const CLASSES: usize = 64;
@@ -47,9 +47,9 @@ const _: () = assert!(State::ALL.len() <= CLASSES);
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     /// When each value starts; strictly rising.
-    pub start: Vec<u64>,
+    pub start: Column<u64>,
     /// The values; 0 is "nothing".
-    pub value: Vec<i64>,
+    pub value: Column<i64>,
     /// When the last one ends.
     pub end: u64,
 }
@@ -74,13 +74,13 @@ impl Values {
         }
         match self.start.last() {
             Some(last) if *last == at => {
-                if let Some(slot) = self.value.last_mut() {
+                if let Some(slot) = self.value.to_mut().last_mut() {
                     *slot = value;
                 }
             }
             _ => {
-                self.start.push(at);
-                self.value.push(value);
+                self.start.to_mut().push(at);
+                self.value.to_mut().push(value);
             }
         }
     }

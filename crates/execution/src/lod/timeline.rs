@@ -1,7 +1,7 @@
 //! The pyramids of all threads of an execution.
 
 use super::steps::CLASSES;
-use super::{Bucket, FlagRules, Flags, Marks, Pyramid, Window};
+use super::{Bucket, FlagRules, Flags, Marks, OffTimes, Pyramid, Window};
 use crate::{Execution, Group, State, ThreadIndex};
 use rayon::prelude::*;
 
@@ -16,6 +16,7 @@ pub struct Timeline {
     rules: FlagRules,
     pyramids: Vec<Pyramid>,
     marks: Vec<Vec<Marks>>,
+    off_cpu: Vec<OffTimes>,
 }
 
 impl Timeline {
@@ -23,9 +24,7 @@ impl Timeline {
     pub fn build(execution: &Execution) -> Timeline {
         let rules = flag_rules(execution);
         let pyramids = execution.threads.par_iter().map(|t| Pyramid::build(&t.track, &rules)).collect();
-        let mut timeline = Timeline { rules, pyramids, marks: vec![Vec::new(); execution.threads.len()] };
-        timeline.mark_damage(execution);
-        timeline
+        Timeline::with_marks(execution, rules, pyramids)
     }
 
     /// A timeline of stored pyramids, one for each thread, with the rules that they were built by;
@@ -35,10 +34,18 @@ impl Timeline {
             return None;
         }
         let rules = pyramids.first().map(|pyramid| pyramid.rules().clone()).unwrap_or_default();
-        let marks = vec![Vec::new(); pyramids.len()];
-        let mut timeline = Timeline { rules, pyramids, marks };
+        Some(Timeline::with_marks(execution, rules, pyramids))
+    }
+
+    fn with_marks(execution: &Execution, rules: FlagRules, pyramids: Vec<Pyramid>) -> Timeline {
+        let (first, last) = execution.range();
+        let long_ns = ((last - first) / LONG_PART_OF_RUN).max(1);
+        let threads = (0..execution.threads.len() as u32).into_par_iter().map(ThreadIndex);
+        let off_cpu = threads.map(|thread| OffTimes::new(execution.off_cpu_of(thread), long_ns)).collect();
+        let marks = vec![Vec::new(); execution.threads.len()];
+        let mut timeline = Timeline { rules, pyramids, marks, off_cpu };
         timeline.mark_damage(execution);
-        Some(timeline)
+        timeline
     }
 
     fn mark_damage(&mut self, execution: &Execution) {
@@ -64,6 +71,11 @@ impl Timeline {
     pub fn is_marked(&self, thread: ThreadIndex, flags: Flags, from: u64, to: u64) -> bool {
         let marks = self.marks.get(thread.index()).into_iter().flatten();
         marks.into_iter().any(|marks| marks.carry(flags) && marks.touch(from, to))
+    }
+
+    /// Nanoseconds of `[from, to)` for which the operating system kept a thread off its CPU.
+    pub fn off_cpu_ns(&self, thread: ThreadIndex, from: u64, to: u64) -> u64 {
+        self.off_cpu.get(thread.index()).map_or(0, |off| off.nanos(from, to))
     }
 
     /// Marks stretches of a thread's time with a flag, in addition to what is marked.
@@ -97,6 +109,9 @@ impl Timeline {
             pyramid.buckets(&row.track, window, |bucket| buckets.push(bucket));
             for marks in &self.marks[thread.index()] {
                 marks.flag(window, &mut buckets);
+            }
+            if let Some(off) = self.off_cpu.get(thread.index()).filter(|off| !off.is_empty()) {
+                off.flag(window, &mut buckets);
             }
         }
         buckets

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, NO_TIME, ProcessIndex, TaskIndex};
 
 /// OMPT's `ompt_dependence_type_t`.
-const IN: u8 = 1;
+const IN: u32 = 1;
 
 /// Declared dependences, ready for questions about single tasks.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub struct Dependences {
     rows: FxHashMap<TaskIndex, Vec<u32>>,
     /// For each address of a process, among the children of one task: who declared it how, by
     /// creation.
-    by_address: FxHashMap<(ProcessIndex, TaskIndex, u64), Vec<(TaskIndex, u8)>>,
+    by_address: FxHashMap<(ProcessIndex, TaskIndex, u64), Vec<(TaskIndex, u32)>>,
 }
 
 /// A task that had to end first.
@@ -81,7 +81,7 @@ impl Dependences {
         &self,
         execution: &Execution,
         task: TaskIndex,
-        others: impl Fn(&[(TaskIndex, u8)], usize, u8) -> Vec<TaskIndex>,
+        others: impl Fn(&[(TaskIndex, u32)], usize, u32) -> Vec<TaskIndex>,
     ) -> Vec<Predecessor> {
         let Some(scope) = scope(execution, task) else { return Vec::new() };
         let mut found: Vec<Predecessor> = Vec::new();

@@ -42,6 +42,7 @@ use taskscope_analysis::{Analysis, Problem};
 use taskscope_execution::lod::{Counter, Flags, Timeline};
 use taskscope_execution::{Execution, ThreadIndex, ThreadKind};
 use taskscope_session::Session;
+use taskscope_session::cache::Key;
 use taskscope_session::model_views::ModelViews;
 
 /// Everything that pages show of one run.
@@ -69,6 +70,8 @@ pub struct Page {
     time: (u64, u64),
     /// The trace's directory.
     root: PathBuf,
+    /// What the trace was when it was opened, where views of its models may be kept in files.
+    key: Option<Key>,
     /// The thread of each stream, by its directory below the root.
     tracks_by_stream: FxHashMap<String, usize>,
     models: OnceLock<Option<Arc<ModelViews>>>,
@@ -152,6 +155,7 @@ impl Page {
             time: time_of(&execution, &queues),
             queues,
             root: session.root,
+            key: None,
             tracks_by_stream,
             models: OnceLock::new(),
             execution,
@@ -161,6 +165,19 @@ impl Page {
             type_rows: OnceLock::new(),
             queued,
             highlighted: Mutex::default(),
+        }
+    }
+
+    /// Keeps views of models that are costly to play in files beside the trace's cache, which had this key when
+    /// it was opened.
+    pub fn keep_views(&mut self, key: Key) {
+        self.key = Some(key);
+    }
+
+    /// Makes whoever plays the trace for a view give up.
+    pub fn stop(&self) {
+        if let Some(models) = self.models.get().and_then(|models| models.as_ref()) {
+            models.stop();
         }
     }
 

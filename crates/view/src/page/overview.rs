@@ -5,8 +5,8 @@ use super::{CounterKind, Page, View};
 use crate::{CausesOptions, CausesSection};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
+use taskscope_analysis::Analysis;
 use taskscope_analysis::slo::Mode;
-use taskscope_analysis::{Analysis, body_times};
 use taskscope_execution::{Execution, NO_TIME, State, TypeIndex};
 use taskscope_session::Session;
 
@@ -107,9 +107,8 @@ fn node_of(loom: &str, pid: u64) -> String {
 /// Body times of each task type, in the order of the report's: classes of a quarter octave, each
 /// with its lower limit in nanoseconds and the number of tasks in it.
 pub(super) fn histograms(execution: &Execution, analysis: &Analysis) -> Vec<Vec<(u64, u64)>> {
-    let bodies = body_times(execution);
     let mut classes: FxHashMap<TypeIndex, FxHashMap<u32, u64>> = FxHashMap::default();
-    let begun = execution.tasks.began.iter().zip(&execution.tasks.ty).zip(&bodies);
+    let begun = execution.tasks.began.iter().zip(&execution.tasks.ty).zip(&analysis.body_times);
     for ((_, ty), ns) in begun.filter(|((began, _), _)| **began != NO_TIME) {
         *classes.entry(*ty).or_default().entry(quarter_octave(*ns)).or_default() += 1;
     }

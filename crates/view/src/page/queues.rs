@@ -225,12 +225,12 @@ impl Lane {
             // Lanes of damaged traces may overlap; what is shorter than a nanosecond is shown as one.
             let start = cursor.map_or(operation.start, |cursor: u64| operation.start.max(cursor));
             if let Some(cursor) = cursor.filter(|cursor| *cursor < start) {
-                values.start.push(cursor);
-                values.value.push(0);
+                values.start.to_mut().push(cursor);
+                values.value.to_mut().push(0);
                 operations.push(u32::MAX);
             }
-            values.start.push(start);
-            values.value.push(names_before + i64::from(operation.name) + 1);
+            values.start.to_mut().push(start);
+            values.value.to_mut().push(names_before + i64::from(operation.name) + 1);
             operations.push(index as u32);
             cursor = Some(operation.end.max(start.saturating_add(1)));
         }

@@ -3,7 +3,8 @@
 use super::Page;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use taskscope_execution::{Group, NO_TIME, ObjectIndex, Place, Span, State, ThreadIndex};
+use taskscope_execution::messages::Call;
+use taskscope_execution::{Group, NO_TIME, ObjectIndex, OsSource, Place, Span, State, ThreadIndex};
 
 impl Page {
     /// The section of a track at a time, with everything that is known of it; `None` where the track
@@ -63,12 +64,19 @@ impl Page {
             row.insert("object".into(), self.names.ask(move |places| places.object_name(object)).into());
         }
         match section.state.group() {
+            _ if section.state == State::Communication && self.add_peer(&mut row, track, span) => {}
             Group::Mutex => self.add_holders(&mut row, section.object, span),
             Group::Sync | Group::Idle => self.add_workers_meanwhile(&mut row, track, span),
             _ => {}
         }
         if let Some(long) = self.timeline.long_wait_ns(section.state) {
             row.insert("long_from_ns".into(), long.into());
+        }
+        let off = self.timeline.off_cpu_ns(track, span.start, span.end);
+        if off > 0 {
+            let estimated = self.execution.threads[track.index()].os_source == OsSource::Estimated;
+            row.insert("off_cpu_ns".into(), off.into());
+            row.insert("off_cpu_estimated".into(), estimated.into());
         }
         let overlaps = |start: u64, end: u64| start < span.end && end.max(start + 1) > span.start;
         let losses = self.execution.losses.iter();
@@ -108,6 +116,25 @@ impl Page {
             .collect();
         rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
         row.insert("holders".into(), rows.into_iter().take(8).map(|(_, value)| value).collect());
+    }
+
+    /// Whom a call of a communication library waited for; false where no call is known.
+    fn add_peer(&self, row: &mut Map<String, Value>, track: ThreadIndex, span: Span) -> bool {
+        let communication = &self.execution.communication;
+        let covers = |call: &&Call| call.thread == track && call.start <= span.start && call.end >= span.end;
+        let Some(call) = communication.calls.iter().rfind(covers) else { return false };
+        row.insert("call".into(), call.function_name().into());
+        if let Some(wait) = call.wait.filter(|wait| wait.until > span.start) {
+            let process = self.execution.processes.get(wait.culprit.index());
+            let value = json!({
+                "kind": wait.kind.name(),
+                "ns": wait.until.min(span.end) - span.start,
+                "rank": communication.ranks.get(&wait.culprit.0).map(|rank| rank.rank),
+                "pid": process.map(|process| process.pid),
+            });
+            row.insert("peer".into(), value);
+        }
+        true
     }
 
     /// What the other workers of the process did while this one waited: those that worked are to

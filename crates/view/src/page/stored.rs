@@ -1,7 +1,7 @@
 //! A page in a cache file: what the viewer shows of a run, without the trace.
 //!
-//! Sections, pyramids and tasks stay in the file and are read where they are asked for; other tables are
-//! copied, as they are much smaller.
+//! Sections, pyramids, tasks, dependences and holds stay in the file and are read where they are asked for; other
+//! tables are copied, as they are much smaller.
 
 use super::{Instance, Names, Page, Queue, QueueOperation, Queues, time_of};
 use rustc_hash::FxHashMap;
@@ -11,22 +11,26 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
+use taskscope_execution::messages::{Call, Communication, PeerWait, PeerWaitKind, Rank};
 use taskscope_execution::{
-    Catalog, Column, Dependence, Doubt, Execution, Gap, Hold, Loss, Module, Object, ObjectIndex, OffCpu,
-    OsSource, Process, ProcessIndex, Region, RegionIndex, SharedBytes, Site, SiteIndex, TaskIndex,
-    TaskStatus, Tasks, Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind,
-    Uncertain, WorkShare,
+    Catalog, Column, Doubt, Execution, Gap, Loss, Module, Object, OffCpu, OsSource, Process, ProcessIndex,
+    Region, RegionIndex, SharedBytes, Site, SiteIndex, TaskStatus, Tasks, Thread, ThreadIndex, ThreadKind,
+    Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
 /// Blocks of a thread: six columns of sections, nine of its pyramid.
 const OF_THREAD: usize = 15;
 /// Tables, which follow the threads; after them the tasks, then two blocks of each device queue.
-const TABLES: usize = 10;
-/// Columns of tasks, after the tables.
+const TABLES: usize = 9;
+/// Holds and dependences, after the tables, which stay in the file.
+const HOLDS: usize = TABLES;
+const DEPENDENCES: usize = HOLDS + 1;
+/// Columns of tasks, after them.
+const TASKS: usize = DEPENDENCES + 1;
 const TASK_COLUMNS: usize = 9;
 /// Where the blocks of device queues begin.
-const QUEUES: usize = TABLES + TASK_COLUMNS;
+const QUEUES: usize = TASKS + TASK_COLUMNS;
 const KINDS: [ThreadKind; 5] =
     [ThreadKind::Initial, ThreadKind::Worker, ThreadKind::Helper, ThreadKind::Cpu, ThreadKind::Unknown];
 const OS_SOURCES: [OsSource; 3] = [OsSource::Unknown, OsSource::Switches, OsSource::Estimated];
@@ -58,13 +62,14 @@ impl Page {
             off_cpu,
             // What follows from them is in the report.
             queued: _,
-            // No page shows messages.
-            communication: _,
+            communication,
             uncertain,
             anomalies: _,
             // What was made of them is in the report.
             samples: _,
         } = &*self.execution;
+        // Pages show whom a call waited for, not what was in its messages.
+        let Communication { ranks, calls, .. } = communication;
         let Catalog { modules, sites, types, objects, gaps } = catalog;
         let rules = self.timeline.pyramid(ThreadIndex(0)).map(|p| p.rules().clone()).unwrap_or_default();
         let more = json!({
@@ -86,6 +91,7 @@ impl Page {
             "streams": self.tracks_by_stream,
             "queues": self.queues.queues().iter()
                 .map(|q| json!([q.name, q.device, q.pid, q.names])).collect::<Vec<_>>(),
+            "ranks": ranks.iter().map(|(process, r)| json!([process, r.job, r.rank, r.ranks])).collect::<Vec<_>>(),
             "modules": modules.iter()
                 .map(|m| json!([m.process.0, m.start, m.end, m.bias, m.build_id, m.path])).collect::<Vec<_>>(),
             "types": types.iter().map(|t| json!([t.process.0, t.label, t.site.0, type_kind(t.kind)])).collect::<Vec<_>>(),
@@ -124,16 +130,16 @@ impl Page {
                     w.iterations,
                 ]
             }),
-            words(holds, |h| [pair(h.object.0, h.thread.0), pair(h.site.0, h.task.0), h.start, h.end]),
-            words(dependences, |d| [pair(d.task.0, u32::from(d.kind)), d.address]),
             words(losses, |l| [u64::from(l.thread.0), l.start, l.end, l.events]),
             words(sites, |s| [u64::from(s.process.0), s.address]),
             words(objects, |o| [pair(o.process.0, o.kind), o.id]),
             words(gaps, |g| [pair(g.after.0, g.before.0), u64::from(g.process.0)]),
             words(off_cpu, |off| [u64::from(off.thread.0), off.start, off.end]),
             words(uncertain, |u| [pair(u.thread.0, u.doubt as u32), u.start, u.end]),
+            words(calls, words_of_call),
         ];
         blocks.extend(tables.iter().map(Column::as_bytes));
+        blocks.extend([holds.as_bytes(), dependences.as_bytes()]);
         let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
         let status: Vec<u8> = status.iter().map(|status| *status as u8).collect();
         blocks.extend([ty.as_bytes(), parent.as_bytes(), region.as_bytes(), creator.as_bytes()]);
@@ -216,7 +222,9 @@ impl Page {
             });
         }
         let table = |at: usize| Column::<u64>::shared(cache.bytes(), tables.get(at)?.clone());
-        execution.tasks = stored_tasks(cache.bytes(), tables.get(TABLES..TABLES + TASK_COLUMNS)?)?;
+        execution.tasks = stored_tasks(cache.bytes(), tables.get(TASKS..QUEUES)?)?;
+        execution.holds = Column::shared(cache.bytes(), tables.get(HOLDS)?.clone())?;
+        execution.dependences = Column::shared(cache.bytes(), tables.get(DEPENDENCES)?.clone())?;
         execution.regions = rows_of(&table(0)?, |[a, b, begin, end, requested]| Region {
             site: SiteIndex(high(a)),
             parent: RegionIndex(low(a)),
@@ -236,20 +244,7 @@ impl Page {
             chunks: low(chunks),
             iterations,
         });
-        execution.holds = rows_of(&table(2)?, |[a, b, start, end]| Hold {
-            object: ObjectIndex(high(a)),
-            thread: ThreadIndex(low(a)),
-            site: SiteIndex(high(b)),
-            task: TaskIndex(low(b)),
-            start,
-            end,
-        });
-        execution.dependences = rows_of(&table(3)?, |[a, address]| Dependence {
-            task: TaskIndex(high(a)),
-            kind: low(a) as u8,
-            address,
-        });
-        execution.losses = rows_of(&table(4)?, |[thread, start, end, events]| Loss {
+        execution.losses = rows_of(&table(2)?, |[thread, start, end, events]| Loss {
             thread: ThreadIndex(low(thread)),
             start,
             end,
@@ -257,15 +252,15 @@ impl Page {
         });
         let catalog = &mut execution.catalog;
         catalog.sites =
-            rows_of(&table(5)?, |[process, address]| Site { process: ProcessIndex(low(process)), address });
+            rows_of(&table(3)?, |[process, address]| Site { process: ProcessIndex(low(process)), address });
         catalog.objects =
-            rows_of(&table(6)?, |[a, id]| Object { process: ProcessIndex(high(a)), kind: low(a), id });
-        catalog.gaps = rows_of(&table(7)?, |[a, process]| Gap {
+            rows_of(&table(4)?, |[a, id]| Object { process: ProcessIndex(high(a)), kind: low(a), id });
+        catalog.gaps = rows_of(&table(5)?, |[a, process]| Gap {
             after: SiteIndex(high(a)),
             before: SiteIndex(low(a)),
             process: ProcessIndex(low(process)),
         });
-        execution.uncertain = rows_of(&table(9)?, |[a, start, end]| Uncertain {
+        execution.uncertain = rows_of(&table(7)?, |[a, start, end]| Uncertain {
             thread: ThreadIndex(high(a)),
             doubt: Doubt::ALL.get(low(a) as usize).copied().unwrap_or(Doubt::DoesNotFit),
             start,
@@ -286,11 +281,16 @@ impl Page {
         for (path, track) in more["streams"].as_object()? {
             tracks_by_stream.insert(path.clone(), number(track)? as usize);
         }
-        execution.off_cpu = rows_of(&table(8)?, |[thread, start, end]| OffCpu {
+        execution.off_cpu = rows_of(&table(6)?, |[thread, start, end]| OffCpu {
             thread: ThreadIndex(low(thread)),
             start,
             end,
         });
+        execution.communication.calls = rows_of(&table(8)?, call_of_words);
+        for r in rows("ranks")? {
+            let rank = Rank { job: number(&r[1])?, rank: small(&r[2])?, ranks: small(&r[3])? };
+            execution.communication.ranks.insert(small(&r[0])?, rank);
+        }
         let mut instances = Vec::new();
         for i in rows("instances")? {
             let thread = ThreadIndex(small(&i[1])?);
@@ -329,6 +329,7 @@ impl Page {
             time,
             queues,
             root: root.to_path_buf(),
+            key: Some(key.clone()),
             tracks_by_stream,
             models: OnceLock::new(),
             ready_tasks: OnceLock::new(),
@@ -377,6 +378,23 @@ fn words<T, const N: usize>(rows: &[T], row: impl Fn(&T) -> [u64; N]) -> Column<
 
 fn rows_of<T, const N: usize>(words: &[u64], row: impl Fn([u64; N]) -> T) -> Vec<T> {
     words.as_chunks::<N>().0.iter().map(|words| row(*words)).collect()
+}
+
+const WAIT_KINDS: [PeerWaitKind; 3] =
+    [PeerWaitKind::LateSender, PeerWaitKind::LateReceiver, PeerWaitKind::LateMember];
+
+fn words_of_call(call: &Call) -> [u64; 5] {
+    let wait = call.wait.map_or(0, |wait| {
+        let kind = WAIT_KINDS.iter().position(|kind| *kind == wait.kind).unwrap_or(0);
+        pair(kind as u32 + 1, wait.culprit.0)
+    });
+    [pair(call.thread.0, call.function), call.start, call.end, wait, call.wait.map_or(0, |wait| wait.until)]
+}
+
+fn call_of_words([a, start, end, wait, until]: [u64; 5]) -> Call {
+    let kind = high(wait).checked_sub(1).and_then(|kind| WAIT_KINDS.get(kind as usize)).copied();
+    let wait = kind.map(|kind| PeerWait { kind, culprit: ProcessIndex(low(wait)), until });
+    Call { thread: ThreadIndex(high(a)), function: low(a), start, end, wait }
 }
 
 fn words_of_operation(o: &QueueOperation) -> [u64; 9] {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use taskscope_execution::ThreadIndex;
 use taskscope_execution::lod::{Bucket, Window};
 use taskscope_execution::view::View as Family;
-use taskscope_session::model_views::{KeptView, ModelViews, ValueRow, ViewName};
+use taskscope_session::model_views::{ALL_AT_ONCE_EVENTS, KeptView, ModelViews, ValueRow, ViewName};
 
 /// Rows of buckets for rows of values, little-endian: all buckets row by row, then the value of the
 /// longest stretch of each, 0 for nothing. `mark` may flag the buckets of a row.
@@ -56,7 +56,12 @@ fn small(value: i64) -> u32 {
 impl Page {
     /// The views of the trace's models; `None` where there is no trace to play.
     pub fn models(&self) -> Option<&Arc<ModelViews>> {
-        self.models.get_or_init(|| ModelViews::open(&self.root).ok().map(Arc::new)).as_ref()
+        let open = || {
+            let mut models = ModelViews::open(&self.root).ok()?;
+            models.keep_files(self.key.clone(), ALL_AT_ONCE_EVENTS);
+            Some(Arc::new(models))
+        };
+        self.models.get_or_init(open).as_ref()
     }
 
     /// A view of a model; plays the trace if it was not yet.

@@ -6,8 +6,11 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 use taskscope_event::models::device::kind;
-use taskscope_execution::Execution;
 use taskscope_execution::devices::{Devices, LostOperation, Operation, Queue};
+use taskscope_execution::{
+    Anomaly, Change, Doubt, Execution, ExecutionBuilder, Observer, OsSource, RunDelay, Section, State,
+    Uncertain,
+};
 use taskscope_session::Session;
 use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_testkit::synthetic::{Shape, execution};
@@ -17,6 +20,46 @@ use taskscope_view::server::Viewer;
 /// A run of two processes with four threads each.
 pub fn small() -> Execution {
     execution(Shape { threads: 8, team: 4, processes_of_node: 1, events: 30_000, seed: 3 })
+}
+
+/// A run of three threads of which something is missing or odd. Each is in serial code from 1000 on, in tasks from 101 000 on,
+/// at a barrier from 201 000 to 301 000.
+///
+/// - the first lost seven events in its task, and its system kept it off the CPU from 1000 to 41 000;
+/// - of the second an end came that does not fit, at the end of its task, and it is estimated to have had no CPU for
+///   3000 ns of its serial code;
+/// - the stream of the third ends in its barrier.
+pub fn doubtful() -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.1", 1);
+    let threads = [1, 2, 3].map(|tid| builder.add_thread(process, tid));
+    for thread in threads {
+        builder.event(thread, 1000);
+        builder.change(thread, 1000, Change::Become(Section::of(State::Serial)));
+    }
+    for thread in threads {
+        builder.event(thread, 101_000);
+        builder.change(thread, 101_000, Change::Enter(Section::of(State::Task)));
+    }
+    builder.event(threads[0], 201_000);
+    builder.change(threads[0], 201_000, Change::Lost { events: 7 });
+    builder.event(threads[1], 201_000);
+    builder.anomaly(threads[1], 201_000, Anomaly::EndWithoutBegin);
+    for thread in threads {
+        builder.event(thread, 201_000);
+        builder.change(thread, 201_000, Change::Become(Section::of(State::Barrier)));
+    }
+    for thread in &threads[..2] {
+        builder.event(*thread, 301_000);
+        builder.change(*thread, 301_000, Change::ThreadEnds);
+    }
+    let mut execution = builder.finish();
+    let (thread, doubt) = (threads[2], Doubt::StreamEnds);
+    execution.uncertain.push(Uncertain { thread, start: 201_000, end: 301_000, doubt });
+    execution.add_off_cpu(threads[0], OsSource::Switches, &[(1000, 41_000)], &[]);
+    let delay = RunDelay { start: 1000, end: 101_000, ns: 3000 };
+    execution.add_off_cpu(threads[1], OsSource::Estimated, &[], &[delay]);
+    execution
 }
 
 /// What pages show of a run.

@@ -1,0 +1,128 @@
+//! Where the operating system kept a thread off its CPU, flagged where that matters.
+//!
+//! Estimated times lie at the end of nearly every section, so a flag on each bucket that holds one would be on
+//! all of them. A bucket is flagged when such times take at least an eighth of it, or when it holds a part of one that is
+//! long for the run.
+
+use super::{Bucket, Flags, Marks, Window, edge};
+use crate::OffCpu;
+
+/// A bucket is flagged when this part of it is off the CPU.
+const PART_OF_BUCKET: u64 = 8;
+
+/// Times off the CPU of one thread, in order and apart from each other.
+#[derive(Clone, Debug, Default)]
+pub struct OffTimes {
+    start: Vec<u64>,
+    end: Vec<u64>,
+    /// Nanoseconds of all times before each.
+    before: Vec<u64>,
+    long: Marks,
+}
+
+impl OffTimes {
+    /// Takes a thread's times off the CPU; those of at least `long_ns` are never hidden.
+    pub fn new(off: &[OffCpu], long_ns: u64) -> OffTimes {
+        let mut times = OffTimes::default();
+        let mut sum = 0;
+        for part in off {
+            times.start.push(part.start);
+            times.end.push(part.end);
+            times.before.push(sum);
+            sum += part.end - part.start;
+        }
+        let long = off.iter().filter(|part| part.end - part.start >= long_ns);
+        times.long = Marks::new(Flags::OFF_CPU, long.map(|part| (part.start, part.end)).collect());
+        times
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+
+    /// Nanoseconds off the CPU in `[from, to)`.
+    pub fn nanos(&self, from: u64, to: u64) -> u64 {
+        let rank = |at: u64| self.start.partition_point(|start| *start < at);
+        self.nanos_before(rank(to), to) - self.nanos_before(rank(from), from)
+    }
+
+    /// Nanoseconds before `at`, of which so many times begin before it.
+    fn nanos_before(&self, begun: usize, at: u64) -> u64 {
+        begun
+            .checked_sub(1)
+            .map_or(0, |last| self.before[last] + self.end[last].min(at).saturating_sub(self.start[last]))
+    }
+
+    /// Flags the buckets of a window.
+    pub fn flag(&self, window: Window, buckets: &mut [Bucket]) {
+        let mut begun = self.start.partition_point(|start| *start < window.start());
+        let mut before = self.nanos_before(begun, window.start());
+        for (bucket, number) in buckets.iter_mut().zip(window.first..) {
+            let from = edge(number, window.width_log2);
+            let to = edge(number.saturating_add(1), window.width_log2);
+            // Most buckets hold few; where one holds many, they need not be walked.
+            let few = self.start[begun..].iter().take(8).take_while(|start| **start < to).count();
+            begun += few;
+            if few == 8 {
+                begun += self.start[begun..].partition_point(|start| *start < to);
+            }
+            let until = self.nanos_before(begun, to);
+            if (until - before).saturating_mul(PART_OF_BUCKET) >= to - from && until > before {
+                bucket.flags = bucket.flags.with(Flags::OFF_CPU);
+            }
+            before = until;
+        }
+        self.long.flag(window, buckets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ThreadIndex;
+
+    fn off(times: &[(u64, u64)]) -> Vec<OffCpu> {
+        times.iter().map(|(start, end)| OffCpu { thread: ThreadIndex(0), start: *start, end: *end }).collect()
+    }
+
+    fn flagged(times: &OffTimes, window: Window) -> Vec<usize> {
+        let mut buckets = vec![Bucket::EMPTY; window.count as usize];
+        times.flag(window, &mut buckets);
+        (0..buckets.len()).filter(|bucket| buckets[*bucket].flags.has(Flags::OFF_CPU)).collect()
+    }
+
+    #[test]
+    fn an_eighth_of_a_bucket_or_a_long_time_is_flagged_and_crumbs_are_not() {
+        // Buckets of 64: one with 7 ns off, one with 8, one with four times 2 ns, and one with a long time's end.
+        let times = off(&[(10, 17), (70, 78), (130, 132), (140, 142), (150, 152), (160, 162), (200, 258)]);
+        let window = Window { first: 0, count: 6, width_log2: 6 };
+        assert_eq!(flagged(&OffTimes::new(&times, u64::MAX), window), [1, 2, 3]);
+        assert_eq!(flagged(&OffTimes::new(&times, 58), window), [1, 2, 3, 4]);
+        let narrow = Window { first: 0, count: 5, width_log2: 2 };
+        assert_eq!(flagged(&OffTimes::new(&times, u64::MAX), narrow), [2, 3, 4]);
+    }
+
+    #[test]
+    fn sums_are_those_of_a_walk() {
+        let times: Vec<(u64, u64)> = (0..500).map(|i| (i * i, i * i + i.min(7 + i % 3))).collect();
+        let times = off(&times);
+        let kept = OffTimes::new(&times, u64::MAX);
+        for (from, to) in [(0, 1), (3, 3), (0, 250_000), (17, 4000), (123_456, 130_000), (249_000, u64::MAX)]
+        {
+            let walked: u64 =
+                times.iter().map(|off| off.end.min(to).saturating_sub(off.start.max(from))).sum();
+            assert_eq!(kept.nanos(from, to), walked, "{from}..{to}");
+        }
+        for width_log2 in [0, 3, 9, 14] {
+            let window = Window { first: 0, count: (250_000 >> width_log2) + 1, width_log2 };
+            let walked: Vec<usize> = (0..window.count as usize)
+                .filter(|bucket| {
+                    let ns = kept.nanos((*bucket as u64) << width_log2, (*bucket as u64 + 1) << width_log2);
+                    ns > 0 && ns * 8 >= 1 << width_log2
+                })
+                .collect();
+            assert_eq!(flagged(&kept, window), walked, "{width_log2}");
+        }
+    }
+}
