@@ -60,6 +60,22 @@ impl Tree {
         Tree::make(MOST_NODES, MOST_NODES, false, 64)
     }
 
+    /// A tree that grows to this many paths at most.
+    pub fn growing_to(nodes: usize) -> Tree {
+        Tree::make(nodes.clamp(1, MOST_NODES), MOST_NODES, false, 64)
+    }
+
+    /// Takes everything away; the memory stays.
+    pub fn clear(&mut self) {
+        self.nodes.truncate(1);
+        if let Some(root) = self.nodes.first_mut() {
+            root.first = NONE;
+        }
+        self.slots.fill(NONE);
+        self.cells.clear();
+        self.unfit = 0;
+    }
+
     /// A tree that holds `nodes` paths and `values` numbers, and never takes more memory: about
     /// 40 bytes a path and 16 a number, all of it taken (and touched) here.
     pub fn with_limit(nodes: usize, values: usize) -> Tree {

@@ -84,12 +84,15 @@ pub unsafe extern "C" fn control_tool(
         command::FLUSH => {
             tell();
             record(|moment| moment.recorder.flush());
+            if profiling::is_on() {
+                profiling::write_so_far();
+            }
         }
         command::END => {
             tell();
             process::finish();
             if profiling::is_on() {
-                profiling::write();
+                profiling::write_last();
             }
         }
         // `omp_control_tool_max` and beyond belong to tools: the program may speak to another one.
@@ -109,7 +112,9 @@ impl Moment<'_> {
         if self.thread.is_paused == paused {
             return;
         }
-        if paused {
+        if self.thread.profile.is_some() {
+            self.follow_pause(paused);
+        } else if paused {
             self.end_all_shown();
         } else {
             // What is written once may lie in the gap.

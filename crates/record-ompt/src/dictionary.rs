@@ -26,6 +26,10 @@ impl Moment<'_> {
     /// encloses the construct.
     #[inline(always)]
     pub fn site(&mut self, codeptr: *const c_void) -> u32 {
+        // A profile has no sites: its places are call paths.
+        if self.thread.profile.is_some() {
+            return 0;
+        }
         match user_code(codeptr) {
             Some(address) => self.entry(Key { address, role: PLAIN_SITE }).site,
             None => self.thread.frames.nearest_site(),
@@ -35,6 +39,9 @@ impl Moment<'_> {
     /// The site of a code pointer; 0 where that is missing or inside the runtime.
     #[inline(always)]
     pub fn known_site(&mut self, codeptr: *const c_void) -> u32 {
+        if self.thread.profile.is_some() {
+            return 0;
+        }
         user_code(codeptr).map_or(0, |address| self.entry(Key { address, role: PLAIN_SITE }).site)
     }
 
@@ -48,6 +55,9 @@ impl Moment<'_> {
     /// The type of a worksharing construct of this OMPT kind.
     #[inline(always)]
     pub fn work_type(&mut self, codeptr: *const c_void, kind: u32) -> Entry {
+        if self.thread.profile.is_some() {
+            return Entry::default();
+        }
         let address = user_code(codeptr).unwrap_or_else(|| self.enclosing());
         self.entry(Key { address, role: WORK | kind })
     }

@@ -119,6 +119,12 @@ impl Frames {
         self.stack.try_reserve(64).is_ok()
     }
 
+    /// What is open, innermost first.
+    #[inline(always)]
+    pub fn inwards_out(&self) -> impl Iterator<Item = &Frame> {
+        self.stack.iter().rev()
+    }
+
     /// Whether nothing is open.
     pub fn is_empty(&self) -> bool {
         self.stack.is_empty()
@@ -195,6 +201,9 @@ impl Moment<'_> {
         if open.is_context() {
             frames.context = depth + 1;
         }
+        if self.thread.profile.is_some() {
+            return self.follow_open(open, depth);
+        }
         self.show(open);
     }
 
@@ -205,6 +214,10 @@ impl Moment<'_> {
         let Some(frame) = self.thread.frames.stack.pop() else { return };
         if frame.open.is_context() {
             self.thread.frames.context = frame.outer;
+        }
+        if self.thread.profile.is_some() {
+            let depth = self.thread.frames.stack.len();
+            return self.follow_close(frame.open, depth);
         }
         if frame.shown {
             self.hide(frame.open);
@@ -250,10 +263,15 @@ impl Moment<'_> {
             return false;
         }
         stack.pop();
+        let depth = stack.len();
         if open.is_context() {
             self.thread.frames.context = outer;
         }
-        self.hide(open);
+        if self.thread.profile.is_some() {
+            self.follow_close(open, depth);
+        } else {
+            self.hide(open);
+        }
         true
     }
 
@@ -335,6 +353,9 @@ impl Moment<'_> {
         self.hide_top();
         if let Some(frame) = self.thread.frames.stack.get_mut(index) {
             frame.open = Open::Member { region, phase };
+        }
+        if self.thread.profile.is_some() {
+            return self.follow_phase(phase, index + 1);
         }
         self.show_top();
     }

@@ -9,7 +9,6 @@ use crate::abi::{endpoint, mutex};
 use crate::frames::Open;
 use crate::pair;
 use crate::profiling;
-use crate::sampling::levels;
 use crate::thread::{Moment, record};
 
 /// `ompt_callback_mutex_acquire`: comes for every acquire, contended or not. A test waits for
@@ -26,7 +25,7 @@ pub unsafe extern "C" fn mutex_acquire(
     }
     record(|moment| {
         if profiling::is_on() {
-            moment.profile_acquire(object);
+            moment.follow_acquire(object);
         }
         let site = moment.site(codeptr);
         moment.tell_wait_object(wait_kind(mutex_kind), object, site);
@@ -40,7 +39,7 @@ pub unsafe extern "C" fn mutex_acquire(
 pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, codeptr: *const c_void) {
     record(|moment| {
         if profiling::is_on() {
-            moment.profile_acquired(mutex_kind, object, codeptr);
+            moment.follow_acquired(mutex_kind, object, codeptr);
         }
         if !matches!(mutex_kind, mutex::TEST_LOCK | mutex::TEST_NEST_LOCK) {
             moment.end_acquiring();
@@ -57,7 +56,7 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, codeptr:
 pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, codeptr: *const c_void) {
     record(|moment| {
         if profiling::is_on() {
-            moment.profile_released(mutex_kind, object, codeptr);
+            moment.follow_released(mutex_kind, object, codeptr);
         }
         if mutex_kind == mutex::CRITICAL {
             moment.close_section(pair::CRITICAL);
@@ -74,7 +73,8 @@ pub unsafe extern "C" fn nest_lock(scope: c_int, _object: u64, _codeptr: *const 
     }
 }
 
-fn wait_state(mutex_kind: c_int) -> u32 {
+/// What a thread that waits for a mutex of this OMPT kind does, as a sample's state.
+pub fn wait_state(mutex_kind: c_int) -> u32 {
     match mutex_kind {
         mutex::CRITICAL => state::CRITICAL,
         mutex::NEST_LOCK => state::NEST_LOCK,
@@ -96,38 +96,6 @@ pub fn wait_kind(mutex_kind: c_int) -> u32 {
 }
 
 impl Moment<'_> {
-    fn profile_acquire(&mut self, object: u64) {
-        let at = self.at;
-        if let Some(profile) = &mut self.thread.profile {
-            profile.held.acquire(object, at);
-        }
-    }
-
-    fn profile_acquired(&mut self, mutex_kind: c_int, object: u64, codeptr: *const c_void) {
-        let context = self.context();
-        let at = self.at;
-        let Some(profile) = &mut self.thread.profile else { return };
-        profile.took(context);
-        let (waited, blame) = profile.held.acquired(object, at);
-        if waited > 0 {
-            let path = self.path_here(codeptr, levels::current_exit());
-            if let Some(profile) = &mut self.thread.profile {
-                profile.waited(wait_state(mutex_kind), (context, path), waited, &blame);
-            }
-        }
-    }
-
-    fn profile_released(&mut self, mutex_kind: c_int, object: u64, codeptr: *const c_void) {
-        let context = self.context();
-        let Some(mut profile) = self.thread.profile.take() else { return };
-        let blame =
-            profile.held.released(object, || (context, self.path_here(codeptr, levels::current_exit())));
-        if let Some(blame) = blame {
-            profile.waited(wait_state(mutex_kind), (context, 0), 0, &[blame]);
-        }
-        self.thread.profile = Some(profile);
-    }
-
     /// Says for which object and where this thread waits in this way from now on, unless it has.
     #[inline(always)]
     fn tell_wait_object(&mut self, kind: u32, object: u64, site: u32) {

@@ -8,6 +8,7 @@ use taskscope_record::{enter, thread as recorder};
 use crate::abi::{Data, Frame, endpoint, parallel_flag, status};
 use crate::dictionary;
 use crate::frames::{Open, Phase};
+use crate::profiling;
 use crate::sampling;
 use crate::thread::{Kind, Moment, OTHER_THREAD, attach, record};
 use crate::word::{HELPERS, Word};
@@ -48,7 +49,11 @@ pub unsafe extern "C" fn parallel_begin(
             Word::new(0, 0, HELPERS).store(parallel);
             return;
         }
-        let site = moment.site(codeptr);
+        // In a profile the place of the site holds the team.
+        let site = match moment.thread.profile {
+            Some(_) => profiling::begin_team(requested, moment.at),
+            None => moment.site(codeptr),
+        };
         let region = moment.thread.regions.take();
         Word::new(region, site, 0).store(parallel);
         let mut payload = [0; 16];
@@ -74,10 +79,15 @@ pub unsafe extern "C" fn parallel_end(
 ) {
     record(|moment| {
         if moment.uncover(status::SWITCH as u32, |open| matches!(open, Open::Region { .. })) {
+            let team = moment.thread.frames.top().map_or(0, |frame| frame.site);
+            moment.follow_region_end(team);
             if sampling::is_active() {
                 moment.end_sampled_region(codeptr);
             }
             moment.close_top(None);
+            if moment.thread.profile.is_some() {
+                profiling::leave_team(team);
+            }
         }
     });
 }
@@ -127,6 +137,7 @@ impl Moment<'_> {
     fn become_helper(&mut self) {
         if self.thread.kind != Kind::Helper {
             self.thread.kind = Kind::Helper;
+            self.follow_kind();
             self.recorder.own_point(self.at, omp::THREAD_TYPE, OTHER_THREAD.to_le_bytes());
         }
     }
@@ -134,6 +145,7 @@ impl Moment<'_> {
     fn begin_member(&mut self, word: Word, index: u32, team: u32) {
         let region = word.id();
         self.thread.last_work_site = 0;
+        self.follow_member(word.site(), index, team);
         let mut payload = [0; 12];
         for (part, value) in payload.chunks_exact_mut(4).zip([region, index, team]) {
             part.copy_from_slice(&value.to_le_bytes());

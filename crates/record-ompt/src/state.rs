@@ -45,6 +45,14 @@ impl Thread {
         }
     }
 
+    /// The context of the task that it is in; 0 where that is no explicit one.
+    pub fn context_of_task(&self) -> u32 {
+        match self.frames.innermost_context().map(|frame| frame.open) {
+            Some(Open::Task { id }) => id,
+            _ => 0,
+        }
+    }
+
     /// What the thread waits for: the lock, critical or turn; 0 where it does not.
     pub fn wait_object(&self) -> u64 {
         match self.frames.top().map(|top| top.open) {

@@ -51,12 +51,12 @@ pub unsafe extern "C" fn sync_region_wait(
             sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS if begins => moment.begin_join(codeptr),
             sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS => moment.end_join(),
             sync::TASKWAIT if begins => {
-                let site = moment.site(codeptr);
+                let site = moment.wait_site(codeptr);
                 moment.begin_wait(kind::TASKWAIT, pair::TASKWAIT, state::TASKWAIT, site);
             }
             sync::TASKWAIT => moment.close_section(pair::TASKWAIT),
             sync::TASKGROUP if begins => {
-                let site = moment.site(codeptr);
+                let site = moment.wait_site(codeptr);
                 moment.begin_wait(kind::TASKGROUP, pair::TASKGROUP, state::TASKGROUP, site);
             }
             sync::TASKGROUP => moment.close_section(pair::TASKGROUP),
@@ -77,6 +77,13 @@ impl Moment<'_> {
         }
     }
 
+    /// The site of a call that waits, which is remembered.
+    #[inline(always)]
+    fn wait_site(&mut self, codeptr: *const c_void) -> u32 {
+        self.thread.wait_return = codeptr as u64;
+        self.site(codeptr)
+    }
+
     #[inline(always)]
     fn begin_wait(&mut self, kind: u32, pair: Pair, state: u32, site: u32) {
         self.tell_wait_site(kind, site);
@@ -88,6 +95,7 @@ impl Moment<'_> {
             // Nothing of an implicit task can enclose a barrier: what is open has not been ended.
             self.close_to_context();
         }
+        self.thread.wait_return = codeptr as u64;
         let mut site = self.known_site(codeptr);
         if site == 0 && sync_kind != sync::BARRIER_EXPLICIT {
             site = self.thread.last_work_site;
@@ -115,7 +123,7 @@ impl Moment<'_> {
         }
         self.close_to_context();
         // A worker has no code pointer here; the region's site is that of its implicit task.
-        let site = self.site(codeptr);
+        let site = self.wait_site(codeptr);
         self.tell_wait_site(kind::JOIN_BARRIER, site);
         self.set_phase(Phase::Joining);
     }

@@ -39,6 +39,7 @@ pub unsafe extern "C" fn task_create(
                 moment.tell_task_path(typeid, exit, codeptr);
             }
         } else if flags & task_flag::TASKWAIT != 0 {
+            moment.thread.wait_return = codeptr as u64;
             let site = moment.site(codeptr);
             let id = moment.thread.tasks.take();
             Word::new(id, site, WAIT).store(new_task);
@@ -91,9 +92,6 @@ pub unsafe extern "C" fn dependences(task: *mut Data, list: *const Dependence, c
 /// `ompt_callback_task_schedule`.
 pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: *mut Data) {
     record(|moment| {
-        if profiling::is_on() {
-            moment.charge_task_time();
-        }
         // By far most often a new task begins, or one ends.
         if prior_status != status::SWITCH {
             let task = Word::load(prior);
@@ -116,21 +114,6 @@ impl Moment<'_> {
     fn create_profiled_task(&mut self, new_task: *mut Data, exit: u64, codeptr: *const c_void) {
         let context = self.create_context(codeptr, exit, true);
         Word::new(context, 0, EXPLICIT).store(new_task);
-    }
-
-    /// The task that runs has run until now.
-    fn charge_task_time(&mut self) {
-        let context = match self.thread.frames.innermost_context().map(|frame| frame.open) {
-            Some(Open::Task { id }) => id,
-            _ => 0,
-        };
-        let at = self.at;
-        if let Some(profile) = &mut self.thread.profile {
-            let since = core::mem::replace(&mut profile.task_since, at);
-            if context != 0 {
-                profile.ran(context, at.saturating_sub(since));
-            }
-        }
     }
 
     /// Returns the task's type; 0 where its creation is not in the trace.

@@ -9,7 +9,7 @@ use crate::control;
 use crate::dictionary::Cache;
 use crate::frames::Frames;
 use crate::ids::Ids;
-use crate::profiling::{self, CallbackProfile};
+use crate::profiling::{self, Follower};
 use crate::sampling::{self, Sampler, code_map};
 
 /// What the tool knows about one thread. Aligned so that no two threads share a cache line.
@@ -44,8 +44,8 @@ pub struct Thread {
     pub paths: sampling::paths::Cache,
     /// The modules that this thread's trace is known to name, as `code_map` counts.
     pub modules_written: u64,
-    /// What callbacks count, in profile mode.
-    pub profile: Option<Box<CallbackProfile>>,
+    /// In profile mode, in the place of events.
+    pub profile: Option<Box<Follower>>,
     /// Samples it, if samples are taken.
     pub sampler: Option<Box<Sampler>>,
     /// Memory for long payloads.
@@ -103,6 +103,10 @@ impl Moment<'_> {
 pub fn record(record: impl FnOnce(&mut Moment<'_>)) {
     let Some(mut recording) = enter().or_else(attach_and_enter) else { return };
     let thread = recording.user().cast::<Thread>();
+    if thread.is_null() {
+        // Somebody on this thread is in already, and calls what we intercept.
+        return;
+    }
     let at = recording.now();
     // SAFETY: `attach` gave the recorder a `Thread` of its own, which lives as long as it; the open
     // recorder keeps this thread the only one in here.
@@ -184,6 +188,7 @@ pub fn attach(thread_type: u32) {
         if matches!(moment.thread.kind, Kind::Initial | Kind::Worker) {
             sampling::count_worker(true);
         }
+        moment.follow_kind();
     });
 }
 
@@ -204,10 +209,10 @@ pub fn attach_outside_openmp() {
         if matches!(thread.kind, Kind::Initial | Kind::Worker) {
             sampling::count_worker(false);
         }
-        if profiling::is_on() {
-            let sampler = thread.sampler.take();
-            let samples = sampler.as_ref().and_then(|sampler| sampler.tree());
-            profiling::merge(samples, thread.profile.as_deref_mut());
+        // Without its timer first: the handler counts into what ends here.
+        drop(thread.sampler.take());
+        if let Some(mut follower) = thread.profile.take() {
+            follower.end();
         }
         // SAFETY: made by `Box::into_raw` above, and used by nobody after this.
         drop(unsafe { Box::from_raw(shared.0) });
@@ -219,14 +224,15 @@ pub fn attach_outside_openmp() {
         drop(unsafe { Box::from_raw(thread) });
         return;
     }
+    // Outside of the recorder: it may start a thread.
+    let follower = profiling::is_on().then(Follower::begin);
     record(|moment| {
         moment.write_anyway(|moment| moment.begin_thread());
-        if profiling::is_on() {
-            moment.thread.profile = Some(Box::new(CallbackProfile::new()));
-        }
+        moment.thread.profile = follower;
         if sampling::is_active() {
             code_map::catch_up(moment);
-            moment.thread.sampler = Sampler::start(moment.recorder.os_tid());
+            let counted = moment.thread.profile.as_ref().map(|follower| follower.counted.clone());
+            moment.thread.sampler = Sampler::start(moment.recorder.os_tid(), counted);
         }
     });
 }

@@ -101,9 +101,6 @@ pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
     match started {
         Ok(()) => {
             control::start();
-            if profiled {
-                profiling::begin();
-            }
         }
         Err(process::StartError::Again) => process::require(models),
         Err(why) => {
@@ -183,7 +180,7 @@ extern "C" fn finish(_: *mut c_void) {
         sampling::check::tell();
         process::finish();
         if profiling::is_on() {
-            profiling::write();
+            profiling::write_last();
         }
     }
 }

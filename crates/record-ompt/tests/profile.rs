@@ -2,83 +2,12 @@
 
 mod common;
 
-use common::{Compiler, Run, compile, fresh_directory, tool};
-use std::path::Path;
-use taskscope_profile::{FrameKind, Marker, Metric, NodeId, Profile, conservation, key};
-use taskscope_symbol::{LoadedModule, Symbolizer};
+use common::profiled::{Names, Profiled};
+use taskscope_profile::{Marker, Metric, Profile, conservation, key};
 
 /// Runs a mode of `sampled.c` under profiling; what it wrote, and its size.
 fn profile(threads: u32, rate: &str, arguments: &[&str]) -> Option<(Profile, u64)> {
-    if !Compiler::Clang.is_installed() {
-        return None;
-    }
-    let program = compile(Compiler::Clang, "sampled", &["-O2", "-lm", "-ldl", "-pthread"]);
-    let directory = fresh_directory();
-    let output = Run::program(Compiler::Clang, &program)
-        .env("TASKSCOPE_TRACE_DIR", &directory)
-        .env("TASKSCOPE_MODE", "profile")
-        .env("TASKSCOPE_SAMPLE", rate)
-        .env("TASKSCOPE_LIVE", "0.05")
-        .env("OMP_NUM_THREADS", threads.to_string())
-        .env("LD_PRELOAD", tool())
-        .command
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    let files: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let is_profile = |path: &Path| path.extension().is_some_and(|extension| extension == "tsprof");
-    let path = files.iter().find(|path| is_profile(path)).expect("a profile");
-    assert!(files.iter().all(|path| !path.is_dir()), "no trace beside it: {files:?}");
-    let bytes = std::fs::read(path).unwrap();
-    let read = Profile::read(&bytes).unwrap();
-    check_live(&files, &read);
-    let _ = std::fs::remove_dir_all(&directory);
-    Some((read, bytes.len() as u64))
-}
-
-/// The last line that was written while the program ran says no more than the end, and is of its kind.
-fn check_live(files: &[std::path::PathBuf], profile: &Profile) {
-    let Some(path) = files.iter().find(|path| path.extension().is_some_and(|e| e == "jsonl")) else { return };
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut before = 0;
-    for line in text.lines() {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        let work = line["work_ns"].as_u64().unwrap();
-        assert!(before <= work && work <= *profile.totals.get("sampled.work_ns").unwrap_or(&0));
-        before = work;
-    }
-}
-
-/// Names the user frames of nodes; each file is opened once.
-struct Names<'a> {
-    profile: &'a Profile,
-    symbolizers: Vec<Symbolizer>,
-}
-
-impl<'a> Names<'a> {
-    fn of(profile: &'a Profile) -> Names<'a> {
-        let symbolizers = (profile.modules.iter())
-            .map(|module| {
-                let (path, build_id) = (module.path.clone(), module.build_id.clone());
-                Symbolizer::new(vec![LoadedModule { start: 0, end: u64::MAX, bias: 0, build_id, path }])
-            })
-            .collect();
-        Names { profile, symbolizers }
-    }
-
-    /// The functions of a node's user frames in the program itself, innermost first.
-    fn functions(&mut self, node: NodeId) -> Vec<String> {
-        let is_program = |module: u32| {
-            self.profile.modules.get(module as usize).is_some_and(|module| module.path.contains("sampled"))
-        };
-        let user = self.profile.tree.path(node).filter(|frame| frame.kind == FrameKind::User);
-        user.filter(|frame| is_program(frame.module))
-            .filter_map(|frame| {
-                self.symbolizers.get_mut(frame.module as usize)?.call_place(frame.offset + 1).frame.function
-            })
-            .collect()
-    }
+    Some(Profiled::new("sampled", threads, rate, arguments)?.run())
 }
 
 #[test]

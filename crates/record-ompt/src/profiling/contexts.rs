@@ -4,12 +4,13 @@
 //! task. A task that is created by the path which one of its ancestors was created by has that
 //! ancestor's context: recursion of any depth makes as many contexts as there are different paths.
 
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 use taskscope_profile::{Frame, NodeId, ROOT, Tree};
 
-use super::store::locate;
+use super::samples::locate;
 
 /// More contexts than these are not told apart from their creators'.
 const MAX_CONTEXTS: usize = 1 << 16;
@@ -21,6 +22,33 @@ struct All {
     numbers: HashMap<(u32, u32), u32>,
     /// Addresses of path n, innermost first.
     paths: HashMap<u32, Box<[u64]>>,
+}
+
+/// Of each context its creator's, for those who must not wait; with [`RECURS`].
+static CREATORS: [AtomicU32; MAX_CONTEXTS + 1] = [const { AtomicU32::new(0) }; MAX_CONTEXTS + 1];
+/// Tasks of this context have created tasks that have it too.
+const RECURS: u32 = 1 << 31;
+
+fn creator_of(context: u32) -> u32 {
+    CREATORS.get(context as usize).map_or(0, |creator| creator.load(Relaxed))
+}
+
+fn is_above(ancestor: u32, context: u32) -> bool {
+    let mut at = context;
+    while at != 0 {
+        at = creator_of(at) & !RECURS;
+        if at == ancestor {
+            return true;
+        }
+    }
+    ancestor == context
+}
+
+/// Whether tasks of `context` may have been created, at any depth, by one of the context `ancestor`. Takes
+/// no lock.
+pub fn may_descend(context: u32, ancestor: u32) -> bool {
+    context != ancestor && is_above(ancestor, context)
+        || creator_of(context) & RECURS != 0 && is_above(context, ancestor)
 }
 
 static ALL: Mutex<Option<All>> = Mutex::new(None);
@@ -56,6 +84,9 @@ fn number(creator: u32, path: u32) -> u32 {
         let mut ancestor = creator;
         while let Some((above, by)) = all.list.get((ancestor as usize).wrapping_sub(1)).copied() {
             if by == path {
+                if let Some(above) = CREATORS.get(ancestor as usize) {
+                    above.fetch_or(RECURS, Relaxed);
+                }
                 all.numbers.insert((creator, path), ancestor);
                 return ancestor;
             }
@@ -66,6 +97,9 @@ fn number(creator: u32, path: u32) -> u32 {
         }
         all.list.push((creator, path));
         let number = all.list.len() as u32;
+        if let Some(place) = CREATORS.get(number as usize) {
+            place.store(creator, Relaxed);
+        }
         all.numbers.insert((creator, path), number);
         number
     })
@@ -166,5 +200,9 @@ mod tests {
         assert_eq!(number(second, left), first);
         assert_eq!(number(second, right), second);
         assert_eq!(number(0, 7000), outer);
+        assert!(may_descend(first, outer) && may_descend(second, first));
+        assert!(may_descend(first, first) && may_descend(first, second), "a left within a right");
+        assert!(!may_descend(outer, first) && !may_descend(outer, outer));
+        assert!(may_descend(outer, 0));
     }
 }

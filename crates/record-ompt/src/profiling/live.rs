@@ -1,130 +1,73 @@
-//! Sums over the run so far, written at an interval while the program runs.
+//! Totals so far, at an interval while the program runs: one JSON object a line in `HOST.PID.live.jsonl`.
 //!
-//! One JSON object a line in `HOST.PID.live.jsonl`. The handler of the sample that passes the interval
-//! writes it: formatting and the three system calls are async-signal-safe. The sums are those that the
-//! profile has at the end, so that both agree.
+//! They are read off the same accounts that the profile's totals come from at the end.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
-use std::sync::OnceLock;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::time::Duration;
 
-use taskscope_profile::Marker;
+use taskscope_record::clock;
+
+use super::account::{Cause, Sums};
+use super::run::Run;
 
 /// Seconds between two lines.
 pub const INTERVAL_VARIABLE: &str = "TASKSCOPE_LIVE";
+const SHORTEST: f64 = 0.01;
 
-/// Nanoseconds of samples per cause: 0 is work, the rest markers.
-static SUMS: [AtomicU64; 15] = [const { AtomicU64::new(0) }; 15];
-static INTERVAL_NS: AtomicU64 = AtomicU64::new(0);
-static NEXT_NS: AtomicU64 = AtomicU64::new(0);
-static PATH: OnceLock<CString> = OnceLock::new();
-
-/// Reads the environment.
-pub fn start() {
-    let seconds = std::env::var(INTERVAL_VARIABLE).ok().and_then(|text| text.trim().parse::<f64>().ok());
-    if let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) {
-        INTERVAL_NS.store((seconds * 1e9) as u64, Relaxed);
-    }
+/// What the environment asks for.
+pub fn interval() -> Option<Duration> {
+    let seconds: f64 = std::env::var(INTERVAL_VARIABLE).ok()?.trim().parse().ok()?;
+    (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds.max(SHORTEST)).ok())?
 }
 
-/// Tells where the lines go.
-pub fn set_place(directory: &std::path::Path, process: &str) {
-    let path = directory.join(format!("{process}.live.jsonl"));
-    if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
-        let _ = PATH.set(path);
-    }
+/// Appends a line.
+pub fn write_line(run: &Run) {
+    let Some((directory, name)) = &run.place else { return };
+    let now = clock::now();
+    let (sums, workers) = run.sums(now);
+    let line = line(now.saturating_sub(run.began), workers, &sums);
+    let path = directory.join(format!("{name}.live.jsonl"));
+    // One call: a line is there whole or not at all.
+    let _ = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .and_then(|mut f| f.write_all(line.as_bytes()));
 }
 
-/// Counts a sample of a worker; for handlers.
-pub fn count(cause: Option<Marker>, weight: u64, now: u64) {
-    if let Some(sum) = SUMS.get(cause.map_or(0, |marker| marker as usize)) {
-        sum.fetch_add(weight, Relaxed);
+fn line(wall: u64, workers: u64, sums: &Sums) -> String {
+    let by_cause = || Cause::ALL.into_iter().zip(sums.iter().copied()).filter(|(_, ns)| *ns > 0);
+    let capacity: u64 = sums.iter().sum();
+    let useful: u64 = by_cause().filter(|(cause, _)| cause.is_useful()).map(|(_, ns)| ns).sum();
+    let efficiency = if capacity == 0 { 0.0 } else { useful as f64 / capacity as f64 };
+    let mut line = format!(
+        "{{\"wall_ns\":{wall},\"workers\":{workers},\"capacity_ns\":{capacity},\"useful_ns\":{useful},\
+         \"efficiency\":{efficiency:.4}"
+    );
+    let losses = by_cause().filter(|(cause, _)| !cause.is_useful());
+    if let Some((cause, ns)) = losses.max_by_key(|(_, ns)| *ns) {
+        line += &format!(",\"largest_loss\":\"{}\",\"largest_loss_ns\":{ns}", cause.name());
     }
-    let interval = INTERVAL_NS.load(Relaxed);
-    let next = NEXT_NS.load(Relaxed);
-    if interval == 0 || now < next {
-        return;
-    }
-    if NEXT_NS.compare_exchange(next, now + interval, Relaxed, Relaxed).is_ok() && next != 0 {
-        write_line(now);
-    }
+    let states: Vec<String> = by_cause().map(|(cause, ns)| format!("\"{}\":{ns}", cause.name())).collect();
+    line + &format!(",\"states\":{{{}}}}}\n", states.join(","))
 }
 
-/// The sums so far: nanoseconds of work, then per marker.
-pub fn sums() -> impl Iterator<Item = (Option<Marker>, u64)> {
-    SUMS.iter().enumerate().map(|(index, sum)| (Marker::of(index as u64), sum.load(Relaxed)))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profiling::account::CAUSES;
 
-struct Line {
-    bytes: [u8; 512],
-    used: usize,
-}
-
-impl Line {
-    fn text(&mut self, text: &[u8]) {
-        for byte in text {
-            if let Some(place) = self.bytes.get_mut(self.used) {
-                *place = *byte;
-                self.used += 1;
-            }
-        }
-    }
-
-    fn number(&mut self, mut value: u64) {
-        let mut digits = [0u8; 20];
-        let mut first = digits.len();
-        loop {
-            first -= 1;
-            if let Some(place) = digits.get_mut(first) {
-                *place = b'0' + (value % 10) as u8;
-            }
-            value /= 10;
-            if value == 0 {
-                break;
-            }
-        }
-        self.text(digits.get(first..).unwrap_or_default());
-    }
-}
-
-fn write_line(now: u64) {
-    let Some(path) = PATH.get() else { return };
-    let (mut total, mut work, mut largest) = (0u64, 0u64, (0u64, None));
-    for (cause, sum) in sums() {
-        total += sum;
-        match cause {
-            None => work = sum,
-            Some(_) if sum > largest.0 => largest = (sum, cause),
-            Some(_) => {}
-        }
-    }
-    let mut line = Line { bytes: [0; 512], used: 0 };
-    line.text(b"{\"clock_ns\":");
-    line.number(now);
-    line.text(b",\"worker_ns\":");
-    line.number(total);
-    line.text(b",\"work_ns\":");
-    line.number(work);
-    line.text(b",\"efficiency_permille\":");
-    line.number((u128::from(work) * 1000 / u128::from(total.max(1))) as u64);
-    if let (sum, Some(marker)) = largest {
-        line.text(b",\"largest_loss\":\"");
-        line.text(marker.name().as_bytes());
-        line.text(b"\",\"largest_loss_ns\":");
-        line.number(sum);
-    }
-    line.text(b"}\n");
-    // SAFETY: system calls on a C string and on our own buffer.
-    unsafe {
-        let file = libc::open(
-            path.as_ptr(),
-            libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC,
-            0o644,
+    #[test]
+    fn a_line_says_what_matters() {
+        let mut sums = [0; CAUSES];
+        sums[Cause::Task as usize] = 60;
+        sums[Cause::Serial as usize] = 15;
+        sums[Cause::Idle as usize] = 25;
+        assert_eq!(
+            line(50, 2, &sums),
+            "{\"wall_ns\":50,\"workers\":2,\"capacity_ns\":100,\"useful_ns\":75,\"efficiency\":0.7500,\
+             \"largest_loss\":\"idle\",\"largest_loss_ns\":25,\"states\":{\"task\":60,\"serial\":15,\"idle\":25}}\n"
         );
-        if file >= 0 {
-            libc::write(file, line.bytes.as_ptr().cast(), line.used);
-            libc::close(file);
-        }
     }
 }

@@ -17,8 +17,8 @@ use std::sync::Mutex;
 
 use taskscope_profile::Marker;
 
-/// Waits below this are not counted, on either side: taking a free lock is no wait.
-const SHORTEST_NS: u64 = 1_000;
+use super::waits::SHORTEST_NS;
+
 /// Holders that a lock remembers.
 const HOLDERS: usize = 32;
 const SHARDS: usize = 64;
@@ -30,6 +30,7 @@ pub type Place = (u32, u32);
 
 #[derive(Default)]
 struct Lock {
+    kind: Option<Marker>,
     waiters: u32,
     acquisitions: u64,
     holders: VecDeque<Holder>,
@@ -66,6 +67,8 @@ fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R>
 pub struct Held {
     held: Vec<(u64, u64)>,
     waits_since: Option<(u64, u64)>,
+    /// Whether the lock knows of that wait.
+    is_counted: bool,
 }
 
 /// A part of the blame for a wait.
@@ -80,22 +83,32 @@ pub struct Blame {
 impl Held {
     /// The thread wants a lock.
     pub fn acquire(&mut self, object: u64, at: u64) {
-        self.waits_since = with_lock(object, |lock| lock.waiters += 1).map(|()| (object, at));
+        self.waits_since = Some((object, at));
+        self.is_counted = with_lock(object, |lock| lock.waiters += 1).is_some();
     }
 
-    /// It has it: how long it waited (0: not worth counting), and who is to blame, which sums to that.
-    pub fn acquired(&mut self, object: u64, at: u64) -> (u64, Vec<Blame>) {
-        let since = self.waits_since.take().filter(|(wanted, _)| *wanted == object).map(|(_, since)| since);
-        let wait = since.map_or(0, |since| at.saturating_sub(since));
+    /// It has it, a lock of this kind: how long it waited, and who is to blame. Of what is shorter than
+    /// [`SHORTEST_NS`] nobody is: taking a free lock is no wait. Of the rest, what is not in the list is
+    /// in the lock's memory, until its holder's place is known.
+    pub fn acquired(&mut self, object: u64, kind: Marker, at: u64) -> (u64, Vec<Blame>) {
+        let wanted = self.waits_since.take();
+        let wait = wanted.map_or(0, |(_, since)| at.saturating_sub(since));
         let counted = if wait >= SHORTEST_NS { wait } else { 0 };
         let mut blame = Vec::new();
+        let mut is_counted = core::mem::take(&mut self.is_counted);
+        if let Some((other, _)) = wanted.filter(|(wanted, _)| is_counted && *wanted != object) {
+            // A critical construct's lock gets its number when it is first taken.
+            with_lock(other, |lock| lock.waiters = lock.waiters.saturating_sub(1));
+            is_counted = false;
+        }
         let number = with_lock(object, |lock| {
-            if since.is_some() {
+            if is_counted {
                 lock.waiters = lock.waiters.saturating_sub(1);
             }
             if counted > 0 {
                 lock.charge(at - counted, at, &mut blame);
             }
+            lock.kind = Some(kind);
             lock.acquisitions += 1;
             if lock.holders.len() == HOLDERS
                 && let Some(oldest) = lock.holders.pop_front()
@@ -111,7 +124,7 @@ impl Held {
         } else if counted > 0 {
             blame.push(Blame { place: None, ns: counted });
         }
-        (counted, blame)
+        (wait, blame)
     }
 
     /// It has given it back, where the path is `place()`. What is charged to it now is returned.
@@ -157,18 +170,18 @@ impl Lock {
     }
 }
 
-/// What is still charged to holders that never released, per kind unknown: at the end it is nobody's.
-pub fn unsettled() -> u64 {
-    let mut sum = 0;
+/// What is charged to holders whose place is not known yet: they have not released.
+pub fn unsettled() -> Vec<(Marker, u64)> {
+    let mut sums = Vec::new();
     for shard in &LOCKS_BY_OBJECT {
-        if let Ok(mut locks) = shard.try_lock()
-            && let Some(locks) = locks.as_mut()
-        {
-            let holders = locks.values_mut().flat_map(|lock| &mut lock.holders);
-            sum += holders.map(|holder| core::mem::take(&mut holder.pending)).sum::<u64>();
+        if let Ok(locks) = shard.try_lock() {
+            for lock in locks.iter().flat_map(HashMap::values) {
+                let pending: u64 = lock.holders.iter().map(|holder| holder.pending).sum();
+                sums.extend(lock.kind.filter(|_| pending > 0).map(|kind| (kind, pending)));
+            }
         }
     }
-    sum
+    sums
 }
 
 /// The lock is destroyed.
@@ -213,19 +226,20 @@ mod tests {
         const LOCK: u64 = 0xdead_0001;
         let (mut first, mut second, mut third) = (Held::default(), Held::default(), Held::default());
         first.acquire(LOCK, 0);
-        assert_eq!(first.acquired(LOCK, 10), (0, vec![]), "a free lock");
+        assert_eq!(first.acquired(LOCK, Marker::Lock, 10), (10, vec![]), "a free lock");
         second.acquire(LOCK, 2_000);
         third.acquire(LOCK, 4_000);
-        let (waited, blame) = second.acquired(LOCK, 10_000);
+        let (waited, blame) = second.acquired(LOCK, Marker::Lock, 10_000);
         assert_eq!((waited, blame), (8_000, vec![]), "who holds it has not released, as the runtime says");
+        assert_eq!(unsettled(), [(Marker::Lock, 8_000)]);
         // The release comes late: the eight thousand that waited for it are charged now.
         assert_eq!(first.released(LOCK, || (1, 11)), Some(Blame { place: Some((1, 11)), ns: 8_000 }));
         assert_eq!(second.released(LOCK, || (2, 22)), None);
-        let (waited, blame) = third.acquired(LOCK, 15_000);
+        let (waited, blame) = third.acquired(LOCK, Marker::Lock, 15_000);
         assert_eq!(waited, 11_000);
         let mut blame: Vec<_> = blame.into_iter().map(|part| (part.place, part.ns)).collect();
         blame.sort();
         assert_eq!(blame, [(Some((1, 11)), 6_000), (Some((2, 22)), 5_000)]);
-        assert_eq!(unsettled(), 0);
+        assert_eq!(unsettled(), []);
     }
 }

@@ -1,26 +1,40 @@
-//! Profile mode: no trace, but a tree of call paths with metrics, of bounded size, written at the end.
+//! Profile mode: no trace, but a tree of call paths with metrics, of bounded size, written at an interval
+//! and at the end.
 //!
 //! ```text
-//!   handler ─── sample ──▶ tree of the thread, preallocated ─┐
-//!   callbacks ─ counts, lock waits and blame ▶ another tree ─┴─▶ merged as threads end ▶ HOST.PID.tsprof
+//!   handler ─── sample ─────────▶ tree of the thread (samples) ─┐ collected
+//!   callbacks ▶ follow ┬ waits ─▶ counts of the thread (counts) ┴─▶ run ─▶ write: HOST.PID.tsprof
+//!                      └ account: time by cause ────────────────────▶ live: HOST.PID.live.jsonl
 //! ```
 //! A path in a thread's tree starts at its *context*: the creation path of the region or task that the
 //! thread is in, as a number (`contexts`). Contexts are few: of recursive tasks those that repeat are
-//! one. They become frames when the profile is written.
+//! one. They become frames when counts are collected.
 
+mod account;
 mod contexts;
+mod counts;
+mod follow;
+mod halves;
+mod housekeeping;
 mod live;
 mod locks;
-mod store;
+mod recent;
+mod run;
+mod samples;
+mod teams;
+mod waits;
+mod write;
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::path::PathBuf;
-use std::sync::Mutex;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use taskscope_record::{clock, process};
-
+pub use contexts::define_path;
+pub use follow::Follower;
 pub use locks::destroyed;
-pub use store::{CallbackProfile, Sample, SampleTree, define_path, merge, write};
+pub use recent::Recent;
+pub use run::Counted;
+pub use samples::Sample;
+pub use teams::{begin as begin_team, leave as leave_team};
+pub use write::{write_last, write_so_far};
 
 /// `profile`: no trace is written.
 pub const MODE_VARIABLE: &str = "TASKSCOPE_MODE";
@@ -35,26 +49,9 @@ pub fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// When profiling began, nanoseconds of `CLOCK_MONOTONIC`.
-static STARTED_NS: AtomicU64 = AtomicU64::new(0);
-/// Directory and name of the process, kept for the end.
-static PLACE: Mutex<Option<(PathBuf, String)>> = Mutex::new(None);
-
-/// Recording has started: from here the profile counts.
-pub fn begin() {
-    STARTED_NS.store(clock::kernel_ns(), Relaxed);
-    if let Some((directory, name)) = process::place() {
-        live::set_place(&directory, &name);
-        *PLACE.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some((directory, name));
-    }
-}
-
 /// Whether the environment asks for a profile; from then on [`is_on`] says so.
 pub fn start() -> bool {
     let wanted = std::env::var(MODE_VARIABLE).is_ok_and(|mode| mode == "profile");
     ON.store(wanted, Relaxed);
-    if wanted {
-        live::start();
-    }
     wanted
 }

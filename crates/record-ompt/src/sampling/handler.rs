@@ -95,11 +95,14 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     let weight = time.saturating_sub(memory.last_ns);
     memory.last_ns = time;
     let (idle, working) = follow_activity(memory, kind, state);
-    if let Some(tree) = &mut memory.tree {
+    if let Some(counted) = &sampler.counted {
         let context = if level.task != 0 { level.task } else { regions::context(level.region) };
-        let is_worker = matches!(kind, Kind::Initial | Kind::Worker);
-        let levels = &memory.levels;
-        tree.take(&Sample { levels, context, state, weight, idle, working, at, is_worker });
+        let sample = Sample { levels: &memory.levels, context, state, weight, idle, working };
+        counted.samples.count(|tree| tree.take(&sample));
+        if !in_callback && sample.works() {
+            // SAFETY: no callback runs, and the door keeps a second handler out.
+            unsafe { &mut *sampler.recent.get() }.add(context, sample.user_frames());
+        }
         return;
     }
     let addresses = memory.levels.addresses();

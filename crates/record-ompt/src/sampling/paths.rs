@@ -5,12 +5,13 @@
 //! addresses:
 //!
 //! ```text
-//!   remembered: code pointer, sp, exit ▸ [slot, return address] … ▸ number of the path
-//!   next time:  same code pointer, sp and exit, and every slot holds what it held  ▸ same path
+//!   remembered: code pointer, depth ▸ [slot, return address] … ▸ number of the path
+//!   next time:  same code pointer and depth, and every slot holds what it held  ▸ same path
 //! ```
-//! With the same innermost frame at the same place, the same return addresses in the same slots are the
-//! same calls. So a creation costs a few loads rather than a walk, and a program that creates a million
-//! tasks at a few places walks a few times.
+//! The depth is that of the stack from the start of the task, and slots are counted from the innermost
+//! frame: wherever a task lies on the stack, the same return addresses in the same slots are the same
+//! calls. So a creation costs a few loads rather than a walk, and a program that creates a million tasks
+//! at a few places walks a few times.
 
 use core::ffi::c_void;
 
@@ -24,6 +25,8 @@ use crate::thread::Moment;
 use crate::word::two;
 
 const REMEMBERED: usize = 64;
+/// Places in which a path may be remembered.
+const WAYS: usize = 4;
 const TYPES: usize = 64;
 
 /// What a thread remembers of paths.
@@ -35,6 +38,8 @@ struct Content {
     frames: Frames,
     bounds: Bounds,
     remembered: [Remembered; REMEMBERED],
+    /// The way that was taken last.
+    turn: usize,
     /// Per type, the path that was written last: type, path.
     told: [(u32, u32); TYPES],
     addresses: Vec<u64>,
@@ -43,22 +48,29 @@ struct Content {
 #[derive(Default)]
 struct Remembered {
     codeptr: u64,
-    sp: u64,
-    exit: u64,
-    /// Address in the stack, and what it holds.
+    depth: u64,
+    /// Bytes from the innermost frame, and what lies there.
     slots: Vec<(u64, u64)>,
     path: u32,
 }
 
 impl Remembered {
     /// Whether the stack is as it was.
-    fn is_here(&self, codeptr: u64, sp: u64, exit: u64) -> bool {
+    #[inline(always)]
+    fn is_here(&self, codeptr: u64, sp: u64, depth: u64) -> bool {
         self.path != 0
-            && (self.codeptr, self.sp, self.exit) == (codeptr, sp, exit)
-            // SAFETY: the slots lie above `sp` in the stack that this thread is on: it has the same
-            // stack pointer as when they were read.
-            && self.slots.iter().all(|(slot, value)| unsafe { (*slot as *const u64).read() } == *value)
+            && (self.codeptr, self.depth) == (codeptr, depth)
+            // SAFETY: the slots lie between `sp` and the start of the task, which is as far away as when
+            // they were read; of an initial task, `sp` itself is the same.
+            && self.slots.iter().all(|(slot, value)| unsafe { ((sp + *slot) as *const u64).read() } == *value)
     }
+}
+
+/// How deep the stack is from the start of the task; of an initial task, whose start is not known, the
+/// stack pointer, which tells as much.
+#[inline(always)]
+fn depth_of(sp: u64, exit: u64) -> u64 {
+    if exit > sp { exit - sp } else { sp }
 }
 
 impl Content {
@@ -68,6 +80,7 @@ impl Content {
             frames: Frames::new(),
             bounds: Bounds::of_this_thread(),
             remembered: core::array::from_fn(|_| Remembered::default()),
+            turn: 0,
             told: [(0, 0); TYPES],
             addresses: Vec::new(),
         }))
@@ -77,14 +90,14 @@ impl Content {
     /// keeps one elsewhere.
     fn slots(&self, end: usize) -> Option<Vec<(u64, u64)>> {
         let addresses = self.frames.addresses();
+        let innermost = self.frames.stack_pointer(0);
         (1..end.min(addresses.len()))
             .map(|index| {
                 let slot = self.frames.stack_pointer(index).checked_sub(8)?;
                 let value = *addresses.get(index)?;
                 // SAFETY: within the part of the stack that was just walked.
-                (self.bounds.is_above(self.frames.stack_pointer(0), slot)
-                    && unsafe { (slot as *const u64).read() } == value)
-                    .then_some((slot, value))
+                (self.bounds.is_above(innermost, slot) && unsafe { (slot as *const u64).read() } == value)
+                    .then_some((slot - innermost, value))
             })
             .collect()
     }
@@ -128,7 +141,7 @@ impl Moment<'_> {
     pub fn create_context(&mut self, codeptr: *const c_void, exit: u64, is_task: bool) -> u32 {
         let path = self.path_here(codeptr, exit);
         let creator = self.context();
-        self.thread.profile.as_mut().map_or(0, |profile| profile.created(creator, path, is_task))
+        self.count_creation(creator, path, is_task)
     }
 
     /// The context that this thread is in.
@@ -175,18 +188,21 @@ impl Moment<'_> {
         if self.thread.paths.0.is_none() {
             self.thread.paths.0 = Content::new();
         }
-        let hash = (codeptr ^ sp.rotate_left(20) ^ exit).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
-        let index = hash as usize % REMEMBERED;
-        let content = self.thread.paths.0.as_deref_mut();
-        match content.and_then(|content| content.remembered.get(index)) {
-            Some(known) if known.is_here(codeptr, sp, exit) => known.path,
-            _ => self.walk_path(codeptr, exit, registers, index),
+        let depth = depth_of(sp, exit);
+        let hash = (codeptr ^ depth.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+        let first = hash as usize % REMEMBERED / WAYS * WAYS;
+        let content = self.thread.paths.0.as_deref();
+        let ways =
+            content.and_then(|content| content.remembered.get(first..first + WAYS)).unwrap_or_default();
+        match ways.iter().find(|known| known.is_here(codeptr, sp, depth)) {
+            Some(known) => known.path,
+            None => self.walk_path(codeptr, exit, registers, first),
         }
     }
 
     #[cold]
-    fn walk_path(&mut self, codeptr: u64, exit: u64, from: (u64, walk::Registers), index: usize) -> u32 {
-        let sp = from.1.sp();
+    fn walk_path(&mut self, codeptr: u64, exit: u64, from: (u64, walk::Registers), first_way: usize) -> u32 {
+        let depth = depth_of(from.1.sp(), exit);
         code_map::catch_up(self);
         let (Some(mut content), Some(map)) = (self.thread.paths.0.take(), code_map::current()) else {
             return 0;
@@ -208,9 +224,10 @@ impl Moment<'_> {
             profiling::define_path(path, &content.addresses);
         }
         let slots = content.slots(end);
-        if let Some(place) = content.remembered.get_mut(index) {
+        content.turn = (content.turn + 1) % WAYS;
+        if let Some(place) = content.remembered.get_mut(first_way + content.turn) {
             *place = match slots {
-                Some(slots) => Remembered { codeptr, sp, exit, slots, path },
+                Some(slots) => Remembered { codeptr, depth, slots, path },
                 None => Remembered::default(),
             };
         }

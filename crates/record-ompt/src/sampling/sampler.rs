@@ -10,7 +10,9 @@ use super::levels::Levels;
 use super::timer::Timer;
 use super::walk::{Bounds, Cache, Frames, registers_here};
 use super::{Clock, Settings, code_map, settings};
-use crate::profiling::{self, SampleTree};
+use std::sync::Arc;
+
+use crate::profiling::{Counted, Recent};
 
 /// A thread's timer and the handler's memory.
 pub struct Sampler {
@@ -20,6 +22,10 @@ pub struct Sampler {
     pub(super) after_blocking: AtomicBool,
     /// Only the handler touches it.
     pub(super) memory: UnsafeCell<Memory>,
+    /// In profile mode, where samples are counted.
+    pub(super) counted: Option<Arc<Counted>>,
+    /// What the thread worked at lately. The handler adds to it, but not while a callback runs.
+    pub(super) recent: UnsafeCell<Recent>,
     timer: Option<Timer>,
 }
 
@@ -32,8 +38,6 @@ pub struct Memory {
     /// The sampling clock at the sample before, nanoseconds.
     pub last_ns: u64,
     pub is_first: bool,
-    /// In profile mode, where samples are counted.
-    pub tree: Option<SampleTree>,
     /// What the thread did at the sample before.
     pub activity: Activity,
 }
@@ -49,7 +53,7 @@ pub enum Activity {
 impl Sampler {
     /// Starts to sample the calling thread, whose id in the system is given. `None` when nothing is to
     /// be sampled, or the system has no timer left.
-    pub fn start(os_tid: i32) -> Option<Box<Sampler>> {
+    pub fn start(os_tid: i32, counted: Option<Arc<Counted>>) -> Option<Box<Sampler>> {
         let settings = settings()?;
         let mut sampler = Box::new(Sampler {
             settings,
@@ -62,9 +66,10 @@ impl Sampler {
                 level_bytes: [0; 24 * LEVEL_BYTES],
                 last_ns: now(settings.clock),
                 is_first: true,
-                tree: profiling::is_on().then(SampleTree::new),
                 activity: Activity::Other,
             }),
+            counted,
+            recent: UnsafeCell::default(),
             timer: None,
         });
         // One walk touches the memory and fills the cache with the frames that every stack ends with.
@@ -79,10 +84,15 @@ impl Sampler {
 }
 
 impl Sampler {
-    /// The samples, in profile mode; when the handler comes no more.
-    pub fn tree(&self) -> Option<&SampleTree> {
-        // SAFETY: the thread's door is closed, so the handler touches it no more.
-        unsafe { (*self.memory.get()).tree.as_ref() }
+    /// What the thread worked at lately, for a callback on the sampler's thread.
+    pub fn recent(&self) -> &Recent {
+        // SAFETY: the handler leaves it alone while a callback runs.
+        unsafe { &*self.recent.get() }
+    }
+
+    /// The same.
+    pub fn recent_mut(&mut self) -> &mut Recent {
+        self.recent.get_mut()
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod judgement;
 mod oracle;
+pub mod profiled;
 pub mod trace;
 
 use std::path::{Path, PathBuf};

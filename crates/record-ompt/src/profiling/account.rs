@@ -1,0 +1,289 @@
+//! Where a thread's time goes: exact sums by cause, kept by the thread, read by any other.
+//!
+//! The causes are the states of a trace's ledger under the same names, as far as they are known without
+//! looking ahead, so that a profile and a trace of the same program can be laid side by side.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence, fence};
+
+/// What a thread spends its time in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Cause {
+    Task,
+    Worksharing,
+    Masked,
+    ImplicitTask,
+    Serial,
+    TaskCreation,
+    ForkJoin,
+    Barrier,
+    JoinBarrier,
+    Taskwait,
+    TaskwaitDepend,
+    Taskgroup,
+    CriticalWait,
+    LockWait,
+    OrderedWait,
+    AtomicWait,
+    Communication,
+    Idle,
+    NotStarted,
+    Ended,
+    /// Recording was paused.
+    Unknown,
+}
+
+/// How many causes there are.
+pub const CAUSES: usize = Cause::ALL.len();
+
+impl Cause {
+    /// All, in the order of their numbers.
+    pub const ALL: [Cause; 21] = {
+        use Cause::*;
+        [
+            Task,
+            Worksharing,
+            Masked,
+            ImplicitTask,
+            Serial,
+            TaskCreation,
+            ForkJoin,
+            Barrier,
+            JoinBarrier,
+            Taskwait,
+            TaskwaitDepend,
+            Taskgroup,
+            CriticalWait,
+            LockWait,
+            OrderedWait,
+            AtomicWait,
+            Communication,
+            Idle,
+            NotStarted,
+            Ended,
+            Unknown,
+        ]
+    };
+
+    /// The name, which is that of the state in a trace's ledger.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Task => "task",
+            Cause::Worksharing => "worksharing",
+            Cause::Masked => "masked",
+            Cause::ImplicitTask => "implicit_task",
+            Cause::Serial => "serial",
+            Cause::TaskCreation => "task_creation",
+            Cause::ForkJoin => "fork_join",
+            Cause::Barrier => "barrier",
+            Cause::JoinBarrier => "join_barrier",
+            Cause::Taskwait => "taskwait",
+            Cause::TaskwaitDepend => "taskwait_depend",
+            Cause::Taskgroup => "taskgroup",
+            Cause::CriticalWait => "critical_wait",
+            Cause::LockWait => "lock_wait",
+            Cause::OrderedWait => "ordered_wait",
+            Cause::AtomicWait => "atomic_wait",
+            Cause::Communication => "communication",
+            Cause::Idle => "idle",
+            Cause::NotStarted => "not_started",
+            Cause::Ended => "ended",
+            Cause::Unknown => "unknown",
+        }
+    }
+
+    /// Whether it is the program's own work.
+    pub const fn is_useful(self) -> bool {
+        (self as u8) <= Cause::Serial as u8
+    }
+
+    /// Whether a worker in it has nothing to do.
+    pub const fn is_idle(self) -> bool {
+        matches!(self, Cause::Idle | Cause::NotStarted | Cause::Ended)
+    }
+}
+
+/// Nanoseconds by cause.
+pub type Sums = [u64; CAUSES];
+
+/// A thread's account. Aligned so that no two share a cache line.
+#[repr(align(128))]
+pub struct Account {
+    /// Odd while the thread changes what follows.
+    version: AtomicU32,
+    cause: AtomicU32,
+    /// Since when it is in that, nanoseconds of the recorder's clock.
+    since: AtomicU64,
+    began: AtomicU64,
+    sums: [AtomicU64; CAUSES],
+    /// Whether it counts as a worker.
+    is_worker: AtomicU32,
+    /// The context of the task that it runs; 0 is none.
+    running: AtomicU32,
+    /// The context of the task that it ended last, and when.
+    ended_task: AtomicU32,
+    ended_at: AtomicU64,
+    /// The team at whose barrier it waits; 0 is none.
+    joins: AtomicU32,
+}
+
+/// What an account says at a moment.
+pub struct Reading {
+    /// Time by cause since the thread began.
+    pub sums: Sums,
+    /// When it began.
+    pub began: u64,
+    /// Whether it counts as a worker.
+    pub is_worker: bool,
+}
+
+impl Account {
+    /// Of a thread that begins now.
+    pub fn new(now: u64) -> Account {
+        Account {
+            version: AtomicU32::new(0),
+            cause: AtomicU32::new(Cause::Serial as u32),
+            since: AtomicU64::new(now),
+            began: AtomicU64::new(now),
+            sums: [const { AtomicU64::new(0) }; CAUSES],
+            is_worker: AtomicU32::new(0),
+            running: AtomicU32::new(0),
+            ended_task: AtomicU32::new(0),
+            ended_at: AtomicU64::new(0),
+            joins: AtomicU32::new(0),
+        }
+    }
+
+    /// From `at` on the thread is in `cause`. On its own thread only.
+    #[inline(always)]
+    pub fn switch(&self, cause: Cause, at: u64) {
+        self.change(cause, at, |account| {
+            let before = account.cause.load(Relaxed);
+            account.charge(before, at.saturating_sub(account.since.load(Relaxed)));
+        });
+    }
+
+    /// The same, where the time since the last switch belongs to `second` from `cut` on.
+    pub fn switch_with_cut(&self, cut: u64, second: Cause, cause: Cause, at: u64) {
+        self.change(cause, at, |account| {
+            let (before, since) = (account.cause.load(Relaxed), account.since.load(Relaxed));
+            let cut = cut.clamp(since, at.max(since));
+            account.charge(before, cut - since);
+            account.charge(second as u32, at.saturating_sub(cut));
+        });
+    }
+
+    #[inline(always)]
+    fn change(&self, cause: Cause, at: u64, charge: impl FnOnce(&Account)) {
+        let version = self.version.load(Relaxed);
+        self.version.store(version.wrapping_add(1), Relaxed);
+        fence_of_writer();
+        charge(self);
+        self.cause.store(cause as u32, Relaxed);
+        self.since.store(at, Relaxed);
+        self.version.store(version.wrapping_add(2), Release);
+    }
+
+    #[inline(always)]
+    fn charge(&self, cause: u32, ns: u64) {
+        if let Some(sum) = self.sums.get(cause as usize) {
+            sum.store(sum.load(Relaxed) + ns, Relaxed);
+        }
+    }
+
+    /// Since when the thread is in a task's body, if it is.
+    #[inline(always)]
+    pub fn in_task_since(&self) -> Option<u64> {
+        (self.cause.load(Relaxed) == Cause::Task as u32).then(|| self.since.load(Relaxed))
+    }
+
+    /// Says whether it is a worker.
+    pub fn set_worker(&self, is_worker: bool) {
+        self.is_worker.store(u32::from(is_worker), Relaxed);
+    }
+
+    /// The thread runs a task of this context from now on; 0 is none.
+    #[inline(always)]
+    pub fn runs(&self, context: u32) {
+        self.running.store(context, Relaxed);
+    }
+
+    /// A task of this context has ended on it.
+    #[inline(always)]
+    pub fn ran(&self, context: u32, at: u64) {
+        self.ended_task.store(context, Relaxed);
+        self.ended_at.store(at, Relaxed);
+    }
+
+    /// It waits at the end of this team's region; 0 is none.
+    pub fn joins(&self, team: u32) {
+        self.joins.store(team, Relaxed);
+    }
+
+    /// The context of the task that it runs, and of the one that it ended last, and when.
+    pub fn tasks(&self) -> (u32, u32, u64) {
+        (self.running.load(Relaxed), self.ended_task.load(Relaxed), self.ended_at.load(Relaxed))
+    }
+
+    /// What it says at `now`, from any thread. `idle_since` tells for a thread that waits at the end of
+    /// a team's region whether and since when that is over, of which the thread itself hears late.
+    pub fn read(&self, now: u64, idle_since: impl Fn(u32) -> Option<u64>) -> Reading {
+        let mut sums: Sums = [0; CAUSES];
+        loop {
+            let version = self.version.load(Acquire);
+            for (sum, own) in sums.iter_mut().zip(&self.sums) {
+                *sum = own.load(Relaxed);
+            }
+            let (cause, since) = (self.cause.load(Relaxed), self.since.load(Relaxed));
+            let over =
+                if cause == Cause::JoinBarrier as u32 { idle_since(self.joins.load(Relaxed)) } else { None };
+            fence(Acquire);
+            if version & 1 != 0 || version != self.version.load(Relaxed) {
+                core::hint::spin_loop();
+                continue;
+            }
+            let now = now.max(since);
+            let cut = over.map_or(now, |over| over.clamp(since, now));
+            if let Some(sum) = sums.get_mut(cause as usize) {
+                *sum += cut - since;
+            }
+            sums[Cause::Idle as usize] += now - cut;
+            let is_worker = self.is_worker.load(Relaxed) != 0;
+            return Reading { sums, began: self.began.load(Relaxed), is_worker };
+        }
+    }
+}
+
+/// Keeps the stores that follow behind the one before: free on x86-64, where stores keep their order.
+#[inline(always)]
+fn fence_of_writer() {
+    if cfg!(target_arch = "x86_64") { compiler_fence(SeqCst) } else { fence(SeqCst) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_nanosecond_has_one_cause() {
+        let account = Account::new(100);
+        account.switch(Cause::ImplicitTask, 150);
+        account.switch(Cause::JoinBarrier, 170);
+        let reading = account.read(200, |_| None);
+        assert_eq!(reading.sums.iter().sum::<u64>(), 100);
+        assert_eq!(reading.sums[Cause::JoinBarrier as usize], 30);
+        // The region was over at 180, as others know.
+        let reading = account.read(200, |_| Some(180));
+        assert_eq!(reading.sums[Cause::Idle as usize], 20);
+        account.switch_with_cut(180, Cause::Idle, Cause::ImplicitTask, 210);
+        let sums = account.read(220, |_| None).sums;
+        let of = |cause: Cause| sums[cause as usize];
+        assert_eq!(
+            (of(Cause::Serial), of(Cause::ImplicitTask), of(Cause::JoinBarrier), of(Cause::Idle)),
+            (50, 30, 10, 30)
+        );
+        for (number, cause) in Cause::ALL.iter().enumerate() {
+            assert_eq!(*cause as usize, number);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Something that one thread counts into while another one takes away what was counted.
+//!
+//! ```text
+//!   counting thread                    housekeeping thread
+//!   busy = 1                           current = the other half
+//!   ── compiler fence ──               ── membarrier: a full fence on every thread ──
+//!   half = current                     busy == 0 ? the half is nobody's, until the next turn
+//!   … counts …
+//!   busy = 0
+//! ```
+//! Either the thread sees the new half, or the other one sees it busy. So the counting side, which may be
+//! a signal handler, pays three plain stores.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
+
+/// Two of them; one is counted into.
+pub struct Halves<T> {
+    halves: [UnsafeCell<T>; 2],
+    current: AtomicUsize,
+    busy: AtomicU32,
+}
+
+// SAFETY: a half is touched by the counting thread alone while it is current, and by who turned it away
+// alone afterwards, as drawn above.
+unsafe impl<T: Send> Sync for Halves<T> {}
+
+impl<T> Halves<T> {
+    /// Of two empty ones.
+    pub fn new(make: impl Fn() -> T) -> Halves<T> {
+        Halves {
+            halves: [UnsafeCell::new(make()), UnsafeCell::new(make())],
+            current: AtomicUsize::new(0),
+            busy: AtomicU32::new(0),
+        }
+    }
+
+    /// Counts. On the one counting thread only, or its handler, and not within another `count` of the
+    /// same halves. Async-signal-safe if `count` is.
+    #[inline(always)]
+    pub fn count<R>(&self, count: impl FnOnce(&mut T) -> R) -> R {
+        self.busy.store(1, Relaxed);
+        compiler_fence(SeqCst);
+        let half = &self.halves[self.current.load(Relaxed) & 1];
+        // SAFETY: this thread alone counts, and `busy` keeps the other one from this half.
+        let result = count(unsafe { &mut *half.get() });
+        self.busy.store(0, Release);
+        result
+    }
+
+    /// Turns the halves. [`turned_away`](Self::turned_away) may be called after a fence on every thread.
+    pub fn turn(&self) {
+        self.current.fetch_xor(1, Relaxed);
+    }
+
+    /// Hands out the half that is not counted into; nothing while the thread still counts into it.
+    /// `turn`, a fence and this come one after the other, and from one thread at a time.
+    pub fn turned_away(&self, take: impl FnOnce(&mut T)) -> bool {
+        let other = &self.halves[(self.current.load(Relaxed) & 1) ^ 1];
+        if self.busy.load(Acquire) != 0 {
+            return false;
+        }
+        // SAFETY: after the fence, a thread that is not busy sees the new half when it comes back.
+        take(unsafe { &mut *other.get() });
+        true
+    }
+
+    /// Hands out both, when the counting thread counts no more.
+    ///
+    /// # Safety
+    /// Nobody counts, nor will.
+    pub unsafe fn both(&self, mut take: impl FnMut(&mut T)) {
+        for half in &self.halves {
+            // SAFETY: by contract.
+            take(unsafe { &mut *half.get() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn nothing_is_lost_between_the_halves() {
+        let _ = taskscope_record::fence_all_threads();
+        let (halves, ended) = (Arc::new(Halves::new(|| 0u64)), Arc::new(AtomicBool::new(false)));
+        let thread = std::thread::spawn({
+            let (halves, ended) = (halves.clone(), ended.clone());
+            move || {
+                for _ in 0..200_000 {
+                    halves.count(|sum| *sum += 1);
+                }
+                ended.store(true, Release);
+            }
+        });
+        let mut taken = 0;
+        let mut turns = 0;
+        while !ended.load(Acquire) {
+            halves.turn();
+            if !taskscope_record::fence_all_threads() {
+                halves.turn();
+                break;
+            }
+            while !halves.turned_away(|sum| taken += core::mem::take(sum)) {
+                std::thread::yield_now();
+            }
+            turns += 1;
+        }
+        thread.join().unwrap();
+        // SAFETY: the thread has ended.
+        unsafe { halves.both(|sum| taken += core::mem::take(sum)) };
+        assert_eq!(taken, 200_000, "after {turns} turns");
+    }
+}

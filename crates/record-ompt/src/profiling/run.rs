@@ -1,0 +1,241 @@
+//! What belongs to the profile of one process: its threads, and what those that ended have left.
+//!
+//! A forked child has a run of its own, which begins with its first thread: what it inherited is its
+//! parent's, and locks among that may be held for ever.
+
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use taskscope_profile::Tree;
+use taskscope_record::{clock, process};
+
+use super::account::{Account, CAUSES, Cause, Sums};
+use super::counts::Counts;
+use super::halves::Halves;
+use super::samples::SampleTree;
+use super::{housekeeping, teams};
+
+/// Threads at a time that waits can be charged to.
+const ACCOUNTS: usize = 4096;
+/// Paths of a process; beyond, values count further out.
+const MOST_PATHS: usize = 1 << 20;
+
+/// What one thread counts.
+pub struct Counted {
+    /// Time by cause. In memory that is never given back, since others look at it.
+    pub account: &'static Account,
+    /// Of the handler.
+    pub samples: Halves<SampleTree>,
+    /// Of callbacks.
+    pub counts: Halves<Counts>,
+}
+
+/// All that threads have left.
+pub struct Merged {
+    pub tree: Tree,
+    /// Threads seen.
+    pub threads: u64,
+    /// Time by cause of workers that have ended.
+    pub ended: Sums,
+    /// Number of workers, those that have ended included.
+    pub workers: u64,
+    /// Whether the last word has been written.
+    pub is_written: bool,
+}
+
+/// The profile of a process.
+pub struct Run {
+    pid: u32,
+    /// When it began, nanoseconds of the recorder's clock.
+    pub began: u64,
+    /// Directory, and name of the process.
+    pub place: Option<(PathBuf, String)>,
+    accounts: Box<[AtomicPtr<Account>]>,
+    /// One more than the largest place that was ever taken.
+    used: AtomicUsize,
+    threads: Mutex<Vec<Arc<Counted>>>,
+    merged: Mutex<Merged>,
+    /// Held by who collects and writes.
+    pub writing: Mutex<()>,
+    pub ended: AtomicBool,
+}
+
+static RUN: AtomicPtr<Run> = AtomicPtr::new(core::ptr::null_mut());
+static STARTING: AtomicU32 = AtomicU32::new(0);
+
+/// The run of this process, if it has begun.
+pub fn current() -> Option<&'static Run> {
+    // SAFETY: null, or a leaked box.
+    unsafe { RUN.load(Acquire).as_ref() }
+}
+
+/// The run of this process; begins if it has not.
+fn of_process() -> &'static Run {
+    let pid = std::process::id();
+    loop {
+        if let Some(run) = current().filter(|run| run.pid == pid) {
+            return run;
+        }
+        let before = STARTING.load(Acquire);
+        // Who was starting in a parent starts here no more.
+        if before != pid && STARTING.compare_exchange(before, pid, AcqRel, Relaxed).is_ok() {
+            let run = Box::leak(Box::new(Run {
+                pid,
+                began: clock::now(),
+                place: process::place(),
+                accounts: (0..ACCOUNTS).map(|_| AtomicPtr::default()).collect(),
+                used: AtomicUsize::new(0),
+                threads: Mutex::default(),
+                merged: Mutex::new(Merged {
+                    tree: Tree::growing_to(MOST_PATHS),
+                    threads: 0,
+                    ended: [0; CAUSES],
+                    workers: 0,
+                    is_written: false,
+                }),
+                writing: Mutex::default(),
+                ended: AtomicBool::new(false),
+            }));
+            RUN.store(run, Release);
+            housekeeping::start(run);
+            return run;
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The calling thread counts from now on.
+pub fn begin_thread() -> Arc<Counted> {
+    let run = of_process();
+    let counted = Arc::new(Counted {
+        account: run.new_account(),
+        samples: Halves::new(SampleTree::new),
+        counts: Halves::new(Counts::new),
+    });
+    lock(&run.threads).push(counted.clone());
+    counted
+}
+
+/// The thread counts no more: what it has becomes the run's.
+pub fn end_thread(counted: &Arc<Counted>) {
+    let Some(run) = current() else { return };
+    let _writing = lock(&run.writing);
+    lock(&run.threads).retain(|known| !Arc::ptr_eq(known, counted));
+    let mut merged = lock(&run.merged);
+    // SAFETY: the thread is at its end, and its handler comes no more.
+    unsafe {
+        counted.samples.both(|samples| samples.merge_into(&mut merged.tree));
+        counted.counts.both(|counts| counts.merge_into(&mut merged.tree));
+    }
+    merged.threads += 1;
+    let now = clock::now();
+    let reading = counted.account.read(now, teams::over_since);
+    if reading.is_worker {
+        merged.workers += 1;
+        for (sum, own) in merged.ended.iter_mut().zip(reading.sums) {
+            *sum += own;
+        }
+        merged.ended[Cause::NotStarted as usize] += reading.began.saturating_sub(run.began);
+        // Grows with the run: what is missing to its end is added when that is known.
+        merged.ended[Cause::Ended as usize] =
+            merged.ended[Cause::Ended as usize].wrapping_sub(now.saturating_sub(run.began));
+    }
+    run.free_account(counted.account);
+}
+
+impl Run {
+    /// Whether it is not that of a parent.
+    pub fn is_of_this_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    fn new_account(&self) -> &'static Account {
+        let account: &'static Account = Box::leak(Box::new(Account::new(clock::now())));
+        let pointer = core::ptr::from_ref(account).cast_mut();
+        for (index, place) in self.accounts.iter().enumerate() {
+            if place.load(Relaxed).is_null()
+                && place.compare_exchange(core::ptr::null_mut(), pointer, Release, Relaxed).is_ok()
+            {
+                self.used.fetch_max(index + 1, Release);
+                break;
+            }
+        }
+        account
+    }
+
+    fn free_account(&self, account: &'static Account) {
+        let pointer = core::ptr::from_ref(account).cast_mut();
+        if let Some(place) = self.accounts.iter().find(|place| place.load(Relaxed) == pointer) {
+            place.store(core::ptr::null_mut(), Release);
+        }
+    }
+
+    /// The accounts of the threads that live.
+    pub fn accounts(&self) -> impl Iterator<Item = &'static Account> {
+        let used = self.accounts.get(..self.used.load(Acquire)).unwrap_or_default();
+        // SAFETY: null, or a leaked box.
+        used.iter().filter_map(|place| unsafe { place.load(Acquire).as_ref() })
+    }
+
+    /// Time of the workers by cause until `now`, as a trace's ledger books it: each has a cause from the
+    /// begin of the run on. And their number.
+    pub fn sums(&self, now: u64) -> (Sums, u64) {
+        let merged = lock(&self.merged);
+        let mut sums = merged.ended;
+        let mut workers = merged.workers;
+        drop(merged);
+        let length = now.saturating_sub(self.began);
+        let ended = &mut sums[Cause::Ended as usize];
+        *ended = ended.wrapping_add(workers * length);
+        for account in self.accounts() {
+            let reading = account.read(now, teams::over_since);
+            if reading.is_worker {
+                workers += 1;
+                sums[Cause::NotStarted as usize] += reading.began.saturating_sub(self.began);
+                sums.iter_mut().zip(reading.sums).for_each(|(sum, own)| *sum += own);
+            }
+        }
+        (sums, workers)
+    }
+
+    /// Takes what the threads have counted; what one is just counting into stays for the next time.
+    pub fn collect(&self) {
+        let threads: Vec<Arc<Counted>> = lock(&self.threads).clone();
+        for counted in &threads {
+            counted.samples.turn();
+            counted.counts.turn();
+        }
+        let fenced = taskscope_record::fence_all_threads();
+        let mut merged = lock(&self.merged);
+        for counted in threads.iter().filter(|_| fenced) {
+            // Somebody inside for longer than this has lost its CPU; its half is taken next time but one.
+            for _ in 0..20 {
+                if counted.samples.turned_away(|samples| samples.merge_into(&mut merged.tree)) {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+            for _ in 0..20 {
+                if counted.counts.turned_away(|counts| counts.merge_into(&mut merged.tree)) {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+        }
+    }
+
+    /// What was merged so far.
+    pub fn merged(&self) -> MutexGuard<'_, Merged> {
+        lock(&self.merged)
+    }
+
+    /// Threads that live.
+    pub fn living(&self) -> u64 {
+        lock(&self.threads).len() as u64
+    }
+}

@@ -1,0 +1,122 @@
+//! Samples of a thread: a tree that the handler counts into.
+
+use taskscope_event::models::samples::state;
+use taskscope_profile::{Frame, FrameKind, Marker, Metric, NO_MODULE, NodeId, ROOT, Tree};
+
+use super::contexts::expand;
+use super::locks::marker;
+use crate::sampling::code_map::{self, NO_PLACE};
+use crate::sampling::levels::Levels;
+
+/// Paths and values between two collections.
+const NODES: usize = 4096;
+const VALUES: usize = 12_288;
+
+/// The handler's tree.
+pub struct SampleTree(Tree);
+
+/// What the handler knows of a sample.
+pub struct Sample<'a> {
+    pub levels: &'a Levels,
+    /// Context of the innermost level.
+    pub context: u32,
+    pub state: u32,
+    pub weight: u64,
+    /// Other threads of the runtime: those that idle, those that work.
+    pub idle: u64,
+    pub working: u64,
+}
+
+impl Sample<'_> {
+    /// Whether the program's own code ran.
+    pub fn works(&self) -> bool {
+        matches!(
+            self.state,
+            state::WORK_SERIAL | state::WORK_PARALLEL | state::WORK_REDUCTION | state::NO_OPENMP
+        )
+    }
+
+    /// The user's frames of the innermost level, innermost first.
+    pub fn user_frames(&self) -> &[u64] {
+        let level = self.levels.list().first();
+        let frames = level.map_or(0..0, |level| usize::from(level.frames.0)..usize::from(level.frames.1));
+        self.levels.addresses().get(frames).unwrap_or_default()
+    }
+}
+
+impl SampleTree {
+    /// An empty one, all of whose memory is there.
+    pub fn new() -> Self {
+        SampleTree(Tree::with_limit(NODES, VALUES))
+    }
+
+    /// All of it goes to the process's tree, and this one begins anew.
+    pub fn merge_into(&mut self, merged: &mut Tree) {
+        merged.absorb(&self.0, place_of_context);
+        self.0.clear();
+    }
+
+    /// Counts a sample. Async-signal-safe.
+    pub fn take(&mut self, sample: &Sample<'_>) {
+        let tree = &mut self.0;
+        let (works, overhead) = (sample.works(), sample.state == state::OVERHEAD);
+        let mut node = if sample.context == 0 {
+            ROOT
+        } else {
+            tree.child(ROOT, Frame::pending(u64::from(sample.context)))
+        };
+        let addresses = sample.levels.addresses();
+        let (first, end) = sample.levels.list().first().map_or((addresses.len(), addresses.len()), |level| {
+            (usize::from(level.frames.0), usize::from(level.frames.1))
+        });
+        // Without user frames on this stack, all of it is the runtime's.
+        let first = if first == end { addresses.len() } else { first };
+        for index in (first..end).rev() {
+            node = tree.child(node, frame(addresses, index, Frame::user));
+        }
+        if !works {
+            node = tree.child(node, Frame::state(marker(sample.state)));
+        }
+        for index in (0..first).rev() {
+            node = tree.child(node, frame(addresses, index, Frame::runtime));
+        }
+        // How long it waited is known better, from events.
+        let metric = match (works, overhead) {
+            (true, _) => Metric::WORK,
+            (_, true) => Metric::OVERHEAD,
+            _ => Metric::WAITING,
+        };
+        tree.add(node, Metric::SAMPLES, 1);
+        tree.add(node, Metric::TIME, sample.weight);
+        tree.add(node, metric, sample.weight);
+        if works && sample.idle > 0 {
+            // Settled at the end: whole numbers that sum to the idleness.
+            let share =
+                u128::from(sample.weight) * u128::from(sample.idle) / u128::from(sample.working.max(1));
+            tree.add(node, Metric::shared(Marker::Idle), share as u64);
+        }
+    }
+}
+
+/// The frame of an address; all but the innermost are return addresses.
+fn frame(addresses: &[u64], index: usize, of: fn(u32, u64) -> Frame) -> Frame {
+    let address = addresses.get(index).copied().unwrap_or(0);
+    let (module, offset) = locate(address.wrapping_sub(u64::from(index > 0)));
+    of(module, offset)
+}
+
+/// The module of an address, by its number, and the address in its file.
+pub fn locate(address: u64) -> (u32, u64) {
+    match code_map::current().map_or(NO_PLACE, |map| map.place(address)) {
+        (u32::MAX, _) => (NO_MODULE, address),
+        place => place,
+    }
+}
+
+/// Where a step of a thread's tree belongs in the process's.
+pub fn place_of_context(tree: &mut Tree, parent: NodeId, frame: Frame) -> NodeId {
+    match frame.kind {
+        FrameKind::Pending => expand(tree, frame.offset as u32),
+        _ => tree.child(parent, frame),
+    }
+}

@@ -1,0 +1,229 @@
+//! Teams and their barriers: who arrived last, and what it had been doing.
+//!
+//! ```text
+//!   member 0   ──────┤ waits          │             each member tells when it arrives, and where its
+//!   member 1   ──────────────┤ waits  │             time went since its last synchronisation
+//!   member 2   ────────────────────┤  │             the largest time names the last: the cause of all
+//!                            last ─┘  └ released    waiting until then
+//! ```
+//! Members charge their own waiting when it is over, so that what each takes it also gives. Two records
+//! serve the barriers inside a region in turn: nobody arrives at the next but one before all have left
+//! this one. The barrier at the region's end has a record of its own, as workers hear of its end late: a
+//! team is kept until its last member has left.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::Mutex;
+
+use super::recent::Recent;
+
+/// Teams at a time; of further ones nobody is to blame.
+const TEAMS: usize = 1 << 14;
+/// Record of the barrier at the region's end.
+pub const JOIN: usize = 2;
+const MEMBER_BITS: u32 = 16;
+
+/// Where the time of a member went before it arrived.
+#[derive(Clone, Copy, Default)]
+pub struct Arrival {
+    /// Its context, and the path to the barrier in it.
+    pub context: u32,
+    pub path: u32,
+    /// Samples since its last synchronisation.
+    pub work: Recent,
+}
+
+#[derive(Default)]
+struct Barrier {
+    /// Nanoseconds since the region's begin, and the member; the largest is the last.
+    last: AtomicU64,
+    arrived: AtomicU32,
+}
+
+#[derive(Default)]
+struct Member {
+    arrivals: [UnsafeCell<Arrival>; 3],
+}
+
+/// A team of threads.
+#[derive(Default)]
+pub struct Team {
+    began: AtomicU64,
+    /// When its region was over; 0 while it is not.
+    ended: AtomicU64,
+    /// Threads that still need it.
+    holders: AtomicU32,
+    size: AtomicU32,
+    barriers: [Barrier; 3],
+    members: UnsafeCell<Vec<Member>>,
+}
+
+// SAFETY: `members` changes only while nobody holds the team; an arrival is written by its member before
+// it arrives, and read by others after that barrier.
+unsafe impl Sync for Team {}
+
+static ALL: [AtomicPtr<Team>; TEAMS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; TEAMS];
+
+struct Free {
+    numbers: Vec<u32>,
+    made: u32,
+}
+
+static FREE: Mutex<Free> = Mutex::new(Free { numbers: Vec::new(), made: 0 });
+
+fn with_free<R>(use_free: impl FnOnce(&mut Free) -> R) -> Option<R> {
+    // A forked child may find it locked for ever.
+    for _ in 0..1000 {
+        if let Ok(mut free) = FREE.try_lock() {
+            return Some(use_free(&mut free));
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+/// The team of a number.
+pub fn team(number: u32) -> Option<&'static Team> {
+    if number == 0 {
+        return None;
+    }
+    // SAFETY: null, or a leaked box.
+    unsafe { ALL.get(number as usize)?.load(Acquire).as_ref() }
+}
+
+/// A team for a region that begins, of so many threads at most: its number, 0 where there is none.
+pub fn begin(requested: u32, at: u64) -> u32 {
+    let taken = with_free(|free| {
+        free.numbers.pop().or_else(|| {
+            let number = (free.made + 1 < TEAMS as u32).then(|| free.made + 1)?;
+            free.made = number;
+            ALL.get(number as usize)?.store(Box::into_raw(Box::default()), Release);
+            Some(number)
+        })
+    });
+    let Some(number) = taken.flatten() else { return 0 };
+    let Some(team) = team(number) else { return 0 };
+    // SAFETY: nobody holds it: it comes from the free ones.
+    let members = unsafe { &mut *team.members.get() };
+    let wanted = (requested as usize).min(1 << MEMBER_BITS);
+    if members.len() < wanted {
+        members.resize_with(wanted, Member::default);
+    }
+    team.began.store(at, Relaxed);
+    team.ended.store(0, Relaxed);
+    team.size.store(requested, Relaxed);
+    for barrier in &team.barriers {
+        barrier.last.store(0, Relaxed);
+        barrier.arrived.store(0, Relaxed);
+    }
+    team.holders.store(1, Release);
+    number
+}
+
+/// A thread needs the team from now on; it must be held by another one meanwhile.
+pub fn hold(number: u32) {
+    if let Some(team) = team(number) {
+        team.holders.fetch_add(1, Relaxed);
+    }
+}
+
+/// A thread needs it no more.
+pub fn leave(number: u32) {
+    if let Some(team) = team(number)
+        && team.holders.fetch_sub(1, AcqRel) == 1
+    {
+        with_free(|free| free.numbers.push(number));
+    }
+}
+
+/// The region of a team is over since then.
+pub fn over_since(number: u32) -> Option<u64> {
+    let ended = team(number)?.ended.load(Acquire);
+    (ended > 0).then_some(ended)
+}
+
+impl Team {
+    /// Its region ends.
+    pub fn end(&self, at: u64) {
+        self.ended.store(at, Release);
+    }
+
+    /// It has so many members.
+    pub fn set_size(&self, size: u32) {
+        self.size.store(size, Relaxed);
+    }
+
+    /// A member arrives at a barrier.
+    pub fn arrive(&self, barrier: usize, member: u32, at: u64, arrival: impl FnOnce(&mut Arrival)) {
+        let Some(record) = self.barriers.get(barrier) else { return };
+        // SAFETY: held, so that the list does not change.
+        let members = unsafe { &*self.members.get() };
+        if let Some(place) = members.get(member as usize).and_then(|member| member.arrivals.get(barrier)) {
+            // SAFETY: nobody reads it before this member has arrived.
+            arrival(unsafe { &mut *place.get() });
+            let since = at.saturating_sub(self.began.load(Relaxed));
+            record.last.fetch_max(since << MEMBER_BITS | u64::from(member), AcqRel);
+        }
+        record.arrived.fetch_add(1, Release);
+    }
+
+    /// When the last member came to the `round`-th barrier of this record, if all have.
+    pub fn all_here(&self, barrier: usize, round: u32) -> Option<u64> {
+        let record = self.barriers.get(barrier)?;
+        let size = u64::from(self.size.load(Relaxed));
+        let all = u64::from(record.arrived.load(Acquire)) >= size * (u64::from(round) + 1);
+        all.then(|| self.last_at(barrier)).flatten()
+    }
+
+    /// When the last to arrive did, as far as is known.
+    pub fn last_at(&self, barrier: usize) -> Option<u64> {
+        let last = self.barriers.get(barrier)?.last.load(Acquire);
+        Some((last >> MEMBER_BITS) + self.began.load(Relaxed))
+    }
+
+    /// What the last to arrive told. Only after the barrier, by a member that has been in it.
+    pub fn last_arrival(&self, barrier: usize) -> Option<&Arrival> {
+        let last = self.barriers.get(barrier)?.last.load(Acquire);
+        let member = (last & ((1 << MEMBER_BITS) - 1)) as usize;
+        // SAFETY: held, so that the list does not change.
+        let members = unsafe { &*self.members.get() };
+        let place = members.get(member)?.arrivals.get(barrier)?;
+        // SAFETY: that member does not write here before all have left the barrier.
+        Some(unsafe { &*place.get() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_to_arrive_is_known_when_all_are_here() {
+        let number = begin(3, 1000);
+        let three = team(number).unwrap();
+        for (member, at) in [(1, 1500), (0, 1700)] {
+            three.arrive(JOIN, member, at, |arrival| arrival.context = 10 + member);
+        }
+        assert_eq!(three.all_here(JOIN, 0), None);
+        three.arrive(JOIN, 2, 1600, |arrival| arrival.context = 12);
+        assert_eq!(three.all_here(JOIN, 0), Some(1700));
+        assert_eq!(three.last_arrival(JOIN).unwrap().context, 10);
+        // The next but one barrier has the same record.
+        for round in 0..2 {
+            assert_eq!(three.all_here(0, round), None);
+            for member in 0..3 {
+                let at = 2000 + u64::from(round * 100 + (member + round) % 3);
+                three.arrive(0, member, at, |arrival| arrival.context = member);
+            }
+            assert_eq!(three.last_arrival(0).unwrap().context, 2 - round);
+        }
+        three.end(2500);
+        assert_eq!(over_since(number), Some(2500));
+        hold(number);
+        leave(number);
+        assert_ne!(begin(1, 0), number, "somebody still holds it");
+        leave(number);
+        assert_eq!(begin(1, 0), number);
+        leave(number);
+    }
+}

@@ -1,0 +1,135 @@
+//! The file of a process's profile: at an interval while it runs, when the program asks, at its end.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use taskscope_profile::{Frame, Marker, Metric, NodeId, Process, Profile, ROOT, Tree};
+use taskscope_profile::{conservation, form, key, settle};
+use taskscope_record::clock;
+
+use super::account::{Cause, Sums};
+use super::locks::unsettled;
+use super::run::{Run, current};
+use crate::sampling::{Clock, code_map, most_workers, settings};
+
+/// The process has ended, and its threads with it.
+pub fn write_last() {
+    if let Some(run) = current().filter(|run| run.is_of_this_process()) {
+        run.ended.store(true, core::sync::atomic::Ordering::Release);
+        write(run, true);
+    }
+}
+
+/// What is known so far; marked as not finished.
+pub fn write_so_far() {
+    if let Some(run) = current().filter(|run| run.is_of_this_process()) {
+        write(run, false);
+    }
+}
+
+pub(super) fn write(run: &Run, finished: bool) {
+    let Ok(_writing) = run.writing.lock() else { return };
+    run.collect();
+    let mut merged = run.merged();
+    if merged.is_written || merged.threads + run.living() == 0 {
+        return;
+    }
+    merged.is_written = finished;
+    let threads = merged.threads + run.living();
+    let mut tree = merged.tree.clone();
+    drop(merged);
+    let Some((directory, name)) = &run.place else { return };
+    let now = clock::now();
+    let (sums, _) = run.sums(now);
+    balance_locks(&mut tree, finished);
+    settle_idleness(&mut tree, &sums);
+    let wall = now.saturating_sub(run.began);
+    let profile = Profile {
+        processes: vec![describe(name, wall, threads, finished)],
+        modules: code_map::all_modules(),
+        tree,
+        totals: totals(&sums, wall),
+    };
+    store(directory, name, &profile);
+}
+
+fn describe(name: &str, wall: u64, threads: u64, finished: bool) -> Process {
+    let mut says = Process::new();
+    let mut say = |key: &str, value: String| {
+        says.insert(key.to_owned(), value);
+    };
+    let (host, pid) = name.rsplit_once('.').unwrap_or((name, ""));
+    say(key::HOST, host.to_owned());
+    say(key::PID, pid.to_owned());
+    let command: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    say(key::COMMAND, command.join(" "));
+    say(key::WALL_NS, wall.to_string());
+    say(key::THREADS, threads.to_string());
+    say(key::WORKERS, most_workers().to_string());
+    if let Some(settings) = settings() {
+        say(key::SAMPLE_PERIOD_NS, settings.period_ns.to_string());
+        let clock = if settings.clock == Clock::Cpu { "cpu" } else { "wall" };
+        say(key::SAMPLE_CLOCK, clock.to_owned());
+    }
+    say(key::TASK_CONTEXT, "creation".to_owned());
+    say(key::FINISHED, if finished { "yes" } else { "no" }.to_owned());
+    says
+}
+
+fn totals(sums: &Sums, wall: u64) -> BTreeMap<String, u64> {
+    let mut totals =
+        BTreeMap::from([("wall_ns".to_owned(), wall), ("capacity_ns".to_owned(), sums.iter().sum())]);
+    for (cause, ns) in Cause::ALL.iter().zip(sums).filter(|(_, ns)| **ns > 0) {
+        totals.insert(format!("state.{}", cause.name()), *ns);
+    }
+    totals
+}
+
+/// What is charged to holders that have not released yet is, for now, nobody's. While threads run, some of
+/// them have been asked for their counts a little earlier than others: what one took and another has not
+/// given yet is nobody's too, and the other way round its place is not known yet.
+fn balance_locks(tree: &mut Tree, finished: bool) {
+    let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
+    if finished {
+        for (kind, pending) in unsettled() {
+            tree.add(nobody, Metric::given(kind), pending);
+        }
+        return;
+    }
+    for balance in conservation(tree) {
+        let (taken, given) = (balance.taken, balance.given);
+        tree.add(nobody, Metric::given(balance.wait), taken.saturating_sub(given));
+        let place = tree.child(ROOT, Frame::state(balance.wait));
+        tree.add(place, Metric::taken(balance.wait), given.saturating_sub(taken));
+    }
+}
+
+/// The idleness of the workers, shared by those that were sampled at work meanwhile.
+fn settle_idleness(tree: &mut Tree, sums: &Sums) {
+    let idle: u64 = Cause::ALL.iter().zip(sums).filter(|(cause, _)| cause.is_idle()).map(|(_, ns)| ns).sum();
+    let node = tree.child(ROOT, Frame::state(Marker::Idle));
+    tree.add(node, Metric::taken(Marker::Idle), idle);
+    let metric = Metric::shared(Marker::Idle);
+    let nodes: Vec<NodeId> = std::iter::once(ROOT).chain(tree.ids()).collect();
+    let shares: Vec<(NodeId, u128)> = nodes
+        .into_iter()
+        .filter_map(|node| Some((node, u128::from(tree.take(node, metric)))).filter(|(_, share)| *share > 0))
+        .collect();
+    if idle > 0 {
+        settle(tree, metric, idle, &shares);
+    }
+}
+
+/// Complete or not at all: somebody may be reading the one before.
+fn store(directory: &Path, name: &str, profile: &Profile) {
+    let path = directory.join(format!("{name}.{}", form::EXTENSION));
+    let part = path.with_extension("part");
+    let written = File::create(&part).and_then(|mut file| profile.write(&mut file));
+    if written.is_ok() {
+        let _ = std::fs::rename(&part, &path);
+    } else {
+        let _ = std::fs::remove_file(&part);
+    }
+}

@@ -1,0 +1,111 @@
+//! Runs under profiling, and what their profiles say by the names of functions.
+
+use super::{Compiler, Run, compile, fresh_directory, tool};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use taskscope_profile::{FrameKind, Metric, NodeId, Profile};
+use taskscope_symbol::{LoadedModule, Symbolizer};
+
+/// A program of `tests/programs`, and where its profile goes.
+pub struct Profiled {
+    pub command: Command,
+    pub directory: PathBuf,
+}
+
+impl Profiled {
+    /// None without a compiler.
+    pub fn new(program: &str, threads: u32, rate: &str, arguments: &[&str]) -> Option<Profiled> {
+        if !Compiler::Clang.is_installed() {
+            return None;
+        }
+        let program = compile(Compiler::Clang, program, &["-O2", "-lm", "-ldl", "-pthread"]);
+        let directory = fresh_directory();
+        let mut command = Run::program(Compiler::Clang, &program)
+            .env("TASKSCOPE_TRACE_DIR", &directory)
+            .env("TASKSCOPE_MODE", "profile")
+            .env("TASKSCOPE_SAMPLE", rate)
+            .env("TASKSCOPE_LIVE", "0.05")
+            .env("OMP_NUM_THREADS", threads.to_string())
+            .env("LD_PRELOAD", tool())
+            .command;
+        command.args(arguments);
+        Some(Profiled { command, directory })
+    }
+
+    /// Runs it to its end; the profile, and the size of its file.
+    pub fn run(mut self) -> (Profile, u64) {
+        let output = self.command.output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        let files = self.files();
+        assert!(files.iter().all(|path| !path.is_dir()), "no trace beside it: {files:?}");
+        self.profile().expect("a profile")
+    }
+
+    pub fn files(&self) -> Vec<PathBuf> {
+        std::fs::read_dir(&self.directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// The profile that lies there, and its size.
+    pub fn profile(&self) -> Option<(Profile, u64)> {
+        let is_profile = |path: &Path| path.extension().is_some_and(|extension| extension == "tsprof");
+        let path = self.files().into_iter().find(|path| is_profile(path))?;
+        let bytes = std::fs::read(path).unwrap();
+        Some((Profile::read(&bytes).unwrap(), bytes.len() as u64))
+    }
+
+    /// The lines that were written while it ran.
+    pub fn live(&self) -> Vec<serde_json::Value> {
+        let path = self.files().into_iter().find(|path| path.extension().is_some_and(|e| e == "jsonl"));
+        let text = path.map(|path| std::fs::read_to_string(path).unwrap()).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl Drop for Profiled {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Names the user frames of nodes; each file is opened once.
+pub struct Names<'a> {
+    profile: &'a Profile,
+    symbolizers: Vec<Symbolizer>,
+}
+
+impl<'a> Names<'a> {
+    pub fn of(profile: &'a Profile) -> Names<'a> {
+        let symbolizers = (profile.modules.iter())
+            .map(|module| {
+                let (path, build_id) = (module.path.clone(), module.build_id.clone());
+                Symbolizer::new(vec![LoadedModule { start: 0, end: u64::MAX, bias: 0, build_id, path }])
+            })
+            .collect();
+        Names { profile, symbolizers }
+    }
+
+    /// The functions of a node's user frames in the program itself, innermost first.
+    pub fn functions(&mut self, node: NodeId) -> Vec<String> {
+        let programs = ["sampled", "blamed"];
+        let is_program = |module: u32| {
+            let module = self.profile.modules.get(module as usize);
+            module.is_some_and(|module| programs.iter().any(|name| module.path.contains(name)))
+        };
+        let user = self.profile.tree.path(node).filter(|frame| frame.kind == FrameKind::User);
+        user.filter(|frame| is_program(frame.module))
+            .filter_map(|frame| {
+                self.symbolizers.get_mut(frame.module as usize)?.call_place(frame.offset + 1).frame.function
+            })
+            .collect()
+    }
+
+    /// A metric at the paths with this function.
+    pub fn sum_in(&mut self, metric: Metric, function: &str) -> u64 {
+        let tree = &self.profile.tree;
+        tree.ids()
+            .filter(|node| tree.value(*node, metric) > 0)
+            .filter(|node| self.functions(*node).iter().any(|name| name == function))
+            .map(|node| tree.value(node, metric))
+            .sum()
+    }
+}

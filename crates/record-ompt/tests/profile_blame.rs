@@ -1,0 +1,144 @@
+//! Profile mode: who is blamed for whose waiting, in programs in which that is known; and that nothing is
+//! lost on the way.
+
+mod common;
+
+use common::profiled::{Names, Profiled};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use taskscope_profile::{Balance, FrameKind, Marker, Metric, Profile, ROOT, conservation, key};
+
+fn profile(threads: u32, arguments: &[&str]) -> Option<Profile> {
+    Some(Profiled::new("blamed", threads, "500", arguments)?.run().0)
+}
+
+fn balance(profile: &Profile, wait: Marker) -> Balance {
+    let balances = conservation(&profile.tree);
+    let of = |balance: &&Balance| balance.wait == wait;
+    *balances.iter().find(of).unwrap_or_else(|| panic!("no waiting of kind {wait:?}"))
+}
+
+/// Every kind of waiting is given to the nanosecond, idleness shared.
+fn assert_conserved(profile: &Profile) {
+    for balance in conservation(&profile.tree) {
+        let charged = if balance.wait == Marker::Idle { balance.shared } else { balance.given };
+        assert_eq!(charged, balance.taken, "{balance:?}");
+    }
+    let tree = &profile.tree;
+    let states: u64 =
+        profile.totals.iter().filter(|(name, _)| name.starts_with("state.")).map(|(_, ns)| ns).sum();
+    assert_eq!(states, profile.totals["capacity_ns"]);
+    // The account and the waits are kept apart: they must tell the same.
+    for (marker, state) in [
+        (Marker::Barrier, "barrier"),
+        (Marker::JoinBarrier, "join_barrier"),
+        (Marker::Taskwait, "taskwait"),
+        (Marker::Taskgroup, "taskgroup"),
+        (Marker::TaskwaitDepend, "taskwait_depend"),
+        (Marker::Critical, "critical_wait"),
+    ] {
+        let booked = profile.totals.get(&format!("state.{state}")).copied().unwrap_or(0);
+        assert_eq!(tree.total(Metric::taken(marker)), booked, "{state}");
+    }
+}
+
+/// At least this part of the blame is in the slow part.
+fn assert_blamed(profile: &Profile, wait: Marker, percent: u64) {
+    assert_conserved(profile);
+    let given = balance(profile, wait).given;
+    let slow = Names::of(profile).sum_in(Metric::given(wait), "slow_part");
+    let quick = Names::of(profile).sum_in(Metric::given(wait), "quick_part");
+    assert!(slow * 100 >= given * percent && slow >= 3 * quick, "{slow}, {quick} of {given} for {wait:?}");
+}
+
+#[test]
+fn waiting_in_a_barrier_is_given_to_what_the_last_did() {
+    let Some(profile) = profile(3, &["barrier", "60"]) else { return };
+    // Two threads wait for 54 ms in each of three rounds, if each has its CPU.
+    assert!(balance(&profile, Marker::Barrier).taken > 100_000_000);
+    // A loaded machine may take its CPU from another one, which then is the last.
+    assert_blamed(&profile, Marker::Barrier, 50);
+}
+
+#[test]
+fn waiting_at_a_regions_end_is_given_to_what_the_last_did() {
+    let Some(profile) = profile(2, &["join", "60"]) else { return };
+    assert!(balance(&profile, Marker::JoinBarrier).taken > 80_000_000);
+    assert_blamed(&profile, Marker::JoinBarrier, 50);
+}
+
+/// A task's creation is the place of what it does: the functions in it are not told apart.
+#[test]
+fn waiting_for_children_is_given_to_those_that_run() {
+    for (mode, wait, creator) in [
+        ("children", Marker::Taskwait, "slow_elsewhere"),
+        ("group", Marker::Taskgroup, "slow_elsewhere"),
+        ("depend", Marker::TaskwaitDepend, "wait_for_children"),
+    ] {
+        let Some(profile) = profile(2, &[mode, "30"]) else { return };
+        assert_conserved(&profile);
+        let given = balance(&profile, wait).given;
+        assert!(given > 60_000_000, "{mode}: {given}");
+        let blamed = Names::of(&profile).sum_in(Metric::given(wait), creator);
+        let nobody = profile.tree.find(ROOT, taskscope_profile::Frame::state(Marker::Nobody));
+        let nobody = nobody.map_or(0, |node| profile.tree.value(node, Metric::given(wait)));
+        assert!(blamed * 100 >= given * 95, "{mode}: {blamed} of {given}, nobody {nobody}");
+    }
+}
+
+#[test]
+fn many_short_waits_are_all_charged() {
+    // Regions with a loop and tasks that wait: hundreds of thousands of waits, most of them short.
+    let Some(profiled) = Profiled::new("storm", 4, "1000", &[]) else { return };
+    let (profile, bytes) = profiled.run();
+    assert_conserved(&profile);
+    assert!(profile.tree.total(Metric::TASKS) == 4 * 2000 * 3, "{}", profile.tree.total(Metric::TASKS));
+    assert!(balance(&profile, Marker::Critical).taken > 0 && bytes < 100_000);
+    assert_eq!(profile.tree.unfit(), 0);
+    assert!(!profile.tree.ids().any(|node| profile.tree.frame(node).kind == FrameKind::Pending));
+}
+
+#[test]
+fn a_killed_process_leaves_what_the_last_round_knew() {
+    let Some(mut profiled) = Profiled::new("blamed", 2, "200", &["forever", "5"]) else { return };
+    let mut child = profiled.command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let since = Instant::now();
+    while profiled.live().len() < 5 && since.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (profile, _) = profiled.profile().expect("the last round's");
+    assert_eq!(profile.processes[0].get(key::FINISHED).map(String::as_str), Some("no"));
+    let mut names = Names::of(&profile);
+    assert!(names.sum_in(Metric::WORK, "slow_part") > 0);
+    assert!(names.sum_in(Metric::REGIONS, "joined") > 0);
+    assert!(balance(&profile, Marker::JoinBarrier).taken > 0);
+    for balance in conservation(&profile.tree) {
+        assert!(balance.holds(), "{balance:?}");
+    }
+    // What was told while it ran is on the way to it.
+    let lines = profiled.live();
+    let of = |line: &serde_json::Value, key: &str| line[key].as_u64().unwrap();
+    assert!(lines.windows(2).all(|two| of(&two[0], "useful_ns") <= of(&two[1], "useful_ns")));
+    for line in &lines {
+        let states: u64 = line["states"].as_object().unwrap().values().map(|ns| ns.as_u64().unwrap()).sum();
+        assert_eq!(states, of(line, "capacity_ns"));
+        assert_eq!(of(line, "capacity_ns"), of(line, "wall_ns") * of(line, "workers"));
+    }
+}
+
+#[test]
+fn the_program_can_have_it_written() {
+    let Some(mut profiled) = Profiled::new("blamed", 2, "200", &["flush", "20"]) else { return };
+    profiled.command.env_remove("TASKSCOPE_LIVE");
+    let output = profiled.command.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n");
+    assert!(!output.status.success(), "it aborts");
+    let (profile, _) = profiled.profile().expect("what was flushed");
+    assert_eq!(profile.processes[0].get(key::FINISHED).map(String::as_str), Some("no"));
+    assert_eq!(profile.tree.total(Metric::REGIONS), 1);
+}

@@ -1,0 +1,110 @@
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|forever
+   MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double limit;
+static volatile double sink;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+static void work(double milliseconds) {
+    double sum = 0, until = now() + milliseconds;
+    while (now() < until)
+        for (int i = 0; i < 1000; i++) sum += i;
+    sink += sum;
+}
+
+__attribute__((noinline)) void slow_part(void) {
+    work(limit);
+    sink += 1; /* no tail call */
+}
+
+__attribute__((noinline)) void quick_part(void) {
+    work(limit / 10);
+    sink += 1;
+}
+
+/* Thread n is slow in round n. */
+__attribute__((noinline)) void rounds(void) {
+#pragma omp parallel
+    for (int round = 0; round < omp_get_num_threads(); round++) {
+        if (round == omp_get_thread_num()) slow_part();
+        else quick_part();
+#pragma omp barrier
+    }
+    sink += 1;
+}
+
+__attribute__((noinline)) void joined(void) {
+#pragma omp parallel
+    if (omp_get_thread_num() == 1) slow_part();
+    else quick_part();
+    sink += 1;
+}
+
+static volatile int began;
+
+/* Another thread has the slow task, by construction; who created it waits. */
+__attribute__((noinline)) void slow_elsewhere(void) {
+    began = 0;
+#pragma omp task
+    {
+        began = 1;
+        slow_part();
+    }
+    while (!began) work(0.01);
+}
+
+__attribute__((noinline)) void wait_for_children(const char *mode) {
+    static int x;
+    if (!strcmp(mode, "children")) {
+        slow_elsewhere();
+#pragma omp taskwait
+    } else if (!strcmp(mode, "group")) {
+#pragma omp taskgroup
+        slow_elsewhere();
+    } else {
+        began = 0;
+#pragma omp task depend(out : x)
+        {
+            began = 1;
+            slow_part();
+        }
+        while (!began) work(0.01);
+#pragma omp taskwait depend(in : x)
+    }
+    sink += 1;
+}
+
+int main(int count, char **arguments) {
+    const char *mode = count > 1 ? arguments[1] : "barrier";
+    limit = count > 2 ? atof(arguments[2]) : 50;
+    if (!strcmp(mode, "barrier")) {
+        rounds();
+    } else if (!strcmp(mode, "join")) {
+        for (int i = 0; i < 3; i++) joined();
+    } else if (!strcmp(mode, "forever")) {
+        printf("begun\n");
+        fflush(stdout);
+        for (;;) joined();
+    } else if (!strcmp(mode, "flush")) {
+        joined();
+        int answer = omp_control_tool(omp_control_tool_flush, 0, NULL);
+        printf("%d\n", answer);
+        fflush(stdout);
+        abort();
+    } else {
+#pragma omp parallel
+#pragma omp masked
+        for (int i = 0; i < 3; i++) wait_for_children(mode);
+    }
+    return 0;
+}
