@@ -10,7 +10,7 @@ use crate::frames::Open;
 use crate::pair;
 use crate::profiling;
 use crate::sampling;
-use crate::thread::{Moment, record};
+use crate::thread::{Moment, record, record_untimed};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
 
 /// `ompt_callback_task_create`. It reports three things: explicit tasks, `taskwait depend` (a task
@@ -25,13 +25,16 @@ pub unsafe extern "C" fn task_create(
     codeptr: *const c_void,
 ) {
     let flags = flags as u32;
+    let is_explicit = flags & task_flag::EXPLICIT != 0 && flags & task_flag::TARGET == 0;
+    if is_explicit && profiling::is_on() {
+        return record_untimed(|moment| {
+            // SAFETY: the runtime passes the creating task's frame.
+            let exit = unsafe { exit_of(frame) };
+            moment.create_profiled_task(new_task, exit, codeptr);
+        });
+    }
     record(|moment| {
-        if flags & task_flag::EXPLICIT != 0 && flags & task_flag::TARGET == 0 {
-            if profiling::is_on() {
-                // SAFETY: the runtime passes the creating task's frame.
-                let exit = unsafe { exit_of(frame) };
-                return moment.create_profiled_task(new_task, exit, codeptr);
-            }
+        if is_explicit {
             let typeid = moment.create_task(new_task, flags, codeptr);
             if sampling::is_active() && typeid != 0 {
                 // SAFETY: as above.

@@ -83,6 +83,10 @@ impl Moment<'_> {
     /// Reads the clock again, and not before what the program order says comes before it: used where
     /// this thread has just seen what another one wrote.
     pub fn read_clock_again(&mut self) {
+        if profiling::is_on() {
+            // Without events there is no order to keep, and one time per callback keeps the sums exact.
+            return;
+        }
         // SAFETY: every x86-64 processor has the instruction.
         #[cfg(target_arch = "x86_64")]
         unsafe {
@@ -101,13 +105,24 @@ impl Moment<'_> {
 /// attached first; where that is impossible, nothing happens.
 #[inline(always)]
 pub fn record(record: impl FnOnce(&mut Moment<'_>)) {
+    record_at(|recorder| recorder.now(), record);
+}
+
+/// [`record`] for what needs no time of its own: its is that of the callback before.
+#[inline(always)]
+pub fn record_untimed(record: impl FnOnce(&mut Moment<'_>)) {
+    record_at(|recorder| recorder.last_time(), record);
+}
+
+#[inline(always)]
+fn record_at(time: impl FnOnce(&mut ThreadRecorder) -> u64, record: impl FnOnce(&mut Moment<'_>)) {
     let Some(mut recording) = enter().or_else(attach_and_enter) else { return };
     let thread = recording.user().cast::<Thread>();
     if thread.is_null() {
         // Somebody on this thread is in already, and calls what we intercept.
         return;
     }
-    let at = recording.now();
+    let at = time(&mut recording);
     // SAFETY: `attach` gave the recorder a `Thread` of its own, which lives as long as it; the open
     // recorder keeps this thread the only one in here.
     let moment = &mut Moment { recorder: &mut recording, thread: unsafe { &mut *thread }, at };

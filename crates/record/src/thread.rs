@@ -150,6 +150,12 @@ impl ThreadRecorder {
         self.clock.now()
     }
 
+    /// The time that was read last, for what needs none of its own.
+    #[inline(always)]
+    pub fn last_time(&self) -> u64 {
+        self.clock.last_ns()
+    }
+
     /// Readings of the clock are not below `least` from now on.
     pub(crate) fn raise_clock(&mut self, least: u64) {
         self.clock.raise(least);

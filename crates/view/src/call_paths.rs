@@ -1,11 +1,12 @@
 //! Call paths as text and as JSON: top-down, bottom-up, flat.
 
-use crate::format::{Unit, count, fit, percent};
+use crate::format::{Unit, count, counted, fit, percent};
 use anstyle::Style;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
 use taskscope_analysis::call_views::{self as views, Column, FlatBy, FlatRow};
+use taskscope_execution::{Group, State};
 use taskscope_profile::named::{CallTree, What};
 use taskscope_profile::{
     FrameKind, Marker, Metric, NodeId, Profile, ROOT, Unit as MetricUnit, conservation, key,
@@ -201,8 +202,25 @@ impl CallPaths {
             },
             "counted_further_out": self.unfit,
             "run_totals": self.tree.totals,
+            "efficiency": self.efficiency(),
             "processes": self.tree.processes,
-            "notes": self.note_lines(),
+            "notes": incomplete(&self.tree).into_iter().chain(self.note_lines()).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Of a profile: the useful part of the workers' time, and in which state most of the rest was spent.
+    fn efficiency(&self) -> Option<Value> {
+        let states = states_of(&self.tree);
+        let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
+        let (useful, largest) = useful_and_largest_loss(&states);
+        (capacity > 0).then(|| {
+            json!({
+                "parallel": useful as f64 / capacity as f64,
+                "useful_ns": useful,
+                "capacity_ns": capacity,
+                "largest_loss": largest.map(|(name, _)| name),
+                "largest_loss_ns": largest.map_or(0, |(_, ns)| ns),
+            })
         })
     }
 }
@@ -460,25 +478,18 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
     if lost > 0 {
         let _ = writeln!(out, "  {} were lost", crate::format::counted(lost, "sample"));
     }
-    let unfinished = tree
-        .processes
-        .iter()
-        .filter(|p| p.get(key::FINISHED).is_some_and(|finished| finished == "no"))
-        .count();
-    if unfinished > 0 {
-        let _ = writeln!(
-            out,
-            "  {unfinished} of {} processes had not ended when this was written",
-            tree.processes.len()
-        );
+    if let Some(note) = incomplete(tree) {
+        let _ = writeln!(out, "  {note}");
     }
-    let mut states: Vec<(&str, u64)> = (tree.totals.iter())
-        .filter_map(|(name, ns)| Some((name.strip_prefix("state.")?, *ns)))
-        .filter(|(_, ns)| *ns > 0)
-        .collect();
-    states.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
+    let states = states_of(tree);
     let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
     if capacity > 0 {
+        let (useful, largest) = useful_and_largest_loss(&states);
+        let _ = write!(out, "\n  {BOLD}Parallel efficiency {}{BOLD:#}", percent(useful, capacity));
+        if let Some((name, ns)) = largest {
+            let _ = write!(out, "; most was lost to {}: {}", words_of(name), percent(ns, capacity));
+        }
+        out.push('\n');
         let unit = Unit::for_total(capacity);
         let _ = writeln!(
             out,
@@ -486,17 +497,51 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
             unit.of_workers()
         );
         for (name, ns) in states {
-            let _ = writeln!(
-                out,
-                "  {:>12} {:>7}  {}",
-                unit.show(ns),
-                percent(ns, capacity),
-                name.replace('_', " ")
-            );
+            let _ = writeln!(out, "  {:>12} {:>7}  {}", unit.show(ns), percent(ns, capacity), words_of(name));
         }
     }
     out.push('\n');
     out
+}
+
+/// Says that processes had not ended when their profiles were written.
+fn incomplete(tree: &CallTree) -> Option<String> {
+    let has_not_ended = |process: &&taskscope_profile::Process| {
+        process.get(key::FINISHED).is_some_and(|finished| finished == "no")
+    };
+    let unfinished = tree.processes.iter().filter(has_not_ended).count();
+    let all = tree.processes.len();
+    (unfinished > 0).then(|| {
+        format!(
+            "incomplete: {unfinished} of {} had not ended when this was written",
+            counted(all as u64, "process")
+        )
+    })
+}
+
+/// The workers' time by state, most first.
+fn states_of(tree: &CallTree) -> Vec<(&str, u64)> {
+    let mut states: Vec<(&str, u64)> = (tree.totals.iter())
+        .filter_map(|(name, ns)| Some((name.strip_prefix("state.")?, *ns)))
+        .filter(|(_, ns)| *ns > 0)
+        .collect();
+    states.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
+    states
+}
+
+fn state_named(name: &str) -> Option<State> {
+    State::ALL.iter().copied().find(|state| state.name() == name)
+}
+
+fn words_of(name: &str) -> String {
+    state_named(name).map_or_else(|| name.replace('_', " "), |state| state.label().to_string())
+}
+
+/// As `--live` tells them: useful nanoseconds, and the state in which most others were spent.
+fn useful_and_largest_loss<'a>(states: &[(&'a str, u64)]) -> (u64, Option<(&'a str, u64)>) {
+    let is_useful = |name: &str| state_named(name).is_some_and(|state| state.group() == Group::Useful);
+    let (useful, lost): (Vec<_>, Vec<_>) = states.iter().copied().partition(|(name, _)| is_useful(name));
+    (useful.iter().map(|(_, ns)| ns).sum(), lost.first().copied())
 }
 
 /// What changed between two trees, ready to be shown.

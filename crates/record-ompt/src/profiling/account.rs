@@ -106,6 +106,13 @@ impl Cause {
 /// Nanoseconds by cause.
 pub type Sums = [u64; CAUSES];
 
+/// Adds to a cause; the sums go around at the end of 64 bits, so that a part may be taken away again.
+pub fn book(sums: &mut Sums, cause: Cause, ns: u64) {
+    if let Some(sum) = sums.get_mut(cause as usize) {
+        *sum = sum.wrapping_add(ns);
+    }
+}
+
 /// A thread's account. Aligned so that no two share a cache line.
 #[repr(align(128))]
 pub struct Account {
@@ -247,7 +254,7 @@ impl Account {
             if let Some(sum) = sums.get_mut(cause as usize) {
                 *sum += cut - since;
             }
-            sums[Cause::Idle as usize] += now - cut;
+            book(&mut sums, Cause::Idle, now - cut);
             let is_worker = self.is_worker.load(Relaxed) != 0;
             return Reading { sums, began: self.began.load(Relaxed), is_worker };
         }

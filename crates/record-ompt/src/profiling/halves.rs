@@ -16,7 +16,8 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
 
 /// Two of them; one is counted into.
 pub struct Halves<T> {
-    halves: [UnsafeCell<T>; 2],
+    first: UnsafeCell<T>,
+    second: UnsafeCell<T>,
     current: AtomicUsize,
     busy: AtomicU32,
 }
@@ -29,10 +30,16 @@ impl<T> Halves<T> {
     /// Of two empty ones.
     pub fn new(make: impl Fn() -> T) -> Halves<T> {
         Halves {
-            halves: [UnsafeCell::new(make()), UnsafeCell::new(make())],
+            first: UnsafeCell::new(make()),
+            second: UnsafeCell::new(make()),
             current: AtomicUsize::new(0),
             busy: AtomicU32::new(0),
         }
+    }
+
+    #[inline(always)]
+    fn half(&self, number: usize) -> &UnsafeCell<T> {
+        if number & 1 == 0 { &self.first } else { &self.second }
     }
 
     /// Counts. On the one counting thread only, or its handler, and not within another `count` of the
@@ -41,7 +48,7 @@ impl<T> Halves<T> {
     pub fn count<R>(&self, count: impl FnOnce(&mut T) -> R) -> R {
         self.busy.store(1, Relaxed);
         compiler_fence(SeqCst);
-        let half = &self.halves[self.current.load(Relaxed) & 1];
+        let half = self.half(self.current.load(Relaxed));
         // SAFETY: this thread alone counts, and `busy` keeps the other one from this half.
         let result = count(unsafe { &mut *half.get() });
         self.busy.store(0, Release);
@@ -56,7 +63,7 @@ impl<T> Halves<T> {
     /// Hands out the half that is not counted into; nothing while the thread still counts into it.
     /// `turn`, a fence and this come one after the other, and from one thread at a time.
     pub fn turned_away(&self, take: impl FnOnce(&mut T)) -> bool {
-        let other = &self.halves[(self.current.load(Relaxed) & 1) ^ 1];
+        let other = self.half(self.current.load(Relaxed) ^ 1);
         if self.busy.load(Acquire) != 0 {
             return false;
         }
@@ -70,7 +77,7 @@ impl<T> Halves<T> {
     /// # Safety
     /// Nobody counts, nor will.
     pub unsafe fn both(&self, mut take: impl FnMut(&mut T)) {
-        for half in &self.halves {
+        for half in [&self.first, &self.second] {
             // SAFETY: by contract.
             take(unsafe { &mut *half.get() });
         }

@@ -54,7 +54,7 @@ impl Recent {
         if self.used == KEPT {
             // Every second one stands for twice the time from now on.
             for kept in 0..KEPT / 2 {
-                self.samples[kept] = self.samples[kept * 2 + 1];
+                self.samples.copy_within(kept * 2 + 1..kept * 2 + 2, kept);
             }
             self.used = KEPT / 2;
             self.stride = self.stride.max(1) * 2;

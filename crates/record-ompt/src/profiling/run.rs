@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taskscope_profile::Tree;
 use taskscope_record::{clock, process};
 
-use super::account::{Account, CAUSES, Cause, Sums};
+use super::account::{Account, CAUSES, Cause, Sums, book};
 use super::counts::Counts;
 use super::halves::Halves;
 use super::samples::SampleTree;
@@ -140,10 +140,9 @@ pub fn end_thread(counted: &Arc<Counted>) {
         for (sum, own) in merged.ended.iter_mut().zip(reading.sums) {
             *sum += own;
         }
-        merged.ended[Cause::NotStarted as usize] += reading.began.saturating_sub(run.began);
+        book(&mut merged.ended, Cause::NotStarted, reading.began.saturating_sub(run.began));
         // Grows with the run: what is missing to its end is added when that is known.
-        merged.ended[Cause::Ended as usize] =
-            merged.ended[Cause::Ended as usize].wrapping_sub(now.saturating_sub(run.began));
+        book(&mut merged.ended, Cause::Ended, now.saturating_sub(run.began).wrapping_neg());
     }
     run.free_account(counted.account);
 }
@@ -190,13 +189,12 @@ impl Run {
         let mut workers = merged.workers;
         drop(merged);
         let length = now.saturating_sub(self.began);
-        let ended = &mut sums[Cause::Ended as usize];
-        *ended = ended.wrapping_add(workers * length);
+        book(&mut sums, Cause::Ended, workers * length);
         for account in self.accounts() {
             let reading = account.read(now, teams::over_since);
             if reading.is_worker {
                 workers += 1;
-                sums[Cause::NotStarted as usize] += reading.began.saturating_sub(self.began);
+                book(&mut sums, Cause::NotStarted, reading.began.saturating_sub(self.began));
                 sums.iter_mut().zip(reading.sums).for_each(|(sum, own)| *sum += own);
             }
         }
