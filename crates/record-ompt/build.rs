@@ -4,4 +4,6 @@
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    // `taskscope_name_data` of `taskscope.h` asks for it by this name.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libtaskscope_ompt.so");
 }

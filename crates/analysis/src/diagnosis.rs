@@ -130,6 +130,9 @@ pub fn diagnose(graph: &TaskGraph, causes: &Causes, span: &Span) -> Diagnosis {
     for charge in causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work) {
         let mut add = |situation: Situation, ns: u64| sums[situation as usize] += ns;
         match letter_of(charge.who) {
+            Letter::Starvation if matches!(charge.who, Who::Peer(_)) => {
+                add(Situation::BadlyDistributed, charge.ns);
+            }
             Letter::Starvation => {
                 let apart = causes.ready[charge.leaf as usize];
                 let ready = apart[ReadyWork::Here as usize] + apart[ReadyWork::Elsewhere as usize];

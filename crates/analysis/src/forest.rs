@@ -15,6 +15,7 @@
 //! The caller calls [`Forest::set`] in the order of time, and sets no node to see one that sees it.
 
 use crate::fine::{FineNanos, Share};
+use rustc_hash::FxHashMap;
 
 /// What an instant of idleness is lost to. The names are those of SLOW (Sterling's starvation, latency,
 /// overhead, waiting for contention).
@@ -34,11 +35,17 @@ pub enum Letter {
 /// Number of letters.
 const LETTERS: usize = 4;
 
-/// Waiting workers are counted apart in so many classes, which the caller chooses.
-pub(crate) const CLASSES: usize = 4;
+/// How many wait, by class; classes are the caller's numbers. No class is there twice.
+type Weights = Vec<(u32, i32)>;
 
-/// Something for each class.
-pub(crate) type ByClass<T> = [T; CLASSES];
+/// What a key was charged for one class of those that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Charged {
+    /// Whole nanoseconds.
+    pub ns: u64,
+    /// Shares, in units of 2⁻⁶⁰ ns.
+    pub fine: i128,
+}
 
 /// Time by letter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -128,7 +135,7 @@ struct Node {
     /// What the node that it sees had had or seen at `since`.
     base: Shares,
     /// How many see it, itself included where the caller said so.
-    weight: ByClass<i32>,
+    weights: Weights,
     /// Until when its key has been charged.
     charged: u64,
 }
@@ -136,39 +143,24 @@ struct Node {
 /// All nodes and the charges by key.
 pub(crate) struct Forest {
     nodes: Vec<Node>,
-    /// Whole nanoseconds by key.
-    pub charges: Vec<ByClass<u64>>,
-    /// Shares by key, in units of 2⁻⁶⁰ ns.
-    pub fine_charges: Vec<ByClass<i128>>,
+    /// By key and class.
+    pub charges: FxHashMap<(u32, u32), Charged>,
     /// Letters that are charged to their keys; the others are the caller's affair.
     charged: [bool; LETTERS],
 }
 
 impl Forest {
-    /// A forest whose nodes all have `now` from time 0 on, with keys below `keys`.
-    pub fn new(nodes: usize, keys: usize, now: Now, charged: [bool; LETTERS]) -> Forest {
+    /// A forest whose nodes all have `now` from time 0 on.
+    pub fn new(nodes: usize, now: Now, charged: [bool; LETTERS]) -> Forest {
         let node = || Node {
             now,
             since: 0,
             sum: Shares::default(),
             base: Shares::default(),
-            weight: [0; CLASSES],
+            weights: Weights::new(),
             charged: 0,
         };
-        Forest {
-            nodes: (0..nodes).map(|_| node()).collect(),
-            charges: vec![[0; CLASSES]; keys],
-            fine_charges: vec![[0; CLASSES]; keys],
-            charged,
-        }
-    }
-
-    /// Makes room for keys below `keys`.
-    pub fn make_room(&mut self, keys: usize) {
-        if keys > self.charges.len() {
-            self.charges.resize(keys, [0; CLASSES]);
-            self.fine_charges.resize(keys, [0; CLASSES]);
-        }
+        Forest { nodes: (0..nodes).map(|_| node()).collect(), charges: FxHashMap::default(), charged }
     }
 
     /// What `node` has had and seen until `at`.
@@ -210,11 +202,17 @@ impl Forest {
     /// From `at` on, `node` has or sees `now`.
     pub fn set(&mut self, node: u32, at: u64, now: Now) {
         let sum = self.sum(node, at);
-        let weight = self.nodes[node as usize].weight;
-        match self.nodes[node as usize].now {
-            Now::Has { .. } => self.charge(node as usize, at),
-            Now::Sees { node: target, .. } => self.weigh_all(target, at, weight.map(|w| -w)),
-        }
+        let weights = match self.nodes[node as usize].now {
+            Now::Has { .. } => {
+                self.charge(node as usize, at);
+                std::mem::take(&mut self.nodes[node as usize].weights)
+            }
+            Now::Sees { node: target, .. } => {
+                let weights = std::mem::take(&mut self.nodes[node as usize].weights);
+                self.weigh_all(target, at, &weights, -1);
+                weights
+            }
+        };
         let base = match now {
             Now::Sees { node: target, .. } => self.sum(target, at),
             Now::Has { .. } => Shares::default(),
@@ -222,19 +220,18 @@ impl Forest {
         let row = &mut self.nodes[node as usize];
         (row.now, row.since, row.sum, row.base, row.charged) = (now, at, sum, base, at);
         if let Now::Sees { node: target, .. } = now {
-            self.weigh_all(target, at, weight);
+            self.weigh_all(target, at, &weights, 1);
         }
+        self.nodes[node as usize].weights = weights;
     }
 
     /// Changes the weight of `node`, and of all that it sees, by `by` in one class.
-    pub fn weigh(&mut self, node: u32, at: u64, class: usize, by: i32) {
-        let mut change = [0; CLASSES];
-        change[class] = by;
-        self.weigh_all(node, at, change);
+    pub fn weigh(&mut self, node: u32, at: u64, class: u32, by: i32) {
+        self.weigh_all(node, at, &[(class, by)], 1);
     }
 
-    fn weigh_all(&mut self, node: u32, at: u64, by: ByClass<i32>) {
-        if by == [0; CLASSES] {
+    fn weigh_all(&mut self, node: u32, at: u64, changes: &[(u32, i32)], sign: i32) {
+        if changes.is_empty() {
             return;
         }
         let mut index = node as usize;
@@ -243,8 +240,15 @@ impl Forest {
             if let Now::Has { .. } = now {
                 self.charge(index, at);
             }
-            for (weight, by) in self.nodes[index].weight.iter_mut().zip(by) {
-                *weight += by;
+            let weights = &mut self.nodes[index].weights;
+            for (class, by) in changes {
+                match weights.iter().position(|(known, _)| known == class) {
+                    Some(place) if weights[place].1 == -(by * sign) => {
+                        weights.swap_remove(place);
+                    }
+                    Some(place) => weights[place].1 += by * sign,
+                    None => weights.push((*class, by * sign)),
+                }
             }
             match now {
                 Now::Has { .. } => return,
@@ -266,20 +270,20 @@ impl Forest {
         let passed = at - node.charged;
         node.charged = at;
         let Now::Has { letter, key, share, share_key } = node.now else { return };
-        if passed == 0 || node.weight == [0; CLASSES] {
+        if passed == 0 {
             return;
         }
-        for (class, weight) in node.weight.iter().enumerate().filter(|(_, weight)| **weight != 0) {
+        for (class, weight) in &node.weights {
             // Weights fall below zero only if the caller's times lie.
             let time = (*weight).max(0) as u64 * passed;
+            let fine = if share.is_zero() { 0 } else { share.of_nanos(time) };
             if self.charged[letter as usize] {
-                self.charges[key as usize][class] += time;
+                let charged = self.charges.entry((key, *class)).or_default();
+                charged.ns += time;
+                charged.fine -= fine;
             }
-            if !share.is_zero() {
-                self.fine_charges[share_key as usize][class] += share.of_nanos(time);
-                if self.charged[letter as usize] {
-                    self.fine_charges[key as usize][class] -= share.of_nanos(time);
-                }
+            if fine != 0 {
+                self.charges.entry((share_key, *class)).or_default().fine += fine;
             }
         }
     }
@@ -292,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_chain_hands_its_cause_up_and_its_weight_down() {
-        let mut forest = Forest::new(3, 3, Now::has(Overhead, 0), [true; 4]);
+        let mut forest = Forest::new(3, Now::has(Overhead, 0), [true; 4]);
         for node in 0..2 {
             forest.weigh(node, 0, 0, 1);
         }
@@ -304,12 +308,12 @@ mod tests {
         assert_eq!(sum.ns, [30, 0, 20, 0]);
         assert_eq!(forest.sum(1, 50).ns, [20, 20, 10, 0]);
         forest.charge_all(50);
-        assert_eq!(forest.charges.iter().map(|by| by[0]).collect::<Vec<_>>(), [30, 30, 40]);
+        assert_eq!([0, 1, 2].map(|key| forest.charges[&(key, 0)].ns), [30, 30, 40]);
     }
 
     #[test]
     fn a_circle_ends() {
-        let mut forest = Forest::new(2, 1, Now::has(Overhead, 0), [true; 4]);
+        let mut forest = Forest::new(2, Now::has(Overhead, 0), [true; 4]);
         forest.set(0, 5, Now::Sees { node: 1, only_overhead: false });
         forest.set(1, 6, Now::Sees { node: 0, only_overhead: false });
         forest.weigh(0, 7, 0, 1);

@@ -25,6 +25,8 @@ pub enum Who {
     Lock(u32, u32),
     /// A communication call; row of the graph's names (latency).
     Call(u32),
+    /// Another process that had not come to a communication call yet; row of the graph's names (starvation).
+    Peer(u32),
     /// What ran instead on the CPU; row of the graph's names (overhead).
     System(u32),
     /// The runtime of a node, which had not yet noticed that all had arrived (overhead).
@@ -53,7 +55,7 @@ impl Who {
                 format!("lock {}, held from {}", name(row), ty(holder))
             }
             Who::Lock(row, _) => format!("lock {}", name(row)),
-            Who::Call(row) => format!("call {}", name(row)),
+            Who::Call(row) | Who::Peer(row) => format!("call {}", name(row)),
             Who::System(row) => format!("system {}", name(row)),
             Who::Delivery(row) => format!("delivery on {}", node(row)),
             Who::Creator(row) => format!("creator of {}", ty(row)),

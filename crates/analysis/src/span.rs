@@ -35,9 +35,14 @@ impl Span {
         self.burden_ns / self.tasks.max(1)
     }
 
+    /// All work spread evenly over `workers` workers (the area bound, for workers that are alike).
+    pub fn area_bound_ns(&self, workers: u64) -> u64 {
+        self.work_ns.div_ceil(workers.max(1))
+    }
+
     /// No run on `workers` workers is shorter.
     pub fn lower_bound_ns(&self, workers: u64) -> u64 {
-        self.work_ns.div_ceil(workers.max(1)).max(self.span_ns)
+        self.area_bound_ns(workers).max(self.span_ns)
     }
 }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use taskscope_analysis::causes::{Causes, Leaf, book_causes};
 use taskscope_analysis::critical_path::{StepKind, critical_path};
 use taskscope_event::models::omp;
-use taskscope_execution::graph::{Names, TaskGraph, TaskType, from_execution};
+use taskscope_execution::graph::{NamedAddress, Names, TaskGraph, TaskType, from_execution};
 use taskscope_execution::{Execution, ObjectIndex, Place, PlaceKind, SiteIndex, State};
 use taskscope_testkit::script::{Script, any_program};
 
@@ -27,6 +27,10 @@ impl Names for Numbers {
 
     fn object(&mut self, object: ObjectIndex) -> String {
         format!("object {}", object.0)
+    }
+
+    fn data(&mut self, addresses: &[NamedAddress]) -> Vec<String> {
+        addresses.iter().map(|address| format!("data {:#x}", address.address)).collect()
     }
 }
 

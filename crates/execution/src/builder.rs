@@ -363,6 +363,9 @@ impl Observer for ExecutionBuilder {
                     path: path.to_string(),
                 })
             }
+            Definition::Data { process, at, start, end, name } => {
+                catalog.data.push(crate::DataName { process, at, start, end, name: name.to_string() });
+            }
             Definition::Site { site, process, address } => {
                 *catalog.site_mut(site) = crate::Site { process, address };
             }

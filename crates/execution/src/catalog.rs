@@ -34,6 +34,21 @@ pub struct Module {
     pub path: String,
 }
 
+/// A name that the program gave to a part of its memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataName {
+    /// The process.
+    pub process: ProcessIndex,
+    /// Since when, nanoseconds of the trace's clock.
+    pub at: u64,
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// The name; empty where names of what lies in it are taken back.
+    pub name: String,
+}
+
 /// A place in the code of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
@@ -83,6 +98,8 @@ pub struct Gap {
 pub struct Catalog {
     /// Loaded files.
     pub modules: Vec<Module>,
+    /// Names of data, in no order.
+    pub data: Vec<DataName>,
     /// Code sites, by [`SiteIndex`].
     pub sites: Vec<Site>,
     /// Types, by [`TypeIndex`].

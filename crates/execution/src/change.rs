@@ -61,6 +61,19 @@ pub enum Definition<'a> {
         /// Path at run time.
         path: &'a str,
     },
+    /// The program names a part of its memory.
+    Data {
+        /// The process whose memory is meant.
+        process: ProcessIndex,
+        /// Since when.
+        at: u64,
+        /// First address.
+        start: u64,
+        /// First address after it.
+        end: u64,
+        /// The name; empty: what lies in it has no name any more.
+        name: &'a str,
+    },
     /// A place in the code: the return address of a call into the runtime.
     Site {
         /// Its number.

@@ -35,7 +35,7 @@ mod track_builder;
 pub mod view;
 
 pub use builder::ExecutionBuilder;
-pub use catalog::{Catalog, Gap, Module, Object, Process, Site, Type};
+pub use catalog::{Catalog, DataName, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
 pub use column::{Column, SharedBytes};
 pub use execution::{Anomalies, Doubt, Execution, Loss, Tally, Thread, Uncertain};

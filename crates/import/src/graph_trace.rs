@@ -40,6 +40,7 @@ fn worker_events(graph: &TaskGraph, row: usize) -> Events {
     for activity in graph.activities.get(row) {
         let kind = match activity.kind {
             ActivityKind::LockWait => codes::activity::LOCK_WAIT,
+            ActivityKind::PeerWait => codes::activity::PEER_WAIT,
             ActivityKind::Communication => codes::activity::COMMUNICATION,
             ActivityKind::Runtime => codes::activity::RUNTIME,
             ActivityKind::OffCpu => codes::activity::OFF_CPU,
@@ -103,7 +104,7 @@ fn facts(graph: &TaskGraph) -> Events {
         let home = graph.nodes[data.home[row] as usize].id;
         events.plain(at, codes::DATA_HOME, &[&id, &home.to_le_bytes()]);
         events.plain(at, codes::DATA_BYTES, &[&id, &data.bytes[row].to_le_bytes()]);
-        if let Some(name) = data.name.get(row).filter(|name| !name.is_empty()) {
+        if let Some(name) = graph.names.get(data.name(row) as usize) {
             events.jumbo(at, codes::DATA_NAME, &[&id[..], &c_string(name)].concat());
         }
         if data.synchronises(row) {

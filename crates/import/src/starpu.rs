@@ -9,7 +9,7 @@
 use crate::{ImportError, ImportErrors};
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::NO_TIME;
-use taskscope_execution::graph::{GraphBuilder, NewData, NewTask, Table, TaskGraph, TaskType};
+use taskscope_execution::graph::{GraphBuilder, NONE, NewData, NewTask, Table, TaskGraph, TaskType};
 
 #[derive(Default)]
 struct Record<'a> {
@@ -180,7 +180,7 @@ fn graph(jobs: &[Job]) -> Result<TaskGraph, ImportErrors> {
                     produced,
                     home: node,
                     bytes: 0,
-                    name: String::new(),
+                    name: NONE,
                     synchronises: false,
                 });
             }

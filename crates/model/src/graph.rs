@@ -98,6 +98,9 @@ impl GraphReader {
                 codes::activity::COMMUNICATION => {
                     builder.add_activity(worker, ActivityKind::Communication, name, start, end)
                 }
+                codes::activity::PEER_WAIT => {
+                    builder.add_activity(worker, ActivityKind::PeerWait, name, start, end)
+                }
                 codes::activity::OFF_CPU => {
                     builder.add_activity(worker, ActivityKind::OffCpu, name, start, end)
                 }
@@ -125,7 +128,7 @@ impl GraphReader {
                 produced: 0,
                 home: 0,
                 bytes: 0,
-                name: String::new(),
+                name: NONE,
                 synchronises: false,
             });
             data.len() - 1
@@ -194,7 +197,8 @@ impl GraphReader {
             codes::DATA_BYTES => self.data(first()?).bytes = second()?,
             codes::DATA_NAME => {
                 let (name, _) = text(payload.get(8..)?);
-                self.data(first()?).name = name.into_owned();
+                let row = self.builder.add_name(&name);
+                self.data(first()?).name = row;
             }
             codes::DATA_SYNCHRONISES => self.data(first()?).synchronises = true,
             codes::SENT => {

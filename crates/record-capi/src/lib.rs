@@ -182,6 +182,17 @@ pub extern "C" fn taskscope_settle_() {
     drop(enter());
 }
 
+/// Where `taskscope_name_data` ends up.
+///
+/// # Safety
+/// `name` points to a NUL-terminated string, or is null. `data` is not read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_name_data_(data: *const c_void, bytes: usize, name: *const c_char) {
+    // SAFETY: by contract.
+    let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
+    instrument::name_memory(data as u64, bytes as u64, name.to_bytes());
+}
+
 /// Stores an event with data of any length: `model`, `category`, `value` are its letters.
 ///
 /// # Safety

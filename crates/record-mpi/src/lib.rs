@@ -42,4 +42,4 @@ mod library;
 mod requests;
 
 // What the library exports besides its own entries.
-pub use taskscope_ompt::ompt_start_tool;
+pub use taskscope_ompt::{ompt_start_tool, taskscope_name_data_};

@@ -44,6 +44,7 @@ mod label;
 mod memory;
 mod modules;
 mod mutexes;
+mod named_data;
 mod pair;
 mod parallel;
 mod profiling;
@@ -60,4 +61,5 @@ mod tool;
 mod word;
 mod work;
 
+pub use named_data::taskscope_name_data_;
 pub use tool::ompt_start_tool;

@@ -7,6 +7,7 @@
 
 pub mod cache;
 mod call_tree;
+mod data_names;
 pub mod device_check;
 pub mod devices;
 pub mod emulation;
@@ -196,7 +197,7 @@ impl Session {
                 whole: !damaged.contains(stream.relative_path.as_str()),
                 events: stream.event_count(),
                 last: stream.last_clock_ns().map(|clock| clock.max(0) as u64),
-                clock_offset_ns: stream.clock_offset_ns,
+                clock_offset_ns: stream.clock.offset_ns,
             })
             .collect();
         Ok(Session {

@@ -9,7 +9,7 @@ use taskscope_execution::{
     Catalog, Execution, GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, SiteIndex, State, TypeIndex,
     TypeKind,
 };
-use taskscope_symbol::{CodePlace, LoadedModule, Missing, Symbolizer, without_parameters};
+use taskscope_symbol::{CodePlace, LoadedModule, Missing, Symbolizer, VariablePlace, without_parameters};
 
 /// Resolves code sites when they are asked for, each once.
 pub struct Places {
@@ -48,13 +48,19 @@ impl Places {
         place
     }
 
-    fn resolve(&self, site: SiteIndex) -> CodePlace {
-        let Some(row) = self.catalog.sites.get(site.index()).filter(|row| row.address != 0) else {
-            return CodePlace::default();
-        };
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The static variable of a process that lies at an address.
+    pub(crate) fn variable(&self, process: ProcessIndex, address: u64) -> Option<VariablePlace> {
+        self.with_symbolizer(process, |symbolizer| symbolizer.variable(address))
+    }
+
+    fn with_symbolizer<R>(&self, process: ProcessIndex, ask: impl FnOnce(&mut Symbolizer) -> R) -> R {
         let mut symbolizers = self.symbolizers.borrow_mut();
-        let symbolizer = symbolizers.entry(row.process).or_insert_with(|| {
-            let own = self.catalog.modules.iter().filter(|m| m.process == row.process);
+        ask(symbolizers.entry(process).or_insert_with(|| {
+            let own = self.catalog.modules.iter().filter(|m| m.process == process);
             Symbolizer::new(
                 own.map(|m| LoadedModule {
                     start: m.start,
@@ -65,8 +71,15 @@ impl Places {
                 })
                 .collect(),
             )
-        });
-        let place = symbolizer.runtime_call_place(row.address);
+        }))
+    }
+
+    fn resolve(&self, site: SiteIndex) -> CodePlace {
+        let Some(row) = self.catalog.sites.get(site.index()).filter(|row| row.address != 0) else {
+            return CodePlace::default();
+        };
+        let place =
+            self.with_symbolizer(row.process, |symbolizer| symbolizer.runtime_call_place(row.address));
         if let Some(missing) = &place.missing {
             self.missing.borrow_mut().insert(missing.clone());
         }

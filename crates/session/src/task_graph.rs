@@ -1,7 +1,7 @@
 //! The task graph of a session's execution, with the names that its places have.
 
 use crate::{Places, Session};
-use taskscope_execution::graph::{GraphError, Names, TaskGraph, TaskType, from_execution};
+use taskscope_execution::graph::{GraphError, NamedAddress, Names, TaskGraph, TaskType, from_execution};
 use taskscope_execution::{ObjectIndex, Place, SiteIndex, State};
 
 impl Session {
@@ -43,5 +43,9 @@ impl Names for PlaceNames<'_> {
 
     fn object(&mut self, object: ObjectIndex) -> String {
         self.0.object_name(object)
+    }
+
+    fn data(&mut self, addresses: &[NamedAddress]) -> Vec<String> {
+        self.0.data_names(addresses)
     }
 }

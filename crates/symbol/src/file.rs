@@ -4,6 +4,7 @@ use crate::Missing;
 use crate::loops::{Loop, loops_of};
 use crate::name;
 use crate::tail_call::TailCalls;
+use crate::variable::{Variable, VariablePlace, variables};
 use addr2line::Context;
 use gimli::{EndianRcSlice, Reader as _, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
@@ -11,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-type Reader = EndianRcSlice<RunTimeEndian>;
-type Dwarf = gimli::Dwarf<Reader>;
+pub(crate) type Reader = EndianRcSlice<RunTimeEndian>;
+pub(crate) type Dwarf = gimli::Dwarf<Reader>;
 
 /// Files larger than this are not read for names.
 const MOST_BYTES: u64 = 4 << 30;
@@ -40,6 +41,8 @@ pub struct ModuleFile {
     tail_calls: Option<TailCalls>,
     /// Loops of the functions that were asked for, by the function's address.
     loops: rustc_hash::FxHashMap<u64, Vec<Loop>>,
+    /// Static variables; read at the first question for one.
+    variables: Option<Vec<Variable>>,
     /// Executable sections, with their addresses; read at the first question for loops.
     code: Option<Vec<(u64, Vec<u8>)>>,
 }
@@ -90,6 +93,7 @@ impl ModuleFile {
             declarations: None,
             tail_calls,
             loops: rustc_hash::FxHashMap::default(),
+            variables: None,
             code: None,
         })
     }
@@ -110,6 +114,14 @@ impl ModuleFile {
             bytes.map_or_else(Vec::new, |bytes| loops_of(bytes, start))
         });
         loops.iter().filter(|one| one.contains(address)).map(|one| one.header).collect()
+    }
+
+    /// The static variable that holds an address, and where in it that lies.
+    pub fn variable(&mut self, path: &str, address: u64) -> Option<VariablePlace> {
+        let dwarf = self.dwarf.as_deref();
+        let all = self.variables.get_or_insert_with(|| variables(path, dwarf));
+        let variable = all.get(all.partition_point(|v| v.start <= address).checked_sub(1)?)?;
+        (address < variable.end).then(|| variable.place(address - variable.start))
     }
 
     /// Whether it has line numbers.
@@ -167,6 +179,22 @@ impl ModuleFile {
             all.iter().filter(|d| d.line <= line as u64 && Path::new(&d.file).file_name() == Some(file));
         above.max_by_key(|d| d.line).and_then(|d| name::user_function(&d.name))
     }
+}
+
+/// Start, end and name of the variables in the symbol table.
+pub(crate) fn data_symbols(path: &str) -> Vec<(u64, u64, String)> {
+    let read = || {
+        let bytes = std::fs::read(path).ok()?;
+        let file = object::File::parse(&*bytes).ok()?;
+        let table = if file.symbol_table().is_some() { file.symbols() } else { file.dynamic_symbols() };
+        let data = table.filter(|s| s.kind() == SymbolKind::Data && s.is_definition());
+        let named = data.filter_map(|s| {
+            let name = s.name().ok().filter(|name| !name.is_empty())?;
+            Some((s.address(), s.address().saturating_add(s.size()), name.to_string()))
+        });
+        Some(named.collect())
+    };
+    read().unwrap_or_default()
 }
 
 /// The executable sections of a file for x86-64.

@@ -13,8 +13,11 @@ mod file;
 mod loops;
 mod name;
 mod tail_call;
+mod variable;
 
 pub use name::{demangle, is_outlined, user_function, without_parameters};
+
+pub use variable::VariablePlace;
 
 use file::ModuleFile;
 use rustc_hash::FxHashMap;
@@ -156,6 +159,15 @@ impl Symbolizer {
         let key = (path.to_string(), build_id.to_string());
         let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id));
         file.as_mut().map_or_else(|_| Vec::new(), |file| file.loops_around(path, in_file))
+    }
+
+    /// The static variable that lies at an address, and where in it that is.
+    pub fn variable(&mut self, address: u64) -> Option<VariablePlace> {
+        let module = self.modules.iter().find(|module| (module.start..module.end).contains(&address))?;
+        let (path, build_id, bias) = (module.path.clone(), module.build_id.clone(), module.bias);
+        let key = (path.clone(), build_id.clone());
+        let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(&path, &build_id));
+        file.as_mut().ok()?.variable(&path, address.wrapping_sub(bias))
     }
 
     fn describe(

@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{
-    ActivityKind, GraphBuilder, GraphError, NewData, NewTask, TaskGraph, TaskType,
+    ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, TaskGraph, TaskType,
 };
 
 /// A worker: id, node, life.
@@ -94,7 +94,7 @@ impl TaskRows {
                 produced: data.produced,
                 home: data.home,
                 bytes: 8,
-                name: String::new(),
+                name: NONE,
                 synchronises: false,
             });
             for (node, sent, arrived) in &data.copies {

@@ -1,6 +1,7 @@
 //! Events out of the bytes of a stream file, without copying.
 
 use crate::bytes::prefetch;
+use crate::clock_drift::ClockCorrection;
 use crate::survey::Window;
 use taskscope_event::Code;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_FLAG, JUMBO_HEADER_BYTES, payload_bytes};
@@ -68,7 +69,7 @@ pub struct Decoder<'a> {
     bytes: &'a [u8],
     position: usize,
     end: usize,
-    offset_ns: i64,
+    clock: ClockCorrection,
     /// Clocks below this are raised to it.
     floor: i64,
     /// Whether the floor rises with the clocks; else they stay as they are stored.
@@ -87,7 +88,7 @@ impl<'a> Decoder<'a> {
         bytes: &'a [u8],
         begin: usize,
         end: usize,
-        offset_ns: i64,
+        clock: ClockCorrection,
         windows: &'a [Window],
         raise_clocks: bool,
     ) -> Self {
@@ -95,7 +96,7 @@ impl<'a> Decoder<'a> {
             bytes,
             position: begin,
             end,
-            offset_ns,
+            clock,
             floor: i64::MIN,
             raise_clocks,
             windows,
@@ -122,7 +123,7 @@ impl<'a> Decoder<'a> {
 
     #[inline]
     fn correct(&self, raw_clock: u64) -> i64 {
-        clock_of(raw_clock).saturating_add(self.offset_ns).max(self.floor)
+        self.clock.apply(clock_of(raw_clock)).max(self.floor)
     }
 
     #[cold]

@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+mod clock_drift;
 mod clock_offsets;
 mod decode;
 mod discover;
@@ -34,6 +35,7 @@ mod survey;
 mod trace;
 
 pub use bytes::{UnchangingFile, read_small_file};
+pub use clock_drift::{ClockCorrection, ClockDrift, DRIFT_FILE, drifts_to_text, load_drifts};
 pub use clock_offsets::{ClockOffset, ClockOffsets};
 pub use decode::{Decoder, Event};
 pub use location::Location;

@@ -4,6 +4,7 @@
 //! no `stream.json`, so that ovni's tools pass it by.
 
 use crate::bytes::read_small_file;
+use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event};
 use crate::metadata::MAX_METADATA_BYTES;
 use crate::problem::{Problem, ProblemKind};
@@ -65,7 +66,8 @@ impl Location {
 
     /// Its events in the order of time.
     pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
-        let decoder: Option<Decoder<'_>> = self.own.as_ref().map(|file| file.decoder(0, ReadOrder::Repaired));
+        let decoder: Option<Decoder<'_>> =
+            self.own.as_ref().map(|file| file.decoder(ClockCorrection::default(), ReadOrder::Repaired));
         decoder.into_iter().flatten()
     }
 

@@ -1,6 +1,7 @@
 //! A thread's stream: its metadata, its files, its events.
 
 use crate::bytes::{FileBytes, load_unfinished, read_small_file};
+use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event, EventHead};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::problem::{Problem, ProblemKind};
@@ -101,10 +102,10 @@ impl StreamFile {
         })
     }
 
-    pub(crate) fn decoder(&self, offset_ns: i64, order: ReadOrder) -> Decoder<'_> {
+    pub(crate) fn decoder(&self, clock: ClockCorrection, order: ReadOrder) -> Decoder<'_> {
         let repaired = order == ReadOrder::Repaired;
         let windows: &[_] = if repaired { &self.survey.windows } else { &[] };
-        Decoder::new(&self.bytes, FILE_HEADER_BYTES, self.survey.end, offset_ns, windows, repaired)
+        Decoder::new(&self.bytes, FILE_HEADER_BYTES, self.survey.end, clock, windows, repaired)
     }
 }
 
@@ -116,8 +117,8 @@ pub struct Stream {
     pub directory: PathBuf,
     /// What `stream.json` says.
     pub metadata: Metadata,
-    /// What is added to its clocks, nanoseconds.
-    pub clock_offset_ns: i64,
+    /// What is added to its clocks.
+    pub clock: ClockCorrection,
     pub(crate) standard: Option<StreamFile>,
     pub(crate) own: Option<StreamFile>,
     pub(crate) samples: Option<StreamFile>,
@@ -145,7 +146,7 @@ impl Stream {
             relative_path,
             directory,
             metadata,
-            clock_offset_ns: 0,
+            clock: ClockCorrection::default(),
             standard: None,
             own: None,
             samples: None,
@@ -251,21 +252,21 @@ impl Stream {
             .into_iter()
             .flatten()
             .filter(|file| file.survey.events > 0)
-            .map(|file| file.survey.highest_clock.saturating_add(self.clock_offset_ns))
+            .map(|file| self.clock.apply(file.survey.highest_clock))
             .max()
     }
 
     /// The events of one file alone; none if it is absent.
     pub fn events_of(&self, file: File) -> impl Iterator<Item = Event<'_>> + Clone {
-        let decoder = self.file(file).map(|file| file.decoder(self.clock_offset_ns, self.order));
+        let decoder = self.file(file).map(|file| file.decoder(self.clock, self.order));
         decoder.into_iter().flatten()
     }
 
     /// The events of both files by clock; on ties those of `stream.obs` come first.
     pub fn events(&self) -> ThreadEvents<'_> {
         ThreadEvents::new(
-            self.standard.as_ref().map(|file| file.decoder(self.clock_offset_ns, self.order)),
-            self.own.as_ref().map(|file| file.decoder(self.clock_offset_ns, self.order)),
+            self.standard.as_ref().map(|file| file.decoder(self.clock, self.order)),
+            self.own.as_ref().map(|file| file.decoder(self.clock, self.order)),
         )
     }
 }
@@ -280,7 +281,8 @@ pub struct ThreadEvents<'a> {
 
 impl<'a> ThreadEvents<'a> {
     fn new(standard: Option<Decoder<'a>>, own: Option<Decoder<'a>>) -> Self {
-        let standard = standard.unwrap_or_else(|| Decoder::new(&[], 0, 0, 0, &[], false));
+        let standard =
+            standard.unwrap_or_else(|| Decoder::new(&[], 0, 0, ClockCorrection::default(), &[], false));
         ThreadEvents { standard, own: own.filter(|own| own.peek_clock_ns().is_some()).map(Box::new) }
     }
 

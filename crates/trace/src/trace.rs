@@ -1,5 +1,6 @@
 //! A trace directory as a whole.
 
+use crate::clock_drift::{ClockCorrection, ClockDrift, DRIFT_FILE, load_drifts};
 use crate::clock_offsets::ClockOffsets;
 use crate::discover::find_streams;
 use crate::location::Location;
@@ -186,20 +187,37 @@ impl Trace {
                 self.problems.push(Problem::of_stream(ProblemKind::ClockOffsets, "", text));
             }
         }
+        let drifts = self.drifts(source);
         for stream in &mut self.streams {
-            stream.clock_offset_ns = offsets.offset_ns(stream.metadata.host()).unwrap_or(0);
-            if stream.clock_offset_ns == 0 {
+            let host = stream.metadata.host();
+            stream.clock.offset_ns = offsets.offset_ns(host).unwrap_or(0);
+            if let Some(drift) = drifts.iter().find(|drift| drift.host == host) {
+                (stream.clock.since_ns, stream.clock.drift) = (drift.since_ns, drift.drift);
+            }
+            if stream.clock == ClockCorrection::default() {
                 continue;
             }
             for problem in &mut self.problems {
                 if problem.stream == stream.relative_path
                     && let Some(clock) = &mut problem.clock_ns
                 {
-                    *clock = clock.saturating_add(stream.clock_offset_ns);
+                    *clock = stream.clock.apply(*clock);
                 }
             }
         }
         Ok(())
+    }
+
+    /// The drifts beside the offsets of the trace itself.
+    fn drifts(&mut self, source: &ClockSource) -> Vec<ClockDrift> {
+        let path = self.root.join(DRIFT_FILE);
+        if !matches!(source, ClockSource::Beside) || !path.exists() {
+            return Vec::new();
+        }
+        load_drifts(&path).unwrap_or_else(|text| {
+            self.problems.push(Problem::of_stream(ProblemKind::ClockOffsets, "", text));
+            Vec::new()
+        })
     }
 
     fn check_clock_gate(&mut self) {

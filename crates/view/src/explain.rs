@@ -64,6 +64,33 @@ explanations! {
         "Record again with room for all events; see the notices of the report.";
 
     // Leaves of the ledger by the task graph (`report --section ledger`).
+    "work": "A worker executes the body of a task, or code outside of tasks.";
+        "Time in the body, without waits for locks, calls, sections of the runtime and times off the CPU inside it. Runtime work inside it at unknown positions is taken out in its known amount.";
+        "This is what the run is for. `report --section path` says which of it the end of the run waited for.";
+    "lock.wait": "A worker waits for a lock that another holds.";
+        "Charged, instant by instant, to the place from which the holder had asked for the lock; between two holders to the one before.";
+        "Do less while holding the lock, or split it: see lock-held.";
+    "comm": "A worker is in a communication call.";
+        "The part in which it waits for another process that has not come to the call (late sender, late receiver, late member) is starvation with that process's name; the rest is latency.";
+        "Late processes: balance the work between ranks. The rest: fewer and larger messages, nonblocking calls, work in between.";
+    "os": "A worker could run, but the operating system gave it no CPU.";
+        "Context switches of the thread where the kernel shows them, else shares of what schedstat tells every 10 ms, marked estimated.";
+        "No more threads than CPUs, OMP_PROC_BIND=true, a machine of one's own.";
+    "sync": "A worker is idle in a barrier or taskwait for what others execute.";
+        "Charged to what the worker of the last one awaited does at the instant, or to whatever that worker waits for.";
+        "Balance what the others execute; replace barriers by dependences, so that only what needs the result waits.";
+    "starvation": "Workers had nothing to execute because there was not enough parallel work at the time.";
+        "Instants of idle workers whose cause, followed from worker to worker, is a task that executes; and drain.";
+        "See the situations low-parallelism, too-coarse and badly-distributed in report --section diagnosis.";
+    "latency": "Workers were idle because data was under way.";
+        "Instants of idle workers whose cause, followed from worker to worker, is a transfer or a communication call.";
+        "See slow-link and bad-locality in report --section diagnosis.";
+    "overhead": "The runtime or the operating system had the time.";
+        "Sections of the runtime, times off the CPU, ready tasks that were not started, and instants of idle workers whose cause is one of these.";
+        "See too-fine, slow-runtime and no-cpu in report --section diagnosis.";
+    "contention": "Workers waited for what others held.";
+        "Waits for locks, and instants of idle workers whose cause is such a wait.";
+        "See contended-lock in report --section diagnosis.";
     "create.wait": "A worker was idle because its next task had not been created yet.";
         "Each instant is charged to what the creating worker did then, or to what that worker itself waited for. Where the creator is not known the time counts as starvation.";
         "Create tasks earlier or from several workers; do less between two creations; make tasks larger.";
@@ -213,6 +240,8 @@ explanations! {
 mod tests {
     use super::*;
     use taskscope_analysis::FindingKind;
+    use taskscope_analysis::causes::Leaf;
+    use taskscope_analysis::diagnosis::Situation;
     use taskscope_execution::{Anomaly, State};
 
     #[test]
@@ -220,8 +249,15 @@ mod tests {
         let findings = FindingKind::ALL.iter().map(|kind| kind.name());
         let states = State::ALL.iter().map(|state| state.name());
         let anomalies = Anomaly::NAMES.iter().copied();
-        for name in findings.chain(states).chain(anomalies).chain(["late-release", "lost-events", "run-file"])
-        {
+        let leaves = Leaf::ALL.iter().map(|leaf| leaf.name());
+        let situations = Situation::ALL.iter().map(|situation| situation.name());
+        let letters = ["starvation", "latency", "overhead", "contention"];
+        let of_graphs = leaves.chain(situations).chain(letters);
+        for name in findings.chain(states).chain(anomalies).chain(of_graphs).chain([
+            "late-release",
+            "lost-events",
+            "run-file",
+        ]) {
             assert!(find(name).is_some(), "{name} is not explained");
         }
     }

@@ -81,21 +81,16 @@ impl Leaf {
         self as u8 >= Leaf::CreateWait as u8
     }
 
-    /// The class of those waits whose cause is that of another worker.
-    pub(crate) const fn class(self) -> Option<usize> {
-        match self {
-            Leaf::CreateWait => Some(0),
-            Leaf::DependWait => Some(1),
-            Leaf::Sync => Some(2),
-            _ => None,
-        }
+    /// Whether the cause of such a wait is that of another worker.
+    pub(crate) const fn follows_another(self) -> bool {
+        matches!(self, Leaf::CreateWait | Leaf::DependWait | Leaf::Sync)
     }
 }
 
 /// The letter under which a culprit's time counts in the SLOW view.
 pub fn letter_of(who: Who) -> Letter {
     match who {
-        Who::Task(_) | Who::Creator(_) => Letter::Starvation,
+        Who::Task(_) | Who::Creator(_) | Who::Peer(_) => Letter::Starvation,
         Who::Link(..) | Who::Call(_) => Letter::Latency,
         Who::Lock(..) => Letter::Contention,
         Who::Uniform(_)

@@ -43,6 +43,46 @@ pub struct Charge {
     pub ns: u64,
 }
 
+/// Data by the programmer's name for it, else by what made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DataOf {
+    /// Row of the graph's names.
+    Name(u32),
+    /// Data without a name that tasks of a type produced; row of the type.
+    Type(u32),
+    /// Data without a name that was there at the start.
+    Start,
+}
+
+impl DataOf {
+    /// The name in tables.
+    pub fn label(self, graph: &TaskGraph) -> String {
+        match self {
+            DataOf::Name(row) => graph.names[row as usize].clone(),
+            DataOf::Type(row) => format!("made by {}", graph.types[row as usize].name),
+            DataOf::Start => "data that was there at the start".to_owned(),
+        }
+    }
+}
+
+/// The ready tasks of a node, as a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Tasks that could start before they did.
+    pub tasks: u64,
+    /// How long they waited in all, nanoseconds.
+    pub wait_ns: u64,
+    /// The longest wait.
+    pub longest_ns: u64,
+    /// The task that waited so long, or [`NONE`].
+    pub longest_task: u32,
+    /// Most tasks in it at a time.
+    pub most: u64,
+    /// Time in which workers of the node stood idle before a task that was in it: their share of the leaf
+    /// `dispatch`.
+    pub idle_ns: u64,
+}
+
 /// Capacity by the letters of SLOW; sums to the capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slow {
@@ -69,6 +109,11 @@ pub struct Causes {
     pub by_worker: Vec<ByLeaf>,
     /// Who is charged; rows of a leaf sum to it. Largest first.
     pub charges: Vec<Charge>,
+    /// Time in which workers waited for data to be produced, sent, received or noticed, by that data and
+    /// leaf; rows of a leaf sum to it, where an input decided. Largest first.
+    pub by_data: Vec<(DataOf, Leaf, u64)>,
+    /// Time between readiness and start of tasks, by node.
+    pub queues: Vec<Queue>,
     /// Idle time by leaf and by whether there was ready work.
     pub ready: ReadyTable,
     /// The same capacity by letters.
@@ -88,7 +133,10 @@ struct Position {
     leaf: Leaf,
     /// Own key; of no use where the cause is another worker's.
     key: u32,
+    /// Row of the task type that loses the time, or [`NONE`].
     symptom: u32,
+    /// The data that it waits for, where it waits for some.
+    data: Option<DataOf>,
 }
 
 struct Booking<'a> {
@@ -101,9 +149,11 @@ struct Booking<'a> {
     keys: Keys,
     positions: Vec<Option<(Position, u64)>>,
     own: FxHashMap<(Leaf, u32, u32), u64>,
+    by_data: FxHashMap<(DataOf, Leaf), u64>,
     by_worker: Vec<ByLeaf>,
     ready: ReadyAxis,
     drain: DrainBlame,
+    begin: u64,
     all_done: u64,
 }
 
@@ -118,13 +168,15 @@ impl<'a> Booking<'a> {
             deciding,
             uniform: uniform_shares(graph, segments),
             timelines: (0..workers).map(|w| Timeline::new(graph, segments, w)).collect(),
-            forest: Forest::new(workers, keys.len(), startup, [true; 4]),
+            forest: Forest::new(workers, startup, [true; 4]),
             keys,
             positions: vec![None; workers],
             own: FxHashMap::default(),
+            by_data: FxHashMap::default(),
             by_worker: vec![[0; Leaf::ALL.len()]; workers],
             ready: ReadyAxis::new(graph.nodes.len()),
             drain: DrainBlame::new(workers),
+            begin: graph.range().0,
             all_done: graph.pieces.iter().filter_map(|p| p.last()).map(|p| p.end).max().unwrap_or(0),
         }
     }
@@ -177,18 +229,22 @@ impl<'a> Booking<'a> {
         let tasks = &self.graph.tasks;
         let mut times: Vec<(u64, u32)> = (0..tasks.len() as u32)
             .filter(|task| tasks.worker[*task as usize] != NONE)
-            .filter_map(|task| {
-                let ready = self.ready_at(task);
-                (ready < tasks.start[task as usize]).then(|| (ready, self.graph.node_of_task(task)))
-            })
+            .filter_map(|task| Some((self.queued_since(task)?, self.graph.node_of_task(task))))
             .collect();
         times.sort_unstable();
         times
     }
 
-    fn ready_at(&self, task: u32) -> u64 {
+    /// Since when a task waited for a worker, if it did. Code outside of tasks waits in no queue.
+    fn queued_since(&self, task: u32) -> Option<u64> {
+        let tasks = &self.graph.tasks;
+        if self.graph.types.get(tasks.ty[task as usize] as usize).is_some_and(|ty| ty.implicit) {
+            return None;
+        }
         let limits = self.limits(task, self.graph.node_of_task(task));
-        limits.created.max(limits.produced).max(limits.arrived).max(limits.ready)
+        let ready = limits.created.max(limits.produced).max(limits.arrived).max(limits.ready);
+        let ready = ready.max(self.begin);
+        (ready < tasks.start[task as usize]).then_some(ready)
     }
 
     fn limits(&self, task: u32, node: u32) -> Limits {
@@ -207,7 +263,7 @@ impl<'a> Booking<'a> {
             let ty = if executes == NONE { NONE } else { self.graph.tasks.ty[executes as usize] };
             self.drain.executes(w, now, ty);
             let first = executes != NONE && self.graph.tasks.start[executes as usize] == now;
-            if first && self.ready_at(executes) < now {
+            if first && self.queued_since(executes).is_some() {
                 self.ready.ready(node, now, false);
             }
         }
@@ -217,7 +273,6 @@ impl<'a> Booking<'a> {
     /// Moves the worker to where it is now.
     fn update_position(&mut self, worker: u32, now: u64) {
         let (position, cause) = self.position(worker, now);
-        self.forest.make_room(self.keys.len());
         if self.forest.now(worker) != cause {
             self.forest.set(worker, now, cause);
         }
@@ -232,8 +287,8 @@ impl<'a> Booking<'a> {
     fn enter(&mut self, worker: u32, now: u64, position: Position) {
         let node = self.graph.workers[worker as usize].node;
         self.positions[worker as usize] = Some((position, now));
-        if let Some(class) = position.leaf.class() {
-            self.forest.weigh(worker, now, class, 1);
+        if position.leaf.follows_another() {
+            self.forest.weigh(worker, now, self.class(position), 1);
         }
         if position.leaf.is_idle() {
             self.ready.idle(node, now, position.leaf, true);
@@ -248,12 +303,13 @@ impl<'a> Booking<'a> {
         let Some((position, since)) = self.positions[w].take() else { return };
         let node = self.graph.workers[w].node;
         self.by_worker[w][position.leaf as usize] += now - since;
-        match position.leaf.class() {
-            Some(class) => self.forest.weigh(worker, now, class, -1),
-            None if now > since => {
-                *self.own.entry((position.leaf, position.key, position.symptom)).or_default() += now - since;
-            }
-            None => {}
+        if position.leaf.follows_another() {
+            self.forest.weigh(worker, now, self.class(position), -1);
+        } else if now > since {
+            *self.own.entry((position.leaf, position.key, position.symptom)).or_default() += now - since;
+        }
+        if let Some(data) = position.data.filter(|_| now > since) {
+            *self.by_data.entry((data, position.leaf)).or_default() += now - since;
         }
         if position.leaf.is_idle() {
             self.ready.idle(node, now, position.leaf, false);
@@ -261,6 +317,31 @@ impl<'a> Booking<'a> {
         if position.leaf == Leaf::Drain {
             self.drain.drains(now, false);
         }
+    }
+
+    /// The number of a wait's leaf and symptom for the forest.
+    fn class(&self, position: Position) -> u32 {
+        position.leaf as u32 * (self.graph.types.len() as u32 + 1)
+            + position.symptom.min(self.graph.types.len() as u32)
+    }
+
+    /// The data that a task waits for in a leaf.
+    fn awaited_data(&self, leaf: Leaf, task: u32) -> Option<DataOf> {
+        let deciding = self.deciding[task as usize];
+        let data = match leaf {
+            Leaf::DependWait => deciding.last_produced,
+            Leaf::SendWait | Leaf::Transfer | Leaf::Deliver => deciding.last_arrived,
+            _ => NONE,
+        };
+        if data == NONE {
+            return None;
+        }
+        let name = self.graph.data.name(data as usize);
+        Some(match self.graph.data.producer[data as usize] {
+            _ if name != NONE => DataOf::Name(name),
+            NONE => DataOf::Start,
+            producer => DataOf::Type(self.graph.tasks.ty[producer as usize]),
+        })
     }
 
     /// Where the worker is now, if it lives; and what those see that wait for it.
@@ -279,6 +360,7 @@ impl<'a> Booking<'a> {
             match segment.kind {
                 ActivityKind::LockWait => (Leaf::LockWait, Who::Lock(segment.name, segment.holder)),
                 ActivityKind::Communication => (Leaf::Communication, Who::Call(segment.name)),
+                ActivityKind::PeerWait => (Leaf::Communication, Who::Peer(segment.name)),
                 ActivityKind::Runtime => (Leaf::Runtime, Who::Runtime(segment.name)),
                 ActivityKind::OffCpu => (Leaf::System, Who::System(segment.name)),
             }
@@ -290,7 +372,7 @@ impl<'a> Booking<'a> {
                 share: self.uniform.get(executes as usize).copied().unwrap_or_default(),
                 share_key: self.keys.number(Who::Uniform(symptom)),
             };
-            return (lives.then_some(Position { leaf: Leaf::Work, key, symptom: NONE }), now);
+            return (lives.then_some(Position { leaf: Leaf::Work, key, symptom: NONE, data: None }), now);
         } else if let Some(idle) = idle {
             let limits = idle.limits;
             let sees = match idle.waits {
@@ -300,7 +382,8 @@ impl<'a> Booking<'a> {
                 _ => None,
             };
             if let Some((leaf, node)) = sees {
-                let position = Position { leaf, key: 0, symptom: NONE };
+                let data = self.awaited_data(leaf, idle.task);
+                let position = Position { leaf, key: 0, symptom, data };
                 let now = if node == NONE || node == worker {
                     Now::has(Letter::Starvation, self.keys.number(Who::Creator(symptom)))
                 } else {
@@ -322,7 +405,8 @@ impl<'a> Booking<'a> {
             (Leaf::Shutdown, Who::Nobody)
         };
         let key = self.keys.number(who);
-        (lives.then_some(Position { leaf, key, symptom }), Now::has(letter_of(who), key))
+        let data = idle.filter(|_| section.is_none()).and_then(|idle| self.awaited_data(leaf, idle.task));
+        (lives.then_some(Position { leaf, key, symptom, data }), Now::has(letter_of(who), key))
     }
 
     fn finish(mut self, last: u64) -> Causes {
@@ -342,17 +426,19 @@ impl<'a> Booking<'a> {
                 ns: *ns,
             })
             .collect();
+        let classes = self.graph.types.len() as u32 + 1;
+        let mut followed: Vec<_> =
+            self.forest.charges.iter().map(|(row, charged)| (*row, *charged)).collect();
+        followed.sort_unstable_by_key(|(row, _)| *row);
         for leaf in [Leaf::CreateWait, Leaf::DependWait, Leaf::Sync] {
-            let class = leaf.class().unwrap_or(0);
-            let shares: Vec<u128> = (self.forest.charges.iter().zip(&self.forest.fine_charges))
-                .map(|(whole, fine)| (((whole[class] as i128) << 60) + fine[class]).max(0) as u128)
-                .collect();
-            let rows = shared_out(&shares, leaves[leaf as usize]).into_iter().enumerate();
-            charges.extend(rows.filter(|(_, ns)| *ns > 0).map(|(key, ns)| Charge {
-                leaf,
-                who: self.keys.who(key),
-                symptom: None,
-                ns,
+            let rows = || followed.iter().filter(|((_, class), _)| class / classes == leaf as u32);
+            let shares: Vec<u128> =
+                rows().map(|(_, c)| (((c.ns as i128) << 60) + c.fine).max(0) as u128).collect();
+            let shared = rows().zip(shared_out(&shares, leaves[leaf as usize]));
+            charges.extend(shared.filter(|(_, ns)| *ns > 0).map(|(((key, class), _), ns)| {
+                let symptom = class % classes;
+                let symptom = (symptom + 1 < classes).then_some(symptom);
+                Charge { leaf, who: self.keys.who(*key as usize), symptom, ns }
             }));
         }
         let drained = leaves[Leaf::Drain as usize];
@@ -369,14 +455,46 @@ impl<'a> Booking<'a> {
             ns,
         }));
         charges.sort_by_key(|c| (Reverse(c.ns), c.leaf, c.who, c.symptom));
+        let (queues, by_data) = (self.queues(), self.by_data());
         Causes {
             capacity_ns: self.graph.capacity(),
             leaves,
             by_worker: self.by_worker,
             slow: slow(&charges),
             charges,
+            queues,
+            by_data,
             ready: self.ready.table,
         }
+    }
+
+    fn by_data(&self) -> Vec<(DataOf, Leaf, u64)> {
+        let mut rows: Vec<_> = self.by_data.iter().map(|((data, leaf), ns)| (*data, *leaf, *ns)).collect();
+        rows.sort_unstable_by_key(|(data, leaf, ns)| (Reverse(*ns), *leaf, *data));
+        rows
+    }
+
+    /// The ready tasks of each node.
+    fn queues(&self) -> Vec<Queue> {
+        let mut queues = vec![Queue { longest_task: NONE, ..Queue::default() }; self.graph.nodes.len()];
+        for (worker, leaves) in self.graph.workers.iter().zip(&self.by_worker) {
+            queues[worker.node as usize].idle_ns += leaves[Leaf::Dispatch as usize];
+        }
+        let tasks = &self.graph.tasks;
+        for task in (0..tasks.len() as u32).filter(|task| tasks.worker[*task as usize] != NONE) {
+            let Some(ready) = self.queued_since(task) else { continue };
+            let wait = tasks.start[task as usize] - ready;
+            let queue = &mut queues[self.graph.node_of_task(task) as usize];
+            queue.tasks += 1;
+            queue.wait_ns = queue.wait_ns.saturating_add(wait);
+            if wait > queue.longest_ns {
+                (queue.longest_ns, queue.longest_task) = (wait, task);
+            }
+        }
+        for (queue, most) in queues.iter_mut().zip(self.ready.most()) {
+            queue.most = most;
+        }
+        queues
     }
 
     /// Runtime work at unknown positions lies in task bodies; its amount is known, so it is moved.

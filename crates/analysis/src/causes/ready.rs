@@ -33,6 +33,8 @@ pub type ReadyTable = [[u64; 3]; Leaf::ALL.len()];
 #[derive(Clone, Default)]
 struct Node {
     ready: u64,
+    /// Most that were ready at a time.
+    most: u64,
     idle: [u64; Leaf::ALL.len()],
     since: u64,
 }
@@ -65,11 +67,17 @@ impl ReadyAxis {
         let row = &mut self.nodes[node as usize];
         if becomes {
             row.ready += 1;
+            row.most = row.most.max(row.ready);
             self.all_ready += 1;
         } else {
             row.ready -= 1;
             self.all_ready -= 1;
         }
+    }
+
+    /// The most tasks that were ready at a time, by node.
+    pub fn most(&self) -> impl Iterator<Item = u64> + '_ {
+        self.nodes.iter().map(|node| node.most)
     }
 
     /// A worker of `node` becomes idle in `leaf`, or stops being so.

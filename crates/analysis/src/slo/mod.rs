@@ -179,7 +179,7 @@ impl<'a> Sweep<'a> {
             mode,
             keep_intervals: options.intervals,
             timelines: (0..workers).map(|w| Timeline::new(graph, &prepared.segments, w)).collect(),
-            forest: Forest::new(2 * workers, keys.len(), before_begin, [root, root, true, true]),
+            forest: Forest::new(2 * workers, before_begin, [root, root, true, true]),
             keys,
             at_begin: vec![Shares::default(); workers],
             by_worker: vec![Shares::default(); workers],
@@ -278,7 +278,6 @@ impl<'a> Sweep<'a> {
         };
         let letter = if idle.waits == Waits::Transfer { Letter::Latency } else { Letter::Overhead };
         let key = self.keys.number(who);
-        self.forest.make_room(self.keys.len());
         Now::has(letter, key)
     }
 
@@ -360,7 +359,6 @@ impl<'a> Sweep<'a> {
     }
 
     fn finish(mut self) -> Slo {
-        self.forest.make_room(self.keys.len());
         let mut total = Shares::default();
         let mut by_node = vec![Shares::default(); self.graph.nodes.len()];
         for (worker, shares) in self.graph.workers.iter().zip(&self.by_worker) {
@@ -370,8 +368,8 @@ impl<'a> Sweep<'a> {
         let mut blame = Vec::new();
         for key in 0..self.keys.len() {
             let who = self.keys.who(key);
-            let whole = FineNanos::from_nanos(self.forest.charges[key][0] as i64);
-            let charged = whole + FineNanos::from_raw(self.forest.fine_charges[key][0]);
+            let charged = self.forest.charges.get(&(key as u32, 0)).copied().unwrap_or_default();
+            let charged = FineNanos::from_nanos(charged.ns as i64) + FineNanos::from_raw(charged.fine);
             let own = self.own_charges.get(key).copied().unwrap_or_default();
             let letter = match who {
                 Who::Task(_) => Letter::Starvation,

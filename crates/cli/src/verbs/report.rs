@@ -28,7 +28,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["json", "html"])]
     timeline: bool,
     /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, devices,
-    /// call-paths (or profile), or all; and by the task graph: ledger, blame, idle, path, pop, whatif.
+    /// call-paths (or profile), or all; and by the task graph: ledger, blame, data, queues, diagnosis, idle, path, pop,
+    /// whatif.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = sections())]
     pub(super) section: Vec<String>,
     /// Rows of each table [default: 3; 20 of call paths].

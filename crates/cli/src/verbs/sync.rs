@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::ExitCode;
 use taskscope_event::models::messages;
-use taskscope_trace::{ClockOffset, ClockOffsets, ClockSource, ReadOrder, Trace, replace_file};
+use taskscope_trace::{
+    ClockDrift, ClockOffset, ClockOffsets, ClockSource, DRIFT_FILE, ReadOrder, Trace, drifts_to_text,
+    replace_file,
+};
 
 /// Put the offsets between the clocks of hosts into a trace: those of a file, or those that the recorder of an MPI
 /// program measured; or show what is there.
@@ -26,10 +29,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let trace = open_in_order(&args.trace, true, ClockSource::None, ReadOrder::Repaired)?;
     let hosts: BTreeSet<&str> = trace.streams().iter().map(|stream| stream.metadata.host()).collect();
     let inside = trace.root().join("clock-offsets.txt");
-    let (offsets, is_new) = match &args.trace.clock_offsets {
-        Some(file) => (ClockOffsets::load(file).map_err(Failure::new)?, true),
-        None if inside.exists() => (ClockOffsets::load(&inside).map_err(Failure::new)?, false),
-        None => (measured_offsets(&trace).ok_or_else(|| no_offsets(&trace, &hosts))?, true),
+    let (offsets, drifts, is_new) = match &args.trace.clock_offsets {
+        Some(file) => (ClockOffsets::load(file).map_err(Failure::new)?, Vec::new(), true),
+        None if inside.exists() => (ClockOffsets::load(&inside).map_err(Failure::new)?, Vec::new(), false),
+        None => {
+            let (offsets, drifts) = measured_offsets(&trace).ok_or_else(|| no_offsets(&trace, &hosts))?;
+            (offsets, drifts, true)
+        }
     };
     for entry in &offsets.entries {
         if !hosts.contains(entry.host.as_str()) {
@@ -47,6 +53,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         replace_file(&inside, |file| file.write_all(offsets.to_text().as_bytes()))
             .with_context(|| format!("cannot write {}", inside.display()))?;
         eprintln!("written to {}", inside.display());
+        let beside = trace.root().join(DRIFT_FILE);
+        if !drifts.is_empty() {
+            let text = drifts_to_text(&drifts);
+            replace_file(&beside, |file| file.write_all(text.as_bytes()))
+                .with_context(|| format!("cannot write {}", beside.display()))?;
+            eprintln!("the drift is corrected too: written to {}", beside.display());
+        } else if beside.exists() {
+            // It belonged to other offsets.
+            std::fs::remove_file(&beside).with_context(|| format!("cannot remove {}", beside.display()))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -58,8 +74,9 @@ fn no_offsets(trace: &Trace, hosts: &BTreeSet<&str>) -> Failure {
         .remedy("give a measured table: taskscope sync -c FILE TRACE")
 }
 
-/// The mean of what each host measured, with the larger error; how the clocks drift goes to stderr.
-fn measured_offsets(trace: &Trace) -> Option<ClockOffsets> {
+/// The mean of what each host measured, with the larger error, and the drift around it of those whose measurements
+/// differ by more than their errors. What was measured goes to stderr.
+fn measured_offsets(trace: &Trace) -> Option<(ClockOffsets, Vec<ClockDrift>)> {
     let mut ranks: BTreeMap<usize, i64> = BTreeMap::new();
     let mut measured: BTreeMap<&str, (i64, Vec<(i64, i64, u64)>)> = BTreeMap::new();
     for event in trace.merge() {
@@ -75,14 +92,20 @@ fn measured_offsets(trace: &Trace) -> Option<ClockOffsets> {
             own.1.push((clock, offset, error));
         }
     }
-    let mut entries = Vec::new();
+    let (mut entries, mut drifts) = (Vec::new(), Vec::new());
     for (host, (rank, rows)) in measured {
         let mean = rows.iter().map(|(_, offset, _)| *offset as f64).sum::<f64>() / rows.len() as f64;
         let error = rows.iter().map(|(_, _, error)| *error).max().unwrap_or(0);
-        if let [(begin, before, _), .., (end, after, _)] = rows[..]
+        if let [(begin, before, error_before), .., (end, after, error_after)] = rows[..]
             && end > begin
             && error > 0
         {
+            let grown = after.saturating_sub(before);
+            if grown.unsigned_abs() > error_before.saturating_add(error_after) {
+                let drift = i128::from(grown) * 1_000_000_000_000 / (i128::from(end) - i128::from(begin));
+                let since_ns = begin + (end - begin) / 2;
+                drifts.push(ClockDrift { host: host.to_owned(), since_ns, drift: drift as i64 });
+            }
             let per_million = (after - before) as f64 / (end - begin) as f64 * 1e6;
             let seconds = (end - begin) as f64 / 1e9;
             eprintln!(
@@ -98,5 +121,5 @@ fn measured_offsets(trace: &Trace) -> Option<ClockOffsets> {
             deviation_ns: error as f64,
         });
     }
-    (!entries.is_empty()).then_some(ClockOffsets { entries })
+    (!entries.is_empty()).then_some((ClockOffsets { entries }, drifts))
 }

@@ -26,6 +26,8 @@ pub mod activity {
     pub const RUNTIME: u32 = 3;
     /// Runnable, but not on a CPU.
     pub const OFF_CPU: u32 = 4;
+    /// In a communication call, waiting for another process; the name has both.
+    pub const PEER_WAIT: u32 = 5;
 }
 
 events! {

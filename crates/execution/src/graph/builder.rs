@@ -44,8 +44,8 @@ pub struct NewData {
     pub home: u64,
     /// Size.
     pub bytes: u64,
-    /// The programmer's name; may be empty.
-    pub name: String,
+    /// The programmer's name: a row that [`GraphBuilder::add_name`] gave, or [`NONE`].
+    pub name: u32,
     /// Whether it stands for the end of a wait.
     pub synchronises: bool,
 }
@@ -92,7 +92,7 @@ impl GraphBuilder {
         })
     }
 
-    /// The row of an activity's name, new or not.
+    /// The row of a name of an activity or of data, new or not.
     pub fn add_name(&mut self, name: &str) -> u32 {
         if let Some(row) = self.name_rows.get(name) {
             return *row;
@@ -277,7 +277,7 @@ fn ordered_data(
     errors: &mut Errors,
 ) -> Data {
     let mut data = Data::default();
-    let named = given.iter().any(|d| !d.name.is_empty());
+    let named = given.iter().any(|d| d.name != NONE);
     let synchronises = given.iter().any(|d| d.synchronises);
     for row in order {
         let new = &given[*row as usize];
@@ -292,7 +292,7 @@ fn ordered_data(
         data.home.push(node_row(new.home));
         data.bytes.push(new.bytes);
         if named {
-            data.name.push(new.name.clone());
+            data.name.push(new.name);
         }
         if synchronises {
             data.synchronises.push(new.synchronises);

@@ -11,8 +11,8 @@ use crate::messages::Call;
 use super::accesses::{Access, DeclaredGraph};
 use super::{ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, TaskGraph, TaskType};
 use crate::{
-    Execution, Group, Hold, NO_TIME, ObjectIndex, OsSource, Place, RegionIndex, SiteIndex, Span, State,
-    TaskIndex,
+    CutSpan, Execution, Group, Hold, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex, RegionIndex,
+    SiteIndex, Span, State, TaskIndex, TypeIndex,
 };
 use rustc_hash::FxHashMap;
 
@@ -24,6 +24,21 @@ pub trait Names {
     fn site(&mut self, site: SiteIndex) -> TaskType;
     /// Of a lock.
     fn object(&mut self, object: ObjectIndex) -> String;
+    /// Of the data at addresses that tasks declared to access, one for each.
+    fn data(&mut self, addresses: &[NamedAddress]) -> Vec<String>;
+}
+
+/// An address that tasks declared to access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedAddress {
+    /// The process whose memory it is in.
+    pub process: ProcessIndex,
+    /// The address.
+    pub address: u64,
+    /// When it was first declared.
+    pub at: u64,
+    /// The type of the task that declared it first.
+    pub ty: TypeIndex,
 }
 
 /// More members of a team than this, and a barrier is told by its last arrival alone.
@@ -59,14 +74,16 @@ pub fn from_execution(
         hosts: FxHashMap::default(),
         ended_by: FxHashMap::default(),
         edges: Vec::new(),
+        edge_data: Vec::new(),
         dropped: 0,
     };
     maker.add_workers(names);
     maker.add_stretches(names);
     maker.order_stretches();
-    maker.order_tasks();
+    maker.order_tasks(names);
+    maker.add_edge_data();
     maker.order_by_messages();
-    maker.add_data();
+    maker.add_edge_inputs();
     let dropped = maker.dropped;
     maker.builder.finish().map(|graph| (TaskGraph { off_cpu: off_cpu_source(execution), ..graph }, dropped))
 }
@@ -83,6 +100,23 @@ fn off_cpu_source(execution: &Execution) -> OsSource {
     }
 }
 
+/// What a stretch waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Awaited {
+    /// Whether that ends a wait.
+    synchronises: bool,
+    /// The stretch that is to end.
+    before: u32,
+    /// The name of the data for which it waits, among the builder's names; [`NONE`] for the order of a program.
+    name: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Edge {
+    stretch: u32,
+    awaits: Awaited,
+}
+
 pub(super) struct Maker<'a> {
     pub execution: &'a Execution,
     pub builder: GraphBuilder,
@@ -96,8 +130,10 @@ pub(super) struct Maker<'a> {
     pub hosts: FxHashMap<String, usize>,
     /// Data that ended the task of a stretch after its body, and when.
     pub ended_by: FxHashMap<u32, Vec<(u64, u64)>>,
-    /// Stretch, what it waits for, whether that ends a wait.
-    edges: Vec<(u32, u32, bool)>,
+    /// What waits for what.
+    edges: Vec<Edge>,
+    /// What edges wait for, once each; its places are the numbers of data.
+    pub edge_data: Vec<Awaited>,
     pub dropped: u64,
 }
 
@@ -122,19 +158,25 @@ impl Maker<'_> {
             self.builder.add_worker(worker.into(), node, process.first, process.last);
             let mut open: Option<Stretch> = None;
             let mut after = None;
-            for span in self.execution.spans_of_run(thread) {
+            for CutSpan { span, under } in self.execution.cut_spans_of_run(thread) {
                 let section = span.section;
-                let inside = match section.state.group() {
+                if section.state == State::OutOfCpu {
+                    let name = self.builder.add_name(section.state.label());
+                    let (start, end) = (span.start, span.end);
+                    self.builder.add_activity(worker.into(), ActivityKind::OffCpu, name, start, end);
+                }
+                // Code that is off the CPU is no less in its task: that may be off for all of its length.
+                let inside = match under.group() {
                     Group::Useful => {
                         let same = open.as_ref().is_some_and(|s| {
                             (s.state, s.place, s.task, s.region)
-                                == (section.state, section.place, section.task, section.region)
+                                == (under, section.place, section.task, section.region)
                         });
                         if !same {
                             self.close(&mut open);
                             open = Some(Stretch {
                                 worker,
-                                state: section.state,
+                                state: under,
                                 place: section.place,
                                 task: section.task,
                                 region: section.region,
@@ -179,7 +221,7 @@ impl Maker<'_> {
                         false
                     }
                     Group::Sync | Group::Idle => {
-                        after = Some(section.state);
+                        after = Some(under);
                         false
                     }
                 };
@@ -288,10 +330,13 @@ impl Maker<'_> {
         own.get(next.checked_sub(1)?).copied()
     }
 
-    fn wait_for(&mut self, stretch: u32, other: u32, synchronises: bool) {
-        let (waiter, before) = (&self.stretches[stretch as usize], &self.stretches[other as usize]);
-        if before.end <= waiter.start {
-            self.edges.push((stretch, other, synchronises));
+    fn wait_for(&mut self, stretch: u32, before: u32, synchronises: bool) {
+        self.wait_for_data(stretch, Awaited { synchronises, before, name: NONE });
+    }
+
+    fn wait_for_data(&mut self, stretch: u32, awaits: Awaited) {
+        if self.stretches[awaits.before as usize].end <= self.stretches[stretch as usize].start {
+            self.edges.push(Edge { stretch, awaits });
         } else {
             self.dropped += 1;
         }
@@ -408,7 +453,7 @@ impl Maker<'_> {
     }
 
     /// The order that declared accesses ask for.
-    fn order_tasks(&mut self) {
+    fn order_tasks(&mut self, names: &mut dyn Names) {
         let last = self.last_stretches();
         let mut first: FxHashMap<TaskIndex, u32> = FxHashMap::default();
         for (number, stretch) in self.stretches.iter().enumerate().filter(|(_, s)| s.task.is_some()) {
@@ -419,7 +464,9 @@ impl Maker<'_> {
         }
         let tasks = &self.execution.tasks;
         let mut declared = DeclaredGraph::default();
-        let mut pairs = Vec::new();
+        let mut addresses = Addresses::of(self.execution);
+        // Task, the one before it, the number of the address.
+        let mut found = Vec::new();
         for dependence in &self.execution.dependences {
             let (Some(access), row) = (Access::from_ompt(dependence.kind), dependence.task.index()) else {
                 continue;
@@ -434,47 +481,94 @@ impl Maker<'_> {
                 }
                 parent => (u64::from(parent.0), 0),
             };
+            let creator = self.execution.threads.get(tasks.creator[row].index());
+            let number = addresses.number(NamedAddress {
+                process: creator.map_or(ProcessIndex::NONE, |thread| thread.process),
+                address: dependence.address,
+                at: tasks.created[row],
+                ty: tasks.ty[row],
+            });
             declared.access(scope, dependence.task.0, dependence.address, access, |before| {
-                pairs.push((dependence.task, TaskIndex(before)));
+                found.push((dependence.task, TaskIndex(before), number));
             });
         }
-        pairs.sort_unstable();
-        pairs.dedup();
-        for (task, before) in pairs {
-            if let (Some(number), Some(other)) = (first.get(&task), last.get(&before)) {
-                self.wait_for(*number, *other, false);
+        found.sort_unstable();
+        found.dedup();
+        let rows: Vec<u32> =
+            names.data(&addresses.all).iter().map(|name| self.builder.add_name(name)).collect();
+        for (task, before, number) in found {
+            if let (Some(stretch), Some(other)) = (first.get(&task), last.get(&before)) {
+                let name = rows.get(number as usize).copied().unwrap_or(NONE);
+                self.wait_for_data(*stretch, Awaited { synchronises: false, before: *other, name });
             }
         }
     }
 
-    fn add_data(&mut self) {
-        self.edges.sort_unstable();
-        self.edges.dedup();
-        let count = self.stretches.len() as u64;
-        let mut told = vec![[false; 2]; self.stretches.len()];
-        for (number, other, synchronises) in std::mem::take(&mut self.edges) {
-            let id = u64::from(other) + if synchronises { count } else { 0 };
-            let known = &mut told[other as usize][usize::from(synchronises)];
-            if !*known {
-                *known = true;
-                self.builder.add_data(NewData {
-                    id,
-                    producer: Some(other.into()),
-                    produced: self.stretches[other as usize].end,
-                    home: 0,
-                    bytes: 0,
-                    name: String::new(),
-                    synchronises,
-                });
+    /// Adds what edges wait for. Of what one stretch makes, named data comes first, the ends of waits after all
+    /// else: ties of "last" go to the smaller number.
+    fn add_edge_data(&mut self) {
+        self.edge_data = self.edges.iter().map(|edge| edge.awaits).collect();
+        self.edge_data.sort_unstable();
+        self.edge_data.dedup();
+        for (id, awaited) in self.edge_data.iter().enumerate() {
+            self.builder.add_data(NewData {
+                id: id as u64,
+                producer: Some(awaited.before.into()),
+                produced: self.stretches[awaited.before as usize].end,
+                home: 0,
+                bytes: 0,
+                name: awaited.name,
+                synchronises: awaited.synchronises,
+            });
+        }
+    }
+
+    fn add_edge_inputs(&mut self) {
+        let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(self.edges.len());
+        for edge in std::mem::take(&mut self.edges) {
+            if let Ok(data) = self.edge_data.binary_search(&edge.awaits) {
+                pairs.push((edge.stretch, data as u32));
             }
-            self.builder.add_input(number.into(), id);
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        for (number, data) in pairs {
+            self.builder.add_input(number.into(), data.into());
             let start = self.stretches[number as usize].start;
-            for (id, at) in self.ended_by.get(&other).into_iter().flatten() {
+            let before = self.edge_data[data as usize].before;
+            for (id, at) in self.ended_by.get(&before).into_iter().flatten() {
                 // Work that waits for the task's body only is no later for it.
                 if *at <= start {
                     self.builder.add_input(number.into(), *id);
                 }
             }
         }
+    }
+}
+
+/// The addresses that tasks declared, each once between two changes of names.
+#[derive(Default)]
+struct Addresses {
+    /// When the program named data.
+    renamed: Vec<u64>,
+    numbers: FxHashMap<(ProcessIndex, u64, usize), u32>,
+    all: Vec<NamedAddress>,
+}
+
+impl Addresses {
+    fn of(execution: &Execution) -> Addresses {
+        let mut renamed: Vec<u64> = execution.catalog.data.iter().map(|data| data.at).collect();
+        renamed.sort_unstable();
+        Addresses { renamed, ..Addresses::default() }
+    }
+
+    fn number(&mut self, address: NamedAddress) -> u32 {
+        let names = self.renamed.partition_point(|at| *at <= address.at);
+        let next = self.all.len() as u32;
+        let number = *self.numbers.entry((address.process, address.address, names)).or_insert(next);
+        if number == next {
+            self.all.push(address);
+        }
+        number
     }
 }

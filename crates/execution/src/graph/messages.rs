@@ -2,7 +2,7 @@
 //! one that a message ended, wait for the sender's code before the send.
 
 use super::from_execution::Maker;
-use super::{ActivityKind, NewData};
+use super::{ActivityKind, NONE, NewData};
 use crate::messages::{Call, Participation};
 use crate::{NO_TIME, ProcessIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
@@ -45,7 +45,7 @@ impl Maker<'_> {
         if let Some(wait) = call.wait.filter(|_| until > start) {
             let culprit = self.process_name(wait.culprit);
             let name = self.builder.add_name(&format!("MPI_{function}, {}: {culprit}", wait.kind.name()));
-            self.builder.add_activity(worker.into(), ActivityKind::Communication, name, start, until);
+            self.builder.add_activity(worker.into(), ActivityKind::PeerWait, name, start, until);
         }
         if end > until {
             let name = self.builder.add_name(&format!("MPI_{function}"));
@@ -65,7 +65,7 @@ impl Maker<'_> {
     pub(super) fn order_by_messages(&mut self) {
         let communication = &self.execution.communication;
         let operations = communication.operations();
-        let mut next_data = 2 * self.stretches.len() as u64;
+        let mut next_data = self.edge_data.len() as u64;
         for message in &communication.messages {
             let Some(call) = communication.calls.get(message.call as usize) else { continue };
             let arrival = Arrival {
@@ -159,7 +159,7 @@ impl Maker<'_> {
             produced,
             home,
             bytes: if arrival.bytes == u64::MAX { 0 } else { arrival.bytes },
-            name: String::new(),
+            name: NONE,
             synchronises: false,
         });
         // What a call does before the message leaves is not told apart from its flight.

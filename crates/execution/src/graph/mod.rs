@@ -22,7 +22,7 @@ mod messages;
 pub use accesses::{Access, DeclaredGraph};
 pub use builder::{GraphBuilder, NewData, NewTask};
 pub use check::{GraphError, Table};
-pub use from_execution::{Names, from_execution};
+pub use from_execution::{NamedAddress, Names, from_execution};
 pub use lists::Lists;
 
 use crate::{NO_TIME, OsSource};
@@ -137,8 +137,9 @@ pub struct Data {
     pub home: Vec<u32>,
     /// Size.
     pub bytes: Vec<u64>,
-    /// The programmer's names; empty where no data has one, else an entry may be empty.
-    pub name: Vec<String>,
+    /// The programmer's names: rows of [`TaskGraph::names`], [`NONE`] for data that has none; empty where no data
+    /// has one.
+    pub name: Vec<u32>,
     /// Whether it stands for the end of a wait (a barrier, a taskwait) rather than for a value; empty
     /// where none does.
     pub synchronises: Vec<bool>,
@@ -153,6 +154,11 @@ impl Data {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()
+    }
+
+    /// Row of its name among the graph's names, or [`NONE`].
+    pub fn name(&self, data: usize) -> u32 {
+        self.name.get(data).copied().unwrap_or(NONE)
     }
 
     /// Whether it stands for the end of a wait.
@@ -189,6 +195,9 @@ pub struct Piece {
 pub enum ActivityKind {
     /// Waiting for a lock; its name is the lock's.
     LockWait,
+    /// In a communication call, waiting for another process that has not come to it; its name has the call's and
+    /// that process's.
+    PeerWait,
     /// In a communication call; its name is the call's.
     Communication,
     /// In the runtime system; its name is the section's.
@@ -222,7 +231,7 @@ pub struct TaskGraph {
     pub workers: Vec<Worker>,
     /// Task types and other places.
     pub types: Vec<TaskType>,
-    /// Names of activities.
+    /// Names of activities and of data.
     pub names: Vec<String>,
     /// Tasks.
     pub tasks: Tasks,

@@ -3,7 +3,7 @@
 use crate::{ImportError, ImportErrors};
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{
-    ActivityKind, GraphBuilder, GraphError, NewData, NewTask, Table, TaskGraph, TaskType,
+    ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, Table, TaskGraph, TaskType,
 };
 
 /// A worker.
@@ -114,6 +114,7 @@ impl Rows {
         }
         for data in self.data {
             let DataRow { id, producer, produced, home, bytes, name } = data;
+            let name = if name.is_empty() { NONE } else { builder.add_name(&name) };
             builder.add_data(NewData { id, producer, produced, home, bytes, name, synchronises: false });
         }
         for copy in &self.copies {
@@ -144,11 +145,12 @@ impl Rows {
     }
 }
 
-/// What a `kind` of the source is: three names are known, all others are sections of the runtime.
+/// What a `kind` of the source is: four names are known, all others are sections of the runtime.
 fn activity_kind(kind: &str) -> ActivityKind {
     match kind {
         "lock.wait" => ActivityKind::LockWait,
         "comm" => ActivityKind::Communication,
+        "peer.wait" => ActivityKind::PeerWait,
         "os" => ActivityKind::OffCpu,
         _ => ActivityKind::Runtime,
     }

@@ -114,6 +114,18 @@ impl Interpreter {
                     path: &path,
                 });
             }
+            dictionary::DATA => {
+                let start = u64_at(payload, 0).ok_or(Short)?;
+                let bytes = u64_at(payload, 8).ok_or(Short)?;
+                let (name, _) = text(&payload[16..]);
+                out.define(Definition::Data {
+                    process,
+                    at,
+                    start,
+                    end: start.saturating_add(bytes),
+                    name: &name,
+                });
+            }
             dictionary::SITE => {
                 let site = self.site_at(thread, payload, 0)?;
                 let address = u64_at(payload, 4).ok_or(Short)?;

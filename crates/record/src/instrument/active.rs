@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::path::Path;
 
 use taskscope_event::Code;
-use taskscope_event::models::{instrument, nosv, ovni, system};
+use taskscope_event::models::{dictionary as model, instrument, nosv, ovni, system};
 
 use super::{dictionary, names, sinks, site};
 pub use crate::gate::{is_on, switch_off, switch_on};
@@ -115,6 +115,24 @@ fn attach_as(own_stream_on_demand: bool) -> bool {
         recorder.begin(at, ovni::THREAD_EXECUTES, payload, 0);
     }
     attached
+}
+
+/// Names the memory of `data`: reports call what depends on an address in it by that name. Of nested data the
+/// narrowest counts, of equal ones that named last; an empty name takes back those of all that lies in it.
+pub fn name_data<T: ?Sized>(data: &T, name: &str) {
+    name_memory((data as *const T).addr() as u64, size_of_val(data) as u64, name.as_bytes());
+}
+
+/// [`name_data`] for `bytes` bytes from `address` on.
+#[doc(hidden)]
+pub fn name_memory(address: u64, bytes: u64, name: &[u8]) {
+    if attach()
+        && let Some(mut recorder) = enter()
+    {
+        let at = recorder.now();
+        let name: Vec<u8> = name.iter().copied().take_while(|byte| *byte != 0).chain([0]).collect();
+        recorder.own_jumbo(at, model::DATA, &[&address.to_le_bytes(), &bytes.to_le_bytes(), &name]);
+    }
 }
 
 /// Ends recording on the calling thread; its end does so by itself.

@@ -30,6 +30,13 @@ pub fn attach() -> bool {
 pub fn detach() {}
 
 /// Does nothing.
+pub fn name_data<T: ?Sized>(_data: &T, _name: &str) {}
+
+/// Does nothing.
+#[doc(hidden)]
+pub fn name_memory(_address: u64, _bytes: u64, _name: &[u8]) {}
+
+/// Does nothing.
 #[inline(always)]
 pub fn point() {}
 

@@ -62,7 +62,10 @@ fn evidence(found: &Diagnosis, situation: Situation) -> String {
     match situation {
         Situation::LowParallelism => format!("no task was ready anywhere meanwhile; {}", size()),
         Situation::TooCoarse => format!("no task was ready, but those that ran could be split; {}", size()),
-        Situation::BadlyDistributed => "tasks were ready meanwhile, on this node or on others".to_owned(),
+        Situation::BadlyDistributed => {
+            "tasks were ready meanwhile, on this node or on others, or a process came late to a call"
+                .to_owned()
+        }
         Situation::SlowLink | Situation::BadLocality => {
             let mean = seen.under_way_ns / seen.copies.max(1);
             format!(

@@ -2,6 +2,7 @@
 //!
 //! Each section is computed when it is asked for.
 
+mod data;
 mod diagnosis;
 mod idle;
 mod ledger;
@@ -28,6 +29,10 @@ pub enum CausesSection {
     Ledger,
     /// Who is to blame for what was lost.
     Blame,
+    /// Waiting for data, by the programmer's names for it.
+    Data,
+    /// Ready tasks that waited for a worker, and workers that did not take them.
+    Queues,
     /// What the lost time means, and what would help.
     Diagnosis,
     /// Starvation, latency, overhead of idle workers.
@@ -42,9 +47,11 @@ pub enum CausesSection {
 
 impl CausesSection {
     /// All sections in the order of the report.
-    pub const ALL: [CausesSection; 7] = [
+    pub const ALL: [CausesSection; 9] = [
         CausesSection::Ledger,
         CausesSection::Blame,
+        CausesSection::Data,
+        CausesSection::Queues,
         CausesSection::Diagnosis,
         CausesSection::Idle,
         CausesSection::Path,
@@ -57,6 +64,8 @@ impl CausesSection {
         match self {
             CausesSection::Ledger => "ledger",
             CausesSection::Blame => "blame",
+            CausesSection::Data => "data",
+            CausesSection::Queues => "queues",
             CausesSection::Diagnosis => "diagnosis",
             CausesSection::Idle => "idle",
             CausesSection::Path => "path",
@@ -91,11 +100,11 @@ struct Computed {
 
 impl Computed {
     fn for_sections(graph: &TaskGraph, sections: &[CausesSection]) -> Computed {
-        use CausesSection::{Blame, Diagnosis, Ledger, Path, Pop, WhatIf};
+        use CausesSection::{Blame, Data, Diagnosis, Ledger, Path, Pop, Queues, WhatIf};
         let any = |of: &[CausesSection]| sections.iter().any(|section| of.contains(section));
         // Two sweeps over the graph that do not need each other.
         let (causes, prediction) = rayon::join(
-            || any(&[Ledger, Blame, Diagnosis, Pop]).then(|| book_causes(graph)),
+            || any(&[Ledger, Blame, Data, Queues, Diagnosis, Pop]).then(|| book_causes(graph)),
             || any(&[Diagnosis, Path, Pop, WhatIf]).then(|| Prediction::of(graph)),
         );
         Computed { causes, prediction }
@@ -123,6 +132,12 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
         }
         if wants(CausesSection::Blame) {
             report.insert("blame".into(), ledger::blame_json(graph, causes));
+        }
+        if wants(CausesSection::Data) {
+            report.insert("data".into(), data::data_json(graph, causes));
+        }
+        if wants(CausesSection::Queues) {
+            report.insert("queues".into(), data::queues_json(graph, causes));
         }
     }
     if wants(CausesSection::Idle) {
@@ -160,6 +175,12 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
         }
         if wants(CausesSection::Blame) {
             ledger::blame_text(graph, causes, options, &mut text);
+        }
+        if wants(CausesSection::Data) {
+            data::data_text(graph, causes, options, &mut text);
+        }
+        if wants(CausesSection::Queues) {
+            data::queues_text(graph, causes, &mut text);
         }
         if let Some(prediction) = done.prediction.as_ref().filter(|_| wants(CausesSection::Diagnosis)) {
             diagnosis::text(graph, causes, prediction, &mut text);

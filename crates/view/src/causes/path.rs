@@ -62,6 +62,50 @@ fn by_kind(graph: &TaskGraph, steps: &[Step]) -> Vec<(StepKind, String, u64)> {
     rows
 }
 
+/// Slack of the tasks of a type.
+struct SlackOfType {
+    ty: usize,
+    tasks: u64,
+    /// Tasks that have no more slack than the critical ones.
+    without: u64,
+    least_ns: u64,
+    mean_ns: u64,
+}
+
+/// Types by their least slack.
+fn slack_by_type(graph: &TaskGraph, slack: &[u64]) -> Vec<SlackOfType> {
+    let critical = slack.iter().min().copied().unwrap_or(0);
+    let mut rows: Vec<(SlackOfType, u128)> = (0..graph.types.len())
+        .map(|ty| (SlackOfType { ty, tasks: 0, without: 0, least_ns: u64::MAX, mean_ns: 0 }, 0))
+        .collect();
+    for (ty, slack) in graph.tasks.ty.iter().zip(slack).filter(|(_, slack)| **slack != u64::MAX) {
+        let (row, sum) = &mut rows[*ty as usize];
+        row.tasks += 1;
+        row.without += u64::from(*slack == critical);
+        row.least_ns = row.least_ns.min(*slack);
+        *sum += u128::from(*slack);
+    }
+    let mut rows: Vec<SlackOfType> = (rows.into_iter().filter(|(row, _)| row.tasks > 0))
+        .map(|(row, sum)| SlackOfType { mean_ns: (sum / u128::from(row.tasks)) as u64, ..row })
+        .collect();
+    rows.sort_by_key(|row| (row.least_ns, row.mean_ns, row.ty));
+    rows
+}
+
+/// The node with most work for its workers: as tasks stay on their node, no run is shorter than that.
+fn node_bound(graph: &TaskGraph, costs: &Costs) -> u64 {
+    let mut nodes = vec![(0_u64, 0_u64); graph.nodes.len()];
+    for worker in &graph.workers {
+        nodes[worker.node as usize].1 += 1;
+    }
+    for (task, work) in costs.work.iter().enumerate() {
+        if let Some((sum, _)) = nodes.get_mut(graph.node_of_task(task as u32) as usize) {
+            *sum += work;
+        }
+    }
+    nodes.iter().map(|(work, workers)| work.div_ceil((*workers).max(1))).max().unwrap_or(0)
+}
+
 pub(super) fn path_json(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions) -> Value {
     let steps = critical_path(graph);
     let slack = slack(graph);
@@ -78,9 +122,18 @@ pub(super) fn path_json(graph: &TaskGraph, prediction: &Prediction, options: &Ca
         "span_ns": span.span_ns,
         "burdened_span_ns": span.burdened_span_ns,
         "parallelism": span.parallelism(),
+        "area_bound_ns": span.area_bound_ns(graph.workers.len() as u64),
+        "node_bound_ns": node_bound(graph, &prediction.costs),
         "lower_bound_ns": span.lower_bound_ns(graph.workers.len() as u64),
         "metg_ns": span.metg_ns(),
         "tasks_without_slack": slack.iter().filter(|s| **s == critical).count(),
+        "slack": slack_by_type(graph, &slack).iter().map(|row| json!({
+            "task_type": graph.types[row.ty].name,
+            "tasks": row.tasks,
+            "without": row.without,
+            "least_ns": row.least_ns,
+            "mean_ns": row.mean_ns,
+        })).collect::<Vec<_>>(),
     });
     if options.intervals
         && let Some(map) = path.as_object_mut()
@@ -126,6 +179,24 @@ pub(super) fn path_text(
         graph.workers.len(),
         format::time(span.lower_bound_ns(graph.workers.len() as u64))
     );
+    let _ = writeln!(
+        out,
+        "   work spread evenly takes {}; where tasks stay on their node, {}",
+        format::time(span.area_bound_ns(graph.workers.len() as u64)),
+        format::time(node_bound(graph, &prediction.costs))
+    );
+    let slack = slack(graph);
+    for row in slack_by_type(graph, &slack).iter().take(options.top) {
+        let _ = writeln!(
+            out,
+            "   {:<44} could end {} later on average, the tightest {}; {} of {} tasks are critical",
+            format::fit(&graph.types[row.ty].name, 44),
+            format::time(row.mean_ns),
+            format::time(row.least_ns),
+            format::count(row.without),
+            format::count(row.tasks)
+        );
+    }
     let _ = writeln!(
         out,
         "   a task costs {} to run: smaller ones lose more than half",

@@ -68,9 +68,9 @@ impl Page {
             // What was made of them is in the report.
             samples: _,
         } = &*self.execution;
-        // Pages show whom a call waited for, not what was in its messages.
+        // Pages show whom a call waited for, not what was in its messages, and no data.
         let Communication { ranks, calls, .. } = communication;
-        let Catalog { modules, sites, types, objects, gaps } = catalog;
+        let Catalog { modules, data: _, sites, types, objects, gaps } = catalog;
         let rules = self.timeline.pyramid(ThreadIndex(0)).map(|p| p.rules().clone()).unwrap_or_default();
         let more = json!({
             "report": self.report,
