@@ -74,11 +74,14 @@ fn no_offsets(trace: &Trace, hosts: &BTreeSet<&str>) -> Failure {
         .remedy("give a measured table: taskscope sync -c FILE TRACE")
 }
 
+/// When a host asked for the time, on its own clock; its offset; the largest error of that.
+type Measured = (i64, i64, u64);
+
 /// The mean of what each host measured, with the larger error, and the drift around it of those whose measurements
 /// differ by more than their errors. What was measured goes to stderr.
 fn measured_offsets(trace: &Trace) -> Option<(ClockOffsets, Vec<ClockDrift>)> {
     let mut ranks: BTreeMap<usize, i64> = BTreeMap::new();
-    let mut measured: BTreeMap<&str, (i64, Vec<(i64, i64, u64)>)> = BTreeMap::new();
+    let mut measured: BTreeMap<&str, (i64, Vec<Measured>)> = BTreeMap::new();
     for event in trace.merge() {
         let (clock, payload) = (event.event.clock_ns, event.event.payload);
         let stream = &trace.streams()[event.stream];
