@@ -86,6 +86,7 @@ fn read_queue(location: &Location) -> Queue {
         // The recorder could not write its counts: those of what is there.
         let lanes = queue.operations.iter().filter_map(|operation| operation.lane).max();
         let counts = [
+            ("appended", (queue.operations.len() + queue.lost.len()) as u64),
             ("delivered", queue.operations.len() as u64),
             ("lost", queue.lost.len() as u64),
             ("duplicates", queue.duplicates),

@@ -234,6 +234,53 @@ explanations! {
     "clock-offsets": "The file with the clocks of hosts is malformed or names unknown hosts."; "Entries that can be used are used."; "taskscope sync writes a new one.";
     "no-clock-offsets": "The trace spans several looms and has no clock offsets."; "Clocks are taken as equal."; "On one host nothing is wrong; else taskscope sync.";
     "clock-gate": "The first events of streams lie more than an hour apart."; "Shown as they are."; "Clocks of hosts differ: see clock-offsets.";
+
+    // Device queues: why one is idle, and the rules that `check` holds their records to.
+    "host-bound": "A device queue is idle and nothing was submitted to it.";
+        "Between the end of the last operation and the submission of the next one, per queue.";
+        "Submit earlier and more at once: several threads or tasks, larger operations, fewer waits of the host between submissions. See Calls for devices: how long threads wait.";
+    "transfer-bound": "An operation was submitted, but the device only copies.";
+        "A gap of the queue in which something waits, while a copy or fill of another queue of the device runs, and no kernel.";
+        "Copy less, copy earlier on a queue of its own, or use memory that the device reaches directly.";
+    "device-busy": "An operation was submitted, and the device runs kernels of other queues.";
+        "A gap of the queue in which something waits while a kernel of another queue of the device runs.";
+        "Nothing, if the other work is wanted: the device is in use.";
+    "dependency-bound": "An operation was submitted, and the device does nothing.";
+        "A gap of the queue in which something waits while no operation of the device runs: it waits for an event, a barrier, the host, or the driver.";
+        "Look at what the operation after the gap waits for (dump --queue); order less, and replace waits of the host by events. Short gaps at every operation are the driver's cost of a launch: make operations larger.";
+    "device-account": "The counts of a queue do not add up: appended = delivered + cancelled + lost.";
+        "From the counts that the recorder or the import wrote at the end.";
+        "The trace was changed, or this is an error of taskscope: please report it.";
+    "device-lane": "In a lane of a queue, an operation begins before the one before it ends.";
+        "Begins and ends of each lane are compared in the order of the trace.";
+        "The trace was changed, or this is an error of taskscope: please report it.";
+    "device-release-order": "On an in-order queue, an operation stands after one that was submitted later.";
+        "Sequences of the queue are compared in the order of the trace.";
+        "The trace was changed, or this is an error of taskscope: please report it.";
+    "device-lost": "An operation was submitted, but no record of it ever came.";
+        "It was announced before its submission; it counts as lost after a wait for the device and a flush, or at the end of the program.";
+        "Let the program wait for its queues before it ends; with a device's pool of stamps exhausted, or records dropped (device-dropped), record a shorter run.";
+    "device-dropped": "The vendor's interface says that it dropped records.";
+        "The vendor's own count, for the whole process.";
+        "Record a shorter part of the run, or fewer and larger operations.";
+    "device-untimed": "A record came without a start or an end, or with an end before its start.";
+        "As the vendor gave it; the operation is delivered in its place, without a lane.";
+        "A kernel that still ran at a forced flush has no end: let the program wait before it ends. Zeros on a busy device show an exhausted pool of stamps.";
+    "device-overlap": "On an in-order queue, an operation starts before an earlier one ends.";
+        "Starts and ends as they came; both are kept, the later one in a lane of its own.";
+        "The device's clock, or the vendor's map of it to the host's, is wrong by at least the overlap: no order of records repairs that. A newer driver may.";
+    "device-start-before-submit": "An operation starts before, or exactly when, it was submitted.";
+        "Its start is compared with its submission, in the same clock.";
+        "As for device-overlap: times near it are wrong by at least the difference.";
+    "device-start-goes-back": "An operation of an out-of-order queue was released after one that starts later.";
+        "It was told so late, or its clock was so wrong, that others had been released before.";
+        "Order by start where that matters; the record is kept with its times.";
+    "device-unannounced": "A record came of an operation that nobody was seen to submit.";
+        "Its sequence was never appended before the record came.";
+        "The submission went past the recorder: a call that is not watched, or a thread that began before recording.";
+    "device-clock": "The map of a device's clock to the host's breaks one of its bounds.";
+        "No operation may start before it was submitted, or end after its record was seen; the map is fitted between these bounds, and what cannot be satisfied is counted.";
+        "`info` shows the map, its room and its steps. Compare times of device and host only beyond the worst violation.";
 }
 
 #[cfg(test)]
@@ -259,6 +306,9 @@ mod tests {
             "run-file",
         ]) {
             assert!(find(name).is_some(), "{name} is not explained");
+        }
+        for (rule, _) in taskscope_session::device_check::RULES {
+            assert!(find(rule).is_some(), "{rule} is not explained");
         }
     }
 

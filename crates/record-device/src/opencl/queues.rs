@@ -4,7 +4,7 @@ use super::{ENTRIES, SUCCESS, call_below, enqueue, number, slot, text};
 use crate::clocks::{self, DeviceClock, Reading};
 use crate::hub::{self, Call, Device, Floor, Hub, What, hub};
 use rustc_hash::FxHashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use taskscope_event::models::device::kind;
 use taskscope_reorder::{QueueIndex, QueueOrder};
@@ -17,6 +17,8 @@ const QUEUE_DEVICE: u32 = 0x1091;
 const QUEUE_REFERENCES: u32 = 0x1092;
 const QUEUE_PROPERTIES_PARAMETER: u32 = 0x1093;
 const DEVICE_NAME: u32 = 0x102B;
+const EVENT_QUEUE: u32 = 0x11D0;
+const PROFILING_NOT_AVAILABLE: i32 = -7;
 const PROFILING_START: u32 = 0x1282;
 const PROFILING_END: u32 = 0x1283;
 
@@ -25,6 +27,8 @@ pub(super) struct KnownQueue {
     pub index: QueueIndex,
     pub order: QueueOrder,
     pub next: AtomicU64,
+    /// Whether the program itself asked for profiling.
+    profiled: AtomicBool,
     /// Held over a submission, so that the driver's order is that of the sequence.
     pub submission: Mutex<()>,
 }
@@ -64,7 +68,9 @@ fn learn(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
         let poll = (order == QueueOrder::OutOfOrder).then_some(enqueue::POLL);
         let index =
             hub.add_queue(hub::Queue { name, device, order, interface: "OpenCL", floor: Floor::Now, poll });
-        Arc::new(KnownQueue { index, order, next: AtomicU64::new(0), submission: Mutex::default() })
+        let profiled = AtomicBool::new(properties & QUEUE_PROFILING != 0);
+        let (next, submission) = (AtomicU64::new(0), Mutex::default());
+        Arc::new(KnownQueue { index, order, next, profiled, submission })
     });
     Arc::clone(queue)
 }
@@ -109,6 +115,8 @@ pub(super) fn replace(table: &mut [usize; ENTRIES]) {
     table[slot::RELEASE_COMMAND_QUEUE] = release as *const () as usize;
     table[slot::FINISH] = finish as *const () as usize;
     table[slot::WAIT_FOR_EVENTS] = wait_for_events as *const () as usize;
+    table[slot::GET_COMMAND_QUEUE_INFO] = queue_info as *const () as usize;
+    table[slot::GET_EVENT_PROFILING_INFO] = profiling_info as *const () as usize;
 }
 
 /// Calls a creating function below, which gives a handle.
@@ -121,7 +129,8 @@ fn create_below(slot: usize, context: usize, device: usize, properties: usize, e
     unsafe { function(context, device, properties, error) }
 }
 
-fn made(queue: usize) -> usize {
+/// A queue was created; `profiled` as the program asked for it.
+fn made(queue: usize, profiled: bool) -> usize {
     if queue != 0
         && let Some(hub) = hub()
     {
@@ -129,18 +138,19 @@ fn made(queue: usize) -> usize {
         if let Some(queues) = QUEUES.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
             queues.remove(&queue);
         }
-        learn(queue, hub);
+        learn(queue, hub).profiled.store(profiled, Relaxed);
     }
     queue
 }
 
 extern "C" fn create(context: usize, device: usize, properties: u64, error: *mut i32) -> usize {
+    let profiled = properties & QUEUE_PROFILING != 0;
     let with_profiling = (properties | QUEUE_PROFILING) as usize;
     let queue = create_below(slot::CREATE_COMMAND_QUEUE, context, device, with_profiling, error);
     if queue != 0 {
-        return made(queue);
+        return made(queue, profiled);
     }
-    made(create_below(slot::CREATE_COMMAND_QUEUE, context, device, properties as usize, error))
+    made(create_below(slot::CREATE_COMMAND_QUEUE, context, device, properties as usize, error), profiled)
 }
 
 extern "C" fn create_with_properties(
@@ -150,7 +160,7 @@ extern "C" fn create_with_properties(
     error: *mut i32,
 ) -> usize {
     let mut list = Vec::new();
-    let (mut found, mut on_device) = (false, false);
+    let (mut found, mut on_device, mut profiled) = (false, false, false);
     if !properties.is_null() {
         let mut at = properties;
         // SAFETY: OpenCL's lists are pairs of name and value, and end in a zero name.
@@ -159,6 +169,7 @@ extern "C" fn create_with_properties(
                 let (name, mut value) = (*at, *at.add(1));
                 if name == QUEUE_PROPERTIES {
                     on_device = value as u64 & QUEUE_ON_DEVICE != 0;
+                    profiled = value as u64 & QUEUE_PROFILING != 0;
                     value |= QUEUE_PROFILING as usize;
                     found = true;
                 }
@@ -178,9 +189,9 @@ extern "C" fn create_with_properties(
     }
     let queue = create_below(slot, context, device, list.as_ptr() as usize, error);
     if queue != 0 {
-        return made(queue);
+        return made(queue, profiled);
     }
-    made(create_below(slot, context, device, properties as usize, error))
+    made(create_below(slot, context, device, properties as usize, error), profiled)
 }
 
 extern "C" fn release(queue: usize) -> i32 {
@@ -190,6 +201,44 @@ extern "C" fn release(queue: usize) -> i32 {
         queues.remove(&queue);
     }
     call_below!(slot::RELEASE_COMMAND_QUEUE, queue)
+}
+
+/// Whether profiling is on only because the layer switched it on.
+fn is_profiled_in_secret(queue: usize) -> bool {
+    let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
+    let known = queues.as_ref().and_then(|queues| queues.get(&queue));
+    known.is_some_and(|queue| !queue.profiled.load(Relaxed))
+}
+
+/// What the program asks of a queue: it sees the properties that it asked for.
+extern "C" fn queue_info(queue: usize, parameter: u32, size: usize, value: *mut u64, size_ret: usize) -> i32 {
+    let status = call_below!(slot::GET_COMMAND_QUEUE_INFO, queue, parameter, size, value, size_ret);
+    let is_whole = !value.is_null() && size >= size_of::<u64>();
+    if status == SUCCESS
+        && parameter == QUEUE_PROPERTIES_PARAMETER
+        && is_whole
+        && is_profiled_in_secret(queue)
+    {
+        // SAFETY: the call has succeeded, so the program's place has so many bytes.
+        unsafe { value.write_unaligned(value.read_unaligned() & !QUEUE_PROFILING) };
+    }
+    status
+}
+
+/// Stamps of events: without profiling there are none, as the program may have to find out.
+extern "C" fn profiling_info(
+    event: usize,
+    parameter: u32,
+    size: usize,
+    value: usize,
+    size_ret: usize,
+) -> i32 {
+    if number(slot::GET_EVENT_INFO, event, EVENT_QUEUE)
+        .is_some_and(|queue| is_profiled_in_secret(queue as usize))
+    {
+        return PROFILING_NOT_AVAILABLE;
+    }
+    call_below!(slot::GET_EVENT_PROFILING_INFO, event, parameter, size, value, size_ret)
 }
 
 fn number_u32(queue: usize) -> Option<u32> {

@@ -51,8 +51,11 @@ int main(void) {
         CHECK(clSetUserEventStatus(gate, CL_COMPLETE));
         CHECK(clWaitForEvents(5, gated));
         cl_ulong stamp;
-        /* The program asked for no profiling, and may not rely on it; its events stay its own. */
-        clGetEventProfilingInfo(gated[0], CL_PROFILING_COMMAND_START, sizeof stamp, &stamp, NULL);
+        /* The program asked for no profiling, and sees none; its events stay its own. */
+        if (clGetEventProfilingInfo(gated[0], CL_PROFILING_COMMAND_START, sizeof stamp, &stamp, NULL) != CL_PROFILING_INFO_NOT_AVAILABLE) return 5;
+        cl_command_queue_properties properties;
+        CHECK(clGetCommandQueueInfo(second, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL));
+        if (properties != CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) return 6;
         cl_uint references;
         CHECK(clGetEventInfo(gated[0], CL_EVENT_REFERENCE_COUNT, sizeof references, &references, NULL));
         for (int round = 0; round < 5; round++) CHECK(clReleaseEvent(gated[round]));
