@@ -124,6 +124,20 @@ fn what_is_missing_or_doubtful_is_flagged_and_told() {
     assert_eq!(flagged(1, Flags::UNCERTAIN), [98_304, 200_704]);
     assert_eq!(flagged(1, Flags::OFF_CPU), [94_208, 98_304], "the share of serial code, at its end");
     assert_eq!(flagged(2, Flags::UNCERTAIN), [200_704, 299_008]);
+    // The breakdown tells what the report tells: 40 µs known and 3 µs estimated out of CPU, and no less in all.
+    let breakdown = |threads: &[ThreadIndex], state: State| -> u64 {
+        let buckets = page.timeline.breakdown(&page.execution, threads, window);
+        buckets.iter().map(|sums| sums[state as usize]).sum()
+    };
+    let all = page.all_tracks();
+    assert_eq!(breakdown(&all, State::OutOfCpu), 43_000);
+    assert_eq!(breakdown(&all, State::Serial), 3 * 100_000 - 43_000);
+    assert_eq!(State::ALL.iter().map(|state| breakdown(&all, *state)).sum::<u64>(), 3 * 300_000);
+    let causes = page.report["causes"].as_array().unwrap().iter();
+    let reported =
+        causes.filter(|cause| cause["cause"] == "out_of_cpu").map(|cause| cause["ns"].as_u64().unwrap());
+    let workers: Vec<ThreadIndex> = page.execution.workers().map(|(index, _)| index).collect();
+    assert_eq!(breakdown(&workers, State::OutOfCpu), reported.sum::<u64>());
     let told =
         |track: u32, at: u64, name: &str| page.section_at(ThreadIndex(track), at).unwrap()[name].clone();
     assert_eq!(told(0, 50_000, "off_cpu_ns"), 40_000);

@@ -4,8 +4,8 @@
 //! all of them. A bucket is flagged when such times take at least an eighth of it, or when it holds a part of one that is
 //! long for the run.
 
-use super::{Bucket, Flags, Marks, Window, edge};
-use crate::OffCpu;
+use super::{Bucket, FlagRules, Flags, Marks, Pyramid, Values, Window, edge};
+use crate::{Execution, OffCpu, State, ThreadIndex};
 
 /// A bucket is flagged when this part of it is off the CPU.
 const PART_OF_BUCKET: u64 = 8;
@@ -18,9 +18,37 @@ pub struct OffTimes {
     /// Nanoseconds of all times before each.
     before: Vec<u64>,
     long: Marks,
+    /// What the track says meanwhile, one more than the number of the state, where that is told apart; else 0.
+    under: Values,
+    under_pyramid: Pyramid,
 }
 
 impl OffTimes {
+    /// Those of a thread; see [`new`](Self::new).
+    pub fn of(execution: &Execution, thread: ThreadIndex, long_ns: u64) -> OffTimes {
+        let off = execution.off_cpu_of(thread);
+        let mut times = OffTimes::new(off, long_ns);
+        if !off.is_empty() {
+            for cut in execution.cut_spans_of_run(thread) {
+                let is_off = cut.span.section.state == State::OutOfCpu && cut.under != State::OutOfCpu;
+                times.under.write(cut.span.start, if is_off { cut.under as i64 + 1 } else { 0 });
+                times.under.end = cut.span.end;
+            }
+            times.under_pyramid = Pyramid::build(&times.under, &FlagRules::default());
+        }
+        times
+    }
+
+    /// Nanoseconds off the CPU in every bucket of a window, by what the track says meanwhile:
+    /// `put(bucket, state, ns)`.
+    pub fn shares_of(&self, window: Window, mut put: impl FnMut(usize, usize, u64)) {
+        self.under_pyramid.shares_of(&self.under, window, |bucket, class, ns| {
+            if let Some(state) = usize::from(class).checked_sub(1) {
+                put(bucket, state, ns);
+            }
+        });
+    }
+
     /// Takes a thread's times off the CPU; those of at least `long_ns` are never hidden.
     pub fn new(off: &[OffCpu], long_ns: u64) -> OffTimes {
         let mut times = OffTimes::default();

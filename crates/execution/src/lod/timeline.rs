@@ -4,6 +4,7 @@ use super::steps::CLASSES;
 use super::{Bucket, FlagRules, Flags, Marks, OffTimes, Pyramid, Window};
 use crate::{Execution, Group, State, ThreadIndex};
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// A wait is long for its kind when it lasts at least this many times the median of its state …
 const LONG_TIMES_MEDIAN: u64 = 16;
@@ -16,7 +17,10 @@ pub struct Timeline {
     rules: FlagRules,
     pyramids: Vec<Pyramid>,
     marks: Vec<Vec<Marks>>,
-    off_cpu: Vec<OffTimes>,
+    /// Made when first asked for.
+    off_cpu: Vec<OnceLock<OffTimes>>,
+    /// From how many nanoseconds on a time off the CPU is never hidden.
+    long_off_ns: u64,
 }
 
 impl Timeline {
@@ -39,11 +43,10 @@ impl Timeline {
 
     fn with_marks(execution: &Execution, rules: FlagRules, pyramids: Vec<Pyramid>) -> Timeline {
         let (first, last) = execution.range();
-        let long_ns = ((last - first) / LONG_PART_OF_RUN).max(1);
-        let threads = (0..execution.threads.len() as u32).into_par_iter().map(ThreadIndex);
-        let off_cpu = threads.map(|thread| OffTimes::new(execution.off_cpu_of(thread), long_ns)).collect();
+        let long_off_ns = ((last - first) / LONG_PART_OF_RUN).max(1);
+        let off_cpu = vec![OnceLock::new(); execution.threads.len()];
         let marks = vec![Vec::new(); execution.threads.len()];
-        let mut timeline = Timeline { rules, pyramids, marks, off_cpu };
+        let mut timeline = Timeline { rules, pyramids, marks, off_cpu, long_off_ns };
         timeline.mark_damage(execution);
         timeline
     }
@@ -74,8 +77,15 @@ impl Timeline {
     }
 
     /// Nanoseconds of `[from, to)` for which the operating system kept a thread off its CPU.
-    pub fn off_cpu_ns(&self, thread: ThreadIndex, from: u64, to: u64) -> u64 {
-        self.off_cpu.get(thread.index()).map_or(0, |off| off.nanos(from, to))
+    pub fn off_cpu_ns(&self, execution: &Execution, thread: ThreadIndex, from: u64, to: u64) -> u64 {
+        self.off_times(execution, thread).map_or(0, |off| off.nanos(from, to))
+    }
+
+    /// The times off the CPU of a thread, where it has any.
+    fn off_times(&self, execution: &Execution, thread: ThreadIndex) -> Option<&OffTimes> {
+        let off = self.off_cpu.get(thread.index())?;
+        let off = off.get_or_init(|| OffTimes::of(execution, thread, self.long_off_ns));
+        Some(off).filter(|off| !off.is_empty())
     }
 
     /// Marks stretches of a thread's time with a flag, in addition to what is marked.
@@ -110,7 +120,7 @@ impl Timeline {
             for marks in &self.marks[thread.index()] {
                 marks.flag(window, &mut buckets);
             }
-            if let Some(off) = self.off_cpu.get(thread.index()).filter(|off| !off.is_empty()) {
+            if let Some(off) = self.off_times(execution, thread) {
                 off.flag(window, &mut buckets);
             }
         }
@@ -136,8 +146,8 @@ impl Timeline {
         }
     }
 
-    /// Thread-nanoseconds by state in every bucket of a window, summed over `threads`:
-    /// `[bucket][state]`. Divided by the bucket's width: how many threads were in the state on average.
+    /// Thread-nanoseconds by state in every bucket of a window, summed over `threads`; where the operating system
+    /// kept a thread off its CPU, it was out of CPU, as in the report: `[bucket][state]`. Divided by the bucket's width: how many threads were in the state on average.
     pub fn breakdown(
         &self,
         execution: &Execution,
@@ -151,6 +161,16 @@ impl Timeline {
                 pyramid.shares_of(&row.track, window, |bucket, class, ns| {
                     if let Some(sum) = sums.get_mut(bucket).and_then(|s| s.get_mut(class as usize)) {
                         *sum += ns;
+                    }
+                });
+            }
+            if let Some(off) = self.off_times(execution, *thread) {
+                off.shares_of(window, |bucket, under, ns| {
+                    if let Some(sum) =
+                        sums.get_mut(bucket).filter(|sum| sum.get(under).is_some_and(|of| *of >= ns))
+                    {
+                        sum[under] -= ns;
+                        sum[State::OutOfCpu as usize] += ns;
                     }
                 });
             }

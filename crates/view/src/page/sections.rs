@@ -72,7 +72,7 @@ impl Page {
         if let Some(long) = self.timeline.long_wait_ns(section.state) {
             row.insert("long_from_ns".into(), long.into());
         }
-        let off = self.timeline.off_cpu_ns(track, span.start, span.end);
+        let off = self.timeline.off_cpu_ns(&self.execution, track, span.start, span.end);
         if off > 0 {
             let estimated = self.execution.threads[track.index()].os_source == OsSource::Estimated;
             row.insert("off_cpu_ns".into(), off.into());
