@@ -174,17 +174,26 @@ fn paraver_traces_have_the_numbers_of_nanos() {
     let prv = std::fs::read_to_string(to.join("nanos.prv")).unwrap();
     let records: Vec<&str> = prv.lines().skip(1).collect();
     let has = |record: &str| assert!(records.contains(&record), "{record}\n{prv}");
-    has("2:0:1:1:1:2:9000000:12");
-    has("2:0:1:1:1:2:9200006:4096");
-    has("2:0:1:1:1:1:9200011:1:9200021:1:9200002:1");
-    has("2:0:1:1:2:60000:9000000:12");
-    has("2:0:1:1:2:70000:9200006:0");
-    has("3:0:1:1:1:10000:10000:0:1:1:2:70000:70000:5:16");
-    has("3:0:1:1:1:40000:40000:0:1:1:2:60000:60000:1:0");
-    has("1:0:1:1:1:40000:50000:5");
+    has("2:1:1:1:1:2:9000000:12");
+    has("2:1:1:1:1:2:9200006:4096");
+    has("2:1:1:1:1:1:9200011:1:9200021:1:9200002:1");
+    has("2:2:1:1:2:60000:9000000:12");
+    has("2:2:1:1:2:70000:9200006:0");
+    has("3:1:1:1:1:10000:10000:2:1:1:2:70000:70000:5:16");
+    has("3:1:1:1:1:40000:40000:2:1:1:2:60000:60000:1:0");
+    has("1:1:1:1:1:40000:50000:5");
     let pcf = std::fs::read_to_string(to.join("nanos.pcf")).unwrap();
     assert!(pcf.contains("0 9200006    cache-malloc: allocation [bytes]"), "{pcf}");
     assert!(pcf.contains("0 9201000    own \\xff key"), "names of any bytes: {pcf}");
+    // Of a program from PyPI, by others.
+    if let Some(ptd) = taskscope_testkit::ptd::install(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
+        let output = Command::new(ptd).args(["comprovar", "-e"]).arg(to.join("nanos.prv")).output().unwrap();
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
     let times: Vec<u64> =
         records.iter().map(|record| record.split(':').nth(5).unwrap().parse().unwrap()).collect();
     assert!(times.is_sorted());

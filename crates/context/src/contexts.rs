@@ -1,10 +1,11 @@
 //! All contexts of a run, and which thread each is on.
 
 use crate::context::{Burst, Context, DEEPEST, Deferred};
+use crate::ended::Ended;
 use crate::problem::Problem;
 use crate::raw::{Message, Raw};
 use crate::shown::{Behaviour, Item, Lane, Shown};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use taskscope_event::models::instrument::{DOMAIN_TASK, NO_PARTNER};
 
 /// Receives what is shown, and what is wrong.
@@ -26,7 +27,7 @@ pub struct Contexts {
     threads: Vec<Thread>,
     /// Those that live.
     tasks: HashMap<(u32, u64), Task>,
-    ended: HashSet<(u32, u64)>,
+    ended: Ended,
     looks: u32,
 }
 
@@ -73,7 +74,7 @@ impl Task {
 impl Contexts {
     /// No thread and no task yet.
     pub fn new(behaviour: Behaviour) -> Contexts {
-        Contexts { behaviour, threads: Vec::new(), tasks: HashMap::new(), ended: HashSet::new(), looks: 0 }
+        Contexts { behaviour, threads: Vec::new(), tasks: HashMap::new(), ended: Ended::default(), looks: 0 }
     }
 
     /// Adds a thread of a process; its number is the next one, from 0.
@@ -271,7 +272,7 @@ impl Contexts {
             return out.problem(thread, at, Problem::CreatedTwice { task });
         }
         // A number that is used again is another task.
-        self.ended.remove(&(process, task));
+        self.ended.remove(process, task);
         self.tasks.insert((process, task), Task::default());
         self.mark(thread, at, task, Shown::Created { task, kind, parent }, out);
         if self.behaviour != Behaviour::Raw {
@@ -283,7 +284,7 @@ impl Contexts {
     fn known(&mut self, thread: u32, at: u64, task: u64, out: &mut impl Out) -> &mut Task {
         let process = self.threads[thread as usize].process;
         self.tasks.entry((process, task)).or_insert_with(|| {
-            let ended = self.ended.remove(&(process, task));
+            let ended = self.ended.remove(process, task);
             let problem = if ended { Problem::UsedAfterEnd { task } } else { Problem::NotCreated { task } };
             out.problem(thread, at, problem);
             Task::default()
@@ -511,7 +512,7 @@ impl Contexts {
     fn retire(&mut self, thread: u32, at: u64, task: u64, out: &mut impl Out) {
         let process = self.threads[thread as usize].process;
         let context = self.tasks.remove(&(process, task)).unwrap_or_default().context;
-        self.ended.insert((process, task));
+        self.ended.insert(process, task);
         let (states, bursts) = (context.open_states() as u32, context.open_bursts() as u32);
         if states + bursts > 0 {
             out.problem(thread, at, Problem::OpenAtEnd { task, states, bursts });

@@ -35,6 +35,7 @@
 
 mod context;
 mod contexts;
+mod ended;
 mod problem;
 mod raw;
 mod shown;

@@ -6,6 +6,7 @@ pub mod generator;
 pub mod large_graph;
 pub mod paraver_files;
 pub mod pic_table;
+pub mod ptd;
 pub mod script;
 pub mod slo_oracle;
 pub mod synthetic;

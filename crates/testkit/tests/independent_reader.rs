@@ -3,34 +3,10 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use taskscope_model::MachineOptions;
 use taskscope_testkit::generator::{Generator, Runtime};
-
-/// The reader, installed into a directory of its own below `target`.
-fn reader() -> Option<PathBuf> {
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ptd");
-    let ptd = home.join("bin/ptd");
-    if ptd.exists() {
-        return Some(ptd);
-    }
-    let run = |program: &Path, arguments: &[&str]| {
-        let result = Command::new(program).args(arguments).output();
-        result.is_ok_and(|output| output.status.success())
-    };
-    let installed = run(Path::new("python3"), &["-m", "venv", home.to_str()?])
-        && run(
-            &home.join("bin/pip"),
-            &["install", "--quiet", "--timeout", "10", "--retries", "1", "pertalde==0.1.5"],
-        );
-    if !installed || !ptd.exists() {
-        eprintln!("skipped: `pip install pertalde` did not succeed here");
-        let _ = std::fs::remove_dir_all(&home);
-        return None;
-    }
-    Some(ptd)
-}
 
 fn check(ptd: &Path, trace: &Path) {
     let views = tempfile::tempdir().unwrap();
@@ -50,7 +26,7 @@ fn check(ptd: &Path, trace: &Path) {
 
 #[test]
 fn ptd_accepts_our_records() {
-    let Some(ptd) = reader() else { return };
+    let Some(ptd) = taskscope_testkit::ptd::install(Path::new(env!("CARGO_TARGET_TMPDIR"))) else { return };
     let root = tempfile::tempdir().unwrap();
     let generator =
         Generator { runtime: Runtime::Nosv, threads: 8, threads_per_loom: 4, events: 20_000, seed: 1 };

@@ -233,14 +233,17 @@ impl<'a> Writer<'a> {
         for process in &names.processes {
             let thread = writer.threads[*process as usize];
             writer.threads[*process as usize] += 1;
-            writer.rows.push(Row { process: *process, thread });
+            writer.rows.push(Row { process: *process, thread, cpu: 0 });
         }
         let mut order: Vec<usize> = (0..writer.rows.len()).collect();
         order.sort_by_key(|row| (writer.rows[*row].process, writer.rows[*row].thread));
+        for (cpu, row) in (0..).zip(&order) {
+            writer.rows[*row].cpu = cpu;
+        }
         writer.row_names = order
             .into_iter()
             .map(|row| {
-                let Row { process, thread } = writer.rows[row];
+                let Row { process, thread, .. } = writer.rows[row];
                 let tid = trace.streams()[row].tid().unwrap_or(0);
                 format!("THREAD 1.{}.{} ({tid})", process + 1, thread + 1)
             })

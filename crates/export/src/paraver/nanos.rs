@@ -29,6 +29,9 @@ pub struct Row {
     pub process: u32,
     /// Thread of it.
     pub thread: u32,
+    /// Its number over all processes: each has a CPU of its own, as nobody tells on which it ran, and records of
+    /// no CPU are passed over by readers.
+    pub cpu: u32,
 }
 
 /// Records of one time come in this order.
@@ -81,7 +84,7 @@ impl NanosTrace {
         }
         self.record(time, Kind::Events, |line| {
             write!(line, "2:{}:{time}", object(row))?;
-            pairs.try_for_each(|(ty, value)| write!(line, ":{ty}:{value}"))?;
+            pairs.try_for_each(|(ty, value)| write!(line, ":{ty}:{}", value.min(i64::MAX as u64)))?;
             writeln!(line)
         });
     }
@@ -125,13 +128,19 @@ impl NanosTrace {
             writeln!(out, "\n\nSTATES")?;
             STATES.iter().try_for_each(|(number, name)| writeln!(out, "{number:<4} {name}"))
         })?;
-        write_whole(&directory.join("nanos.row"), |out| super::write_row(out, &description))
+        write_whole(&directory.join("nanos.row"), |out| {
+            // Tools that compute efficiencies read the number of CPUs off the first line.
+            writeln!(out, "LEVEL CPU SIZE {}", description.rows.len())?;
+            (1..=description.rows.len()).try_for_each(|cpu| writeln!(out, "1.{cpu}"))?;
+            writeln!(out, "\nLEVEL THREAD SIZE {}", description.rows.len())?;
+            description.rows.iter().try_for_each(|row| writeln!(out, "{row}"))
+        })
     }
 }
 
-/// A thread as records name it; on no CPU.
+/// A thread as records name it.
 fn object(row: Row) -> String {
-    format!("0:1:{}:{}", row.process + 1, row.thread + 1)
+    format!("{}:1:{}:{}", row.cpu + 1, row.process + 1, row.thread + 1)
 }
 
 /// Paraver's states, as far as records have them.
@@ -152,7 +161,7 @@ mod tests {
     fn records_come_in_the_order_of_time() {
         let directory = tempfile::tempdir().unwrap();
         let mut trace = NanosTrace::create(directory.path()).unwrap();
-        let (one, two) = (Row { process: 0, thread: 0 }, Row { process: 1, thread: 1 });
+        let (one, two) = (Row { process: 0, thread: 0, cpu: 0 }, Row { process: 1, thread: 1, cpu: 2 });
         trace.events(one, 10, [(STATE, 7), (KEYS + 2, 1)]);
         trace.events(two, 20, [(STATE, 0)]);
         trace.message((one, 5), (two, 20), 9, 3);
@@ -163,10 +172,10 @@ mod tests {
         assert_eq!(
             text,
             "#Paraver (19/01/38 at 03:14):30_ns:1(3):1:2(1:1,2:1)\n\
-             1:0:1:1:1:0:10:1\n\
-             3:0:1:1:1:5:5:0:1:2:2:20:20:9:3\n\
-             2:0:1:1:1:10:9000000:7:9200002:1\n\
-             2:0:1:2:2:20:9000000:0\n"
+             1:1:1:1:1:0:10:1\n\
+             3:1:1:1:1:5:5:3:1:2:2:20:20:9:3\n\
+             2:1:1:1:1:10:9000000:7:9200002:1\n\
+             2:3:1:2:2:20:9000000:0\n"
         );
     }
 }
