@@ -50,7 +50,8 @@ struct Inside;
 impl Inside {
     /// `None` where the thread is inside already.
     fn enter() -> Option<Inside> {
-        (!IS_INSIDE.replace(true)).then_some(Inside)
+        // No guard is made where the thread is inside: its drop would say that it has left.
+        if IS_INSIDE.replace(true) { None } else { Some(Inside) }
     }
 }
 
