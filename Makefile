@@ -17,6 +17,7 @@ help:
 	@echo "make bench              what recording costs four OpenMP programs (minutes; wants a quiet machine)"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes; wants a quiet machine)"
+	@echo "make bench-causes       ledger, SLO, path of 0.1, 1, 10 M tasks (minutes; 4 GB; wants a quiet machine)"
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
 	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
 	@echo "make bench-instrument   what instrumentation costs: off, push and pop, a switch of tasks, the tracing layer"
@@ -123,3 +124,8 @@ bench-instrument:
 # Predictions of `report --section whatif` beside real runs of the changed program.
 predictions: packages build
 	scripts/predictions/run target/release/taskscope
+
+# What the analyses of causes cost: seconds and memory, at three sizes.
+.PHONY: bench-causes
+bench-causes:
+	@$(cargo) bench -p taskscope-analysis --bench causes
