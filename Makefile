@@ -14,7 +14,7 @@ help:
 	@echo "make build              build the command and the recorder (release)"
 	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
 	@echo "make uninstall PREFIX=P remove what install put there"
-	@echo "make bench              what recording costs four OpenMP programs (minutes; wants a quiet machine)"
+	@echo "make bench              what recording costs four OpenMP programs, and what one sample costs (minutes; wants a quiet machine)"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes; wants a quiet machine)"
 	@echo "make bench-causes       ledger, SLO, path of 0.1, 1, 10 M tasks (minutes; 4 GB; wants a quiet machine)"
@@ -63,6 +63,7 @@ uninstall:
 
 bench: packages
 	@$(cargo) bench -p taskscope-record-ompt --bench overhead
+	@$(cargo) bench -p taskscope-record-ompt --bench handler
 
 soak: packages build
 	@$(MAKE) --no-print-directory -s -C examples/openmp

@@ -107,6 +107,20 @@ pub fn set_runtime(address: usize) {
     }
 }
 
+/// Looks for a runtime that has not made itself known yet: LLVM's and Intel's, by the entry that every
+/// region begins with. While it starts, the program's first fork is already in its code.
+pub fn expect_runtime() {
+    if RUNTIME_BYTES.load(Relaxed) == 0 {
+        // Not by `dlsym`, which may be this library's own.
+        // SAFETY: looks up C strings.
+        let entry =
+            unsafe { libc::dlvsym(libc::RTLD_DEFAULT, c"__kmpc_fork_call".as_ptr(), c"VERSION".as_ptr()) };
+        if !entry.is_null() {
+            set_runtime(entry as usize);
+        }
+    }
+}
+
 /// Whether a code pointer lies inside the runtime.
 #[inline(always)]
 pub fn is_in_runtime(codeptr: *const c_void) -> bool {

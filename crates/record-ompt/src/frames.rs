@@ -25,8 +25,8 @@ const DEEPEST_SHOWN: usize = 480;
 pub enum Phase {
     /// In user code.
     Running,
-    /// In the barrier at the region's end.
-    Joining,
+    /// In the barrier at the region's end, or at that of a league of teams.
+    Joining { league: bool },
     /// Behind it; the runtime has not reported the end yet.
     Joined,
 }
@@ -71,6 +71,11 @@ impl Open {
     fn is_context(self) -> bool {
         matches!(self, Open::Region { .. } | Open::Member { .. } | Open::Task { .. })
     }
+
+    /// Whether it is a task to the runtime, implicit or explicit.
+    fn is_task(self) -> bool {
+        matches!(self, Open::Member { .. } | Open::Task { .. })
+    }
 }
 
 /// One entry of the stack.
@@ -92,9 +97,31 @@ pub struct Frames {
     stack: Vec<Frame>,
     /// Length of the stack up to and with the innermost context; 0 where there is none.
     context: usize,
+    /// Implicit and explicit tasks among them.
+    tasks: u32,
 }
 
 impl Frames {
+    /// How many tasks of the runtime, implicit and explicit, lie on the thread's stack. Never half
+    /// changed, so that handlers may ask, too.
+    pub fn tasks(&self) -> u32 {
+        self.tasks
+    }
+
+    /// What depends on the contexts of the stack, when one of them has been opened.
+    #[inline(always)]
+    fn count_context(&mut self, open: Open) {
+        self.context = self.stack.len();
+        self.tasks += u32::from(open.is_task());
+    }
+
+    /// The same, when one has been closed whose outer one is given.
+    #[inline(always)]
+    fn forget_context(&mut self, open: Open, outer: usize) {
+        self.context = outer;
+        self.tasks -= u32::from(open.is_task());
+    }
+
     /// The innermost region, implicit task or task.
     #[inline(always)]
     pub fn innermost_context(&self) -> Option<&Frame> {
@@ -199,7 +226,7 @@ impl Moment<'_> {
             frames.stack.set_len(depth + 1);
         }
         if open.is_context() {
-            frames.context = depth + 1;
+            frames.count_context(open);
         }
         if self.thread.profile.is_some() {
             return self.follow_open(open, depth);
@@ -213,7 +240,7 @@ impl Moment<'_> {
     pub fn close_top(&mut self, suspended: Option<u32>) {
         let Some(frame) = self.thread.frames.stack.pop() else { return };
         if frame.open.is_context() {
-            self.thread.frames.context = frame.outer;
+            self.thread.frames.forget_context(frame.open, frame.outer);
         }
         if self.thread.profile.is_some() {
             let depth = self.thread.frames.stack.len();
@@ -265,7 +292,7 @@ impl Moment<'_> {
         stack.pop();
         let depth = stack.len();
         if open.is_context() {
-            self.thread.frames.context = outer;
+            self.thread.frames.forget_context(open, outer);
         }
         if self.thread.profile.is_some() {
             self.follow_close(open, depth);

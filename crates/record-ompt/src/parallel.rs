@@ -125,12 +125,23 @@ pub unsafe extern "C" fn implicit_task(
         } else {
             // An initial task outside any league has the word 0, and no member has.
             let region = Word::load(task).id();
+            forget_copy(task, index);
             let is_it = |open| matches!(open, Open::Member { region: known, .. } if known == region);
             if moment.uncover(status::SWITCH as u32, is_it) {
                 moment.close_top(None);
             }
         }
     });
+}
+
+/// LLVM's runtime names a worker a copy of its implicit task's word at the end, which lies in the thread
+/// and is used again for the worker's next `taskwait depend`. It aborts the program
+/// (`taskwait_task_data->ptr == NULL`) if a tool has left something in it. The words of primary threads
+/// (`index` 0) are no copies, and may be another team's by now.
+pub fn forget_copy(task: *mut Data, index: c_uint) {
+    if index != 0 {
+        Word(0).store(task);
+    }
 }
 
 impl Moment<'_> {

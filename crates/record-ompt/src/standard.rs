@@ -23,7 +23,7 @@ impl Moment<'_> {
             }
             Open::Region { .. } => self.begin_pair(pair::FORK),
             Open::Member { phase: Phase::Running, .. } => self.begin_pair(pair::MICROTASK),
-            Open::Member { phase: Phase::Joining, .. } => self.begin_pair(pair::JOIN),
+            Open::Member { phase: Phase::Joining { .. }, .. } => self.begin_pair(pair::JOIN),
             Open::Call { function } => {
                 self.recorder.own_begin(self.at, messages::CALL_BEGIN, function.to_le_bytes(), 4);
             }
@@ -51,7 +51,7 @@ impl Moment<'_> {
             }
             Open::Region { .. } => self.end_pair(pair::FORK),
             Open::Member { phase: Phase::Running, .. } => self.end_pair(pair::MICROTASK),
-            Open::Member { phase: Phase::Joining, .. } => self.end_pair(pair::JOIN),
+            Open::Member { phase: Phase::Joining { .. }, .. } => self.end_pair(pair::JOIN),
             Open::Call { function } => {
                 self.recorder.own_end(self.at, messages::CALL_END, function.to_le_bytes());
             }

@@ -25,7 +25,8 @@ impl Thread {
             Open::Member { region, .. } if self.kind == Kind::Worker && !regions::is_open(region) => {
                 state::IDLE
             }
-            Open::Member { phase: Phase::Joining, .. } => state::BARRIER_PARALLEL,
+            Open::Member { phase: Phase::Joining { league: true }, .. } => state::BARRIER_TEAMS,
+            Open::Member { phase: Phase::Joining { league: false }, .. } => state::BARRIER_PARALLEL,
             Open::Member { phase: Phase::Joined, .. } => state::OVERHEAD,
             Open::Section { state, .. } => state,
             Open::Reduction => state::WORK_REDUCTION,

@@ -48,7 +48,9 @@ pub unsafe extern "C" fn sync_region_wait(
         let begins = scope == endpoint::BEGIN;
         match kind {
             sync::REDUCTION => {}
-            sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS if begins => moment.begin_join(codeptr),
+            sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS if begins => {
+                moment.begin_join(kind == sync::BARRIER_TEAMS, codeptr);
+            }
             sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS => moment.end_join(),
             sync::TASKWAIT if begins => {
                 let site = moment.wait_site(codeptr);
@@ -112,7 +114,7 @@ impl Moment<'_> {
     }
 
     /// The barrier at a region's end: the implicit task's user code is over.
-    fn begin_join(&mut self, codeptr: *const c_void) {
+    fn begin_join(&mut self, league: bool, codeptr: *const c_void) {
         if !self
             .thread
             .frames
@@ -125,11 +127,11 @@ impl Moment<'_> {
         // A worker has no code pointer here; the region's site is that of its implicit task.
         let site = self.wait_site(codeptr);
         self.tell_wait_site(kind::JOIN_BARRIER, site);
-        self.set_phase(Phase::Joining);
+        self.set_phase(Phase::Joining { league });
     }
 
     fn end_join(&mut self) {
-        let joining = |open| matches!(open, Open::Member { phase: Phase::Joining, .. });
+        let joining = |open| matches!(open, Open::Member { phase: Phase::Joining { .. }, .. });
         if self.thread.frames.innermost_context().is_some_and(|frame| joining(frame.open)) {
             self.close_to_context();
             self.set_phase(Phase::Joined);

@@ -1,6 +1,7 @@
 //! The stack of sections that a thread is in.
 
 use super::sections::Subsystem;
+use taskscope_event::Code;
 use taskscope_execution::{ObjectIndex, Place, RegionIndex, Section, State, TaskIndex, TypeIndex};
 
 /// What opened a section, and must close it.
@@ -10,6 +11,8 @@ pub enum Opener {
     Task(TaskIndex),
     Work(TypeIndex),
     Masked,
+    /// What a thread does for a device, by the event that began it.
+    Device(Code),
     /// A part of a runtime: model letter and value of its view.
     Part(u8, i16),
     TaskPaused(TaskIndex),

@@ -1,4 +1,4 @@
-//! Parallel regions and their teams; masked constructs and chunks.
+//! Parallel regions and their teams; masked and device constructs; chunks.
 
 use super::frames::Opener;
 use super::payload::{u32_at, u64_at};
@@ -105,6 +105,30 @@ impl Interpreter {
                 self.close(thread, at, Opener::Masked, out);
                 Ok(())
             }
+            omp::TARGET_BEGIN => {
+                let place = Place::site(self.site_at(thread, payload, 8)?);
+                self.device_begins(thread, at, code, place, out);
+                Ok(())
+            }
+            omp::TARGET_DATA_BEGIN => {
+                let place = Place::site(self.site_at(thread, payload, 12)?);
+                self.device_begins(thread, at, code, place, out);
+                Ok(())
+            }
+            omp::TARGET_SUBMIT_BEGIN => {
+                let place = self.threads[thread.index()].now().place;
+                self.device_begins(thread, at, code, place, out);
+                Ok(())
+            }
+            omp::TARGET_END | omp::TARGET_DATA_END | omp::TARGET_SUBMIT_END => {
+                let begin = match code {
+                    omp::TARGET_END => omp::TARGET_BEGIN,
+                    omp::TARGET_DATA_END => omp::TARGET_DATA_BEGIN,
+                    _ => omp::TARGET_SUBMIT_BEGIN,
+                };
+                self.close(thread, at, Opener::Device(begin), out);
+                Ok(())
+            }
             omp::TASKGROUP_BEGIN | omp::TASKGROUP_END | omp::CANCEL => Ok(()),
             omp::TASK_DEPENDENCES
             | omp::TASK_SUSPENDED
@@ -119,6 +143,21 @@ impl Interpreter {
                 Ok(())
             }
         }
+    }
+
+    /// The thread waits for what it asks of a device. (A program that falls back to its host leaves the
+    /// construct first.)
+    fn device_begins<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        place: Place,
+        out: &mut O,
+    ) {
+        let around = self.threads[thread.index()].now();
+        let section = Section { state: State::TargetWait, place, object: ObjectIndex::NONE, ..around };
+        self.open(thread, at, Opener::Device(code), section, out);
     }
 
     fn thread_type<O: Observer>(

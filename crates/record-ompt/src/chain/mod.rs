@@ -211,7 +211,7 @@ handlers! {
         plain codeptr: *const c_void) = Some(parallel::parallel_end), {} { end_fork() };
     implicit_task [event::IMPLICIT_TASK] (plain scope: c_int, word region: *mut Data, member task: *mut Data,
         plain team: c_uint, plain index: c_uint, plain flags: c_int) = Some(parallel::implicit_task),
-        { if scope == endpoint::BEGIN { begin_member(task) } } { if scope == endpoint::END { end_member(task) } };
+        { if scope == endpoint::BEGIN { begin_member(task) } } { if scope == endpoint::END { end_member(task); parallel::forget_copy(task, index) } };
     task_create [event::TASK_CREATE] (word task: *mut Data, plain frame: *const Frame, word new_task: *mut Data,
         plain flags: c_int, plain has_dependences: c_int, plain codeptr: *const c_void)
         = Some(tasks::task_create), { renew(new_task) } {};

@@ -1,7 +1,7 @@
 //! A cross-check of our own account of a thread's state with the runtime's.
 //!
 //! With `TASKSCOPE_CHECK_STATES` set, every sample asks the runtime too (`ompt_get_state`) and counts
-//! where it says something else. `stream.json` has the counts at the end.
+//! where it says the same and where something else. `stream.json` has the counts at the end.
 
 use core::ffi::c_int;
 use core::mem::transmute;
@@ -14,8 +14,8 @@ use crate::abi::Lookup;
 
 /// Set to anything: states are compared.
 const VARIABLE: &str = "TASKSCOPE_CHECK_STATES";
-/// Different disagreements that are counted.
-const PAIRS: usize = 64;
+/// Different pairs of answers that are counted.
+const PAIRS: usize = 128;
 
 static GET_STATE: AtomicUsize = AtomicUsize::new(0);
 /// Our state and the runtime's plus one, in 32 bits each; 0 is free.
@@ -45,9 +45,6 @@ pub fn compare(ours: u32) {
     // SAFETY: this entry point has this type; the standard has it async-signal-safe.
     let theirs = unsafe { transmute::<usize, unsafe extern "C" fn(*mut u64) -> c_int>(entry)(&mut object) };
     COMPARED.fetch_add(1, Relaxed);
-    if theirs as u32 == standard(ours) {
-        return;
-    }
     let kind = (u64::from(ours) << 32) | (u64::from(theirs as u32 & 0xffff) + 1);
     for (place, count) in KINDS.iter().zip(&COUNTS) {
         let known = place.load(Relaxed);
@@ -76,11 +73,17 @@ pub fn tell() {
     if compared == 0 {
         return;
     }
-    let rows = KINDS.iter().zip(&COUNTS).filter_map(|(kind, count)| {
-        let kind = kind.load(Relaxed);
-        let name = format!("{:#05x}/{:#05x}", kind >> 32, (kind as u32).wrapping_sub(1));
-        (kind != 0).then(|| (name, Json::integer(count.load(Relaxed))))
-    });
-    process::set_attribute("state_disagreements", Json::object(rows));
+    let (mut agreements, mut disagreements) = (Vec::new(), Vec::new());
+    for (kind, count) in KINDS.iter().zip(&COUNTS) {
+        let (kind, count) = (kind.load(Relaxed), Json::integer(count.load(Relaxed)));
+        let (ours, theirs) = ((kind >> 32) as u32, (kind as u32).wrapping_sub(1));
+        match kind {
+            0 => {}
+            _ if theirs == standard(ours) => agreements.push((format!("{ours:#05x}"), count)),
+            _ => disagreements.push((format!("{ours:#05x}/{theirs:#05x}"), count)),
+        }
+    }
+    process::set_attribute("state_agreements", Json::object(agreements));
+    process::set_attribute("state_disagreements", Json::object(disagreements));
     process::set_attribute("states_compared", Json::integer(compared));
 }

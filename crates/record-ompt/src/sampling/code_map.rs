@@ -155,6 +155,7 @@ pub fn refresh() {
 
 impl CodeMap {
     fn build() -> CodeMap {
+        dictionary::expect_runtime();
         let own = CodeMap::build as fn() -> CodeMap as usize as u64;
         let known: Vec<Known> = modules::all()
             .into_iter()

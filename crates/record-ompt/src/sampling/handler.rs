@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use taskscope_event::models::samples::{self, flag, state};
 use taskscope_record::{InHandler, enter_in_handler};
 
+use super::levels::Stack;
 use super::sampler::{Activity, Memory, Sampler, now};
 use super::walk::interrupted_registers;
 use super::{Clock, check, code_map, regions, signal};
@@ -46,7 +47,6 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     }
     // SAFETY: by contract.
     let registers = unsafe { interrupted_registers(context) };
-    let sp = registers.1.sp();
     memory.frames.walk(map, &mut memory.cache, registers, sampler.bounds);
     if memory.frames.met_unknown_code {
         code_map::suspect();
@@ -62,6 +62,10 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     // SAFETY: a copy of a plain number.
     let kind = unsafe { (*thread).kind };
     let in_callback = recording.interrupted_an_event();
+    // Beneath a worker's tasks lies nothing, beneath those of other threads their initial task.
+    // SAFETY: a copy of a plain number.
+    let most = unsafe { (*thread).frames.tasks() } + u32::from(kind != Kind::Worker);
+    let bounds = sampler.bounds;
     let (mut state, object, entered_from) = if in_callback {
         (state::OVERHEAD, 0, 0)
     } else {
@@ -79,14 +83,14 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         memory.levels.set_outside();
     } else if state == state::IDLE {
         memory.levels.clear();
-    } else if !memory.levels.ask_runtime(sp, sampler.bounds) {
+    } else if !memory.levels.ask_runtime(&Stack { frames: &memory.frames, map, bounds, most, in_callback }) {
         flags |= flag::LEVELS_UNKNOWN;
         memory.levels.set_outside();
     }
     memory.levels.assign(&memory.frames, map, if waits_for_object { entered_from } else { 0 });
     if memory.levels.in_runtime {
         flags |= flag::IN_RUNTIME;
-        if matches!(state, state::WORK_SERIAL | state::WORK_PARALLEL) {
+        if matches!(state, state::WORK_SERIAL | state::WORK_PARALLEL | state::NO_OPENMP) {
             state = state::OVERHEAD;
         }
     }

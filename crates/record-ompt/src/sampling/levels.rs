@@ -10,6 +10,11 @@
 //! Runtimes leave `enter` at 0 in places (LLVM's in locks, criticals and ordered): there everything up
 //! to the outermost frame in the runtime's own code is the runtime's too. Which functions a
 //! frame belongs to is never asked: both sides call the same C library.
+//!
+//! **What is not asked.** LLVM's runtime follows a pointer from an explicit task to what it interrupted,
+//! which it sets only after it has told that the task begins: until then that points anywhere, and
+//! `ompt_get_task_info` crashes. And the tasks beneath those of this stack are other threads', which may
+//! free them meanwhile. So no more is asked than lies on this stack for certain.
 
 use core::ffi::c_int;
 use core::mem::transmute;
@@ -21,12 +26,14 @@ use super::code_map::{CodeMap, Owner};
 use super::walk::{Bounds, Frames, MAX_FRAMES};
 use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
 use crate::chain;
-use crate::word::{EXPLICIT, Word};
+use crate::word::{EXPLICIT, STARTED, Word};
 
 /// Levels that are followed: eight nested regions with a task in each, and room to spare.
 const MAX_LEVELS: usize = 24;
 /// `ompt_task_initial`.
 const INITIAL: c_int = 1;
+/// `ompt_task_implicit`.
+const IMPLICIT: c_int = 2;
 
 static GET_TASK_INFO: AtomicUsize = AtomicUsize::new(0);
 
@@ -52,6 +59,41 @@ pub struct Level {
     pub task: u32,
     /// Its frames among those that are kept: first, and one past the last.
     pub frames: (u16, u16),
+}
+
+/// What is known of a stack without the runtime.
+pub struct Stack<'a> {
+    /// Its frames.
+    pub frames: &'a Frames,
+    /// Whose code they are.
+    pub map: &'a CodeMap,
+    /// Where it lies.
+    pub bounds: Bounds,
+    /// Tasks of the runtime that lie on it, at most.
+    pub most: u32,
+    /// Whether a callback was interrupted.
+    pub in_callback: bool,
+}
+
+impl Stack<'_> {
+    /// Whether the body of the explicit task on top has begun. If there are frames beyond the runtime's
+    /// exit, the outermost of them tells: the body, or a callback that announces it. The body of an
+    /// undeferred task is a part of its creator's, and need not have frames of its own.
+    fn has_begun(&self, exit: u64, enter: u64, announced: bool) -> bool {
+        let is_others = |index: usize, address: u64| {
+            let owner = self.map.owner(address.wrapping_sub(u64::from(index > 0)));
+            matches!(owner, Owner::Anybody | Owner::Nobody)
+        };
+        let frames = self.frames.addresses().iter().enumerate();
+        match frames.take_while(|(index, _)| self.frames.frame_end(*index) <= exit).last() {
+            Some((index, address)) => is_others(index, *address),
+            None => {
+                let innermost = self.frames.addresses().first();
+                let in_body = enter != 0 || innermost.is_some_and(|address| is_others(0, *address));
+                announced && !self.in_callback && in_body
+            }
+        }
+    }
 }
 
 /// The tasks on a stack, innermost first, and the frames that are kept.
@@ -112,17 +154,18 @@ impl Levels {
         true
     }
 
-    /// Asks the runtime which tasks lie on the stack above `sp`. Async-signal-safe, as the standard
-    /// demands of the runtime's function. Returns whether that could be asked.
-    pub fn ask_runtime(&mut self, sp: u64, bounds: Bounds) -> bool {
+    /// Asks the runtime which tasks lie on this stack. Async-signal-safe, as the standard demands of the
+    /// runtime's function. Returns whether that could be asked.
+    pub fn ask_runtime(&mut self, stack: &Stack<'_>) -> bool {
         self.count = 0;
+        let (sp, bounds) = (stack.frames.stack_pointer(0), stack.bounds);
         let entry = GET_TASK_INFO.load(Relaxed);
         if entry == 0 {
             return false;
         }
         // SAFETY: this entry point has this type.
         let get = unsafe { transmute::<usize, GetTaskInfo>(entry) };
-        for ancestor in 0..MAX_LEVELS as c_int {
+        for ancestor in 0..stack.most.min(MAX_LEVELS as u32) as c_int {
             let (mut flags, mut index) = (0, 0);
             let (mut task, mut frame, mut region) =
                 (core::ptr::null_mut::<Data>(), core::ptr::null_mut::<Frame>(), core::ptr::null_mut());
@@ -137,9 +180,12 @@ impl Levels {
             let (exit, enter) = unsafe { (exit.value, enter.value) };
             // The task that created this team may lie on another thread's stack.
             let elsewhere = |address: u64| address != 0 && !bounds.is_above(sp, address);
-            if ancestor > 0 && (elsewhere(exit) || elsewhere(enter)) {
+            if ancestor > 0 && elsewhere(if exit != 0 { exit } else { enter }) {
                 break;
             }
+            // LLVM's runtime leaves the place of its creation in a task with dependences: on another
+            // stack, or above the task's own frames.
+            let enter = if elsewhere(enter) || exit != 0 && enter > exit { 0 } else { enter };
             let word = load(task);
             let explicit = word.has(EXPLICIT);
             let region = if explicit { load(region).id() } else { word.id() };
@@ -148,8 +194,11 @@ impl Levels {
             if !self.push(Level { exit, enter, is_initial, region, task, frames: (0, 0) }) {
                 break;
             }
-            // Beneath an initial task lies nothing; beneath a worker's implicit one, nothing of this stack.
-            if is_initial {
+            // Beneath an initial task lies nothing.
+            let has_begun = ancestor > 0
+                || flags & IMPLICIT != 0
+                || stack.has_begun(exit, enter, word.has(EXPLICIT) && word.has(STARTED));
+            if is_initial || !has_begun {
                 break;
             }
         }

@@ -23,7 +23,7 @@ pub enum Compiler {
     Gcc,
 }
 
-const LIBOMP: &str = "/usr/lib/x86_64-linux-gnu/libomp.so.5";
+pub const LIBOMP: &str = "/usr/lib/x86_64-linux-gnu/libomp.so.5";
 
 impl Compiler {
     fn command(self) -> &'static str {

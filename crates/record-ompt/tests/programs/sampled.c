@@ -1,4 +1,4 @@
-/* Programs to be sampled: `sampled work|waits|tasks|foreign|sleeper MILLISECONDS`. */
+/* Programs to be sampled: `sampled MODE MILLISECONDS`; the modes are at the end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,6 +86,36 @@ static void *sleeper(void *unused) {
     return NULL;
 }
 
+/* Regions of two threads in regions of two threads, eight deep. */
+__attribute__((noinline)) void nest(int level) {
+    if (level == 8) {
+        sink += spin(0);
+    } else {
+#pragma omp parallel num_threads(2)
+        {
+            nest(level + 1);
+            sink += 1;
+        }
+    }
+    sink += 1;
+}
+
+/* Children that run regions of their own while their parent does. */
+static int fork_children(void) {
+    int failed = 0;
+    for (int i = 0; i < 3; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            in_region();
+            exit(7);
+        }
+        in_region();
+        int status;
+        failed += waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7;
+    }
+    return failed;
+}
+
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "work";
     limit = count > 2 ? atof(arguments[2]) : 100;
@@ -110,6 +141,19 @@ int main(int count, char **arguments) {
 #pragma omp parallel
             sink += i;
             serial_part();
+        }
+    } else if (!strcmp(mode, "nested")) {
+        omp_set_max_active_levels(8);
+        nest(0);
+    } else if (!strcmp(mode, "forks")) {
+        in_region();
+        printf("%d children failed\n", fork_children());
+    } else if (!strcmp(mode, "phases")) {
+        /* Waits for a line before each. */
+        while (getchar() == '\n') {
+            in_region();
+            printf("over\n");
+            fflush(stdout);
         }
     } else if (!strcmp(mode, "foreign")) {
         pthread_t thread;

@@ -1,0 +1,256 @@
+//! The state machine against ground truth: programs whose threads are in each state by construction, for times
+//! that they stamp themselves (`programs/states.c`). Shares of samples and of the trace must be those of the
+//! stamps within three points.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use common::{Compiler, LIBOMP, Run, Trace, fresh_directory, tool, try_compile};
+use taskscope_event::models::samples::state;
+use taskscope_execution::{State, ThreadIndex};
+use taskscope_session::Session;
+
+/// Points of the share that a state may be off.
+const TOLERANCE: f64 = 3.0;
+/// Milliseconds that the programs work at a time.
+const MILLISECONDS: &str = "30";
+
+/// The name that the program has for what a sample says.
+fn name_of_sample(number: i128, compiler: Compiler) -> &'static str {
+    match number as u32 {
+        state::WORK_SERIAL => "serial",
+        state::WORK_PARALLEL => "parallel",
+        state::WORK_REDUCTION => "reduction",
+        state::BARRIER_PARALLEL => "barrier_parallel",
+        state::BARRIER_WORKSHARE => "barrier_workshare",
+        state::BARRIER_EXPLICIT => "barrier_explicit",
+        // The runtime's interface for gcc's programs does not tell barriers apart.
+        state::BARRIER_IMPLEMENTATION if compiler == Compiler::Gcc => "barrier",
+        state::BARRIER_IMPLEMENTATION => "barrier_implementation",
+        state::BARRIER_TEAMS => "barrier_teams",
+        state::TASKWAIT => "taskwait",
+        state::TASKGROUP => "taskgroup",
+        state::TASKWAIT_DEPEND => "taskwait_depend",
+        state::LOCK => "lock",
+        state::NEST_LOCK => "nest_lock",
+        state::CRITICAL => "critical",
+        state::ATOMIC => "atomic",
+        state::ORDERED => "ordered",
+        state::TARGET => "target",
+        state::IDLE => "idle",
+        state::OVERHEAD => "overhead",
+        state::NO_OPENMP => "no_openmp",
+        _ => "a number without a meaning",
+    }
+}
+
+/// What the trace's state is called, which tells some of the program's names no further apart.
+fn name_of_span(state: State) -> &'static str {
+    match state {
+        State::Serial => "serial",
+        State::Task | State::Worksharing | State::Masked | State::ImplicitTask => "parallel",
+        State::Barrier => "barrier",
+        State::JoinBarrier => "join_barrier",
+        State::LockWait => "lock",
+        State::CriticalWait => "critical",
+        State::OrderedWait => "ordered",
+        State::AtomicWait => "atomic",
+        State::Taskwait => "taskwait",
+        State::TaskwaitDepend => "taskwait_depend",
+        State::Taskgroup => "taskgroup",
+        State::TargetWait => "target",
+        State::Idle => "idle",
+        State::ForkJoin | State::Runtime | State::Scheduling | State::TaskCreation => "overhead",
+        other => other.name(),
+    }
+}
+
+fn coarser(name: &str) -> &str {
+    match name {
+        "barrier_explicit" | "barrier_workshare" => "barrier",
+        "barrier_parallel" | "barrier_teams" => "join_barrier",
+        "nest_lock" => "lock",
+        other => other,
+    }
+}
+
+/// Times by name, nanoseconds.
+type Times = BTreeMap<String, u64>;
+
+/// What the program says: per thread the times that it knows the state of.
+struct Truth(Vec<(String, i64, u64, u64)>);
+
+impl Truth {
+    fn parse(text: &str) -> Truth {
+        let line = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |index: usize| words[index].parse().unwrap();
+            (words[0].to_owned(), number(1) as i64, number(2), number(3))
+        };
+        Truth(text.lines().map(line).collect())
+    }
+
+    fn times(&self, name: impl Fn(&str) -> String) -> Times {
+        let mut times = Times::new();
+        for (state, _, begin, end) in &self.0 {
+            *times.entry(name(state)).or_default() += end - begin;
+        }
+        times
+    }
+
+    /// Time of this thread's known times that lies in `begin..end`.
+    fn overlap(&self, thread: i64, begin: u64, end: u64) -> u64 {
+        let of_thread = self.0.iter().filter(|(_, known, ..)| *known == thread);
+        of_thread.map(|(.., from, to)| end.min(*to).saturating_sub(begin.max(*from))).sum()
+    }
+}
+
+/// Runs a mode, with these flags for the compiler; `None` where it cannot be had.
+fn run(compiler: Compiler, mode: &str, flags: &[&str]) -> Option<(Truth, Trace, Session)> {
+    if !compiler.is_installed() {
+        return None;
+    }
+    let program = try_compile(compiler, "states", &[&["-pthread"], flags].concat())?;
+    let directory = fresh_directory();
+    let preloaded = match compiler {
+        Compiler::Clang => tool().into_os_string(),
+        Compiler::Gcc => format!("{}:{LIBOMP}", tool().display()).into(),
+    };
+    let output = Run::program(compiler, &program)
+        .env("TASKSCOPE_TRACE_DIR", &directory)
+        .env("TASKSCOPE_SAMPLE", "1000")
+        .env("TASKSCOPE_OS_TIME", "off")
+        // A worker that sleeps in a barrier would not look for tasks.
+        .env("OMP_WAIT_POLICY", if mode.starts_with("task") { "active" } else { "passive" })
+        .env("KMP_FORCE_REDUCTION", "tree")
+        .env("LD_PRELOAD", preloaded)
+        .env("LD_LIBRARY_PATH", "/usr/lib/llvm-19/lib")
+        .command
+        .args([mode, MILLISECONDS])
+        .output()
+        .unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{mode}: {output:?}");
+    let result = read(&directory, &String::from_utf8(output.stdout).unwrap());
+    let _ = std::fs::remove_dir_all(&directory);
+    Some(result)
+}
+
+fn read(directory: &Path, text: &str) -> (Truth, Trace, Session) {
+    (Truth::parse(text), Trace::read(directory), Session::open(directory).unwrap())
+}
+
+/// Times of the samples, clipped to what the truth knows.
+fn sampled(truth: &Truth, trace: &Trace, compiler: Compiler) -> Times {
+    let mut times = Times::new();
+    for stream in &trace.streams {
+        let thread = stream.metadata["ovni"]["tid"].as_i64().unwrap_or_default();
+        for sample in &stream.samples {
+            let begin = sample.at - sample.number("weight_ns") as u64;
+            let name = name_of_sample(sample.number("state"), compiler);
+            *times.entry(name.to_owned()).or_default() += truth.overlap(thread, begin, sample.at);
+        }
+    }
+    times
+}
+
+/// Times of the trace's states, likewise.
+fn traced(truth: &Truth, session: &Session) -> Times {
+    let mut times = Times::new();
+    for (index, thread) in session.execution.threads.iter().enumerate() {
+        for span in session.execution.spans_of_run(ThreadIndex::of(index)) {
+            let name = name_of_span(span.section.state);
+            *times.entry(name.to_owned()).or_default() +=
+                truth.overlap(thread.tid as i64, span.start, span.end);
+        }
+    }
+    times
+}
+
+/// The largest difference of shares, in points, with the state's name.
+fn worst(truth: &Times, measured: &Times) -> (f64, String) {
+    let whole = truth.values().sum::<u64>() as f64;
+    let share = |times: &Times, name: &String| *times.get(name).unwrap_or(&0) as f64 / whole * 100.0;
+    let names = truth.keys().chain(measured.keys());
+    let off = names.map(|name| ((share(measured, name) - share(truth, name)).abs(), name.clone()));
+    off.fold((0.0, String::new()), |a, b| if a.0 < b.0 { b } else { a })
+}
+
+/// Checks that a mode has `state`, and every state its share, in samples and trace.
+fn check(compiler: Compiler, mode: &str, state: &str, flags: &[&str]) {
+    let mut tries = Vec::new();
+    // A busy machine may keep a thread off its CPU between a stamp and what it stands for.
+    for _ in 0..3 {
+        let Some((truth, trace, session)) = run(compiler, mode, flags) else {
+            eprintln!("skipped: {mode} cannot be compiled here");
+            return;
+        };
+        let fine = truth.times(|name| match compiler {
+            Compiler::Gcc if matches!(name, "barrier_explicit" | "barrier_workshare") => "barrier".to_owned(),
+            _ => name.to_owned(),
+        });
+        assert!(fine.contains_key(state) || compiler == Compiler::Gcc, "{mode}: {fine:?}");
+        let (samples, spans) = (sampled(&truth, &trace, compiler), traced(&truth, &session));
+        let of_samples = worst(&fine, &samples);
+        // The trace has no state for a thread that OpenMP does not know, nor for what a barrier combines.
+        let of_trace = match mode {
+            "foreign" | "reduction" => (0.0, String::new()),
+            _ => worst(&truth.times(|name| coarser(name).to_owned()), &spans),
+        };
+        if of_samples.0 <= TOLERANCE && of_trace.0 <= TOLERANCE {
+            eprintln!("{mode}: samples off by {:.2} points, trace by {:.2}", of_samples.0, of_trace.0);
+            return;
+        }
+        tries.push((of_samples, of_trace, fine, samples, spans));
+    }
+    panic!("{mode} ({compiler:?}): {tries:#?}");
+}
+
+macro_rules! modes {
+    ($( $test:ident: $mode:literal has $state:literal $(with $flag:literal)*; )*) => { $(
+        #[test]
+        fn $test() {
+            check(Compiler::Clang, $mode, $state, &[$($flag),*]);
+        }
+    )* };
+}
+
+modes! {
+    serial_code_idle_workers_and_ends_of_regions: "regions" has "idle";
+    barriers_of_the_program: "barrier" has "barrier_explicit";
+    barriers_of_loops: "workshare" has "barrier_workshare";
+    ends_of_leagues: "teams" has "barrier_teams";
+    taskwaits: "taskwait" has "taskwait";
+    taskwaits_for_dependences: "taskwait_depend" has "taskwait_depend";
+    taskgroups: "taskgroup" has "taskgroup";
+    locks: "lock" has "lock";
+    nestable_locks: "nest_lock" has "nest_lock";
+    criticals: "critical" has "critical";
+    ordered_constructs: "ordered" has "ordered";
+    atomics_of_the_runtime: "atomic" has "atomic";
+    reductions_of_the_runtime: "reduction" has "reduction";
+    forking: "forks" has "overhead";
+    devices: "target" has "target" with "-fopenmp-targets=x86_64-pc-linux-gnu";
+    threads_that_openmp_does_not_know: "foreign" has "no_openmp";
+}
+
+#[test]
+fn programs_of_gcc_on_llvms_runtime() {
+    let modes = [
+        ("regions", "idle"),
+        ("barrier", "barrier"),
+        ("workshare", "barrier"),
+        ("taskwait", "taskwait"),
+        ("taskgroup", "taskgroup"),
+        ("lock", "lock"),
+        ("nest_lock", "nest_lock"),
+        ("critical", "critical"),
+        ("ordered", "ordered"),
+        ("atomic", "atomic"),
+        ("forks", "overhead"),
+    ];
+    for (mode, state) in modes {
+        check(Compiler::Gcc, mode, state, &[]);
+    }
+}
