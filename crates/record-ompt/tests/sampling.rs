@@ -156,7 +156,7 @@ fn tasks_carry_the_path_of_their_creation() {
 
 #[test]
 fn waits_for_a_lock_belong_to_the_runtime_and_name_it() {
-    let Some(run) = sampled(&OPTIMISED, &["waits", "60"]) else { return };
+    let Some(run) = sampled(&OPTIMISED, &["waits", "200"]) else { return };
     let trace = run.trace();
     let mut symbols = symbols(&trace);
     let waits: Vec<_> = all(&trace).filter(|s| s.number("state") as u32 == state::LOCK).collect();

@@ -68,7 +68,7 @@ impl Thread {
                 Open::Call { .. } => Cause::Communication,
                 Open::Region { .. } => Cause::ForkJoin,
                 Open::Member { phase: Phase::Running, .. } => Cause::ImplicitTask,
-                Open::Member { phase: Phase::Joining, .. } => Cause::JoinBarrier,
+                Open::Member { phase: Phase::Joining { .. }, .. } => Cause::JoinBarrier,
                 Open::Section { state: state::WORK_PARALLEL, .. }
                 | Open::Member { phase: Phase::Joined, .. }
                 | Open::Taskgroup
@@ -178,7 +178,7 @@ impl Moment<'_> {
             None => account.switch(cause, at),
         }
         match phase {
-            Phase::Joining => {
+            Phase::Joining { .. } => {
                 account.joins(follower.members.last().map_or(0, |member| member.team));
                 self.begin_followed_wait(Marker::JoinBarrier, depth, (context, codeptr));
             }

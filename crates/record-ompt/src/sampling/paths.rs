@@ -111,9 +111,13 @@ impl Content {
             .position(|address| *address == codeptr)
             .or_else(|| addresses.iter().position(|address| *address != 0 && !ours(address)))
             .unwrap_or(addresses.len());
-        let end = (first..addresses.len())
-            .find(|index| exit != 0 && self.frames.frame_end(*index) > exit)
-            .unwrap_or(addresses.len());
+        // LLVM's runtime knows no exit for the body of a region of one thread: that ends where the
+        // runtime begins.
+        let is_beyond = |index: &usize| match exit {
+            0 => addresses.get(*index).is_some_and(|address| map.owner(address - 1) == Owner::Runtime),
+            _ => self.frames.frame_end(*index) > exit,
+        };
+        let end = (first..addresses.len()).find(is_beyond).unwrap_or(addresses.len());
         (first, end)
     }
 }
