@@ -14,7 +14,8 @@ help:
 	@echo "make build              build the command and the recorder (release)"
 	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
 	@echo "make uninstall PREFIX=P remove what install put there"
-	@echo "make bench              what recording costs four OpenMP programs, and what one sample costs (minutes; wants a quiet machine)"
+	@echo "make bench              what recording, sampling and profiling cost five OpenMP programs, and what one sample costs (minutes; wants a quiet machine)"
+	@echo "make bench-memory       memory and file of profile mode after 1, 10 and 60 seconds"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes; wants a quiet machine)"
 	@echo "make bench-causes       ledger, SLO, path of 0.1, 1, 10 M tasks (minutes; 4 GB; wants a quiet machine)"
@@ -68,6 +69,10 @@ bench: packages
 soak: packages build
 	@$(MAKE) --no-print-directory -s -C examples/openmp
 	@scripts/soak $(SECONDS)
+
+.PHONY: bench-memory
+bench-memory: packages build
+	@scripts/profile-memory
 
 bench-record: packages
 	@scripts/bench-record

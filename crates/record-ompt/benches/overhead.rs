@@ -2,8 +2,18 @@
 //!
 //! `cargo bench -p taskscope-record-ompt [-- [--rounds N] [--threads N] [PROGRAM…]]`
 //!
-//! In each round every program runs once without a tool, once with the tool attached but disabled,
-//! and once recorded, in an order that rotates. A round gives one ratio per variant; reported are the
+//! In each round every program runs once in each variant, in an order that rotates:
+//!
+//! | variant | |
+//! | --- | --- |
+//! | idle | the tool is attached and disabled |
+//! | trace | everything is recorded |
+//! | sampled trace | and sampled at 100 Hz |
+//! | profile | `--mode profile`, with its 100 Hz |
+//! | timers | no tool, but timers of 1 kHz with a handler that does nothing |
+//! | 1 kHz | sampled at 1 kHz in profile mode; its ratio is that to `timers` |
+//!
+//! A round gives one ratio per variant to the run without a tool; reported are the
 //! median of the ratios and the interval of order statistics that holds the true median with at least
 //! 95 % confidence, whatever the distribution. The last column is CPU time, user and system, which
 //! a busy machine disturbs less: what recording adds, divided by the number of events. Threads that spin while they wait are in it,
@@ -13,15 +23,34 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-const PROGRAMS: [&str; 4] = ["loop", "depend", "fib", "empty"];
+const PROGRAMS: [&str; 5] = ["loop", "depend", "hydro", "fib", "empty"];
 
 #[derive(Clone, Copy, PartialEq)]
 enum Variant {
     WithoutTool,
-    Disabled,
-    Recorded,
+    Idle,
+    Trace,
+    SampledTrace,
+    Profile,
+    Timers,
+    Sampled,
 }
 use Variant::*;
+
+const VARIANTS: [Variant; 7] = [WithoutTool, Idle, Trace, SampledTrace, Profile, Timers, Sampled];
+
+impl Variant {
+    /// Variables of the recorder; `None` where it is not attached.
+    fn settings(self) -> Option<&'static [(&'static str, &'static str)]> {
+        match self {
+            WithoutTool | Timers => None,
+            Idle | Trace => Some(&[]),
+            SampledTrace => Some(&[("TASKSCOPE_SAMPLE", "100")]),
+            Profile => Some(&[("TASKSCOPE_MODE", "profile"), ("TASKSCOPE_SAMPLE", "100")]),
+            Sampled => Some(&[("TASKSCOPE_MODE", "profile"), ("TASKSCOPE_SAMPLE", "1000")]),
+        }
+    }
+}
 
 struct Settings {
     rounds: usize,
@@ -43,15 +72,18 @@ fn main() -> ExitCode {
         settings.rounds, settings.threads
     );
     println!(
-        "| program | without, s | attached but disabled | recorded | events | bytes | CPU ns an event |"
+        "| program | without, s | idle | trace | sampled trace | profile | timers | 1 kHz to timers | events \
+         | bytes | CPU ns an event |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    println!("|{}", " --- |".repeat(11));
+    let timers = compile_with("empty_handler", &["-shared", "-fPIC", "-ldl"]);
     for name in &settings.programs {
         let Some(program) = compile(name) else {
-            println!("| {name} | clang-19 is not installed | | | | | |");
+            println!("| {name} | clang-19 is not installed |");
             continue;
         };
-        let bench = Bench { program, tool: tool.clone(), threads: settings.threads };
+        let (tool, timers) = (tool.clone(), timers.clone().unwrap_or_default());
+        let bench = Bench { program, tool, timers, threads: settings.threads };
         println!("{}", bench.row(name, settings.rounds));
     }
     ExitCode::SUCCESS
@@ -80,13 +112,19 @@ fn settings() -> Result<Settings, String> {
 }
 
 fn compile(name: &str) -> Option<PathBuf> {
-    let source =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/programs").join(name).with_extension("c");
+    compile_with(name, &["-fopenmp", "-lm"])
+}
+
+fn compile_with(name: &str, options: &[&str]) -> Option<PathBuf> {
+    // The mini-application is an example, too.
+    let directory = if name == "hydro" { "../../examples/openmp" } else { "benches/programs" };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory).join(name).with_extension("c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("overhead-{name}"));
     let status = Command::new("clang-19")
-        .args(["-O2", "-fopenmp"])
+        .arg("-O2")
         .arg(source)
-        .args(["-lm", "-o"])
+        .args(options)
+        .arg("-o")
         .arg(&program)
         .status()
         .ok()?;
@@ -96,35 +134,41 @@ fn compile(name: &str) -> Option<PathBuf> {
 struct Bench {
     program: PathBuf,
     tool: PathBuf,
+    timers: PathBuf,
     threads: usize,
 }
 
 impl Bench {
     fn row(&self, name: &str, rounds: usize) -> String {
-        const VARIANTS: [Variant; 3] = [WithoutTool, Disabled, Recorded];
-        let (mut without, mut disabled, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut size, mut added_cpu) = ((0, 0), Vec::new());
+        let mut ratios = vec![Vec::new(); VARIANTS.len()];
+        let (mut without, mut size, mut added_cpu) = (Vec::new(), (0, 0), Vec::new());
         self.run(WithoutTool);
         for round in 0..rounds {
-            let (mut seconds, mut cpu) = ([0.0; 3], [0.0; 3]);
+            let (mut seconds, mut cpu) = ([0.0; VARIANTS.len()], [0.0; VARIANTS.len()]);
             for turn in 0..VARIANTS.len() {
                 let variant = (round + turn) % VARIANTS.len();
                 let run = self.run(VARIANTS[variant]);
                 (seconds[variant], cpu[variant]) = (run.wall_seconds, run.cpu_seconds);
-                size = run.events_and_bytes.unwrap_or(size);
+                if VARIANTS[variant] == Trace {
+                    size = run.events_and_bytes.unwrap_or(size);
+                }
             }
-            without.push(seconds[0]);
-            disabled.push(seconds[1] / seconds[0]);
-            recorded.push(seconds[2] / seconds[0]);
-            added_cpu.push(cpu[2] - cpu[0]);
+            let of = |variant: Variant| seconds[variant as usize];
+            without.push(of(WithoutTool));
+            for (variant, ratios) in VARIANTS.iter().zip(&mut ratios) {
+                let base = if *variant == Sampled { of(Timers) } else { of(WithoutTool) };
+                ratios.push(of(*variant) / base);
+            }
+            added_cpu.push(cpu[Trace as usize] - cpu[WithoutTool as usize]);
         }
-        let [without, disabled, recorded, added_cpu] =
-            [without, disabled, recorded, added_cpu].map(Summary::of);
         let (events, bytes) = size;
-        let nanos_an_event = added_cpu.median * 1e9 / events.max(1) as f64;
+        let nanos_an_event = Summary::of(added_cpu).median * 1e9 / events.max(1) as f64;
+        let ratios: Vec<String> =
+            ratios.into_iter().skip(1).map(|ratios| Summary::of(ratios).to_string()).collect();
+        let without = Summary::of(without).median;
         format!(
-            "| {name} | {:.3} | {disabled} | {recorded} | {events} | {bytes} | {nanos_an_event:.0} |",
-            without.median
+            "| {name} | {without:.3} | {} | {events} | {bytes} | {nanos_an_event:.0} |",
+            ratios.join(" | ")
         )
     }
 
@@ -135,18 +179,24 @@ impl Bench {
         let mut command = Command::new(&self.program);
         command.env("OMP_NUM_THREADS", self.threads.to_string()).stdout(Stdio::null());
         command.env_remove("TASKSCOPE_TRACE_DIR").env_remove("OMP_TOOL_LIBRARIES");
-        if variant != WithoutTool {
-            command.env("OMP_TOOL_LIBRARIES", &self.tool);
-        }
-        if variant == Recorded {
-            command.env("TASKSCOPE_TRACE_DIR", &directory);
+        if let Some(settings) = variant.settings() {
+            command.env("OMP_TOOL_LIBRARIES", &self.tool).envs(settings.iter().copied());
+            if !settings.is_empty() {
+                // As `record` does where samples are taken.
+                command.env("LD_PRELOAD", &self.tool);
+            }
+            if variant != Idle {
+                command.env("TASKSCOPE_TRACE_DIR", &directory);
+            }
+        } else if variant == Timers {
+            command.env("LD_PRELOAD", &self.timers);
         }
         let (start, cpu_before) = (Instant::now(), cpu_seconds_of_children());
         let status = command.status().expect("the program starts");
         let (wall_seconds, cpu_seconds) =
             (start.elapsed().as_secs_f64(), cpu_seconds_of_children() - cpu_before);
         assert!(status.success(), "{} failed", self.program.display());
-        let events_and_bytes = (variant == Recorded).then(|| events_and_bytes(&directory));
+        let events_and_bytes = (variant == Trace).then(|| events_and_bytes(&directory));
         let _ = std::fs::remove_dir_all(&directory);
         Measured { wall_seconds, cpu_seconds, events_and_bytes }
     }
