@@ -6,7 +6,7 @@ CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
 
-.PHONY: predictions help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record gates lint clean packages
+.PHONY: predictions help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages
 
 help:
 	@echo "make test               install what is missing, build, run every test"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-instrument   what instrumentation costs: off, push and pop, a switch of tasks, the tracing layer"
 	@echo "make test-tokio-unstable  what tokio itself tells of its tasks, built with --cfg tokio_unstable"
 	@echo "make soak-sample RUNS=N  run programs under samples at 1 kHz, 200 times, and compare their results"
+	@echo "make soak-input SECONDS=S  damaged files of every kind to every reader; how many inputs there were"
 	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing"
 	@echo "make bench-view         how fast the viewer opens, answers and draws, and the HTML report is made"
 	@echo "make bench-device       what ordering device records costs"
@@ -86,6 +87,9 @@ soak-sample: packages
 
 soak-record: packages
 	@$(cargo) run --release -p taskscope-record --example kill_soak -- $(KILLS)
+
+soak-input:
+	@scripts/soak-input $(or $(SECONDS),1200)
 
 gates:
 	@$(cargo) build --release -p taskscope-record --examples

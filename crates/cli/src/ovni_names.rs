@@ -18,7 +18,7 @@ use taskscope_model::{MachineOptions, Severity};
 use taskscope_session::emulation;
 use taskscope_session::judgement::Judge;
 use taskscope_session::selection::Selection;
-use taskscope_trace::{ClockSource, ProblemKind, ReadOrder};
+use taskscope_trace::{ClockSource, ProblemKind, ReadOrder, Trace};
 
 /// Runs the tool whose name the program was called by; `None` if it is none of ovni's.
 pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
@@ -148,6 +148,11 @@ fn try_ovnidump(options: Ovnidump) -> anyhow::Result<ExitCode> {
         writeln!(out, "{:>10}  {}  {stream}  {text}", event.clock_ns, event.code).context("cannot print")?;
     }
     out.flush().context("cannot print")?;
+    Ok(complain("ovnidump", &trace))
+}
+
+/// Tells what is wrong with a trace; damage is a failure, even though what can be read was read.
+fn complain(tool: &str, trace: &Trace) -> ExitCode {
     let mut damaged = false;
     for problem in trace.problems() {
         damaged |= matches!(
@@ -155,10 +160,10 @@ fn try_ovnidump(options: Ovnidump) -> anyhow::Result<ExitCode> {
             ProblemKind::TruncatedEvent | ProblemKind::BadMagic | ProblemKind::StreamVersion
         );
         if !matches!(problem.kind, ProblemKind::NoClockOffsets | ProblemKind::ClockGate) {
-            eprintln!("ovnidump: ERROR: {problem}");
+            eprintln!("{tool}: ERROR: {problem}");
         }
     }
-    Ok(ExitCode::from(u8::from(damaged)))
+    ExitCode::from(u8::from(damaged))
 }
 
 /// Counts the events of a trace.
@@ -177,7 +182,7 @@ fn ovnitop(options: Ovnitop) -> Run {
             writeln!(out, "{code} {count:>10}").context("cannot print")?;
         }
         out.flush().context("cannot print")?;
-        Ok(ExitCode::SUCCESS)
+        Ok(complain("ovnitop", &trace))
     })())
 }
 
@@ -198,7 +203,7 @@ fn ovnisort(options: Ovnisort) -> Run {
     finish(sort::run(sort::Args { trace: trace_args(options.trace, None), check: options.check }))
 }
 
-/// Measures the offsets between the clocks of hosts, over MPI.
+/// Says how the offsets between the clocks of hosts come into a trace.
 #[derive(Parser)]
 #[command(name = "ovnisync")]
 struct Ovnisync {
@@ -207,8 +212,9 @@ struct Ovnisync {
 }
 
 fn ovnisync(_options: Ovnisync) -> Run {
-    finish(Err(messages::Failure::new("cannot measure clock offsets: this build has no MPI")
-        .remedy("use a table that was measured elsewhere: taskscope sync -c FILE TRACE")
+    finish(Err(messages::Failure::new("clock offsets are not measured apart from a program")
+        .why("`taskscope record` measures them while an MPI program runs, and `taskscope sync` puts them into its trace")
+        .remedy("taskscope sync TRACE, or with a table that was measured elsewhere: taskscope sync -c FILE TRACE")
         .into()))
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use taskscope_event::models;
 use taskscope_execution::filter::{Filter, Record, TimeRange, Value};
@@ -421,22 +421,33 @@ impl Progress {
 
 /// `^C`, noticed between rounds of events, so that outputs are closed properly. A second one ends
 /// the program at once.
-pub struct Interruption(Arc<AtomicBool>);
+pub struct Interruption(Arc<AtomicUsize>);
 
 impl Interruption {
-    /// Starts to listen.
+    /// Starts to listen. Call before the first output is made.
     pub fn watch() -> anyhow::Result<Interruption> {
-        let requested = Arc::new(AtomicBool::new(false));
+        let (came, signal_number) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&requested))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&requested)))
+            // In this order: the first signal finds nothing to end.
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&came))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&came)))
+                .and_then(|_| {
+                    signal_hook::flag::register_usize(signal, Arc::clone(&signal_number), signal as usize)
+                })
                 .context("cannot listen for signals")?;
         }
-        Ok(Interruption(requested))
+        Ok(Interruption(signal_number))
     }
 
     /// Whether the user wants to stop.
     pub fn is_requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// What a verb that was stopped returns: what it leaves, and the exit code that shells give to what a
+    /// signal ended.
+    pub fn failure(&self, kept: impl Into<String>) -> Failure {
+        let signal = self.0.load(Ordering::Relaxed) as u8;
+        Failure::new("interrupted").kept(kept).exit_code(128 + signal)
     }
 }

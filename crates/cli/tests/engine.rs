@@ -159,6 +159,46 @@ fn ovnis_own_cases_pass_under_the_names_of_its_tools() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// Every byte of `ovnitop` and of `ovnidump -x`, and the columns of `ovnidump`, on every reference trace.
+#[test]
+fn dumps_and_counts_are_those_of_ovnis_tools() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/ovni");
+    if !corpus.exists() {
+        eprintln!("skipped: no reference traces in {}", corpus.display());
+        return;
+    }
+    let links = tempfile::tempdir().unwrap();
+    let mut compared = 0;
+    for (name, tool, options) in
+        [("ovnitop", "ovnitop", &[][..]), ("ovnidump-x", "ovnidump", &["-x"]), ("ovnidump", "ovnidump", &[])]
+    {
+        let link = links.path().join(tool);
+        let _ = std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_taskscope"), &link);
+        for case in fs::read_dir(&corpus).unwrap() {
+            let case = case.unwrap().path();
+            let Ok(expected) = fs::read_to_string(case.join(format!("{name}.txt"))) else { continue };
+            let code: i32 =
+                fs::read_to_string(case.join(format!("{name}.rc"))).unwrap().trim().parse().unwrap();
+            let output = Command::new(&link).args(options).arg("ovni").current_dir(&case).output().unwrap();
+            // Where ovni's tool crashed there is nothing to be equal to.
+            if code < 0 {
+                assert!(output.status.code().is_some(), "{tool} {}", case.display());
+                continue;
+            }
+            assert_eq!(output.status.code(), Some(code), "{tool} {}: {}", case.display(), stderr(&output));
+            let columns = |text: &str| -> Vec<String> {
+                let words = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+                text.lines()
+                    .map(|line| if name == "ovnidump" { words(line) } else { line.to_owned() })
+                    .collect()
+            };
+            assert_eq!(columns(&stdout(&output)), columns(&expected), "{tool} {}", case.display());
+            compared += 1;
+        }
+    }
+    assert!(compared > 200, "only {compared} outputs were compared");
+}
+
 fn copy_tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

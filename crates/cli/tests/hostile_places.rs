@@ -213,18 +213,46 @@ fn names_that_are_no_text_and_empty_directories() {
     }
 }
 
+/// Runs it without root's right to read every file, which this test may have.
+fn without_privileges(arguments: &[&str]) -> Output {
+    const DROP: &str = "setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-all --";
+    let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    limited(&format!("exec {} \"$0\" \"$@\"", if is_root { DROP } else { "env" }), arguments)
+}
+
 #[test]
 fn files_that_may_not_be_read_are_named() {
+    for (file, kind) in
+        [("stream.obs", "unreadable"), ("stream.json", "unreadable"), ("taskscope.obs", "unreadable")]
+    {
+        let root = tempfile::tempdir().unwrap();
+        stream(1).write(root.path()).unwrap();
+        let locked = stream(2).write(root.path()).unwrap().join(file);
+        if file == "taskscope.obs" {
+            fs::write(&locked, "ovni").unwrap();
+        }
+        assert!(Command::new("chmod").arg("000").arg(&locked).status().unwrap().success());
+        for verb in READERS {
+            let output = without_privileges(&[verb, root.path().to_str().unwrap()]);
+            assert_ended(&output, verb);
+            let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+            assert!(said.contains(kind) && said.contains("ermission"), "{verb}, {file}: {said}");
+            // What can be read is read; for the one that judges, it is a fault.
+            assert_eq!(output.status.code(), Some(i32::from(verb == "check")), "{verb}, {file}: {said}");
+        }
+    }
+}
+
+#[test]
+fn directories_that_may_not_be_read_are_named() {
     let root = tempfile::tempdir().unwrap();
     stream(1).write(root.path()).unwrap();
-    let locked = stream(2).write(root.path()).unwrap().join("stream.obs");
-    let forbid = Command::new("chmod").arg("000").arg(&locked).status().unwrap();
-    assert!(forbid.success());
-    if fs::File::open(&locked).is_ok() {
-        eprintln!("skipped: this user may read every file; run as another one");
-        return;
+    let locked = stream(2).write(root.path()).unwrap();
+    for (directory, code) in [(locked.as_path(), 0), (root.path(), 2)] {
+        assert!(Command::new("chmod").arg("000").arg(directory).status().unwrap().success());
+        let output = without_privileges(&["top", root.path().to_str().unwrap()]);
+        assert!(Command::new("chmod").arg("700").arg(directory).status().unwrap().success());
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert!(stderr(&output).contains("ermission"), "{}", stderr(&output));
     }
-    let output = taskscope(&["top", root.path().to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0));
-    assert!(stderr(&output).contains("unreadable"), "{}", stderr(&output));
 }

@@ -58,6 +58,9 @@ pub enum State {
     NotStarted,
     /// After the thread's end.
     Ended,
+    /// In no instrumented section of a runtime that tells its sections (Nanos6, nOS-V, NODES): what these
+    /// runtimes' documentation calls "no subsystem".
+    NoSubsystem,
     /// Events were lost, or none that tells.
     Unknown,
 }
@@ -83,7 +86,7 @@ pub enum Group {
 
 impl State {
     /// All states, in the order of their numbers.
-    pub const ALL: [State; 28] = [
+    pub const ALL: [State; 29] = [
         State::Task,
         State::Worksharing,
         State::Masked,
@@ -111,6 +114,7 @@ impl State {
         State::Paused,
         State::NotStarted,
         State::Ended,
+        State::NoSubsystem,
         State::Unknown,
     ];
 
@@ -144,6 +148,7 @@ impl State {
             State::Paused => "paused",
             State::NotStarted => "not_started",
             State::Ended => "ended",
+            State::NoSubsystem => "no_subsystem",
             State::Unknown => "unknown",
         }
     }
@@ -178,6 +183,7 @@ impl State {
             State::Paused => "paused",
             State::NotStarted => "not started",
             State::Ended => "ended",
+            State::NoSubsystem => "no subsystem",
             State::Unknown => "unknown",
         }
     }
@@ -204,7 +210,7 @@ impl State {
             State::CriticalWait | State::LockWait | State::OrderedWait | State::AtomicWait => Group::Mutex,
             State::Idle | State::NotStarted | State::Ended => Group::Idle,
             State::OutOfCpu | State::Paused => Group::Off,
-            State::Unknown => Group::Unknown,
+            State::NoSubsystem | State::Unknown => Group::Unknown,
         }
     }
 

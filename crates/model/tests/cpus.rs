@@ -22,6 +22,7 @@ impl Play {
             let thread = builder.add_thread(process, tid as u64);
             interpreter.add_thread(process);
             interpreter.works_on_cpus_of(thread, LOOM, tid);
+            interpreter.has_subsystems(thread);
         }
         let holder = builder.add_cpus_of("node.1");
         builder.add_thread(holder, 0);
@@ -76,15 +77,15 @@ fn a_cpu_shows_who_runs_on_it_and_is_idle_where_none_does() {
     assert_eq!(
         states_of_cpu(&execution),
         [
-            (100, 110, State::Unknown),
+            (100, 110, State::NoSubsystem),
             (110, 130, State::Dependences),
-            (130, 140, State::Unknown),
+            (130, 140, State::NoSubsystem),
             (140, 150, State::Taskwait),
             (150, 160, State::Idle),
             (160, 180, State::TaskCreation),
             (180, 190, State::Idle),
             (190, 200, State::Taskwait),
-            (200, 210, State::Unknown),
+            (200, 210, State::NoSubsystem),
         ]
     );
     let workers: Vec<_> = execution.workers().map(|(_, thread)| thread.kind).collect();
@@ -108,9 +109,9 @@ fn affinity_moves_a_thread_between_cpus_and_to_none() {
         states_of_cpu(&execution),
         [
             (0, 10, State::Idle),
-            (10, 20, State::Unknown),
+            (10, 20, State::NoSubsystem),
             (20, 40, State::Idle),
-            (40, 50, State::Unknown),
+            (40, 50, State::NoSubsystem),
             (50, 60, State::Idle),
         ]
     );

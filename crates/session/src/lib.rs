@@ -281,6 +281,9 @@ fn add_threads(
             *processes.entry((loom.clone(), pid)).or_insert_with(|| builder.add_process(&loom, pid));
         threads.push(builder.add_thread(process, tid));
         let thread = interpreter.add_thread(process);
+        if requires(stream, &MODELS_OF_CPUS) {
+            interpreter.has_subsystems(thread);
+        }
         if works_on_threads(stream) && tid == pid {
             interpreter.is_initial(thread);
         }
@@ -294,7 +297,12 @@ fn works_on_threads(stream: &Stream) -> bool {
     stream.metadata.raw["taskscope"]["workers"] == "threads"
 }
 
-/// The models whose workers are CPUs.
+/// Whether the stream has events of one of these models.
+fn requires(stream: &Stream, models: &[&str]) -> bool {
+    stream.metadata.require.iter().flatten().any(|(model, _)| models.contains(&model.as_str()))
+}
+
+/// The models whose workers are CPUs, and which tell their sections as a stack.
 const MODELS_OF_CPUS: [&str; 3] = ["nanos6", "nosv", "nodes"];
 
 /// In looms where such a runtime runs, the CPUs are the workers. They belong to the loom: each
@@ -307,8 +315,7 @@ fn add_cpus(
 ) {
     let mut looms: BTreeMap<&str, BTreeMap<i64, i64>> = BTreeMap::new();
     for stream in trace.streams().iter().filter(|stream| !works_on_threads(stream)) {
-        let require = stream.metadata.require.iter().flatten();
-        if require.into_iter().any(|(model, _)| MODELS_OF_CPUS.contains(&model.as_str())) {
+        if requires(stream, &MODELS_OF_CPUS) {
             looms.entry(stream.loom().unwrap_or_default()).or_default();
         }
     }

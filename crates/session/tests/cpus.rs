@@ -9,7 +9,7 @@ use taskscope_session::Session;
 /// main task type.
 const HEAT: [(State, &str, u64); 3] = [
     (State::Idle, "", 209_240_982),
-    (State::Unknown, "", 49_796_382),
+    (State::NoSubsystem, "", 49_796_382),
     (State::Task, "gauss seidel block", 3_853_416),
 ];
 

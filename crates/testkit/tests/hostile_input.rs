@@ -1,7 +1,7 @@
 //! No input makes reading, playing or writing panic, hang, or take memory beyond a small multiple.
 //!
-//! `cargo test` runs a short while on random changes of valid traces; for a longer run:
-//! `BOLERO_RANDOM_ITERATIONS=1000000 cargo test --release -p taskscope-testkit --test hostile_input`.
+//! `cargo test` runs a short while on random changes of valid traces; `make soak-input` runs for longer and
+//! says how many inputs there were. Files that hold no events: `hostile_files.rs`.
 
 mod common;
 
@@ -16,6 +16,11 @@ use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
 fn iterations() -> usize {
     std::env::var("BOLERO_RANDOM_ITERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
+}
+
+/// For `make soak-input`, which adds these up.
+fn tell_inputs() {
+    println!("\ninputs: {}", iterations());
 }
 
 /// Reads, plays with breakdowns, and writes whatever lies in `root`.
@@ -77,6 +82,7 @@ fn random_bytes_as_events() {
         stream.write(root.path()).unwrap();
         swallow(root.path());
     });
+    tell_inputs();
 }
 
 /// Events with declared codes and random payloads reach deeper than random bytes.
@@ -102,6 +108,7 @@ fn random_sequences_of_declared_events() {
         streams.iter().for_each(|stream| drop(stream.write(root.path()).unwrap()));
         swallow(root.path());
     });
+    tell_inputs();
 }
 
 /// Bits flipped, bytes replaced, files cut, jumbo sizes near 2^32, clocks near 2^64.
@@ -128,6 +135,7 @@ fn damaged_streams() {
         valid_stream(2).write(root.path()).unwrap();
         swallow(root.path());
     });
+    tell_inputs();
 }
 
 #[test]
@@ -150,6 +158,7 @@ fn damaged_metadata() {
         std::fs::write(directory.join("stream.json"), text).unwrap();
         swallow(root.path());
     });
+    tell_inputs();
 }
 
 #[test]

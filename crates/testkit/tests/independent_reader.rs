@@ -8,6 +8,12 @@ use std::process::Command;
 use taskscope_model::MachineOptions;
 use taskscope_testkit::generator::{Generator, Runtime};
 
+/// Whether the reader accepts a file of records, and what it says.
+fn judge(ptd: &Path, prv: &Path) -> (bool, String) {
+    let output = Command::new(ptd).args(["comprovar", "-e"]).arg(prv).output().unwrap();
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
 fn check(ptd: &Path, trace: &Path) {
     let views = tempfile::tempdir().unwrap();
     common::emulate(trace, views.path(), MachineOptions { all_models: false, breakdown: true });
@@ -16,11 +22,18 @@ fn check(ptd: &Path, trace: &Path) {
         if !prv.exists() {
             continue;
         }
-        let output = Command::new(ptd).args(["comprovar", "-e"]).arg(&prv).output().unwrap();
-        let talk = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && talk.is_empty(), "{}: {talk}", prv.display());
+        let (accepts, talk) = judge(ptd, &prv);
+        assert!(accepts && talk.is_empty(), "{}: {talk}", prv.display());
         let counted = Command::new(ptd).arg("comptar").arg(&prv).output().unwrap();
         assert!(counted.status.success() && !counted.stdout.is_empty(), "{}", prv.display());
+        // The reader does judge: one record without its value, and it refuses.
+        let broken = views.path().join(format!("{base}-broken.prv"));
+        let text = std::fs::read_to_string(&prv).unwrap();
+        let cut = text.trim_end().rsplit_once(':').unwrap().0;
+        std::fs::write(&broken, format!("{cut}\n")).unwrap();
+        std::fs::copy(prv.with_extension("pcf"), broken.with_extension("pcf")).unwrap();
+        let (accepts, talk) = judge(ptd, &broken);
+        assert!(!accepts, "{}: {talk}", broken.display());
     }
 }
 

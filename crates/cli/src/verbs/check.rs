@@ -1,6 +1,5 @@
 //! `taskscope check`: every violation of our consistency rules.
 
-use crate::messages::Failure;
 use crate::output;
 use crate::reading::{
     Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, select_violations,
@@ -73,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     if played.interrupted {
         let kept = format!("{} of {} events were checked", played.events, trace.event_count());
-        return Err(Failure::new("interrupted").kept(kept).exit_code(130).into());
+        return Err(interruption.failure(kept).into());
     }
     printer.summary(&verdict)?;
     let devices = taskscope_session::devices::read_devices(&trace);

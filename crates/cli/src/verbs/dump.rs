@@ -60,6 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     // Where events scroll by, they are the progress.
     let mut progress = Progress::beside_results("events", trace.event_count());
+    let mut printed = 0_u64;
     for (number, merged) in trace.merge().enumerate() {
         progress.show_sometimes(number as u64);
         let record = selected.record(merged);
@@ -77,10 +78,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             writeln!(out, "{seconds:>16}  {}  {stream}  {}", merged.event.code, text_of(&merged, args.hex))
         }
         .context("cannot print")?;
+        printed += 1;
     }
     progress.finish();
     out.flush().context("cannot print")?;
-    Ok(if interruption.is_requested() { ExitCode::from(130) } else { ExitCode::SUCCESS })
+    if interruption.is_requested() {
+        return Err(interruption.failure(format!("the {printed} events that are printed are whole")).into());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn format_seconds(time_ns: i64) -> String {

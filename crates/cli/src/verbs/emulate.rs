@@ -136,14 +136,21 @@ pub fn emulate(
     let duration = emulation::duration_ns(trace);
     let range = range_of_views(trace, &job.selection)?;
     let selected = job.selection.of(trace);
-    let context = || format!("cannot write views into {}", job.directory.display());
+    let interruption = Interruption::watch()?;
+    let cannot_write = |error: std::io::Error| {
+        Failure::new(format!("cannot write views into {}", job.directory.display()))
+            .why(error.to_string())
+            .kept("the trace is as it was; views that are not whole are removed")
+            .remedy(
+                "taskscope emulate -o DIRECTORY TRACE        (or --gzip, which needs a tenth of the room)",
+            )
+    };
     let writer = ParaverWriter::create(&job.directory, &files, duration.min(range.1), job.gzip)
-        .with_context(context)?;
+        .map_err(cannot_write)?;
 
     let mut machine = Machine::new(system, job.options, RangeObserver::new(writer, range));
     let mut verdict = Verdict::default();
     printer.take(violations, &mut verdict)?;
-    let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
     let mut failure = None;
     let of_threads = |stream: usize| {
@@ -178,16 +185,14 @@ pub fn emulate(
         .finish(|view| {
             descriptions.iter().find(|(other, _)| *other == view).and_then(|(_, found)| found.clone())
         })
-        .with_context(context)?;
+        .map_err(cannot_write)?;
     if let Some(error) = failure {
         return Err(error);
     }
     printer.summary(&verdict)?;
     if interruption.is_requested() {
-        return Err(Failure::new("interrupted")
-            .kept(format!("views up to {:.3} s are complete", played.end_ns as f64 / 1e9))
-            .exit_code(130)
-            .into());
+        let kept = format!("views up to {:.9} s are complete", played.end_ns as f64 / 1e9);
+        return Err(interruption.failure(kept).into());
     }
     Ok(verdict)
 }

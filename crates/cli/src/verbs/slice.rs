@@ -67,7 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     progress.finish();
     if sliced.is_err() && interruption.is_requested() {
         let kept = format!("nothing; {} holds no part of the slice", args.output.display());
-        return Err(Failure::new("interrupted").kept(kept).exit_code(130).into());
+        return Err(interruption.failure(kept).into());
     }
     let sliced = sliced.map_err(|error| {
         Failure::new(format!("cannot write {}", args.output.display()))

@@ -47,7 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             if interruption.is_requested() {
                 progress.finish();
                 let kept = format!("{} files are sorted, the others are as they were", files - 1);
-                return Err(Failure::new("interrupted").kept(kept).exit_code(130).into());
+                return Err(interruption.failure(kept).into());
             }
             stream.sort_file(which).map_err(|error| {
                 Failure::new(format!("cannot sort {}", path.display()))

@@ -1,6 +1,5 @@
 //! `taskscope top`: how often each event occurs.
 
-use crate::messages::Failure;
 use crate::output;
 use crate::reading::{Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, tell_problems};
 use anyhow::Context;
@@ -48,7 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 progress.finish();
                 let kept =
                     format!("nothing is printed: {read} of {} events were counted", trace.event_count());
-                return Err(Failure::new("interrupted").kept(kept).exit_code(130).into());
+                return Err(interruption.failure(kept).into());
             }
             if selected.passes(&taskscope_trace::MergedEvent { stream, file, event }) {
                 *counts.entry(event.code).or_insert(0) += 1;

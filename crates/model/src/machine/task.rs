@@ -60,6 +60,59 @@ const EMPTY: Cell = Cell { task_type: 0, exists: false, parallel: false, state: 
 /// Cells lie together in pages, as ids come in blocks; small pages keep scattered ids cheap.
 const PAGE_TASKS: usize = 32;
 type Page = [Cell; PAGE_TASKS];
+/// No page.
+const NO_PAGE: u32 = u32::MAX;
+
+/// The cells of all ids, by pages of consecutive ones.
+#[derive(Default)]
+struct Pages {
+    pages: Vec<Page>,
+    /// The page of each number, while numbers are few for the pages that there are: runtimes count
+    /// tasks from one, and a table in that order stays in the cache however long the trace is.
+    near: Vec<u32>,
+    /// The pages of numbers beyond.
+    far: FxHashMap<u32, u32>,
+}
+
+impl Pages {
+    #[inline]
+    fn page(&self, number: u32) -> Option<u32> {
+        match self.near.get(number as usize) {
+            Some(&page) if page != NO_PAGE => Some(page),
+            // Those that were far when they came stay there.
+            _ if self.far.is_empty() => None,
+            _ => self.far.get(&number).copied(),
+        }
+    }
+
+    #[inline]
+    fn find(&self, id: u32) -> Option<&Cell> {
+        let page = self.page(id / PAGE_TASKS as u32)?;
+        Some(&self.pages[page as usize][id as usize % PAGE_TASKS])
+    }
+
+    #[inline]
+    fn find_or_add(&mut self, id: u32) -> &mut Cell {
+        let number = id / PAGE_TASKS as u32;
+        let page = self.page(number).unwrap_or_else(|| self.add(number));
+        &mut self.pages[page as usize][id as usize % PAGE_TASKS]
+    }
+
+    #[cold]
+    fn add(&mut self, number: u32) -> u32 {
+        let page = self.pages.len() as u32;
+        self.pages.push([EMPTY; PAGE_TASKS]);
+        if (number as usize) < 4 * self.pages.len() + 1024 {
+            if self.near.len() <= number as usize {
+                self.near.resize(number as usize + 1, NO_PAGE);
+            }
+            self.near[number as usize] = page;
+        } else {
+            self.far.insert(number, page);
+        }
+        page
+    }
+}
 
 /// The tasks and types of one process and one runtime.
 #[derive(Default)]
@@ -67,10 +120,7 @@ pub(crate) struct TaskTable {
     types: FxHashMap<u32, TaskType>,
     /// Type ids in the order of their creation.
     type_order: Vec<u32>,
-    page_of: FxHashMap<u32, u32>,
-    pages: Vec<Page>,
-    /// The page that was used last; most lookups hit it again.
-    last_page: Option<(u32, u32)>,
+    pages: Pages,
     parallel_bodies: FxHashMap<(u32, u32), BodyState>,
 }
 
@@ -97,6 +147,7 @@ impl TaskTable {
     }
 
     /// Adds a task; false if the id is taken.
+    #[inline]
     pub(crate) fn create_task(&mut self, id: u32, task_type: u32, parallel: bool) -> bool {
         let cell = self.cell_mut(id);
         if cell.exists {
@@ -106,22 +157,26 @@ impl TaskTable {
         true
     }
 
-    pub(crate) fn has_task(&mut self, id: u32) -> bool {
+    #[inline]
+    pub(crate) fn has_task(&self, id: u32) -> bool {
         self.cell(id).is_some()
     }
 
-    pub(crate) fn is_parallel(&mut self, id: u32) -> bool {
+    #[inline]
+    pub(crate) fn is_parallel(&self, id: u32) -> bool {
         self.cell(id).is_some_and(|cell| cell.parallel)
     }
 
     /// The value in views of a task's type; nothing for unknown types.
-    pub(crate) fn type_value(&mut self, task: u32) -> Option<i64> {
+    #[inline]
+    pub(crate) fn type_value(&self, task: u32) -> Option<i64> {
         let task_type = self.cell(task)?.task_type;
         self.types.get(&task_type).map(|known| i64::from(known.value))
     }
 
     /// The state of a body; `None` for a body that never ran.
-    pub(crate) fn state(&mut self, body: Body) -> Option<BodyState> {
+    #[inline]
+    pub(crate) fn state(&self, body: Body) -> Option<BodyState> {
         let cell = self.cell(body.task)?;
         if cell.parallel {
             self.parallel_bodies.get(&(body.task, body.body)).copied()
@@ -130,6 +185,7 @@ impl TaskTable {
         }
     }
 
+    #[inline]
     pub(crate) fn set_state(&mut self, body: Body, state: BodyState) {
         if self.is_parallel(body.task) {
             self.parallel_bodies.insert((body.task, body.body), state);
@@ -138,35 +194,14 @@ impl TaskTable {
         }
     }
 
-    fn cell(&mut self, id: u32) -> Option<Cell> {
-        let page = self.page(id)?;
-        Some(self.pages[page as usize][id as usize % PAGE_TASKS]).filter(|cell| cell.exists)
+    #[inline]
+    fn cell(&self, id: u32) -> Option<Cell> {
+        self.pages.find(id).copied().filter(|cell| cell.exists)
     }
 
     #[inline]
-    fn page(&mut self, id: u32) -> Option<u32> {
-        let key = id / PAGE_TASKS as u32;
-        if let Some((last, page)) = self.last_page
-            && last == key
-        {
-            return Some(page);
-        }
-        let page = *self.page_of.get(&key)?;
-        self.last_page = Some((key, page));
-        Some(page)
-    }
-
     fn cell_mut(&mut self, id: u32) -> &mut Cell {
-        let page = match self.page(id) {
-            Some(page) => page,
-            None => {
-                let page = self.pages.len() as u32;
-                self.pages.push([EMPTY; PAGE_TASKS]);
-                self.page_of.insert(id / PAGE_TASKS as u32, page);
-                page
-            }
-        };
-        &mut self.pages[page as usize][id as usize % PAGE_TASKS]
+        self.pages.find_or_add(id)
     }
 }
 
@@ -222,6 +257,23 @@ mod tests {
         assert_eq!(label_value("testtype100"), 1_454_064_145);
         assert_eq!(label_value("(unlabeled task type 3)"), 887_262_191);
         assert_eq!(label_value("work \"A\""), 1_076_208_496);
+    }
+
+    #[test]
+    fn near_and_far_tasks_are_found_again() {
+        let mut table = TaskTable::default();
+        // From far to near, so that far ones become near while they are there; every third stays away.
+        let ids = || (0..200_000u32).rev().map(|id| id.wrapping_mul(7)).chain([u32::MAX, u32::MAX - 40]);
+        for id in ids().filter(|id| id % 3 > 0) {
+            assert!(table.create_task(id, id / 2, false));
+        }
+        for id in ids() {
+            assert_eq!(table.has_task(id), id % 3 > 0, "{id}");
+            assert_eq!(table.cell(id).map(|cell| cell.task_type), (id % 3 > 0).then_some(id / 2));
+        }
+        for id in ids().filter(|id| id % 3 > 0) {
+            assert!(!table.create_task(id, 0, false), "{id} is taken");
+        }
     }
 
     #[test]

@@ -75,6 +75,8 @@ struct ThreadState {
     /// The runtime says that the worker has nothing to do, whatever part of it it is in.
     rests: bool,
     on_cpu: cpus::OnCpu,
+    /// Its runtime tells its sections: being in none means something.
+    has_subsystems: bool,
     /// Of a CPU: the thread that runs on it, and what was last shown of whom.
     occupant: Option<ThreadIndex>,
     shown: Option<(ThreadIndex, Section)>,
@@ -87,6 +89,7 @@ impl ThreadState {
             ThreadKind::Initial => State::Serial,
             ThreadKind::Worker => State::Idle,
             ThreadKind::Cpu => State::Idle,
+            ThreadKind::Helper | ThreadKind::Unknown if self.has_subsystems => State::NoSubsystem,
             ThreadKind::Helper | ThreadKind::Unknown => State::Unknown,
         })
     }
@@ -133,6 +136,7 @@ impl Interpreter {
             last_lock_wait: None,
             rests: false,
             on_cpu: cpus::OnCpu::default(),
+            has_subsystems: false,
             occupant: None,
             shown: None,
         });
@@ -142,6 +146,11 @@ impl Interpreter {
     /// Says, before its first event, that a thread runs `main`.
     pub fn is_initial(&mut self, thread: ThreadIndex) {
         self.threads[thread.index()].kind = ThreadKind::Initial;
+    }
+
+    /// Says, before its first event, that a thread's runtime tells its sections as a stack.
+    pub fn has_subsystems(&mut self, thread: ThreadIndex) {
+        self.threads[thread.index()].has_subsystems = true;
     }
 
     /// Takes one event of `thread` at `at` nanoseconds. `payload` is without the size field of jumbo
