@@ -67,10 +67,6 @@ struct Entry {
     source: u32,
 }
 
-/// Of many streams whose events come in turn, the next event of the one that gave the last is mostly among
-/// the latest: four in five rise no further.
-const LIKELY_RISE: u32 = 2;
-
 /// Behind the last entry: never strictly lower than another, so it changes no comparison.
 const NOTHING: Entry = Entry { clock_ns: i64::MAX, source: u32::MAX };
 
@@ -97,13 +93,7 @@ impl Heap {
         let entries = &mut self.entries[..];
         // What lies here; at the end nothing does, and the entry may.
         let mut here = entry;
-        let mut steps = 0;
         while index > 0 {
-            // Few rise higher than this: so far nothing is asked, from here on whether it has its place.
-            if steps >= LIKELY_RISE && here.clock_ns <= entry.clock_ns {
-                return;
-            }
-            steps += 1;
             let above = entries[(index - 1) / 2];
             // What is later than the entry moves down by one place, and the entry takes the place that this frees.
             let stays = choose(here.clock_ns > entry.clock_ns, entry, here);
