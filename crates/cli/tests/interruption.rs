@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use taskscope_event::models::ovni;
 use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_testkit::trace_builder::StreamBuilder;
@@ -110,16 +110,19 @@ fn an_interrupted_dump_ends_with_a_whole_line() {
     }
 }
 
-/// A verb that nothing holds up, interrupted once `begun` says that its outputs are there.
-fn interrupted(arguments: &[&str], mut begun: impl FnMut() -> bool, mut reset: impl FnMut()) -> Output {
-    for _ in 0..ATTEMPTS {
+/// A verb that nothing holds up, interrupted once `begun` says so; it is told the attempt's number and for how
+/// long the verb has been running.
+fn interrupted(arguments: &[&str], begun: impl Fn(u32, Duration) -> bool, mut reset: impl FnMut()) -> Output {
+    for attempt in 0..ATTEMPTS {
         reset();
+        let started = Instant::now();
         let mut child = start(arguments);
-        if wait_until(&mut child, &mut begun) {
+        if wait_until(&mut child, || begun(attempt, started.elapsed())) {
             signal(&child, "-INT");
         }
         let output = child.wait_with_output().unwrap();
-        if output.status.code() != Some(0) {
+        // A signal that comes before the verb listens ends it as it ends any program.
+        if output.status.code().is_some_and(|code| code != 0) {
             return output;
         }
     }
@@ -131,9 +134,11 @@ fn an_interrupted_slice_leaves_nothing() {
     let (_root, trace) = generated(300_000);
     let place = tempfile::tempdir().unwrap();
     let slice = place.path().join("slice");
-    let has_files = || fs::read_dir(&slice).is_ok_and(|mut entries| entries.next().is_some());
+    // Later and later, until it comes while the slice is made.
+    let begun =
+        |attempt: u32, running: Duration| running > Duration::from_millis(10) * (1 << attempt.min(10));
     let remove = || drop(fs::remove_dir_all(&slice));
-    let output = interrupted(&["slice", "-o", slice.to_str().unwrap(), &trace], has_files, remove);
+    let output = interrupted(&["slice", "-o", slice.to_str().unwrap(), &trace], begun, remove);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("kept: nothing"), "{}", stderr(&output));
     assert!(!slice.exists());
@@ -159,7 +164,7 @@ fn an_interrupted_sort_leaves_each_file_old_or_new() {
     let inode = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.ino());
     let first = files[0].0.clone();
     let before = std::cell::Cell::new(0);
-    let begun = || inode(&first) != before.get();
+    let begun = |_, _| inode(&first) != before.get();
     let reset = || {
         files.iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
         before.set(inode(&first));

@@ -173,7 +173,9 @@ impl<'a> Slicer<'a> {
         let mut read = 0;
         let mut go_on = |more: u64| {
             read += more;
-            let stops = read.is_multiple_of(EVENTS_PER_ROUND) && between(read).is_break();
+            // Without an event it is a whole file that comes next.
+            let asks = more == 0 || read.is_multiple_of(EVENTS_PER_ROUND);
+            let stops = asks && between(read).is_break();
             if stops { Err(io::Error::from(io::ErrorKind::Interrupted)) } else { Ok(()) }
         };
         let count = self.trace.streams().len();
