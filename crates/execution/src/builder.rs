@@ -263,7 +263,8 @@ impl ExecutionBuilder {
     }
 
     fn lost(&mut self, thread: ThreadIndex, at: u64, events: u64) {
-        self.execution.threads[thread.index()].lost_events += events;
+        let lost = &mut self.execution.threads[thread.index()].lost_events;
+        *lost = lost.saturating_add(events);
         let open = &self.open[thread.index()];
         let (since, current) = (open.last_change, open.current);
         self.execution.losses.push(Loss { thread, start: since.min(at), end: at, events });
