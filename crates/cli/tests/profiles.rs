@@ -92,9 +92,8 @@ fn efficiency_is_told_while_it_runs_and_at_the_end_from_the_same_sums() {
     let useful: u64 =
         ["serial", "implicit_task"].iter().map(|name| number(&totals[format!("state.{name}")])).sum();
     assert_eq!(number(&efficiency["useful_ns"]), useful);
-    let live = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
-    let live =
-        live.filter(|path| path.extension().is_some_and(|e| e == "jsonl")).next().expect("live totals");
+    let mut files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    let live = files.find(|path| path.extension().is_some_and(|e| e == "jsonl")).expect("live totals");
     let text = std::fs::read_to_string(live).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     // What had been spent then is part of what was spent at the end, state by state.

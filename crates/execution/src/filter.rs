@@ -530,11 +530,10 @@ mod tests {
         assert_eq!(TimeRange::parse("1s..x").unwrap_err().position, 4);
     }
 
+    type Plain = Box<dyn Fn(i64, &str) -> bool>;
+
     /// A filter as text and as a plain function, built side by side from the same random choices.
-    fn random_filter(
-        random: &mut impl FnMut(u64) -> u64,
-        depth: u32,
-    ) -> (String, Box<dyn Fn(i64, &str) -> bool>) {
+    fn random_filter(random: &mut impl FnMut(u64) -> u64, depth: u32) -> (String, Plain) {
         match if depth == 0 { random(4) } else { random(7) } {
             0 => {
                 let bound = random(10) as i64;

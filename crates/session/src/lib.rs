@@ -230,7 +230,7 @@ impl Session {
 
     /// Events that recorders say they lost.
     pub fn lost_events(&self) -> u64 {
-        self.execution.threads.iter().map(|thread| thread.lost_events).sum()
+        self.execution.threads.iter().fold(0, |lost, thread| lost.saturating_add(thread.lost_events))
     }
 }
 
