@@ -208,12 +208,22 @@ mod tests {
     use super::*;
     use crate::sampling::code_map;
 
+    /// The map, once whoever builds it (perhaps another test, whose threads are intercepted too) is done.
+    fn map() -> &'static code_map::CodeMap {
+        loop {
+            code_map::refresh();
+            if let Some(map) = code_map::current() {
+                return map;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_walk_from_here_reaches_the_threads_first_function() {
-        code_map::refresh();
         let mut frames = Box::new(Frames::new());
         let mut cache = Cache::default();
-        frames.walk(code_map::current().unwrap(), &mut cache, registers_here(), Bounds::of_this_thread());
+        frames.walk(map(), &mut cache, registers_here(), Bounds::of_this_thread());
         assert!(frames.reached_root, "{} frames", frames.count);
         assert!(frames.count > 3);
         for index in 1..frames.count {
@@ -233,8 +243,7 @@ mod tests {
             }
             core::hint::black_box(at_depth(depth - 1, measure)) + 1
         }
-        code_map::refresh();
-        let (map, bounds) = (code_map::current().unwrap(), Bounds::of_this_thread());
+        let (map, bounds) = (map(), Bounds::of_this_thread());
         let mut frames = Box::new(Frames::new());
         let mut times = [Vec::new(), Vec::new()];
         let mut measure = || {
