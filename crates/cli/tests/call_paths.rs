@@ -80,7 +80,8 @@ fn the_paths_in_which_time_is_spent_are_those_of_the_source() {
             let steps: Vec<String> = frames(path).iter().map(|step| step.to_string()).collect();
             if steps.last().is_some_and(|last| last == "burn") {
                 found.insert(steps);
-            } else {
+            } else if !steps[0].starts_with("_dl_runtime_resolve") {
+                // (The linker's frame hangs on a register that walks do not follow.)
                 // Few samples fall on what leads there.
                 let leads = |to: &Vec<String>| to.starts_with(&steps);
                 assert!(expected.iter().any(leads), "{steps:?}");

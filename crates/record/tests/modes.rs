@@ -87,7 +87,11 @@ fn the_size_cap_stops_all_threads_and_is_told() {
             all_attached.wait();
             emit(1..=EVENTS);
         };
-        std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(body))));
+        // A scope does not wait for what its threads do when they end, and `leave` would cut that off.
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..3).map(|_| scope.spawn(body)).collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
         process::finish();
         leave(0);
     }
