@@ -81,8 +81,8 @@ pub fn wants_edges() -> bool {
 }
 
 /// `ompt_callback_task_dependence`: which predecessors have not ended yet when a task is created. That
-/// follows from `dependences` and the ends of tasks, and costs as much again as the task's other
-/// events: it is recorded only on demand, to see the runtime's own view.
+/// follows from `dependences` and the ends of tasks, and is two events more where a task has four: it is
+/// recorded only on demand, to see the runtime's own view.
 pub unsafe extern "C" fn task_dependence(source: *mut Data, sink: *mut Data) {
     // Another tool may have asked for the event.
     if !EDGES_ARE_WANTED.load(Relaxed) {
