@@ -15,10 +15,8 @@ const USUAL: Duration = Duration::from_secs(10);
 
 /// Starts it; without it there is a profile at the end only.
 pub fn start(run: &'static Run) {
-    let blocked = BlockedSignals::new();
     let thread = std::thread::Builder::new().name("taskscope-profile".to_owned()).stack_size(256 << 10);
     let _ = taskscope_record::own_threads::start(|| thread.spawn(|| keep_house(run)));
-    drop(blocked);
 }
 
 fn keep_house(run: &Run) {
@@ -36,27 +34,5 @@ fn keep_house(run: &Run) {
             live::write_line(run);
         }
         pause = (pause * 2).min(USUAL);
-    }
-}
-
-/// The program's signals are none of this thread's business.
-struct BlockedSignals(libc::sigset_t);
-
-impl BlockedSignals {
-    fn new() -> BlockedSignals {
-        // SAFETY: both sets are filled by the calls.
-        unsafe {
-            let (mut all, mut before) = (core::mem::zeroed(), core::mem::zeroed());
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            BlockedSignals(before)
-        }
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: the set is the one that was in force.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, core::ptr::null_mut()) };
     }
 }

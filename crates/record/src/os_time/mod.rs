@@ -214,10 +214,8 @@ impl OsTime {
 
     fn start_housekeeping(&'static self) -> bool {
         let name = "taskscope-os".to_owned();
-        let blocked = BlockedSignals::new();
         let thread = std::thread::Builder::new().name(name).stack_size(64 << 10);
         let spawned = own_threads::start(|| thread.spawn(|| self.keep_house()));
-        drop(blocked);
         spawned.is_ok()
     }
 
@@ -327,26 +325,4 @@ fn pair(first: u64, second: u32) -> [u8; 12] {
     let [a, b, c, d, e, f, g, h] = first.to_le_bytes();
     let [i, j, k, l] = second.to_le_bytes();
     [a, b, c, d, e, f, g, h, i, j, k, l]
-}
-
-/// While it lives, the calling thread takes no signal; a thread that it starts never will.
-struct BlockedSignals(libc::sigset_t);
-
-impl BlockedSignals {
-    fn new() -> Self {
-        // SAFETY: the sets are plain memory of the right type.
-        unsafe {
-            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            BlockedSignals(before)
-        }
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: the set is the one that was replaced.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
-    }
 }
