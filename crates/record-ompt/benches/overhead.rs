@@ -1,17 +1,22 @@
 //! What recording costs an OpenMP program: wall time with the tool against wall time without.
 //!
-//! `cargo bench -p taskscope-record-ompt [-- [--rounds N] [--threads N] [PROGRAM…]]`
+//! `cargo bench -p taskscope-record-ompt --bench overhead [-- [--rounds N] [--threads N] [--only VARIANT,…] [PROGRAM…]]`
 //!
-//! In each round every program runs once in each variant, in an order that rotates:
+//! In each round every program runs once in each variant, in an order that rotates. `--only` leaves out
+//! variants, so that a narrow interval is had sooner:
 //!
 //! | variant | |
 //! | --- | --- |
 //! | idle | the tool is attached and disabled |
 //! | trace | everything is recorded |
-//! | sampled trace | and sampled at 100 Hz |
+//! | sampled-trace | and sampled at 100 Hz |
 //! | profile | `--mode profile`, with its 100 Hz |
 //! | timers | no tool, but timers of 1 kHz with a handler that does nothing |
-//! | 1 kHz | sampled at 1 kHz in profile mode; its ratio is that to `timers` |
+//! | 1kHz | sampled at 1 kHz in profile mode; its ratio is that to `timers` |
+//!
+//! Each run gets a directory of its own below one that is removed at the very end; until then its files are
+//! only emptied. ext4 gives away the inodes of removed files only minutes later, and looks at each
+//! of them for each file that it makes: removing a trace before the next run cost that run up to 2 ms.
 //!
 //! A round gives one ratio per variant to the run without a tool; reported are the
 //! median of the ratios and the interval of order statistics that holds the true median with at least
@@ -37,9 +42,22 @@ enum Variant {
 }
 use Variant::*;
 
-const VARIANTS: [Variant; 7] = [WithoutTool, Idle, Trace, SampledTrace, Profile, Timers, Sampled];
+const VARIANTS: [(Variant, &str); 7] = [
+    (WithoutTool, "without"),
+    (Idle, "idle"),
+    (Trace, "trace"),
+    (SampledTrace, "sampled-trace"),
+    (Profile, "profile"),
+    (Timers, "timers"),
+    (Sampled, "1kHz"),
+];
 
 impl Variant {
+    /// What its ratio is to.
+    fn base(self) -> Variant {
+        if self == Sampled { Timers } else { WithoutTool }
+    }
+
     /// Variables of the recorder; `None` where it is not attached.
     fn settings(self) -> Option<&'static [(&'static str, &'static str)]> {
         match self {
@@ -56,6 +74,7 @@ struct Settings {
     rounds: usize,
     threads: usize,
     programs: Vec<String>,
+    variants: Vec<Variant>,
 }
 
 fn main() -> ExitCode {
@@ -68,14 +87,18 @@ fn main() -> ExitCode {
     };
     let tool = std::env::current_exe().unwrap().with_file_name("libtaskscope_ompt.so");
     println!(
-        "{} rounds, {} threads; ratios to the run without a tool, 95 % intervals",
+        "{} rounds, {} threads; ratios to the run without a tool (1kHz: to timers), 95 % intervals",
         settings.rounds, settings.threads
     );
+    let shown = VARIANTS[1..].iter().filter(|(variant, _)| settings.variants.contains(variant));
+    let titles: Vec<&str> = shown.map(|(_, title)| *title).collect();
     println!(
-        "| program | without, s | idle | trace | sampled trace | profile | timers | 1 kHz to timers | events \
-         | bytes | CPU ns an event |"
+        "| program | without, s | {} | events | bytes | CPU ns an event |\n|{}",
+        titles.join(" | "),
+        " --- |".repeat(titles.len() + 5)
     );
-    println!("|{}", " --- |".repeat(11));
+    let traces = Path::new(env!("CARGO_TARGET_TMPDIR")).join("overhead.traces");
+    let _ = std::fs::remove_dir_all(&traces);
     let timers = compile_with("empty_handler", &["-shared", "-fPIC", "-ldl"]);
     for name in &settings.programs {
         let Some(program) = compile(name) else {
@@ -83,14 +106,17 @@ fn main() -> ExitCode {
             continue;
         };
         let (tool, timers) = (tool.clone(), timers.clone().unwrap_or_default());
-        let bench = Bench { program, tool, timers, threads: settings.threads };
-        println!("{}", bench.row(name, settings.rounds));
+        let (threads, traces) = (settings.threads, traces.join(name));
+        let mut bench = Bench { program, tool, timers, threads, traces, runs: 0 };
+        println!("{}", bench.row(name, settings.rounds, &settings.variants));
     }
+    let _ = std::fs::remove_dir_all(&traces);
     ExitCode::SUCCESS
 }
 
 fn settings() -> Result<Settings, String> {
-    let mut settings = Settings { rounds: 21, threads: 2, programs: Vec::new() };
+    let all = VARIANTS.iter().map(|(variant, _)| *variant).collect();
+    let mut settings = Settings { rounds: 21, threads: 2, programs: Vec::new(), variants: all };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = |name: &str| {
@@ -101,6 +127,7 @@ fn settings() -> Result<Settings, String> {
             "--bench" => {}
             "--rounds" => settings.rounds = number("--rounds")?,
             "--threads" => settings.threads = number("--threads")?,
+            "--only" => settings.variants = only(&arguments.next().unwrap_or_default())?,
             name if PROGRAMS.contains(&name) => settings.programs.push(name.to_owned()),
             other => return Err(format!("unknown argument {other}; programs are {}", PROGRAMS.join(", "))),
         }
@@ -109,6 +136,19 @@ fn settings() -> Result<Settings, String> {
         settings.programs = PROGRAMS.map(str::to_owned).to_vec();
     }
     Ok(settings)
+}
+
+/// The variants of these names, and what their ratios are to.
+fn only(names: &str) -> Result<Vec<Variant>, String> {
+    let mut variants = vec![WithoutTool];
+    for name in names.split(',') {
+        let found = VARIANTS.iter().find(|(_, title)| *title == name);
+        let titles = || VARIANTS.map(|(_, title)| title).join(", ");
+        let (variant, _) = found.ok_or_else(|| format!("unknown variant {name}; there are {}", titles()))?;
+        variants.extend([variant.base(), *variant]);
+    }
+    let in_order = VARIANTS.iter().map(|(variant, _)| *variant);
+    Ok(in_order.filter(|variant| variants.contains(variant)).collect())
 }
 
 fn compile(name: &str) -> Option<PathBuf> {
@@ -136,28 +176,28 @@ struct Bench {
     tool: PathBuf,
     timers: PathBuf,
     threads: usize,
+    traces: PathBuf,
+    runs: usize,
 }
 
 impl Bench {
-    fn row(&self, name: &str, rounds: usize) -> String {
-        let mut ratios = vec![Vec::new(); VARIANTS.len()];
+    fn row(&mut self, name: &str, rounds: usize, variants: &[Variant]) -> String {
+        let mut ratios = vec![Vec::new(); variants.len()];
         let (mut without, mut size, mut added_cpu) = (Vec::new(), (0, 0), Vec::new());
         self.run(WithoutTool);
         for round in 0..rounds {
             let (mut seconds, mut cpu) = ([0.0; VARIANTS.len()], [0.0; VARIANTS.len()]);
-            for turn in 0..VARIANTS.len() {
-                let variant = (round + turn) % VARIANTS.len();
-                let run = self.run(VARIANTS[variant]);
-                (seconds[variant], cpu[variant]) = (run.wall_seconds, run.cpu_seconds);
-                if VARIANTS[variant] == Trace {
+            for turn in 0..variants.len() {
+                let variant = variants[(round + turn) % variants.len()];
+                let run = self.run(variant);
+                (seconds[variant as usize], cpu[variant as usize]) = (run.wall_seconds, run.cpu_seconds);
+                if variant == Trace {
                     size = run.events_and_bytes.unwrap_or(size);
                 }
             }
-            let of = |variant: Variant| seconds[variant as usize];
-            without.push(of(WithoutTool));
-            for (variant, ratios) in VARIANTS.iter().zip(&mut ratios) {
-                let base = if *variant == Sampled { of(Timers) } else { of(WithoutTool) };
-                ratios.push(of(*variant) / base);
+            without.push(seconds[WithoutTool as usize]);
+            for (variant, ratios) in variants.iter().zip(&mut ratios) {
+                ratios.push(seconds[*variant as usize] / seconds[variant.base() as usize]);
             }
             added_cpu.push(cpu[Trace as usize] - cpu[WithoutTool as usize]);
         }
@@ -173,9 +213,9 @@ impl Bench {
     }
 
     /// One run, from start to exit.
-    fn run(&self, variant: Variant) -> Measured {
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("overhead.trace");
-        let _ = std::fs::remove_dir_all(&directory);
+    fn run(&mut self, variant: Variant) -> Measured {
+        self.runs += 1;
+        let directory = self.traces.join(self.runs.to_string());
         let mut command = Command::new(&self.program);
         command.env("OMP_NUM_THREADS", self.threads.to_string()).stdout(Stdio::null());
         command.env_remove("TASKSCOPE_TRACE_DIR").env_remove("OMP_TOOL_LIBRARIES");
@@ -197,7 +237,7 @@ impl Bench {
             (start.elapsed().as_secs_f64(), cpu_seconds_of_children() - cpu_before);
         assert!(status.success(), "{} failed", self.program.display());
         let events_and_bytes = (variant == Trace).then(|| events_and_bytes(&directory));
-        let _ = std::fs::remove_dir_all(&directory);
+        empty_files(&directory);
         Measured { wall_seconds, cpu_seconds, events_and_bytes }
     }
 }
@@ -219,6 +259,18 @@ fn cpu_seconds_of_children() -> f64 {
     };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+/// Takes the files' blocks and leaves their names.
+fn empty_files(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            empty_files(&path);
+        } else {
+            let _ = std::fs::OpenOptions::new().write(true).truncate(true).open(path);
+        }
+    }
 }
 
 /// What a finished trace holds.
