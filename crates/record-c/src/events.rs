@@ -44,12 +44,7 @@ impl Event {
         // SAFETY: the caller of the C function gives `size` readable bytes; `used + size` is checked.
         unsafe {
             let to = (&raw mut self.payload).cast::<u8>().add(used);
-            // The usual sizes without a call.
-            match size {
-                4 => to.cast::<[u8; 4]>().write(bytes.cast::<[u8; 4]>().read()),
-                8 => to.cast::<[u8; 8]>().write(bytes.cast::<[u8; 8]>().read()),
-                _ => core::ptr::copy_nonoverlapping(bytes, to, size),
-            }
+            taskscope_record::copy_payload(bytes, to, size);
         }
         self.flags = self.flags & 0xf0 | (used + size - 1) as u8;
     }
@@ -59,7 +54,11 @@ impl Event {
 /// be recorded, which was told.
 #[inline(always)]
 pub(crate) fn recorder(function: &'static str, code: Code, at: Option<u64>) -> Option<Recording> {
-    enter_for(code).or_else(|| recorder_of_unusual_thread(function, code, at))
+    // Not `or_else`, whose closure has its surroundings stored to memory beforehand.
+    match enter_for(code) {
+        None => recorder_of_unusual_thread(function, code, at),
+        found => found,
+    }
 }
 
 #[cold]
@@ -173,10 +172,10 @@ pub unsafe extern "C" fn ovni_ev_emit(event: *mut Event) {
         return refuse_event(flags);
     }
     if let Some(mut recorder) = recorder("ovni_ev_emit", code, Some(at)) {
-        // SAFETY: the event holds the header and the payload that the flags announce.
+        // SAFETY: the event holds the payload that the flags announce.
         unsafe {
             let payload = (&raw const (*event).payload).cast();
-            recorder.raw(event.cast(), payload, payload_bytes(flags), nesting::of(code))
+            recorder.raw(at, flags, code, payload, nesting::of(code))
         }
     }
 }

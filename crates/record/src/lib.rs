@@ -70,7 +70,7 @@ mod unpaired;
 pub use location::LocationStream;
 pub use metadata::{About, Describe, Json};
 pub use samples::{InHandler, enter_in_handler};
-pub use stream::{Half, Nesting};
+pub use stream::{Half, Nesting, copy_payload};
 pub use sync::heavy_fence as fence_all_threads;
 pub use tail_place::TAIL_DIRECTORY_VARIABLE;
 pub use thread::{Recording, ThreadRecorder, enter, enter_for};

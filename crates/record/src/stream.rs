@@ -227,18 +227,20 @@ impl Stream {
         true
     }
 
-    /// An event as its bytes: the header's twelve, then `payload`. Returns whether it was kept.
+    /// An event whose flags, which say the size of the payload, the caller has made. Returns whether it was kept.
     ///
     /// # Safety
-    /// `header` and `payload_bytes` (at most 16) bytes at `payload` are readable.
+    /// As many bytes as `flags` tell are readable at `payload`.
     #[inline(always)]
     pub unsafe fn raw(
         &mut self,
-        header: *const u8,
+        at: u64,
+        flags: u8,
+        code: Code,
         payload: *const u8,
-        payload_bytes: usize,
         nesting: Nesting,
     ) -> bool {
+        let payload_bytes = payload_bytes(flags);
         let bytes = EVENT_HEADER_BYTES + payload_bytes;
         let room = match nesting {
             Nesting::Point => self.room() >= bytes || self.make_room(bytes),
@@ -257,9 +259,8 @@ impl Stream {
             unsafe {
                 let start = self.pos;
                 copy_payload(payload, start.add(EVENT_HEADER_BYTES), payload_bytes);
-                let clock = header.add(4).cast::<u64>().read_unaligned();
-                start.add(4).cast::<u64>().write_unaligned(clock);
-                commit_word(start, header.cast::<u32>().read_unaligned());
+                start.add(4).cast::<u64>().write_unaligned(at.to_le());
+                commit(start, flags, code);
                 self.pos = start.add(bytes);
             }
         }
@@ -528,7 +529,7 @@ fn event_bytes(head: &[u8]) -> usize {
 /// # Safety
 /// `bytes` bytes are readable at `from` and writable at `to`; they do not overlap.
 #[inline(always)]
-unsafe fn copy_payload(from: *const u8, to: *mut u8, bytes: usize) {
+pub unsafe fn copy_payload(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: by contract, every access stays within `bytes` bytes.
     unsafe {
         if bytes >= 8 {

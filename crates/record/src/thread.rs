@@ -71,7 +71,12 @@ pub struct Recording(*mut ThreadRecorder);
 /// of its own, whose events (as many as 2 KiB hold) follow the interrupted one's.
 #[inline(always)]
 pub fn enter() -> Option<Recording> {
-    let recorder = tls::get().cast::<ThreadRecorder>();
+    enter_at(tls::get().cast::<ThreadRecorder>())
+}
+
+/// [`enter`] for a caller who has the thread's pointer already.
+#[inline(always)]
+fn enter_at(recorder: *mut ThreadRecorder) -> Option<Recording> {
     if recorder.is_null() {
         return None;
     }
@@ -97,7 +102,7 @@ pub fn enter_for(code: Code) -> Option<Recording> {
     if gate != gate::ALL && (gate == gate::OFF || !gate::lets_pass(code)) {
         return None;
     }
-    enter()
+    enter_at(recorder)
 }
 
 /// [`enter`] for those who want nothing out of the ordinary: `None` also where the switch, the filter or
@@ -109,7 +114,7 @@ pub(crate) fn enter_plain() -> Option<Recording> {
     if recorder.is_null() || unsafe { (*recorder).gate.load(Relaxed) } != gate::ALL {
         return None;
     }
-    enter()
+    enter_at(recorder)
 }
 
 impl Deref for Recording {
@@ -231,21 +236,15 @@ impl ThreadRecorder {
         kept
     }
 
-    /// A standard event as its bytes: the twelve of the header, then the payload's. The order of such
-    /// events is kept, whatever their clocks.
+    /// A standard event with the flags that the caller has made, which say the size of the payload. The order
+    /// of such events is kept, whatever their clocks.
     ///
     /// # Safety
-    /// 12 bytes at `header` and `payload_bytes` (0, or 2 to 16) at `payload` are readable.
+    /// As many bytes as `flags` tell are readable at `payload`.
     #[inline(always)]
-    pub unsafe fn raw(
-        &mut self,
-        header: *const u8,
-        payload: *const u8,
-        payload_bytes: usize,
-        nesting: Nesting,
-    ) {
+    pub unsafe fn raw(&mut self, at: u64, flags: u8, code: Code, payload: *const u8, nesting: Nesting) {
         // SAFETY: by contract.
-        if !unsafe { self.standard.raw(header, payload, payload_bytes, nesting) } {
+        if !unsafe { self.standard.raw(at, flags, code, payload, nesting) } {
             self.tell_loss(0);
         }
     }

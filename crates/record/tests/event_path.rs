@@ -41,8 +41,6 @@ fn no_allocation_on_the_event_path() {
     })
     .unwrap();
     assert!(thread::attach(std::ptr::null_mut(), Box::new(|_, _| {})));
-    let [model, category, value] = ovni::BURST.0;
-    let header = [7, model, category, value, 0, 0, 0, 0, 0, 0, 0, 0u8];
     let before = ALLOCATIONS.get();
     assert!(before > 0, "the counter counts");
     // Fifty regions of all usual sizes, in both streams.
@@ -54,8 +52,9 @@ fn no_allocation_on_the_event_path() {
         r.jumbo(at, ovni::BURST, &[b"one", b"two"]);
         r.own_point(at, ovni::BURST, []);
         r.end(at, ovni::FLUSH_END, []);
-        // SAFETY: the arrays are long enough.
-        unsafe { r.raw(header.as_ptr(), [1; 8].as_ptr(), 8, taskscope_record::Nesting::Point) };
+        let flags = taskscope_event::framing::size_code(8);
+        // SAFETY: the array is as long as the flags say.
+        unsafe { r.raw(at, flags, ovni::BURST, [1; 8].as_ptr(), taskscope_record::Nesting::Point) };
     }
     let allocations = ALLOCATIONS.get() - before;
     thread::detach();
