@@ -3,6 +3,7 @@
 //   report.html, report.json (the library's report), expected.json (answers), and the viewer's address.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -35,6 +36,31 @@ async function eventually(check) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
+}
+
+/**
+ * Prints a page and reads the paper: its text, how much of the first sheet is white, how many sheets.
+ * @param {import('playwright-core').Page} page
+ * @param {string} name
+ */
+async function printed(page, name) {
+  const path = join(folder, `${name}.pdf`);
+  await page.pdf({ format: 'A4', preferCSSPageSize: true, path });
+  if (spawnSync('pdfinfo', ['-v']).error) {
+    console.error(`skipped: reading ${name}.pdf, as there is no pdfinfo (apt-get install poppler-utils)`);
+    return null;
+  }
+  const run = (program, ...args) => {
+    const { error, status, stdout } = spawnSync(program, args, { maxBuffer: 1 << 28 });
+    if (error || status !== 0) throw new Error(`${program} ${args.join(' ')}: ${error || status}`);
+    return stdout;
+  };
+  const pages = Number(/Pages:\s*(\d+)/.exec(run('pdfinfo', path).toString())[1]);
+  const image = run('pdftoppm', '-gray', '-r', '30', '-f', '1', '-l', '1', path);
+  const [header, width, height] = /^P5\s+(\d+)\s+(\d+)\s+255\s/.exec(image.subarray(0, 40).toString('latin1'));
+  const points = image.subarray(header.length);
+  assert.equal(points.length, Number(width) * Number(height));
+  return { text: run('pdftotext', '-layout', path, '-').toString().replace(/\s+/g, ' '), pages, white: points.filter((point) => point > 250).length / points.length };
 }
 
 /** The value at a path like `findings.0.ns`. */
@@ -148,8 +174,27 @@ await step('on paper it is light, narrow and without buttons, and afterwards as 
   await one.page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
   const after = await look();
   assert.deepEqual([after.theme, after.dark, after.width], [before.theme, true, before.width]);
-  const pdf = await one.page.pdf({ format: 'A4', path: join(folder, 'report.pdf') });
-  assert.equal(pdf.subarray(0, 5).toString(), '%PDF-');
+});
+await step('printed from a dark screen the report is white, and all its parts and threads are there', async () => {
+  assert.equal(await one.page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+  const paper = await printed(one.page, 'report');
+  if (paper) {
+    assert.ok(paper.white > 0.6, `${paper.white} of the paper is white`);
+    assert.ok(paper.pages > 1, `${paper.pages} pages`);
+    for (const words of ['What ran', 'Efficiency', 'Findings', 'Overview', '<b>exchange</b>', 'Critical path', 'How it was computed']) assert.ok(paper.text.includes(words), words);
+    assert.ok(!/all \d+ rows|save the report/.test(paper.text), 'a button is printed');
+  }
+  // Every row of the overview lies in one of the pictures; the last one ends with the last row.
+  await one.page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+  const [pictures, t] = await one.page.evaluate(() => [
+    [...document.querySelectorAll('#overview canvas')].map((c) => [parseFloat(c.style.height), c.getContext('2d').getImageData(2, 2, 1, 1).data[0]]),
+    { total: window.taskscope.timeline.total, page: getComputedStyle(document.body).backgroundColor },
+  ]);
+  const RULER = 24;
+  assert.equal(pictures.reduce((sum, [tall]) => sum + tall - RULER, 0), t.total);
+  assert.ok(pictures.every(([tall, corner]) => tall <= 960 && corner === 255), JSON.stringify(pictures));
+  assert.equal(t.page, 'rgb(255, 255, 255)');
+  await one.page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
 });
 assert.deepEqual(one.problems, []);
 await one.close();
@@ -349,9 +394,47 @@ await step('processes fold, and pictures are saved', async () => {
     const [download] = await Promise.all([page.waitForEvent('download'), page.click(`#${kind}`)]);
     const bytes = readFileSync(await download.path());
     assert.ok(bytes.length > 3000, `${kind} of ${bytes.length} bytes`);
-    if (kind === 'svg') assert.ok(bytes.toString().startsWith('<svg') && bytes.toString().includes('<rect'));
-    else assert.equal(bytes.subarray(1, 4).toString(), 'PNG');
+    if (kind === 'svg') {
+      // Drawn as a picture, it has the canvas's colours.
+      const differing = await page.evaluate(async (text) => {
+        const picture = new DOMParser().parseFromString(text, 'image/svg+xml');
+        if (picture.querySelector('parsererror')) return picture.documentElement.textContent;
+        const t = window.taskscope.timeline;
+        const [shapes, rows] = [[...picture.querySelectorAll('rect')], t.visible.filter((row) => row.kind === 'track')];
+        const wrong = [];
+        const copy = Object.assign(document.createElement('canvas'), { width: t.canvas.width, height: t.canvas.height }).getContext('2d', { willReadFrequently: true });
+        copy.drawImage(t.canvas, 0, 0);
+        for (const row of rows) {
+          for (let x = 200; x < t.width; x += 97) {
+            const y = t.yOf(row);
+            const inside = (shape) => ['x', 'y'].every((axis, i) => { const at = [x + 0.5, y][i] - Number(shape.getAttribute(axis)); return at >= 0 && at < Number(shape.getAttribute(['width', 'height'][i])); });
+            const drawn = shapes.filter((shape) => shape.getAttribute('width') !== '100%' && inside(shape) && !shape.getAttribute('opacity') && shape.getAttribute('fill') !== 'none').pop();
+            const [red, green, blue] = copy.getImageData(Math.round((x + 0.5) * t.ratio - 0.5), Math.round(y * t.ratio), 1, 1).data;
+            const hex = `#${[red, green, blue].map((v) => v.toString(16).padStart(2, '0')).join('')}`;
+            if (drawn && drawn.getAttribute('fill') !== hex && !drawn.getAttribute('fill-opacity')) wrong.push([row.label, x, drawn.getAttribute('fill'), hex]);
+          }
+        }
+        return rows.length ? wrong.slice(0, 5) : 'no rows';
+      }, bytes.toString());
+      assert.deepEqual(differing, []);
+    } else assert.equal(bytes.subarray(1, 4).toString(), 'PNG');
   }
+});
+await step('printed from a dark screen the viewer is white and without controls, and goes on afterwards', async () => {
+  await page.click('#theme');
+  await page.click('#run');
+  const rows = await timeline('t.visible.length');
+  const paper = await printed(page, 'viewer');
+  if (paper) {
+    assert.ok(paper.white > 0.4, `${paper.white} of the paper is white`);
+    for (const words of ['The run', 'Findings', 'task bodies']) assert.ok(paper.text.includes(words), `${words}: ${paper.text}`);
+    assert.ok(!paper.text.includes('PNG'), paper.text);
+  }
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(20, 23, 26)');
+  assert.ok(await page.evaluate(() => window.taskscope.timeline.canvas.isConnected && window.taskscope.timeline.theme.dark));
+  assert.equal(await timeline('t.visible.length'), rows);
+  await page.click('#theme');
+  await settled(page);
 });
 await step('two fingers zoom', async () => {
   await timeline(`t.show(0, ${expected.length_ns})`);

@@ -66,8 +66,12 @@ pub struct Spans<'a> {
 }
 
 impl Spans<'_> {
+    /// The section of row `row` of the track.
+    ///
+    /// # Panics
+    /// If the track has no such row.
     #[inline]
-    fn at(&self, row: usize) -> Span {
+    pub fn at(&self, row: usize) -> Span {
         Span {
             start: self.start[row],
             end: self.start.get(row + 1).copied().unwrap_or(self.end),

@@ -1,5 +1,7 @@
 // Small builders of page elements. Names from a trace only ever become text, never markup.
 
+import { PAPER_RATIO, isPrinting } from './paper.js';
+
 /**
  * An element with attributes and children; `on…` attributes are listeners, strings become text.
  * @param {string} tag
@@ -38,7 +40,7 @@ export function table(caption, columns, rows, shown = 12) {
         element(i === 0 ? 'th' : 'td', { class: column.number ? 'number' : null, scope: i === 0 ? 'row' : null }, column.cell(row)))));
     }
   };
-  const printed = document.documentElement.dataset.printing !== undefined;
+  const printed = isPrinting();
   const first = printed ? Math.max(shown, ROWS_ON_PAPER) : shown;
   add(0, first);
   const head = element('tr', {}, ...columns.map((column) => element('th', { scope: 'col', class: column.number ? 'number' : null }, column.title)));
@@ -94,7 +96,7 @@ export function part(id, title, ...children) {
  */
 export function sharpCanvas(width, height, label) {
   const canvas = /** @type {HTMLCanvasElement} */ (element('canvas', { role: 'img', 'aria-label': label }));
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = isPrinting() ? PAPER_RATIO : window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   canvas.style.width = `${width}px`;

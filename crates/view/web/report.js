@@ -4,8 +4,11 @@ import { element, part, table, bar } from './elements.js';
 import { formatCount, formatPercent, formatSeconds, formatTime, fitText } from './format.js';
 import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
 import { VALUE_COLOURS, makeTheme } from './palette.js';
+import { isPrinting, onPaper } from './paper.js';
 import { TimelineView, trackLabel } from './timeline.js';
 
+/** Pictures of the timeline that are printed at most, of about 50 threads each. */
+const PICTURES_ON_PAPER = 6;
 /** Names longer than this are cut on screen; their whole text is the element's title. */
 const NAME = 120;
 
@@ -283,10 +286,12 @@ function pathTables(paths) {
  * @param {string} json
  */
 export function showProfile(page, report, json) {
-  page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile')),
+  const build = () => page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope profile')),
     part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace)), stateTotals(report.call_paths?.run_totals || {})),
     callPaths(report) || element('p', {}, 'The profile has no call paths.'),
     part('how', 'The same as JSON', element('p', {}, `${fitText(String(report.schema), 60)}; the page holds its data and asks nothing from anywhere. `, saveButton(json))));
+  build();
+  onPaper(build, build);
 }
 
 /** Where the workers' time went, by the sums of a profile. @param {{[name: string]: number}} totals */
@@ -324,7 +329,7 @@ export function showReport(page, report, overview, source, json) {
   const shown = { timeline: null };
   const root = document.documentElement;
   const build = () => {
-    const dark = root.dataset.printing !== undefined ? false : root.dataset.theme ? root.dataset.theme === 'dark' : media.matches;
+    const dark = root.dataset.theme ? root.dataset.theme === 'dark' : media.matches;
     const theme = makeTheme(dark, overview.states);
     const width = Math.max(300, Math.min(1600, page.clientWidth - 8));
     const host = element('div', { class: 'timeline-host' });
@@ -349,26 +354,19 @@ export function showReport(page, report, overview, source, json) {
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections));
     shown.timeline = new TimelineView(host, overview, source, {
       onHover: (row, at) => { host.title = `${row.label} at ${formatTime(at)}`; },
-    }, { height: 520 });
+    }, { height: isPrinting() ? 900 : 520 });
     if (overview.device_rows) shown.timeline.setViews(['state', 'devices']);
     shown.timeline.setTheme(dark);
     shown.timeline.resize();
+    if (isPrinting()) {
+      const { pictures, left } = shown.timeline.picturesForPaper(PICTURES_ON_PAPER);
+      host.replaceChildren(...pictures);
+      if (left) host.append(element('p', { class: 'note' }, `${formatCount(left)} more rows are not printed.`));
+    }
   };
   build();
   media.addEventListener('change', build);
-  // Paper is white and narrow.
-  let chosen = root.dataset.theme;
-  window.addEventListener('beforeprint', () => {
-    chosen = root.dataset.theme;
-    Object.assign(root.dataset, { printing: '', theme: 'light' });
-    build();
-  });
-  window.addEventListener('afterprint', () => {
-    delete root.dataset.printing;
-    if (chosen === undefined) delete root.dataset.theme;
-    else root.dataset.theme = chosen;
-    build();
-  });
+  onPaper(build, build);
   let width = page.clientWidth;
   window.addEventListener('resize', () => {
     if (Math.abs(page.clientWidth - width) > 40) { width = page.clientWidth; build(); }

@@ -6,6 +6,7 @@ import { SUB, paintTrack, paintStack, NOTHING } from './pixels.js';
 import { stackOrder } from './charts.js';
 import { element } from './elements.js';
 import { listen } from './gestures.js';
+import { PAPER_RATIO, isPrinting } from './paper.js';
 
 const GUTTER = 150;
 const RULER = 24;
@@ -107,7 +108,7 @@ export class TimelineView {
   }
 
   resize() {
-    this.ratio = window.devicePixelRatio || 1;
+    this.ratio = isPrinting() ? PAPER_RATIO : window.devicePixelRatio || 1;
     this.width = Math.max(320, this.host.clientWidth);
     this.layout();
     this.height = this.fixedHeight ? Math.min(this.fixedHeight, this.total + RULER) : Math.max(120, this.host.clientHeight);
@@ -372,6 +373,33 @@ export class TimelineView {
     });
   }
 
+  /**
+   * Pictures of all rows, from the first one on, each as tall as the canvas: on paper nobody can scroll.
+   * @param {number} most pictures
+   * @returns {{pictures: HTMLCanvasElement[], left: number}} and how many rows are left out
+   */
+  picturesForPaper(most) {
+    const pictures = [];
+    let first = 0;
+    for (; first < this.rows.length && pictures.length < most; first += this.visible.length) {
+      this.scrollY = this.rows[first].y;
+      pictures.push(this.pictureInSight());
+    }
+    return { pictures, left: this.rows.length - first };
+  }
+
+  /** A picture of the rows in sight, without the empty part below them. @returns {HTMLCanvasElement} */
+  pictureInSight() {
+    this.draw();
+    const copy = /** @type {HTMLCanvasElement} */ (this.canvas.cloneNode());
+    const last = this.visible[this.visible.length - 1];
+    const tall = Math.ceil(last.y + last.height - this.scrollY + RULER);
+    copy.height = Math.round(tall * this.ratio);
+    copy.style.height = `${tall}px`;
+    /** @type {CanvasRenderingContext2D} */ (copy.getContext('2d')).drawImage(this.canvas, 0, 0);
+    return copy;
+  }
+
   draw() {
     const { context, theme, ratio, width, height } = this;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -380,6 +408,9 @@ export class TimelineView {
     const first = this.firstRow(this.scrollY);
     const visible = [];
     for (let i = first; i < this.rows.length && this.rows[i].y - this.scrollY < height - RULER; i++) visible.push(this.rows[i]);
+    // What lies half below the edge comes whole in the next picture.
+    const lowest = visible[visible.length - 1];
+    if (isPrinting() && visible.length > 1 && lowest.y + lowest.height - this.scrollY > height - RULER) visible.pop();
     this.visible = visible;
     this.drawTracks(visible.filter((row) => row.kind === 'track'));
     for (const row of visible) {

@@ -8,6 +8,7 @@ import { ServerSource } from './source.js';
 import { TimelineView, placeOf, trackLabel } from './timeline.js';
 import { saveFile, timelinePng, timelineSvg } from './picture.js';
 import { nameOf } from './report.js';
+import { onPaper } from './paper.js';
 import { blameLines, edgesOfTask, operationFacts, remarkLines, shortLines, valueWords } from './details.js';
 
 /** How long the pointer rests before its section is asked for. */
@@ -49,6 +50,15 @@ class Viewer {
     setInterval(() => this.tellProgress(), 400);
     window.addEventListener('hashchange', () => { if (location.hash !== this.written) this.restore(); });
     document.addEventListener('keydown', (event) => this.key(event));
+    onPaper(() => {
+      this.focused = document.activeElement;
+      this.paint(false);
+      this.host.replaceChildren(this.timeline.pictureInSight());
+    }, () => {
+      this.host.replaceChildren(this.timeline.canvas);
+      this.paint(this.dark);
+      /** @type {HTMLElement | null} */ (this.focused)?.focus();
+    });
   }
 
   toolbar() {
@@ -160,8 +170,13 @@ class Viewer {
   toggleTheme() {
     this.dark = !this.dark;
     document.documentElement.dataset.theme = this.dark ? 'dark' : 'light';
-    this.theme = makeTheme(this.dark, this.overview.states);
-    this.timeline.setTheme(this.dark);
+    this.paint(this.dark);
+  }
+
+  /** Draws everything in this theme, at once. @param {boolean} dark */
+  paint(dark) {
+    this.theme = makeTheme(dark, this.overview.states);
+    this.timeline.setTheme(dark);
     this.drawLegend();
   }
 

@@ -1,6 +1,6 @@
 //! The kept buckets of one track, and how they are built.
 
-use super::steps::{CLASSES, Steps};
+use super::steps::{CLASSES, Rows, Steps};
 use super::{Flags, edge};
 use crate::{Column, SharedBytes};
 
@@ -67,8 +67,9 @@ pub struct Pyramid {
 impl Pyramid {
     /// Builds the pyramid of a track.
     pub fn build(track: &impl Steps, rules: &FlagRules) -> Pyramid {
-        let mut builder = Builder { track, rules, levels: (0..LEVELS).map(|_| Level::default()).collect() };
-        let starts = track.starts();
+        let rows = Rows::of(track);
+        let starts = rows.starts;
+        let mut builder = Builder { rows, rules, levels: (0..LEVELS).map(|_| Level::default()).collect() };
         if let (Some(first), Some(last)) = (starts.first(), track.end().checked_sub(1))
             && last >= *first
         {
@@ -157,10 +158,24 @@ impl Pyramid {
         }
     }
 
+    /// Exact nanoseconds by class of all kept buckets.
+    pub(super) fn shares(&self) -> Shares<'_> {
+        Shares { begin: &self.shares_begin, class: &self.share_class, ns: &self.share_ns }
+    }
+}
+
+/// The time by class of kept buckets, looked up once for many of them.
+pub(super) struct Shares<'a> {
+    begin: &'a [u32],
+    class: &'a [u8],
+    ns: &'a [u64],
+}
+
+impl Shares<'_> {
     /// Exact nanoseconds by class in a kept bucket.
-    pub(super) fn shares(&self, row: usize) -> impl Iterator<Item = (u8, u64)> + '_ {
-        let range = self.shares_begin[row] as usize..self.shares_begin[row + 1] as usize;
-        self.share_class[range.clone()].iter().copied().zip(self.share_ns[range].iter().copied())
+    pub(super) fn of(&self, row: usize) -> impl Iterator<Item = (u8, u64)> + '_ {
+        let range = self.begin[row] as usize..self.begin[row + 1] as usize;
+        self.class[range.clone()].iter().copied().zip(self.ns[range].iter().copied())
     }
 }
 
@@ -210,24 +225,26 @@ impl Sum {
     /// which may reach into it.
     pub(super) fn walk(
         &mut self,
-        track: &impl Steps,
+        track: &Rows<'_, impl Fn(usize) -> u8>,
         rules: &FlagRules,
         rows: std::ops::Range<usize>,
         from: u64,
         to: u64,
     ) {
-        let starts = track.starts();
         self.starts += rows.len() as u32;
         let first = rows.start.saturating_sub(1);
-        for (row, start) in (first..).zip(starts[first..rows.end].iter().copied()) {
-            let end = track.row_end(row);
+        let mut starts = track.starts[first..rows.end].iter().copied().peekable();
+        let mut row = first;
+        while let Some(start) = starts.next() {
+            let end = starts.peek().copied().unwrap_or_else(|| track.end_of(row));
             let (inner_start, inner_end) = (start.max(from), end.min(to));
             if inner_start < inner_end {
-                let class = track.class(row);
+                let class = (track.class)(row);
                 self.add(class, inner_end - inner_start);
                 self.flags = self.flags.with(rules.of(class, end - start));
                 self.see(row as u32, inner_end - inner_start);
             }
+            row += 1;
         }
     }
 
@@ -251,23 +268,23 @@ struct Level {
     share_ns: Vec<u64>,
 }
 
-struct Builder<'a, T> {
-    track: &'a T,
+struct Builder<'a, C> {
+    rows: Rows<'a, C>,
     rules: &'a FlagRules,
     levels: Vec<Level>,
 }
 
-impl<T: Steps> Builder<'_, T> {
+impl<C: Fn(usize) -> u8> Builder<'_, C> {
     /// The sum of a bucket, whose sections start in rows `low..high`; keeps it if they are many.
     fn visit(&mut self, bucket: u64, level: u8, low: usize, high: usize) -> Sum {
         let (from, to) = (edge(bucket, level), edge(bucket.saturating_add(1), level));
         if high - low <= FEW || level == 0 {
             let mut sum = Sum::new();
-            sum.walk(self.track, self.rules, low..high, from, to);
+            sum.walk(&self.rows, self.rules, low..high, from, to);
             return sum;
         }
         let middle = edge(2 * bucket + 1, level - 1);
-        let split = low + self.track.starts()[low..high].partition_point(|start| *start < middle);
+        let split = low + self.rows.starts[low..high].partition_point(|start| *start < middle);
         let mut sum = self.visit(2 * bucket, level - 1, low, split);
         let right = self.visit(2 * bucket + 1, level - 1, split, high);
         for (class, ns) in right.shares() {
@@ -278,7 +295,7 @@ impl<T: Steps> Builder<'_, T> {
         sum.see(right.longest.0, right.longest.1);
         // Only the section over the middle lies in both halves.
         if let Some(over) = split.checked_sub(1) {
-            let (start, end) = (self.track.starts()[over].max(from), self.track.row_end(over).min(to));
+            let (start, end) = (self.rows.starts[over].max(from), self.rows.end_of(over).min(to));
             if start < middle && end > middle {
                 sum.see(over as u32, end - start);
             }

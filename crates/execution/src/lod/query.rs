@@ -1,7 +1,7 @@
 //! Answers from a pyramid: rows of buckets, and sums over any range.
 
 use super::pyramid::{Pyramid, Sum};
-use super::steps::Steps;
+use super::steps::{Rows, Steps};
 use super::{Bucket, CLASSES, NO_CLASS, Window, edge};
 
 impl Pyramid {
@@ -9,27 +9,29 @@ impl Pyramid {
     /// the pyramid was built from.
     pub fn buckets(&self, track: &impl Steps, window: Window, mut put: impl FnMut(Bucket)) {
         let mut scratch = Sum::new();
-        self.visit(track, window, |piece| {
+        let track = Rows::of(track);
+        let shares = self.shares();
+        let (flags, starts, longest): (&[u8], &[u32], &[u32]) = (&self.flags, &self.starts, &self.longest);
+        self.visit(&track, window, |piece| {
             put(match piece {
                 Piece::Within(row) => {
-                    let (start, end) = (track.starts()[row], track.row_end(row));
-                    let class = track.class(row);
+                    let class = (track.class)(row);
                     Bucket {
                         class,
                         share_of_255: 255,
-                        flags: self.rules.of(class, end - start),
+                        flags: self.rules.of(class, track.end_of(row) - track.starts[row]),
                         starts: 0,
                         longest: row as u32,
                     }
                 }
                 Piece::Few { rows, from, to } => {
                     scratch.clear();
-                    scratch.walk(track, &self.rules, rows, from, to);
+                    scratch.walk(&track, &self.rules, rows, from, to);
                     let starts = scratch.starts;
                     shown(scratch.shares(), to - from, scratch.flags.0, starts, scratch.longest.0)
                 }
                 Piece::Kept(row, width) => {
-                    shown(self.shares(row), width, self.flags[row], self.starts[row], self.longest[row])
+                    shown(shares.of(row), width, flags[row], starts[row], longest[row])
                 }
                 Piece::Outside => Bucket::EMPTY,
             })
@@ -42,15 +44,17 @@ impl Pyramid {
         let mut scratch = Sum::new();
         let mut bucket = 0;
         let width = edge(window.first.saturating_add(1), window.width_log2) - window.start();
-        self.visit(track, window, |piece| {
+        let track = Rows::of(track);
+        let shares = self.shares();
+        self.visit(&track, window, |piece| {
             match piece {
-                Piece::Within(row) => put(bucket, track.class(row), width),
+                Piece::Within(row) => put(bucket, (track.class)(row), width),
                 Piece::Few { rows, from, to } => {
                     scratch.clear();
-                    scratch.walk(track, &self.rules, rows, from, to);
+                    scratch.walk(&track, &self.rules, rows, from, to);
                     scratch.shares().for_each(|(class, ns)| put(bucket, class, ns));
                 }
-                Piece::Kept(row, _) => self.shares(row).for_each(|(class, ns)| put(bucket, class, ns)),
+                Piece::Kept(row, _) => shares.of(row).for_each(|(class, ns)| put(bucket, class, ns)),
                 Piece::Outside => {}
             }
             bucket += 1;
@@ -74,24 +78,27 @@ impl Pyramid {
     }
 
     /// Walks a window's buckets from left to right.
-    fn visit(&self, track: &impl Steps, window: Window, mut put: impl FnMut(Piece)) {
-        let starts = track.starts();
+    fn visit<C>(&self, track: &Rows<'_, C>, window: Window, mut put: impl FnMut(Piece)) {
+        let starts = track.starts;
         let level = window.width_log2;
         let mut kept = self.level(level);
-        kept.start += self.bucket[kept.clone()].partition_point(|bucket| *bucket < window.first);
+        let (buckets, first_rows, counts): (&[u64], &[u32], &[u32]) =
+            (&self.bucket, &self.first_row, &self.starts);
+        kept.start += buckets[kept.clone()].partition_point(|bucket| *bucket < window.first);
         let mut row = starts.partition_point(|start| *start < window.start());
         for bucket in window.first..window.first.saturating_add(u64::from(window.count)) {
             let (from, to) = (edge(bucket, level), edge(bucket.saturating_add(1), level));
-            if kept.start < kept.end && self.bucket[kept.start] == bucket {
-                row = (self.first_row[kept.start] + self.starts[kept.start]) as usize;
+            if kept.start < kept.end && buckets[kept.start] == bucket {
+                row = (first_rows[kept.start] + counts[kept.start]) as usize;
                 put(Piece::Kept(kept.start, to - from));
                 kept.start += 1;
                 continue;
             }
             let first = row;
             row += starts[row..].iter().take_while(|start| **start < to).count();
-            let reaches = first > 0 && track.row_end(first - 1) > from;
-            put(if row > first || (reaches && track.row_end(first - 1) < to) {
+            let before_ends = first.checked_sub(1).map(|before| track.end_of(before));
+            let reaches = before_ends.is_some_and(|end| end > from);
+            put(if row > first || (reaches && before_ends.is_some_and(|end| end < to)) {
                 Piece::Few { rows: first..row, from, to }
             } else if reaches {
                 Piece::Within(first - 1)
@@ -127,8 +134,12 @@ fn shown(
             (class, most) = (candidate, ns);
         }
     }
-    let share = (u128::from(most) * 255 + u128::from(width) / 2) / u128::from(width.max(1));
-    Bucket { class, share_of_255: share as u8, flags: super::Flags(flags), starts, longest }
+    // Dividing 128 bits costs more than all the rest of a bucket, and only buckets of years need it.
+    let share = match most.checked_mul(255).and_then(|parts| parts.checked_add(width / 2)) {
+        Some(parts) => (parts / width.max(1)) as u8,
+        None => ((u128::from(most) * 255 + u128::from(width) / 2) / u128::from(width.max(1))) as u8,
+    };
+    Bucket { class, share_of_255: share, flags: super::Flags(flags), starts, longest }
 }
 
 #[cfg(test)]
@@ -163,13 +174,14 @@ mod tests {
     fn naive(track: &Values, rules: &FlagRules, from: u64, to: u64) -> Bucket {
         let mut ns = [0_u64; CLASSES];
         let (mut flags, mut starts, mut longest, mut most) = (Flags::NONE, 0, u32::MAX, 0);
+        let rows = Rows::of(track);
         for row in 0..track.start.len() {
-            let (start, end) = (track.start[row], track.row_end(row));
+            let (start, end) = (track.start[row], rows.end_of(row));
             starts += u32::from(start >= from && start < to);
             let overlap = end.min(to).saturating_sub(start.max(from));
             if overlap > 0 {
-                ns[track.class(row) as usize] += overlap;
-                flags = flags.with(rules.of(track.class(row), end - start));
+                ns[(rows.class)(row) as usize] += overlap;
+                flags = flags.with(rules.of((rows.class)(row), end - start));
                 if overlap > most {
                     (longest, most) = (row as u32, overlap);
                 }
@@ -217,9 +229,10 @@ mod tests {
             let from = low - 5 + (high - low) * (i * 37 % 200) / 200;
             let to = from + (high - low) * (i % 13) / 20 + i;
             let mut expected = [0; CLASSES];
+            let rows = Rows::of(&track);
             for row in 0..track.start.len() {
-                let overlap = track.row_end(row).min(to).saturating_sub(track.start[row].max(from));
-                expected[track.class(row) as usize] += overlap;
+                let overlap = rows.end_of(row).min(to).saturating_sub(track.start[row].max(from));
+                expected[(rows.class)(row) as usize] += overlap;
             }
             assert_eq!(pyramid.sums(&track, from, to), expected, "[{from}, {to})");
         }

@@ -16,13 +16,29 @@ pub trait Steps: Sync {
     /// When the last row ends; not before it starts.
     fn end(&self) -> u64;
 
-    /// The class of a row, below [`CLASSES`].
-    fn class(&self, row: usize) -> u8;
+    /// The class of each row, below [`CLASSES`].
+    fn classes(&self) -> impl Fn(usize) -> u8;
+}
 
+/// Rows whose columns were looked up once: a column may lie in a file, and to find it there costs more
+/// than to read a row of it.
+pub(super) struct Rows<'a, C> {
+    pub starts: &'a [u64],
+    pub end: u64,
+    pub class: C,
+}
+
+impl<'a> Rows<'a, ()> {
+    pub fn of(track: &'a impl Steps) -> Rows<'a, impl Fn(usize) -> u8> {
+        Rows { starts: track.starts(), end: track.end(), class: track.classes() }
+    }
+}
+
+impl<C> Rows<'_, C> {
     /// When a row ends.
     #[inline]
-    fn row_end(&self, row: usize) -> u64 {
-        self.starts().get(row + 1).copied().unwrap_or(self.end())
+    pub fn end_of(&self, row: usize) -> u64 {
+        self.starts.get(row + 1).copied().unwrap_or(self.end)
     }
 }
 
@@ -35,9 +51,9 @@ impl Steps for Track {
         Track::end(self)
     }
 
-    #[inline]
-    fn class(&self, row: usize) -> u8 {
-        self.state_column()[row]
+    fn classes(&self) -> impl Fn(usize) -> u8 {
+        let states = self.state_column();
+        move |row| states[row]
     }
 }
 
@@ -97,13 +113,15 @@ impl Steps for Values {
 
     /// Small values are classes of their own; larger ones share classes, which is right for shares of
     /// "nothing" against "something"; the value itself is that of the bucket's longest row.
-    #[inline]
-    fn class(&self, row: usize) -> u8 {
-        let value = self.value[row];
-        if (0..CLASSES as i64 / 2).contains(&value) {
-            value as u8
-        } else {
-            (CLASSES as u64 / 2 + value.unsigned_abs() % (CLASSES as u64 / 2)) as u8
+    fn classes(&self) -> impl Fn(usize) -> u8 {
+        let values: &[i64] = &self.value;
+        move |row| {
+            let value = values[row];
+            if (0..CLASSES as i64 / 2).contains(&value) {
+                value as u8
+            } else {
+                (CLASSES as u64 / 2 + value.unsigned_abs() % (CLASSES as u64 / 2)) as u8
+            }
         }
     }
 }

@@ -8,11 +8,12 @@
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 13] = [
+const MODULES: [(&str, &str); 14] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
     ("source.js", include_str!("../../web/source.js")),
+    ("paper.js", include_str!("../../web/paper.js")),
     ("elements.js", include_str!("../../web/elements.js")),
     ("charts.js", include_str!("../../web/charts.js")),
     ("gestures.js", include_str!("../../web/gestures.js")),

@@ -3,7 +3,7 @@
 use super::{Matches, Page};
 use rayon::prelude::*;
 use taskscope_execution::lod::{Bucket, Window};
-use taskscope_execution::{Execution, PlaceKind, Span, State, ThreadIndex};
+use taskscope_execution::{PlaceKind, Span, State, ThreadIndex, TypeIndex};
 
 /// What colours a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,8 +55,22 @@ impl View {
         View::ALL.into_iter().find(|view| view.name() == name)
     }
 
-    /// What a section shows; 0 is nothing.
-    fn value(self, execution: &Execution, span: &Span) -> u32 {
+    /// What the longest section of each bucket shows, little-endian.
+    fn values(self, page: &Page, track: ThreadIndex, buckets: &[Bucket]) -> Vec<u8> {
+        let Some(thread) = page.execution.threads.get(track.index()) else { return Vec::new() };
+        let (spans, sections) = (thread.track.spans(), thread.track.len());
+        let types: &[TypeIndex] = &page.execution.tasks.ty;
+        let value = |bucket: &Bucket| match bucket.longest as usize {
+            longest if longest < sections => self.value(types, &spans.at(longest)),
+            _ => 0,
+        };
+        let mut bytes = Vec::with_capacity(4 * buckets.len());
+        bytes.extend(buckets.iter().flat_map(|bucket| value(bucket).to_le_bytes()));
+        bytes
+    }
+
+    /// What a section shows, where tasks have these types; 0 is nothing.
+    fn value(self, types: &[TypeIndex], span: &Span) -> u32 {
         let section = span.section;
         let one_more = |index: u32| index.wrapping_add(1);
         match self {
@@ -66,9 +80,7 @@ impl View {
             View::Object => one_more(section.object.0),
             View::Type => match (section.state, section.place.kind()) {
                 (State::Task | State::Worksharing, PlaceKind::Type(ty)) => one_more(ty.0),
-                _ if section.task.is_some() => {
-                    execution.tasks.ty.get(section.task.index()).map_or(0, |ty| one_more(ty.0))
-                }
+                _ if section.task.is_some() => types.get(section.task.index()).map_or(0, |ty| one_more(ty.0)),
                 _ => 0,
             },
             View::Place => match section.place.kind() {
@@ -103,30 +115,21 @@ pub fn packed_rows_with(
     window: Window,
     matches: Option<&Matches>,
 ) -> Vec<u8> {
-    let mut rows = page.timeline.viewport(&page.execution, tracks, window);
-    if let Some(matches) = matches {
-        rows.par_iter_mut().zip(tracks).for_each(|(row, track)| {
-            if let Some(marks) = matches.of(page, *track) {
-                marks.flag(window, row);
-            }
-        });
-    }
-    let numbers = rows.iter().map(Vec::len).sum::<usize>() * if view == View::State { 1 } else { 2 };
-    let mut bytes = Vec::with_capacity(4 * numbers);
-    for bucket in rows.iter().flatten() {
-        bytes.extend_from_slice(&packed(*bucket).to_le_bytes());
-    }
-    if view != View::State {
-        for (track, row) in tracks.iter().zip(&rows) {
-            let track = page.execution.threads.get(track.index()).map(|thread| &thread.track);
-            for bucket in row {
-                let longest = bucket.longest as usize;
-                let span = track.filter(|track| longest < track.len()).map(|track| track.span(longest));
-                let value = span.map_or(0, |span| view.value(&page.execution, &span));
-                bytes.extend_from_slice(&value.to_le_bytes());
-            }
+    let row = |track: &ThreadIndex| {
+        let mut buckets = page.timeline.buckets(&page.execution, *track, window);
+        if let Some(marks) = matches.and_then(|matches| matches.of(page, *track)) {
+            marks.flag(window, &mut buckets);
         }
-    }
+        let mut bytes = Vec::with_capacity(4 * buckets.len());
+        bytes.extend(buckets.iter().flat_map(|bucket| packed(*bucket).to_le_bytes()));
+        let values = if view == View::State { Vec::new() } else { view.values(page, *track, &buckets) };
+        (bytes, values)
+    };
+    let rows: Vec<(Vec<u8>, Vec<u8>)> = tracks.par_iter().map(row).collect();
+    let mut bytes =
+        Vec::with_capacity(rows.iter().map(|(buckets, values)| buckets.len() + values.len()).sum());
+    rows.iter().for_each(|(buckets, _)| bytes.extend_from_slice(buckets));
+    rows.iter().for_each(|(_, values)| bytes.extend_from_slice(values));
     bytes
 }
 

@@ -43,21 +43,24 @@ impl Steps for ByType<'_> {
         self.track.end()
     }
 
-    fn class(&self, row: usize) -> u8 {
-        let section = self.track.span(row).section;
-        let ty = running_type(self.execution, &section);
-        ty.map_or(NOTHING, |ty| self.slots.get(ty.index()).copied().unwrap_or(OTHERS))
+    fn classes(&self) -> impl Fn(usize) -> u8 {
+        let spans = self.track.spans();
+        let types: &[TypeIndex] = &self.execution.tasks.ty;
+        move |row| {
+            let ty = running_type(types, &spans.at(row).section);
+            ty.map_or(NOTHING, |ty| self.slots.get(ty.index()).copied().unwrap_or(OTHERS))
+        }
     }
 }
 
-/// The type of the task or construct whose body runs in a section.
-fn running_type(execution: &Execution, section: &Section) -> Option<TypeIndex> {
+/// The type of the task or construct whose body runs in a section; `types` are those of all tasks.
+fn running_type(types: &[TypeIndex], section: &Section) -> Option<TypeIndex> {
     if !matches!(section.state, State::Task | State::Worksharing) {
         return None;
     }
     match section.place.kind() {
         PlaceKind::Type(ty) => Some(ty),
-        _ => execution.tasks.ty.get(section.task.index()).copied().filter(|ty| ty.is_some()),
+        _ => types.get(section.task.index()).copied().filter(|ty| ty.is_some()),
     }
 }
 
@@ -170,7 +173,7 @@ mod tests {
             let shares = rows.shares(&execution, window);
             let mut expected = vec![0; shares.len()];
             for span in execution.threads.iter().flat_map(|thread| thread.track.spans()) {
-                let Some(ty) = running_type(&execution, &span.section) else { continue };
+                let Some(ty) = running_type(&execution.tasks.ty, &span.section) else { continue };
                 let slot = rows.types.iter().position(|row| *row == ty).unwrap();
                 for bucket in 0..window.count as usize {
                     let from = (window.first + bucket as u64) << window.width_log2;

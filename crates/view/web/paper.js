@@ -1,0 +1,38 @@
+// Paper: white, without controls, and with what a screen would scroll to.
+
+/** Image points for each point of the page: printers are finer than screens. */
+export const PAPER_RATIO = 2;
+
+/** Whether the page is being printed. */
+export function isPrinting() {
+  return document.documentElement.dataset.printing !== undefined;
+}
+
+/**
+ * Turns the page light before it is printed and calls `begin`; calls `end` when it is as before.
+ * @param {() => void} begin
+ * @param {() => void} end
+ */
+export function onPaper(begin, end) {
+  const root = document.documentElement;
+  /** @type {string | undefined} */
+  let chosen;
+  /** @param {boolean} printing */
+  const turn = (printing) => {
+    if (printing === isPrinting()) return;
+    if (printing) {
+      chosen = root.dataset.theme;
+      Object.assign(root.dataset, { printing: '', theme: 'light' });
+      begin();
+      return;
+    }
+    delete root.dataset.printing;
+    if (chosen === undefined) delete root.dataset.theme;
+    else root.dataset.theme = chosen;
+    end();
+  };
+  window.addEventListener('beforeprint', () => turn(true));
+  window.addEventListener('afterprint', () => turn(false));
+  // Programs that print without a window tell only that the medium changes.
+  matchMedia('print').addEventListener('change', (event) => turn(event.matches));
+}
