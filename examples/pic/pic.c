@@ -66,15 +66,20 @@ static void rest(double ns)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-/* Sleeps in the place of work. A thread's first sleep asks for timers without slack. */
+/* Sleeps in the place of work. A thread's first sleep asks for timers without slack; what a sleep takes too long
+ * the thread's next ones are shorter, so that the work of all does not depend on what else the machine does. */
 static int slept(double ns)
 {
     static __thread int prompt;
+    static __thread double debt;
     if (!sleeps)
         return 0;
     if (!prompt)
         prompt = 1 + prctl(PR_SET_TIMERSLACK, 1);
-    rest(ns);
+    double begin = now();
+    if (ns > debt)
+        rest(ns - debt);
+    debt += now() - begin - ns;
     return 1;
 }
 

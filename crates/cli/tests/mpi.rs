@@ -260,3 +260,42 @@ fn the_report_names_the_rank_that_was_late() {
         assert_eq!(all, leaves);
     }
 }
+
+/// The runtime's events come through libovni, those of MPI from the wrapper: two recorders, one process.
+#[test]
+fn a_runtime_that_records_through_ovni_and_its_calls_of_mpi_are_one_process() {
+    let built = std::env::current_exe().unwrap().parent().unwrap().join("libovni.so");
+    for mpi in installed().into_iter().take(1) {
+        let here = tempfile::tempdir().unwrap();
+        let program = compile(mpi, here.path(), "mpi_nanos6.c", &[built.to_str().unwrap()]);
+        let mut command = record(here.path());
+        let run = output(permit(command.args(["-o", "trace", "--", mpi.launcher, "-n", "2"]).arg(&program)));
+        assert!(run.status.success());
+        let trace = here.path().join("trace");
+        assert_eq!(streams(&trace).len(), 4, "two ranks with a thread each, of which two recorders write");
+        assert_consistent(&trace);
+        let whole = report(&trace);
+        assert_eq!(
+            (&whole["processes"], &whole["threads"], &whole["cpus"]),
+            (&2.into(), &2.into(), &2.into())
+        );
+        assert_eq!(whole["tasks"], 5);
+        let ranks = whole["ranks"].as_array().unwrap();
+        assert_eq!(ranks.iter().map(|row| row["rank"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
+        let waited = ranks[1]["peer_wait_ns"].as_u64().unwrap();
+        assert!(waited > 15_000_000, "rank 1 waited for the late sender: {waited}");
+        // The wait is the CPU's, whose task it was, and is charged to the other rank.
+        let causes = output(taskscope().args(["report", "--section", "ledger,blame", "--json"]).arg(&trace));
+        let causes: Value = serde_json::from_slice(&causes.stdout).unwrap();
+        assert_eq!(causes["ledger"]["by_node"].as_object().map_or(0, |nodes| nodes.len()), 2, "{causes}");
+        let blame = causes["blame"].as_array().unwrap();
+        let late: u64 = blame
+            .iter()
+            .filter(|row| {
+                row["who"]["object"].as_str().is_some_and(|name| name.contains("late sender: rank 0"))
+            })
+            .map(|row| row["ns"].as_u64().unwrap())
+            .sum();
+        assert!(late > 15_000_000, "{blame:?}");
+    }
+}

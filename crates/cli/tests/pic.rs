@@ -79,3 +79,39 @@ fn a_slow_link_is_latency_at_the_root_and_starvation_by_the_published_formula() 
     assert!(root > direct);
     assert!(slow.lost(&slow.direct, Letter::Starvation) > slow.lost(&slow.root, Letter::Starvation));
 }
+
+#[test]
+fn ranks_have_a_table_of_their_own_in_the_report_and_for_talp() {
+    let here = tempfile::tempdir().unwrap();
+    let Some(program) = build(here.path()) else { return };
+    let (_, trace) = run(here.path(), &program, 2, "16 16 16 4000 2 2 2 2 --link-us 5000");
+    let whole = report(&trace);
+    let ranks = whole["ranks"].as_array().unwrap();
+    assert_eq!(ranks.iter().map(|row| row["rank"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
+    let sum = |key: &str| ranks.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("capacity_ns"), whole["capacity_ns"].as_u64().unwrap());
+    assert_eq!(sum("useful_ns"), whole["efficiency"]["useful_ns"].as_u64().unwrap());
+    assert!(sum("communication_ns") > 0);
+    let shown = output(taskscope().arg("report").arg(&trace));
+    assert!(text(&shown.stdout).contains("Ranks, least efficient first"));
+
+    let talp = output(taskscope().args(["export", "--to", "talp-json"]).arg(&trace));
+    let talp: serde_json::Value = serde_json::from_slice(&talp.stdout).unwrap();
+    assert_eq!(talp["resources"]["numMpiRanks"], 2);
+    assert_eq!(talp["Process"]["Global"].as_array().unwrap().len(), 2);
+    assert!(talp["Application"]["Global"]["numMpiCalls"].as_u64().unwrap() > 0);
+    // Readers take ISO 8601 with an offset.
+    let told = talp["timestamp"].as_str().unwrap();
+    assert!(told.len() == 25 && told.as_bytes()[10] == b'T' && told.ends_with("+00:00"), "{told}");
+    let times = ["usefulTime", "mpiTime", "mpiWorkerIdleTime", "ompLoadImbalanceTime", "ompSchedulingTime"];
+    let whole = &talp["Application"]["Global"];
+    let sum: u64 =
+        times.iter().chain(&["ompSerializationTime"]).map(|key| whole[*key].as_u64().unwrap()).sum();
+    assert_eq!(sum, ranks_capacity(&talp));
+}
+
+/// CPUs × elapsed time of all processes.
+fn ranks_capacity(talp: &serde_json::Value) -> u64 {
+    let processes = talp["Process"]["Global"].as_array().unwrap();
+    processes.iter().map(|row| row["numCpus"].as_u64().unwrap() * row["elapsedTime"].as_u64().unwrap()).sum()
+}

@@ -84,7 +84,10 @@ pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_
     }
     let directory = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let config = Config {
-        trace_directory: directory("OVNI_TRACEDIR").unwrap_or_else(|| DEFAULT_TRACE_DIRECTORY.into()),
+        // Other recorders of taskscope in this process write where that variable says.
+        trace_directory: directory("OVNI_TRACEDIR")
+            .or_else(|| directory(process::TRACE_DIRECTORY_VARIABLE))
+            .unwrap_or_else(|| DEFAULT_TRACE_DIRECTORY.into()),
         app_id: app as u32,
         require: vec![],
         own_require: vec![],

@@ -389,6 +389,7 @@ impl Process {
         }
         own.extend([
             ("os_tid".to_owned(), Json::integer(thread.os_tid)),
+            ("process_image".to_owned(), Json::string(&process_image())),
             ("clock".to_owned(), clock_attributes()),
             ("lost_events".to_owned(), metadata::loss_member(lost)),
             ("unrecorded_threads".to_owned(), Json::integer(self.unrecorded_threads.load(Relaxed))),
@@ -470,6 +471,23 @@ fn make_all(directory: &Path) -> Result<(), StartError> {
 /// n-th directory of the same id gets the id plus n times 2²², which is above every id of Linux.
 fn unique_id(id: i32, copy: i64) -> i64 {
     i64::from(id) + ((copy - 1) << 22)
+}
+
+/// The same for all recorders in this process, and another after `fork` or `exec`: by it readers know that several
+/// wrote of one process. From the id and the random bytes that the kernel gives to each program that it starts;
+/// those are mixed, as the C library keeps secrets made of them.
+fn process_image() -> String {
+    // SAFETY: no preconditions; 0 or the address of 16 bytes that stay.
+    let random = unsafe {
+        let address = libc::getauxval(libc::AT_RANDOM) as *const [u8; 16];
+        address.as_ref().copied().unwrap_or_default()
+    };
+    // FNV-1a, twice over: what comes out tells nothing of a byte.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in random.iter().chain(random.iter()) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    format!("{}-{:08x}", own_pid(), (hash >> 32) as u32)
 }
 
 fn clock_attributes() -> Json {

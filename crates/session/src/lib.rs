@@ -20,6 +20,7 @@ pub mod model_views;
 mod os_time;
 mod places;
 mod profiles;
+mod recorders;
 mod run_file;
 pub mod selection;
 mod task_graph;
@@ -30,13 +31,14 @@ pub use profiles::{MergedProfiles, ProfileProblem, merge_profiles, profile_files
 pub use run_file::{Notice, RUN_FILE, RunFile};
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 
+use recorders::{Joined, OfProcesses, RecorderName, name_of};
 use rustc_hash::{FxHashMap, FxHashSet};
 use selection::Selection;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use taskscope_event::models::{MODELS, samples};
 use taskscope_execution::filter::TimeRange;
-use taskscope_execution::{Doubt, Execution, ExecutionBuilder, ThreadIndex, Uncertain};
+use taskscope_execution::{Doubt, Execution, ExecutionBuilder, ProcessIndex, ThreadIndex, Uncertain};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
 use taskscope_trace::{File, OpenOptions, Stream, Trace};
 
@@ -143,7 +145,8 @@ impl Session {
         };
         let mut builder = ExecutionBuilder::new();
         let mut interpreter = Interpreter::new();
-        let threads = add_threads(&trace, &mut builder, &mut interpreter);
+        let Threads { threads, recorders, processes, names } =
+            add_threads(&trace, &mut builder, &mut interpreter);
         let mut by_letter = [0_u64; 256];
         let mut clocks_too_far = 0;
         let selected = selection.of(&trace);
@@ -159,7 +162,9 @@ impl Session {
             by_letter[event.code.model() as usize] += u64::from(event.is_selected);
             events_of_thread[event.stream] += u64::from(event.is_selected);
             builder.event(thread, event.at);
-            interpreter.event(thread, event.at, event.code, event.payload, &mut builder);
+            let mut out = OfProcesses { builder: &mut builder, processes: &processes };
+            interpreter.speaks(thread, recorders[event.stream]);
+            interpreter.event(thread, event.at, event.code, event.payload, &mut out);
         });
         let clock_at = |time_ns: i64| selected.origin_ns.saturating_add(time_ns).max(0) as u64;
         // Who has later events lives on to where the range ends.
@@ -170,10 +175,15 @@ impl Session {
                 interpreter.lives_at(*thread, end.max(0) as u64);
             }
         }
-        interpreter.finish(&mut builder);
-        let unreadable_samples = read_samples(&trace, &threads, &interpreter, &mut builder, latest);
+        let mut out = OfProcesses { builder: &mut builder, processes: &processes };
+        interpreter.finish(&mut out);
+        let mut unreadable_samples = 0;
+        for (number, stream) in trace.streams().iter().enumerate() {
+            interpreter.speaks(threads[number], recorders[number]);
+            unreadable_samples += read_samples(stream, threads[number], &interpreter, &mut out, latest);
+        }
         let mut execution = builder.finish();
-        os_time::add_os_times(&trace, &mut execution);
+        os_time::add_os_times(&trace, &names, &mut execution);
         add_ends_of_streams(&trace, &threads, &mut execution);
         if selection.range != TimeRange::default() {
             execution.cut(clock_at(selected.begin_ns.max(0)), clock_at(selected.end_ns));
@@ -234,20 +244,18 @@ impl Session {
     }
 }
 
-/// Hands the samples of all threads over; how many could not be read.
+/// Hands the samples of a stream over; how many could not be read.
 fn read_samples(
-    trace: &Trace,
-    threads: &[ThreadIndex],
+    stream: &Stream,
+    thread: ThreadIndex,
     interpreter: &Interpreter,
-    builder: &mut ExecutionBuilder,
+    out: &mut OfProcesses<'_>,
     latest: Option<u64>,
 ) -> u64 {
     let mut unreadable = 0;
-    for (stream, thread) in trace.streams().iter().zip(threads) {
-        for event in stream.events_of(File::Samples).filter(|event| event.code == samples::SAMPLE) {
-            let at = (event.clock_ns.max(0) as u64).min(latest.unwrap_or(u64::MAX));
-            unreadable += u64::from(!interpreter.sample(*thread, at, event.payload, builder));
-        }
+    for event in stream.events_of(File::Samples).filter(|event| event.code == samples::SAMPLE) {
+        let at = (event.clock_ns.max(0) as u64).min(latest.unwrap_or(u64::MAX));
+        unreadable += u64::from(!interpreter.sample(thread, at, event.payload, out));
     }
     unreadable
 }
@@ -265,31 +273,60 @@ fn add_ends_of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &mut E
     }
 }
 
-/// One thread a stream; processes are told apart by loom and process id.
-fn add_threads(
-    trace: &Trace,
-    builder: &mut ExecutionBuilder,
-    interpreter: &mut Interpreter,
-) -> Vec<ThreadIndex> {
-    let mut processes = FxHashMap::default();
-    let mut threads = Vec::with_capacity(trace.streams().len());
-    for stream in trace.streams() {
-        let loom = stream.loom().unwrap_or_default().to_owned();
-        let pid = stream.pid().unwrap_or(0) as u64;
-        let tid = stream.tid().unwrap_or(0) as u64;
+/// What streams are in the execution.
+struct Threads {
+    /// Of each stream.
+    threads: Vec<ThreadIndex>,
+    /// Of each stream: its recorder, which is a process to the interpreter.
+    recorders: Vec<ProcessIndex>,
+    /// Of each recorder.
+    processes: Vec<ProcessIndex>,
+    /// Processes by the names of their recorders.
+    names: FxHashMap<RecorderName, ProcessIndex>,
+}
+
+/// One thread a stream, but where several recorders wrote of the same one; processes are told apart by loom and
+/// process id.
+fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut Interpreter) -> Threads {
+    let joined = Joined::of(trace);
+    let mut all = Threads {
+        threads: Vec::with_capacity(trace.streams().len()),
+        recorders: Vec::with_capacity(trace.streams().len()),
+        processes: Vec::new(),
+        names: FxHashMap::default(),
+    };
+    let mut recorders = FxHashMap::default();
+    for (number, stream) in trace.streams().iter().enumerate() {
+        let name = name_of(stream);
+        let shown = joined.process_of(name.clone());
         let process =
-            *processes.entry((loom.clone(), pid)).or_insert_with(|| builder.add_process(&loom, pid));
-        threads.push(builder.add_thread(process, tid));
-        let thread = interpreter.add_thread(process);
-        if requires(stream, &MODELS_OF_CPUS) {
+            *all.names.entry(shown.clone()).or_insert_with(|| builder.add_process(&shown.0, shown.1));
+        all.names.entry(name.clone()).or_insert(process);
+        let recorder = *recorders.entry(name.clone()).or_insert_with(|| {
+            all.processes.push(process);
+            ProcessIndex::of(all.processes.len() - 1)
+        });
+        all.recorders.push(recorder);
+        let on_cpus = requires(stream, &MODELS_OF_CPUS);
+        let first = joined.first_stream[number];
+        let thread = if first < number {
+            let thread = all.threads[first];
+            interpreter.add_recorder(thread, recorder, on_cpus);
+            thread
+        } else {
+            builder.add_thread(process, stream.tid().unwrap_or(0) as u64);
+            interpreter.add_thread_of(recorder, process)
+        };
+        all.threads.push(thread);
+        if on_cpus {
             interpreter.has_subsystems(thread);
         }
-        if works_on_threads(stream) && tid == pid {
+        if works_on_threads(stream) && stream.tid().unwrap_or(0) as u64 == name.1 {
             interpreter.is_initial(thread);
         }
     }
-    add_cpus(trace, &threads, builder, interpreter);
-    threads
+    add_cpus(trace, &mut all, builder, interpreter);
+    all
 }
 
 /// Whether the stream is of a program whose recorder says that its threads are its workers.
@@ -307,12 +344,7 @@ const MODELS_OF_CPUS: [&str; 3] = ["nanos6", "nosv", "nodes"];
 
 /// In looms where such a runtime runs, the CPUs are the workers. They belong to the loom: each
 /// stream may name some of them.
-fn add_cpus(
-    trace: &Trace,
-    threads: &[ThreadIndex],
-    builder: &mut ExecutionBuilder,
-    interpreter: &mut Interpreter,
-) {
+fn add_cpus(trace: &Trace, all: &mut Threads, builder: &mut ExecutionBuilder, interpreter: &mut Interpreter) {
     let mut looms: BTreeMap<&str, BTreeMap<i64, i64>> = BTreeMap::new();
     for stream in trace.streams().iter().filter(|stream| !works_on_threads(stream)) {
         if requires(stream, &MODELS_OF_CPUS) {
@@ -330,12 +362,14 @@ fn add_cpus(
     for (number, (loom, cpus)) in looms.iter().enumerate() {
         let number = LoomNumber(number as u32);
         let process = builder.add_cpus_of(loom);
+        all.processes.push(process);
+        let holder = ProcessIndex::of(all.processes.len() - 1);
         for (phyid, index) in cpus {
             builder.add_thread(process, *phyid as u64);
-            interpreter.add_cpu(process, number, *index as i32);
+            interpreter.add_cpu(holder, number, *index as i32);
         }
-        for (stream, thread) in trace.streams().iter().zip(threads) {
-            if stream.loom().unwrap_or_default() == *loom {
+        for (stream, thread) in trace.streams().iter().zip(&all.threads) {
+            if stream.loom().unwrap_or_default() == *loom && !works_on_threads(stream) {
                 interpreter.works_on_cpus_of(*thread, number, stream.tid().unwrap_or(0) as i32);
             }
         }

@@ -1,8 +1,9 @@
 //! Times off the CPU, from the side stream that each recorded process has.
 
+use crate::recorders::RecorderName;
 use rustc_hash::FxHashMap;
 use taskscope_event::models::system;
-use taskscope_execution::{Execution, OsSource, RunDelay, ThreadIndex};
+use taskscope_execution::{Execution, OsSource, ProcessIndex, RunDelay, ThreadIndex};
 use taskscope_trace::{Location, Trace};
 
 #[derive(Default)]
@@ -12,26 +13,34 @@ struct OfThread {
 }
 
 /// Adds what the side streams tell. A thread that no stream names stays unknown.
-pub(crate) fn add_os_times(trace: &Trace, execution: &mut Execution) {
+pub(crate) fn add_os_times(
+    trace: &Trace,
+    processes: &FxHashMap<RecorderName, ProcessIndex>,
+    execution: &mut Execution,
+) {
     for location in trace.locations().iter().filter(|location| location.metadata["kind"] == "os-time") {
         let summed = location.metadata["source"] == "schedstat";
         let source = if summed { OsSource::Estimated } else { OsSource::Switches };
         for (tid, own) in read(location) {
-            if let Some(thread) = find(execution, location, tid) {
+            if let Some(thread) = find(processes, execution, location, tid) {
                 execution.add_off_cpu(thread, source, &own.exact, &own.delays);
             }
         }
     }
 }
 
-fn find(execution: &Execution, location: &Location, tid: u64) -> Option<ThreadIndex> {
+/// The thread, if nothing told of its times before: two recorders of a process tell the same.
+fn find(
+    processes: &FxHashMap<RecorderName, ProcessIndex>,
+    execution: &Execution,
+    location: &Location,
+    tid: u64,
+) -> Option<ThreadIndex> {
     let metadata = &location.metadata;
     let (loom, pid) = (metadata["loom"].as_str()?, metadata["pid"].as_u64()?);
+    let process = *processes.get(&(loom.to_owned(), pid))?;
     let row = execution.threads.iter().position(|thread| {
-        let process = &execution.processes[thread.process.index()];
-        thread.tid == tid
-            && thread.os_source == OsSource::Unknown
-            && (process.loom.as_str(), process.pid, process.has_cpus) == (loom, pid, false)
+        thread.tid == tid && thread.os_source == OsSource::Unknown && thread.process == process
     });
     row.map(|row| ThreadIndex(row as u32))
 }

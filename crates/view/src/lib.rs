@@ -14,6 +14,7 @@ pub mod format;
 pub mod html;
 pub mod info;
 pub mod page;
+mod ranks;
 mod report_json;
 mod report_text;
 mod run_numbers;

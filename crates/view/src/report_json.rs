@@ -59,6 +59,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
             "runtime_overhead_loss_ns": efficiency.runtime_overhead_ns,
             "unknown_ns": efficiency.unknown_ns,
         },
+        "ranks": crate::ranks::json(session, analysis),
         "causes": causes.into_iter()
             .map(|(state, place, ns)| json!({ "cause": state.name(), "ns": ns, "where": named(&place) }))
             .collect::<Vec<_>>(),

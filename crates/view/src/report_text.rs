@@ -15,6 +15,8 @@ pub enum Section {
     Summary,
     /// Parallel efficiency and its factors.
     Efficiency,
+    /// The ranks of an MPI job.
+    Ranks,
     /// Where the time went.
     Time,
     /// The largest losses with their causes.
@@ -31,9 +33,10 @@ pub enum Section {
 
 impl Section {
     /// All sections in the order of the report.
-    pub const ALL: [Section; 8] = [
+    pub const ALL: [Section; 9] = [
         Section::Summary,
         Section::Efficiency,
+        Section::Ranks,
         Section::Time,
         Section::Findings,
         Section::Threads,
@@ -43,13 +46,15 @@ impl Section {
     ];
 
     /// The dozen lines that are shown without being asked for.
-    pub const SHORT: [Section; 4] = [Section::Summary, Section::Efficiency, Section::Time, Section::Findings];
+    pub const SHORT: [Section; 5] =
+        [Section::Summary, Section::Efficiency, Section::Ranks, Section::Time, Section::Findings];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Section::Summary => "summary",
             Section::Efficiency => "efficiency",
+            Section::Ranks => "ranks",
             Section::Time => "time",
             Section::Findings => "findings",
             Section::Threads => "threads",
@@ -106,6 +111,9 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], opti
     if analysis.ledger.capacity_ns > 0 {
         if wants(Section::Efficiency) {
             page.efficiency();
+        }
+        if wants(Section::Ranks) {
+            page.ranks();
         }
         if wants(Section::Time) {
             page.time();
@@ -286,6 +294,31 @@ impl Page<'_> {
             })
             .collect();
         if parts.is_empty() { String::new() } else { format!("   {DIM}({}){DIM:#}", parts.join(", ")) }
+    }
+
+    /// Those with the lowest efficiency first, where there are several.
+    fn ranks(&mut self) {
+        let mut rows = crate::ranks::ranks(self.session, self.analysis);
+        if rows.len() < 2 {
+            return;
+        }
+        rows.sort_by(|a, b| a.efficiency().total_cmp(&b.efficiency()));
+        let columns =
+            [("workers", 10), ("efficiency", 12), ("useful", 10), ("in calls", 10), ("for others", 12)];
+        self.heading("Ranks, least efficient first", &columns);
+        for row in rows.iter().take(self.options.top) {
+            let (host, pid) = (row.host(self.session), row.pid(self.session));
+            let name = format!("rank {} ({host}, process {pid})", row.rank);
+            let values = [
+                (count(row.workers), 10),
+                (format!("{:.2}", row.efficiency()), 12),
+                (time(row.useful_ns), 10),
+                (time(row.communication_ns), 10),
+                (time(row.peer_wait_ns), 12),
+            ];
+            self.row(0, &name, &values.each_ref().map(|(value, width)| (value.as_str(), *width)));
+        }
+        self.more(rows.len().saturating_sub(self.options.top), Section::Ranks);
     }
 
     fn time(&mut self) {

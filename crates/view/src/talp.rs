@@ -19,6 +19,7 @@ pub fn talp_json(session: &Session, analysis: &Analysis) -> Value {
     let ranks = hybrid.processes.len() as u64;
     let with_mpi = hybrid.mpi_ns > 0 || ranks > 1;
     let parallels = execution.regions.len() as u64;
+    let calls = execution.communication.calls.len() as u64;
     let region = |times: [u64; 6], cpus: u64, elapsed: u64| -> Map<String, Value> {
         let [useful, mpi, idle, imbalance, scheduling, serialization] = times;
         let mut map = Map::new();
@@ -31,7 +32,7 @@ pub fn talp_json(session: &Session, analysis: &Analysis) -> Value {
             map.insert(name.into(), 0.into());
         }
         map.insert("numMeasurements".into(), 1.into());
-        map.insert("numMpiCalls".into(), 0.into());
+        map.insert("numMpiCalls".into(), calls.into());
         map.insert("numOmpParallels".into(), parallels.into());
         map.insert("numOmpTasks".into(), analysis.tasks.into());
         map.insert("numGpuRuntimeCalls".into(), 0.into());
@@ -68,8 +69,10 @@ pub fn talp_json(session: &Session, analysis: &Analysis) -> Value {
     ] {
         whole.insert(name.into(), share.into());
     }
-    let processes = hybrid.processes.iter().enumerate().map(|(rank, of)| {
+    let processes = hybrid.processes.iter().enumerate().map(|(number, of)| {
         let process = &execution.processes[of.process.index()];
+        let rank =
+            execution.communication.ranks.get(&of.process.0).map_or(number as u64, |of| of.rank.into());
         json!({
             "rank": rank,
             "pid": process.pid,
@@ -83,7 +86,8 @@ pub fn talp_json(session: &Session, analysis: &Analysis) -> Value {
             "numOmpTasks": tasks_of(session, of.process),
         })
     });
-    let processes: Vec<Value> = processes.collect();
+    let mut processes: Vec<Value> = processes.collect();
+    processes.sort_by_key(|process| process["rank"].as_u64());
     let mut application = Map::new();
     application.insert(REGION.into(), Value::Object(whole));
     let mut by_region = Map::new();
@@ -124,5 +128,6 @@ fn tasks_of(session: &Session, process: ProcessIndex) -> u64 {
 /// When the run began, in the form of ISO 8601; empty where it is not known.
 fn timestamp(session: &Session) -> String {
     let start = session.run.as_ref().and_then(|run| run.start_unix_ns);
-    start.map_or(String::new(), crate::info::date_and_time)
+    let told = start.map_or(String::new(), crate::info::date_and_time);
+    told.replacen(' ', "T", 1).replace(" UTC", "+00:00")
 }

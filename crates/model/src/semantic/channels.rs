@@ -136,7 +136,7 @@ impl Interpreter {
             Some(Step::Leave { value }) => {
                 self.close(thread, at, Opener::Part(letter, value), out);
                 if letter == mpi::LETTER {
-                    out.change(thread, at, Change::Message(MessageChange::CallEnds));
+                    self.tell(thread, at, MessageChange::CallEnds, out);
                 }
             }
             Some(Step::Rest(rests)) => {

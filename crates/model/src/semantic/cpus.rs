@@ -20,6 +20,10 @@ pub struct LoomCpus {
     by_index: FxHashMap<i32, ThreadIndex>,
     /// All threads of the loom by their ids.
     tids: FxHashMap<i32, ThreadIndex>,
+    /// The recorder of its threads, while that is one.
+    recorder: Option<ProcessIndex>,
+    /// Several processes share the CPUs.
+    is_shared: bool,
 }
 
 /// Which CPU a thread is on.
@@ -43,7 +47,20 @@ impl Interpreter {
     /// `thread`, with this id, belongs to a loom in which CPUs are the workers.
     pub fn works_on_cpus_of(&mut self, thread: ThreadIndex, loom: LoomNumber, tid: i32) {
         self.threads[thread.index()].on_cpu.loom = Some(loom);
-        self.looms.entry(loom).or_default().tids.insert(tid, thread);
+        let recorder = self.threads[thread.index()].placed_by;
+        let loom = self.looms.entry(loom).or_default();
+        loom.tids.insert(tid, thread);
+        loom.is_shared |= loom.recorder.replace(recorder).is_some_and(|other| other != recorder);
+    }
+
+    /// Who sends and receives: the worker. That is the CPU on which the thread is, where these are one process's.
+    /// CPUs that several processes share belong to no rank: there it is the thread.
+    pub(super) fn worker_of(&self, thread: ThreadIndex) -> ThreadIndex {
+        let on_cpu = self.threads[thread.index()].on_cpu;
+        let loom = on_cpu.loom.and_then(|loom| self.looms.get(&loom)).filter(|loom| !loom.is_shared);
+        let Some(loom) = loom else { return thread };
+        // Before the runtime places it, it is on none of them.
+        on_cpu.cpu.or_else(|| loom.by_index.values().min().copied()).unwrap_or(thread)
     }
 
     /// The thread is still there at `at`, although no event of it is told: so are its loom's CPUs.

@@ -59,7 +59,9 @@ impl Interpreter {
         function: u32,
         out: &mut O,
     ) -> Place {
-        out.change(thread, at, Change::Message(MessageChange::CallBegins { function }));
+        let worker = self.worker_of(thread);
+        self.threads[thread.index()].calls_as = Some(worker);
+        out.change(worker, at, Change::Message(MessageChange::CallBegins { function }));
         self.message_names.places.get(&(thread, function)).copied().unwrap_or(Place::UNKNOWN)
     }
 
@@ -130,8 +132,20 @@ impl Interpreter {
             // The trace's clocks are corrected before events come here.
             _ => return Ok(()),
         };
-        out.change(thread, at, Change::Message(change));
+        self.tell(thread, at, change, out);
         Ok(())
+    }
+
+    /// Tells it of the worker that called.
+    pub(super) fn tell<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        change: MessageChange,
+        out: &mut O,
+    ) {
+        let worker = self.threads[thread.index()].calls_as.unwrap_or_else(|| self.worker_of(thread));
+        out.change(worker, at, Change::Message(change));
     }
 
     /// The number that all members know; the process's own where that is not told.

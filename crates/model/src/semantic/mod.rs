@@ -54,7 +54,12 @@ pub struct Interpreter {
 }
 
 struct ThreadState {
+    /// Of the recorder whose event is at hand; its numbers are those of this process.
     process: ProcessIndex,
+    /// The recorder that tells where the thread runs; others that write of it tell other things.
+    placed_by: ProcessIndex,
+    /// Recorders that have not told its end.
+    recorders: u32,
     kind: ThreadKind,
     begun: bool,
     /// When the thread ended, if it has.
@@ -75,6 +80,8 @@ struct ThreadState {
     /// The runtime says that the worker has nothing to do, whatever part of it it is in.
     rests: bool,
     on_cpu: cpus::OnCpu,
+    /// The worker that its last call of a communication library was told of.
+    calls_as: Option<ThreadIndex>,
     /// Its runtime tells its sections: being in none means something.
     has_subsystems: bool,
     /// Of a CPU: the thread that runs on it, and what was last shown of whom.
@@ -120,9 +127,17 @@ impl Interpreter {
 
     /// Adds the thread that gets the next number; numbers must be those of the observer.
     pub fn add_thread(&mut self, process: ProcessIndex) -> ThreadIndex {
+        self.add_thread_of(process, process)
+    }
+
+    /// The same, of which `recorder` writes, one of several in its process. A recorder's numbers of sites, types and
+    /// tasks are its own: definitions name it in the place of the process.
+    pub fn add_thread_of(&mut self, recorder: ProcessIndex, process: ProcessIndex) -> ThreadIndex {
         self.instrumented.contexts.add_thread(process.0);
         self.threads.push(ThreadState {
-            process,
+            process: recorder,
+            placed_by: recorder,
+            recorders: 1,
             kind: ThreadKind::Unknown,
             begun: false,
             ended: None,
@@ -136,11 +151,28 @@ impl Interpreter {
             last_lock_wait: None,
             rests: false,
             on_cpu: cpus::OnCpu::default(),
+            calls_as: None,
             has_subsystems: false,
             occupant: None,
             shown: None,
         });
         ThreadIndex::of(self.threads.len() - 1)
+    }
+
+    /// Says, before its first event, that another recorder writes of a thread too, and whether that one
+    /// tells where it runs. Before each event of such a thread call [`Interpreter::speaks`].
+    pub fn add_recorder(&mut self, thread: ThreadIndex, recorder: ProcessIndex, places: bool) {
+        let state = &mut self.threads[thread.index()];
+        state.recorders += 1;
+        if places {
+            state.placed_by = recorder;
+        }
+    }
+
+    /// The thread's next events are this recorder's.
+    #[inline]
+    pub fn speaks(&mut self, thread: ThreadIndex, recorder: ProcessIndex) {
+        self.threads[thread.index()].process = recorder;
     }
 
     /// Says, before its first event, that a thread runs `main`.
@@ -179,7 +211,12 @@ impl Interpreter {
             return self.after_end(thread, at, code, payload, out);
         }
         self.extend_loom(thread, at, out);
-        let placed = if code.model() == ovni::LETTER {
+        let state = &self.threads[thread.index()];
+        let elsewhere = state.process != state.placed_by;
+        if elsewhere && code.model() == ovni::LETTER && code != ovni::THREAD_ENDS {
+            return;
+        }
+        let placed = if code.model() == ovni::LETTER && !elsewhere {
             self.place_on_cpu(thread, at, code, payload, out)
         } else {
             Ok(())
@@ -217,6 +254,10 @@ impl Interpreter {
             openmp::TASK_END => self.task_ends(thread, at, payload, out),
             openmp::WORKSHARE_EXECUTE => self.work_begins(thread, at, payload, out),
             openmp::WORKSHARE_END => self.work_ends(thread, at, payload, out),
+            ovni::THREAD_ENDS if self.threads[thread.index()].recorders > 1 => {
+                self.threads[thread.index()].recorders -= 1;
+                Ok(())
+            }
             ovni::THREAD_ENDS => {
                 self.instrumented_thread_ends(thread, at, out);
                 self.threads[thread.index()].ended = Some(at);

@@ -209,7 +209,7 @@ impl Interpreter {
                 }
             }
             omp::TASK_FULFILLED => {
-                out.change(thread, at, Change::Message(MessageChange::Fulfils { task }));
+                self.tell(thread, at, MessageChange::Fulfils { task }, out);
             }
             // A detached task's body has ended; what remains is an open event, no thread's time.
             _ => {}
