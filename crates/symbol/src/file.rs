@@ -56,6 +56,9 @@ pub struct Found {
     pub symbol: Option<(String, u64)>,
 }
 
+/// Where functions lie that were inlined from a library.
+const SYSTEM_HEADERS: &str = "/usr/include/";
+
 impl ModuleFile {
     /// Reads the file at `path`, if it is the one with `build_id` (empty: any).
     pub fn open(path: &str, build_id: &str) -> Result<ModuleFile, Missing> {
@@ -165,6 +168,31 @@ impl ModuleFile {
             found.symbol = Some((function.name.clone(), address - function.start));
         }
         found
+    }
+
+    /// Of a call into an OpenMP runtime: drops the inner frames that lie in functions of the system's headers,
+    /// if no body was cut out of those but one was cut out of a function around them.
+    pub fn leave_library_frames(&self, found: &mut Found) {
+        let is_library =
+            |file: &Option<String>| file.as_deref().is_some_and(|f| f.starts_with(SYSTEM_HEADERS));
+        let inner = found.frames.iter().take_while(|(_, file, _)| is_library(file)).count();
+        let has_body = |(linkage, ..): &(Option<String>, _, _)| {
+            linkage.as_deref().is_some_and(|name| self.has_cut_out_body(name))
+        };
+        if inner > 0
+            && found.frames[inner..].first().is_some_and(has_body)
+            && !found.frames[..inner].iter().any(has_body)
+        {
+            found.frames.drain(..inner);
+        }
+    }
+
+    /// Whether gcc cut a body out of the function of this name, or the other way round.
+    fn has_cut_out_body(&self, linkage: &str) -> bool {
+        let mark = "._omp_fn.";
+        let base = linkage.find(mark).map_or(linkage, |cut| &linkage[..cut]);
+        let is_of_base = |name: &str| name.strip_prefix(base).is_some_and(|rest| rest.starts_with(mark));
+        self.functions.iter().any(|function| is_of_base(&function.name))
     }
 
     /// The function in `file` whose declaration is the nearest above `line`: what a cut-out body

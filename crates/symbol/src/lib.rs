@@ -120,35 +120,36 @@ impl Symbolizer {
 
     /// Where the call lies that returns to `return_address`.
     pub fn call_place(&mut self, return_address: u64) -> CodePlace {
-        self.place(return_address, |_, in_file| in_file)
+        self.place(return_address, false)
     }
 
     /// [`Symbolizer::call_place`] of a call into an OpenMP runtime: where a function ends with it and
-    /// the compiler made it a jump, the place of that jump.
+    /// the compiler made it a jump, the place of that jump; and not in a library's inlined function that has no
+    /// construct, to which optimised code's line table may assign the call.
     pub fn runtime_call_place(&mut self, return_address: u64) -> CodePlace {
-        self.place(return_address, ModuleFile::behind_tail_calls)
+        self.place(return_address, true)
     }
 
-    fn place(&mut self, return_address: u64, adjust: impl Fn(&ModuleFile, u64) -> u64) -> CodePlace {
+    fn place(&mut self, return_address: u64, runtime_call: bool) -> CodePlace {
         // The return address may be the first of the next line, function or file.
         let address = return_address.wrapping_sub(1);
         let Some(module) = self.modules.iter().find(|m| (m.start..m.end).contains(&address)) else {
             return CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() };
         };
         let (path, build_id) = (module.path.clone(), module.build_id.clone());
-        self.describe(&path, &build_id, address.wrapping_sub(module.bias), adjust)
+        self.describe(&path, &build_id, address.wrapping_sub(module.bias), runtime_call)
     }
 
     /// What lies at an address of a file, inside an instruction. The file is the one at `path`, if its
     /// build id is `build_id` (empty: any).
     pub fn place_in_file(&mut self, path: &str, build_id: &str, in_file: u64) -> CodePlace {
-        self.describe(path, build_id, in_file, |_, in_file| in_file)
+        self.describe(path, build_id, in_file, false)
     }
 
     /// Of a call into an OpenMP runtime at an address of a file: the place of the jump by which a function
     /// ended with it, if its compiler made the call a jump. That function has no frame on the stack.
     pub fn place_behind_tail_call(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<CodePlace> {
-        let place = self.describe(path, build_id, in_file, ModuleFile::behind_tail_calls);
+        let place = self.describe(path, build_id, in_file, true);
         let (_, found) = place.module.as_ref()?;
         (*found != in_file).then_some(place)
     }
@@ -170,13 +171,7 @@ impl Symbolizer {
         file.as_mut().ok()?.variable(&path, address.wrapping_sub(bias))
     }
 
-    fn describe(
-        &mut self,
-        path: &str,
-        build_id: &str,
-        in_file: u64,
-        adjust: impl Fn(&ModuleFile, u64) -> u64,
-    ) -> CodePlace {
+    fn describe(&mut self, path: &str, build_id: &str, in_file: u64, runtime_call: bool) -> CodePlace {
         let short = path.rsplit('/').next().unwrap_or_default().to_string();
         let mut place = CodePlace { module: Some((short, in_file)), ..CodePlace::default() };
         let key = (path.to_string(), build_id.to_string());
@@ -188,11 +183,17 @@ impl Symbolizer {
                 return place;
             }
         };
-        let in_file = adjust(file, in_file.wrapping_add(1)).wrapping_sub(1);
+        let in_file = match runtime_call {
+            true => file.behind_tail_calls(in_file.wrapping_add(1)).wrapping_sub(1),
+            false => in_file,
+        };
         if let Some((_, shown)) = &mut place.module {
             *shown = in_file;
         }
-        let found = file.find(in_file);
+        let mut found = file.find(in_file);
+        if runtime_call {
+            file.leave_library_frames(&mut found);
+        }
         let mut frames: Vec<Frame> = Vec::new();
         for (linkage, source, line) in found.frames {
             let by_name = linkage.as_deref().and_then(name::user_function);

@@ -55,7 +55,9 @@ pub fn without_parameters(name: &str) -> &str {
     let mut depth = 0_i32;
     for (at, character) in name.char_indices() {
         match character {
-            '<' => depth += 1,
+            // gcc's `{lambda(int)#1}`, Rust's `{closure#0}`.
+            '<' | '{' => depth += 1,
+            '}' => depth -= 1,
             '>' if !name[..at].ends_with('-') => depth -= 1,
             // `operator()` and `(anonymous namespace)::f` begin with a parenthesis of their own.
             '(' if depth == 0
@@ -114,6 +116,10 @@ mod tests {
             "ns::solve<std::pair<int, int>(*)()>"
         );
         assert_eq!(without_parameters("F::operator()(int) const"), "F::operator()");
+        assert_eq!(
+            without_parameters("main::{lambda(int)#1}::operator()(int) const"),
+            "main::{lambda(int)#1}::operator()"
+        );
         assert_eq!(without_parameters("(anonymous namespace)::f(int)"), "(anonymous namespace)::f");
         assert_eq!(without_parameters("main"), "main");
     }

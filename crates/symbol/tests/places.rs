@@ -136,3 +136,36 @@ fn damaged_executables_do_no_harm() {
         }
     }
 }
+
+/// The return addresses of the calls of `function`.
+fn calls_of(function: &str, program: &Path) -> Vec<u64> {
+    let made = Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(program).output().unwrap();
+    let text = String::from_utf8(made.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let address = |line: &str| u64::from_str_radix(line.trim().split(':').next()?, 16).ok();
+    let calls = lines.windows(2).filter(|pair| pair[0].contains("call") && pair[0].contains(function));
+    calls.filter_map(|pair| address(pair[1])).collect()
+}
+
+#[test]
+fn a_task_is_named_after_its_function_whatever_was_inlined_before_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sorter");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sorter.cpp");
+    let options = ["-O2", "-g", "-fopenmp", "-no-pie", "-w", "-o"];
+    let made = Command::new("g++").args(options).arg(&path).arg(source).status();
+    if !made.is_ok_and(|made| made.success()) {
+        eprintln!("skipped: g++ with OpenMP is not here (install g++)");
+        return;
+    }
+    let calls = calls_of("<GOMP_task@", &path);
+    assert_eq!(calls.len(), 2);
+    for call in calls {
+        let path = path.display().to_string();
+        let module = LoadedModule { start: 0, end: 1 << 40, bias: 0, build_id: String::new(), path };
+        let place = Symbolizer::new(vec![module]).runtime_call_place(call);
+        let function = place.frame.function.as_deref();
+        assert_eq!(function, Some("Sorter::sort(unsigned long, unsigned long)"), "{place:?}");
+        assert!(place.frame.file.unwrap().ends_with("sorter.cpp"));
+    }
+}
