@@ -31,6 +31,7 @@ help:
 	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
 	@echo "make gates              instructions an event (valgrind), model of the recorder's door (loom)"
 	@echo "make pic-table          the table of examples/pic: 1 x 16 and 4 x 16 workers on a slow link"
+	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
 	@echo "make lint               formatting, clippy, documentation"
 	@echo "make clean              remove everything that was built"
 
@@ -100,6 +101,11 @@ gates:
 pic-table: packages build
 	@$(cargo) build --release -p taskscope-testkit --bin pic-table
 	@scripts/pic-table
+
+.PHONY: pic-trends
+pic-trends: packages build
+	@$(cargo) build --release -p taskscope-testkit --bin pic-table
+	@scripts/pic-trends
 
 lint:
 	@$(CARGO) fmt --all --check

@@ -42,6 +42,8 @@ pub enum Situation {
     BadlyDistributed,
     /// Transfers take long.
     SlowLink,
+    /// Workers wait for operations of a device.
+    SlowDevice,
     /// Too much is transferred.
     BadLocality,
     /// Tasks are too small for what one costs.
@@ -56,11 +58,12 @@ pub enum Situation {
 
 impl Situation {
     /// All situations.
-    pub const ALL: [Situation; 9] = [
+    pub const ALL: [Situation; 10] = [
         Situation::LowParallelism,
         Situation::TooCoarse,
         Situation::BadlyDistributed,
         Situation::SlowLink,
+        Situation::SlowDevice,
         Situation::BadLocality,
         Situation::TooFine,
         Situation::SlowRuntime,
@@ -75,6 +78,7 @@ impl Situation {
             Situation::TooCoarse => "too-coarse",
             Situation::BadlyDistributed => "badly-distributed",
             Situation::SlowLink => "slow-link",
+            Situation::SlowDevice => "slow-device",
             Situation::BadLocality => "bad-locality",
             Situation::TooFine => "too-fine",
             Situation::SlowRuntime => "slow-runtime",
@@ -89,7 +93,7 @@ impl Situation {
             Situation::LowParallelism | Situation::TooCoarse | Situation::BadlyDistributed => {
                 Letter::Starvation
             }
-            Situation::SlowLink | Situation::BadLocality => Letter::Latency,
+            Situation::SlowLink | Situation::SlowDevice | Situation::BadLocality => Letter::Latency,
             Situation::TooFine | Situation::SlowRuntime | Situation::System => Letter::Overhead,
             Situation::ContendedLock => Letter::Contention,
         }
@@ -147,6 +151,7 @@ pub fn diagnose(graph: &TaskGraph, causes: &Causes, span: &Span) -> Diagnosis {
                 // Without idle time in the table (drain of a single worker) all is the rest.
                 add(rest, charge.ns - split[0]);
             }
+            Letter::Latency if matches!(charge.who, Who::Device(_)) => add(Situation::SlowDevice, charge.ns),
             Letter::Latency => {
                 let far = evidence.far_inputs * FAR_INPUTS > evidence.inputs;
                 add(if far { Situation::BadLocality } else { Situation::SlowLink }, charge.ns);

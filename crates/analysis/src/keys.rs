@@ -27,6 +27,8 @@ pub enum Who {
     Call(u32),
     /// Another process that had not come to a communication call yet; row of the graph's names (starvation).
     Peer(u32),
+    /// What a device did, or that it did nothing; row of the graph's names (latency).
+    Device(u32),
     /// What ran instead on the CPU; row of the graph's names (overhead).
     System(u32),
     /// The runtime of a node, which had not yet noticed that all had arrived (overhead).
@@ -56,6 +58,7 @@ impl Who {
             }
             Who::Lock(row, _) => format!("lock {}", name(row)),
             Who::Call(row) | Who::Peer(row) => format!("call {}", name(row)),
+            Who::Device(row) => format!("device {}", name(row)),
             Who::System(row) => format!("system {}", name(row)),
             Who::Delivery(row) => format!("delivery on {}", node(row)),
             Who::Creator(row) => format!("creator of {}", ty(row)),

@@ -35,7 +35,7 @@ impl Names for Numbers {
 }
 
 fn graph_of(execution: &Execution) -> TaskGraph {
-    from_execution(execution, &mut Numbers).unwrap_or_else(|errors| panic!("{errors:?}")).0
+    from_execution(execution, &[], &mut Numbers).unwrap_or_else(|errors| panic!("{errors:?}")).0
 }
 
 fn check_sums(graph: &TaskGraph) -> Causes {

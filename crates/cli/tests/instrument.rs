@@ -313,6 +313,16 @@ fn messages_between_processes_are_lines() {
     let shown = text(&taskscope(&["dump", "--shown", "thread"], &trace));
     assert_eq!(shown.matches("sends mail").count(), 5, "{shown}");
     assert_eq!(shown.matches("letter-size = 1003 bytes").count(), 2, "{shown}");
+
+    // The same five are messages of the execution, from process to process.
+    let session = taskscope_session::Session::open(&trace).unwrap();
+    let execution = &session.execution;
+    let told = &execution.communication;
+    assert_eq!((told.messages.len(), told.unmatched_sends, told.unmatched_receives), (5, 0, 0));
+    for message in &told.messages {
+        let process = |thread: taskscope_execution::ThreadIndex| execution.threads[thread.index()].process;
+        assert!(message.sent < message.received && process(message.sender) != process(message.receiver));
+    }
 }
 
 #[test]

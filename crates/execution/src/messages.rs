@@ -75,7 +75,8 @@ pub struct Message {
     pub posted: u64,
     /// When it was known to have come.
     pub received: u64,
-    /// Row of the call in which it was known to have come, or `u32::MAX`.
+    /// Row of the call in which it was known to have come, or `u32::MAX`; messages that the program itself tells
+    /// (instrumentation) come in no call.
     pub call: u32,
     /// Size; `u64::MAX` where not known.
     pub bytes: u64,

@@ -78,6 +78,22 @@ pub enum MessageChange {
         /// Number of the operation in it.
         sequence: u64,
     },
+    /// The program tells that it sends a message of its own.
+    TellsSend {
+        /// Who may receive it: the number of its domain in the trace.
+        domain: u32,
+        /// Its id there.
+        id: u64,
+        /// Size; `u64::MAX` where not known.
+        bytes: u64,
+    },
+    /// The program tells that it has received one.
+    TellsReceipt {
+        /// As of the sender.
+        domain: u32,
+        /// As of the sender.
+        id: u64,
+    },
     /// Ends a task whose body has ended before.
     Fulfils {
         /// The task.
@@ -122,6 +138,17 @@ pub(crate) struct MessagesBuilder {
     /// What completed in the last call of a thread, in order.
     completions: FxHashMap<u32, std::collections::VecDeque<Completion>>,
     fulfilled: Vec<(TaskIndex, u64, Completion)>,
+    /// Halves that the program told, by domain and id.
+    told: FxHashMap<(u32, u64), Told>,
+}
+
+/// Halves of messages with one domain and id, by time.
+#[derive(Debug, Default)]
+struct Told {
+    /// Who sent, when, how much.
+    sends: Vec<(ThreadIndex, u64, u64)>,
+    /// Who received, and when.
+    receipts: Vec<(ThreadIndex, u64)>,
 }
 
 impl MessagesBuilder {
@@ -182,6 +209,12 @@ impl MessagesBuilder {
                     let own = self.completions.entry(thread.0).or_default();
                     own.push_back(Completion::Participation(row));
                 }
+            }
+            MessageChange::TellsSend { domain, id, bytes } => {
+                self.told.entry((domain, id)).or_default().sends.push((thread, at, bytes));
+            }
+            MessageChange::TellsReceipt { domain, id } => {
+                self.told.entry((domain, id)).or_default().receipts.push((thread, at));
             }
             MessageChange::Fulfils { task } => {
                 // A thread fulfils tasks in the order in which its last call completed what they wait for.
@@ -265,9 +298,14 @@ impl MessagesBuilder {
         self.communication.unmatched_sends = (self.sends.len() - pairs.len()) as u64;
         self.communication.unmatched_receives = (self.receives.len() - pairs.len()) as u64;
         pairs.sort_unstable_by_key(|(_, receive)| *receive);
+        let told = self.pair_told();
+        let mut told = told.into_iter().peekable();
         let mut row_of = FxHashMap::default();
         for (send, receive) in pairs {
             let (sent, got) = (self.sends[send], self.receives[receive]);
+            while let Some(message) = told.next_if(|message| message.received < got.received) {
+                self.communication.messages.push(message);
+            }
             row_of.insert(receive, self.communication.messages.len() as u32);
             self.communication.messages.push(Message {
                 sender: sent.thread,
@@ -282,7 +320,27 @@ impl MessagesBuilder {
             let ends = self.send_ends.get(&(sent.process, sent.post)).copied().unwrap_or(NONE);
             self.wait(ends, PeerWaitKind::LateReceiver, got.process, got.at);
         }
+        self.communication.messages.extend(told);
         row_of
+    }
+
+    /// Messages that the program told, by the time they were received: of one domain and id the n-th send belongs to
+    /// the n-th receipt.
+    fn pair_told(&mut self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        for told in std::mem::take(&mut self.told).into_values() {
+            let pairs = told.sends.len().min(told.receipts.len());
+            self.communication.unmatched_sends += (told.sends.len() - pairs) as u64;
+            self.communication.unmatched_receives += (told.receipts.len() - pairs) as u64;
+            for ((sender, sent, bytes), (receiver, received)) in told.sends.into_iter().zip(told.receipts) {
+                let (posted, call) = (received, NONE);
+                messages.push(Message { sender, sent, receiver, posted, received, call, bytes });
+            }
+        }
+        messages.sort_unstable_by_key(|message| {
+            (message.received, message.sent, message.sender, message.receiver)
+        });
+        messages
     }
 
     fn find_collective_waits(&mut self, process_of: impl Fn(ThreadIndex) -> ProcessIndex + Copy) {

@@ -42,6 +42,7 @@ fn worker_events(graph: &TaskGraph, row: usize) -> Events {
             ActivityKind::LockWait => codes::activity::LOCK_WAIT,
             ActivityKind::PeerWait => codes::activity::PEER_WAIT,
             ActivityKind::Communication => codes::activity::COMMUNICATION,
+            ActivityKind::Device => codes::activity::DEVICE,
             ActivityKind::Runtime => codes::activity::RUNTIME,
             ActivityKind::OffCpu => codes::activity::OFF_CPU,
         };

@@ -170,3 +170,30 @@ fn csv_says_the_same() {
     let said = read_csv(short).unwrap_err().to_string();
     assert!(said.starts_with("data.csv: line 1: producer: the head line has no such column"), "{said}");
 }
+
+/// The schema and the reader agree on examples: the page's own, those of this file, and what lacks a field.
+#[test]
+fn the_schema_takes_what_is_read() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let text = |name: &str| std::fs::read_to_string(docs.join(name)).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&text("neutral-trace.schema.json")).unwrap();
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource("neutral.json", schema).unwrap();
+    let index = compiler.compile("neutral.json", &mut schemas).unwrap();
+    let fits = |text: &str| schemas.validate(&serde_json::from_str(text).unwrap(), index).is_ok();
+    let page = text("neutral-trace.md");
+    let example = page.split("```json").nth(1).unwrap().split("```").next().unwrap();
+    for good in [GOOD, example] {
+        assert!(read_json(good).is_ok() && fits(good));
+    }
+    for (from, to) in [
+        ("\"start\": 150", "\"start\": -5"),
+        ("\"start\": 150,", ""),
+        ("\"start\": 150", "\"start\": 150.5"),
+        ("slo-case/1", "slo-case/9"),
+        ("\"inputs\": [7]", "\"inputs\": [\"7\"]"),
+    ] {
+        let bad = GOOD.replacen(from, to, 1);
+        assert!(read_json(&bad).is_err() && !fits(&bad), "{to}");
+    }
+}

@@ -101,6 +101,9 @@ impl GraphReader {
                 codes::activity::PEER_WAIT => {
                     builder.add_activity(worker, ActivityKind::PeerWait, name, start, end)
                 }
+                codes::activity::DEVICE => {
+                    builder.add_activity(worker, ActivityKind::Device, name, start, end)
+                }
                 codes::activity::OFF_CPU => {
                     builder.add_activity(worker, ActivityKind::OffCpu, name, start, end)
                 }

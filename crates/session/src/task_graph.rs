@@ -1,8 +1,11 @@
 //! The task graph of a session's execution, with the names that its places have.
 
 use crate::{Places, Session};
-use taskscope_execution::graph::{GraphError, NamedAddress, Names, TaskGraph, TaskType, from_execution};
-use taskscope_execution::{ObjectIndex, Place, SiteIndex, State};
+use taskscope_execution::devices::{Call, CallThread, Devices, Purpose};
+use taskscope_execution::graph::{
+    DeviceWait, GraphError, NamedAddress, Names, TaskGraph, TaskType, from_execution,
+};
+use taskscope_execution::{Execution, ObjectIndex, Place, SiteIndex, State, ThreadIndex};
 
 impl Session {
     /// The task graph of the execution, and how many order relations contradict the clocks of threads and
@@ -11,8 +14,77 @@ impl Session {
     /// # Errors
     /// As [`from_execution`].
     pub fn task_graph(&self) -> Result<(TaskGraph, u64), Vec<GraphError>> {
-        from_execution(&self.execution, &mut PlaceNames(&self.places))
+        let waits = device_waits(&self.execution, &self.devices);
+        from_execution(&self.execution, &waits, &mut PlaceNames(&self.places))
     }
+}
+
+/// What threads waited for in calls that wait for devices: instant by instant the operation of the process's queues that
+/// began first of those that ran, or that none did.
+fn device_waits(execution: &Execution, devices: &Devices) -> Vec<DeviceWait> {
+    let mut waits = Vec::new();
+    for thread in &devices.calls {
+        let calls: Vec<&Call> = thread
+            .calls
+            .iter()
+            .filter(|call| call.purpose() == Purpose::Waits && call.start < call.end)
+            .collect();
+        let Some(waiter) = thread_of(execution, thread).filter(|_| !calls.is_empty()) else { continue };
+        let ran = operations_of(devices, thread.pid);
+        for call in calls {
+            let name = thread.names.get(call.name as usize).map_or("", String::as_str);
+            let mut at = call.start;
+            let mut add = |start: u64, end: u64, name: String| {
+                waits.push(DeviceWait { thread: waiter, start, end, name });
+            };
+            let first = ran.partition_point(|(_, latest_end, ..)| *latest_end <= call.start);
+            for (start, _, end, what) in ran[first..].iter().take_while(|(start, ..)| *start < call.end) {
+                let (start, end) = ((*start).max(at), (*end).min(call.end));
+                if start >= end {
+                    continue;
+                }
+                if start > at {
+                    add(at, start, format!("nothing runs on the device ({name})"));
+                }
+                add(start, end, what.clone());
+                at = end;
+            }
+            if at < call.end {
+                add(at, call.end, format!("nothing runs on the device ({name})"));
+            }
+        }
+    }
+    waits
+}
+
+/// The thread of the execution that made these calls.
+fn thread_of(execution: &Execution, calls: &CallThread) -> Option<ThreadIndex> {
+    let found = execution.threads.iter().position(|thread| {
+        let process = &execution.processes[thread.process.index()];
+        thread.tid == calls.tid && process.pid == calls.pid && !process.has_cpus
+    });
+    found.map(|row| ThreadIndex(row as u32))
+}
+
+/// Operations of a process's queues by their starts: start, the latest end so far, end, name.
+fn operations_of(devices: &Devices, pid: u64) -> Vec<(u64, u64, u64, String)> {
+    let queues = devices.queues.iter().filter(|queue| queue.pid == Some(pid));
+    let mut ran: Vec<(u64, u64, u64, String)> = queues
+        .flat_map(|queue| {
+            queue.operations.iter().filter(|operation| operation.start < operation.end).map(|operation| {
+                let name = queue.name_of(operation.name);
+                let name = if name.is_empty() { operation.kind_name() } else { name };
+                (operation.start, 0, operation.end, format!("{name} on {}", queue.name))
+            })
+        })
+        .collect();
+    ran.sort_unstable();
+    let mut latest = 0;
+    for row in &mut ran {
+        latest = latest.max(row.2);
+        row.1 = latest;
+    }
+    ran
 }
 
 struct PlaceNames<'a>(&'a Places);
@@ -47,5 +119,43 @@ impl Names for PlaceNames<'_> {
 
     fn data(&mut self, addresses: &[NamedAddress]) -> Vec<String> {
         self.0.data_names(addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_event::models::device::kind;
+    use taskscope_execution::ExecutionBuilder;
+    use taskscope_execution::devices::{Operation, Queue};
+
+    #[test]
+    fn a_wait_is_split_by_what_the_device_did() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.7", 7);
+        builder.add_thread(process, 70);
+        let execution = builder.finish();
+        let operation =
+            |start, end, name| Operation { start, end, name, kind: kind::KERNEL, ..Operation::default() };
+        let queue = Queue {
+            name: "q".into(),
+            pid: Some(7),
+            operations: vec![operation(100, 200, 1), operation(150, 260, 2), operation(400, 900, 1)],
+            names: vec![String::new(), "a".into(), "b".into()],
+            ..Queue::default()
+        };
+        let call = |start, end, kind| Call { start, end, name: 1, kind, operation: None };
+        let calls = CallThread {
+            path: String::new(),
+            pid: 7,
+            tid: 70,
+            calls: vec![call(120, 300, kind::WAITING_CALL), call(500, 600, kind::SUBMITTING_CALL)],
+            names: vec![String::new(), "clFinish".into()],
+        };
+        let devices = Devices { queues: vec![queue], calls: vec![calls] };
+        let waits = device_waits(&execution, &devices);
+        let told: Vec<(u64, u64, &str)> = waits.iter().map(|w| (w.start, w.end, w.name.as_str())).collect();
+        let idle = "nothing runs on the device (clFinish)";
+        assert_eq!(told, [(120, 200, "a on q"), (200, 260, "b on q"), (260, 300, idle)]);
     }
 }

@@ -73,6 +73,9 @@ explanations! {
     "comm": "A worker is in a communication call.";
         "The part in which it waits for another process that has not come to the call (late sender, late receiver, late member) is starvation with that process's name; the rest is latency.";
         "Late processes: balance the work between ranks. The rest: fewer and larger messages, nonblocking calls, work in between.";
+    "device.wait": "A worker waits in a call for operations of a device.";
+        "Latency, charged to what ran on the device at each instant: a kernel or copy with its queue, or nothing (docs/device-records.md).";
+        "Submit earlier and wait later, so that the worker has tasks meanwhile; several queues; section devices says what the device waits for.";
     "os": "A worker could run, but the operating system gave it no CPU.";
         "Context switches of the thread where the kernel shows them, else shares of what schedstat tells every 10 ms, marked estimated.";
         "No more threads than CPUs, OMP_PROC_BIND=true, a machine of one's own.";
@@ -129,6 +132,9 @@ explanations! {
     "slow-link": "Workers waited for data under way, although few inputs come from other nodes: a transfer takes long.";
         "Latency (section ledger), while at most one in four inputs of tasks came from another node.";
         "Send earlier (from the task that produces), join small messages, overlap: more tasks a worker, so that some are ready. Look at the time a copy is under way against its bytes; what-if network=0 says what is to be gained.";
+    "slow-device": "Workers stood in calls that wait for operations of a device.";
+        "The leaf device.wait (section ledger).";
+        "Let other tasks run while the device does; overlap copies with kernels; where nothing runs on the device, look at section devices for what it waits for.";
     "bad-locality": "Workers waited for data under way, and much of what tasks read comes from other nodes.";
         "Latency (section ledger), while more than one in four inputs of tasks came from another node.";
         "Place tasks where their data is; larger sub-domains (less surface for the same volume); keep a step's halo exchange to direct neighbours; recompute instead of sending.";

@@ -13,6 +13,8 @@ pub enum Leaf {
     LockWait,
     /// In a communication call.
     Communication,
+    /// Waiting for an operation of a device.
+    Device,
     /// In a known section of the runtime.
     Runtime,
     /// Able to run, but not on a CPU.
@@ -39,10 +41,11 @@ pub enum Leaf {
 
 impl Leaf {
     /// All leaves.
-    pub const ALL: [Leaf; 14] = [
+    pub const ALL: [Leaf; 15] = [
         Leaf::Work,
         Leaf::LockWait,
         Leaf::Communication,
+        Leaf::Device,
         Leaf::Runtime,
         Leaf::System,
         Leaf::CreateWait,
@@ -62,6 +65,7 @@ impl Leaf {
             Leaf::Work => "work",
             Leaf::LockWait => "lock.wait",
             Leaf::Communication => "comm",
+            Leaf::Device => "device.wait",
             Leaf::Runtime => "runtime",
             Leaf::System => "os",
             Leaf::CreateWait => "create.wait",
@@ -91,7 +95,7 @@ impl Leaf {
 pub fn letter_of(who: Who) -> Letter {
     match who {
         Who::Task(_) | Who::Creator(_) | Who::Peer(_) => Letter::Starvation,
-        Who::Link(..) | Who::Call(_) => Letter::Latency,
+        Who::Link(..) | Who::Call(_) | Who::Device(_) => Letter::Latency,
         Who::Lock(..) => Letter::Contention,
         Who::Uniform(_)
         | Who::Dispatch(_)

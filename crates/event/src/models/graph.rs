@@ -28,6 +28,8 @@ pub mod activity {
     pub const OFF_CPU: u32 = 4;
     /// In a communication call, waiting for another process; the name has both.
     pub const PEER_WAIT: u32 = 5;
+    /// Waiting for an operation of a device; the name is what ran there.
+    pub const DEVICE: u32 = 6;
 }
 
 events! {

@@ -12,7 +12,7 @@ use super::accesses::{Access, DeclaredGraph};
 use super::{ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, TaskGraph, TaskType};
 use crate::{
     CutSpan, Execution, Group, Hold, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex, RegionIndex,
-    SiteIndex, Span, State, TaskIndex, TypeIndex,
+    SiteIndex, Span, State, TaskIndex, ThreadIndex, TypeIndex,
 };
 use rustc_hash::FxHashMap;
 
@@ -41,6 +41,19 @@ pub struct NamedAddress {
     pub ty: TypeIndex,
 }
 
+/// A wait of a thread for operations of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceWait {
+    /// Who waited.
+    pub thread: ThreadIndex,
+    /// Since when.
+    pub start: u64,
+    /// Until when.
+    pub end: u64,
+    /// What the device did meanwhile.
+    pub name: String,
+}
+
 /// More members of a team than this, and a barrier is told by its last arrival alone.
 const MOST_ARRIVALS: usize = 32;
 
@@ -56,12 +69,14 @@ pub(super) struct Stretch {
     after: Option<State>,
 }
 
-/// The graph, and how many order relations were dropped because the clocks of threads contradict them.
+/// The graph, and how many order relations were dropped because the clocks of threads contradict them. What
+/// threads waited for of devices is told by the records of these.
 ///
 /// # Errors
 /// As [`GraphBuilder::finish`]; none is known that an [`Execution`] could give rise to.
 pub fn from_execution(
     execution: &Execution,
+    device_waits: &[DeviceWait],
     names: &mut dyn Names,
 ) -> Result<(TaskGraph, u64), Vec<GraphError>> {
     let mut maker = Maker {
@@ -78,6 +93,7 @@ pub fn from_execution(
         dropped: 0,
     };
     maker.add_workers(names);
+    maker.add_device_waits(device_waits);
     maker.add_stretches(names);
     maker.order_stretches();
     maker.order_tasks(names);
@@ -231,6 +247,21 @@ impl Maker<'_> {
                 }
             }
             self.close(&mut open);
+        }
+    }
+
+    /// Waits of threads that are no workers are nobody's time.
+    fn add_device_waits(&mut self, waits: &[DeviceWait]) {
+        for wait in waits {
+            if let Some(worker) = self.worker_of.get(&wait.thread.0).copied() {
+                let process = self.execution.threads[wait.thread.index()].process;
+                let life = &self.execution.processes[process.index()];
+                let (start, end) = (wait.start.max(life.first), wait.end.min(life.last));
+                if start < end {
+                    let name = self.builder.add_name(&wait.name);
+                    self.builder.add_activity(worker.into(), ActivityKind::Device, name, start, end);
+                }
+            }
         }
     }
 

@@ -67,14 +67,12 @@ impl Maker<'_> {
         let operations = communication.operations();
         let mut next_data = self.edge_data.len() as u64;
         for message in &communication.messages {
-            let Some(call) = communication.calls.get(message.call as usize) else { continue };
-            let arrival = Arrival {
-                sender: message.sender,
-                sent: message.sent,
-                arrived: call.end,
-                bytes: message.bytes,
-            };
-            if let Some(reader) = self.first_after(message.receiver.0, call.end) {
+            // What the program itself tells comes in no call.
+            let arrived =
+                communication.calls.get(message.call as usize).map_or(message.received, |call| call.end);
+            let arrival =
+                Arrival { sender: message.sender, sent: message.sent, arrived, bytes: message.bytes };
+            if let Some(reader) = self.first_after(message.receiver.0, arrived) {
                 self.read_arrival(reader, message.receiver, arrival, &mut next_data);
             }
         }

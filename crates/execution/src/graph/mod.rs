@@ -22,7 +22,7 @@ mod messages;
 pub use accesses::{Access, DeclaredGraph};
 pub use builder::{GraphBuilder, NewData, NewTask};
 pub use check::{GraphError, Table};
-pub use from_execution::{NamedAddress, Names, from_execution};
+pub use from_execution::{DeviceWait, NamedAddress, Names, from_execution};
 pub use lists::Lists;
 
 use crate::{NO_TIME, OsSource};
@@ -200,6 +200,8 @@ pub enum ActivityKind {
     PeerWait,
     /// In a communication call; its name is the call's.
     Communication,
+    /// Waiting for an operation of a device; its name is what ran there.
+    Device,
     /// In the runtime system; its name is the section's.
     Runtime,
     /// Runnable, but not on a CPU; its name is the competitor's, where known.

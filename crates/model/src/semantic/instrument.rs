@@ -11,8 +11,8 @@ use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Show
 use taskscope_event::Code;
 use taskscope_event::models::instrument::{self as i, class};
 use taskscope_execution::{
-    Anomaly, Change, Definition, ObjectIndex, Observer, Place, ProcessIndex, Section, State, TaskIndex,
-    ThreadIndex, ThreadKind, TypeIndex,
+    Anomaly, Change, Definition, MessageChange, ObjectIndex, Observer, Place, ProcessIndex, Section, State,
+    TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
 
 /// The contexts of a run's instrumented tasks, and the numbers that the trace gives to what they name.
@@ -21,8 +21,22 @@ pub(super) struct Instrumented {
     tasks: FxHashMap<(ProcessIndex, u64), (TaskIndex, TypeIndex)>,
     types: FxHashMap<(ProcessIndex, Named), TypeIndex>,
     classes: FxHashMap<(ProcessIndex, u32), u32>,
+    /// Message domains of processes, and their numbers in the trace by name.
+    domains: FxHashMap<(ProcessIndex, u32), u32>,
+    domain_names: FxHashMap<String, u32>,
     /// What the event at hand makes threads and tasks show.
     steps: Vec<Step>,
+}
+
+impl Instrumented {
+    fn domain_of_name(&mut self, name: &str) -> u32 {
+        let built_in = i::DOMAINS.iter().position(|known| *known == name);
+        let next = i::FIRST_OWN_DOMAIN + self.domain_names.len() as u32;
+        match built_in {
+            Some(number) => number as u32,
+            None => *self.domain_names.entry(name.to_owned()).or_insert(next),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +57,8 @@ impl Default for Instrumented {
             tasks: FxHashMap::default(),
             types: FxHashMap::default(),
             classes: FxHashMap::default(),
+            domains: FxHashMap::default(),
+            domain_names: FxHashMap::default(),
             steps: Vec::new(),
         }
     }
@@ -56,6 +72,8 @@ impl Out for Steps<'_> {
         let shown = match item.shown {
             Shown::StateStart(state) => Shown::StateStart(state),
             Shown::StateEnd(state) => Shown::StateEnd(state),
+            Shown::Send(message) => Shown::Send(message),
+            Shown::Receive(message) => Shown::Receive(message),
             Shown::Created { task, kind, parent } => Shown::Created { task, kind, parent },
             Shown::Ready { task } => Shown::Ready { task },
             Shown::Resume { task, thread } => Shown::Resume { task, thread },
@@ -131,10 +149,33 @@ impl Interpreter {
                 Step::Shown(Lane::Thread(_), Shown::StateEnd(state)) => {
                     self.close(thread, at, Opener::Named(state), out);
                 }
+                Step::Shown(Lane::Thread(_), Shown::Send(message)) if message.domain != i::DOMAIN_TASK => {
+                    let domain = self.domain(thread, message.domain);
+                    let sends = MessageChange::TellsSend { domain, id: message.id, bytes: u64::MAX };
+                    out.change(thread, at, Change::Message(sends));
+                }
+                Step::Shown(Lane::Thread(_), Shown::Receive(message)) if message.domain != i::DOMAIN_TASK => {
+                    let domain = self.domain(thread, message.domain);
+                    let receives = MessageChange::TellsReceipt { domain, id: message.id };
+                    out.change(thread, at, Change::Message(receives));
+                }
                 Step::Shown(Lane::Task { .. }, shown) => self.task_step(thread, at, shown, out),
                 Step::Shown(..) => {}
             }
         }
+    }
+
+    /// The domain's number in the trace: those of one name are one. A process names its own before it uses them.
+    fn domain(&mut self, thread: ThreadIndex, number: u32) -> u32 {
+        let process = self.threads[thread.index()].process;
+        if number < i::FIRST_OWN_DOMAIN {
+            return number;
+        }
+        self.instrumented.domains.get(&(process, number)).copied().unwrap_or_else(|| {
+            // Without a name it can be nobody else's.
+            let unnamed = format!("\0{} {number}", process.0);
+            self.instrumented.domain_of_name(&unnamed)
+        })
     }
 
     fn enter_named_state<O: Observer>(&mut self, thread: ThreadIndex, at: u64, number: u32, out: &mut O) {
@@ -260,6 +301,12 @@ impl Interpreter {
                 self.instrumented.classes.insert((process, number), class_number);
                 let ty = self.named_type(process, Named::State(number), out);
                 out.define(Definition::Type { ty, process, label: &text(&payload[8..]).0 });
+            }
+            i::DOMAIN => {
+                let number = u32_at(payload, 0).ok_or(Short)?;
+                let name = text(payload.get(4..).ok_or(Short)?).0.into_owned();
+                let domain = self.instrumented.domain_of_name(&name);
+                self.instrumented.domains.insert((process, number), domain);
             }
             i::TASK_KIND => {
                 let number = u32_at(payload, 0).ok_or(Short)?;

@@ -75,6 +75,7 @@ fn evidence(found: &Diagnosis, situation: Situation) -> String {
                 format::time(mean)
             )
         }
+        Situation::SlowDevice => "what the device did meanwhile is in section blame".to_owned(),
         Situation::TooFine | Situation::SlowRuntime => size(),
         Situation::System => "threads could run and had no CPU".to_owned(),
         Situation::ContendedLock => "the holder is in section blame".to_owned(),
