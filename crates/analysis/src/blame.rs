@@ -11,13 +11,11 @@
 //! Blame given equals wait taken, to the nanosecond, for every waiting state.
 
 use crate::ledger::ByState;
+use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use taskscope_execution::{
-    CutSpan, Execution, Group, Hold, ObjectIndex, Place, ProcessIndex, Section, Span, State, Thread,
-    ThreadIndex,
+    Execution, Group, Hold, ObjectIndex, Place, ProcessIndex, Section, Span, State, Thread, ThreadIndex,
 };
 
 /// What is charged.
@@ -63,95 +61,40 @@ pub fn charge(execution: &Execution) -> Vec<Charge> {
     charges
 }
 
-/// States whose time is charged undirected; the index is the column of the integrals.
-pub(crate) const VICTIMS: [State; 10] = [
-    State::Barrier,
-    State::JoinBarrier,
-    State::Taskwait,
-    State::TaskwaitDepend,
-    State::Taskgroup,
-    State::Taskyield,
-    State::TargetWait,
-    State::Idle,
-    State::NotStarted,
-    State::Ended,
-];
-
-/// Shares of a nanosecond are kept in 2^-20 ns.
-const FRACTION_BITS: u32 = 20;
-
-/// What a state is in the sweep.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Victim(usize),
-    /// Neither: waits for a lock, which is charged apart, or is kept off the CPU while it waits.
-    Neither,
-    Works,
-}
-
-fn role(state: State) -> Role {
-    if let Some(column) = VICTIMS.iter().position(|victim| *victim == state) {
-        Role::Victim(column)
-    } else if state.group() == Group::Mutex {
-        Role::Neither
-    } else {
-        Role::Works
-    }
-}
-
-/// Integrals over time of what one working thread is charged with, by victim state, and the part of
-/// it while it worked alone.
-pub(crate) type Integrals = [u128; VICTIMS.len() + 1];
-const SOLE: usize = VICTIMS.len();
-
-/// What the sweep over a process's workers tells.
-pub(crate) trait Sweep {
-    /// What code is charged by: threads that work on the same key are the same culprit.
-    type Key: Copy + Eq;
-
-    /// The key of a span.
-    fn key(&mut self, thread: ThreadIndex, span: &Span) -> Self::Key;
-
-    /// A thread that worked on `key` from `start` to `end` is charged with `given`.
-    fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Integrals);
-
-    /// A thread waited, and for `ns` of it nobody worked.
-    fn nobody(&mut self, key: Self::Key, column: usize, ns: u64);
-
-    /// Threads waited for `ns` in all.
-    fn waited(&mut self, column: usize, ns: u64);
-}
+/// A state at a place, by its number in [`Sums::keys`].
+type KeyNumber = u32;
 
 #[derive(Default)]
 struct Sums {
-    shares: FxHashMap<(State, Place), Integrals>,
+    keys: Vec<(State, Place)>,
+    numbers: FxHashMap<(State, Place), KeyNumber>,
+    /// By the number of the key.
+    shares: Vec<Integrals>,
     nobody: FxHashMap<(usize, Place), u64>,
     waited: [u64; VICTIMS.len()],
 }
 
 impl Sweep for Sums {
-    type Key = (State, Place);
+    type Key = KeyNumber;
 
-    fn key(&mut self, _thread: ThreadIndex, span: &Span) -> (State, Place) {
-        (span.section.state, span.section.place)
+    fn key(&mut self, _thread: ThreadIndex, span: &Span) -> KeyNumber {
+        let key = (span.section.state, span.section.place);
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.keys.push(key);
+            self.shares.push([0; COLUMNS]);
+            self.keys.len() as KeyNumber - 1
+        })
     }
 
-    fn worked(
-        &mut self,
-        _thread: ThreadIndex,
-        key: (State, Place),
-        _start: u64,
-        _end: u64,
-        given: &Integrals,
-    ) {
-        let share = self.shares.entry(key).or_insert([0; VICTIMS.len() + 1]);
-        for (sum, part) in share.iter_mut().zip(given) {
-            *sum += part;
+    fn worked(&mut self, _thread: ThreadIndex, key: KeyNumber, _start: u64, _end: u64, given: &Given) {
+        let share = &mut self.shares[key as usize];
+        for column in given.columns() {
+            share[column] += given.parts[column];
         }
     }
 
-    fn nobody(&mut self, key: (State, Place), column: usize, ns: u64) {
-        *self.nobody.entry((column, key.1)).or_default() += ns;
+    fn nobody(&mut self, key: KeyNumber, column: usize, ns: u64) {
+        *self.nobody.entry((column, self.keys[key as usize].1)).or_default() += ns;
     }
 
     fn waited(&mut self, column: usize, ns: u64) {
@@ -159,178 +102,12 @@ impl Sweep for Sums {
     }
 }
 
-/// A worker's place in the sweep.
-struct Cursor<I, K> {
-    thread: ThreadIndex,
-    spans: I,
-    /// The span that comes next.
-    coming: Option<CutSpan>,
-    role: Role,
-    key: Option<K>,
-    /// When it began to work on `key`, the integrals then, and how often these had changed.
-    start: u64,
-    since: Integrals,
-    changes_since: u64,
-    /// How long nobody had worked when it began to wait.
-    nobody_since: u64,
-}
-
-/// What the workers of a process do at an instant, and what has added up until then.
-struct Instant {
-    now: u64,
-    waiting: [u64; VICTIMS.len()],
-    working: u64,
-    integrals: Integrals,
-    /// How often the integrals have changed.
-    changes: u64,
-    /// Nanoseconds so far in which no worker worked.
-    nobody: u64,
-}
-
-impl Instant {
-    fn advance<S: Sweep>(&mut self, to: u64, sums: &mut S) {
-        let passed = to - self.now;
-        self.now = to;
-        if passed == 0 {
-            return;
-        }
-        if self.working == 0 {
-            self.nobody += passed;
-        }
-        for (column, count) in self.waiting.iter().enumerate().filter(|(_, count)| **count > 0) {
-            sums.waited(column, count * passed);
-            if self.working > 0 {
-                let share = ((count * passed) as u128) << FRACTION_BITS;
-                self.integrals[column] += divided(share, self.working);
-                if self.working == 1 {
-                    self.integrals[SOLE] += share;
-                }
-                self.changes += 1;
-            }
-        }
-    }
-}
-
-/// `share / by`; nearly always both are small, and dividing 64 bits takes a third of the time.
-fn divided(share: u128, by: u64) -> u128 {
-    u64::try_from(share).map_or_else(|_| share / u128::from(by), |share| u128::from(share / by))
-}
-
-/// When a cursor's next span starts and which cursor it is, as one number that sorts by both.
-fn place_in_heap(start: u64, cursor: usize) -> Reverse<u128> {
-    Reverse(u128::from(start) << 64 | cursor as u128)
-}
-
-pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
-    let roles = State::ALL.map(role);
-    let own = execution.workers().filter(|(_, t)| t.process == process);
-    let mut cursors: Vec<Cursor<_, S::Key>> = own
-        .map(|(thread, _)| {
-            let mut spans = execution.cut_spans_of_run(thread);
-            Cursor {
-                thread,
-                coming: spans.next(),
-                spans,
-                role: Role::Neither,
-                key: None,
-                start: 0,
-                since: [0; VICTIMS.len() + 1],
-                changes_since: 0,
-                nobody_since: 0,
-            }
-        })
-        .collect();
-    let coming = cursors.iter().enumerate();
-    let mut heap: BinaryHeap<Reverse<u128>> = coming
-        .filter_map(|(i, cursor)| cursor.coming.map(|next| place_in_heap(next.span.start, i)))
-        .collect();
-    let mut at = Instant {
-        now: execution.processes[process.index()].first,
-        waiting: [0; VICTIMS.len()],
-        working: 0,
-        integrals: [0; VICTIMS.len() + 1],
-        changes: 0,
-        nobody: 0,
-    };
-    while let Some(mut top) = heap.peek_mut() {
-        let index = top.0 as u64 as usize;
-        let cursor = &mut cursors[index];
-        let span = std::mem::replace(&mut cursor.coming, cursor.spans.next());
-        match cursor.coming {
-            Some(next) => *top = place_in_heap(next.span.start, index),
-            None => {
-                PeekMut::pop(top);
-            }
-        }
-        let Some(CutSpan { span, under }) = span else { continue };
-        let start = span.start;
-        at.advance(start, sums);
-        let key = Some(sums.key(cursor.thread, &span));
-        // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
-        let waits_off_cpu = under != span.section.state && !under.is_useful();
-        let role = if waits_off_cpu { Role::Neither } else { roles[span.section.state as usize] };
-        if cursor.role == Role::Works && role == Role::Works && cursor.key == key {
-            continue;
-        }
-        match cursor.role {
-            Role::Works => {
-                at.working -= 1;
-                settle(sums, cursor, start, &at);
-            }
-            Role::Victim(column) => {
-                at.waiting[column] -= 1;
-                settle_nobody(sums, cursor, column, at.nobody);
-            }
-            Role::Neither => {}
-        }
-        match role {
-            Role::Works => {
-                at.working += 1;
-                cursor.start = start;
-                cursor.since = at.integrals;
-                cursor.changes_since = at.changes;
-            }
-            Role::Victim(column) => {
-                at.waiting[column] += 1;
-                cursor.nobody_since = at.nobody;
-            }
-            Role::Neither => {}
-        }
-        (cursor.role, cursor.key) = (role, key);
-    }
-    let end = execution.processes[process.index()].last;
-    at.advance(end, sums);
-    for cursor in &cursors {
-        match cursor.role {
-            Role::Works => settle(sums, cursor, end, &at),
-            Role::Victim(column) => settle_nobody(sums, cursor, column, at.nobody),
-            Role::Neither => {}
-        }
-    }
-}
-
-/// Adds the time in which a thread waited and nobody worked.
-fn settle_nobody<I, S: Sweep>(sums: &mut S, cursor: &Cursor<I, S::Key>, column: usize, nobody: u64) {
-    if let Some(key) = cursor.key.filter(|_| nobody > cursor.nobody_since) {
-        sums.nobody(key, column, nobody - cursor.nobody_since);
-    }
-}
-
-/// Adds what a thread was charged with since it began to work on its key.
-fn settle<I, S: Sweep>(sums: &mut S, cursor: &Cursor<I, S::Key>, end: u64, at: &Instant) {
-    let Some(key) = cursor.key.filter(|_| cursor.changes_since != at.changes) else { return };
-    let mut given = at.integrals;
-    for (sum, since) in given.iter_mut().zip(&cursor.since) {
-        *sum -= since;
-    }
-    sums.worked(cursor.thread, key, cursor.start, end, &given);
-}
-
 impl Sums {
     /// Rounds shares to nanoseconds so that each column sums exactly to what was waited.
     fn in_nanoseconds(self) -> FxHashMap<Culprit, Charge> {
-        let mut keys: Vec<(State, Place)> = self.shares.keys().copied().collect();
-        keys.sort_unstable();
+        // Whoever only waited has no share.
+        let mut rows: Vec<((State, Place), Integrals)> = self.keys.into_iter().zip(self.shares).collect();
+        rows.sort_unstable();
         let mut charges: FxHashMap<Culprit, Charge> = FxHashMap::default();
         let mut unshared = [0_u64; VICTIMS.len()];
         for ((column, place), ns) in self.nobody {
@@ -338,13 +115,13 @@ impl Sums {
             charge_of(&mut charges, Culprit::Nobody(place)).by_state.add(VICTIMS[column], ns);
         }
         for (column, state) in VICTIMS.iter().enumerate() {
-            let shares: Vec<u128> = keys.iter().map(|key| self.shares[key][column]).collect();
+            let shares: Vec<u128> = rows.iter().map(|(_, share)| share[column]).collect();
             let given = apportion(&shares, self.waited[column] - unshared[column]);
-            for (key, ns) in keys.iter().zip(given).filter(|(_, ns)| *ns > 0) {
+            for ((key, _), ns) in rows.iter().zip(given).filter(|(_, ns)| *ns > 0) {
                 charge_of(&mut charges, Culprit::Code(key.0, key.1)).by_state.add(*state, ns);
             }
         }
-        for (key, share) in &self.shares {
+        for (key, share) in &rows {
             if let Some(charge) = charges.get_mut(&Culprit::Code(key.0, key.1)) {
                 charge.sole_ns = ((share[SOLE] >> FRACTION_BITS) as u64).min(charge.total());
             }
@@ -405,7 +182,8 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     let none = Vec::new();
     let workers: Vec<(ThreadIndex, &Thread)> = execution.workers().collect();
     for (thread, row) in workers {
-        for span in row.track.spans().filter(|s| s.section.state.group() == Group::Mutex) {
+        let waits = row.track.spans().filter(|s| s.section.state.group() == Group::Mutex);
+        waits.for_each(|span| {
             let list = holds.get(&span.section.object).unwrap_or(&none);
             let part = |holder, ns| WaitPart { thread, section: span.section, holder, ns };
             let mut at = span.start;
@@ -430,7 +208,7 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
             if span.end > at {
                 take(part(None, span.end - at));
             }
-        }
+        });
     }
 }
 

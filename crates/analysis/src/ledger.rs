@@ -100,7 +100,7 @@ pub fn book(execution: &Execution) -> Ledger {
         let mut time = ThreadTime { thread: index, worker: thread.worker, by_state: ByState::default() };
         let mut last = None;
         let mut run = 0;
-        for span in execution.spans_of_run(index) {
+        execution.spans_of_run(index).for_each(|span| {
             time.by_state.add(span.section.state, span.nanos());
             if thread.worker {
                 // Neighbouring sections are often of one kind: look the sum up only when it changes.
@@ -114,7 +114,7 @@ pub fn book(execution: &Execution) -> Ledger {
                     (last, run) = (Some(key), span.nanos());
                 }
             }
-        }
+        });
         if let Some(last) = last {
             *causes.entry(last).or_default() += run;
         }

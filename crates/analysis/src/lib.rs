@@ -31,6 +31,7 @@ pub mod replay;
 pub mod slo;
 pub mod span;
 mod starvation;
+mod sweep;
 mod task_types;
 mod teams;
 mod timeline;
@@ -88,24 +89,26 @@ pub struct Problem {
 
 /// Analyses an execution. Cannot fail; what did not fit is in the second part.
 pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
-    // What walks over all sections is done at once, where there are cores for it.
-    let of_tasks = || {
+    // Charging takes as long as everything else that walks over the sections: they are done at once, where there are
+    // cores for it.
+    let tables = || {
         let bodies = body_times(execution);
-        (task_types(execution, &bodies), bodies)
+        let types = task_types(execution, &bodies);
+        let (works, regions) = (worksharing(execution), parallel_constructs(execution));
+        (book(execution), bodies, types, works, regions, locks(execution), starvation(execution))
     };
-    let ((ledger, (task_types, body_times)), charges) =
-        rayon::join(|| rayon::join(|| book(execution), of_tasks), || charge(execution));
+    let (tables, charges) = rayon::join(tables, || charge(execution));
+    let (ledger, body_times, task_types, works, regions, locks, starvation) = tables;
     let efficiency = efficiency(&ledger, &charges);
-    let works = worksharing(execution);
     let findings = findings(execution, &ledger, &charges, &works, &task_types);
     let analysis = Analysis {
         efficiency,
         tasks: explicit_tasks_begun(execution),
         task_types,
         body_times,
-        regions: parallel_constructs(execution),
-        locks: locks(execution),
-        starvation: starvation(execution),
+        regions,
+        locks,
+        starvation,
         ledger,
         charges,
         works,

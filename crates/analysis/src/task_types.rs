@@ -57,13 +57,12 @@ pub fn explicit_tasks_begun(execution: &Execution) -> u64 {
 pub fn body_times(execution: &Execution) -> Vec<u64> {
     let mut times = vec![0; execution.tasks.len()];
     for thread in 0..execution.threads.len() {
-        for span in
-            execution.spans_of_run(ThreadIndex(thread as u32)).filter(|s| s.section.state == State::Task)
-        {
+        let bodies = execution.spans_of_run(ThreadIndex(thread as u32));
+        bodies.filter(|span| span.section.state == State::Task).for_each(|span| {
             if let Some(time) = times.get_mut(span.section.task.index()) {
                 *time += span.nanos();
             }
-        }
+        });
     }
     times
 }

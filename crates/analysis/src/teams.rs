@@ -72,12 +72,13 @@ pub fn worksharing(execution: &Execution) -> Vec<Worksharing> {
         by_thread[work.thread.index()].push(share);
     }
     let mut busy = vec![0_u64; execution.works.len()];
-    for (thread, shares) in by_thread.iter_mut().enumerate() {
+    for (thread, shares) in by_thread.iter_mut().enumerate().filter(|(_, shares)| !shares.is_empty()) {
         shares.sort_by_key(|share| (execution.works[*share].start, Reverse(execution.works[*share].end)));
         let mut open: Vec<usize> = Vec::new();
         let mut next = shares.iter().peekable();
-        for span in execution.spans_of_run(ThreadIndex(thread as u32)).filter(|s| s.section.state.is_useful())
-        {
+        let useful =
+            execution.spans_of_run(ThreadIndex(thread as u32)).filter(|s| s.section.state.is_useful());
+        useful.for_each(|span| {
             while let Some(share) = next.next_if(|share| execution.works[**share].start <= span.start) {
                 open.push(*share);
             }
@@ -86,7 +87,7 @@ pub fn worksharing(execution: &Execution) -> Vec<Worksharing> {
             if let Some(share) = open.iter().rev().find(of) {
                 busy[*share] += span.nanos();
             }
-        }
+        });
     }
     let mut executions: FxHashMap<(RegionIndex, TypeIndex, u32), Vec<(ThreadIndex, u64)>> =
         FxHashMap::default();
@@ -110,16 +111,19 @@ pub fn worksharing(execution: &Execution) -> Vec<Worksharing> {
 
 /// All parallel constructs, those that lose most to imbalance first.
 pub fn parallel_constructs(execution: &Execution) -> Vec<ParallelConstruct> {
+    if execution.regions.is_empty() {
+        return Vec::new();
+    }
     let mut busy: FxHashMap<RegionIndex, Vec<(ThreadIndex, u64)>> = FxHashMap::default();
     for index in (0..execution.threads.len()).map(|index| ThreadIndex(index as u32)) {
-        for span in execution.spans_of_run(index).filter(|s| s.section.region.is_some()) {
+        execution.spans_of_run(index).filter(|s| s.section.region.is_some()).for_each(|span| {
             let members = busy.entry(span.section.region).or_default();
             let useful = if span.section.state.is_useful() { span.nanos() } else { 0 };
             match members.last_mut() {
                 Some((last, ns)) if *last == index => *ns += useful,
                 _ => members.push((index, useful)),
             }
-        }
+        });
     }
     let mut rows: FxHashMap<SiteIndex, ParallelConstruct> = FxHashMap::default();
     for (index, region) in execution.regions.iter().enumerate() {

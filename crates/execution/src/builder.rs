@@ -87,6 +87,12 @@ impl ExecutionBuilder {
         index
     }
 
+    /// The thread will have no more than about so many sections.
+    pub fn expect_sections(&mut self, thread: ThreadIndex, sections: u64) {
+        let sections = usize::try_from(sections).unwrap_or(0);
+        self.open[thread.index()].track.expect(sections);
+    }
+
     /// An event of `thread` lies at `at`, whether or not it changes anything.
     #[inline]
     pub fn event(&mut self, thread: ThreadIndex, at: u64) {

@@ -183,6 +183,19 @@ impl<I: Iterator<Item = Span>> Iterator for Cut<'_, I> {
         }
         Some(CutSpan { span: part, under })
     }
+
+    #[inline]
+    fn fold<B, F: FnMut(B, CutSpan) -> B>(self, init: B, mut f: F) -> B {
+        let mut folded = init;
+        if self.off.is_empty() && self.rest.is_none() {
+            let whole = |span: Span| CutSpan { span, under: span.section.state };
+            return self.spans.fold(folded, |folded, span| f(folded, whole(span)));
+        }
+        for cut in self {
+            folded = f(folded, cut);
+        }
+        folded
+    }
 }
 
 #[cfg(test)]

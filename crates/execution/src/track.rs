@@ -97,6 +97,32 @@ impl Iterator for Spans<'_> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.rows.size_hint()
     }
+
+    /// What `for_each` and the like rest on: the columns' ends are looked at once, not at each row.
+    #[inline]
+    fn fold<B, F: FnMut(B, Span) -> B>(self, init: B, mut f: F) -> B {
+        let (first, count) = (self.rows.start, self.rows.len());
+        let start = &self.start[first..][..count];
+        let state = &self.state[first..][..count];
+        let place = &self.place[first..][..count];
+        let task = &self.task[first..][..count];
+        let region = &self.region[first..][..count];
+        let object = &self.object[first..][..count];
+        let end = self.start.get(self.rows.end).copied().unwrap_or(self.end);
+        let mut folded = init;
+        for row in 0..count {
+            let section = Section {
+                state: State::ALL.get(state[row] as usize).copied().unwrap_or(State::Unknown),
+                place: place[row],
+                task: task[row],
+                region: region[row],
+                object: object[row],
+            };
+            let end = start.get(row + 1).copied().unwrap_or(end);
+            folded = f(folded, Span { start: start[row], end, section });
+        }
+        folded
+    }
 }
 
 impl DoubleEndedIterator for Spans<'_> {
@@ -186,17 +212,16 @@ impl Track {
         &self.state
     }
 
-    /// All columns.
-    pub fn columns(&self) -> TrackColumns {
-        TrackColumns {
-            start: self.start.clone(),
-            state: self.state.clone(),
-            place: self.place.clone(),
-            task: self.task.clone(),
-            region: self.region.clone(),
-            object: self.object.clone(),
-            end: self.end,
-        }
+    /// Its columns as bytes, in the order of [`TrackColumns`], for who stores it.
+    pub fn stored(&self) -> [&[u8]; 6] {
+        [
+            self.start.as_bytes(),
+            self.state.as_bytes(),
+            self.place.as_bytes(),
+            self.task.as_bytes(),
+            self.region.as_bytes(),
+            self.object.as_bytes(),
+        ]
     }
 
     /// A track of stored columns; `None` where they are not equally long.

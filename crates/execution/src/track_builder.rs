@@ -25,6 +25,17 @@ pub(crate) struct TrackBuilder {
 }
 
 impl TrackBuilder {
+    /// Makes room for so many sections, so that the columns need not be moved while they grow. Room that is not used
+    /// takes no memory.
+    pub(crate) fn expect(&mut self, sections: usize) {
+        self.columns.start.to_mut().reserve_exact(sections);
+        self.columns.state.to_mut().reserve_exact(sections);
+        self.columns.place.to_mut().reserve_exact(sections);
+        self.columns.task.to_mut().reserve_exact(sections);
+        self.columns.region.to_mut().reserve_exact(sections);
+        self.columns.object.to_mut().reserve_exact(sections);
+    }
+
     /// Whether nothing is known of the thread.
     pub(crate) fn is_empty(&self) -> bool {
         self.newest.is_empty()

@@ -4,7 +4,7 @@ use crate::selection::Selected;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use taskscope_event::Code;
-use taskscope_trace::Trace;
+use taskscope_trace::{MergedEvent, Trace};
 
 /// No trace is longer (26 days): a clock beyond is damage. It keeps sums over thousands of workers
 /// within 64 bits.
@@ -30,7 +30,7 @@ pub struct ReadProgress {
 #[derive(Clone, Copy)]
 pub struct TimedEvent<'a> {
     /// Index of its stream.
-    pub stream: usize,
+    pub stream: u32,
     /// Nanoseconds of the trace's clock.
     pub at: u64,
     /// Whether its clock was beyond all that can be true, and was taken at the limit.
@@ -41,8 +41,46 @@ pub struct TimedEvent<'a> {
     pub is_before: bool,
     /// What happened.
     pub code: Code,
+    fields: Fields<'a>,
+}
+
+impl TimedEvent<'_> {
     /// Its fields.
-    pub payload: &'a [u8],
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        match &self.fields {
+            Fields::Few { bytes, length } => &bytes[..usize::from(*length)],
+            Fields::Many(bytes) => bytes,
+        }
+    }
+}
+
+/// A payload. Short ones, which nearly all are, go along with their event: the stream's bytes lie in the cache of the
+/// processor that merges, and the one that interprets would wait for each.
+#[derive(Clone, Copy)]
+enum Fields<'a> {
+    Few { bytes: [u8; FEW_BYTES], length: u8 },
+    Many(&'a [u8]),
+}
+
+const FEW_BYTES: usize = 16;
+
+impl<'a> Fields<'a> {
+    #[inline]
+    fn of(payload: &'a [u8]) -> Fields<'a> {
+        let mut bytes = [0; FEW_BYTES];
+        match payload {
+            [] => {}
+            // Usual lengths are copied without a call.
+            [a, b, c, d] => bytes[..4].copy_from_slice(&[*a, *b, *c, *d]),
+            _ => match payload.first_chunk::<8>() {
+                Some(first) if payload.len() == 8 => bytes[..8].copy_from_slice(first),
+                _ if payload.len() <= FEW_BYTES => bytes[..payload.len()].copy_from_slice(payload),
+                _ => return Fields::Many(payload),
+            },
+        }
+        Fields::Few { bytes, length: payload.len() as u8 }
+    }
 }
 
 /// Hands the events of the trace that must be played for what is selected to `take`, in order. The answer is the latest time that can be true,
@@ -65,21 +103,44 @@ fn play_all<'a>(
     trace: &'a Trace,
     selected: Selected<'a>,
     progress: &ReadProgress,
-    mut take: impl FnMut(TimedEvent<'a>),
+    take: impl FnMut(TimedEvent<'a>),
 ) {
     progress.of.store(trace.event_count(), Ordering::Relaxed);
     let mut latest = None;
+    let mut at = move |clock_ns: i64| {
+        // Clocks before the zero of the clock do not occur but in damaged traces.
+        let clock = clock_ns.max(0) as u64;
+        let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
+        (at, at < clock)
+    };
+    if selected.is_everything() {
+        let events = trace.merge().map(move |MergedEvent { stream, event, .. }| {
+            let (at, is_too_far) = at(event.clock_ns);
+            let (code, fields) = (event.code, Fields::of(event.payload));
+            let stream = stream as u32;
+            TimedEvent { stream, at, is_too_far, is_selected: true, is_before: false, code, fields }
+        });
+        return hand_over(events, trace.event_count(), progress, take);
+    }
     let in_range = trace.merge().take_while(move |event| selected.time_ns(event) < selected.end_ns);
     let events = in_range.filter(move |event| selected.plays(event)).map(move |event| {
-        // Clocks before the zero of the clock do not occur but in damaged traces.
-        let clock = event.event.clock_ns.max(0) as u64;
-        let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
-        let (code, payload) = (event.event.code, event.event.payload);
+        let (at, is_too_far) = at(event.event.clock_ns);
         let is_before = selected.time_ns(&event) < selected.begin_ns;
         let is_selected = selected.passes(&event);
-        TimedEvent { stream: event.stream, at, is_too_far: at < clock, is_selected, is_before, code, payload }
+        let (code, fields) = (event.event.code, Fields::of(event.event.payload));
+        TimedEvent { stream: event.stream as u32, at, is_too_far, is_selected, is_before, code, fields }
     });
-    if trace.event_count() < FEW {
+    hand_over(events, trace.event_count(), progress, take);
+}
+
+/// Reads events on a thread of their own, where there are `count`, not few.
+fn hand_over<'a>(
+    events: impl Iterator<Item = TimedEvent<'a>> + Send,
+    count: u64,
+    progress: &ReadProgress,
+    mut take: impl FnMut(TimedEvent<'a>),
+) {
+    if count < FEW {
         events.for_each(take);
         return;
     }

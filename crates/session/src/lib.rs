@@ -147,24 +147,31 @@ impl Session {
         let mut interpreter = Interpreter::new();
         let Threads { threads, recorders, processes, names } =
             add_threads(&trace, &mut builder, &mut interpreter);
+        if selection.is_everything() {
+            // An event changes what its thread is in at most once, or hardly ever more often.
+            for (stream, thread) in trace.streams().iter().zip(&threads) {
+                builder.expect_sections(*thread, stream.event_count());
+            }
+        }
         let mut by_letter = [0_u64; 256];
         let mut clocks_too_far = 0;
         let selected = selection.of(&trace);
         let (mut begun, mut events_of_thread) = (false, vec![0_u64; threads.len()]);
         // Reading and merging takes about as long as interpreting: each has a thread.
         let latest = in_order::play(&trace, selected, progress, |event| {
-            let thread = threads[event.stream];
+            let stream = event.stream as usize;
+            let thread = threads[stream];
             if !event.is_before && !std::mem::replace(&mut begun, true) {
                 builder.forget_anomalies();
                 clocks_too_far = 0;
             }
             clocks_too_far += u64::from(event.is_too_far);
             by_letter[event.code.model() as usize] += u64::from(event.is_selected);
-            events_of_thread[event.stream] += u64::from(event.is_selected);
+            events_of_thread[stream] += u64::from(event.is_selected);
             builder.event(thread, event.at);
             let mut out = OfProcesses { builder: &mut builder, processes: &processes };
-            interpreter.speaks(thread, recorders[event.stream]);
-            interpreter.event(thread, event.at, event.code, event.payload, &mut out);
+            interpreter.speaks(thread, recorders[stream]);
+            interpreter.event(thread, event.at, event.code, event.payload(), &mut out);
         });
         let clock_at = |time_ns: i64| selected.origin_ns.saturating_add(time_ns).max(0) as u64;
         // Who has later events lives on to where the range ends.

@@ -58,6 +58,11 @@ impl<'a> Selected<'a> {
         merged.event.clock_ns.saturating_sub(self.origin_ns)
     }
 
+    /// Whether it selects everything.
+    pub fn is_everything(&self) -> bool {
+        self.filter.is_none() && self.begin_ns == i64::MIN && self.end_ns == i64::MAX
+    }
+
     /// The event as filters see it.
     pub fn record(&self, merged: MergedEvent<'a>) -> EventRecord<'a> {
         EventRecord { trace: self.trace, merged, time_ns: self.time_ns(&merged) }

@@ -2,7 +2,7 @@
 
 use super::contexts::Contexts;
 use super::waits::marker_of;
-use crate::blame::{Integrals, Sweep, VICTIMS, sweep};
+use crate::sweep::{COLUMNS, Given, Integrals, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use taskscope_execution::{ProcessIndex, Section, Span, ThreadIndex};
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree, settle};
@@ -40,13 +40,13 @@ impl Sweep for PathSums<'_, '_, '_> {
         span.section
     }
 
-    fn worked(&mut self, thread: ThreadIndex, key: Section, start: u64, end: u64, given: &Integrals) {
+    fn worked(&mut self, thread: ThreadIndex, key: Section, start: u64, end: u64, given: &Given) {
         let samples = &self.contexts.execution.samples;
         let own = samples.of_thread(thread, start, end);
         let weights: u128 = own.iter().map(|sample| sample.weight_ns.max(1) as u128).sum();
         if own.is_empty() {
             let node = self.contexts.of_section(self.tree, &key).1;
-            self.add(node, |column| given[column]);
+            self.add(node, |column| given.parts[column]);
             return;
         }
         let first = samples.rows.partition_point(|row| (row.thread, row.at) <= (thread, start));
@@ -55,7 +55,7 @@ impl Sweep for PathSums<'_, '_, '_> {
         for (sample, node) in own.iter().zip(leaves) {
             until += sample.weight_ns.max(1) as u128;
             let part = |column: usize| {
-                scaled(given[column], until, weights) - scaled(given[column], before, weights)
+                scaled(given.parts[column], until, weights) - scaled(given.parts[column], before, weights)
             };
             self.add(*node, part);
             before = until;
@@ -78,7 +78,7 @@ fn scaled(value: u128, part: u128, whole: u128) -> u128 {
 
 impl PathSums<'_, '_, '_> {
     fn add(&mut self, node: NodeId, part: impl Fn(usize) -> u128) {
-        let share = self.shares.entry(node).or_insert([0; VICTIMS.len() + 1]);
+        let share = self.shares.entry(node).or_insert([0; COLUMNS]);
         for (column, sum) in share.iter_mut().enumerate().take(VICTIMS.len()) {
             *sum += part(column);
         }

@@ -6,6 +6,7 @@
 
 mod cfg;
 mod labels;
+mod long_file;
 pub mod nanos;
 mod prv;
 mod queues;

@@ -7,9 +7,9 @@
 //!
 //! The date is fixed, so that equal traces give equal files.
 
+use super::long_file::LongFile;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use taskscope_execution::view::ViewChange;
@@ -35,8 +35,8 @@ pub(crate) struct PrvFile {
 }
 
 enum Output {
-    Plain(File),
-    Gzip(GzEncoder<File>),
+    Plain(LongFile),
+    Gzip(GzEncoder<LongFile>),
 }
 
 /// The text `:<time>:` of the last record, as most records come in groups of equal time and are close to
@@ -112,7 +112,7 @@ impl Part {
 
 impl PrvFile {
     pub(crate) fn create(path: &Path, rows: usize, end_ns: i64, gzip: bool) -> io::Result<PrvFile> {
-        let file = File::create(path)?;
+        let file = LongFile::create(path)?;
         let out =
             if gzip { Output::Gzip(GzEncoder::new(file, Compression::fast())) } else { Output::Plain(file) };
         let header = format!("#Paraver (19/01/38 at 03:14):{end_ns:020}_ns:0:1:1({rows}:1)\n");
@@ -158,10 +158,10 @@ impl PrvFile {
 
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.flush_block()?;
-        if let Output::Gzip(encoder) = self.out {
-            encoder.finish()?;
+        match self.out {
+            Output::Plain(file) => file.close(),
+            Output::Gzip(encoder) => encoder.finish()?.close(),
         }
-        Ok(())
     }
 }
 

@@ -47,6 +47,7 @@ pub struct Interpreter {
     regions: Vec<RegionState>,
     region_numbers: regions::RegionNumbers,
     steps: channels::Steps,
+    subsystems: sections::Subsystems,
     instrumented: instrument::Instrumented,
     message_names: messages::MessageNames,
     looms: FxHashMap<LoomNumber, cpus::LoomCpus>,
@@ -75,6 +76,7 @@ struct ThreadState {
     member_of: Vec<RegionIndex>,
     /// The task that it created last.
     last_created: Option<(TaskIndex, TypeIndex)>,
+    last_task: Option<tasks::LastTask>,
     /// The wait for a lock that ended last, and when.
     last_lock_wait: Option<(u64, Section)>,
     /// The runtime says that the worker has nothing to do, whatever part of it it is in.
@@ -148,6 +150,7 @@ impl Interpreter {
             forking: RegionIndex::NONE,
             member_of: Vec::new(),
             last_created: None,
+            last_task: None,
             last_lock_wait: None,
             rests: false,
             on_cpu: cpus::OnCpu::default(),
@@ -235,7 +238,7 @@ impl Interpreter {
         payload: &[u8],
         out: &mut O,
     ) -> Result<(), Short> {
-        if let Some((subsystem, edge)) = Subsystem::of(code) {
+        if let Some((subsystem, edge)) = self.subsystems.of(code) {
             match edge {
                 Edge::Begin => self.open_subsystem(thread, at, subsystem, out),
                 Edge::End => {

@@ -19,8 +19,20 @@ pub struct TaskNumbers {
     /// By process and id, in blocks of ids that follow each other, as recorders give them out.
     numbers: FxHashMap<(ProcessIndex, u32), [TaskIndex; BLOCK]>,
     types: Vec<TypeIndex>,
+    /// How often an id was given to a further task.
+    reuses: u32,
     /// First use of tasks that were used before their creation was seen.
     early: FxHashMap<TaskIndex, u64>,
+}
+
+/// The task that a thread named last: it often names it again, and then nothing need be looked up.
+#[derive(Clone, Copy)]
+pub struct LastTask {
+    process: ProcessIndex,
+    id: u32,
+    task: TaskIndex,
+    /// [`TaskNumbers::reuses`] at that time: since then the id may have become another task's.
+    reuses: u32,
 }
 
 impl TaskNumbers {
@@ -73,7 +85,15 @@ impl Interpreter {
         out: &mut O,
     ) -> Result<TaskIndex, Short> {
         let id = u32_at(payload, 0).ok_or(Short)?;
-        let (task, new) = self.tasks.number(self.threads[thread.index()].process, id);
+        let state = &mut self.threads[thread.index()];
+        let (process, reuses) = (state.process, self.tasks.reuses);
+        if let Some(last) = state.last_task
+            && (last.process, last.id, last.reuses) == (process, id, reuses)
+        {
+            return Ok(last.task);
+        }
+        let (task, new) = self.tasks.number(process, id);
+        state.last_task = Some(LastTask { process, id, task, reuses });
         if new {
             self.tasks.early.insert(task, at);
             out.anomaly(thread, at, Anomaly::NotCreated);
@@ -103,6 +123,9 @@ impl Interpreter {
             }
         }
         self.tasks.types[task.index()] = ty;
+        let state = &mut self.threads[thread.index()];
+        let (process, reuses) = (state.process, self.tasks.reuses);
+        state.last_task = Some(LastTask { process, id, task, reuses });
         out.change(thread, at, Change::TaskCreated { task, ty, parent, region });
         self.note_creation(thread, at, task, ty, out);
         Ok(())
@@ -121,6 +144,7 @@ impl Interpreter {
         let task = TaskIndex::of(self.tasks.types.len());
         self.tasks.types.push(ty);
         *self.tasks.slot(state.process, id) = task;
+        self.tasks.reuses = self.tasks.reuses.wrapping_add(1);
         out.change(thread, at, Change::TaskCreated { task, ty, parent, region });
         self.note_creation(thread, at, task, ty, out);
         Ok(())

@@ -82,14 +82,14 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
     let of_thread = |index: usize| {
         let thread = ThreadIndex(index as u32);
         let mut longest: [Longest; FINDINGS] = [None; FINDINGS];
-        for span in execution.spans_of_run(thread) {
+        execution.spans_of_run(thread).for_each(|span| {
             let mut findings = wanted.of(span.section.state, span.section.place);
             while findings != 0 {
                 let slot = &mut longest[findings.trailing_zeros() as usize];
                 *slot = (*slot).max(Some((span.nanos(), span.start, span.end, thread)));
                 findings &= findings - 1;
             }
-        }
+        });
         longest
     };
     (0..execution.threads.len()).into_par_iter().map(of_thread).reduce(|| [None; FINDINGS], later)

@@ -107,19 +107,20 @@ fn node_of(loom: &str, pid: u64) -> String {
 /// Body times of each task type, in the order of the report's: classes of a quarter octave, each
 /// with its lower limit in nanoseconds and the number of tasks in it.
 pub(super) fn histograms(execution: &Execution, analysis: &Analysis) -> Vec<Vec<(u64, u64)>> {
-    let mut classes: FxHashMap<TypeIndex, FxHashMap<u32, u64>> = FxHashMap::default();
+    let mut classes: FxHashMap<TypeIndex, [u64; CLASSES]> = FxHashMap::default();
     let begun = execution.tasks.began.iter().zip(&execution.tasks.ty).zip(&analysis.body_times);
     for ((_, ty), ns) in begun.filter(|((began, _), _)| **began != NO_TIME) {
-        *classes.entry(*ty).or_default().entry(quarter_octave(*ns)).or_default() += 1;
+        classes.entry(*ty).or_insert([0; CLASSES])[quarter_octave(*ns) as usize] += 1;
     }
-    let sorted = |classes: &FxHashMap<u32, u64>| {
-        let mut rows: Vec<(u64, u64)> =
-            classes.iter().map(|(class, count)| (lower_limit(*class), *count)).collect();
-        rows.sort_unstable();
-        rows
+    let counted = |classes: &[u64; CLASSES]| {
+        let rows = classes.iter().enumerate().filter(|(_, count)| **count > 0);
+        rows.map(|(class, count)| (lower_limit(class as u32), *count)).collect()
     };
-    analysis.task_types.iter().map(|row| classes.get(&row.ty).map(sorted).unwrap_or_default()).collect()
+    analysis.task_types.iter().map(|row| classes.get(&row.ty).map(counted).unwrap_or_default()).collect()
 }
+
+/// Classes of times of 64 bits.
+const CLASSES: usize = 252;
 
 /// The class of a time: its power of two and the two bits below.
 fn quarter_octave(ns: u64) -> u32 {
@@ -140,6 +141,7 @@ mod tests {
 
     #[test]
     fn classes_of_times_start_at_their_lower_limits() {
+        assert_eq!(quarter_octave(u64::MAX) as usize + 1, CLASSES);
         for ns in (0..5000).chain([1 << 40, (1 << 40) + (1 << 38), u64::MAX]) {
             let class = quarter_octave(ns);
             assert!(lower_limit(class) <= ns, "{ns}");

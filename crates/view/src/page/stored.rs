@@ -96,18 +96,10 @@ impl Page {
                 .map(|m| json!([m.process.0, m.start, m.end, m.bias, m.build_id, m.path])).collect::<Vec<_>>(),
             "types": types.iter().map(|t| json!([t.process.0, t.label, t.site.0, type_kind(t.kind)])).collect::<Vec<_>>(),
         });
-        let columns: Vec<TrackColumns> = threads.iter().map(|t| t.track.columns()).collect();
         let pyramids = (0..threads.len()).filter_map(|at| self.timeline.pyramid(ThreadIndex(at as u32)));
         let mut blocks: Vec<&[u8]> = Vec::with_capacity(threads.len() * OF_THREAD + 20);
-        for (c, pyramid) in columns.iter().zip(pyramids) {
-            blocks.extend([
-                c.start.as_bytes(),
-                c.state.as_bytes(),
-                c.place.as_bytes(),
-                c.task.as_bytes(),
-                c.region.as_bytes(),
-                c.object.as_bytes(),
-            ]);
+        for (thread, pyramid) in threads.iter().zip(pyramids) {
+            blocks.extend(thread.track.stored());
             blocks.extend(pyramid.stored());
         }
         let tables: [Column<u64>; TABLES] = [

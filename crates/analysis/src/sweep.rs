@@ -1,0 +1,314 @@
+//! One walk over all workers of a process in the order of time: who works while others wait.
+//!
+//! The sections of a worker lie one after the other, those of one instant far apart. So what comes next is read
+//! from each worker a few hundred changes at a time, and the changes up to where all workers are known are sorted:
+//!
+//! ```text
+//! worker 0  ──┬────┬──┬─────────┬┄┄       known up to the fourth change
+//! worker 1  ┬──────────────┬┄┄            known up to the second: so far goes this round
+//! round     └──────────────┘
+//! ```
+
+use taskscope_execution::{CutSpan, Execution, Group, ProcessIndex, Span, State, ThreadIndex};
+
+/// States whose time is charged undirected; the index is the column of the integrals.
+pub(crate) const VICTIMS: [State; 10] = [
+    State::Barrier,
+    State::JoinBarrier,
+    State::Taskwait,
+    State::TaskwaitDepend,
+    State::Taskgroup,
+    State::Taskyield,
+    State::TargetWait,
+    State::Idle,
+    State::NotStarted,
+    State::Ended,
+];
+
+/// Shares of a nanosecond are kept in 2^-20 ns.
+pub(crate) const FRACTION_BITS: u32 = 20;
+
+/// Changes of all workers together that are read ahead: what fits into the second cache of a core.
+const READ_AHEAD: usize = 1 << 14;
+/// Changes of one worker that are read ahead.
+const FEWEST_OF_LANE: usize = 16;
+const MOST_OF_LANE: usize = 1024;
+
+/// What a state is in the sweep.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Victim(u8),
+    /// Neither: waits for a lock, which is charged apart, or is kept off the CPU while it waits.
+    Neither,
+    Works,
+}
+
+fn role(state: State) -> Role {
+    if let Some(column) = VICTIMS.iter().position(|victim| *victim == state) {
+        Role::Victim(column as u8)
+    } else if state.group() == Group::Mutex {
+        Role::Neither
+    } else {
+        Role::Works
+    }
+}
+
+/// Columns of integrals: the victims, and the part while one worked alone.
+pub(crate) const COLUMNS: usize = VICTIMS.len() + 1;
+pub(crate) const SOLE: usize = VICTIMS.len();
+
+/// Integrals over time of what one working thread is charged with, by victim state, and the part of
+/// it while it worked alone.
+pub(crate) type Integrals = [u128; COLUMNS];
+
+/// What a thread is charged with.
+pub(crate) struct Given {
+    /// By column.
+    pub parts: Integrals,
+    /// One bit for each column that can have a part.
+    used: u32,
+}
+
+impl Given {
+    /// The columns that can have a part; all others are zero.
+    pub fn columns(&self) -> impl Iterator<Item = usize> + use<> {
+        columns_of(self.used)
+    }
+}
+
+fn columns_of(mut used: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let column = (used != 0).then(|| used.trailing_zeros() as usize)?;
+        used &= used - 1;
+        Some(column)
+    })
+}
+
+/// What the sweep over a process's workers tells.
+pub(crate) trait Sweep {
+    /// What code is charged by: threads that work on the same key are the same culprit.
+    type Key: Copy + Eq;
+
+    /// The key of a span. Asked for the spans of each thread in order, some time ahead of the sweep.
+    fn key(&mut self, thread: ThreadIndex, span: &Span) -> Self::Key;
+
+    /// A thread that worked on `key` from `start` to `end` is charged with `given`.
+    fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Given);
+
+    /// A thread waited, and for `ns` of it nobody worked.
+    fn nobody(&mut self, key: Self::Key, column: usize, ns: u64);
+
+    /// Threads waited for `ns` in all.
+    fn waited(&mut self, column: usize, ns: u64);
+}
+
+/// From `start` on a worker is in `role`, on `key`.
+#[derive(Clone, Copy)]
+struct Change<K> {
+    start: u64,
+    role: Role,
+    key: K,
+}
+
+/// A worker in the sweep.
+struct Lane<I, K> {
+    thread: ThreadIndex,
+    spans: I,
+    /// What was read ahead, and how much of it the sweep has passed.
+    changes: Vec<Change<K>>,
+    passed: usize,
+    /// Whether all its spans were read.
+    ended: bool,
+    /// What it is in; `None` before its first change.
+    now: Option<Change<K>>,
+    /// The integrals when it began to work on its key, and how often these had changed.
+    since: Integrals,
+    changes_since: u64,
+    /// How long nobody had worked when it began to wait.
+    nobody_since: u64,
+}
+
+impl<I: Iterator<Item = CutSpan>, K: Copy + Eq> Lane<I, K> {
+    /// Reads until `count` changes lie ahead.
+    fn read<S: Sweep<Key = K>>(&mut self, count: usize, roles: &[Role], sums: &mut S) {
+        self.changes.drain(..self.passed);
+        self.passed = 0;
+        let mut last = self.changes.last().or(self.now.as_ref()).map(|change| (change.role, change.key));
+        while self.changes.len() < count {
+            let Some(CutSpan { span, under }) = self.spans.next() else {
+                self.ended = true;
+                return;
+            };
+            // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
+            let waits_off_cpu = under != span.section.state && !under.is_useful();
+            let role = if waits_off_cpu { Role::Neither } else { roles[span.section.state as usize] };
+            let key = sums.key(self.thread, &span);
+            if last != Some((role, key)) {
+                last = Some((role, key));
+                self.changes.push(Change { start: span.start, role, key });
+            }
+        }
+    }
+
+    fn ahead(&self) -> &[Change<K>] {
+        &self.changes[self.passed..]
+    }
+
+    /// Leaves what it was in, at an instant.
+    fn settle<S: Sweep<Key = K>>(&mut self, at: &Instant, sums: &mut S) {
+        let Some(Change { start, role, key }) = self.now else { return };
+        match role {
+            Role::Works if self.changes_since != at.changes => {
+                let mut given = Given { parts: [0; COLUMNS], used: at.used };
+                for column in given.columns() {
+                    given.parts[column] = at.integrals[column] - self.since[column];
+                }
+                sums.worked(self.thread, key, start, at.now, &given);
+            }
+            Role::Victim(column) if at.nobody > self.nobody_since => {
+                sums.nobody(key, column as usize, at.nobody - self.nobody_since);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes up its next change, at that instant.
+    fn step<S: Sweep<Key = K>>(&mut self, at: &mut Instant, sums: &mut S) {
+        let Some(next) = self.ahead().first().copied() else { return };
+        self.passed += 1;
+        at.advance(next.start, sums);
+        self.settle(at, sums);
+        if let Some(before) = self.now {
+            at.count(before.role, u64::wrapping_sub);
+        }
+        at.count(next.role, u64::wrapping_add);
+        match next.role {
+            Role::Works => {
+                for column in columns_of(at.used) {
+                    self.since[column] = at.integrals[column];
+                }
+                self.changes_since = at.changes;
+            }
+            Role::Victim(_) => self.nobody_since = at.nobody,
+            Role::Neither => {}
+        }
+        self.now = Some(next);
+    }
+}
+
+/// What the workers of a process do at an instant, and what has added up until then.
+struct Instant {
+    now: u64,
+    waiting: [u64; VICTIMS.len()],
+    working: u64,
+    integrals: Integrals,
+    /// One bit for each column in which somebody waits, and for each whose integral is not zero.
+    waited_in: u32,
+    used: u32,
+    /// How often the integrals have changed.
+    changes: u64,
+    /// Nanoseconds so far in which no worker worked.
+    nobody: u64,
+}
+
+impl Instant {
+    /// One more, or one less, in this role.
+    fn count(&mut self, role: Role, change: fn(u64, u64) -> u64) {
+        match role {
+            Role::Works => self.working = change(self.working, 1),
+            Role::Victim(column) => {
+                let waiting = &mut self.waiting[column as usize];
+                *waiting = change(*waiting, 1);
+                self.waited_in = self.waited_in & !(1 << column) | u32::from(*waiting > 0) << column;
+            }
+            Role::Neither => {}
+        }
+    }
+
+    fn advance<S: Sweep>(&mut self, to: u64, sums: &mut S) {
+        let passed = to - self.now;
+        self.now = to;
+        if passed == 0 {
+            return;
+        }
+        if self.working == 0 {
+            self.nobody += passed;
+        }
+        for column in columns_of(self.waited_in) {
+            let count = self.waiting[column];
+            sums.waited(column, count * passed);
+            if self.working > 0 {
+                let share = ((count * passed) as u128) << FRACTION_BITS;
+                self.integrals[column] += divided(share, self.working);
+                self.used |= 1 << column;
+                if self.working == 1 {
+                    self.integrals[SOLE] += share;
+                    self.used |= 1 << SOLE;
+                }
+                self.changes += 1;
+            }
+        }
+    }
+}
+
+/// `share / by`; nearly always both are small, and dividing 64 bits takes a third of the time.
+fn divided(share: u128, by: u64) -> u128 {
+    u64::try_from(share).map_or_else(|_| share / u128::from(by), |share| u128::from(share / by))
+}
+
+/// Walks over the time of all workers of a process.
+pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
+    let roles = State::ALL.map(role);
+    let own = execution.workers().filter(|(_, t)| t.process == process);
+    let mut lanes: Vec<Lane<_, S::Key>> = own
+        .map(|(thread, _)| Lane {
+            thread,
+            spans: execution.cut_spans_of_run(thread),
+            changes: Vec::new(),
+            passed: 0,
+            ended: false,
+            now: None,
+            since: [0; COLUMNS],
+            changes_since: 0,
+            nobody_since: 0,
+        })
+        .collect();
+    let mut at = Instant {
+        now: execution.processes[process.index()].first,
+        waiting: [0; VICTIMS.len()],
+        working: 0,
+        integrals: [0; COLUMNS],
+        waited_in: 0,
+        used: 0,
+        changes: 0,
+        nobody: 0,
+    };
+    let of_lane = (READ_AHEAD / lanes.len().max(1)).clamp(FEWEST_OF_LANE, MOST_OF_LANE);
+    // A time since the round's begin and a lane's number are sorted as one number.
+    let lane_bits = usize::BITS - lanes.len().leading_zeros();
+    let longest_round = u64::MAX >> lane_bits;
+    let mut order: Vec<u64> = Vec::new();
+    loop {
+        for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= of_lane / 2) {
+            lane.read(of_lane, &roles, sums);
+        }
+        let coming = lanes.iter().filter_map(|lane| lane.ahead().first());
+        let Some(begin) = coming.map(|change| change.start).min() else { break };
+        let going_on = lanes.iter().filter(|lane| !lane.ended);
+        let known = going_on.filter_map(|lane| lane.ahead().last()).map(|change| change.start).min();
+        let until = known.unwrap_or(u64::MAX).min(begin.saturating_add(longest_round));
+        order.clear();
+        for (number, lane) in lanes.iter().enumerate() {
+            let round = lane.ahead().iter().take_while(|change| change.start <= until);
+            order.extend(round.map(|change| (change.start - begin) << lane_bits | number as u64));
+        }
+        order.sort_unstable();
+        for place in &order {
+            lanes[(place & ((1 << lane_bits) - 1)) as usize].step(&mut at, sums);
+        }
+    }
+    at.advance(execution.processes[process.index()].last, sums);
+    for lane in &mut lanes {
+        lane.settle(&at, sums);
+    }
+}
