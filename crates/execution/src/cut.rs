@@ -67,7 +67,8 @@ impl Execution {
         });
         losses.retain_mut(|loss| part.keeps(&mut loss.start, &mut loss.end));
         for loss in losses {
-            threads[loss.thread.index()].lost_events += loss.events;
+            let lost = &mut threads[loss.thread.index()].lost_events;
+            *lost = lost.saturating_add(loss.events);
         }
         queued.retain_mut(|queued| {
             queued.task = part.task(queued.task);

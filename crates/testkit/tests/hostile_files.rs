@@ -146,7 +146,95 @@ fn foreign_task_graphs() {
         "data": [{"id": 7, "producer": 1, "produced": 100, "home": 0, "bytes": 8,
         "copies": [{"node": 1, "sent": 105, "arrived": 140}]}],
         "runtime": [{"worker": 1, "start": 140, "end": 150, "kind": "dispatch"}]}, "windows": [[0, 200]]}"#;
-    check_text(json, |text| drop(neutral::read_json(text)));
+    check_text(json, |text| {
+        if let Ok(case) = neutral::read_json(text) {
+            // What was taken can be analysed.
+            taskscope_analysis::causes::book_causes(&case.graph);
+        }
+    });
+}
+
+#[test]
+fn foreign_task_graphs_in_tables() {
+    use taskscope_import::neutral::{CsvTables, read_csv};
+    // The tables of a run, one after the other.
+    let tables = "id,node,begin,end\n0,0,0,400\n1,1,0,400\n\u{c}id,type,node,worker,start,end,inputs,runtime_uniform\n\
+        1,a,0,0,0,100,,5\n2,b,1,1,150,300,7,0\n\u{c}id,producer,produced,home\n7,1,100,0\n8,,,1\n\u{c}\
+        data,node,sent,arrived\n7,1,105,140\n8,0,,20\n\u{c}worker,start,end,kind\n1,140,150,dispatch\n";
+    assert!(read_csv(csv_tables(tables)).is_ok(), "{:?}", read_csv(csv_tables(tables)));
+    fn csv_tables(text: &str) -> CsvTables<'_> {
+        let mut parts = text.split('\u{c}');
+        let mut next = || parts.next().unwrap_or("");
+        CsvTables { workers: next(), tasks: next(), data: next(), copies: next(), runtime: next() }
+    }
+    check_text(tables, |text| {
+        if let Ok(graph) = read_csv(csv_tables(text)) {
+            taskscope_analysis::causes::book_causes(&graph);
+        }
+    });
+}
+
+/// Profiles, as they are and with the hash of what they became, so that readers get further than to that.
+#[test]
+fn profiles() {
+    use taskscope_profile::{Frame, Marker, Metric, Module, Profile, ROOT};
+    let mut profile = Profile { modules: vec![Module::default(); 2], ..Profile::default() };
+    profile.modules[1].path = "/lib/x.so".to_owned();
+    profile.processes.push([("host".to_owned(), "a".to_owned()), ("pid".to_owned(), "7".to_owned())].into());
+    for (depth, metric) in [Metric::TIME, Metric::WORK].into_iter().cycle().take(20).enumerate() {
+        let frames =
+            (0..depth).map(|n| if n % 3 == 0 { Frame::state(Marker::ALL[n % 14]) } else { Frame::cut() });
+        let node = profile.tree.descend(ROOT, frames);
+        profile.tree.add(node, metric, 1 << depth);
+    }
+    profile.totals.insert("wall_ns".to_owned(), 99);
+    let mut bytes = Vec::new();
+    profile.write(&mut bytes).unwrap();
+    assert!(Profile::read(&bytes).is_ok());
+    // The end section: its tag, its length, eight bytes of hash.
+    let hashed = bytes.len() - 10;
+    let fnv = |bytes: &[u8]| {
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    };
+    let signed = |content: &[u8]| [content, &[255, 8], &fnv(content).to_le_bytes()[..]].concat();
+    assert_eq!(signed(&bytes[..hashed]), bytes);
+    let read = |bytes: &[u8]| {
+        let root = tempfile::tempdir().unwrap();
+        let files = [root.path().join("a.tsprof"), root.path().join("b.tsprof")];
+        files.iter().for_each(|file| std::fs::write(file, bytes).unwrap());
+        let merged = taskscope_session::merge_profiles(&files);
+        assert_eq!(merged.files + merged.problems.len(), 2);
+        taskscope_profile::conservation(&merged.profile.tree);
+    };
+    check_all(&bytes, read);
+    check_all(&bytes[..hashed], |content| read(&signed(content)));
+}
+
+/// A cache is used only where it is what was written; else the trace is read again.
+#[test]
+fn caches() {
+    use taskscope_session::cache::{Key, places};
+    use taskscope_view::page::Page;
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("x.trace");
+    let stream = StreamBuilder::new(0, 1, 1).require(&["ovni"]).cpus(1).execute(10, 0).end(50);
+    stream.write(&root).unwrap();
+    let key = Key::of(&root).unwrap();
+    let page = Page::analysed(Session::open(&root).unwrap());
+    page.store(&root, &key, &std::sync::atomic::AtomicBool::new(false)).unwrap();
+    let place = places(&root).remove(0);
+    let bytes = std::fs::read(&place).unwrap();
+    let overview = page.overview().to_string();
+    assert!(Page::stored(&root, &key).is_some());
+    let other = folder.path().join("other.cache");
+    check_all(&bytes, |bytes| {
+        std::fs::write(&other, bytes).unwrap();
+        std::fs::rename(&other, &place).unwrap();
+        if let Some(stored) = Page::stored(&root, &key) {
+            assert_eq!(stored.overview().to_string(), overview);
+        }
+    });
 }
 
 #[test]

@@ -7,12 +7,12 @@ mod common;
 
 use std::path::Path;
 use taskscope_event::framing::file_header;
-use taskscope_event::models::{MODELS, nanos6, nosv, openmp, ovni};
+use taskscope_event::models::{MODELS, nanos6, nosv, openmp, ovni, recorder};
 use taskscope_execution::filter::{Filter, TimeRange};
 use taskscope_model::MachineOptions;
 use taskscope_session::selection::Selection;
 use taskscope_session::{ReadProgress, Session};
-use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
+use taskscope_testkit::trace_builder::{StreamBuilder, pair, push_event, type_payload};
 
 fn iterations() -> usize {
     std::env::var("BOLERO_RANDOM_ITERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
@@ -176,4 +176,25 @@ fn extremes() {
     stream.write(root.path()).unwrap();
     std::fs::write(root.path().join("clock-offsets.txt"), "h\n0 node 1e18 0 0\n").unwrap();
     swallow(root.path());
+}
+
+/// Found by random damage (seed 196501727425491925433443558090078335654): recorders that say that they lost more events
+/// than 64 bits count, on one thread and over threads.
+#[test]
+fn counts_of_lost_events_beyond_64_bits() {
+    let root = tempfile::tempdir().unwrap();
+    for tid in [1, 2] {
+        let mut stream = valid_stream(tid);
+        let mut lost = file_header().to_vec();
+        for clock in [13, 14, 22] {
+            push_event(&mut lost, recorder::LOST, clock, &(u64::MAX - 1).to_le_bytes());
+        }
+        stream.own = Some(lost);
+        stream.write(root.path()).unwrap();
+    }
+    swallow(root.path());
+    let session = Session::open(root.path()).unwrap();
+    assert_eq!(session.lost_events(), u64::MAX);
+    let mut threads = session.execution.threads.iter().filter(|thread| thread.events > 0);
+    assert!(threads.all(|thread| thread.lost_events == u64::MAX));
 }
