@@ -141,6 +141,18 @@ impl Execution {
         Cut { spans: self.track_of_run(thread), off: self.off_cpu_of(thread), rest: None }
     }
 
+    /// The same for these rows of a thread's track.
+    pub fn cut_spans_of_rows(
+        &self,
+        thread: ThreadIndex,
+        rows: std::ops::Range<usize>,
+    ) -> impl Iterator<Item = CutSpan> + '_ {
+        let spans = self.threads[thread.index()].track.spans_of(rows);
+        let off = self.off_cpu_of(thread);
+        let begin = spans.clone().next().map_or(u64::MAX, |span| span.start);
+        Cut { spans, off: &off[off.partition_point(|off| off.end <= begin)..], rest: None }
+    }
+
     /// Whether the times off the CPU of every worker are known or estimated.
     pub fn knows_off_cpu(&self) -> bool {
         let mut workers = self.workers().peekable();

@@ -1,6 +1,7 @@
 //! Numbers as a person reads them: three significant figures, thin groups, one unit.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 /// A time: `1.23 s`, `12.3 ms`, `456 µs`, `789 ns`; three significant figures.
 pub fn time(ns: u64) -> String {
@@ -163,9 +164,54 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A path as one word that a POSIX shell takes as it is, in characters that a terminal shows.
+pub fn shell_word(path: &Path) -> String {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    // A leading minus would be an option.
+    let here: &[u8] = if bytes.starts_with(b"-") { b"./" } else { b"" };
+    let bytes = [here, bytes].concat();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if !text.is_empty() && bytes.iter().all(plain) => text.to_string(),
+        Ok(text) if !text.chars().any(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        // What a terminal cannot show is spelled in octal.
+        _ => {
+            let mut word = String::from("\"$(printf '");
+            for byte in bytes {
+                match byte {
+                    b'%' => word.push_str("%%"),
+                    _ if plain(&byte) || byte == b' ' => word.push(byte as char),
+                    _ => word.push_str(&format!("\\{byte:03o}")),
+                }
+            }
+            word.push_str("')\"");
+            word
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_reads_a_word_as_the_path_that_it_stands_for() {
+        use std::os::unix::ffi::OsStrExt;
+        for (path, word) in
+            [("a/b-1.trace", "a/b-1.trace"), ("", "''"), ("a b", "'a b'"), ("-x", "./-x"), ("é", "'é'")]
+        {
+            assert_eq!(shell_word(Path::new(path)), word);
+        }
+        for path in
+            [&b"it's \"$HOME\" `x`\\; *"[..], b"\x1b[31mred\x07\n.trace", b"\xff\xfe 100%s'\\", b"~ #!"]
+        {
+            let word = shell_word(Path::new(std::ffi::OsStr::from_bytes(path)));
+            assert!(!word.chars().any(char::is_control), "{word}");
+            let printed =
+                std::process::Command::new("sh").arg("-c").arg(format!("printf %s {word}")).output().unwrap();
+            assert_eq!(printed.stdout, path, "{word}");
+        }
+    }
 
     #[test]
     fn times_have_three_figures() {

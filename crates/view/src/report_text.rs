@@ -1,6 +1,6 @@
 //! The report as calm lines for a terminal.
 
-use crate::format::{Unit, bar, count, counted, fit, percent, short_count, time, wrap};
+use crate::format::{Unit, bar, count, counted, fit, percent, shell_word, short_count, time, wrap};
 use crate::words;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
@@ -368,10 +368,15 @@ impl Page<'_> {
         }
     }
 
+    /// How many of the findings, largest first, are worth a reader's time.
+    fn worth(&self, findings: &[words::NamedFinding]) -> usize {
+        let floor = self.analysis.ledger.capacity_ns as f64 * FLOOR;
+        findings.iter().filter(|finding| finding.ns > 0 && finding.ns as f64 >= floor).count()
+    }
+
     fn findings(&mut self) {
-        let capacity = self.analysis.ledger.capacity_ns;
         let all = words::findings(&self.session.places, self.analysis);
-        let worth = all.iter().filter(|f| f.ns as f64 >= capacity as f64 * FLOOR).count();
+        let worth = self.worth(&all);
         self.heading("Findings, largest first", &[(self.unit.of_workers(), 16), ("confidence", 12)]);
         if worth == 0 {
             self.line("  no loss takes half a percent of the workers' time");
@@ -565,9 +570,10 @@ impl Page<'_> {
     }
 
     fn next(&mut self) {
-        let trace = self.session.root.display();
+        let trace = shell_word(&self.session.root);
         let all = words::findings(&self.session.places, self.analysis);
-        let explain = all.first().map(|finding| format!("taskscope explain {} {trace}", finding.id));
+        let explain = all.first().filter(|_| self.worth(&all) > 0);
+        let explain = explain.map(|finding| format!("taskscope explain {} {trace}", finding.id));
         let more = format!("taskscope report --section all {trace}");
         let next: Vec<String> = explain.into_iter().chain([more]).collect();
         self.line("");

@@ -4,6 +4,7 @@ mod common;
 
 use common::{ask, doubtful, page_of, small, viewer_of};
 use serde_json::Value;
+use taskscope_execution::graph::{Access, DeclaredGraph};
 use taskscope_execution::lod::{Flags, Window};
 use taskscope_execution::{
     Change, Definition, Execution, ExecutionBuilder, Observer, Place, Section, State, TaskIndex, ThreadIndex,
@@ -16,7 +17,12 @@ use taskscope_view::page::{Direction, Page};
 fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len()] {
     let base = execution.range().0;
     let mut sums = [0; State::ALL.len()];
-    for span in execution.threads.iter().flat_map(|thread| thread.track.spans()) {
+    let threads = (0..execution.threads.len() as u32).map(ThreadIndex);
+    let edges = [State::NotStarted, State::Ended];
+    for span in threads
+        .flat_map(|thread| execution.spans_of_run(thread))
+        .filter(|s| !edges.contains(&s.section.state))
+    {
         let (start, end) = (span.start.max(base + from), span.end.min(base + to));
         sums[span.section.state as usize] += end.saturating_sub(start);
     }
@@ -24,8 +30,16 @@ fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len
 }
 
 #[test]
-fn tables_of_a_range_add_up_to_the_sections_in_it() {
+fn tables_of_a_range_add_up_to_the_sections_in_it_and_tell_what_was_off_the_cpu() {
     let page = page_of(small());
+    let off = page_of(doubtful());
+    let told = |from, to| off.range(&off.all_tracks(), from, to)["states"]["out_of_cpu"].as_u64();
+    assert!(told(0, off.length()).is_some_and(|ns| ns > 40_000) && told(250_000, 260_000).is_none());
+    add_up(&page);
+    add_up(&off);
+}
+
+fn add_up(page: &Page) {
     let length = page.length();
     for (from, to) in
         [(0, length), (length / 3, length / 2), (7, 8), (length / 2, length / 2), (0, u64::MAX / 2)]
@@ -49,6 +63,12 @@ fn tables_of_a_range_add_up_to_the_sections_in_it() {
             .map(|v| v.as_u64().unwrap())
             .sum();
         assert_eq!(by_thread, sums.iter().sum::<u64>());
+        let out: u64 = rows
+            .iter()
+            .filter(|row| row["state"] == "out_of_cpu")
+            .map(|row| row["ns"].as_u64().unwrap())
+            .sum();
+        assert_eq!(out, sums[State::OutOfCpu as usize]);
     }
 }
 
@@ -176,41 +196,31 @@ fn a_search_finds_the_nearest_match_on_any_thread() {
 }
 
 #[test]
-fn dependences_are_those_of_a_naive_replay() {
+fn tasks_are_told_the_edges_of_the_task_graph() {
     let page = page_of(small());
-    let execution = &page.execution;
-    // OpenMP's rule, played forward: last writer and the readers since, for each address.
-    let mut state: std::collections::HashMap<(u32, u64), (Option<TaskIndex>, Vec<TaskIndex>)> =
-        Default::default();
-    let mut expected: std::collections::HashMap<TaskIndex, Vec<TaskIndex>> = Default::default();
-    let mut declared = execution.dependences.clone();
-    declared.sort_by_key(|d| d.task);
-    for dependence in &declared {
-        let process = execution.threads[execution.tasks.creator[dependence.task.index()].index()].process;
-        let (writer, readers) = state.entry((process.0, dependence.address)).or_default();
-        let edges = expected.entry(dependence.task).or_default();
-        if dependence.kind == 1 {
-            edges.extend(writer.filter(|w| *w != dependence.task));
-            readers.push(dependence.task);
-        } else {
-            let others: Vec<TaskIndex> = readers.iter().copied().filter(|r| *r != dependence.task).collect();
-            if readers.is_empty() {
-                edges.extend(*writer);
-            } else {
-                edges.extend(others);
-            }
-            (*writer, *readers) = (Some(dependence.task), Vec::new());
-        }
+    let tasks = &page.execution.tasks;
+    let mut graph = DeclaredGraph::default();
+    let mut expected: std::collections::BTreeMap<TaskIndex, Vec<TaskIndex>> = Default::default();
+    for declared in &page.execution.dependences {
+        let row = declared.task.index();
+        let scope = (
+            u64::from(tasks.parent[row].0) << 32 | u64::from(tasks.creator[row].0),
+            u64::from(tasks.region[row].0),
+        );
+        let access = Access::from_ompt(declared.kind).expect("the generator declares in and out");
+        let of_task = expected.entry(declared.task).or_default();
+        graph.access(scope, declared.task.0, declared.address, access, |before| {
+            of_task.push(TaskIndex(before))
+        });
     }
     let mut edges = 0;
     for (task, mut others) in expected {
         others.sort();
         others.dedup();
-        let found: Vec<TaskIndex> =
-            page.dependences().predecessors(execution, task).iter().map(|e| e.task).collect();
+        let found: Vec<TaskIndex> = page.dependences().predecessors(task).iter().map(|e| e.task).collect();
         assert_eq!(found, others, "{task:?}");
         for other in &others {
-            let successors = page.dependences().successors(execution, *other);
+            let successors = page.dependences().successors(*other);
             assert!(successors.iter().any(|edge| edge.task == task), "{other:?} → {task:?}");
         }
         edges += others.len();

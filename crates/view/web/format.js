@@ -73,3 +73,10 @@ export function fitText(text, width) {
   const head = Math.ceil((width - 1) / 2);
   return `${text.slice(0, head)}…${text.slice(text.length - (width - 1 - head))}`;
 }
+
+/** A path as one word that a POSIX shell takes as it is. @param {string} path */
+export function shellWord(path) {
+  const word = path.startsWith('-') ? `./${path}` : path;
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}

@@ -1,7 +1,7 @@
 // The report, in the order of a reader's questions. Every number comes from the report's JSON.
 
 import { element, part, table, bar } from './elements.js';
-import { formatCount, formatPercent, formatSeconds, formatTime, fitText } from './format.js';
+import { formatCount, formatPercent, formatSeconds, formatTime, fitText, shellWord } from './format.js';
 import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
 import { VALUE_COLOURS, makeTheme } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
@@ -337,7 +337,7 @@ export function showReport(page, report, overview, source, json) {
     const rows = overview.rows;
     const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), host,
       element('p', { class: 'note' }, `${rows.buckets} buckets of ${formatTime(2 ** rows.level)} a thread; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
-        rows.left_out_tracks ? `${formatCount(rows.left_out_tracks)} threads are left out here. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${fitText(report.trace || 'TRACE', 200)}`)));
+        rows.left_out_tracks ? `${formatCount(rows.left_out_tracks)} threads are left out here. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
       whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, trackName), overviewPart, tables(report, overview, theme),

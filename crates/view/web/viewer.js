@@ -1,7 +1,7 @@
 // The viewer: the timeline over the whole window, with search, tables of a range, and tasks.
 
 import { element, table, bar } from './elements.js';
-import { formatCount, formatPercent, formatSeconds, formatTime, fitText } from './format.js';
+import { formatCount, formatPercent, formatSeconds, formatTime, fitText, shellWord } from './format.js';
 import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
 import { ServerSource } from './source.js';
@@ -379,7 +379,7 @@ class Viewer {
       const number = (name) => this.overview.states.findIndex((state) => state.name === name);
       const states = Object.entries(answer.states).sort((a, b) => b[1] - a[1]);
       const useful = (row) => this.overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
-      const command = `taskscope slice ${this.report.trace} --range ${range.from}ns..${range.to}ns -o part.trace`;
+      const command = `taskscope slice ${shellWord(String(this.report.trace))} --range ${range.from}ns..${range.to}ns -o part.trace`;
       this.panel.replaceChildren(element('h2', { id: 'range-title' }, `selected: ${formatTime(answer.wall_ns)}`),
         this.facts([['from', formatTime(range.from)], ['to', formatTime(range.to)], ['tasks begun', formatCount(answer.tasks_begun)]]),
         element('button', { type: 'button', onclick: () => this.timeline.show(range.from, range.to) }, 'zoom to it (f)'), ' ',

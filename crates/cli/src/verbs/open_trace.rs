@@ -5,6 +5,7 @@ use crate::watch::Watch;
 use std::path::Path;
 use taskscope_session::selection::Selection;
 use taskscope_session::{OpenError, Session};
+use taskscope_view::format::shell_word;
 
 /// Opens a trace that may be damaged or unfinished: what can be read is there.
 ///
@@ -56,14 +57,14 @@ pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> 
     if session.events == 0 && trace.join("graph/taskscope.json").exists() {
         return Err(Failure::new(format!("{shown} tells nothing but a task graph"))
             .why("it was imported; no threads with events are in it")
-            .remedy(format!("taskscope report {shown}"))
+            .remedy(format!("taskscope report {}", shell_word(trace)))
             .into());
     }
     let (begin, end) = session.execution.range();
     if session.events == 0 && session.part.is_some() && (selection.filter.is_some() || end <= begin) {
         return Err(Failure::new("no event is selected")
             .why(format!("none passes {}", session.part.as_deref().unwrap_or_default()))
-            .remedy(format!("taskscope top {shown}        (says which events there are)"))
+            .remedy(format!("taskscope top {}        (says which events there are)", shell_word(trace)))
             .into());
     }
     if session.events == 0 && session.devices.is_empty() {

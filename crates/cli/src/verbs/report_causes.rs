@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use taskscope_analysis::slo::Mode;
 use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
+use taskscope_view::format::shell_word;
 use taskscope_view::{CausesOptions, CausesSection, WhatIf, causes_json, causes_text};
 
 /// What only these sections know.
@@ -57,7 +58,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         Ok(Some(_)) if args.selection.parse()?.words.is_some() => {
             return Err(Failure::new("a task graph that was imported is told whole")
                 .why("its tasks are no events of threads, so nothing of it can be selected")
-                .remedy(format!("taskscope report {}", args.trace.display()))
+                .remedy(format!("taskscope report {}", shell_word(&args.trace)))
                 .into());
         }
         Ok(Some(trace)) => {

@@ -4,7 +4,7 @@
 //! all of them. A bucket is flagged when such times take at least an eighth of it, or when it holds a part of one that is
 //! long for the run.
 
-use super::{Bucket, FlagRules, Flags, Marks, Pyramid, Values, Window, edge};
+use super::{Bucket, CLASSES, FlagRules, Flags, Marks, Pyramid, Values, Window, edge};
 use crate::{Execution, OffCpu, State, ThreadIndex};
 
 /// A bucket is flagged when this part of it is off the CPU.
@@ -47,6 +47,16 @@ impl OffTimes {
                 put(bucket, state, ns);
             }
         });
+    }
+
+    /// Moves what `[from, to)` was off the CPU from what the track says to [`State::OutOfCpu`].
+    pub fn move_sums(&self, from: u64, to: u64, sums: &mut [u64; CLASSES]) {
+        for (class, ns) in self.under_pyramid.sums(&self.under, from, to).into_iter().enumerate() {
+            if let Some(under) = class.checked_sub(1).and_then(|state| sums.get_mut(state)) {
+                *under = under.saturating_sub(ns);
+                sums[State::OutOfCpu as usize] += ns;
+            }
+        }
     }
 
     /// Takes a thread's times off the CPU; those of at least `long_ns` are never hidden.

@@ -137,11 +137,17 @@ impl Timeline {
         threads.par_iter().map(|thread| self.buckets(execution, *thread, window)).collect()
     }
 
-    /// Exact nanoseconds by state of a thread in `[from, to)`. Before its first event and after its
-    /// end it has none.
+    /// Exact nanoseconds by state of a thread in `[from, to)`; where the operating system kept it off its CPU, it
+    /// was out of CPU. Before its first event and after its end it has none.
     pub fn sums(&self, execution: &Execution, thread: ThreadIndex, from: u64, to: u64) -> [u64; CLASSES] {
         match (execution.threads.get(thread.index()), self.pyramid(thread)) {
-            (Some(row), Some(pyramid)) => pyramid.sums(&row.track, from, to),
+            (Some(row), Some(pyramid)) => {
+                let mut sums = pyramid.sums(&row.track, from, to);
+                if let Some(off) = self.off_times(execution, thread) {
+                    off.move_sums(from, to, &mut sums);
+                }
+                sums
+            }
             _ => [0; CLASSES],
         }
     }

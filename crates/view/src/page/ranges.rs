@@ -12,8 +12,8 @@ use taskscope_execution::{Place, State, ThreadIndex};
 const ROWS: usize = 50;
 
 impl Page {
-    /// Where the time of `tracks` went in `[from, to)`: by state, by thread, and by state and place.
-    /// All sums are exact. Times are nanoseconds since the start of the trace.
+    /// Where the time of `tracks` went in `[from, to)`: by state, by thread, and by state and place; where the
+    /// operating system kept a thread off its CPU, it was out of CPU, as in the report. All sums are exact. Times are nanoseconds since the start of the trace.
     pub fn range(&self, tracks: &[ThreadIndex], from: u64, to: u64) -> Value {
         let (low, high) = (self.start().saturating_add(from), self.start().saturating_add(to));
         let sums: Vec<[u64; CLASSES]> =
@@ -55,7 +55,7 @@ impl Page {
         })
     }
 
-    /// Nanoseconds and sections by state and place.
+    /// Nanoseconds and pieces by state and place: sections, cut where a thread goes off the CPU and comes back.
     fn places_in(
         &self,
         tracks: &[ThreadIndex],
@@ -68,8 +68,7 @@ impl Page {
             let rows = thread.track.start_column();
             let first = rows.partition_point(|start| *start <= low).saturating_sub(1);
             let last = rows.partition_point(|start| *start < high);
-            for row in first..last {
-                let span = thread.track.span(row);
+            for span in self.execution.cut_spans_of_rows(*track, first..last).map(|cut| cut.span) {
                 let ns = span.end.min(high).saturating_sub(span.start.max(low));
                 if ns > 0 {
                     let sum = sums.entry((span.section.state, span.section.place)).or_default();

@@ -13,8 +13,8 @@ impl Page {
         let tasks = &self.execution.tasks;
         let row = task.index();
         let ty = *tasks.ty.get(row)?;
-        let predecessors = self.dependences().predecessors(&self.execution, task);
-        let successors = self.dependences().successors(&self.execution, task);
+        let predecessors = self.dependences().predecessors(task);
+        let successors = self.dependences().successors(task);
         let critical = self.dependences().critical_predecessor(&self.execution, task);
         let (name, site) = self
             .names

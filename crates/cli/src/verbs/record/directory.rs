@@ -10,6 +10,7 @@ use crate::messages::Failure;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use taskscope_view::format::shell_word;
 
 /// A directory that is ours to record into.
 #[derive(Debug)]
@@ -36,8 +37,10 @@ pub fn take(output: Option<&Path>, command: &Path, rank: Option<&Rank>) -> Resul
         let failure = Failure::new(format!("cannot record into {}", wanted.display())).why(reason(&error));
         match output {
             Some(_) => failure,
-            None => failure
-                .remedy(format!("taskscope record -o {} -- …", std::env::temp_dir().join(&wanted).display())),
+            None => failure.remedy(format!(
+                "taskscope record -o {} -- …",
+                shell_word(&std::env::temp_dir().join(&wanted))
+            )),
         }
     })
 }
@@ -153,6 +156,11 @@ impl TraceDirectory {
     /// The path as a user would type it.
     pub fn shown(&self) -> String {
         as_typed(&self.path)
+    }
+
+    /// The same, quoted for a shell where that is needed.
+    pub fn word(&self) -> String {
+        shell_word(Path::new(&self.shown()))
     }
 }
 

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use taskscope_view::format::shell_word;
 
 /// Exit code when the program exists but cannot be executed, as with `env`.
 pub const CANNOT_EXECUTE: u8 = 126;
@@ -31,7 +32,7 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
             .exit_code(CANNOT_EXECUTE),
         Some(found) => Failure::new(format!("cannot run {shown}"))
             .why(format!("{} is not executable", found.display()))
-            .remedy(format!("chmod +x {}", found.display()))
+            .remedy(format!("chmod +x {}", shell_word(&found)))
             .exit_code(CANNOT_EXECUTE),
         None => not_found(name),
     })

@@ -26,7 +26,7 @@ pub fn print(run: &RunFile, trace: &TraceDirectory) {
     // Other ranks of the job may still be recording: one line, no report of half a run.
     if run.rank.is_some() || bytes > LARGE_TRACE_BYTES || !print_report(run, trace, &about) {
         let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
-        say(&format!("taskscope: {wall}  {about}        (taskscope report {})", trace.shown()));
+        say(&format!("taskscope: {wall}  {about}        (taskscope report {})", trace.word()));
     }
 }
 
