@@ -552,5 +552,20 @@ await step('what is missing or doubtful is drawn, explained and told in words', 
   }
   assert.deepEqual(four.problems, []);
 });
+await step('ranks are named, and a wait in an MPI call names the one that it waited for', async () => {
+  await four.page.goto(expected.talking);
+  await ready(four.page);
+  await settled(four.page);
+  const rows = await four.page.evaluate(() => window.taskscope.timeline.rows.filter((row) => row.kind === 'process').map((row) => row.label));
+  assert.deepEqual(rows, ['process 17 (rank 0)', 'process 18 (rank 1)']);
+  const canvas = await four.page.locator('canvas.timeline').boundingBox();
+  const [x, y] = await four.page.evaluate(() => { const t = window.taskscope.timeline; return [t.xOf(30000), t.yOf(t.rowOf(0))]; });
+  await four.page.mouse.move(canvas.x + x, canvas.y + y);
+  await eventually(async () => {
+    const text = await four.page.textContent('#tip');
+    for (const words of ['MPI_Recv', 'waits 30.0 µs for rank 1: late sender']) assert.ok(text.includes(words), text);
+  });
+  assert.deepEqual(four.problems, []);
+});
 await four.close();
 console.log(`${done.length} steps passed`);

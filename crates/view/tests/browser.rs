@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{doubtful, page_of, small, viewer_of, viewer_of_trace};
+use common::{doubtful, page_of, small, talking, viewer_of, viewer_of_trace};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -142,6 +142,8 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     answers["models"] = expected_of_models(&models, &viewer_of_models.address());
     let (_, viewer_of_doubtful) = viewer_of(doubtful());
     answers["doubtful"] = viewer_of_doubtful.address().into();
+    let (_, viewer_of_talking) = viewer_of(talking());
+    answers["talking"] = viewer_of_talking.address().into();
     write("expected.json", answers.to_string());
     let output = Command::new("node").arg(scripts().join("test.js")).arg(folder.path()).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -28,7 +28,9 @@ export class ServerSource {
     this.numbers = 0;
     /** @type {Set<string>} */
     this.pending = new Set();
-    this.inFlight = 0;
+    /** Requests under way: for tiles, and for stretches of numbers, which may take long and must not hold up tiles. */
+    this.tilesInFlight = 0;
+    this.stretchesInFlight = 0;
     /** Called when tiles have come. @type {() => void} */
     this.onArrival = () => {};
     /** @type {Map<string, Stretch>} */
@@ -41,7 +43,7 @@ export class ServerSource {
   get exact() { return true; }
 
   /** Whether something is still on its way. */
-  get busy() { return this.inFlight > 0; }
+  get busy() { return this.tilesInFlight + this.stretchesInFlight > 0; }
 
   /**
    * @param {string} path
@@ -127,7 +129,7 @@ export class ServerSource {
    * @param {number} width
    */
   want(view, tracks, from, nsPerPixel, width) {
-    if (this.inFlight >= 3) { this.again = true; return; }
+    if (this.tilesInFlight >= 3) { this.again = true; return; }
     const level = levelFor(nsPerPixel);
     const bucketNs = 2 ** level;
     const offset = this.offset(level);
@@ -144,7 +146,7 @@ export class ServerSource {
       while (end < last && lacking.every((track) => missing(end + 1, track))) end++;
       this.fetchTiles(view, level, tile, end - tile + 1, lacking);
       tile = end;
-      if (this.inFlight >= 3) { this.again = true; return; }
+      if (this.tilesInFlight >= 3) { this.again = true; return; }
     }
   }
 
@@ -219,7 +221,7 @@ export class ServerSource {
   async fetchTiles(view, level, tile, count, tracks) {
     const keys = tracks.flatMap((track) => Array.from({ length: count }, (_, i) => `${view}/${level}/${tile + i}/${track}`));
     keys.forEach((key) => this.pending.add(key));
-    this.inFlight++;
+    this.tilesInFlight++;
     const filter = this.filter;
     try {
       const query = { view, level, first: tile * TILE, count: count * TILE, tracks: listRanges(tracks) };
@@ -246,7 +248,7 @@ export class ServerSource {
       this.failure = error;
     } finally {
       keys.forEach((key) => this.pending.delete(key));
-      this.inFlight--;
+      this.tilesInFlight--;
       this.again = false;
       this.onArrival();
     }
@@ -280,13 +282,13 @@ class Stretch {
     const first = Math.max(0, Math.floor((from - offset) / bucketNs / step) * step);
     const last = Math.ceil(((from + nsPerPixel * pixels - offset) / bucketNs + 1) / step) * step;
     const wanted = `${level}/${first}/${last}`;
-    if (this.asked !== wanted && source.inFlight < 6) {
+    if (this.asked !== wanted && source.stretchesInFlight < 3) {
       this.asked = wanted;
-      source.inFlight++;
+      source.stretchesInFlight++;
       ask(level, first, last - first)
         .then((data) => { this.have = { level, first, count: last - first, data }; })
         .catch((error) => { source.failure = error; })
-        .finally(() => { source.inFlight--; source.again = false; source.onArrival(); });
+        .finally(() => { source.stretchesInFlight--; source.again = false; source.onArrival(); });
     }
     return this.have;
   }

@@ -30,6 +30,12 @@ export function trackLabel(track) {
   return `thread ${track.tid}${track.worker || track.kind === 'unknown' ? '' : ` (${track.kind})`}`;
 }
 
+/** What a process is called. @param {{pid: number, cpus: boolean, rank: number | null}} process */
+function processLabel(process) {
+  if (process.cpus) return 'CPUs';
+  return `process ${process.pid}${typeof process.rank === 'number' ? ` (rank ${process.rank})` : ''}`;
+}
+
 /** A row as the server knows it. @param {Row} row */
 export function placeOf(row) {
   return row.foreign ? { view: row.view, track: row.track } : { track: row.track };
@@ -150,7 +156,7 @@ export class TimelineView {
           const own = ofNode.filter((track) => track.process === process);
           const key = `${view} ${node} ${processes[process].cpus ? 'CPUs' : processes[process].pid}`;
           const many = processes.length > 1;
-          if (many) add({ kind: 'process', height: HEADER, label: processes[process].cpus ? 'CPUs' : `process ${processes[process].pid}`, key, tracks: own.map((track) => track.track) });
+          if (many) add({ kind: 'process', height: HEADER, label: processLabel(processes[process]), key, tracks: own.map((track) => track.track) });
           if (many && this.collapsed.has(key)) {
             add({ kind: 'stack', height: STACK, label: '', key, tracks: own.map((track) => track.track) });
             continue;

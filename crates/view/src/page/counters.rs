@@ -1,6 +1,7 @@
 //! Numbers over time: how many tasks wait to run, how many exist.
 
 use super::Page;
+use super::apart::apart;
 use serde_json::{Value, json};
 use taskscope_execution::NO_TIME;
 use taskscope_execution::lod::{Counter, Window};
@@ -58,7 +59,7 @@ impl Page {
         let end = self.time().1;
         let of_tasks = |ends: &[u64]| {
             let known = tasks.created.iter().zip(ends).filter(|(created, _)| **created != NO_TIME);
-            Counter::from_deltas(deltas(known.map(|(created, end)| (*created, *end))), end)
+            apart(|| of_lives(known.map(|(created, end)| (*created, *end)), end))
         };
         match kind {
             CounterKind::ReadyTasks => self.ready_tasks.get_or_init(|| of_tasks(&tasks.began)),
@@ -66,22 +67,22 @@ impl Page {
             CounterKind::Queued(queue) => self.queued[queue].get_or_init(|| {
                 let operations = &self.queues.queues()[queue].operations;
                 let known = operations.iter().filter(|operation| operation.append > 0);
-                Counter::from_deltas(deltas(known.map(|operation| (operation.append, operation.start))), end)
+                of_lives(known.map(|operation| (operation.append, operation.start)), end)
             }),
         }
     }
 }
 
 /// One more from a begin on, one less from an end on, where there is one.
-fn deltas(lives: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, i64)> {
-    let mut deltas = Vec::with_capacity(2 * lives.size_hint().0);
+fn of_lives(lives: impl Iterator<Item = (u64, u64)>, until: u64) -> Counter {
+    let (mut begins, mut ends) = (Vec::with_capacity(lives.size_hint().0), Vec::new());
     for (begin, end) in lives {
-        deltas.push((begin, 1));
+        begins.push(begin);
         if end != NO_TIME {
-            deltas.push((end.max(begin), -1));
+            ends.push(end.max(begin));
         }
     }
-    deltas
+    Counter::from_lives(begins, ends, until)
 }
 
 /// A counter in a window: minimum, mean and maximum of each bucket, null where it is not known.

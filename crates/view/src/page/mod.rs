@@ -4,6 +4,7 @@
 //! Times that leave this module are nanoseconds since the start of the trace, so that they fit into
 //! the numbers of a browser (exact up to 104 days).
 
+mod apart;
 mod counters;
 mod dependences;
 mod instances;

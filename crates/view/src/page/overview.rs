@@ -18,10 +18,13 @@ pub(super) fn json(page: &Page) -> Value {
     let states = State::ALL.iter().map(
         |state| json!({ "name": state.name(), "label": state.label(), "group": group_name(state.group()) }),
     );
+    let ranks = &execution.communication.ranks;
+    let rank = |process: usize| ranks.get(&(process as u32)).map(|rank| rank.rank);
     let processes = execution
         .processes
         .iter()
-        .map(|process| json!({ "node": node_of(&process.loom, process.pid), "pid": process.pid, "cpus": process.has_cpus }));
+        .enumerate()
+        .map(|(index, process)| json!({ "node": node_of(&process.loom, process.pid), "pid": process.pid, "cpus": process.has_cpus, "rank": rank(index) }));
     let tracks = page.listed_tracks().into_iter().map(|track| {
         let thread = &execution.threads[track.index()];
         json!({

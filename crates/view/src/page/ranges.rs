@@ -1,6 +1,7 @@
 //! Tables for a range of time.
 
 use super::Page;
+use super::apart::apart;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -16,8 +17,8 @@ impl Page {
     /// operating system kept a thread off its CPU, it was out of CPU, as in the report. All sums are exact. Times are nanoseconds since the start of the trace.
     pub fn range(&self, tracks: &[ThreadIndex], from: u64, to: u64) -> Value {
         let (low, high) = (self.start().saturating_add(from), self.start().saturating_add(to));
-        let sums: Vec<[u64; CLASSES]> =
-            tracks.par_iter().map(|track| self.timeline.sums(&self.execution, *track, low, high)).collect();
+        let sums_of = |track: &ThreadIndex| self.timeline.sums(&self.execution, *track, low, high);
+        let sums: Vec<[u64; CLASSES]> = apart(|| tracks.par_iter().map(sums_of).collect());
         let by_state = |sums: &[u64; CLASSES]| -> Value {
             let rows = State::ALL.iter().map(|s| (s.name().to_string(), sums[*s as usize]));
             Value::Object(rows.filter(|(_, ns)| *ns > 0).map(|(name, ns)| (name, ns.into())).collect())
@@ -84,7 +85,7 @@ impl Page {
             }
             left
         };
-        tracks.par_iter().map(of_track).reduce(FxHashMap::default, join)
+        apart(|| tracks.par_iter().map(of_track).reduce(FxHashMap::default, join))
     }
 
     fn tasks_begun(&self, low: u64, high: u64) -> usize {

@@ -1,12 +1,13 @@
 //! How many threads run tasks of each type over time: a row for each of the largest task types.
 
 use super::Page;
+use super::apart::apart;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::sync::OnceLock;
 use taskscope_execution::lod::{FlagRules, Pyramid, Steps, Window};
-use taskscope_execution::{Execution, PlaceKind, Section, State, Track, TypeIndex};
+use taskscope_execution::{Execution, PlaceKind, Section, State, Thread, Track, TypeIndex};
 
 /// Types with a row of their own; the classes of a pyramid leave room for no more.
 const TYPES: usize = 60;
@@ -90,9 +91,11 @@ impl TypeRows {
     fn pyramids(&self, execution: &Execution) -> &[Pyramid] {
         self.pyramids.get_or_init(|| {
             let rules = FlagRules::default();
-            let steps = |track| ByType { execution, track, slots: &self.slots };
-            let threads = execution.threads.par_iter();
-            threads.map(|thread| Pyramid::build(&steps(&thread.track), &rules)).collect()
+            let build = |thread: &Thread| {
+                let steps = ByType { execution, track: &thread.track, slots: &self.slots };
+                Pyramid::build(&steps, &rules)
+            };
+            apart(|| execution.threads.par_iter().map(build).collect())
         })
     }
 

@@ -6,10 +6,12 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 use taskscope_event::models::device::kind;
+use taskscope_event::models::messages::function_number;
 use taskscope_execution::devices::{Devices, LostOperation, Operation, Queue};
+use taskscope_execution::messages::{Call, PeerWait, PeerWaitKind, Rank};
 use taskscope_execution::{
-    Anomaly, Change, Doubt, Execution, ExecutionBuilder, Observer, OsSource, RunDelay, Section, State,
-    Uncertain,
+    Anomaly, Change, Doubt, Execution, ExecutionBuilder, Observer, OsSource, ProcessIndex, RunDelay, Section,
+    State, Uncertain,
 };
 use taskscope_session::Session;
 use taskscope_testkit::generator::{Generator, Runtime};
@@ -59,6 +61,37 @@ pub fn doubtful() -> Execution {
     execution.add_off_cpu(threads[0], OsSource::Switches, &[(1000, 41_000)], &[]);
     let delay = RunDelay { start: 1000, end: 101_000, ns: 3000 };
     execution.add_off_cpu(threads[1], OsSource::Estimated, &[], &[delay]);
+    execution
+}
+
+/// Two processes, ranks 0 and 1: the first receives from 11 000 to 51 000, and waited until 41 000 for the second.
+pub fn talking() -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    let threads = [17, 18].map(|pid| {
+        let process = builder.add_process("node1", pid);
+        builder.add_thread(process, pid)
+    });
+    for thread in threads {
+        builder.event(thread, 1000);
+        builder.change(thread, 1000, Change::Become(Section::of(State::Serial)));
+    }
+    builder.event(threads[0], 11_000);
+    builder.change(threads[0], 11_000, Change::Enter(Section::of(State::Communication)));
+    builder.event(threads[0], 51_000);
+    builder.change(threads[0], 51_000, Change::Become(Section::of(State::Serial)));
+    for thread in threads {
+        builder.event(thread, 101_000);
+        builder.change(thread, 101_000, Change::ThreadEnds);
+    }
+    let mut execution = builder.finish();
+    let culprit = ProcessIndex(1);
+    let wait = Some(PeerWait { kind: PeerWaitKind::LateSender, culprit, until: 41_000 });
+    let function = function_number("Recv");
+    let call = Call { thread: threads[0], function, start: 11_000, end: 51_000, wait };
+    execution.communication.calls.push(call);
+    for rank in 0..2 {
+        execution.communication.ranks.insert(rank, Rank { job: 1, rank, ranks: 2 });
+    }
     execution
 }
 

@@ -32,7 +32,7 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
             .exit_code(CANNOT_EXECUTE),
         Some(found) => Failure::new(format!("cannot run {shown}"))
             .why(format!("{} is not executable", found.display()))
-            .remedy(format!("chmod +x {}", shell_word(&found)))
+            .remedy(format!("chmod +x {}", shell_word(found)))
             .exit_code(CANNOT_EXECUTE),
         None => not_found(name),
     })
