@@ -251,6 +251,11 @@ impl Devices {
         self.queues.is_empty() && self.calls.is_empty()
     }
 
+    /// How many operations all queues have.
+    pub fn operations(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.operations.len() as u64).sum()
+    }
+
     /// Time of the first submission or start, and of the last end; zero if there is none.
     pub fn range(&self) -> (u64, u64) {
         let operations = || self.queues.iter().flat_map(|queue| &queue.operations);

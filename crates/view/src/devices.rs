@@ -21,6 +21,20 @@ pub fn report_text(session: &Session) -> String {
     if session.devices.queues.is_empty() {
         return page;
     }
+    // Nobody else says what this trace is.
+    if session.events == 0 {
+        let (first, last) = session.devices.range();
+        let lost: u64 = session.devices.queues.iter().map(|queue| queue.count("lost")).sum();
+        let _ = writeln!(
+            page,
+            "{}: {}  {} device queues  {} operations  {} lost",
+            session.root.display(),
+            time(last - first),
+            session.devices.queues.len(),
+            count(session.devices.operations()),
+            count(lost)
+        );
+    }
     let _ = writeln!(
         page,
         "\n  {BOLD}{:<26}{:>10}{:>11}{:>9}{:>9}{:>9}  idle because{BOLD:#}",

@@ -64,7 +64,9 @@ pub fn text(session: &Session) -> String {
         let wall = run.wall_ns.map(|ns| format!(", {}", time(ns))).unwrap_or_default();
         line("recorded", &format!("{}{}{wall}", when.unwrap_or_default(), run.host));
     }
-    line("covers", &time(last - first));
+    // A trace of devices alone covers what those did.
+    let covered = if last > first { (first, last) } else { session.devices.range() };
+    line("covers", &time(covered.1.saturating_sub(covered.0)));
     let open = session.streams.iter().filter(|s| !(s.finished && s.whole)).count();
     let complete = match open {
         0 if session.is_complete() => "yes: every stream ended properly".to_string(),
@@ -76,24 +78,31 @@ pub fn text(session: &Session) -> String {
     line("lost", &format!("{} events", count(session.lost_events())));
     let models: Vec<String> =
         session.events_by_model.iter().map(|(name, events)| format!("{name} {}", count(*events))).collect();
-    line("events", &format!("{}   ({})", count(session.events), models.join(", ")));
+    let models = if models.is_empty() { String::new() } else { format!("   ({})", models.join(", ")) };
+    line("events", &format!("{}{models}", count(session.events)));
     line(
         "contents",
         &format!(
-            "{} tasks, {} parallel regions, {} worksharing shares, {} holds of {} locks, {} dependences",
+            "{} tasks, {} parallel regions, {} worksharing shares, {} holds of {} locks, {} dependences{}",
             count(execution.tasks.len() as u64),
             count(execution.regions.len() as u64),
             count(execution.works.len() as u64),
             count(execution.holds.len() as u64),
             count(execution.catalog.objects.len() as u64),
             count(execution.dependences.len() as u64),
+            match session.devices.operations() {
+                0 => String::new(),
+                operations => format!(", {} device operations", count(operations)),
+            },
         ),
     );
-    let _ = writeln!(
-        page,
-        "\n  {BOLD}{:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {BOLD:#}",
-        "process/thread", "kind", "from", "to", "events", "lost"
-    );
+    if !session.streams.is_empty() {
+        let _ = writeln!(
+            page,
+            "\n  {BOLD}{:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {BOLD:#}",
+            "process/thread", "kind", "from", "to", "events", "lost"
+        );
+    }
     for stream in &session.streams {
         let thread = &execution.threads[stream.thread.index()];
         let process = &execution.processes[thread.process.index()];
