@@ -204,7 +204,7 @@ fn look_up(row: &Row) -> Call {
         }
     }
     match pair {
-        [Some(begin), Some(end)] => Call::Standard(Pair { begin, end }),
+        [Some(begin), Some(end)] => Call::Standard(Pair::new(begin, end)),
         _ => Call::Numbered(row.number),
     }
 }

@@ -13,6 +13,8 @@
 use taskscope_event::models::omp;
 
 use crate::pair::Pair;
+use crate::profiling::Cause;
+use crate::sampling::regions;
 use crate::thread::Moment;
 use crate::word::two;
 
@@ -85,10 +87,12 @@ pub struct Frame {
     pub open: Open,
     /// The code site that opened it; 0 is unknown.
     pub site: u32,
+    /// In profile mode, what time goes to while it is innermost.
+    pub cause: Cause,
     /// Whether the trace shows it: false for what was open while recording was paused.
     shown: bool,
     /// For a context: the one beneath, as [`Frames::context`].
-    outer: usize,
+    outer: u32,
 }
 
 /// The stack.
@@ -108,17 +112,30 @@ impl Frames {
         self.tasks
     }
 
-    /// What depends on the contexts of the stack, when one of them has been opened.
+    /// Puts an entry on top.
+    ///
+    /// # Safety
+    /// There is room for one more.
     #[inline(always)]
-    fn count_context(&mut self, open: Open) {
-        self.context = self.stack.len();
-        self.tasks += u32::from(open.is_task());
+    unsafe fn push(&mut self, mut entry: Frame) {
+        let depth = self.stack.len();
+        let open = entry.open;
+        entry.outer = self.context as u32;
+        // SAFETY: there is room for one more by contract, and it is initialised before it counts.
+        unsafe {
+            self.stack.as_mut_ptr().add(depth).write(entry);
+            self.stack.set_len(depth + 1);
+        }
+        if open.is_context() {
+            self.context = depth + 1;
+            self.tasks += u32::from(open.is_task());
+        }
     }
 
     /// The same, when one has been closed whose outer one is given.
     #[inline(always)]
-    fn forget_context(&mut self, open: Open, outer: usize) {
-        self.context = outer;
+    fn forget_context(&mut self, open: Open, outer: u32) {
+        self.context = outer as usize;
         self.tasks -= u32::from(open.is_task());
     }
 
@@ -126,6 +143,25 @@ impl Frames {
     #[inline(always)]
     pub fn innermost_context(&self) -> Option<&Frame> {
         self.stack.get(self.context.wrapping_sub(1))
+    }
+
+    /// In profile mode the context that the thread is in: of its task, else of its region.
+    #[inline(always)]
+    pub fn context(&self) -> u32 {
+        match self.innermost_context().map(|frame| frame.open) {
+            Some(Open::Task { id }) => id,
+            Some(Open::Member { region, .. }) => regions::context(region),
+            _ => 0,
+        }
+    }
+
+    /// The explicit task that is the innermost context; 0 where that is something else.
+    #[inline(always)]
+    pub fn task_on_top(&self) -> u32 {
+        match self.innermost_context().map(|frame| frame.open) {
+            Some(Open::Task { id }) => id,
+            _ => 0,
+        }
     }
 
     /// Whether the innermost context is an explicit task.
@@ -144,12 +180,6 @@ impl Frames {
     #[inline(never)]
     fn grow(&mut self) -> bool {
         self.stack.try_reserve(64).is_ok()
-    }
-
-    /// What is open, innermost first.
-    #[inline(always)]
-    pub fn inwards_out(&self) -> impl Iterator<Item = &Frame> {
-        self.stack.iter().rev()
     }
 
     /// Whether nothing is open.
@@ -213,25 +243,26 @@ impl Moment<'_> {
         if depth == self.thread.frames.stack.capacity() && !self.thread.frames.grow() {
             return;
         }
+        if self.thread.profile.is_some() {
+            let cause = Cause::of(open).unwrap_or_else(|| self.cause_at(depth));
+            // SAFETY: there is room, as above.
+            unsafe { self.thread.frames.push(Frame { open, site, cause, shown: true, outer: 0 }) };
+            return self.follow_open(open, cause, depth);
+        }
         own(self);
         if depth >= DEEPEST_SHOWN {
             self.hide_top();
         }
         let shown = !self.thread.is_paused;
-        let frames = &mut self.thread.frames;
-        let entry = Frame { open, site, shown, outer: frames.context };
-        // SAFETY: there is room for one more, and it is initialised before it counts.
-        unsafe {
-            frames.stack.as_mut_ptr().add(depth).write(entry);
-            frames.stack.set_len(depth + 1);
-        }
-        if open.is_context() {
-            frames.count_context(open);
-        }
-        if self.thread.profile.is_some() {
-            return self.follow_open(open, depth);
-        }
+        // SAFETY: there is room, as above.
+        unsafe { self.thread.frames.push(Frame { open, site, cause: Cause::Unknown, shown, outer: 0 }) };
         self.show(open);
+    }
+
+    /// What time goes to while so many are open.
+    fn cause_at(&self, depth: usize) -> Cause {
+        let beneath = self.thread.frames.stack.get(depth.wrapping_sub(1));
+        beneath.map_or_else(|| self.thread.cause_outside(), |frame| frame.cause)
     }
 
     /// Closes the innermost entry. A task is said to be suspended with `suspended` as OMPT status,
@@ -281,12 +312,12 @@ impl Moment<'_> {
         self.recorder.own_point(self.at, omp::TASK_SUSPENDED, two(task, status));
     }
 
-    /// Closes the innermost entry if it is this one: the common case, in which nothing was forgotten.
+    /// Closes the innermost entry if `wanted` accepts it: the common case, in which nothing was forgotten.
     #[inline(always)]
-    fn close_if_on_top(&mut self, open: Open) -> bool {
+    fn close_if_on_top(&mut self, wanted: impl Fn(Open) -> bool) -> bool {
         let stack = &mut self.thread.frames.stack;
-        let Some(&Frame { open: top, outer, shown, .. }) = stack.last() else { return false };
-        if top != open || !shown || stack.len() > DEEPEST_SHOWN {
+        let Some(&Frame { open, outer, shown, .. }) = stack.last() else { return false };
+        if !wanted(open) || !shown || stack.len() > DEEPEST_SHOWN {
             return false;
         }
         stack.pop();
@@ -305,8 +336,8 @@ impl Moment<'_> {
     /// Closes a running task, after what it has left open. Says whether it was there.
     #[inline(always)]
     pub fn close_task(&mut self, id: u32, status: u32) -> bool {
-        let task = Open::Task { id };
-        self.close_if_on_top(task) || self.close_task_beneath(task, status)
+        let is_it = |open| matches!(open, Open::Task { id: known } if known == id);
+        self.close_if_on_top(is_it) || self.close_task_beneath(Open::Task { id }, status)
     }
 
     #[cold]
@@ -323,14 +354,8 @@ impl Moment<'_> {
     #[inline(always)]
     pub fn close_section(&mut self, pair: Pair) {
         let is_it = |open| matches!(open, Open::Section { pair: opened, .. } if opened == pair);
-        match self.thread.frames.top() {
-            Some(top) if is_it(top.open) => {
-                let open = top.open;
-                if !self.close_if_on_top(open) {
-                    self.close_top(None);
-                }
-            }
-            _ => self.close_in_context(is_it),
+        if !self.close_if_on_top(is_it) {
+            self.close_in_context(is_it);
         }
     }
 
@@ -343,6 +368,7 @@ impl Moment<'_> {
 
     /// Closes the innermost entry of the current context that `wanted` accepts, and what the runtime
     /// forgot to end above it. Nothing happens when there is none.
+    #[inline(never)]
     pub fn close_in_context(&mut self, wanted: impl Fn(Open) -> bool) {
         if let Some(above) = self.thread.frames.above(wanted) {
             self.close_many(above + 1, None);
@@ -378,8 +404,10 @@ impl Moment<'_> {
             return;
         };
         self.hide_top();
+        let open = Open::Member { region, phase };
+        let cause = Cause::of(open).unwrap_or_else(|| self.cause_at(index));
         if let Some(frame) = self.thread.frames.stack.get_mut(index) {
-            frame.open = Open::Member { region, phase };
+            (frame.open, frame.cause) = (open, cause);
         }
         if self.thread.profile.is_some() {
             return self.follow_phase(phase, index + 1);

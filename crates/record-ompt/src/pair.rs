@@ -1,20 +1,45 @@
 //! The sections of ovni's `openmp` model that the tool uses: each a begin event and its end.
 
+use core::num::NonZeroU64;
+
 use taskscope_event::Code;
 use taskscope_event::models::openmp;
 
-/// A begin event and its end, both without payload.
+/// A begin event and its end, both without payload. One number, so that it is stored and compared at once: a
+/// load that spans two stores just made waits for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct Pair(NonZeroU64);
+
+impl Pair {
+    /// The section that one code opens and the other closes.
+    pub const fn new(begin: Code, end: Code) -> Pair {
+        let packed = begin.to_u32() as u64 | (end.to_u32() as u64) << 32;
+        // Codes are characters, none of them zero.
+        Pair(NonZeroU64::MIN.saturating_add(packed - 1))
+    }
+
     /// Opens the section.
-    pub begin: Code,
+    #[inline(always)]
+    pub const fn begin(self) -> Code {
+        code(self.0.get() as u32)
+    }
+
     /// Closes it.
-    pub end: Code,
+    #[inline(always)]
+    pub const fn end(self) -> Code {
+        code((self.0.get() >> 32) as u32)
+    }
+}
+
+#[inline(always)]
+const fn code(number: u32) -> Code {
+    let [model, category, value, _] = number.to_le_bytes();
+    Code([model, category, value])
 }
 
 macro_rules! pairs {
     ($( $(#[$doc:meta])* $name:ident = $begin:ident, $end:ident; )*) => {
-        $( $(#[$doc])* pub const $name: Pair = Pair { begin: openmp::$begin, end: openmp::$end }; )*
+        $( $(#[$doc])* pub const $name: Pair = Pair::new(openmp::$begin, openmp::$end); )*
     };
 }
 
@@ -47,4 +72,16 @@ pairs! {
     SINGLE = WORK_DISTRIBUTION_SINGLE_BEGIN, WORK_DISTRIBUTION_SINGLE_END;
     /// A distribute construct.
     DISTRIBUTE = WORK_DISTRIBUTION_DISTRIBUTE_BEGIN, WORK_DISTRIBUTION_DISTRIBUTE_END;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_holds_its_two_codes() {
+        assert_eq!(FORK.begin(), openmp::RUNTIME_FORK_CALL_BEGIN);
+        assert_eq!(FORK.end(), openmp::RUNTIME_FORK_CALL_END);
+        assert_ne!(BARRIER, JOIN);
+    }
 }

@@ -65,12 +65,12 @@ impl Moment<'_> {
 
     #[inline(always)]
     fn begin_pair(&mut self, pair: Pair) {
-        self.recorder.begin(self.at, pair.begin, [], 0);
+        self.recorder.begin(self.at, pair.begin(), [], 0);
     }
 
     #[inline(always)]
     fn end_pair(&mut self, pair: Pair) {
-        self.recorder.end(self.at, pair.end, []);
+        self.recorder.end(self.at, pair.end(), []);
     }
 
     /// Writes the events that open a thread's stream.

@@ -37,21 +37,9 @@ impl Thread {
         }
     }
 
-    /// The context that it is in: of its task, else of its region.
+    /// The context that it is in.
     pub fn context(&self) -> u32 {
-        match self.frames.innermost_context().map(|frame| frame.open) {
-            Some(Open::Task { id }) => id,
-            Some(Open::Member { region, .. }) => regions::context(region),
-            _ => 0,
-        }
-    }
-
-    /// The context of the task that it is in; 0 where that is no explicit one.
-    pub fn context_of_task(&self) -> u32 {
-        match self.frames.innermost_context().map(|frame| frame.open) {
-            Some(Open::Task { id }) => id,
-            _ => 0,
-        }
+        self.frames.context()
     }
 
     /// What the thread waits for: the lock, critical or turn; 0 where it does not.

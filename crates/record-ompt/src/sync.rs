@@ -44,7 +44,7 @@ pub unsafe extern "C" fn sync_region_wait(
     _task: *mut Data,
     codeptr: *const c_void,
 ) {
-    record(|moment| {
+    record(move |moment| {
         let begins = scope == endpoint::BEGIN;
         match kind {
             sync::REDUCTION => {}

@@ -27,13 +27,13 @@ pub unsafe extern "C" fn task_create(
     let flags = flags as u32;
     let is_explicit = flags & task_flag::EXPLICIT != 0 && flags & task_flag::TARGET == 0;
     if is_explicit && profiling::is_on() {
-        return record_untimed(|moment| {
+        return record_untimed(move |moment| {
             // SAFETY: the runtime passes the creating task's frame.
             let exit = unsafe { exit_of(frame) };
             moment.create_profiled_task(new_task, exit, codeptr);
         });
     }
-    record(|moment| {
+    record(move |moment| {
         if is_explicit {
             let typeid = moment.create_task(new_task, flags, codeptr);
             if sampling::is_active() && typeid != 0 {
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn dependences(task: *mut Data, list: *const Dependence, c
 
 /// `ompt_callback_task_schedule`.
 pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: *mut Data) {
-    record(|moment| {
+    record(move |moment| {
         // By far most often a new task begins, or one ends.
         if prior_status != status::SWITCH {
             let task = Word::load(prior);
@@ -188,18 +188,21 @@ impl Moment<'_> {
             return;
         }
         if task.has(STARTED) {
-            self.return_to(task, prior_status);
+            let open = Open::Task { id: task.id() };
+            if self.thread.frames.innermost_context().is_none_or(|frame| frame.open != open) {
+                self.return_to(task, prior_status);
+            }
         } else {
             task.with(STARTED).store(next);
             self.open(Open::Task { id: task.id() }, task.site());
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn return_to(&mut self, task: Word, prior_status: c_int) {
         let task_frame = Open::Task { id: task.id() };
-        let runs = self.thread.frames.innermost_context().is_some_and(|frame| frame.open == task_frame);
-        if !runs && !self.uncover(prior_status as u32, |open| open == task_frame) {
+        if !self.uncover(prior_status as u32, |open| open == task_frame) {
             self.open(task_frame, task.site());
         }
     }

@@ -137,7 +137,9 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
     unsafe { set_callback(event::CONTROL_TOOL, Some(control)) };
     for handler in chain::handlers() {
         let Some(own) = handler.own else { continue };
-        if handler.event == event::TASK_DEPENDENCE && !memory::wants_edges() && !chain::has_next() {
+        let is_wanted = (handler.event != event::TASK_DEPENDENCE || memory::wants_edges())
+            && !(profiling::is_on() && TRACED_ONLY.contains(&handler.event));
+        if !is_wanted && !chain::has_next() {
             continue;
         }
         let callback = if chain::has_next() { handler.both } else { own };
@@ -150,6 +152,17 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
     }
     1
 }
+
+/// Events that a profile has no use for, some of them frequent: the runtime calls nothing there.
+const TRACED_ONLY: [c_int; 7] = [
+    event::DEPENDENCES,
+    event::TASK_DEPENDENCE,
+    event::DISPATCH,
+    event::CANCEL,
+    event::FLUSH,
+    event::SYNC_REGION,
+    event::LOCK_INIT,
+];
 
 /// Threads that still live may record until the process ends; [`at_exit`] closes their streams.
 unsafe extern "C" fn finalize(_tool_data: *mut Data) {

@@ -79,7 +79,8 @@ fn waiting_for_children_is_given_to_those_that_run() {
         let Some(profile) = profile(2, &[mode, "30"]) else { return };
         assert_conserved(&profile);
         let given = balance(&profile, wait).given;
-        assert!(given > 60_000_000, "{mode}: {given}");
+        // A loaded machine may keep the waiting thread from its CPU before it has come to wait.
+        assert!(given > 45_000_000, "{mode}: {given}");
         let blamed = Names::of(&profile).sum_in(Metric::given(wait), creator);
         let nobody = profile.tree.find(ROOT, taskscope_profile::Frame::state(Marker::Nobody));
         let nobody = nobody.map_or(0, |node| profile.tree.value(node, Metric::given(wait)));

@@ -113,25 +113,40 @@ pub fn book(sums: &mut Sums, cause: Cause, ns: u64) {
     }
 }
 
-/// A thread's account. Aligned so that no two share a cache line.
-#[repr(align(128))]
+/// A thread's account. Aligned so that no two share a cache line; what tasks change comes first, so that it
+/// lies in two of them.
+#[repr(C, align(128))]
 pub struct Account {
     /// Odd while the thread changes what follows.
     version: AtomicU32,
     cause: AtomicU32,
     /// Since when it is in that, nanoseconds of the recorder's clock.
     since: AtomicU64,
-    began: AtomicU64,
-    sums: [AtomicU64; CAUSES],
-    /// Whether it counts as a worker.
-    is_worker: AtomicU32,
     /// The context of the task that it runs; 0 is none.
     running: AtomicU32,
     /// The context of the task that it ended last, and when.
     ended_task: AtomicU32,
     ended_at: AtomicU64,
+    sums: [AtomicU64; CAUSES],
+    began: AtomicU64,
+    /// Whether it counts as a worker.
+    is_worker: AtomicU32,
     /// The team at whose barrier it waits; 0 is none.
     joins: AtomicU32,
+}
+
+/// What a thread was in, and for how long.
+pub struct Stretch {
+    cause: u32,
+    pub ns: u64,
+}
+
+impl Stretch {
+    /// Whether it was in the body of a task.
+    #[inline(always)]
+    pub fn is_in_task(&self) -> bool {
+        self.cause == Cause::Task as u32
+    }
 }
 
 /// What an account says at a moment.
@@ -161,23 +176,24 @@ impl Account {
         }
     }
 
-    /// From `at` on the thread is in `cause`. On its own thread only.
+    /// From `at` on the thread is in `cause`. Returns what it was in before. On its own thread only.
     #[inline(always)]
-    pub fn switch(&self, cause: Cause, at: u64) {
-        self.change(cause, at, |account| {
-            let before = account.cause.load(Relaxed);
-            account.charge(before, at.saturating_sub(account.since.load(Relaxed)));
-        });
+    pub fn switch(&self, cause: Cause, at: u64) -> Stretch {
+        let before = self.cause.load(Relaxed);
+        let ns = at.saturating_sub(self.since.load(Relaxed));
+        self.change(cause, at, |account| account.charge(before, ns));
+        Stretch { cause: before, ns }
     }
 
     /// The same, where the time since the last switch belongs to `second` from `cut` on.
-    pub fn switch_with_cut(&self, cut: u64, second: Cause, cause: Cause, at: u64) {
+    pub fn switch_with_cut(&self, cut: u64, second: Cause, cause: Cause, at: u64) -> Stretch {
+        let (before, since) = (self.cause.load(Relaxed), self.since.load(Relaxed));
+        let cut = cut.clamp(since, at.max(since));
         self.change(cause, at, |account| {
-            let (before, since) = (account.cause.load(Relaxed), account.since.load(Relaxed));
-            let cut = cut.clamp(since, at.max(since));
             account.charge(before, cut - since);
             account.charge(second as u32, at.saturating_sub(cut));
         });
+        Stretch { cause: before, ns: cut - since }
     }
 
     #[inline(always)]
@@ -198,12 +214,6 @@ impl Account {
         }
     }
 
-    /// Since when the thread is in a task's body, if it is.
-    #[inline(always)]
-    pub fn in_task_since(&self) -> Option<u64> {
-        (self.cause.load(Relaxed) == Cause::Task as u32).then(|| self.since.load(Relaxed))
-    }
-
     /// Says whether it is a worker.
     pub fn set_worker(&self, is_worker: bool) {
         self.is_worker.store(u32::from(is_worker), Relaxed);
@@ -213,6 +223,12 @@ impl Account {
     #[inline(always)]
     pub fn runs(&self, context: u32) {
         self.running.store(context, Relaxed);
+    }
+
+    /// The context of the task that it runs.
+    #[inline(always)]
+    pub fn runs_now(&self) -> u32 {
+        self.running.load(Relaxed)
     }
 
     /// A task of this context has ended on it.

@@ -152,6 +152,17 @@ struct Known {
     tasks: u64,
 }
 
+impl Known {
+    #[cold]
+    #[inline(never)]
+    fn replace(&mut self, creator: u32, path: u32, count: impl FnOnce(u32, u64)) {
+        if self.tasks > 0 {
+            count(self.context, self.tasks);
+        }
+        *self = Known { creator, path, context: number(creator, path), tasks: 0 };
+    }
+}
+
 impl Default for Contexts {
     fn default() -> Self {
         Contexts { known: [Known::default(); REMEMBERED] }
@@ -161,15 +172,12 @@ impl Default for Contexts {
 impl Contexts {
     /// The context of what is created by this path in this context; `tasks` more were. A count that
     /// has to leave for another goes to `count`.
-    #[inline]
+    #[inline(always)]
     pub fn of(&mut self, creator: u32, path: u32, tasks: u64, count: impl FnOnce(u32, u64)) -> u32 {
         let slot = (creator.wrapping_mul(0x9e37_79b1) ^ path.wrapping_mul(0x85eb_ca6b)) >> 26;
         let Some(known) = self.known.get_mut(slot as usize % REMEMBERED) else { return creator };
         if (known.creator, known.path) != (creator, path) || known.context == 0 {
-            if known.tasks > 0 {
-                count(known.context, known.tasks);
-            }
-            *known = Known { creator, path, context: number(creator, path), tasks: 0 };
+            known.replace(creator, path, count);
         }
         known.tasks += tasks;
         known.context

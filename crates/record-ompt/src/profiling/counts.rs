@@ -45,6 +45,7 @@ impl Counts {
     }
 
     /// The context of a task or region that is created by `path` in the context `creator`.
+    #[inline(always)]
     pub fn created(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
         let tree = &mut self.tree;
         let context = self.contexts.of(creator, path, u64::from(is_task), |context, tasks| {
@@ -62,14 +63,14 @@ impl Counts {
         let Some(body) = self.bodies.get_mut(context as usize % BODIES) else { return };
         if body.0 != context {
             let (before, ns) = core::mem::replace(body, (context, 0));
-            add_to_context(&mut self.tree, before, Metric::TASK_TIME, ns);
+            make_room(&mut self.tree, before, ns);
         }
         body.1 += ns;
     }
 
     /// A wait that is nobody's, in the call that returns to `codeptr` (0: not known).
     #[inline(always)]
-    pub fn waited_shortly(&mut self, kind: Marker, context: u32, codeptr: u64, ns: u64) {
+    pub fn waited_shortly(&mut self, (kind, context, codeptr): (Marker, u32, u64), ns: u64) {
         let key = codeptr ^ u64::from(context) << 32 ^ kind as u64;
         let index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SPOTS;
         let Some(short) = self.short.get_mut(index) else { return };
@@ -135,6 +136,15 @@ impl Counts {
     }
 }
 
+/// Time in tasks whose context gives way to another's.
+#[cold]
+#[inline(never)]
+fn make_room(tree: &mut Tree, context: u32, ns: u64) {
+    add_to_context(tree, context, Metric::TASK_TIME, ns);
+}
+
+#[cold]
+#[inline(never)]
 fn flush_short(tree: &mut Tree, short: Short) {
     let Some(kind) = short.kind.filter(|_| short.ns > 0) else { return };
     let mut node = context_node(tree, short.context);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use taskscope_event::models::samples::state;
 use taskscope_profile::Marker;
 
-use super::account::Cause;
+use super::account::{Account, Cause, Stretch};
 use super::locks::{Held, marker};
 use super::recent::Recent;
 use super::run::{self, Counted};
 use super::teams::{self, JOIN};
-use super::waits::{InTeam, SHORTEST_NS, Settled, Wait};
+use super::waits::{InTeam, NO_WAIT, SHORTEST_NS, Settled, Wait, Waits};
 use crate::abi::work;
 use crate::frames::{Open, Phase};
 use crate::mutexes::wait_state;
@@ -21,10 +21,11 @@ use crate::thread::{Kind, Moment, Thread};
 pub struct Follower {
     /// What it counts.
     pub counted: Arc<Counted>,
+    account: &'static Account,
+    /// Waits that it is in.
+    waits: Waits,
     /// Locks that it holds or wants.
     held: Held,
-    /// Waits that it is in, innermost last.
-    waits: Vec<Wait>,
     /// Teams that it is a member of, innermost last.
     members: Vec<Membership>,
 }
@@ -39,10 +40,13 @@ struct Membership {
 impl Follower {
     /// Of the calling thread, which begins.
     pub fn begin() -> Box<Follower> {
+        let counted = run::begin_thread();
+        let account = counted.account;
         Box::new(Follower {
-            counted: run::begin_thread(),
+            counted,
+            account,
+            waits: Waits::default(),
             held: Held::default(),
-            waits: Vec::new(),
             members: Vec::new(),
         })
     }
@@ -56,37 +60,47 @@ impl Follower {
     }
 }
 
+impl Cause {
+    /// What a thread that has opened this spends its time in; `None` where that is what it was in before.
+    #[inline(always)]
+    pub fn of(open: Open) -> Option<Cause> {
+        Some(match open {
+            Open::Task { .. } => Cause::Task,
+            Open::Work { kind: work::TASKLOOP, .. } => Cause::TaskCreation,
+            Open::Work { .. } => Cause::Worksharing,
+            Open::Masked => Cause::Masked,
+            Open::Call { .. } => Cause::Communication,
+            Open::Region { .. } => Cause::ForkJoin,
+            Open::Member { phase: Phase::Running, .. } => Cause::ImplicitTask,
+            Open::Member { phase: Phase::Joining { .. }, .. } => Cause::JoinBarrier,
+            Open::Member { phase: Phase::Joined, .. }
+            | Open::Taskgroup
+            | Open::Reduction
+            | Open::Device(_) => return None,
+            Open::Section { state, .. } => match marker(state) {
+                Marker::Barrier | Marker::JoinBarrier => Cause::Barrier,
+                Marker::Taskwait => Cause::Taskwait,
+                Marker::TaskwaitDepend => Cause::TaskwaitDepend,
+                Marker::Taskgroup => Cause::Taskgroup,
+                Marker::Critical => Cause::CriticalWait,
+                Marker::Lock | Marker::NestLock => Cause::LockWait,
+                Marker::Ordered => Cause::OrderedWait,
+                Marker::Atomic => Cause::AtomicWait,
+                _ => return None,
+            },
+        })
+    }
+}
+
 impl Thread {
     /// What the thread spends its time in, as a trace's ledger would have it.
+    #[inline(always)]
     fn cause(&self) -> Cause {
-        for frame in self.frames.inwards_out() {
-            return match frame.open {
-                Open::Task { .. } => Cause::Task,
-                Open::Work { kind: work::TASKLOOP, .. } => Cause::TaskCreation,
-                Open::Work { .. } => Cause::Worksharing,
-                Open::Masked => Cause::Masked,
-                Open::Call { .. } => Cause::Communication,
-                Open::Region { .. } => Cause::ForkJoin,
-                Open::Member { phase: Phase::Running, .. } => Cause::ImplicitTask,
-                Open::Member { phase: Phase::Joining { .. }, .. } => Cause::JoinBarrier,
-                Open::Section { state: state::WORK_PARALLEL, .. }
-                | Open::Member { phase: Phase::Joined, .. }
-                | Open::Taskgroup
-                | Open::Reduction
-                | Open::Device(_) => continue,
-                Open::Section { state, .. } => match marker(state) {
-                    Marker::Barrier | Marker::JoinBarrier => Cause::Barrier,
-                    Marker::Taskwait => Cause::Taskwait,
-                    Marker::TaskwaitDepend => Cause::TaskwaitDepend,
-                    Marker::Taskgroup => Cause::Taskgroup,
-                    Marker::Critical => Cause::CriticalWait,
-                    Marker::Lock | Marker::NestLock => Cause::LockWait,
-                    Marker::Ordered => Cause::OrderedWait,
-                    Marker::Atomic => Cause::AtomicWait,
-                    _ => continue,
-                },
-            };
-        }
+        self.frames.top().map_or_else(|| self.cause_outside(), |frame| frame.cause)
+    }
+
+    /// The same with nothing open.
+    pub fn cause_outside(&self) -> Cause {
         if matches!(self.kind, Kind::Worker | Kind::Helper) { Cause::Idle } else { Cause::Serial }
     }
 }
@@ -97,36 +111,31 @@ impl Moment<'_> {
         let is_worker = matches!(self.thread.kind, Kind::Initial | Kind::Worker);
         let cause = self.thread.cause();
         if let Some(follower) = &self.thread.profile {
-            follower.counted.account.set_worker(is_worker);
-            follower.counted.account.switch(cause, self.at);
+            follower.account.set_worker(is_worker);
+            follower.account.switch(cause, self.at);
         }
     }
 
-    /// Something was opened; so much was open before.
-    #[inline]
-    pub fn follow_open(&mut self, open: Open, depth: usize) {
-        let at = self.at;
-        let context = if let Open::Task { id } = open { id } else { self.thread.context() };
-        let cause = match open {
-            Open::Task { .. } => Cause::Task,
-            _ => self.thread.cause(),
-        };
-        let codeptr = self.thread.wait_return;
-        let Some(follower) = &mut self.thread.profile else { return };
-        follower.count_body(at);
-        let account = follower.counted.account;
-        account.switch(cause, at);
-        if let Some(wait) = follower.waits.last_mut().filter(|wait| wait.depth == depth) {
-            wait.pause(at, run::current(), account);
+    /// Something was opened, in which time goes to `cause`; so much was open before.
+    #[inline(always)]
+    pub fn follow_open(&mut self, open: Open, cause: Cause, depth: usize) {
+        let (thread, at) = (&mut *self.thread, self.at);
+        let Some(follower) = thread.profile.as_deref_mut() else { return };
+        follower.switch(cause, at);
+        if follower.waits.depth() == depth {
+            follower.waits.pause(at, follower.account);
         }
         match open {
-            Open::Task { .. } => {
-                account.runs(context);
-            }
+            Open::Task { id } => follower.account.runs(id),
             Open::Section { state, .. } if state != state::WORK_PARALLEL => {
                 let kind = marker(state);
-                if !is_lock(kind) {
-                    self.begin_followed_wait(kind, depth + 1, (context, codeptr));
+                if is_lock(kind) || thread.is_paused {
+                    return;
+                }
+                let place = (thread.frames.context(), thread.wait_return);
+                follower.waits.begin(kind, depth + 1, at, place);
+                if kind == Marker::Barrier {
+                    self.begin_followed_barrier(false, place);
                 }
             }
             _ => {}
@@ -134,33 +143,41 @@ impl Moment<'_> {
     }
 
     /// This was closed, and so much is open still.
-    #[inline]
+    #[inline(always)]
     pub fn follow_close(&mut self, closed: Open, depth: usize) {
-        let at = self.at;
-        let ended = match closed {
-            Open::Member { .. } => self.member_ends(depth),
-            _ => None,
-        };
-        let cause = self.thread.cause();
-        let Some(follower) = &mut self.thread.profile else { return };
-        follower.count_body(at);
-        let account = follower.counted.account;
-        match ended {
-            Some(over) => account.switch_with_cut(over, Cause::Idle, cause, at),
-            None => account.switch(cause, at),
+        let (thread, at) = (&mut *self.thread, self.at);
+        if matches!(closed, Open::Member { .. }) {
+            return self.follow_member_end(depth);
         }
+        let cause = thread.cause();
+        let Some(follower) = thread.profile.as_deref_mut() else { return };
+        follower.switch(cause, at);
         if let Open::Task { id } = closed {
-            account.ran(id, at);
-            let outer = self.thread.context_of_task();
-            if let Some(follower) = &self.thread.profile {
-                follower.counted.account.runs(outer);
+            follower.account.ran(id, at);
+            follower.account.runs(thread.frames.task_on_top());
+        }
+        let innermost = follower.waits.depth();
+        if innermost >= depth {
+            if innermost == depth {
+                follower.waits.resume(at);
+            } else if innermost != NO_WAIT {
+                self.end_followed_wait(at);
             }
         }
+    }
+
+    #[inline(never)]
+    fn follow_member_end(&mut self, depth: usize) {
+        let at = self.at;
+        let ended = self.member_ends(depth);
+        let cause = self.thread.cause();
         let Some(follower) = &mut self.thread.profile else { return };
-        match follower.waits.last_mut() {
-            Some(wait) if wait.depth > depth => self.end_followed_wait(at),
-            Some(wait) if wait.depth == depth && wait.since.is_none() => wait.since = Some(at),
-            _ => {}
+        match ended {
+            Some(over) => follower.switch_with_cut(over, cause, at),
+            None => follower.switch(cause, at),
+        }
+        if follower.waits.depth() == depth {
+            follower.waits.resume(at);
         }
     }
 
@@ -168,19 +185,20 @@ impl Moment<'_> {
     pub fn follow_phase(&mut self, phase: Phase, depth: usize) {
         let at = self.at;
         let over = self.over_since();
-        let context = self.thread.context();
         let cause = self.thread.cause();
-        let codeptr = self.thread.wait_return;
+        let place = (self.thread.context(), self.thread.wait_return);
         let Some(follower) = &mut self.thread.profile else { return };
-        let account = follower.counted.account;
         match over.filter(|_| phase == Phase::Joined) {
-            Some(over) => account.switch_with_cut(over, Cause::Idle, cause, at),
-            None => account.switch(cause, at),
+            Some(over) => follower.switch_with_cut(over, cause, at),
+            None => follower.switch(cause, at),
         }
         match phase {
             Phase::Joining { .. } => {
-                account.joins(follower.members.last().map_or(0, |member| member.team));
-                self.begin_followed_wait(Marker::JoinBarrier, depth, (context, codeptr));
+                follower.account.joins(follower.members.last().map_or(0, |member| member.team));
+                if !self.thread.is_paused {
+                    follower.waits.begin(Marker::JoinBarrier, depth, at, place);
+                    self.begin_followed_barrier(true, place);
+                }
             }
             Phase::Joined => self.end_followed_wait(over.unwrap_or(at)),
             Phase::Running => {}
@@ -207,29 +225,24 @@ impl Moment<'_> {
     fn member_ends(&mut self, depth: usize) -> Option<u64> {
         let (over, at) = (self.over_since(), self.at);
         let follower = self.thread.profile.as_mut()?;
-        let waits = follower.waits.last().is_some_and(|wait| wait.depth > depth);
+        let waits = follower.waits.depth() != NO_WAIT && follower.waits.depth() > depth;
         if waits {
             self.end_followed_wait(over.unwrap_or(at));
         }
         let follower = self.thread.profile.as_mut()?;
-        follower.counted.account.joins(0);
+        follower.account.joins(0);
         if let Some(member) = follower.members.pop() {
             teams::leave(member.team);
         }
         over.filter(|_| waits)
     }
 
-    fn begin_followed_wait(&mut self, kind: Marker, depth: usize, place: (u32, u64)) {
-        let at = self.at;
-        if self.thread.is_paused {
-            return;
-        }
-        let mut wait = Wait::new(kind, depth, at, place);
-        if matches!(kind, Marker::Barrier | Marker::JoinBarrier) {
-            wait.barrier = self.arrive(kind == Marker::JoinBarrier, place);
-        }
-        if let Some(follower) = &mut self.thread.profile {
-            follower.waits.push(wait);
+    #[inline(never)]
+    fn begin_followed_barrier(&mut self, joins: bool, place: (u32, u64)) {
+        let barrier = self.arrive(joins, place);
+        let wait = self.thread.profile.as_mut().and_then(|follower| follower.waits.innermost());
+        if let Some(wait) = wait {
+            wait.barrier = barrier;
         }
     }
 
@@ -274,27 +287,36 @@ impl Moment<'_> {
     }
 
     /// The innermost wait is over.
+    #[inline(always)]
     fn end_followed_wait(&mut self, at: u64) {
-        let Some(follower) = &mut self.thread.profile else { return };
-        let account = follower.counted.account;
-        let Some(mut wait) = follower.waits.pop() else { return };
-        wait.pause(at, run::current(), account);
-        let is_barrier = wait.barrier.is_some();
-        let (kind, context, taken) = (wait.kind, wait.context, wait.taken);
-        if taken < SHORTEST_NS && !wait.has_blame() {
-            follower.counted.counts.count(|counts| counts.waited_shortly(kind, context, wait.codeptr, taken));
-        } else {
-            let path = if wait.codeptr == 0 || kind == Marker::JoinBarrier {
-                0
-            } else {
-                self.path_here(wait.codeptr as *const core::ffi::c_void, levels::current_exit())
-            };
-            if let Some(follower) = &self.thread.profile {
-                let settled = wait.settle();
-                follower.counted.counts.count(|counts| counts.waited(kind, (context, path), taken, &settled));
-            }
-        }
+        let Some(follower) = self.thread.profile.as_deref_mut() else { return };
+        follower.waits.pause(at, follower.account);
+        let Some((place, taken, is_barrier)) = follower.waits.end_short() else {
+            return self.end_long_wait();
+        };
+        follower.counted.counts.count(move |counts| counts.waited_shortly(place, taken));
         if is_barrier {
+            self.clear_recent();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_long_wait(&mut self) {
+        let innermost = self.thread.profile.as_mut().and_then(|follower| follower.waits.innermost());
+        let Some(Wait { kind, codeptr, barrier, .. }) = innermost.copied() else { return };
+        let path = if codeptr == 0 || kind == Marker::JoinBarrier {
+            0
+        } else {
+            self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit())
+        };
+        if let Some(Follower { waits, counted, .. }) = self.thread.profile.as_deref_mut() {
+            waits.end(|wait, settled| {
+                let place = (wait.context, path);
+                counted.counts.count(|counts| counts.waited(kind, place, wait.taken, settled));
+            });
+        }
+        if barrier.is_some() {
             self.clear_recent();
         }
     }
@@ -304,7 +326,7 @@ impl Moment<'_> {
         let cause = if paused { Cause::Unknown } else { self.thread.cause() };
         let at = self.at;
         if let Some(follower) = &mut self.thread.profile {
-            follower.counted.account.switch(cause, at);
+            follower.account.switch(cause, at);
             follower.waits.clear();
         }
     }
@@ -333,7 +355,7 @@ impl Moment<'_> {
             return follower.counted.counts.count(|counts| {
                 counts.took(context);
                 if waited > 0 {
-                    counts.waited_shortly(kind, context, codeptr as u64, waited);
+                    counts.waited_shortly((kind, context, codeptr as u64), waited);
                 }
                 // What a holder that the lock remembers no more was charged with before.
                 counts.blame(kind, &blame);
@@ -372,13 +394,25 @@ impl Moment<'_> {
 }
 
 impl Follower {
-    /// What runs until now, if it is a task's body, is counted at the task.
+    /// From `at` on the thread is in `cause`; if it was in a task's body, that is counted at the task.
     #[inline(always)]
-    fn count_body(&mut self, at: u64) {
-        let account = self.counted.account;
-        if let Some(since) = account.in_task_since() {
-            let context = account.tasks().0;
-            self.counted.counts.count(|counts| counts.ran(context, at.saturating_sub(since)));
+    fn switch(&self, cause: Cause, at: u64) {
+        let stretch = self.account.switch(cause, at);
+        self.count_body(&stretch);
+    }
+
+    /// The same, where it was idle since `cut`.
+    fn switch_with_cut(&self, cut: u64, cause: Cause, at: u64) {
+        let stretch = self.account.switch_with_cut(cut, Cause::Idle, cause, at);
+        self.count_body(&stretch);
+    }
+
+    #[inline(always)]
+    fn count_body(&self, stretch: &Stretch) {
+        if stretch.is_in_task() {
+            let context = self.account.runs_now();
+            let ns = stretch.ns;
+            self.counted.counts.count(move |counts| counts.ran(context, ns));
         }
     }
 }

@@ -15,11 +15,12 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
 
 /// Two of them; one is counted into.
+#[repr(C)]
 pub struct Halves<T> {
-    first: UnsafeCell<T>,
-    second: UnsafeCell<T>,
-    current: AtomicUsize,
     busy: AtomicU32,
+    /// Bytes from the first half to the one that is counted into.
+    current: AtomicUsize,
+    halves: [UnsafeCell<T>; 2],
 }
 
 // SAFETY: a half is touched by the counting thread alone while it is current, and by who turned it away
@@ -29,17 +30,15 @@ unsafe impl<T: Send> Sync for Halves<T> {}
 impl<T> Halves<T> {
     /// Of two empty ones.
     pub fn new(make: impl Fn() -> T) -> Halves<T> {
-        Halves {
-            first: UnsafeCell::new(make()),
-            second: UnsafeCell::new(make()),
-            current: AtomicUsize::new(0),
-            busy: AtomicU32::new(0),
-        }
+        let halves = [UnsafeCell::new(make()), UnsafeCell::new(make())];
+        Halves { busy: AtomicU32::new(0), current: AtomicUsize::new(0), halves }
     }
 
+    /// The half that lies so many bytes after the first: none, or as many as one has.
     #[inline(always)]
-    fn half(&self, number: usize) -> &UnsafeCell<T> {
-        if number & 1 == 0 { &self.first } else { &self.second }
+    fn half(&self, offset: usize) -> *mut T {
+        debug_assert!(offset == 0 || offset == size_of::<UnsafeCell<T>>());
+        self.halves.as_ptr().wrapping_byte_add(offset).cast_mut().cast()
     }
 
     /// Counts. On the one counting thread only, or its handler, and not within another `count` of the
@@ -50,25 +49,25 @@ impl<T> Halves<T> {
         compiler_fence(SeqCst);
         let half = self.half(self.current.load(Relaxed));
         // SAFETY: this thread alone counts, and `busy` keeps the other one from this half.
-        let result = count(unsafe { &mut *half.get() });
+        let result = count(unsafe { &mut *half });
         self.busy.store(0, Release);
         result
     }
 
     /// Turns the halves. [`turned_away`](Self::turned_away) may be called after a fence on every thread.
     pub fn turn(&self) {
-        self.current.fetch_xor(1, Relaxed);
+        self.current.fetch_xor(size_of::<UnsafeCell<T>>(), Relaxed);
     }
 
     /// Hands out the half that is not counted into; nothing while the thread still counts into it.
     /// `turn`, a fence and this come one after the other, and from one thread at a time.
     pub fn turned_away(&self, take: impl FnOnce(&mut T)) -> bool {
-        let other = self.half(self.current.load(Relaxed) ^ 1);
+        let other = self.half(self.current.load(Relaxed) ^ size_of::<UnsafeCell<T>>());
         if self.busy.load(Acquire) != 0 {
             return false;
         }
         // SAFETY: after the fence, a thread that is not busy sees the new half when it comes back.
-        take(unsafe { &mut *other.get() });
+        take(unsafe { &mut *other });
         true
     }
 
@@ -77,7 +76,7 @@ impl<T> Halves<T> {
     /// # Safety
     /// Nobody counts, nor will.
     pub unsafe fn both(&self, mut take: impl FnMut(&mut T)) {
-        for half in [&self.first, &self.second] {
+        for half in &self.halves {
             // SAFETY: by contract.
             take(unsafe { &mut *half.get() });
         }

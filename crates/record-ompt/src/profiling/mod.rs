@@ -27,6 +27,7 @@ mod write;
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+pub use account::Cause;
 pub use contexts::define_path;
 pub use follow::Follower;
 pub use locks::destroyed;

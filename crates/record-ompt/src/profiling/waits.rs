@@ -19,11 +19,14 @@ use super::account::Account;
 use super::contexts;
 use super::locks::{Blame, Place};
 use super::recent::Recent;
-use super::run::Run;
+use super::run::{self, Run};
 use super::teams::{self, Team};
 
 /// Parts below this have no cause.
 pub const SHORTEST_NS: u64 = 1_000;
+
+/// What [`Waits::depth`] says of none.
+pub const NO_WAIT: usize = usize::MAX;
 
 /// A barrier: whose, and which.
 #[derive(Clone, Copy)]
@@ -35,7 +38,9 @@ pub struct InTeam {
     pub round: u32,
 }
 
-/// A wait that a thread is in.
+/// A wait that a thread is in. Small and plain, since a program of small tasks has one a task: whom it
+/// charges lies in [`Waits`].
+#[derive(Clone, Copy)]
 pub struct Wait {
     pub kind: Marker,
     /// How much the thread has open where this is innermost.
@@ -52,6 +57,14 @@ pub struct Wait {
     /// Of that: for the last to arrive, who is not known yet; and for nobody.
     pending: u64,
     nobody: u64,
+    /// Where its blame begins in that of all waits.
+    blame_from: usize,
+}
+
+/// The waits that a thread is in, innermost last, and their blame: that of the innermost lies at the end.
+#[derive(Default)]
+pub struct Waits {
+    list: Vec<Wait>,
     blame: Vec<Blame>,
 }
 
@@ -63,45 +76,118 @@ pub struct Settled<'a> {
     pub for_work: Option<(u64, &'static Recent)>,
 }
 
-impl Wait {
-    /// A wait that begins.
-    pub fn new(kind: Marker, depth: usize, at: u64, (context, codeptr): (u32, u64)) -> Wait {
-        Wait {
-            kind,
-            depth,
-            since: Some(at),
-            context,
-            codeptr,
-            barrier: None,
-            taken: 0,
-            pending: 0,
-            nobody: 0,
-            blame: Vec::new(),
+impl Waits {
+    /// The innermost.
+    #[inline(always)]
+    pub fn innermost(&mut self) -> Option<&mut Wait> {
+        self.list.last_mut()
+    }
+
+    /// How much the thread has open where the innermost is; [`NO_WAIT`] without one.
+    #[inline(always)]
+    pub fn depth(&self) -> usize {
+        self.list.last().map_or(NO_WAIT, |wait| wait.depth)
+    }
+
+    /// The innermost goes on, if it was interrupted.
+    #[inline(always)]
+    pub fn resume(&mut self, at: u64) {
+        if let Some(wait) = self.list.last_mut() {
+            wait.since.get_or_insert(at);
         }
     }
 
+    /// A wait begins, in the call that returns to `codeptr`.
+    #[inline(always)]
+    pub fn begin(&mut self, kind: Marker, depth: usize, at: u64, (context, codeptr): (u32, u64)) {
+        let blame_from = self.blame.len();
+        let (since, barrier) = (Some(at), None);
+        self.list.push(Wait {
+            kind,
+            depth,
+            since,
+            context,
+            codeptr,
+            barrier,
+            taken: 0,
+            pending: 0,
+            nobody: 0,
+            blame_from,
+        });
+    }
+
+    /// The part of the innermost that goes on ends at `at`.
+    #[inline(always)]
+    pub fn pause(&mut self, at: u64, own: &Account) {
+        let Some(wait) = self.list.last_mut() else { return };
+        let Some(since) = wait.since.take() else { return };
+        let length = at.saturating_sub(since);
+        wait.taken += length;
+        if length < SHORTEST_NS && wait.barrier.is_none() {
+            wait.nobody += length;
+        } else {
+            wait.charge((since, at), run::current(), own, &mut self.blame);
+        }
+    }
+
+    /// The innermost is over, if it is short and charges nobody: where it was (kind, context, call), how
+    /// long it was, and whether it was one for a barrier.
+    #[inline(always)]
+    pub fn end_short(&mut self) -> Option<((Marker, u32, u64), u64, bool)> {
+        let Wait { kind, context, codeptr, taken, blame_from, ref barrier, .. } = *self.list.last()?;
+        if taken >= SHORTEST_NS || blame_from != self.blame.len() {
+            return None;
+        }
+        let is_barrier = barrier.is_some();
+        self.list.pop();
+        Some(((kind, context, codeptr), taken, is_barrier))
+    }
+
+    /// The innermost is over: `settle` learns who is to blame.
+    pub fn end(&mut self, settle: impl FnOnce(&Wait, &Settled<'_>)) {
+        let Some(mut wait) = self.list.pop() else { return };
+        let for_work = wait.settle(&mut self.blame);
+        let blame = self.blame.get(wait.blame_from..).unwrap_or_default();
+        settle(&wait, &Settled { nobody: wait.nobody, blame, for_work });
+        self.blame.truncate(wait.blame_from);
+    }
+
+    /// None any more.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.blame.clear();
+    }
+}
+
+impl Wait {
     fn team(&self) -> Option<(&'static Team, InTeam)> {
         let barrier = self.barrier?;
         Some((teams::team(barrier.team)?, barrier))
     }
 
-    /// The part that goes on ends at `at`.
-    pub fn pause(&mut self, at: u64, run: Option<&Run>, own: &Account) {
-        let Some(since) = self.since.take() else { return };
-        let length = at.saturating_sub(since);
-        self.taken += length;
-        let mut rest = length;
+    /// Charges a part to the last to arrive and to tasks.
+    #[cold]
+    #[inline(never)]
+    fn charge(&mut self, part: (u64, u64), run: Option<&Run>, own: &Account, blame: &mut Vec<Blame>) {
+        let (since, at) = part;
+        let mut rest = at.saturating_sub(since);
         if let Some((team, barrier)) = self.team() {
             let last = team.all_here(barrier.record, barrier.round).unwrap_or(u64::MAX);
             let before = last.clamp(since, at.max(since)) - since;
             self.pending += before;
             rest -= before;
         }
-        self.charge_tasks(rest, (since, at), run, own);
+        self.charge_tasks(rest, part, (run, own), blame);
     }
 
     /// Charges tasks of others: those that run, else the one that ended last in this part.
-    fn charge_tasks(&mut self, ns: u64, (since, until): (u64, u64), run: Option<&Run>, own: &Account) {
+    fn charge_tasks(
+        &mut self,
+        ns: u64,
+        (since, until): (u64, u64),
+        (run, own): (Option<&Run>, &Account),
+        blame: &mut Vec<Blame>,
+    ) {
         let Some(run) = run.filter(|_| ns >= SHORTEST_NS) else {
             self.nobody += ns;
             return;
@@ -122,38 +208,29 @@ impl Wait {
                 let runs = account.tasks().0;
                 if left > 0 && running > 0 && of_mine(runs) {
                     let part = left / running;
-                    self.blame.push(Blame { place: Some((runs, 0)), ns: part });
+                    blame.push(Blame { place: Some((runs, 0)), ns: part });
                     (left, running) = (left - part, running - 1);
                 }
             }
         } else if last.1 != 0 {
-            self.blame.push(Blame { place: Some((last.1, 0)), ns: left });
+            blame.push(Blame { place: Some((last.1, 0)), ns: left });
             left = 0;
         }
         self.nobody += left;
     }
 
-    /// Whether somebody has been charged already.
-    pub fn has_blame(&self) -> bool {
-        !self.blame.is_empty()
-    }
-
-    /// The wait is over: who is to blame.
-    pub fn settle(&mut self) -> Settled<'_> {
-        let mut for_work = None;
-        if let Some((team, barrier)) = self.team().filter(|_| self.pending > 0) {
-            match team.last_arrival(barrier.record) {
-                Some(last) if !last.work.is_empty() => for_work = Some((self.pending, &last.work)),
-                Some(last) => {
-                    let place: Place = (last.context, last.path);
-                    self.blame.push(Blame { place: Some(place), ns: self.pending });
-                }
-                None => self.nobody += self.pending,
+    /// The wait is over: charges what was left for the last to arrive. Returns what its work is charged with.
+    fn settle(&mut self, blame: &mut Vec<Blame>) -> Option<(u64, &'static Recent)> {
+        let pending = core::mem::take(&mut self.pending);
+        let last = self.team().filter(|_| pending > 0);
+        match last.and_then(|(team, barrier)| team.last_arrival(barrier.record)) {
+            Some(last) if !last.work.is_empty() => return Some((pending, &last.work)),
+            Some(last) => {
+                let place: Place = (last.context, last.path);
+                blame.push(Blame { place: Some(place), ns: pending });
             }
-        } else {
-            self.nobody += self.pending;
+            None => self.nobody += pending,
         }
-        self.pending = 0;
-        Settled { nobody: self.nobody, blame: &self.blame, for_work }
+        None
     }
 }

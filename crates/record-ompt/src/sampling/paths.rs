@@ -18,7 +18,7 @@ use core::ffi::c_void;
 use taskscope_event::models::samples::{self, flag};
 
 use super::code_map::{self, CodeMap, Owner};
-use super::walk::{self, Bounds, Frames, registers_here};
+use super::walk::{self, Bounds, Frames, registers_here, stack_pointer_here};
 use super::{levels, regions};
 use crate::profiling;
 use crate::thread::Moment;
@@ -86,12 +86,12 @@ impl Content {
         }))
     }
 
-    /// The slots that hold the return addresses of the frames up to `end`; `None` where the machine
+    /// The slots that hold the return addresses of the frames from `first` to `end`; `None` where the machine
     /// keeps one elsewhere.
-    fn slots(&self, end: usize) -> Option<Vec<(u64, u64)>> {
+    fn slots(&self, first: usize, end: usize) -> Option<Vec<(u64, u64)>> {
         let addresses = self.frames.addresses();
         let innermost = self.frames.stack_pointer(0);
-        (1..end.min(addresses.len()))
+        (first.max(1)..end.min(addresses.len()))
             .map(|index| {
                 let slot = self.frames.stack_pointer(index).checked_sub(8)?;
                 let value = *addresses.get(index)?;
@@ -187,8 +187,7 @@ impl Moment<'_> {
     /// 0 where there is none.
     #[inline(never)]
     pub fn path_here(&mut self, codeptr: *const c_void, exit: u64) -> u32 {
-        let registers = registers_here();
-        let (codeptr, sp) = (codeptr as u64, registers.1.sp());
+        let (codeptr, sp) = (codeptr as u64, stack_pointer_here());
         if self.thread.paths.0.is_none() {
             self.thread.paths.0 = Content::new();
         }
@@ -200,7 +199,7 @@ impl Moment<'_> {
             content.and_then(|content| content.remembered.get(first..first + WAYS)).unwrap_or_default();
         match ways.iter().find(|known| known.is_here(codeptr, sp, depth)) {
             Some(known) => known.path,
-            None => self.walk_path(codeptr, exit, registers, first),
+            None => self.walk_path(codeptr, exit, registers_here(), first),
         }
     }
 
@@ -227,7 +226,9 @@ impl Moment<'_> {
         if profiling::is_on() {
             profiling::define_path(path, &content.addresses);
         }
-        let slots = content.slots(end);
+        // A code pointer on the stack says by itself who called the runtime.
+        let is_pinned = content.frames.addresses().get(first) == Some(&codeptr);
+        let slots = content.slots(if is_pinned { first + 1 } else { 1 }, end);
         content.turn = (content.turn + 1) % WAYS;
         if let Some(place) = content.remembered.get_mut(first_way + content.turn) {
             *place = match slots {

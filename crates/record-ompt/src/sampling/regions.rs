@@ -34,6 +34,7 @@ fn slot_of(region: u32) -> Option<&'static AtomicU64> {
 }
 
 /// The context of an open region; 0 where it is not known. For handlers too.
+#[inline(never)]
 pub fn context(region: u32) -> u32 {
     if region == 0 {
         return 0;

@@ -153,6 +153,20 @@ fn read_anywhere(address: u64) -> Result<u64, ()> {
     if read == 8 { Ok(word) } else { Err(()) }
 }
 
+/// The stack pointer among [`registers_here`].
+#[inline(always)]
+pub fn stack_pointer_here() -> u64 {
+    let sp: u64;
+    // SAFETY: reads a register.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        core::arch::asm!("mov {0}, rsp", out(reg) sp, options(nostack, nomem, preserves_flags));
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!("mov {0}, sp", out(reg) sp, options(nostack, nomem, preserves_flags));
+    }
+    sp
+}
+
 /// The registers of the function that this is inlined into.
 #[inline(always)]
 pub fn registers_here() -> (u64, Registers) {
