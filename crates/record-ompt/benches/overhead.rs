@@ -8,6 +8,7 @@
 //! | variant | |
 //! | --- | --- |
 //! | idle | the tool is attached and disabled |
+//! | callbacks | another tool, whose callbacks return at once: what the runtime takes for calling anybody |
 //! | trace | everything is recorded |
 //! | sampled-trace | and sampled at 100 Hz |
 //! | profile | `--mode profile`, with its 100 Hz |
@@ -34,6 +35,7 @@ const PROGRAMS: [&str; 5] = ["loop", "depend", "hydro", "fib", "empty"];
 enum Variant {
     WithoutTool,
     Idle,
+    Callbacks,
     Trace,
     SampledTrace,
     Profile,
@@ -42,9 +44,10 @@ enum Variant {
 }
 use Variant::*;
 
-const VARIANTS: [(Variant, &str); 7] = [
+const VARIANTS: [(Variant, &str); 8] = [
     (WithoutTool, "without"),
     (Idle, "idle"),
+    (Callbacks, "callbacks"),
     (Trace, "trace"),
     (SampledTrace, "sampled-trace"),
     (Profile, "profile"),
@@ -61,7 +64,7 @@ impl Variant {
     /// Variables of the recorder; `None` where it is not attached.
     fn settings(self) -> Option<&'static [(&'static str, &'static str)]> {
         match self {
-            WithoutTool | Timers => None,
+            WithoutTool | Callbacks | Timers => None,
             Idle | Trace => Some(&[]),
             SampledTrace => Some(&[("TASKSCOPE_SAMPLE", "100")]),
             Profile => Some(&[("TASKSCOPE_MODE", "profile"), ("TASKSCOPE_SAMPLE", "100")]),
@@ -100,14 +103,16 @@ fn main() -> ExitCode {
     let traces = Path::new(env!("CARGO_TARGET_TMPDIR")).join("overhead.traces");
     let _ = std::fs::remove_dir_all(&traces);
     let timers = compile_with("empty_handler", &["-shared", "-fPIC", "-ldl"]);
+    let callbacks = compile_with("empty_callbacks", &["-shared", "-fPIC", "-fopenmp"]);
     for name in &settings.programs {
         let Some(program) = compile(name) else {
             println!("| {name} | clang-19 is not installed |");
             continue;
         };
         let (tool, timers) = (tool.clone(), timers.clone().unwrap_or_default());
+        let callbacks = callbacks.clone().unwrap_or_default();
         let (threads, traces) = (settings.threads, traces.join(name));
-        let mut bench = Bench { program, tool, timers, threads, traces, runs: 0 };
+        let mut bench = Bench { program, tool, timers, callbacks, threads, traces, runs: 0 };
         println!("{}", bench.row(name, settings.rounds, &settings.variants));
     }
     let _ = std::fs::remove_dir_all(&traces);
@@ -175,6 +180,7 @@ struct Bench {
     program: PathBuf,
     tool: PathBuf,
     timers: PathBuf,
+    callbacks: PathBuf,
     threads: usize,
     traces: PathBuf,
     runs: usize,
@@ -230,6 +236,8 @@ impl Bench {
             }
         } else if variant == Timers {
             command.env("LD_PRELOAD", &self.timers);
+        } else if variant == Callbacks {
+            command.env("OMP_TOOL_LIBRARIES", &self.callbacks);
         }
         let (start, cpu_before) = (Instant::now(), cpu_seconds_of_children());
         let status = command.status().expect("the program starts");

@@ -114,6 +114,7 @@ pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, ne
 
 impl Moment<'_> {
     /// In a profile a task's number is its context: tasks that were created alike are alike.
+    #[inline(always)]
     fn create_profiled_task(&mut self, new_task: *mut Data, exit: u64, codeptr: *const c_void) {
         let context = self.create_context(codeptr, exit, true);
         Word::new(context, 0, EXPLICIT).store(new_task);

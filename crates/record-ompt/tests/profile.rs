@@ -82,6 +82,23 @@ fn idleness_is_shared_by_those_that_work() {
     assert!(in_serial * 100 >= shared * 90, "{in_serial} of {shared}");
 }
 
+/// Threads that wait for work are woken by every signal: many of them to a CPU are sampled more rarely, and
+/// each sample stands for the time that has passed.
+#[test]
+fn many_threads_on_a_cpu_are_sampled_more_rarely() {
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let threads = (32 * cpus).min(256);
+    let Some(mut profiled) = Profiled::new("sampled", threads, "1000", &["serial_between", "300"]) else {
+        return;
+    };
+    profiled.command.env("KMP_BLOCKTIME", "0");
+    let (profile, _) = profiled.run();
+    let (samples, time) = (profile.tree.total(Metric::SAMPLES), profile.tree.total(Metric::TIME));
+    assert!(samples > u64::from(threads), "{samples}");
+    let least = if threads == 32 * cpus { 2_000_000 } else { 1_000_000 };
+    assert!(time / samples >= least, "a sample stands for {} ns", time / samples);
+}
+
 #[test]
 fn a_longer_run_makes_no_larger_file() {
     let Some((short, bytes)) = profile(2, "500", &["waits", "10"]) else { return };

@@ -294,7 +294,7 @@ impl Moment<'_> {
         let Some((place, taken, is_barrier)) = follower.waits.end_short() else {
             return self.end_long_wait();
         };
-        follower.counted.counts.count(move |counts| counts.waited_shortly(place, taken));
+        follower.counted.counts.counting().waited_shortly(place, taken);
         if is_barrier {
             self.clear_recent();
         }
@@ -332,9 +332,10 @@ impl Moment<'_> {
     }
 
     /// A task or region is created by `path` in the context `creator`.
+    #[inline(always)]
     pub fn count_creation(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
         let Some(follower) = &self.thread.profile else { return 0 };
-        follower.counted.counts.count(|counts| counts.created(creator, path, is_task))
+        follower.counted.counts.counting().created(creator, path, is_task)
     }
 
     /// The thread wants a lock.
@@ -411,8 +412,7 @@ impl Follower {
     fn count_body(&self, stretch: &Stretch) {
         if stretch.is_in_task() {
             let context = self.account.runs_now();
-            let ns = stretch.ns;
-            self.counted.counts.count(move |counts| counts.ran(context, ns));
+            self.counted.counts.counting().ran(context, stretch.ns);
         }
     }
 }

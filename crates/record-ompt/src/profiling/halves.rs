@@ -12,6 +12,7 @@
 //! a signal handler, pays three plain stores.
 
 use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
 
 /// Two of them; one is counted into.
@@ -45,13 +46,16 @@ impl<T> Halves<T> {
     /// same halves. Async-signal-safe if `count` is.
     #[inline(always)]
     pub fn count<R>(&self, count: impl FnOnce(&mut T) -> R) -> R {
+        count(&mut self.counting())
+    }
+
+    /// The half to count into, while what is returned lives; as [`count`](Self::count). Where a call would
+    /// cost more than counting does.
+    #[inline(always)]
+    pub fn counting(&self) -> Counting<'_, T> {
         self.busy.store(1, Relaxed);
         compiler_fence(SeqCst);
-        let half = self.half(self.current.load(Relaxed));
-        // SAFETY: this thread alone counts, and `busy` keeps the other one from this half.
-        let result = count(unsafe { &mut *half });
-        self.busy.store(0, Release);
-        result
+        Counting { half: self.half(self.current.load(Relaxed)), busy: &self.busy }
     }
 
     /// Turns the halves. [`turned_away`](Self::turned_away) may be called after a fence on every thread.
@@ -80,6 +84,36 @@ impl<T> Halves<T> {
             // SAFETY: by contract.
             take(unsafe { &mut *half.get() });
         }
+    }
+}
+
+/// The half that is counted into.
+pub struct Counting<'a, T> {
+    half: *mut T,
+    busy: &'a AtomicU32,
+}
+
+impl<T> Deref for Counting<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: this thread alone counts, and `busy` keeps the other one from this half.
+        unsafe { &*self.half }
+    }
+}
+
+impl<T> DerefMut for Counting<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { &mut *self.half }
+    }
+}
+
+impl<T> Drop for Counting<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.busy.store(0, Release);
     }
 }
 

@@ -40,6 +40,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     let Some(map) = code_map::current() else { return };
     // SAFETY: only the handler touches it, and the door keeps a second one out.
     let memory = unsafe { &mut *sampler.memory.get() };
+    sampler.keep_pace();
     let time = if sampler.settings.clock == Clock::Wall { at } else { now(Clock::Cpu) };
     if control::is_paused() {
         memory.last_ns = time;

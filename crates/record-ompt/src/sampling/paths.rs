@@ -142,6 +142,7 @@ impl Moment<'_> {
     }
 
     /// The context of what is created here.
+    #[inline(always)]
     pub fn create_context(&mut self, codeptr: *const c_void, exit: u64, is_task: bool) -> u32 {
         let path = self.path_here(codeptr, exit);
         let creator = self.context();

@@ -84,6 +84,14 @@ impl Sampler {
 }
 
 impl Sampler {
+    /// Samples come as often as the number of threads allows from now on. Async-signal-safe.
+    #[inline(always)]
+    pub(super) fn keep_pace(&self) {
+        if let Some(timer) = &self.timer {
+            timer.keep_pace();
+        }
+    }
+
     /// What the thread worked at lately, for a callback on the sampler's thread.
     pub fn recent(&self) -> &Recent {
         // SAFETY: the handler leaves it alone while a callback runs.

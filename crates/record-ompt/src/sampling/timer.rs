@@ -1,11 +1,45 @@
 //! One timer per thread, which signals that thread alone.
+//!
+//! Where many threads share a CPU, the time between two samples of a thread grows, so that what handlers take
+//! of a CPU stays bounded: each CPU gets no more signals than [`THREADS_A_CPU`] threads ask for. Threads that
+//! wait are signalled, too. By CPU time, threads that wait are not, and nothing has to grow. A sample's
+//! weight is the time that has passed, whatever the period.
 
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::{Clock, Settings, signal};
 
+/// Threads per CPU that are sampled as often as was asked for.
+pub const THREADS_A_CPU: u64 = 8;
+
+/// Timers that run by the time that passes.
+static RUNNING: AtomicU64 = AtomicU64::new(0);
+/// By how much periods are stretched now.
+static STRETCH: AtomicU32 = AtomicU32::new(1);
+
+/// By how much periods are to be stretched: a power of two, so that it changes seldom.
+fn stretch(threads: u64, cpus: u64) -> u32 {
+    let wanted = threads.div_ceil(THREADS_A_CPU * cpus.max(1)).max(1);
+    u32::try_from(wanted.next_power_of_two()).unwrap_or(1 << 16).min(1 << 16)
+}
+
+/// So many more timers run.
+fn count(change: i64) {
+    use std::sync::OnceLock;
+    static CPUS: OnceLock<u64> = OnceLock::new();
+    let cpus = *CPUS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
+    let running = RUNNING.fetch_add(change as u64, Relaxed).wrapping_add(change as u64);
+    STRETCH.store(stretch(running, cpus), Relaxed);
+}
+
 /// A running timer.
-pub struct Timer(libc::timer_t);
+pub struct Timer {
+    timer: libc::timer_t,
+    clock: Clock,
+    period_ns: u64,
+    stretch: AtomicU32,
+}
 
 impl Timer {
     /// Arms a timer for the calling thread. `None` when the system has no more.
@@ -26,19 +60,46 @@ impl Timer {
                 return None;
             }
             let timer = timer.assume_init();
-            let every = libc::itimerspec {
-                it_value: span(first_ns(settings.period_ns, thread)),
-                it_interval: span(settings.period_ns),
+            if settings.clock == Clock::Wall {
+                count(1);
+            }
+            let timer = Timer {
+                timer,
+                clock: settings.clock,
+                period_ns: settings.period_ns,
+                stretch: AtomicU32::new(1),
             };
-            libc::timer_settime(timer, 0, &every, core::ptr::null_mut());
-            Some(Timer(timer))
+            timer.set(1, first_ns(settings.period_ns, thread));
+            Some(timer)
         }
+    }
+
+    /// Follows the number of threads, after a sample. Async-signal-safe.
+    #[inline(always)]
+    pub fn keep_pace(&self) {
+        let stretch = STRETCH.load(Relaxed);
+        if stretch != self.stretch.load(Relaxed) && self.clock == Clock::Wall {
+            self.set(stretch, self.period_ns * u64::from(stretch));
+        }
+    }
+
+    fn set(&self, stretch: u32, first_ns: u64) {
+        self.stretch.store(stretch, Relaxed);
+        let every = libc::itimerspec {
+            it_value: span(first_ns),
+            it_interval: span(self.period_ns * u64::from(stretch)),
+        };
+        // SAFETY: a timer that runs; POSIX has the function async-signal-safe.
+        unsafe { libc::timer_settime(self.timer, 0, &every, core::ptr::null_mut()) };
     }
 
     /// Stops and frees it; from any thread.
     pub fn stop(self) {
+        if self.clock == Clock::Wall {
+            count(-1);
+        }
         // SAFETY: made by `arm`, and gone after this.
-        unsafe { libc::timer_delete(self.0) };
+        unsafe { libc::timer_delete(self.timer) };
     }
 }
 
@@ -55,6 +116,16 @@ fn span(ns: u64) -> libc::timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn periods_grow_where_many_threads_share_a_cpu() {
+        let of = |threads| stretch(threads, 2);
+        assert_eq!([0, 1, 16, 17, 32, 33, 65, 1000].map(of), [1, 1, 1, 2, 2, 4, 8, 64]);
+        for threads in 1..5000 {
+            assert!(threads / u64::from(of(threads)) <= 2 * THREADS_A_CPU, "{threads}");
+        }
+        assert_eq!(stretch(u64::MAX / 2, 0), 1 << 16);
+    }
 
     #[test]
     fn first_samples_are_spread_over_a_period() {

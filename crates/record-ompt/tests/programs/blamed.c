@@ -50,7 +50,7 @@ __attribute__((noinline)) void joined(void) {
     sink += 1;
 }
 
-static volatile int began;
+static volatile int created, began;
 
 /* Another thread has the slow task, by construction; who created it waits. */
 __attribute__((noinline)) void slow_elsewhere(void) {
@@ -60,6 +60,7 @@ __attribute__((noinline)) void slow_elsewhere(void) {
         began = 1;
         slow_part();
     }
+    created = 1;
     while (!began) work(0.01);
 }
 
@@ -78,6 +79,7 @@ __attribute__((noinline)) void wait_for_children(const char *mode) {
             began = 1;
             slow_part();
         }
+        created = 1;
         while (!began) work(0.01);
 #pragma omp taskwait depend(in : x)
     }
@@ -102,9 +104,13 @@ int main(int count, char **arguments) {
         fflush(stdout);
         abort();
     } else {
+        for (int i = 0; i < 3; i++) {
+            created = 0;
 #pragma omp parallel
-#pragma omp masked
-        for (int i = 0; i < 3; i++) wait_for_children(mode);
+            if (omp_get_thread_num() == 0) wait_for_children(mode);
+            /* Who sleeps in the barrier when the task is created may not be woken for it. */
+            else while (!created) work(0.01);
+        }
     }
     return 0;
 }
