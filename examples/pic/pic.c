@@ -22,6 +22,7 @@
 #include <mpi.h>
 #include <omp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,20 +67,20 @@ static void rest(double ns)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-/* Sleeps in the place of work. A thread's first sleep asks for timers without slack; what a sleep takes too long
- * the thread's next ones are shorter, so that the work of all does not depend on what else the machine does. */
+/* Sleeps in the place of work. A thread's first sleep asks for timers without slack; what sleeps of a rank take too
+ * long its next ones are shorter, so that the work of all does not depend on what else the machine does. */
 static int slept(double ns)
 {
     static __thread int prompt;
-    static __thread double debt;
+    static atomic_long debt;
     if (!sleeps)
         return 0;
     if (!prompt)
         prompt = 1 + prctl(PR_SET_TIMERSLACK, 1);
-    double begin = now();
-    if (ns > debt)
-        rest(ns - debt);
-    debt += now() - begin - ns;
+    double begin = now(), owed = atomic_exchange(&debt, 0), paid = fmin(owed, ns);
+    if (ns > paid)
+        rest(ns - paid);
+    atomic_fetch_add(&debt, owed + (now() - begin) - ns);
     return 1;
 }
 

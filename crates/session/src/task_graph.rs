@@ -1,6 +1,7 @@
 //! The task graph of a session's execution, with the names that its places have.
 
 use crate::{Places, Session};
+use rustc_hash::FxHashMap;
 use taskscope_execution::devices::{Call, CallThread, Devices, Purpose};
 use taskscope_execution::graph::{
     DeviceWait, GraphError, NamedAddress, Names, TaskGraph, TaskType, from_execution,
@@ -24,22 +25,18 @@ impl Session {
 fn device_waits(execution: &Execution, devices: &Devices) -> Vec<DeviceWait> {
     let mut waits = Vec::new();
     for thread in &devices.calls {
-        let calls: Vec<&Call> = thread
-            .calls
-            .iter()
-            .filter(|call| call.purpose() == Purpose::Waits && call.start < call.end)
-            .collect();
-        let Some(waiter) = thread_of(execution, thread).filter(|_| !calls.is_empty()) else { continue };
-        let ran = operations_of(devices, thread.pid);
-        for call in calls {
+        let Some(waiter) = thread_of(execution, thread) else { continue };
+        let (ran, submitted) = (operations_of(devices, thread.pid), Submitted::of(devices, thread.pid));
+        for call in &thread.calls {
+            let Some((begin, finish)) = waiting_part(&submitted, call) else { continue };
             let name = thread.names.get(call.name as usize).map_or("", String::as_str);
-            let mut at = call.start;
+            let mut at = begin;
             let mut add = |start: u64, end: u64, name: String| {
                 waits.push(DeviceWait { thread: waiter, start, end, name });
             };
-            let first = ran.partition_point(|(_, latest_end, ..)| *latest_end <= call.start);
-            for (start, _, end, what) in ran[first..].iter().take_while(|(start, ..)| *start < call.end) {
-                let (start, end) = ((*start).max(at), (*end).min(call.end));
+            let first = ran.partition_point(|(_, latest_end, ..)| *latest_end <= begin);
+            for (start, _, end, what) in ran[first..].iter().take_while(|(start, ..)| *start < finish) {
+                let (start, end) = ((*start).max(at), (*end).min(finish));
                 if start >= end {
                     continue;
                 }
@@ -49,12 +46,43 @@ fn device_waits(execution: &Execution, devices: &Devices) -> Vec<DeviceWait> {
                 add(start, end, what.clone());
                 at = end;
             }
-            if at < call.end {
-                add(at, call.end, format!("nothing runs on the device ({name})"));
+            if at < finish {
+                add(at, finish, format!("nothing runs on the device ({name})"));
             }
         }
     }
     waits
+}
+
+/// When operations were submitted and ended, by queue number and their numbers in it.
+struct Submitted(FxHashMap<(u64, u64), (u64, u64)>);
+
+impl Submitted {
+    fn of(devices: &Devices, pid: u64) -> Submitted {
+        let queues = devices.queues.iter().filter(|queue| queue.pid == Some(pid));
+        let rows = queues.flat_map(|queue| {
+            let operations = queue.operations.iter().filter(|operation| operation.start < operation.end);
+            operations.map(|operation| ((queue.number, operation.seq), (operation.append, operation.end)))
+        });
+        Submitted(rows.collect())
+    }
+}
+
+/// The part of a call in which it waits: all of one that is for waiting; of one that submits an operation and
+/// comes back after that has ended (a blocking read), from the submission to that end.
+fn waiting_part(submitted: &Submitted, call: &Call) -> Option<(u64, u64)> {
+    let part = match call.purpose() {
+        Purpose::Waits => (call.start, call.end),
+        Purpose::Submits => {
+            let (append, end) = *submitted.0.get(&call.operation?)?;
+            if end > call.end {
+                return None;
+            }
+            (append.max(call.start), end)
+        }
+        _ => return None,
+    };
+    (part.0 < part.1).then_some(part)
 }
 
 /// The thread of the execution that made these calls.
@@ -140,7 +168,11 @@ mod tests {
         let queue = Queue {
             name: "q".into(),
             pid: Some(7),
-            operations: vec![operation(100, 200, 1), operation(150, 260, 2), operation(400, 900, 1)],
+            operations: vec![
+                operation(100, 200, 1),
+                operation(150, 260, 2),
+                Operation { seq: 8, append: 390, ..operation(400, 900, 1) },
+            ],
             names: vec![String::new(), "a".into(), "b".into()],
             ..Queue::default()
         };
@@ -149,13 +181,21 @@ mod tests {
             path: String::new(),
             pid: 7,
             tid: 70,
-            calls: vec![call(120, 300, kind::WAITING_CALL), call(500, 600, kind::SUBMITTING_CALL)],
+            calls: vec![
+                call(120, 300, kind::WAITING_CALL),
+                Call { operation: Some((0, 8)), ..call(500, 600, kind::SUBMITTING_CALL) },
+                Call { operation: Some((0, 8)), ..call(800, 950, kind::SUBMITTING_CALL) },
+            ],
             names: vec![String::new(), "clFinish".into()],
         };
         let devices = Devices { queues: vec![queue], calls: vec![calls] };
         let waits = device_waits(&execution, &devices);
         let told: Vec<(u64, u64, &str)> = waits.iter().map(|w| (w.start, w.end, w.name.as_str())).collect();
         let idle = "nothing runs on the device (clFinish)";
-        assert_eq!(told, [(120, 200, "a on q"), (200, 260, "b on q"), (260, 300, idle)]);
+        // The first call that submits comes back before its operation ends, the second does not.
+        assert_eq!(
+            told,
+            [(120, 200, "a on q"), (200, 260, "b on q"), (260, 300, idle), (800, 900, "a on q")]
+        );
     }
 }
