@@ -17,6 +17,8 @@ pub(crate) struct Segment {
     pub name: u32,
     /// Row of the holder's place.
     pub holder: u32,
+    /// Row of the place that waits for a lock.
+    pub waiter: u32,
 }
 
 /// The runtime segments of every worker. Where several intervals cover an instant, the one that sorts
@@ -62,10 +64,13 @@ fn flatten(activities: &[&Activity], out: &mut Vec<Segment>) {
             continue;
         }
         let end = activities.get(coming).map_or(top.end, |next| next.start.min(top.end));
-        let &Activity { kind, name, holder, .. } = top;
-        match out.last_mut().filter(|s| s.end == now && (s.kind, s.name, s.holder) == (kind, name, holder)) {
+        let &Activity { kind, name, holder, waiter, .. } = top;
+        match out
+            .last_mut()
+            .filter(|s| s.end == now && (s.kind, s.name, s.holder, s.waiter) == (kind, name, holder, waiter))
+        {
             Some(same) => same.end = end,
-            None => out.push(Segment { start: now, end, kind, name, holder }),
+            None => out.push(Segment { start: now, end, kind, name, holder, waiter }),
         }
         now = end;
     }

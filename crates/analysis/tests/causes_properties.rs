@@ -81,7 +81,7 @@ fn creation_locks_and_drain_are_told_apart() {
     builder.add_piece(0, 1, 0, 100);
     builder.add_piece(1, 2, 70, 110);
     let lock = builder.add_name("mutex");
-    builder.add_lock_wait(1, lock, creates, 80, 95);
+    builder.add_lock_wait(1, lock, (creates, taskscope_execution::graph::NONE), 80, 95);
     let section = builder.add_name("create");
     builder.add_activity(0, ActivityKind::Runtime, section, 20, 50);
     let graph = builder.finish().unwrap();

@@ -94,7 +94,7 @@ impl GraphReader {
                 self.names.get(&name).copied().unwrap_or_else(|| builder.add_name(&format!("name {name}")));
             let holder = types.get(&holder).copied().unwrap_or(NONE);
             match kind {
-                codes::activity::LOCK_WAIT => builder.add_lock_wait(worker, name, holder, start, end),
+                codes::activity::LOCK_WAIT => builder.add_lock_wait(worker, name, (holder, NONE), start, end),
                 codes::activity::COMMUNICATION => {
                     builder.add_activity(worker, ActivityKind::Communication, name, start, end)
                 }

@@ -62,7 +62,10 @@ pub fn large_graph(tasks: usize, workers: u32, nodes: u32) -> TaskGraph {
         data.bytes.push(8);
         pieces.push((worker, Piece { task: task as u32, start, end }));
         let kind = ActivityKind::Runtime;
-        sections.push((worker, Activity { start: start - 200, end: start, kind, name: 0, holder: NONE }));
+        sections.push((
+            worker,
+            Activity { start: start - 200, end: start, kind, name: 0, holder: NONE, waiter: NONE },
+        ));
     }
     let last = column.end.iter().copied().max().unwrap_or(0);
     let named = |number: u32| TaskType { name: format!("t{number}"), ..TaskType::default() };

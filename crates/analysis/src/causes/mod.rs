@@ -352,6 +352,8 @@ impl<'a> Booking<'a> {
         let (executes, section, idle) = (timeline.executes, timeline.section, timeline.idle);
         let ty = |task: u32| self.graph.tasks.ty[task as usize];
         let symptom = match idle {
+            // Who waits for a lock shows at the place that asks for it.
+            _ if section.is_some_and(|s| s.waiter != NONE) => section.map_or(NONE, |s| s.waiter),
             _ if executes != NONE => ty(executes),
             Some(idle) => ty(idle.task),
             None => NONE,

@@ -129,12 +129,20 @@ impl GraphBuilder {
 
     /// `worker` did something else.
     pub fn add_activity(&mut self, worker: u64, kind: ActivityKind, name: u32, start: u64, end: u64) {
-        self.activities.push((worker, Activity { start, end, kind, name, holder: NONE }));
+        self.activities.push((worker, Activity { start, end, kind, name, holder: NONE, waiter: NONE }));
     }
 
     /// `worker` waited for the lock called `name`, held by one that had asked for it at `holder`.
-    pub fn add_lock_wait(&mut self, worker: u64, name: u32, holder: u32, start: u64, end: u64) {
-        self.activities.push((worker, Activity { start, end, kind: ActivityKind::LockWait, name, holder }));
+    pub fn add_lock_wait(
+        &mut self,
+        worker: u64,
+        name: u32,
+        (holder, waiter): (u32, u32),
+        start: u64,
+        end: u64,
+    ) {
+        self.activities
+            .push((worker, Activity { start, end, kind: ActivityKind::LockWait, name, holder, waiter }));
     }
 
     /// The graph, with every precondition checked.

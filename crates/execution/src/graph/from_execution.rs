@@ -291,6 +291,7 @@ impl Maker<'_> {
     ) {
         let object = span.section.object;
         let name = self.builder.add_name(&names.object(object));
+        let waiter = self.builder.add_type(names.code(span.section.state, span.section.place));
         let list = holds.get(&object).map_or(&[][..], Vec::as_slice);
         let overlap = list[list.partition_point(|hold| hold.end <= span.start)..].iter();
         let mut at = span.start;
@@ -306,14 +307,14 @@ impl Maker<'_> {
             let gap_end = hold.start.max(at);
             if gap_end > at {
                 let giver = if holder == NONE { next } else { holder };
-                self.builder.add_lock_wait(worker.into(), name, giver, at, gap_end);
+                self.builder.add_lock_wait(worker.into(), name, (giver, waiter), at, gap_end);
             }
             holder = next;
-            self.builder.add_lock_wait(worker.into(), name, holder, gap_end, end);
+            self.builder.add_lock_wait(worker.into(), name, (holder, waiter), gap_end, end);
             at = end;
         }
         if span.end > at {
-            self.builder.add_lock_wait(worker.into(), name, holder, at, span.end);
+            self.builder.add_lock_wait(worker.into(), name, (holder, waiter), at, span.end);
         }
     }
 

@@ -222,6 +222,8 @@ pub struct Activity {
     /// For a lock wait: row of the place ([`TaskGraph::types`]) from which its holder had asked for it;
     /// [`NONE`] where not known.
     pub holder: u32,
+    /// For a lock wait: row of the place from which the waiting worker asks for it; [`NONE`] where not known.
+    pub waiter: u32,
 }
 
 /// The graph of a run.
