@@ -1,38 +1,69 @@
 //! Where the end of an unfinished stream lies.
 //!
 //! While a stream `NAME.obs` is being written, its newest events are in `NAME.tail`, a small file
-//! that the program has mapped. It has an 8-byte header and four pairs of regions, each pair larger
-//! than the one before. One region is active; when it is full, it is appended to `NAME.obs`, and one
-//! store into the header makes another region active, which is all zeros then.
+//! that the program has mapped. Its first page holds the words below; four pairs of regions follow,
+//! each pair larger than the one before. One region is active; when it is full, it is *sealed*: the
+//! page says which part of the stream it holds, and one store into the header makes another region,
+//! all zeros then, active. A sealed region's bytes are *stored* when they are in `NAME.obs`.
 //!
 //! ```text
-//!   NAME.obs   │ ovni…events…events… │ (at most a copy of the active region, to be ignored)
-//!                                    ▲ base
-//!   NAME.tail  │ header │ …pad to 4096 │ region 0 │ region 1 │ region 2 │ … │ region 7 │
-//!              header = base << 3 | number of the active region, little endian
+//!   NAME.obs   │ ovni…events…events… │ (perhaps copies of what follows, to be ignored)
+//!                                    ▲ stored
+//!   regions                          │ sealed, older │ sealed, newer │ active, up to the first zero model byte
+//!                                                                    ▲ base
+//!   NAME.tail  │ first page │ region 0 │ region 1 │ region 2 │ … │ region 7 │
+//!
+//!   first page │ header │ stored │ drainer │ identity │ parts │ path │ target │ side area │
+//!              header   = base << 3 | number of the active region, little endian, as all words are
+//!              stored   = offset of the stream up to which NAME.obs is complete
+//!              drainer  = id of the process that stores sealed regions; 0: the writing thread does
+//!              identity, path = of the stream file, for that process
+//!              parts    = of each region: start and end, as offsets of the stream, of what it held
 //! ```
 //!
-//! What a signal handler emits while it interrupts the recorder goes to the side area, in the first
-//! page, and is copied into the stream as soon as the interrupted event is complete:
+//! **Who stores.** On an ordinary file system the thread stores what it seals, at once. Where writing
+//! may stall, another process (`taskscope record`, the *drainer*) does:
 //!
-//! ```text
-//!   first page │ header │ … │ target │ side area: events, the first zero model byte ends them │
-//! ```
-//! While they are copied, `target` is the stream's offset at which their copy starts; the copy's
-//! first event is committed last. So a reader that finds an event at `target` ignores the side area,
-//! and else appends its events to the stream.
+//! 1. The thread seals a region (its part, then the header) and goes on in a region whose part is
+//!    stored, which it clears first. Only when there is none, it stores the oldest itself.
+//! 2. The drainer copies the region whose part starts at `stored`, and looks at `stored` again: if it
+//!    is as before, the region was not used anew. Then it writes the copy at its offset of `NAME.obs`,
+//!    and only then moves `stored` to the part's end, by compare and exchange.
 //!
-//! A reader of an unfinished stream takes `NAME.obs` up to `base`, then the active region up to the
-//! first event whose model byte is zero. Without a tail file `NAME.obs` is the whole stream. A
-//! finished stream has none.
+//! So at every moment: `NAME.obs` is complete up to `stored`; `stored` only grows; the parts of the
+//! regions join `stored` and `base` without a gap. Thread and drainer may store the same part both,
+//! since they write the same bytes to the same place. A part that is to be changed later (a count of
+//! losses) is not left to a drainer: the thread zeroes `drainer` before it seals it.
+//!
+//! **Signal handlers.** What a signal handler emits while it interrupts the recorder goes to the side
+//! area, and is copied into the stream as soon as the interrupted event is complete: events, of which
+//! the first zero model byte ends them. While they are copied, `target` is the stream's offset at
+//! which their copy starts; the copy's first event is committed last. So a reader that finds an event
+//! at `target` ignores the side area, and else appends its events to the stream.
+//!
+//! **A reader** of an unfinished stream takes `NAME.obs` up to `stored`, then the sealed regions'
+//! parts from there to `base`, then the active region up to the first event whose model byte is zero.
+//! Where no parts lead from `stored` to `base`, `NAME.obs` is complete up to `base`. Without a tail file
+//! `NAME.obs` is the whole stream. A finished stream has none.
 
-/// Bytes of the header that count.
-pub const HEADER_BYTES: usize = 8;
 /// File offset of the first region.
 pub const FIRST_REGION_OFFSET: u64 = 4096;
 /// Bytes of a region of each pair. The last pair serves single events of that size.
 pub const PAIR_REGION_BYTES: [u64; 4] = [8 << 10, 64 << 10, 256 << 10, 4 << 20];
 
+/// Regions in all.
+pub const REGIONS: usize = 2 * PAIR_REGION_BYTES.len();
+
+/// Offset of the word that says up to where the stream file is complete.
+pub const STORED_OFFSET: u64 = 8;
+/// Offset of the word that says which process stores sealed regions.
+pub const DRAINER_OFFSET: u64 = 16;
+/// Offset of four words that tell the stream file from others of its name.
+pub const IDENTITY_OFFSET: u64 = 24;
+/// Offset of the regions' parts: start and end of each.
+pub const PARTS_OFFSET: u64 = 64;
+/// The stream file's absolute path, ended by a zero byte.
+pub const PATH: Region = Region { offset: 192, bytes: 1848 };
 /// Offset of the word that says where in the stream the side events are being copied to; 0: nowhere.
 pub const SIDE_TARGET_OFFSET: u64 = 2040;
 /// The side area.
@@ -68,19 +99,51 @@ pub const fn header(base: u64, region: u8) -> u64 {
 /// From the content of a tail file: the offset in the stream file at which the tail continues it,
 /// and the bytes of the active region that are there. `None` if the file is too short to say.
 pub fn active(tail: &[u8]) -> Option<(u64, &[u8])> {
-    let header = u64::from_le_bytes(tail.get(..HEADER_BYTES)?.try_into().ok()?);
+    let header = word(tail, 0)?;
     let Region { offset, bytes } = region((header & 7) as u8);
     let offset = (offset as usize).min(tail.len());
     let end = (offset + bytes as usize).min(tail.len());
     Some((header >> 3, &tail[offset..end]))
 }
 
+/// From the content of a tail file: the offset up to which the stream file is complete, and what the
+/// sealed regions add, in order; empty ones stand for nothing. The active region follows.
+pub fn sealed(tail: &[u8]) -> (u64, [&[u8]; REGIONS]) {
+    let mut parts = [&[][..]; REGIONS];
+    let Some(base) = word(tail, 0).map(|header| header >> 3) else { return (0, parts) };
+    let stored = word(tail, STORED_OFFSET).unwrap_or(base);
+    let mut at = stored;
+    for part in &mut parts {
+        if at >= base {
+            break;
+        }
+        let Some((bytes, end)) = (0..REGIONS as u8).find_map(|number| part_from(tail, number, at)) else {
+            break;
+        };
+        (*part, at) = (bytes, end);
+    }
+    if at == base { (stored, parts) } else { (base, [&[][..]; REGIONS]) }
+}
+
+/// What region `number` holds, if it starts at `at` in the stream, and where it ends.
+fn part_from(tail: &[u8], number: u8, at: u64) -> Option<(&[u8], u64)> {
+    let words = PARTS_OFFSET + 16 * u64::from(number);
+    let (start, end) = (word(tail, words)?, word(tail, words + 8)?);
+    let Region { offset, bytes } = region(number);
+    let length = end.checked_sub(start).filter(|length| (1..=bytes).contains(length))?;
+    let held = tail.get(offset as usize..(offset + length) as usize)?;
+    (start == at).then_some((held, end))
+}
+
+fn word(tail: &[u8], offset: u64) -> Option<u64> {
+    tail.get(offset as usize..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
 /// From the content of a tail file: the stream's offset that the side events are being copied to (0:
 /// nowhere), and the side area's bytes, empty where there is none.
 pub fn side(tail: &[u8]) -> (u64, &[u8]) {
     let area = tail.get(SIDE.offset as usize..(SIDE.offset + SIDE.bytes) as usize).unwrap_or(&[]);
-    let target = tail.get(SIDE_TARGET_OFFSET as usize..).and_then(|rest| rest.first_chunk());
-    (target.map_or(0, |target| u64::from_le_bytes(*target)), area)
+    (word(tail, SIDE_TARGET_OFFSET).unwrap_or(0), area)
 }
 
 #[cfg(test)]
@@ -93,6 +156,30 @@ mod tests {
             let before = region(number - 1);
             assert_eq!(region(number).offset, before.offset + before.bytes);
         }
+    }
+
+    #[test]
+    fn sealed_regions_join_the_file_and_the_active_region() {
+        let mut tail = std::vec![0; region(4).offset as usize];
+        let mut put =
+            |offset: u64, word: u64| tail[offset as usize..][..8].copy_from_slice(&word.to_le_bytes());
+        put(0, header(130, 1));
+        put(STORED_OFFSET, 100);
+        // Regions in the order 3, 0; region 2 was stored before.
+        for (number, start, end) in [(2, 90, 100), (3, 100, 110), (0, 110, 130)] {
+            put(PARTS_OFFSET + 16 * number, start);
+            put(PARTS_OFFSET + 16 * number + 8, end);
+        }
+        for (number, byte) in [(0, 7), (2, 8), (3, 9)] {
+            tail[region(number).offset as usize..][..100].fill(byte);
+        }
+        let (stored, parts) = sealed(&tail);
+        assert_eq!((stored, parts.concat()), (100, [[9; 10].as_slice(), &[7; 20]].concat()));
+        // With a gap, and without the words, the file is complete up to the base.
+        tail[PARTS_OFFSET as usize] = 111;
+        assert_eq!(sealed(&tail), (130, [&[][..]; REGIONS]));
+        assert_eq!(sealed(&tail[..8]), (130, [&[][..]; REGIONS]));
+        assert_eq!(sealed(&tail[..7]), (0, [&[][..]; REGIONS]));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! its own that got the number of ours. Opening costs 2 µs once per region of up to 256 KiB.
 
 use core::ptr;
-use std::ffi::CString;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -47,6 +47,19 @@ impl DiskFile {
         Ok((DiskFile { path, identity }, fd))
     }
 
+    /// A file that another process created.
+    pub fn of_another(path: CString, identity: Identity) -> Self {
+        DiskFile { path, identity }
+    }
+
+    pub fn path(&self) -> &CStr {
+        &self.path
+    }
+
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
     /// Opens it again; fails when it was removed or replaced.
     pub fn open(&self) -> Result<OwnedFd, NoRoom> {
         let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW;
@@ -64,9 +77,19 @@ fn owned(fd: i32) -> Result<OwnedFd, NoRoom> {
     Ok(unsafe { OwnedFd::from_raw_fd(above_standard(fd)) })
 }
 
+/// Closes a file that was written.
+///
+/// # Errors
+/// What a network file system has to say only then.
+pub fn close(file: OwnedFd) -> std::io::Result<()> {
+    // SAFETY: the descriptor is given away.
+    let closed = unsafe { libc::close(file.into_raw_fd()) };
+    if closed == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
 /// Device, inode and time of birth: the inode's number alone is given to the next file at once.
-#[derive(PartialEq)]
-struct Identity([u64; 4]);
+#[derive(Clone, Copy, PartialEq)]
+pub struct Identity(pub [u64; 4]);
 
 fn identity(file: &OwnedFd) -> Result<Identity, NoRoom> {
     let mut found = core::mem::MaybeUninit::<libc::statx>::zeroed();

@@ -428,7 +428,10 @@ impl Stream {
     /// Writes the loss record into its room, whatever the state, and returns the file offset of its
     /// count.
     pub fn put_loss_record(&mut self, at: u64, events: u64, reason: u32) -> Option<u64> {
-        let offset = self.file.as_ref()?.offset_of(self.pos) + EVENT_HEADER_BYTES as u64;
+        let file = self.file.as_mut()?;
+        // Its count is replaced later on.
+        file.store_from_now_on();
+        let offset = file.offset_of(self.pos) + EVENT_HEADER_BYTES as u64;
         let end = if self.dropped_depth > 0 { &mut self.resume_end } else { &mut self.end };
         if end.is_null() || (self.region_end as usize - *end as usize) < LOSS_RECORD_BYTES {
             return None;

@@ -13,6 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// The environment variable that names a directory for all tails, to be on the host itself.
 pub const TAIL_DIRECTORY_VARIABLE: &str = "TASKSCOPE_TAIL_DIR";
 
+/// What a linked tail's name begins and ends with; the writing process's id follows the beginning.
+pub(crate) const PREFIX: &str = "taskscope-";
+pub(crate) const SUFFIX: &str = ".tail";
+
 /// File systems that are remote, or cannot reserve the blocks of a file (statfs(2) magic numbers).
 const UNSAFE_TO_MAP: [i64; 13] = [
     0x6969,      // NFS
@@ -30,17 +34,21 @@ const UNSAFE_TO_MAP: [i64; 13] = [
     0x9123_683e, // btrfs: copy on write needs new blocks for every page written back
 ];
 
+/// The directory for the tails of streams in `directory`, when they must not lie there. `None`: they may.
+pub fn place_for(directory: &Path) -> Option<PathBuf> {
+    match std::env::var_os(TAIL_DIRECTORY_VARIABLE) {
+        Some(chosen) if !chosen.is_empty() => std::path::absolute(chosen).ok(),
+        _ => is_unsafe_to_map(directory).then(|| PathBuf::from("/dev/shm")),
+    }
+}
+
 /// Links `tail_path` to a new place when the tail must not lie there. `None`: it may.
 pub(crate) fn link(tail_path: &Path) -> Option<PathBuf> {
-    let place = match std::env::var_os(TAIL_DIRECTORY_VARIABLE) {
-        Some(chosen) if !chosen.is_empty() => std::path::absolute(chosen).ok()?,
-        _ if is_unsafe_to_map(tail_path.parent()?) => PathBuf::from("/dev/shm"),
-        _ => return None,
-    };
+    let place = place_for(tail_path.parent()?)?;
     static COUNT: AtomicU32 = AtomicU32::new(0);
     for _ in 0..100 {
         let number = COUNT.fetch_add(1, Relaxed);
-        let name = format!("taskscope-{}-{number}-{}.tail", std::process::id(), crate::clock::kernel_ns());
+        let name = format!("{PREFIX}{}-{number}-{}{SUFFIX}", std::process::id(), crate::clock::kernel_ns());
         let target = place.join(name);
         if !target.exists() {
             return std::os::unix::fs::symlink(&target, tail_path).is_ok().then_some(target);

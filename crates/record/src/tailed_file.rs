@@ -2,25 +2,28 @@
 //!
 //! ```text
 //!    events ──▶ active region of NAME.tail (mapped, touched before, in cache)
-//!                   │ full: append to NAME.obs with one write
-//!                   ▼       activate the other region with one store, clear this one
+//!                   │ full: append to NAME.obs with one write, or leave that to the drainer
+//!                   ▼       clear another region, activate it with one store
 //!               NAME.obs
 //! ```
 //! Storing into fresh pages of a mapped file costs four times as much as appending from a buffer
 //! that stays in the cache (0.84 against 0.20 ns a byte on ext4), and stalls longer. The blocks of
 //! the tail are reserved, so what was accepted stays even if the disk is full when it is to be
 //! appended: an append that fails leaves the region active, and at the end the idle regions' blocks
-//! make room for the last one. The form on disk is described in [`taskscope_event::tail`].
+//! make room for the last one. The form on disk, and what thread and drainer owe one another, is
+//! described in [`taskscope_event::tail`].
 
 use core::ptr;
-use core::sync::atomic::{AtomicU64, Ordering::Release};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use taskscope_event::tail;
 
 use crate::disk_file::{DiskFile, Mapping, NoRoom, check_size_limit, give_back, reserve, write_all_at};
+use crate::drain::DrainerName;
 use crate::limits;
 use crate::ring::Ring;
+use crate::tail_page::TailPage;
 
 /// A region serves this often before a larger one takes over: short streams stay small.
 const FLUSHES_BEFORE_NEXT_PAIR: u32 = 4;
@@ -40,6 +43,10 @@ pub struct TailedFile {
     linked_tail: Option<PathBuf>,
     /// The tail's beginning: header, side area, and the first pair of regions.
     head: Mapping,
+    /// Within `head`.
+    page: TailPage,
+    /// Who stores sealed regions in this thread's place.
+    drainer: Option<DrainerName>,
     /// The larger pairs of regions, as far as they have been used.
     larger_pairs: [Option<Mapping>; tail::PAIR_REGION_BYTES.len() - 1],
     active: u8,
@@ -69,13 +76,24 @@ impl TailedFile {
         if let (Err(_), Some(linked)) = (&made, &linked_tail) {
             let _ = std::fs::remove_file(linked);
         }
+        let head = made?;
+        // SAFETY: the first page is mapped, and stays so as long as the value lives.
+        let page = unsafe { TailPage::new(head.base) };
+        // A ring gives blocks back, too; its thread does both.
+        let may_be_drained = linked_tail.is_some() && ring_bytes == 0 && page.set_stream(&stream);
+        let drainer = if may_be_drained { DrainerName::of_environment() } else { None };
+        if let Some(drainer) = drainer {
+            page.set_drainer(drainer.pid);
+        }
         Ok(TailedFile {
             stream,
             path: path.to_owned(),
             tail,
             tail_path,
             linked_tail,
-            head: made?,
+            head,
+            page,
+            drainer,
             larger_pairs: [const { None }; tail::PAIR_REGION_BYTES.len() - 1],
             active: 0,
             base: 0,
@@ -87,13 +105,18 @@ impl TailedFile {
 
     /// First byte of the active region.
     pub fn start(&self) -> *mut u8 {
-        let base = match usize::from(self.active / 2).checked_sub(1) {
+        self.start_of(self.active)
+    }
+
+    /// First byte of a region, whose pair is mapped.
+    fn start_of(&self, region: u8) -> *mut u8 {
+        let base = match usize::from(region / 2).checked_sub(1) {
             // SAFETY: the first pair follows the first page.
             None => unsafe { self.head.base.add(tail::FIRST_REGION_OFFSET as usize) },
             Some(larger) => self.larger_pairs[larger].as_ref().map_or(ptr::null_mut(), |pair| pair.base),
         };
         // SAFETY: the pair is mapped as a whole: two regions.
-        unsafe { base.add(usize::from(self.active % 2) * self.region_bytes()) }
+        unsafe { base.add(usize::from(region % 2) * tail::region(region).bytes as usize) }
     }
 
     /// One past the last byte of the active region.
@@ -110,10 +133,7 @@ impl TailedFile {
 
     /// Tells readers where in the stream the side area's events are being copied to; 0 for nowhere.
     pub fn set_side_target(&self, offset: u64) {
-        // SAFETY: within the first page, aligned, written by this thread alone.
-        let target =
-            unsafe { AtomicU64::from_ptr(self.head.base.add(tail::SIDE_TARGET_OFFSET as usize).cast()) };
-        target.store(offset.to_le(), Release);
+        self.page.set_side_target(offset);
     }
 
     fn region_bytes(&self) -> usize {
@@ -125,30 +145,104 @@ impl TailedFile {
         self.base + (position as usize - self.start() as usize) as u64
     }
 
-    /// Appends the active region up to `position` to the stream file, and activates a region of at
-    /// least `bytes` bytes. On failure nothing has changed.
+    /// Seals the active region at `position`, and activates one of at least `bytes` bytes. What was sealed
+    /// is appended to the stream file, now or by the drainer. On failure nothing has changed.
     pub fn advance(&mut self, position: *mut u8, bytes: usize) -> Result<(), NoRoom> {
         let used = position as usize - self.start() as usize;
         let base = self.base + used as u64;
-        let stream = self.stream.open()?;
-        let next = self.prepare_next_region(base, bytes)?;
-        let old = self.start();
-        // SAFETY: the active region is mapped, and `used` bytes of it are ours.
-        unsafe { write_all_at(&stream, self.base, old, used)? };
-        // SAFETY: the header's first 8 bytes are mapped, aligned, and written by this thread alone.
-        unsafe { AtomicU64::from_ptr(self.head.base.cast()) }
-            .store(tail::header(base, next).to_le(), Release);
-        if let Some(ring) = &mut self.ring {
-            // SAFETY: as above: the region's bytes are still in place.
-            ring.appended(unsafe { core::slice::from_raw_parts(old, used) }, self.base, &stream);
-        }
-        // The region just left is cleared for its next turn.
-        // SAFETY: as above.
-        unsafe { ptr::write_bytes(old, 0, used) };
+        self.page.set_part(self.active, self.base, base);
+        let next = match self.stored_region(base, bytes) {
+            Some(next) => next,
+            None => self.store_and_get_region(base, bytes)?,
+        };
+        self.clear(next);
+        self.page.activate(base, next);
         let same_pair = self.active / 2 == next / 2;
         self.flushes_of_pair = if same_pair { self.flushes_of_pair + 1 } else { 0 };
         (self.active, self.base) = (next, base);
         Ok(())
+    }
+
+    /// Where a drainer stores: a region of the usual size whose part is stored, else a larger one, else
+    /// a smaller one.
+    fn stored_region(&mut self, base: u64, bytes: usize) -> Option<u8> {
+        if !self.is_drained() {
+            return None;
+        }
+        let usual = self.next_pair(bytes).ok()?;
+        let pairs = (usual..tail::PAIR_REGION_BYTES.len()).chain((0..usual).rev());
+        for pair in pairs.filter(|pair| tail::PAIR_REGION_BYTES[*pair] >= bytes as u64) {
+            let stored = self.page.stored();
+            let other = if pair == usize::from(self.active / 2) { self.active ^ 1 } else { 2 * pair as u8 };
+            let is_free = |region: &u8| {
+                let (start, end) = self.page.part(*region);
+                *region != self.active && (end <= stored || start == end)
+            };
+            if let Some(region) = [other, other ^ 1].into_iter().find(is_free)
+                && self.prepare(base + tail::region(region).bytes, pair).is_ok()
+            {
+                return Some(region);
+            }
+        }
+        None
+    }
+
+    /// Whether somebody else stores what this thread seals.
+    fn is_drained(&self) -> bool {
+        self.drainer.is_some() && self.page.drainer() != 0
+    }
+
+    /// What is sealed from now on is stored by this thread, so that it can be changed in the file.
+    pub fn store_from_now_on(&mut self) {
+        self.drainer = None;
+        self.page.set_drainer(0);
+    }
+
+    /// Appends sealed regions, with the active one that ends at `base`, until there is a region to go on in:
+    /// all, unless a drainer is only late.
+    fn store_and_get_region(&mut self, base: u64, bytes: usize) -> Result<u8, NoRoom> {
+        let stream = self.stream.open()?;
+        if self.is_drained() && self.drainer.is_some_and(DrainerName::is_alive) {
+            while self.page.stored() < base {
+                self.store_oldest(&stream)?;
+                if let Some(next) = self.stored_region(base, bytes) {
+                    return Ok(next);
+                }
+            }
+        } else if self.drainer.is_some() {
+            self.store_from_now_on();
+        }
+        // A region's room is found before anything is written: a full disk is left as it is.
+        let next = self.prepare_next_region(base, bytes)?;
+        while self.page.stored() < base {
+            self.store_oldest(&stream)?;
+        }
+        Ok(next)
+    }
+
+    /// Appends the sealed region that continues the stream file.
+    fn store_oldest(&mut self, stream: &OwnedFd) -> Result<(), NoRoom> {
+        let stored = self.page.stored();
+        // The parts join `stored` and `base`, unless somebody has written into the page.
+        let (region, end) = self.page.sealed_from(stored).ok_or(NoRoom::Other)?;
+        let bytes = (end - stored) as usize;
+        let start = self.start_of(region);
+        // SAFETY: the region was sealed with that many bytes, and stays mapped.
+        unsafe { write_all_at(stream, stored, start, bytes)? };
+        self.page.move_stored(stored, end);
+        if let Some(ring) = &mut self.ring {
+            // SAFETY: as above.
+            ring.appended(unsafe { core::slice::from_raw_parts(start, bytes) }, stored, stream);
+        }
+        Ok(())
+    }
+
+    /// Makes what a stored region held zeros again.
+    fn clear(&self, region: u8) {
+        let (start, end) = self.page.part(region);
+        let bytes = end.saturating_sub(start).min(tail::region(region).bytes);
+        // SAFETY: the region is mapped, and nobody needs what it held.
+        unsafe { ptr::write_bytes(self.start_of(region), 0, bytes as usize) };
     }
 
     /// Gets the room for the region that continues the stream at `base`: a smaller one than usual
@@ -226,15 +320,12 @@ impl TailedFile {
     /// Appends what is left up to `position`. Returns the tail's paths, to be
     /// removed once the metadata says that the stream is finished; on failure the tail stays needed,
     /// and the stream unfinished.
-    pub fn finish(self, position: *mut u8) -> Result<Vec<PathBuf>, NoRoom> {
+    pub fn finish(mut self, position: *mut u8) -> Result<Vec<PathBuf>, NoRoom> {
         let size = self.offset_of(position);
         let stream = self.stream.open()?;
-        // SAFETY: the active region is mapped and written up to `position`.
-        let append =
-            || unsafe { write_all_at(&stream, self.base, self.start(), (size - self.base) as usize) };
-        append().or_else(|_| {
+        self.store_all(&stream, size).or_else(|_| {
             self.give_back_idle_regions();
-            append()
+            self.store_all(&stream, size)
         })?;
         limits::refund(self.charged.saturating_sub(size));
         if let Some(ring) = self.ring {
@@ -243,10 +334,20 @@ impl TailedFile {
         Ok(std::iter::once(self.tail_path).chain(self.linked_tail).collect())
     }
 
+    /// Appends the sealed regions, and the active one up to the stream's end at `size`.
+    fn store_all(&mut self, stream: &OwnedFd, size: u64) -> Result<(), NoRoom> {
+        while self.page.stored() < self.base {
+            self.store_oldest(stream)?;
+        }
+        // SAFETY: the active region is mapped and written up to there.
+        unsafe { write_all_at(stream, self.base, self.start(), (size - self.base) as usize) }
+    }
+
     /// The region beside the active one is as large: its blocks are room for the active one's events.
     fn give_back_idle_regions(&self) {
         let Ok(tail) = self.tail.open() else { return };
-        for idle in (0..2 * tail::PAIR_REGION_BYTES.len() as u8).filter(|region| *region != self.active) {
+        let is_idle = |number: &u8| *number != self.active && self.page.part(*number).1 <= self.page.stored();
+        for idle in (0..tail::REGIONS as u8).filter(is_idle) {
             let region = tail::region(idle);
             give_back(&tail, region.offset, region.bytes);
         }

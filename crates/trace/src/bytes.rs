@@ -25,9 +25,11 @@ pub(crate) fn load_unfinished(path: &Path) -> io::Result<(FileBytes, u64)> {
     let Some((base, newest)) = taskscope_event::tail::active(&tail) else {
         return Ok((FileBytes::Read(bytes), 0));
     };
-    let missing = base.saturating_sub(bytes.len() as u64);
+    let (stored, sealed) = taskscope_event::tail::sealed(&tail);
+    let missing = stored.min(base).saturating_sub(bytes.len() as u64);
     if missing == 0 {
-        bytes.truncate(base as usize);
+        bytes.truncate(stored.min(base) as usize);
+        sealed.into_iter().for_each(|part| bytes.extend_from_slice(part));
         bytes.extend_from_slice(newest);
         let (target, side) = taskscope_event::tail::side(&tail);
         let is_copied = target > 0 && bytes.get(target as usize + 1).is_some_and(|model| *model != 0);

@@ -6,6 +6,7 @@
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | the user's own `OMP_TOOL_LIBRARIES`; our tool chains to it |
 //! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken or MPI is recorded |
+//! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
 use super::libgomp::{self, Decision};

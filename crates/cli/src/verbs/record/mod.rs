@@ -29,6 +29,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use taskscope_record::drain::Drainer;
 use taskscope_record::limits::{MAX_SIZE_VARIABLE, RING_VARIABLE, parse_bytes};
 
 /// Exit code when recording could not be set up and the program was not run, as with `env`.
@@ -165,6 +166,7 @@ fn record(
             environment.set(variable, bytes.to_string());
         }
     }
+    let drainer = tails::drain(&trace.path, &mut environment);
     let names = environment.names();
     let passed_on = launcher::arguments_that_pass_on(program, &names);
     if let Some(list) = launcher::extended_list(program, &names) {
@@ -181,8 +183,9 @@ fn record(
     let mut run_file = RunFile::begin(typed, program, rank.map(|rank| rank.rank), notices);
     write_run_file(&run_file, &trace);
 
-    let outcome = execute(program, &args.command, &passed_on, &environment.variables)
-        .inspect_err(|_| trace.give_back())?;
+    let outcome = execute(program, &args.command, &passed_on, &environment.variables);
+    let refused = drainer.map(Drainer::stop).unwrap_or_default();
+    let outcome = outcome.inspect_err(|_| trace.give_back())?;
 
     run_file.wall_ns = Some(outcome.wall.as_nanos() as u64);
     run_file.exit_code = outcome.exit_code();
@@ -206,6 +209,9 @@ fn record(
         (false, _) => {}
     }
     if speaks && let Some(sentence) = losses::Losses::of(&trace.path).sentence() {
+        summary::say(&sentence);
+    }
+    if speaks && let Some(sentence) = tails::refused_sentence(&refused) {
         summary::say(&sentence);
     }
     if speaks && let Some((tails, why)) = tails_outside {

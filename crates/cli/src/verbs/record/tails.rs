@@ -1,16 +1,43 @@
-//! The newest events of a program that died, where they lie in memory.
+//! The newest events of a program, where they lie in memory.
 //!
 //! On network file systems, and on those that cannot reserve blocks, a stream's tail is a file in
-//! `/dev/shm` that the trace only links to (`taskscope_record`'s `tail_place`). A stream that ends
-//! properly removes it. What a crash left behind is brought into the trace directory here, so that the
+//! `/dev/shm` that the trace only links to (`taskscope_record`'s `tail_place`). While the program runs,
+//! a thread of ours stores what its threads have sealed there, so that none of them waits for the file
+//! system ([`taskscope_record::drain`]). A stream that ends properly removes its tail. What a crash left behind is brought into the trace directory here, so that the
 //! trace is whole wherever it is copied to, and nothing stays in memory.
 
+use super::environment::Environment;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use std::fs;
 use std::io;
 use std::path::Path;
+use taskscope_record::drain::{DRAINER_VARIABLE, Drainer, Refused};
+use taskscope_record::{TAIL_DIRECTORY_VARIABLE, tail_place_for};
+
+/// Starts to store the tails of the trace in `directory`, where they lie elsewhere, and tells the program.
+/// Without the thread, the program's threads store themselves.
+pub fn drain(directory: &Path, environment: &mut Environment) -> Option<Drainer> {
+    let place = tail_place_for(directory)?;
+    let (drainer, name) = Drainer::start(&place).ok()?;
+    environment.set(DRAINER_VARIABLE, name);
+    // The program may change its directory before it starts recording.
+    if std::env::var_os(TAIL_DIRECTORY_VARIABLE).is_some_and(|chosen| !chosen.is_empty()) {
+        environment.set(TAIL_DIRECTORY_VARIABLE, place);
+    }
+    Some(drainer)
+}
+
+/// What could not be stored, and what followed.
+pub fn refused_sentence(refused: &Refused) -> Option<String> {
+    let why = refused.why.as_ref()?;
+    let streams =
+        if refused.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", refused.streams) };
+    Some(format!(
+        "taskscope: {streams} could not be stored for the program ({why}); its threads tried themselves from then on"
+    ))
+}
 
 /// Brings the tails of ended processes into the trace. Returns how many could not be brought, and the
 /// first reason.
