@@ -119,6 +119,23 @@ fn the_newest_events_of_a_dead_program_come_into_the_trace_from_wherever_they_ar
 }
 
 #[test]
+fn a_program_is_recorded_whole_while_who_stores_for_it_is_stopped() {
+    let place = Place::new("stop_recorder", Compiler::Clang, &[]);
+    let tails = place.path().join("tails");
+    std::fs::create_dir(&tails).unwrap();
+    let mut recorded = record(place.path());
+    // Relative, as users write it; the program may be anywhere when it starts to record.
+    recorded.args(["-o", "out.trace", "--"]).arg(&place.program).env("TASKSCOPE_TAIL_DIR", "tails");
+    let recorded = output(&mut recorded);
+    assert_eq!(recorded.status.code(), Some(3));
+    assert_eq!(text(&recorded.stdout), "drained by its parent\n");
+    assert_eq!(names(&tails), [""; 0]);
+    let report = report(&place.trace());
+    assert_eq!(report["complete"], true);
+    assert_eq!(report["tasks"], 20_000);
+}
+
+#[test]
 fn gcc_programs_run_on_another_runtime_only_where_it_can_do_everything() {
     let replaced = Place::new("many", Compiler::Gcc, &[]);
     replaced.record_unchanged(&[]);

@@ -2,17 +2,23 @@
 //!
 //! `cargo run --release -p taskscope-record --example kill_soak [KILLS [DIRECTORY]]`
 //!
+//! With `TASKSCOPE_TAIL_DIR` set, the tails lie there, and a process that drains them is killed, too, in
+//! turns: the program alone, the drainer some time before the program, the program some time before the
+//! drainer, both at once.
+//!
 //! The program has four threads, which number their events, and tell in a shared page the number of
 //! the last one that they have completed. After `kill -9`, every stream must hold all numbers up to the
 //! one told, and must be readable without any problem but its being unfinished.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
 use taskscope_event::models::ovni;
-use taskscope_record::{enter, process, thread};
+use taskscope_record::drain::{DRAINER_VARIABLE, Drainer};
+use taskscope_record::{TAIL_DIRECTORY_VARIABLE, enter, process, thread};
 use taskscope_trace::{File, OpenOptions, ProblemKind, Trace};
 
 const THREADS: usize = 4;
@@ -76,6 +82,28 @@ fn program(directory: &Path) -> ! {
     unreachable!("the threads never end")
 }
 
+/// The process that drains, until it is killed.
+fn drainer(place: &Path) -> ! {
+    let (_drainer, name) = Drainer::start(place).unwrap();
+    println!("{name}");
+    std::thread::sleep(Duration::from_secs(3600));
+    std::process::exit(1)
+}
+
+/// Starts a drainer for the tails in `place`, with the name that programs know it by.
+fn start_drainer(place: &Path) -> (Child, String) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut child = command.arg("--drainer").arg(place).stdout(Stdio::piped()).spawn().unwrap();
+    let mut name = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut name).unwrap();
+    (child, name.trim().to_owned())
+}
+
+fn kill(child: &mut Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[derive(Default)]
 struct Totals {
     kills: u64,
@@ -86,24 +114,68 @@ struct Totals {
 }
 
 /// One kill, `after` the start.
-fn kill_once(directory: &Path, after: Duration, totals: &mut Totals) {
+fn kill_once(directory: &Path, after: Duration, draining: &mut Option<Draining>, totals: &mut Totals) {
     let _ = std::fs::remove_dir_all(directory);
     std::fs::create_dir_all(directory).unwrap();
     std::fs::write(directory.join("told"), [0; size_of::<Told>()]).unwrap();
     let told = map_told(&directory.join("told"));
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .arg("--program")
-        .arg(directory)
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(after);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg("--program").arg(directory).stderr(Stdio::null());
+    if let Some(draining) = draining {
+        command.env(DRAINER_VARIABLE, &draining.name);
+    }
+    let mut child = command.spawn().unwrap();
+    match draining {
+        Some(draining) if totals.kills % 4 != 0 => {
+            let (first, second) = match totals.kills % 4 {
+                1 => (&mut draining.process, &mut child),
+                _ => (&mut child, &mut draining.process),
+            };
+            let at_once = totals.kills % 4 == 3;
+            std::thread::sleep(if at_once { after } else { after / 2 });
+            first.kill().unwrap();
+            std::thread::sleep(if at_once { Duration::ZERO } else { after / 2 });
+            kill(second);
+            first.wait().unwrap();
+        }
+        _ => {
+            std::thread::sleep(after);
+            kill(&mut child);
+        }
+    }
     totals.kills += 1;
     check(directory, told, totals);
+    if let Some(draining) = draining {
+        draining.remove_tails();
+        if draining.process.try_wait().unwrap().is_some() {
+            *draining = Draining::start(&draining.place);
+        }
+    }
     // SAFETY: mapped in this function, and not used any more.
     unsafe { libc::munmap((told as *const Told).cast_mut().cast(), size_of::<Told>()) };
+}
+
+/// A process that drains, and the place of the tails.
+struct Draining {
+    place: PathBuf,
+    process: Child,
+    name: String,
+}
+
+impl Draining {
+    fn start(place: &Path) -> Self {
+        let (process, name) = start_drainer(place);
+        Draining { place: place.to_owned(), process, name }
+    }
+
+    /// Dead programs' tails would fill the memory.
+    fn remove_tails(&self) {
+        for entry in std::fs::read_dir(&self.place).unwrap().flatten() {
+            if entry.file_name().to_string_lossy().starts_with("taskscope-") {
+                std::fs::remove_file(entry.path()).unwrap();
+            }
+        }
+    }
 }
 
 fn check(directory: &Path, told: &Told, totals: &mut Totals) {
@@ -155,9 +227,23 @@ fn main() -> ExitCode {
     {
         program(Path::new(directory));
     }
+    if let [flag, place] = &arguments[..]
+        && flag == "--drainer"
+    {
+        drainer(Path::new(place));
+    }
     let kills: u64 = arguments.first().map_or(10_000, |kills| kills.parse().expect("a number of kills"));
     let parent = arguments.get(1).map_or_else(std::env::temp_dir, PathBuf::from);
     let directory = parent.join(format!("taskscope-kill-soak-{}", std::process::id()));
+    // A directory of its own: all tails in it are this soak's.
+    let tails =
+        std::env::var_os(TAIL_DIRECTORY_VARIABLE).map(|place| Path::new(&place).join("taskscope-kill-soak"));
+    let mut draining = tails.map(|tails| {
+        std::fs::create_dir_all(&tails).unwrap();
+        // SAFETY: there is no other thread yet.
+        unsafe { std::env::set_var(TAIL_DIRECTORY_VARIABLE, &tails) };
+        Draining::start(&tails)
+    });
     let mut totals = Totals::default();
     let mut random = u64::from(std::process::id()) << 32 | 88_172_645_463_325_252 & 0xffff_ffff;
     let begin = Instant::now();
@@ -168,7 +254,13 @@ fn main() -> ExitCode {
         random ^= random << 17;
         // Most soon after the start, some late.
         let longest_us = if random.is_multiple_of(8) { 60_000 } else { 12_000 };
-        kill_once(&directory, Duration::from_micros((random >> 8) % longest_us), &mut totals);
+        // A drainer takes its time to find new tails.
+        let longest_us = if draining.is_some() { 8 * longest_us } else { longest_us };
+        kill_once(&directory, Duration::from_micros((random >> 8) % longest_us), &mut draining, &mut totals);
+    }
+    if let Some(mut draining) = draining {
+        kill(&mut draining.process);
+        let _ = std::fs::remove_dir_all(&draining.place);
     }
     let _ = std::fs::remove_dir_all(&directory);
     println!(

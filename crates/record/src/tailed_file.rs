@@ -198,12 +198,12 @@ impl TailedFile {
         self.page.set_drainer(0);
     }
 
-    /// Appends sealed regions, with the active one that ends at `base`, until there is a region to go on in:
-    /// all, unless a drainer is only late.
+    /// Appends sealed regions until there is one to go on in; where no drainer lives, all, and the active
+    /// one, which ends at `base`. That one is not stored before there is another.
     fn store_and_get_region(&mut self, base: u64, bytes: usize) -> Result<u8, NoRoom> {
         let stream = self.stream.open()?;
         if self.is_drained() && self.drainer.is_some_and(DrainerName::is_alive) {
-            while self.page.stored() < base {
+            while self.page.stored() < self.base {
                 self.store_oldest(&stream)?;
                 if let Some(next) = self.stored_region(base, bytes) {
                     return Ok(next);
@@ -212,7 +212,6 @@ impl TailedFile {
         } else if self.drainer.is_some() {
             self.store_from_now_on();
         }
-        // A region's room is found before anything is written: a full disk is left as it is.
         let next = self.prepare_next_region(base, bytes)?;
         while self.page.stored() < base {
             self.store_oldest(&stream)?;

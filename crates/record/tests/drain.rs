@@ -152,6 +152,30 @@ fn a_thread_whose_drainer_stops_writes_when_its_regions_are_full() {
 }
 
 #[test]
+fn a_size_cap_holds_while_the_drainer_is_late() {
+    const NAME: &str = "a_size_cap_holds_while_the_drainer_is_late";
+    if let Some(directory) = role() {
+        start(&directory);
+        assert!(attach());
+        emit(1..=EVENTS);
+        thread::detach();
+        process::finish();
+        leave(7);
+    }
+    for cap in [3_000_000, 10_000_000] {
+        let places = places("capped");
+        let mut command = program(NAME, &places, &name_of(std::process::id()));
+        command.env("TASKSCOPE_MAX_SIZE", cap.to_string());
+        assert_eq!(command.status().unwrap().code(), Some(7));
+        let bytes = numbers_read(&places.0) * EVENT_BYTES;
+        assert!(bytes > cap / 2 && bytes <= cap, "{bytes} of {cap}");
+        assert!(is_finished(&streams(&places.0)[0]));
+        assert_eq!(std::fs::read_dir(&places.1).unwrap().count(), 0);
+        remove(&places);
+    }
+}
+
+#[test]
 fn a_drainer_that_is_killed_is_not_waited_for() {
     const NAME: &str = "a_drainer_that_is_killed_is_not_waited_for";
     if let Some(directory) = role() {
