@@ -126,7 +126,7 @@ fn kill_once(directory: &Path, after: Duration, draining: &mut Option<Draining>,
     }
     let mut child = command.spawn().unwrap();
     match draining {
-        Some(draining) if totals.kills % 4 != 0 => {
+        Some(draining) if !totals.kills.is_multiple_of(4) => {
             let (first, second) = match totals.kills % 4 {
                 1 => (&mut draining.process, &mut child),
                 _ => (&mut child, &mut draining.process),
