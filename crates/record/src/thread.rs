@@ -1,5 +1,4 @@
-//! One thread's recorder: its two streams, its clock, and the door that guards them
-//! ([`crate::door`]).
+//! One thread's recorder: its two streams, its clock, and the door that guards them.
 
 use core::cell::Cell;
 use core::ops::{Deref, DerefMut};
