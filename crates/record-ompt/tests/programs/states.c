@@ -277,7 +277,7 @@ static void reduction(void) {
 }
 
 /* Regions that each need more threads than the one before: between the stamps in front of the region and in it the
-   runtime makes them. */
+   runtime makes them. Many more threads than these would be sampled more rarely. */
 static void forks(void) {
     for (int i = 1; i <= 6; i++) {
         static long begin;
@@ -285,7 +285,7 @@ static void forks(void) {
         begin = now();
         spin(1);
         begin = was("serial", begin);
-#pragma omp parallel num_threads(10 * i)
+#pragma omp parallel num_threads(4 * i)
         if (omp_get_thread_num() == 0) was("overhead", begin);
     }
 }
