@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// What a file may keep in memory: most files are no longer, and are read soon.
-const KEPT_BYTES: u64 = 128 << 20;
+const KEPT_BYTES: u64 = 2 << 30;
 /// Beyond that, what is given back at once.
 const WINDOW_BYTES: u64 = 32 << 20;
 
