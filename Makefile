@@ -111,7 +111,7 @@ pic-trends: packages build
 lint:
 	@$(CARGO) fmt --all --check
 	@$(cargo) clippy --workspace --all-targets -- -D warnings
-	@RUSTDOCFLAGS="-D warnings" $(cargo) doc --workspace --no-deps --document-private-items
+	@RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(cargo) doc --workspace --no-deps --document-private-items
 
 clean:
 	@$(cargo) clean

@@ -41,7 +41,7 @@ pub struct Call {
     pub operation: Option<(QueueIndex, u64)>,
 }
 
-/// A kind of `taskscope_event::models::device::kind`, and a name of [`Hub::name`].
+/// A kind of `taskscope_event::models::device::kind`, and a name of [`crate::hub::Hub::name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct What(pub(crate) u32);
 

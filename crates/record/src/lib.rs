@@ -7,7 +7,7 @@
 //! ```
 //!
 //! **The caller** (an OMPT tool, a C library, a Rust API) calls [`process::start`] once, then
-//! [`thread::attach`] on each thread; on the event path [`enter`], one [`Recording::now`], and any
+//! [`thread::attach`] on each thread; on the event path [`enter`], one [`ThreadRecorder::now`], and any
 //! number of events; [`thread::detach`] at a thread's end; [`process::finish`] at the end.
 //!
 //! **What holds.**

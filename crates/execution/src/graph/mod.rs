@@ -10,7 +10,7 @@
 //! - a task starts when all its inputs are available on its node, or later. So there are no cycles.
 //!
 //! Rows are `u32` numbers, [`NONE`] where there is none. Data are ordered by their id, tasks too. Times
-//! are nanoseconds of one clock, [`NO_TIME`](crate::NO_TIME) where not known: not known is never zero.
+//! are nanoseconds of one clock, [`NO_TIME`] where not known: not known is never zero.
 
 mod accesses;
 mod builder;

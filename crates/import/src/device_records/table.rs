@@ -115,7 +115,7 @@ const NAMES: &[(&str, Role)] = &[
 pub struct Row {
     pub file: u32,
     line: Range<usize>,
-    /// Index into [`Table::queue_names`]; `None` for a record that names no queue.
+    /// Index into `Table::queue_names`; `None` for a record that names no queue.
     pub queue: Option<u32>,
     /// Index into [`Table::texts`]; `None` where it is empty or there is no such column.
     pub device: Option<u32>,

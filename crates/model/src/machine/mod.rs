@@ -2,7 +2,7 @@
 //! show, and reports broken rules.
 //!
 //! Rules are ovniemu's (the reference is its behaviour, not its design). Where it would stop, the
-//! machine reports a [`Violation`](crate::Violation) and goes on with the most plausible state.
+//! machine reports a [`Violation`] and goes on with the most plausible state.
 
 mod action;
 mod channel;
