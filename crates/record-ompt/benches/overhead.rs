@@ -16,8 +16,8 @@
 //! | 1kHz | sampled at 1 kHz in profile mode; its ratio is that to `timers` |
 //!
 //! Each run gets a directory of its own below one that is removed at the very end; until then its files are
-//! only emptied. ext4 gives away the inodes of removed files only minutes later, and looks at each
-//! of them for each file that it makes: removing a trace before the next run cost that run up to 2 ms.
+//! only emptied. ext4 gives away the inodes of removed files only some time later, and looks at each
+//! of them when it makes a file, so that one run's removal would be work of the next.
 //!
 //! A round gives one ratio per variant to the run without a tool; reported are the
 //! median of the ratios and the interval of order statistics that holds the true median with at least
