@@ -17,8 +17,9 @@ const LARGEST_EVENT_BYTES: usize = 2 << 20;
 /// `struct ovni_ev`: header and payload, as they lie in a stream.
 #[repr(C, packed)]
 pub struct Event {
-    flags: u8,
-    code: [u8; 3],
+    /// Flags and the three letters, in the order of their bytes. All functions read and write them as one word: a load that
+    /// spans stores of other widths waits until those have left the processor's store buffer.
+    head: u32,
     clock: u64,
     payload: [u8; MAX_PAYLOAD_BYTES],
 }
@@ -26,8 +27,22 @@ pub struct Event {
 const _: () = assert!(size_of::<Event>() == EVENT_HEADER_BYTES + MAX_PAYLOAD_BYTES);
 
 impl Event {
+    fn flags(&self) -> u8 {
+        self.head.to_ne_bytes()[0]
+    }
+
+    fn code(&self) -> Code {
+        let [_, code @ ..] = self.head.to_ne_bytes();
+        Code(code)
+    }
+
+    #[inline(always)]
+    fn set_head(&mut self, flags: u8, Code([model, category, value]): Code) {
+        self.head = u32::from_ne_bytes([flags, model, category, value]);
+    }
+
     fn is_jumbo(&self) -> bool {
-        self.flags & JUMBO_FLAG != 0
+        self.flags() & JUMBO_FLAG != 0
     }
 
     fn payload_bytes(&self) -> usize {
@@ -35,7 +50,7 @@ impl Event {
             let [a, b, c, d, ..] = self.payload;
             return 4 + u32::from_le_bytes([a, b, c, d]) as usize;
         }
-        payload_bytes(self.flags)
+        payload_bytes(self.flags())
     }
 
     #[inline(always)]
@@ -46,7 +61,7 @@ impl Event {
             let to = (&raw mut self.payload).cast::<u8>().add(used);
             taskscope_record::copy_payload(bytes, to, size);
         }
-        self.flags = self.flags & 0xf0 | (used + size - 1) as u8;
+        self.set_head(self.flags() & 0xf0 | (used + size - 1) as u8, self.code());
     }
 }
 
@@ -80,7 +95,8 @@ fn recorder_of_unusual_thread(function: &'static str, code: Code, at: Option<u64
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ovni_ev_set_mcv(event: *mut Event, mcv: *const u8) {
     // SAFETY: by contract.
-    unsafe { (*event).code = mcv.cast::<[u8; 3]>().read() }
+    let (event, code) = unsafe { (&mut *event, mcv.cast::<[u8; 3]>().read()) };
+    event.set_head(event.flags(), Code(code));
 }
 
 /// Sets the event's clock, in nanoseconds.
@@ -166,7 +182,7 @@ pub unsafe extern "C" fn ovni_payload_size(event: *const Event) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ovni_ev_emit(event: *mut Event) {
     // SAFETY: by contract.
-    let (flags, code, at) = unsafe { ((*event).flags, Code((*event).code), (*event).clock) };
+    let (flags, code, at) = unsafe { ((*event).flags(), (*event).code(), (*event).clock) };
     // A zero model letter would end the stream for every reader.
     if flags & JUMBO_FLAG != 0 || code.model() == 0 {
         return refuse_event(flags);
@@ -200,15 +216,15 @@ pub unsafe extern "C" fn ovni_ev_jumbo_emit(event: *mut Event, data: *const u8, 
     if event.payload_bytes() != 0 {
         return misuse!("ovni_ev_jumbo_emit", "the event's payload must be empty");
     }
-    if event.code[0] == 0 {
+    if event.code().model() == 0 {
         return misuse!("ovni_ev_jumbo_emit", "the event has no model letter");
     }
     if JUMBO_HEADER_BYTES + size as usize >= LARGEST_EVENT_BYTES {
         return misuse!("ovni_ev_jumbo_emit", "the event with {size} bytes is too large");
     }
     event.add(size.to_le_bytes().as_ptr(), 4);
-    event.flags |= JUMBO_FLAG;
-    let code = Code(event.code);
+    let code = event.code();
+    event.set_head(event.flags() | JUMBO_FLAG, code);
     if let Some(mut recorder) = recorder("ovni_ev_jumbo_emit", code, Some(event.clock)) {
         // SAFETY: by contract; no bytes need no address.
         let data = if size == 0 { &[] } else { unsafe { core::slice::from_raw_parts(data, size as usize) } };

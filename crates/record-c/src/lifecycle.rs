@@ -219,11 +219,11 @@ pub extern "C" fn ovni_thread_free() {
     if thread_for("ovni_thread_free").is_none() {
         return;
     }
-    let address = thread::address();
-    thread::detach();
+    // Before the end of the recorder, whose address may be another thread's as soon as it has ended.
     if let Some(threads) = lock(&THREADS).as_mut() {
-        threads.remove(&address);
+        threads.remove(&thread::address());
     }
+    thread::detach();
 }
 
 /// Adds a CPU of the loom: its index in events, and the hardware's number.

@@ -194,6 +194,21 @@ fn a_process_may_begin_again_and_exit_without_freeing() {
 }
 
 #[test]
+fn threads_that_come_while_others_go_are_all_recorded() {
+    let directory = temporary("come-and-go");
+    let program = compile("gcc", "come_and_go", &directory, &[]);
+    let trace = directory.join("trace");
+    assert_eq!(succeeded(command(&program, &directory, &trace).output().unwrap()), "");
+    let trace = open(&trace);
+    assert_eq!(trace.streams().len(), 4 * 100);
+    for stream in trace.streams() {
+        assert!(stream.is_finished(), "{}", stream.relative_path);
+        assert_eq!(stream.events_of(File::Standard).count(), 2);
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
 fn a_library_that_arrives_late_is_recorded_on_threads_that_were_there_before() {
     let directory = temporary("late");
     let plugin = compile("gcc", "plugin", &directory, &["-shared", "-fPIC"]);
