@@ -11,6 +11,7 @@
 //! | latency | bad locality | over one in [`FAR_INPUTS`] inputs came from another node |
 //! | | slow link | else |
 //! | overhead | the system | leaf `os`, and waiting for whom the system kept |
+//! | | MPI start | leaf `runtime.start`, and waiting for whom it kept |
 //! | | too fine | tasks are shorter than [`EFFICIENT`] × their cost, and that is no more than [`USUAL_COST_NS`] |
 //! | | slow runtime | else |
 //! | contention | contended lock | |
@@ -50,6 +51,8 @@ pub enum Situation {
     TooFine,
     /// The runtime needs long.
     SlowRuntime,
+    /// Ranks start or end MPI.
+    MpiStart,
     /// The operating system kept threads off the CPU.
     System,
     /// A lock is held.
@@ -58,7 +61,7 @@ pub enum Situation {
 
 impl Situation {
     /// All situations.
-    pub const ALL: [Situation; 10] = [
+    pub const ALL: [Situation; 11] = [
         Situation::LowParallelism,
         Situation::TooCoarse,
         Situation::BadlyDistributed,
@@ -67,6 +70,7 @@ impl Situation {
         Situation::BadLocality,
         Situation::TooFine,
         Situation::SlowRuntime,
+        Situation::MpiStart,
         Situation::System,
         Situation::ContendedLock,
     ];
@@ -82,6 +86,7 @@ impl Situation {
             Situation::BadLocality => "bad-locality",
             Situation::TooFine => "too-fine",
             Situation::SlowRuntime => "slow-runtime",
+            Situation::MpiStart => "mpi-start",
             Situation::System => "no-cpu",
             Situation::ContendedLock => "contended-lock",
         }
@@ -94,7 +99,9 @@ impl Situation {
                 Letter::Starvation
             }
             Situation::SlowLink | Situation::SlowDevice | Situation::BadLocality => Letter::Latency,
-            Situation::TooFine | Situation::SlowRuntime | Situation::System => Letter::Overhead,
+            Situation::TooFine | Situation::SlowRuntime | Situation::MpiStart | Situation::System => {
+                Letter::Overhead
+            }
             Situation::ContendedLock => Letter::Contention,
         }
     }
@@ -170,6 +177,7 @@ fn overhead(who: Who, evidence: &Evidence) -> Situation {
     let small = evidence.task_ns < EFFICIENT * evidence.cost_ns;
     match who {
         Who::System(_) => Situation::System,
+        Who::Start(_) => Situation::MpiStart,
         _ if small && evidence.cost_ns <= USUAL_COST_NS => Situation::TooFine,
         _ => Situation::SlowRuntime,
     }

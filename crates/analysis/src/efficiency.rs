@@ -7,7 +7,7 @@ use taskscope_execution::{Group, State};
 /// A product law: each factor is what is left of the time after one kind of loss, so that their
 /// product is useful time over capacity, exactly.
 ///
-/// With capacity C, useful time U, and the losses I in worker-nanoseconds:
+/// With capacity C (without the time, other than useful, in which a worker's process starts or ends MPI), useful time U, and the losses I in worker-nanoseconds:
 ///
 /// ```text
 /// serialization     (C − Is) / C                         Is: nothing to do, or waiting for a lock
@@ -41,19 +41,25 @@ pub struct Efficiency {
     pub runtime_overhead_ns: u64,
     /// Worker-nanoseconds that the trace cannot tell.
     pub unknown_ns: u64,
+    /// Worker-nanoseconds, other than useful, while their process started or ended MPI: in none of the above. POP and TALP leave
+    /// them out too (TALP 3.6 measures from the end of `MPI_Init` to the begin of `MPI_Finalize`).
+    pub start_ns: u64,
 }
 
 /// Derives the factors from the ledger and from who is charged with the waiting.
 pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
-    let group = |group| ledger.by_state.of_group(group);
+    let started = ledger.started();
+    let group = |group| started.of_group(group);
     let nobody = charges.iter().filter(|c| matches!(c.culprit, Culprit::Nobody(_)));
     let in_vain: u64 = nobody.map(|c| c.by_state.of_group(Group::Sync)).sum();
     let useful_ns = group(Group::Useful);
     let serialization_ns = group(Group::Idle) + group(Group::Mutex);
+    // Whoever starts MPI is charged with the waiting meanwhile, so that none of it is in vain.
     let load_balance_ns = group(Group::Sync) - in_vain;
     let runtime_overhead_ns = group(Group::Runtime) + group(Group::Off) + in_vain;
     let unknown_ns = group(Group::Unknown);
-    let mut left = ledger.capacity_ns;
+    let (start_ns, capacity_ns) = (ledger.starting.total(), started.total());
+    let mut left = capacity_ns;
     let mut factor = |loss: u64| {
         let before = left;
         left -= loss;
@@ -63,7 +69,7 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
     let load_balance = factor(load_balance_ns);
     let runtime_overhead = factor(runtime_overhead_ns);
     let known = factor(unknown_ns);
-    let parallel = if ledger.capacity_ns == 0 { 0.0 } else { useful_ns as f64 / ledger.capacity_ns as f64 };
+    let parallel = if capacity_ns == 0 { 0.0 } else { useful_ns as f64 / capacity_ns as f64 };
     Efficiency {
         parallel,
         serialization,
@@ -75,6 +81,7 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
         load_balance_ns,
         runtime_overhead_ns,
         unknown_ns,
+        start_ns,
     }
 }
 

@@ -28,6 +28,8 @@ pub enum FindingKind {
     RegionCode,
     /// The runtime works.
     Runtime,
+    /// A rank starts or ends MPI.
+    MpiStart,
     /// The operating system kept a thread off the CPU.
     System,
     /// Threads wait although none works.
@@ -38,7 +40,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [FindingKind; 11] = [
+    pub const ALL: [FindingKind; 12] = [
         FindingKind::Lock,
         FindingKind::Serial,
         FindingKind::FewTasks,
@@ -47,6 +49,7 @@ impl FindingKind {
         FindingKind::Creation,
         FindingKind::RegionCode,
         FindingKind::Runtime,
+        FindingKind::MpiStart,
         FindingKind::System,
         FindingKind::NobodyWorks,
         FindingKind::Unknown,
@@ -63,6 +66,7 @@ impl FindingKind {
             FindingKind::Creation => "task-creation",
             FindingKind::RegionCode => "region-code",
             FindingKind::Runtime => "runtime-overhead",
+            FindingKind::MpiStart => "mpi-start",
             FindingKind::System => "no-cpu",
             FindingKind::NobodyWorks => "nobody-works",
             FindingKind::Unknown => "unknown",
@@ -188,6 +192,7 @@ pub fn findings(
     for cause in &ledger.causes {
         let kind = match cause.state.group() {
             Group::Runtime => FindingKind::Runtime,
+            Group::Start => FindingKind::MpiStart,
             Group::Off => FindingKind::System,
             Group::Unknown => FindingKind::Unknown,
             _ => continue,
@@ -230,6 +235,7 @@ fn kind_of(execution: &Execution, state: State, place: Place, creates: bool) -> 
         State::ImplicitTask if creates => FindingKind::Creation,
         State::ImplicitTask => FindingKind::RegionCode,
         state if state.group() == Group::Runtime => FindingKind::Runtime,
+        State::MpiStart => FindingKind::MpiStart,
         state if state.group() == Group::Off => FindingKind::System,
         _ => FindingKind::Unknown,
     }

@@ -1,6 +1,6 @@
 //! Efficiencies of processes × threads, in the multiplicative form: parallel = MPI × OpenMP.
 //!
-//! With capacity C, time in MPI M, time of workers that are idle while their process's initial thread is in MPI
+//! With capacity C without the time in which processes start or end MPI, time in MPI M, time of workers that are idle while their process's initial thread is in MPI
 //! (W), and the losses of OpenMP: serialization Is, load imbalance Il, the runtime Ir (with what the system took
 //! and what the trace cannot tell):
 //!
@@ -26,7 +26,9 @@ pub struct OfProcess {
     pub process: ProcessIndex,
     /// Its workers.
     pub workers: u64,
-    /// From its first to its last event, nanoseconds.
+    /// Its share of the capacity, nanoseconds.
+    pub capacity_ns: u64,
+    /// That for each worker: from its first to its last event without starting and ending MPI.
     pub elapsed_ns: u64,
     /// Time of its workers in the program's own code.
     pub useful_ns: u64,
@@ -39,9 +41,9 @@ pub struct OfProcess {
 /// Times of all workers, and the efficiencies, shares of 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hybrid {
-    /// Wall time of the run, nanoseconds.
+    /// Wall time of the run, without the least that a process took to start and end MPI, nanoseconds.
     pub elapsed_ns: u64,
-    /// Sum over workers of the lives of their processes.
+    /// Sum over workers of the lives of their processes, without the time in which these start or end MPI.
     pub capacity_ns: u64,
     /// In the program's own code.
     pub useful_ns: u64,
@@ -87,12 +89,13 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
     let efficiency = efficiency(ledger, charges);
     let mut result = Hybrid {
         elapsed_ns: ledger.wall_ns,
-        capacity_ns: ledger.capacity_ns,
+        capacity_ns: ledger.started().total(),
         useful_ns: efficiency.useful_ns,
-        mpi_ns: ledger.by_state.get(State::Communication),
+        mpi_ns: ledger.started().get(State::Communication),
         ..Hybrid::default()
     };
     let mut nodes: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut least_start = u64::MAX;
     for index in 0..execution.processes.len() {
         let process = ProcessIndex(index as u32);
         let row = &execution.processes[index];
@@ -103,7 +106,7 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
         let (mut workers, mut sum) = (0, ByState::default());
         for time in own {
             workers += 1;
-            time.by_state.iter().for_each(|(state, ns)| sum.add(state, ns));
+            sum.add_all(&time.started());
         }
         if workers == 0 {
             continue;
@@ -111,19 +114,24 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
         let of = OfProcess {
             process,
             workers,
-            elapsed_ns: row.last - row.first,
+            capacity_ns: sum.total(),
+            elapsed_ns: sum.total() / workers,
             useful_ns: sum.of_group(Group::Useful),
             mpi_ns: sum.get(State::Communication),
             mpi_worker_idle_ns: idle_in_mpi(execution, process),
         };
-        let outside = (of.elapsed_ns * workers - of.mpi_ns - of.mpi_worker_idle_ns) as f64 / workers as f64;
+        let outside = (of.capacity_ns - of.mpi_ns - of.mpi_worker_idle_ns) as f64 / workers as f64;
         let host = row.loom.split('.').next().unwrap_or("").to_owned();
         match nodes.iter_mut().find(|(name, _)| *name == host) {
             Some((_, times)) => times.push(outside),
             None => nodes.push((host, vec![outside])),
         }
         result.mpi_worker_idle_ns += of.mpi_worker_idle_ns;
+        least_start = least_start.min((row.last - row.first).saturating_sub(of.elapsed_ns));
         result.processes.push(of);
+    }
+    if least_start != u64::MAX {
+        result.elapsed_ns -= least_start.min(result.elapsed_ns);
     }
     result.nodes = nodes.len() as u64;
     // Communication counts as load imbalance in the classic tree, idleness as serialization.

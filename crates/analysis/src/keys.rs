@@ -14,6 +14,8 @@ pub enum Who {
     Dispatch(u32),
     /// A section of the runtime; row of the graph's names (overhead).
     Runtime(u32),
+    /// The start or the end of a library of the job; row of the graph's names (overhead).
+    Start(u32),
     /// Data under way between two nodes (latency).
     Link(u32, u32),
     /// Data that was complete and not sent (overhead).
@@ -50,6 +52,7 @@ impl Who {
             Who::Uniform(row) => format!("uniform {}", ty(row)),
             Who::Dispatch(row) => format!("dispatch {}", ty(row)),
             Who::Runtime(row) => format!("runtime {}", name(row)),
+            Who::Start(row) => format!("start {}", name(row)),
             Who::Link(from, to) => format!("link {}->{}", node(from), node(to)),
             Who::Send => "send".to_owned(),
             Who::Startup => "startup".to_owned(),

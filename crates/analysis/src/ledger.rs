@@ -1,7 +1,7 @@
 //! Capacity, and the one state that each of its nanoseconds has.
 
 use rustc_hash::FxHashMap;
-use taskscope_execution::{Execution, Group, NO_TIME, Place, State, ThreadIndex, ThreadKind};
+use taskscope_execution::{Execution, Group, NO_TIME, Place, Span, State, ThreadIndex, ThreadKind};
 
 /// Nanoseconds by state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,16 @@ impl ByState {
         self.iter().filter(|(state, _)| state.group() == group).map(|(_, ns)| ns).sum()
     }
 
+    /// What is left without `part`, which is part of it.
+    pub fn without(&self, part: &ByState) -> ByState {
+        ByState(std::array::from_fn(|state| self.0[state] - part.0[state]))
+    }
+
+    /// Adds all of another's.
+    pub fn add_all(&mut self, other: &ByState) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, ns)| *sum += ns);
+    }
+
     /// States with their nanoseconds, in the order of the states, zeros left out.
     pub fn iter(&self) -> impl Iterator<Item = (State, u64)> + '_ {
         State::ALL.iter().map(|state| (*state, self.get(*state))).filter(|(_, ns)| *ns > 0)
@@ -49,6 +59,15 @@ pub struct ThreadTime {
     pub worker: bool,
     /// Where its time went; sums to the time of its process.
     pub by_state: ByState,
+    /// The part of that, useful time left out, while a worker of its process started or ended MPI.
+    pub starting: ByState,
+}
+
+impl ThreadTime {
+    /// Where its time went while its process neither started nor ended MPI.
+    pub fn started(&self) -> ByState {
+        self.by_state.without(&self.starting)
+    }
 }
 
 /// Time in one state at one place, over all workers.
@@ -79,11 +98,19 @@ pub struct Ledger {
     pub threads: Vec<ThreadTime>,
     /// All workers' time by state; sums to the capacity.
     pub by_state: ByState,
+    /// The part of `by_state`, useful time left out, while their process started or ended MPI; of that no efficiency
+    /// tells.
+    pub starting: ByState,
     /// All workers' time by state and place, largest first; sums to the capacity.
     pub causes: Vec<Cause>,
 }
 
 impl Ledger {
+    /// All workers' time by state, without that in which their process started or ended MPI.
+    pub fn started(&self) -> ByState {
+        self.by_state.without(&self.starting)
+    }
+
     /// Threads of the operating system, workers or not.
     pub fn os_threads(&self) -> usize {
         self.threads.len() - self.cpus
@@ -95,13 +122,23 @@ pub fn book(execution: &Execution) -> Ledger {
     let (first, last) = execution.range();
     let mut ledger = Ledger { wall_ns: last - first, ..Ledger::default() };
     let mut causes: FxHashMap<(State, Place), u64> = FxHashMap::default();
+    let starts = starts(execution);
     for (index, thread) in execution.threads.iter().enumerate().filter(|(_, t)| t.first != NO_TIME) {
         let index = ThreadIndex(index as u32);
-        let mut time = ThreadTime { thread: index, worker: thread.worker, by_state: ByState::default() };
+        let mut time = ThreadTime {
+            thread: index,
+            worker: thread.worker,
+            by_state: ByState::default(),
+            starting: ByState::default(),
+        };
+        let mut start = starts.get(&thread.process.0).map_or(&[][..], Vec::as_slice);
         let mut last = None;
         let mut run = 0;
         execution.spans_of_run(index).for_each(|span| {
             time.by_state.add(span.section.state, span.nanos());
+            if !start.is_empty() && !span.section.state.is_useful() {
+                time.starting.add(span.section.state, inside(&mut start, &span));
+            }
             if thread.worker {
                 // Neighbouring sections are often of one kind: look the sum up only when it changes.
                 let key = (span.section.state, span.section.place);
@@ -123,9 +160,8 @@ pub fn book(execution: &Execution) -> Ledger {
             ledger.capacity_ns += process.last - process.first;
             ledger.workers += 1;
             ledger.cpus += usize::from(thread.kind == ThreadKind::Cpu);
-            for (state, ns) in time.by_state.iter() {
-                ledger.by_state.add(state, ns);
-            }
+            ledger.by_state.add_all(&time.by_state);
+            ledger.starting.add_all(&time.starting);
         } else {
             ledger.other_threads += 1;
         }
@@ -138,4 +174,41 @@ pub fn book(execution: &Execution) -> Ledger {
         .collect();
     ledger.causes.sort_by_key(|c| (std::cmp::Reverse(c.ns), c.state, c.place));
     ledger
+}
+
+/// When workers of each process started or ended MPI: disjoint and in order.
+fn starts(execution: &Execution) -> FxHashMap<u32, Vec<(u64, u64)>> {
+    let mut starts: FxHashMap<u32, Vec<(u64, u64)>> = FxHashMap::default();
+    // Only there somebody can be in such a state.
+    let mut callers: Vec<ThreadIndex> =
+        execution.communication.calls.iter().map(|call| call.thread).collect();
+    callers.sort_unstable();
+    callers.dedup();
+    for caller in callers {
+        let Some(thread) = execution.threads.get(caller.index()).filter(|thread| thread.worker) else {
+            continue;
+        };
+        let own = starts.entry(thread.process.0).or_default();
+        let spans = execution.spans_of_run(caller).filter(|span| span.section.state == State::MpiStart);
+        own.extend(spans.map(|span| (span.start, span.end)));
+    }
+    for own in starts.values_mut() {
+        own.sort_unstable();
+        own.dedup_by(|next, before| {
+            let joined = next.0 <= before.1;
+            if joined {
+                before.1 = before.1.max(next.1);
+            }
+            joined
+        });
+    }
+    starts
+}
+
+/// How much of a span lies in `starts`, of which those that are over are dropped: spans come in order.
+fn inside(starts: &mut &[(u64, u64)], span: &Span) -> u64 {
+    let over = starts.iter().take_while(|start| start.1 <= span.start).count();
+    *starts = &starts[over..];
+    let meets = starts.iter().take_while(|start| start.0 < span.end);
+    meets.map(|start| start.1.min(span.end) - start.0.max(span.start)).sum()
 }

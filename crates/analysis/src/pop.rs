@@ -1,10 +1,12 @@
 //! POP's efficiencies of a task graph.
 //!
-//! PE = LB × SerE × TrfE with U_i the useful time of worker i and T the wall time (POP, "Standard metrics";
+//! PE = LB × SerE × TrfE with U_i the useful time of worker i and T the wall time without the start and the end of
+//! MPI (of the rank that took least for these; POP looks at a run between them), (POP, "Standard metrics";
 //! T_ideal from a replay with an ideal network, in the place of Dimemas):
 //! LB = avg(U) / max(U), SerE = max(U) / T_ideal, TrfE = T_ideal / T, CommE = SerE × TrfE.
 
 use crate::causes::{Causes, Leaf};
+use crate::timeline::start_segments;
 use taskscope_execution::graph::TaskGraph;
 
 /// Efficiencies, each a share of 1.
@@ -25,17 +27,78 @@ pub struct Pop {
 /// Efficiencies from a ledger and the wall time of the run on an ideal network.
 pub fn pop(graph: &TaskGraph, causes: &Causes, ideal_network_wall_ns: u64) -> Pop {
     let (begin, end) = graph.range();
-    let wall = (end - begin).max(1) as f64;
+    let start = least_start(graph);
     let useful: Vec<u64> = causes.by_worker.iter().map(|leaves| leaves[Leaf::Work as usize]).collect();
     let most = useful.iter().copied().max().unwrap_or(0).max(1) as f64;
     let average = useful.iter().sum::<u64>() as f64 / useful.len().max(1) as f64;
+    // Workers of a rank may work while it starts MPI.
+    let wall = ((end - begin).saturating_sub(start) as f64).max(most);
     // An ideal run is no longer than the real one, nor shorter than the busiest worker's work.
-    let ideal = (ideal_network_wall_ns as f64).clamp(most.min(wall), wall);
+    let ideal = (ideal_network_wall_ns.saturating_sub(start) as f64).clamp(most.min(wall), wall);
     Pop {
         parallel: average / wall,
         load_balance: average / most,
         communication: most / wall,
         serialization: most / ideal,
         transfer: ideal / wall,
+    }
+}
+
+/// How long starting and ending MPI took at least, of all nodes; nanoseconds.
+pub fn least_start(graph: &TaskGraph) -> u64 {
+    let mut nodes = vec![0; graph.nodes.len()];
+    for (worker, segments) in graph.workers.iter().zip(start_segments(graph).iter()) {
+        let node = &mut nodes[worker.node as usize];
+        *node = segments.iter().map(|segment| segment.end - segment.start).sum::<u64>().max(*node);
+    }
+    nodes.into_iter().min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::causes::book_causes;
+    use crate::replay::{Change, Costs, replay};
+    use crate::slo::deciding_inputs;
+    use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewTask, TaskType};
+
+    /// Serial code, 600 ns in MPI_Init, a task of 300 ns, 100 ns in MPI_Finalize; another worker has nothing to do.
+    fn job() -> TaskGraph {
+        let mut builder = GraphBuilder::new();
+        for worker in 0..2 {
+            builder.add_worker(worker, 0, 0, 1100);
+        }
+        let ty = builder.add_type(TaskType { name: "code".into(), implicit: true, ..TaskType::default() });
+        for (task, start, end) in [(0, 0, 100), (1, 700, 1000)] {
+            builder.add_task(NewTask::new(task, ty));
+            builder.add_piece(0, task, start, end);
+        }
+        let (init, finalize) = (builder.add_name("MPI_Init"), builder.add_name("MPI_Finalize"));
+        builder.add_activity(0, ActivityKind::Start, init, 100, 700);
+        builder.add_activity(0, ActivityKind::Start, finalize, 1000, 1100);
+        builder.finish().unwrap()
+    }
+
+    #[test]
+    fn the_start_of_mpi_is_in_the_ledger_and_in_no_efficiency() {
+        let graph = job();
+        let causes = book_causes(&graph);
+        assert_eq!(causes.leaves.iter().sum::<u64>(), graph.capacity());
+        assert_eq!(causes.leaves[Leaf::Start as usize], 700);
+        assert_eq!(causes.leaves[Leaf::Communication as usize], 0);
+        assert_eq!(causes.slow.latency_ns, 0);
+        let efficiencies = pop(&graph, &causes, 1100);
+        assert_eq!((efficiencies.communication, efficiencies.transfer), (1.0, 1.0));
+        assert_eq!((efficiencies.load_balance, efficiencies.parallel), (0.5, 0.5));
+    }
+
+    #[test]
+    fn no_question_of_what_if_changes_the_start_of_mpi() {
+        let graph = job();
+        let costs = Costs::of(&graph, &deciding_inputs(&graph));
+        let wall = |change: Change| replay(&graph, &costs, &change).wall_ns;
+        assert_eq!(wall(Change::default()), 1100);
+        assert_eq!(wall(Change { runtime: 0.0, network: 0.0, ..Change::default() }), 1100);
+        assert_eq!(wall(Change { types: vec![(0, 0.5)], ..Change::default() }), 900);
     }
 }

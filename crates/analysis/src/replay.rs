@@ -4,11 +4,11 @@
 //! the ready task that started first in the recorded run starts, on the worker that ran it then if that is free.
 //! Code outside of tasks stays on its worker. Each task keeps its own costs as they were recorded: its work, the
 //! runtime work before it on its worker, the delay that nothing explains; each copy its send delay and
-//! its time under way. A change scales some of these. The recorded run replayed without a change
+//! its time under way. The start and the end of a job's library (MPI) take as long as they did. A change scales some of these. The recorded run replayed without a change
 //! tells the error of the replay itself, which is to be read with every prediction.
 
 use crate::slo::Deciding;
-use crate::timeline::{Limits, Segment, runtime_segments, time_outside};
+use crate::timeline::{Limits, Segment, runtime_segments, start_segments, time_outside};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use taskscope_execution::NO_TIME;
@@ -27,6 +27,8 @@ pub struct Costs {
     late: Vec<u64>,
     /// By task: delay of its start beyond all that is known.
     delay: Vec<u64>,
+    /// By task: the part of its delay in which its worker started or ended a library; nothing changes it.
+    fixed: Vec<u64>,
     /// By copy, in the order of the graph: from production to sending.
     send: Vec<u64>,
     /// By worker: runtime work after its last task.
@@ -44,6 +46,7 @@ impl Costs {
     /// The costs of the recorded run.
     pub fn of(graph: &TaskGraph, deciding: &[Deciding]) -> Costs {
         let segments = runtime_segments(graph);
+        let starts = start_segments(graph);
         let count = graph.tasks.len();
         let mut work = time_outside(graph, &segments);
         let mut inner = vec![0; count];
@@ -62,6 +65,7 @@ impl Costs {
             gap: vec![0; count],
             late: vec![0; count],
             delay: vec![0; count],
+            fixed: vec![0; count],
             send: Vec::with_capacity(graph.copies.items().len()),
             tail: vec![0; graph.workers.len()],
             after: 0,
@@ -79,7 +83,9 @@ impl Costs {
                     let late = inside(own, ready.max(free), piece.start);
                     costs.gap[task] = gap;
                     costs.late[task] = late;
-                    costs.delay[task] = piece.start - (free + gap).max(ready + late).min(piece.start);
+                    let delay = piece.start - (free + gap).max(ready + late).min(piece.start);
+                    costs.fixed[task] = inside(starts.get(worker), free, piece.start).min(delay);
+                    costs.delay[task] = delay - costs.fixed[task];
                 }
                 free = piece.end;
             }
@@ -342,7 +348,7 @@ impl<'a> Replay<'a> {
         let ready = self.ready_at[row];
         let by_worker = free + scaled(costs.gap[row], runtime);
         let by_inputs = ready + scaled(costs.late[row], runtime);
-        let start = by_worker.max(by_inputs).max(now) + scaled(costs.delay[row], runtime);
+        let start = by_worker.max(by_inputs).max(now) + scaled(costs.delay[row], runtime) + costs.fixed[row];
         let length =
             scaled(costs.work[row], self.factors[tasks.ty[row] as usize]) + scaled(costs.inner[row], runtime);
         let end = start + length;

@@ -27,6 +27,11 @@ pub(crate) fn runtime_segments(graph: &TaskGraph) -> Lists<Segment> {
     segments(graph, |activity| activity.kind == ActivityKind::Runtime)
 }
 
+/// The segments in which each worker started or ended a library.
+pub(crate) fn start_segments(graph: &TaskGraph) -> Lists<Segment> {
+    segments(graph, |activity| activity.kind == ActivityKind::Start)
+}
+
 /// The segments of all activities: where several cover an instant, the kind that comes first decides,
 /// then the order above.
 pub(crate) fn activity_segments(graph: &TaskGraph) -> Lists<Segment> {

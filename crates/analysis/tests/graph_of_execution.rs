@@ -3,6 +3,9 @@
 use proptest::prelude::*;
 use taskscope_analysis::causes::{Causes, Leaf, book_causes};
 use taskscope_analysis::critical_path::{StepKind, critical_path};
+use taskscope_analysis::replay::{Change, Costs, replay};
+use taskscope_analysis::slo::deciding_inputs;
+use taskscope_analysis::span::span;
 use taskscope_event::models::omp;
 use taskscope_execution::graph::{NamedAddress, Names, TaskGraph, TaskType, from_execution};
 use taskscope_execution::{Execution, ObjectIndex, Place, PlaceKind, SiteIndex, State};
@@ -78,6 +81,27 @@ fn a_declared_dependence_is_waited_for() {
     let path = critical_path(&graph);
     let first_task = path.iter().find(|s| s.kind == StepKind::Work && s.start == 300).unwrap();
     assert_eq!(first_task.end, 700);
+}
+
+/// A thread alone creates two tasks and runs both in the barrier at the end of its region; then it runs serial code. What
+/// comes after the region waits for both, whoever will run them in a replay.
+#[test]
+fn code_after_a_region_waits_for_all_of_its_tasks() {
+    let mut script = Script::new(1, 0, 5000);
+    script.site(0, 0, 1, 0x100).task_type(0, 0, 7, 1, "a");
+    script.fork(0, 100, 1, 1, 1).create(0, 200, 1, 7).create(0, 210, 2, 7);
+    script.arrive(0, 300).run(0, 300, 1300, 1).run(0, 1300, 2300, 2).join(0, 2400, 1);
+    let graph = graph_of(&script.play());
+    check_sums(&graph);
+    let costs = Costs::of(&graph, &deciding_inputs(&graph));
+    let wall = |workers| {
+        let change = Change { workers_per_node: Some(workers), ..Change::default() };
+        replay(&graph, &costs, &change).wall_ns
+    };
+    // Two workers run the tasks at once, and the rest of the run comes after them.
+    assert_eq!((wall(1), wall(2)), (5000, 4000));
+    let span = span(&graph, &costs);
+    assert_eq!(span.span_ns, 210 + 1000 + 2600);
 }
 
 /// All waiting for a lock is charged to where its holder had asked for it, hand-over included.

@@ -92,6 +92,7 @@ fn ranks_have_a_table_of_their_own_in_the_report_and_for_talp() {
     assert_eq!(sum("capacity_ns"), whole["capacity_ns"].as_u64().unwrap());
     assert_eq!(sum("useful_ns"), whole["efficiency"]["useful_ns"].as_u64().unwrap());
     assert!(sum("communication_ns") > 0);
+    start_and_end_are_no_communication(&trace, &whole);
     let shown = output(taskscope().arg("report").arg(&trace));
     assert!(text(&shown.stdout).contains("Ranks, least efficient first"));
 
@@ -108,6 +109,37 @@ fn ranks_have_a_table_of_their_own_in_the_report_and_for_talp() {
     let sum: u64 =
         times.iter().chain(&["ompSerializationTime"]).map(|key| whole[*key].as_u64().unwrap()).sum();
     assert_eq!(sum, ranks_capacity(&talp));
+}
+
+/// Both ranks start and end MPI: that has a cause of its own, counts as no communication, and is in no efficiency.
+fn start_and_end_are_no_communication(trace: &Path, whole: &serde_json::Value) {
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let causes = whole["causes"].as_array().unwrap().iter();
+    let started: u64 = causes.filter(|row| row["cause"] == "mpi_start").map(|row| number(&row["ns"])).sum();
+    let apart = number(&whole["efficiency"]["mpi_start_ns"]);
+    assert!(started > 0 && apart >= started, "{apart} with the workers that have nothing to do meanwhile");
+    let (useful, capacity) = (number(&whole["efficiency"]["useful_ns"]), number(&whole["capacity_ns"]));
+    let parallel = whole["efficiency"]["parallel"].as_f64().unwrap();
+    assert!((parallel - useful as f64 / (capacity - apart) as f64).abs() < 1e-9);
+    let printed =
+        output(taskscope().args(["report", "--section", "ledger,blame,whatif", "--json"]).arg(trace));
+    let causes: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert_eq!(number(&causes["ledger"]["leaves"]["runtime.start"]), started);
+    let leaves = causes["ledger"]["leaves"].as_object().unwrap().values();
+    assert_eq!(leaves.map(number).sum::<u64>(), number(&causes["capacity_ns"]));
+    let blamed = |name: &str, cause: &str| {
+        let rows = causes["blame"].as_array().unwrap().iter();
+        rows.filter(|row| row["who"]["object"] == name && row["cause"] == cause)
+            .map(|row| number(&row["ns"]))
+            .sum::<u64>()
+    };
+    let calls = ["MPI_Init_thread", "MPI_Finalize"];
+    assert_eq!(calls.iter().map(|call| blamed(call, "runtime.start")).sum::<u64>(), started);
+    assert_eq!(calls.iter().map(|call| blamed(call, "comm")).sum::<u64>(), 0);
+    let kept = number(&causes["whatif"]["mpi_start_ns"]);
+    for prediction in causes["whatif"]["predictions"].as_array().unwrap() {
+        assert!(number(&prediction["wall_ns"]) >= kept, "nothing makes the start of MPI shorter");
+    }
 }
 
 /// CPUs × elapsed time of all processes.

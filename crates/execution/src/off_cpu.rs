@@ -67,7 +67,7 @@ fn counts_in(state: State) -> bool {
         Group::Useful => true,
         Group::Sync => state != State::Communication,
         Group::Idle => state == State::Idle,
-        Group::Runtime | Group::Mutex | Group::Off | Group::Unknown => false,
+        Group::Runtime | Group::Start | Group::Mutex | Group::Off | Group::Unknown => false,
     }
 }
 

@@ -48,6 +48,8 @@ pub enum State {
     TargetWait,
     /// In a communication library: MPI, TAMPI.
     Communication,
+    /// Starting or ending a communication library: MPI_Init, MPI_Finalize.
+    MpiStart,
     /// A worker in no region, or with no task to run.
     Idle,
     /// Taken off the CPU by the operating system.
@@ -72,6 +74,8 @@ pub enum Group {
     Useful,
     /// The runtime's work.
     Runtime,
+    /// A library of the job is being started or ended, which efficiencies leave out.
+    Start,
     /// Waiting for other tasks or threads of the team.
     Sync,
     /// Waiting for one's turn: a lock, a critical construct, ordered, atomic.
@@ -86,7 +90,7 @@ pub enum Group {
 
 impl State {
     /// All states, in the order of their numbers.
-    pub const ALL: [State; 29] = [
+    pub const ALL: [State; 30] = [
         State::Task,
         State::Worksharing,
         State::Masked,
@@ -109,6 +113,7 @@ impl State {
         State::AtomicWait,
         State::TargetWait,
         State::Communication,
+        State::MpiStart,
         State::Idle,
         State::OutOfCpu,
         State::Paused,
@@ -143,6 +148,7 @@ impl State {
             State::AtomicWait => "atomic_wait",
             State::TargetWait => "target_wait",
             State::Communication => "communication",
+            State::MpiStart => "mpi_start",
             State::Idle => "idle",
             State::OutOfCpu => "out_of_cpu",
             State::Paused => "paused",
@@ -178,6 +184,7 @@ impl State {
             State::AtomicWait => "waiting for atomic",
             State::TargetWait => "waiting for a device",
             State::Communication => "communication",
+            State::MpiStart => "starting and ending MPI",
             State::Idle => "idle",
             State::OutOfCpu => "out of CPU",
             State::Paused => "paused",
@@ -207,6 +214,7 @@ impl State {
             | State::Taskyield
             | State::TargetWait
             | State::Communication => Group::Sync,
+            State::MpiStart => Group::Start,
             State::CriticalWait | State::LockWait | State::OrderedWait | State::AtomicWait => Group::Mutex,
             State::Idle | State::NotStarted | State::Ended => Group::Idle,
             State::OutOfCpu | State::Paused => Group::Off,

@@ -43,6 +43,7 @@ fn worker_events(graph: &TaskGraph, row: usize) -> Events {
             ActivityKind::PeerWait => codes::activity::PEER_WAIT,
             ActivityKind::Communication => codes::activity::COMMUNICATION,
             ActivityKind::Device => codes::activity::DEVICE,
+            ActivityKind::Start => codes::activity::START,
             ActivityKind::Runtime => codes::activity::RUNTIME,
             ActivityKind::OffCpu => codes::activity::OFF_CPU,
         };

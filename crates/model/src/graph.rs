@@ -104,6 +104,7 @@ impl GraphReader {
                 codes::activity::DEVICE => {
                     builder.add_activity(worker, ActivityKind::Device, name, start, end)
                 }
+                codes::activity::START => builder.add_activity(worker, ActivityKind::Start, name, start, end),
                 codes::activity::OFF_CPU => {
                     builder.add_activity(worker, ActivityKind::OffCpu, name, start, end)
                 }

@@ -53,6 +53,9 @@ explanations! {
     "runtime-overhead": "Time that workers spend in the OpenMP runtime itself: starting and ending regions, creating tasks, dependences, scheduling.";
         "The sum of these states, where the runtime reports begin and end of them, and waiting charged to them.";
         "Fewer and longer regions; larger tasks and chunks; fewer dependences per task.";
+    "mpi-start": "Ranks are in MPI_Init or MPI_Finalize: the launcher and the MPI library start or end the job. Workers of a rank that have nothing to do meanwhile are counted too.";
+        "From these calls to their return, and waiting charged to them. It is no communication; the efficiencies leave out all time of a rank's workers while the rank is in such a call, as POP's and TALP's do (TALP measures from the end of MPI_Init to the begin of MPI_Finalize), and what-if keeps it as it was.";
+        "It is paid once a job: longer runs make its share small. Else look at the launcher and at the MPI library's settings (transports that it probes, start of its daemons).";
     "no-cpu": "The operating system kept threads off the CPU although they could run: there are more threads than CPUs, or other programs ran on the same ones. Others that waited for such a thread meanwhile are counted too.";
         "Context switches of each thread, where the kernel shows them (a thread that was taken off while it could run, until it is back); else /proc/self/task/TID/schedstat every 10 ms, whose sums are spread over what the thread was in and marked estimated. It counts as runtime overhead in the efficiency.";
         "No more threads than CPUs (nproc, cgroup limits); OMP_PROC_BIND=true; a machine of one's own. Where that is not to be had, read the other findings without this one.";
@@ -76,6 +79,9 @@ explanations! {
     "device.wait": "A worker waits in a call for operations of a device.";
         "Latency, charged to what ran on the device at each instant: a kernel or copy with its queue, or nothing (docs/device-records.md).";
         "Submit earlier and wait later, so that the worker has tasks meanwhile; several queues; section devices says what the device waits for.";
+    "runtime.start": "A worker is in MPI_Init or MPI_Finalize: the job is being started or ended, which is no communication.";
+        "From the call to its return. Idle workers that wait for what comes after it have it as their cause too. Overhead; neither pop nor what-if changes or counts it.";
+        "Paid once a job: see mpi-start.";
     "os": "A worker could run, but the operating system gave it no CPU.";
         "Context switches of the thread where the kernel shows them, else shares of what schedstat tells every 10 ms, marked estimated.";
         "No more threads than CPUs, OMP_PROC_BIND=true, a machine of one's own.";
@@ -173,6 +179,7 @@ explanations! {
     "lock_wait": "Waiting for a lock."; "From asking to having it, contended or not."; "See lock-held.";
     "ordered_wait": "Waiting for the turn in an ordered construct."; "From asking to having it."; "Do more outside the ordered part; a larger chunk.";
     "atomic_wait": "Waiting for an atomic construct where the runtime reports it."; "From asking to having it."; "A reduction.";
+    "mpi_start": "Starting or ending MPI: in MPI_Init, MPI_Init_thread or MPI_Finalize."; "From the call to its return. In no efficiency."; "Paid once a job: see mpi-start.";
     "communication": "In a communication library: MPI or TAMPI."; "From the call to its return."; "Overlap communication with tasks; send earlier; fewer, larger messages.";
     "target_wait": "Waiting for a device."; "As reported."; "`nowait` and dependences on the target construct.";
     "idle": "A worker in no region: it has nothing to do."; "From the end of a region to the begin of the next one that it joins."; "See serial-code.";

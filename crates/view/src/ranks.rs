@@ -13,9 +13,11 @@ pub struct RankRow {
     pub process: ProcessIndex,
     /// Its workers.
     pub workers: u64,
-    /// The lives of its workers.
+    /// The lives of its workers, without `start_ns`.
     pub capacity_ns: u64,
-    /// Of that, in the program's own code.
+    /// Of its workers, while one of them started or ended MPI.
+    pub start_ns: u64,
+    /// Of the capacity, in the program's own code.
     pub useful_ns: u64,
     /// Of that, in communication calls.
     pub communication_ns: u64,
@@ -53,6 +55,7 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<RankRow> {
             process: ProcessIndex(*process),
             workers: 0,
             capacity_ns: 0,
+            start_ns: 0,
             useful_ns: 0,
             communication_ns: 0,
             peer_wait_ns: 0,
@@ -65,7 +68,8 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<RankRow> {
         let mut sum = ByState::default();
         for time in analysis.ledger.threads.iter().filter(|time| time.worker && own(time.thread.index())) {
             row.workers += 1;
-            time.by_state.iter().for_each(|(state, ns)| sum.add(state, ns));
+            sum.add_all(&time.started());
+            row.start_ns += time.starting.total();
         }
         row.capacity_ns = sum.total();
         row.useful_ns = sum.of_group(Group::Useful);
@@ -91,7 +95,8 @@ pub fn json(session: &Session, analysis: &Analysis) -> Vec<Value> {
             "host": row.host(session),
             "pid": row.pid(session),
             "workers": row.workers,
-            "capacity_ns": row.capacity_ns,
+            "capacity_ns": row.capacity_ns + row.start_ns,
+            "mpi_start_ns": row.start_ns,
             "useful_ns": row.useful_ns,
             "communication_ns": row.communication_ns,
             "peer_wait_ns": row.peer_wait_ns,

@@ -58,6 +58,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
             "serialization_loss_ns": efficiency.serialization_ns,
             "runtime_overhead_loss_ns": efficiency.runtime_overhead_ns,
             "unknown_ns": efficiency.unknown_ns,
+            "mpi_start_ns": efficiency.start_ns,
         },
         "ranks": crate::ranks::json(session, analysis),
         "causes": causes.into_iter()

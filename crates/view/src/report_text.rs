@@ -251,7 +251,7 @@ impl Page<'_> {
 
     fn efficiency(&mut self) {
         let (ledger, efficiency) = (&self.analysis.ledger, &self.analysis.efficiency);
-        let lost = ledger.capacity_ns - efficiency.useful_ns;
+        let lost = ledger.capacity_ns - efficiency.start_ns - efficiency.useful_ns;
         let base = format!(
             "({} × {}; {} {} lost)",
             counted(ledger.workers as u64, "worker"),
@@ -281,6 +281,13 @@ impl Page<'_> {
             let mark = if loss == largest && loss > 0 { "   ← largest loss" } else { "" };
             let parts = if name == "Runtime overhead" { self.overhead_parts() } else { String::new() };
             self.line(&format!("   {branch} {name:<18} {factor:.2}{mark}{parts}"));
+        }
+        if efficiency.start_ns > 0 {
+            self.line(&format!(
+                "     {DIM}without {} {} while ranks start or end MPI{DIM:#}",
+                self.unit.show(efficiency.start_ns),
+                self.unit.of_workers()
+            ));
         }
     }
 

@@ -14,6 +14,7 @@ fn look(group: Group) -> (char, Option<AnsiColor>, &'static str) {
     match group {
         Group::Useful => ('█', Some(AnsiColor::Blue), "useful"),
         Group::Runtime => ('▓', Some(AnsiColor::Yellow), "runtime"),
+        Group::Start => ('≡', Some(AnsiColor::Cyan), "starts or ends MPI"),
         Group::Sync => ('░', Some(AnsiColor::Red), "waits for others"),
         Group::Mutex => ('▒', Some(AnsiColor::Magenta), "waits for a lock"),
         Group::Idle => ('·', None, "nothing to do"),
@@ -22,10 +23,18 @@ fn look(group: Group) -> (char, Option<AnsiColor>, &'static str) {
     }
 }
 
-const GROUPS: [Group; 7] =
-    [Group::Useful, Group::Runtime, Group::Sync, Group::Mutex, Group::Idle, Group::Off, Group::Unknown];
+const GROUPS: [Group; 8] = [
+    Group::Useful,
+    Group::Runtime,
+    Group::Sync,
+    Group::Mutex,
+    Group::Idle,
+    Group::Off,
+    Group::Start,
+    Group::Unknown,
+];
 /// Number of [`Group::Unknown`], which also stands where what is known is not certain.
-const NOT_KNOWN: usize = 6;
+const NOT_KNOWN: usize = 7;
 
 /// The timeline in lines of at most `width` characters, with ANSI styles. Each character shows the
 /// group of states with most time in its piece, exactly; different characters tell the groups apart

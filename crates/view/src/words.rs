@@ -147,6 +147,8 @@ fn sentence(finding: &Finding, place: &str) -> String {
         FindingKind::NobodyWorks => {
             format!("no worker runs any code while they wait (scheduling, wake-up): {place}")
         }
+        FindingKind::MpiStart if finding.place == Place::UNKNOWN => "MPI is started or ended".to_string(),
+        FindingKind::MpiStart => format!("MPI is started or ended: {place}"),
         FindingKind::Unknown => "the trace does not tell what ran".to_string(),
     }
 }

@@ -80,7 +80,7 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
         if let Some(depth) = open.iter().rposition(|o| o.region == section.region) {
             open.truncate(depth + 1);
             let inside = section.task.is_some()
-                || matches!(section.state.group(), Group::Runtime | Group::Off)
+                || matches!(section.state.group(), Group::Runtime | Group::Start | Group::Off)
                 || marker == Some(open[depth].marker);
             if !inside {
                 open.pop();

@@ -15,6 +15,8 @@ pub enum Leaf {
     Communication,
     /// Waiting for an operation of a device.
     Device,
+    /// Starting or ending a library of the job.
+    Start,
     /// In a known section of the runtime.
     Runtime,
     /// Able to run, but not on a CPU.
@@ -41,11 +43,12 @@ pub enum Leaf {
 
 impl Leaf {
     /// All leaves.
-    pub const ALL: [Leaf; 15] = [
+    pub const ALL: [Leaf; 16] = [
         Leaf::Work,
         Leaf::LockWait,
         Leaf::Communication,
         Leaf::Device,
+        Leaf::Start,
         Leaf::Runtime,
         Leaf::System,
         Leaf::CreateWait,
@@ -66,6 +69,7 @@ impl Leaf {
             Leaf::LockWait => "lock.wait",
             Leaf::Communication => "comm",
             Leaf::Device => "device.wait",
+            Leaf::Start => "runtime.start",
             Leaf::Runtime => "runtime",
             Leaf::System => "os",
             Leaf::CreateWait => "create.wait",
@@ -100,6 +104,7 @@ pub fn letter_of(who: Who) -> Letter {
         Who::Uniform(_)
         | Who::Dispatch(_)
         | Who::Runtime(_)
+        | Who::Start(_)
         | Who::Send
         | Who::Startup
         | Who::System(_)

@@ -364,6 +364,7 @@ impl<'a> Booking<'a> {
                 ActivityKind::Communication => (Leaf::Communication, Who::Call(segment.name)),
                 ActivityKind::PeerWait => (Leaf::Communication, Who::Peer(segment.name)),
                 ActivityKind::Device => (Leaf::Device, Who::Device(segment.name)),
+                ActivityKind::Start => (Leaf::Start, Who::Start(segment.name)),
                 ActivityKind::Runtime => (Leaf::Runtime, Who::Runtime(segment.name)),
                 ActivityKind::OffCpu => (Leaf::System, Who::System(segment.name)),
             }

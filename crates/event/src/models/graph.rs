@@ -30,6 +30,8 @@ pub mod activity {
     pub const PEER_WAIT: u32 = 5;
     /// Waiting for an operation of a device; the name is what ran there.
     pub const DEVICE: u32 = 6;
+    /// Starting or ending a library of the job; the name is the call's.
+    pub const START: u32 = 7;
 }
 
 events! {

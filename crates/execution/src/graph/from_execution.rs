@@ -3,7 +3,8 @@
 //! A task of the graph is a *stretch*: code of one explicit task, or of a thread's own part of a region or of
 //! serial code, from one wait to the next. Stretches of one task follow each other; the first waits for
 //! the task's creation and for the tasks that its declared accesses order before it; one after a taskwait
-//! waits for the children, one after a barrier for the team, one at the begin of a region for the thread
+//! waits for the children, one after a barrier for the team (for the last thing that each of the others did, and for all
+//! tasks that its own worker ran; after the last barrier of a region for all tasks), one at the begin of a region for the thread
 //! that began it. A lock wait, a call into the runtime or time off the CPU lies inside its stretch.
 
 use crate::messages::Call;
@@ -229,6 +230,17 @@ impl Maker<'_> {
                         );
                         true
                     }
+                    Group::Start => {
+                        while calls.next_if(|call| call.end <= span.start).is_some() {}
+                        let call = calls.peek().filter(|call| call.start <= span.start);
+                        let name = call.and_then(|call| call.function_name());
+                        let name = name.map_or(section.state.label().into(), |name| format!("MPI_{name}"));
+                        let name = self.builder.add_name(&name);
+                        let (start, end) = (span.start, span.end);
+                        self.builder.add_activity(worker.into(), ActivityKind::Start, name, start, end);
+                        after = Some(section.state);
+                        false
+                    }
                     Group::Sync if section.state == State::Communication => {
                         while calls.next_if(|call| call.end <= span.start).is_some() {}
                         let call = calls.peek().filter(|call| call.start <= span.start).copied().copied();
@@ -378,7 +390,9 @@ impl Maker<'_> {
     fn order_stretches(&mut self) {
         let mut order: Vec<u32> = (0..self.stretches.len() as u32).collect();
         order.sort_by_key(|number| self.stretches[*number as usize].start);
-        let mut children = self.children();
+        let last = self.last_stretches();
+        let mut children = self.children(&last);
+        let mut unawaited = self.tasks_of_regions(&last);
         let mut last_of_task: FxHashMap<TaskIndex, u32> = FxHashMap::default();
         let mut last_implicit: Vec<Option<u32>> = vec![None; self.by_worker.len()];
         let mut members: FxHashMap<RegionIndex, Vec<u32>> = FxHashMap::default();
@@ -411,12 +425,17 @@ impl Maker<'_> {
                         list.drain(..ended).collect()
                     });
                     for child in awaited {
+                        unawaited.done(child);
                         self.wait_for(number, child, true);
                     }
                 }
                 Some(State::Barrier | State::JoinBarrier) if task == TaskIndex::NONE => {
                     let team = members.get(&previous_region).cloned().unwrap_or_default();
                     self.wait_for_team(number, start, &team);
+                    let of = if region == previous_region { std::slice::from_ref(&worker) } else { &team };
+                    for done in unawaited.take(&self.stretches, previous_region, of, start) {
+                        self.wait_for(number, done, true);
+                    }
                 }
                 _ if task == TaskIndex::NONE && region.is_some() && previous_region != region => {
                     let begun = self.execution.regions.get(region.index());
@@ -431,6 +450,9 @@ impl Maker<'_> {
                 _ if task == TaskIndex::NONE && previous_region.is_some() && previous_region != region => {
                     let team = members.get(&previous_region).cloned().unwrap_or_default();
                     self.wait_for_team(number, start, &team);
+                    for done in unawaited.take(&self.stretches, previous_region, &team, start) {
+                        self.wait_for(number, done, true);
+                    }
                 }
                 _ => {}
             }
@@ -452,10 +474,13 @@ impl Maker<'_> {
     }
 
     /// Last stretches of explicit tasks by who created them, in the order of their ends.
-    fn children(&self) -> FxHashMap<(TaskIndex, u32, RegionIndex), Vec<u32>> {
+    fn children(
+        &self,
+        last: &FxHashMap<TaskIndex, u32>,
+    ) -> FxHashMap<(TaskIndex, u32, RegionIndex), Vec<u32>> {
         let tasks = &self.execution.tasks;
         let mut children: FxHashMap<_, Vec<u32>> = FxHashMap::default();
-        for (task, last) in self.last_stretches() {
+        for (task, last) in last {
             let row = task.index();
             let parent = match tasks.parent[row] {
                 TaskIndex::NONE => {
@@ -464,12 +489,26 @@ impl Maker<'_> {
                 }
                 parent => (parent, 0, RegionIndex::NONE),
             };
-            children.entry(parent).or_default().push(last);
+            children.entry(parent).or_default().push(*last);
         }
         for list in children.values_mut() {
             list.sort_by_key(|number| self.stretches[*number as usize].end);
         }
         children
+    }
+
+    /// Last stretches of explicit tasks by their region and who ended them.
+    fn tasks_of_regions(&self, last: &FxHashMap<TaskIndex, u32>) -> Unawaited {
+        let mut tasks =
+            Unawaited { by_worker: FxHashMap::default(), done: vec![false; self.stretches.len()] };
+        for (task, last) in last {
+            let key = (self.execution.tasks.region[task.index()], self.stretches[*last as usize].worker);
+            tasks.by_worker.entry(key).or_default().push(*last);
+        }
+        for list in tasks.by_worker.values_mut() {
+            list.sort_unstable_by_key(|number| (self.stretches[*number as usize].end, *number));
+        }
+        tasks
     }
 
     pub(super) fn last_stretches(&self) -> FxHashMap<TaskIndex, u32> {
@@ -575,6 +614,31 @@ impl Maker<'_> {
                 }
             }
         }
+    }
+}
+
+/// Explicit tasks that no barrier has waited for yet.
+struct Unawaited {
+    /// Their last stretches in the order of their ends.
+    by_worker: FxHashMap<(RegionIndex, u32), Vec<u32>>,
+    /// By stretch: a taskwait has waited for it.
+    done: Vec<bool>,
+}
+
+impl Unawaited {
+    fn done(&mut self, stretch: u32) {
+        self.done[stretch as usize] = true;
+    }
+
+    /// Takes those of a region that these workers had ended by a time.
+    fn take(&mut self, stretches: &[Stretch], region: RegionIndex, workers: &[u32], by: u64) -> Vec<u32> {
+        let mut taken = Vec::new();
+        for worker in workers {
+            let Some(list) = self.by_worker.get_mut(&(region, *worker)) else { continue };
+            let ended = list.partition_point(|number| stretches[*number as usize].end <= by);
+            taken.extend(list.drain(..ended).filter(|number| !self.done[*number as usize]));
+        }
+        taken
     }
 }
 

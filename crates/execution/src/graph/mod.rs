@@ -202,6 +202,8 @@ pub enum ActivityKind {
     Communication,
     /// Waiting for an operation of a device; its name is what ran there.
     Device,
+    /// Starting or ending a library of the job (MPI_Init, MPI_Finalize); its name is the call's.
+    Start,
     /// In the runtime system; its name is the section's.
     Runtime,
     /// Runnable, but not on a CPU; its name is the competitor's, where known.

@@ -145,13 +145,14 @@ impl Rows {
     }
 }
 
-/// What a `kind` of the source is: five names are known, all others are sections of the runtime.
+/// What a `kind` of the source is: six names are known, all others are sections of the runtime.
 fn activity_kind(kind: &str) -> ActivityKind {
     match kind {
         "lock.wait" => ActivityKind::LockWait,
         "comm" => ActivityKind::Communication,
         "peer.wait" => ActivityKind::PeerWait,
         "device.wait" => ActivityKind::Device,
+        "runtime.start" => ActivityKind::Start,
         "os" => ActivityKind::OffCpu,
         _ => ActivityKind::Runtime,
     }

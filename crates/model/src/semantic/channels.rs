@@ -95,6 +95,8 @@ fn state(model: u8, value: i64) -> State {
             4 => State::Scheduling,
             _ => State::TaskCreation,
         },
+        // MPI_Init, MPI_Init_thread, MPI_Finalize.
+        mpi::LETTER if matches!(value, 1..=3) => State::MpiStart,
         _ => State::Communication,
     }
 }

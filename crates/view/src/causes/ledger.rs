@@ -95,9 +95,12 @@ fn who(graph: &TaskGraph, who: Who) -> Value {
     match who {
         Who::Task(ty) | Who::Uniform(ty) | Who::Dispatch(ty) | Who::Creator(ty) => place(graph, ty, None),
         Who::Lock(lock, holder) => place(graph, holder, name(lock)),
-        Who::Runtime(row) | Who::Call(row) | Who::Peer(row) | Who::Device(row) | Who::System(row) => {
-            place(graph, u32::MAX, name(row))
-        }
+        Who::Runtime(row)
+        | Who::Start(row)
+        | Who::Call(row)
+        | Who::Peer(row)
+        | Who::Device(row)
+        | Who::System(row) => place(graph, u32::MAX, name(row)),
         Who::Link(..) | Who::Delivery(_) | Who::Send | Who::Startup | Who::Nobody => {
             place(graph, u32::MAX, Some(&who.label(graph)))
         }

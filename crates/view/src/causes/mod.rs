@@ -221,7 +221,9 @@ fn estimated_columns(graph: &TaskGraph) -> Vec<&'static str> {
 
 /// What the source does not tell; nothing of it is taken as zero.
 fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
-    use taskscope_execution::graph::ActivityKind::{Communication, LockWait, OffCpu, Runtime};
+    use taskscope_execution::graph::ActivityKind::{
+        Communication, LockWait, OffCpu, PeerWait, Runtime, Start,
+    };
     let has = |kind| graph.activities.items().iter().any(|activity| activity.kind == kind);
     let sent = graph.copies.items().iter().any(|copy| copy.sent != taskscope_execution::NO_TIME);
     let columns = [
@@ -230,7 +232,7 @@ fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
         ("times of sending", sent || graph.copies.items().is_empty()),
         ("runtime sections", has(Runtime) || !graph.tasks.uniform.is_empty()),
         ("lock waits", has(LockWait)),
-        ("communication calls", has(Communication)),
+        ("communication calls", has(Communication) || has(PeerWait) || has(Start)),
         ("time off the CPU", has(OffCpu) || graph.off_cpu != OsSource::Unknown),
     ];
     columns.iter().filter(|(_, known)| !known).map(|(name, _)| *name).collect()

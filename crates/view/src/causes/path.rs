@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use taskscope_analysis::causes::Causes;
 use taskscope_analysis::critical_path::{Step, StepKind, critical_path, slack};
-use taskscope_analysis::pop::pop;
+use taskscope_analysis::pop::{least_start, pop};
 use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::{Span, span};
@@ -21,6 +21,8 @@ pub(super) struct Prediction {
     /// The recorded run replayed without a change.
     baseline_ns: u64,
     wall_ns: u64,
+    /// Of that, starting and ending MPI at least.
+    start_ns: u64,
 }
 
 impl Prediction {
@@ -31,6 +33,7 @@ impl Prediction {
             span: span(graph, &costs),
             baseline_ns: replay(graph, &costs, &Change::default()).wall_ns,
             wall_ns: end - begin,
+            start_ns: least_start(graph),
             costs,
         }
     }
@@ -214,6 +217,7 @@ pub(super) fn pop_json(graph: &TaskGraph, causes: &Causes, prediction: &Predicti
         "serialization_efficiency": pop.serialization,
         "transfer_efficiency": pop.transfer,
         "ideal_network_wall_ns": ideal,
+        "mpi_start_ns": prediction.start_ns,
     })
 }
 
@@ -225,6 +229,13 @@ pub(super) fn pop_text(graph: &TaskGraph, causes: &Causes, prediction: &Predicti
         "  Parallel efficiency {:.2} = load balance {:.2} × serialization {:.2} × transfer {:.2}",
         pop.parallel, pop.load_balance, pop.serialization, pop.transfer
     );
+    if prediction.start_ns > 0 {
+        let _ = writeln!(
+            out,
+            "   without the {} in which ranks start and end MPI",
+            format::time(prediction.start_ns)
+        );
+    }
 }
 
 /// Questions with their changes: those that were asked, or else the usual ones.
@@ -271,6 +282,7 @@ pub(super) fn whatif_json(graph: &TaskGraph, prediction: &Prediction, options: &
         "recorded_wall_ns": prediction.wall_ns,
         "replayed_wall_ns": prediction.baseline_ns,
         "replay_error": prediction.error(),
+        "mpi_start_ns": prediction.start_ns,
         "predictions": rows,
     })
 }
@@ -292,6 +304,13 @@ pub(super) fn whatif_text(
         let faster = prediction.baseline_ns as f64 / wall.max(1) as f64;
         let text = format::fit(&text, 54);
         let _ = writeln!(out, "   {text:<54}{:>12}   {faster:.2} × as fast", format::time(wall));
+    }
+    if prediction.start_ns > 0 {
+        let start = format::time(prediction.start_ns);
+        let _ = writeln!(
+            out,
+            "   of each, {start} are the start and the end of MPI, which differ from run to run"
+        );
     }
     let _ = writeln!(out, "   scheduler: {SCHEDULER}");
 }

@@ -195,6 +195,7 @@ pub(super) fn group_name(group: Group) -> &'static str {
     match group {
         Group::Useful => "useful",
         Group::Runtime => "runtime",
+        Group::Start => "start",
         Group::Sync => "sync",
         Group::Mutex => "mutex",
         Group::Idle => "idle",
