@@ -126,11 +126,17 @@ fn records_without_queue_and_id_go_to_their_threads_place() {
 
 #[test]
 fn what_cannot_be_read_is_told_with_its_line() {
-    let result = imported_texts(&["queue\tid\tstart\tend\nq\t1\t10\t20\nq\t2\nq\t3\tsoon\t40\n"]);
-    assert_eq!(result.problems.len(), 2, "{:?}", result.problems);
+    let result =
+        imported_texts(&["queue\tid\tstart\tend\nq\t1\t10\t20\nq\t2\nq\t3\tsoon\t40\nq\t4\t50\t60\t\t70\n"]);
+    assert_eq!(result.problems.len(), 3, "{:?}", result.problems);
     assert!(result.problems[0].contains("line 3: 2 fields instead of 4"), "{}", result.problems[0]);
     assert!(result.problems[1].contains("line 4: `soon` is no time"), "{}", result.problems[1]);
-    assert_eq!(result.queues[0].delivered, 2);
+    assert!(
+        result.problems[2].contains("line 5: more than 4 fields: left out `70`"),
+        "{}",
+        result.problems[2]
+    );
+    assert_eq!(result.queues[0].delivered, 3);
 }
 
 #[test]
@@ -143,8 +149,8 @@ fn files_without_columns_or_records_are_refused() {
     };
     assert!(matches!(refused("a,b\n1,2\n"), Err(Error::Read(_))));
     assert!(matches!(refused("\u{0}\u{1}\u{2}"), Err(Error::Read(_))));
-    assert!(matches!(refused("start,end\n"), Err(Error::NoRecords)));
-    assert!(matches!(refused(""), Err(Error::NoRecords)));
+    assert!(matches!(refused("start,end\n"), Err(Error::NoRecords { .. })));
+    assert!(matches!(refused(""), Err(Error::NoRecords { .. })));
 }
 
 #[test]

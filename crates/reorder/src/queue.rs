@@ -562,7 +562,7 @@ impl Queue {
                 }
             }
             let mut next = slots.iter().copied();
-            if self.sorter.add_run(slots.len() as u64, |_| next.next(), &mut store.spill).is_none() {
+            if self.sorter.add_run(0, slots.len() as u64, |_| next.next(), &mut store.spill).is_none() {
                 break;
             }
             for seq in part {

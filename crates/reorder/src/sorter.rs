@@ -19,12 +19,14 @@ fn start_of(key: Key) -> u64 {
 const RECORD_BYTES: usize = 8 + SLOT_BYTES;
 /// Records of a run that are in memory at one time.
 const READ_AHEAD: u64 = 64;
-/// More runs than this are merged into one.
+/// More runs than this of a level are merged into one of the next, so that a record is written again
+/// once a level: the logarithm of how many there are.
 const MOST_RUNS: usize = 64;
 
 /// A sorted run on disk, and its next records.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Run {
+    level: u8,
     offset: u64,
     left: u64,
     next: VecDeque<(u64, Slot)>,
@@ -117,9 +119,10 @@ impl Sorter {
         keys.into_iter().rev().map(|Reverse(key)| key as u64).collect()
     }
 
-    /// Writes records that are in order as a run. On failure, nothing has changed.
+    /// Writes so many records, which are in order, as a run of `level`. On failure, nothing has changed.
     pub fn add_run(
         &mut self,
+        level: u8,
         records: u64,
         mut next: impl FnMut(&mut SpillFile) -> Option<(u64, Slot)>,
         spill: &mut SpillFile,
@@ -139,28 +142,100 @@ impl Sorter {
             }
         }
         spill.write_at(at, &bytes)?;
-        let mut run = Run { offset, left: written, next: VecDeque::new() };
+        if written < records {
+            return None;
+        }
+        self.take_run(Run { level, offset, left: written, next: VecDeque::new() }, spill);
+        Some(())
+    }
+
+    fn take_run(&mut self, mut run: Run, spill: &mut SpillFile) {
         if let Some(key) = run.key(spill) {
             self.run_keys.push(Reverse((key, self.runs.len())));
             self.runs.push(run);
         }
-        Some(())
     }
 
-    /// Joins the runs when there are many, so that what they read ahead stays small.
+    /// Joins the runs of a level when there are many, so that what they read ahead stays small.
     pub fn join_runs(&mut self, spill: &mut SpillFile) {
-        if self.run_keys.len() <= MOST_RUNS {
-            return;
+        let mut level = 0;
+        while self.runs.iter().any(|run| run.level >= level) {
+            if self.runs.iter().filter(|run| run.level == level).count() > MOST_RUNS {
+                self.join_level(level, spill);
+            }
+            level += 1;
         }
-        let runs = std::mem::take(&mut self.runs);
-        let run_keys = std::mem::take(&mut self.run_keys);
-        let records = runs.iter().map(|run| run.left + run.next.len() as u64).sum();
-        let mut joined = Sorter { heap: BinaryHeap::new(), runs, run_keys };
-        let next = |spill: &mut SpillFile| match joined.pop_merged(spill)? {
+    }
+
+    fn join_level(&mut self, level: u8, spill: &mut SpillFile) {
+        self.run_keys.clear();
+        let (joined, others): (Vec<Run>, Vec<Run>) =
+            std::mem::take(&mut self.runs).into_iter().partition(|run| run.level == level);
+        others.into_iter().for_each(|run| self.take_run(run, spill));
+        let kept = joined.clone();
+        let records = joined.iter().map(|run| run.left + run.next.len() as u64).sum();
+        let mut merged = Sorter::default();
+        joined.into_iter().for_each(|run| merged.take_run(run, spill));
+        let next = |spill: &mut SpillFile| match merged.pop_merged(spill)? {
             Next::FromDisk(seq, slot) => Some((seq, slot)),
             Next::InSlot(_) => None,
         };
-        // A disk that refuses here has refused before, when a page was written.
-        let _ = self.add_run(records, next, spill);
+        // A disk that refuses leaves the runs as they are.
+        if self.add_run(level + 1, records, next, spill).is_none() {
+            kept.into_iter().for_each(|run| self.take_run(run, spill));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNS: u64 = 10_000;
+    const RECORDS: u64 = 10;
+
+    /// A sorter with many short runs, whose records alternate.
+    fn spilled(spill: &mut SpillFile, runs: std::ops::Range<u64>, sorter: &mut Sorter) {
+        for run in runs {
+            let mut records = (0..RECORDS).map(|i| {
+                let start = 1 + i * RUNS + run;
+                (start, Slot { start, ..Slot::default() })
+            });
+            sorter.add_run(0, RECORDS, |_| records.next(), spill).unwrap();
+            sorter.join_runs(spill);
+        }
+    }
+
+    fn all(sorter: &mut Sorter, spill: &mut SpillFile) -> Vec<u64> {
+        std::iter::from_fn(|| match sorter.pop(spill)? {
+            Next::FromDisk(seq, slot) => Some(slot.start).filter(|start| *start == seq),
+            Next::InSlot(_) => None,
+        })
+        .collect()
+    }
+
+    #[test]
+    fn many_runs_are_written_again_a_few_times_only() {
+        let (mut spill, mut sorter) = (SpillFile::default(), Sorter::default());
+        spilled(&mut spill, 0..RUNS, &mut sorter);
+        assert!(sorter.runs.len() <= 3 * MOST_RUNS, "{}", sorter.runs.len());
+        let once = RUNS * RECORDS * RECORD_BYTES as u64;
+        let written = spill.reserve_run(0);
+        assert!(written <= 3 * once, "{written} bytes for {once}");
+        assert_eq!(all(&mut sorter, &mut spill), (1..=RUNS * RECORDS).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_disk_that_refuses_to_join_runs_loses_none() {
+        let (mut spill, mut sorter) = (SpillFile::default(), Sorter::default());
+        spilled(&mut spill, 0..MOST_RUNS as u64, &mut sorter);
+        sorter.take_run(sorter.runs[0].clone(), &mut spill);
+        spill.make_read_only();
+        sorter.join_runs(&mut spill);
+        assert!(spill.failures > 0);
+        let mut twice: Vec<u64> = all(&mut sorter, &mut spill);
+        twice.dedup();
+        assert_eq!(twice.len() as u64, MOST_RUNS as u64 * RECORDS);
+        assert!(twice.is_sorted());
     }
 }

@@ -74,6 +74,14 @@ impl SpillFile {
         self.free_blocks.clear();
     }
 
+    /// From now on every write fails, and reads work on.
+    #[cfg(test)]
+    pub fn make_read_only(&mut self) {
+        use std::os::fd::AsRawFd;
+        let descriptor = self.file().unwrap().as_raw_fd();
+        self.file = Some(File::open(format!("/proc/self/fd/{descriptor}")).unwrap());
+    }
+
     fn file(&mut self) -> io::Result<&File> {
         if self.file.is_none() {
             self.file = Some(match &self.directory {

@@ -60,9 +60,11 @@ fn failure(error: Error) -> Failure {
         Error::Read(ReadError::NoColumns { .. }) => Failure::new(error.to_string())
             .why("records need a start and an end, in a line of column names or a comment that names them")
             .remedy("name them as `taskscope import --help` says; further columns are kept"),
-        Error::NoRecords => {
-            Failure::new(error.to_string()).why("every line is empty, a comment, or could not be read")
-        }
+        Error::NoRecords { problems } => Failure::new(error.to_string()).why(match problems.as_slice() {
+            [] => "every line is empty or a comment".to_owned(),
+            [one] => one.clone(),
+            [first, ..] => format!("{first}, and {} more lines like this", problems.len() - 1),
+        }),
         _ => Failure::new(error.to_string()),
     }
 }

@@ -45,7 +45,10 @@ pub enum Error {
     Read(#[from] ReadError),
     /// No file has a record.
     #[error("there are no records in the files")]
-    NoRecords,
+    NoRecords {
+        /// What is wrong with the lines that are there, each with its file and number.
+        problems: Vec<String>,
+    },
     /// The trace cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
@@ -64,7 +67,7 @@ pub enum Error {
 pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Imported, Error> {
     let table = Table::read(files)?;
     if table.rows.is_empty() {
-        return Err(Error::NoRecords);
+        return Err(Error::NoRecords { problems: table.problems });
     }
     let plan = Plan::of(&table, options);
     let mut locations = Locations::create(root, &table, &plan)?;

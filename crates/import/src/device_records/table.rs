@@ -375,7 +375,9 @@ impl RowReader<'_> {
         };
         let mut complaint = None;
         let (mut fields, mut told) = (0, 0);
-        for (value, role) in split(&self.file.text[line], self.file.separator).zip(&self.file.roles) {
+        let mut values = split(&self.file.text[line], self.file.separator);
+        for role in &self.file.roles {
+            let Some(value) = values.next() else { break };
             fields += 1;
             let value = value.trim();
             let Some(role) = role else { continue };
@@ -405,6 +407,11 @@ impl RowReader<'_> {
                     }
                 }
             }
+        }
+        let unnamed: Vec<_> = values.filter(|value| !value.trim().is_empty()).collect();
+        if !unnamed.is_empty() {
+            let columns = self.file.columns.len();
+            complaint = Some(format!("more than {columns} fields: left out `{}`", unnamed.join("`, `")));
         }
         if told == 0 || fields < self.file.columns.len() && (row.start == 0 || row.end == 0) {
             return Err(format!("{fields} fields instead of {}: not imported", self.file.columns.len()));
