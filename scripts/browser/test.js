@@ -512,6 +512,44 @@ await step('a link restores views of the models, a view is taken away, and a sli
   assert.ok(archive.length > 2000 && archive.toString('latin1').includes('stream.obs'), `${archive.length} bytes`);
   assert.deepEqual(three.problems, []);
 });
+await step('what a program tells of itself is shown per thread or per task, in each behaviour, side by side', async () => {
+  await three.page.goto(expected.walker);
+  await ready(three.page);
+  await three.page.evaluate(() => window.taskscope.models);
+  await three.page.selectOption('#second', 'shown.thread.stacked.states');
+  const labels = () => tree(`t.rows.filter((row) => row.foreign).map((row) => row.label)`);
+  await eventually(async () => assert.deepEqual(await labels(), ['thread 100', 'thread 100 · 2', 'thread 101', 'thread 101 · 2']));
+  await three.page.selectOption('#chips .behaviour', 'plain');
+  assert.deepEqual(await tree('t.views'), ['state', 'shown.thread.plain.states']);
+  await eventually(async () => assert.deepEqual(await labels(), ['thread 100', 'thread 101']));
+  await three.page.selectOption('#chips .per', 'task');
+  assert.deepEqual(await tree('t.views'), ['state', 'shown.task.plain.states']);
+  await eventually(async () => assert.deepEqual(await labels(), ['walker 1']));
+  await tree('t.show(6000, 14500)');
+  await settled(three.page);
+  const canvas = await three.page.locator('canvas.timeline').boundingBox();
+  const row = await rowOf('shown.task.plain.states', 0);
+  await three.page.mouse.move(canvas.x + (await tree('t.xOf(8000)')), canvas.y + row.y);
+  await eventually(async () => {
+    const text = await three.page.textContent('#tip');
+    assert.ok(text.includes('states per task, plain: CACHE2.00 µs'), text);
+  });
+  // Another one of the same, in another behaviour.
+  await three.page.selectOption('#second', 'shown.thread.stacked.key-0');
+  await three.page.selectOption('#chips .per >> nth=1', 'task');
+  await eventually(async () => assert.deepEqual(await labels(), ['walker 1', 'walker 1', 'walker 1 · 2']));
+  assert.equal(await three.page.locator('#chips .behaviour').count(), 2);
+  const address = await until(three.page, () => (decodeURIComponent(location.hash).includes('shown.task.stacked.key-0') ? location.href : ''));
+  await three.page.goto('about:blank');
+  await three.page.goto(address);
+  await ready(three.page);
+  await three.page.evaluate(() => window.taskscope.models);
+  assert.deepEqual(await tree('t.views'), ['state', 'shown.task.plain.states', 'shown.task.stacked.key-0']);
+  await eventually(async () => assert.deepEqual(await labels(), ['walker 1', 'walker 1', 'walker 1 · 2']));
+  assert.deepEqual(await three.page.evaluate(() => [...document.querySelectorAll('#chips select')].map((list) => list.value)), ['task', 'plain', 'task', 'stacked']);
+  assert.deepEqual(await tree('[t.from, t.span]'), [6000, 8500]);
+  assert.deepEqual(three.problems, []);
+});
 await three.close();
 
 const four = await startBrowser({ width: 1400, height: 700 });

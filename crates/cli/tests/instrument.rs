@@ -4,52 +4,9 @@
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
-use taskscope_event::Code;
-use taskscope_event::framing::file_header;
 use taskscope_event::models::instrument as i;
-use taskscope_testkit::trace_builder::{StreamBuilder, push_event, push_jumbo};
-
-macro_rules! bytes {
-    ($($value:expr),* $(,)?) => { [$(&$value.to_le_bytes()[..]),*].concat() };
-}
-
-/// A thread of the instrumented program with its own events.
-struct Thread {
-    stream: StreamBuilder,
-    own: Vec<u8>,
-    end: u64,
-}
-
-impl Thread {
-    fn new(pid: u32, tid: u32) -> Thread {
-        let mut stream = StreamBuilder::new(1, pid, tid).require(&["ovni", "nosv"]).cpus(1).execute(1000, -1);
-        stream.metadata["taskscope"] = serde_json::json!({ "workers": "threads" });
-        Thread { stream, own: file_header().to_vec(), end: 100_000 }
-    }
-
-    fn event(mut self, at: u64, code: Code, payload: &[u8]) -> Thread {
-        push_event(&mut self.own, code, 1000 + at, payload);
-        self
-    }
-
-    fn name(mut self, at: u64, code: Code, head: &[u8], texts: &[&[u8]]) -> Thread {
-        let texts: Vec<u8> = texts.iter().flat_map(|text| [text, &b"\0"[..]].concat()).collect();
-        push_jumbo(&mut self.own, code, 1000 + at, &[head, &texts].concat());
-        self
-    }
-
-    fn data(mut self, at: u64, code: Code, data: &[u8]) -> Thread {
-        push_jumbo(&mut self.own, code, 1000 + at, data);
-        self
-    }
-
-    fn write(self, root: &Path) {
-        let Thread { stream, own, end } = self;
-        let mut stream = stream.end(1000 + end);
-        stream.own = Some(own);
-        stream.write(root).unwrap();
-    }
-}
+use taskscope_testkit::bytes;
+use taskscope_testkit::instrumented::InstrumentedThread as Thread;
 
 fn taskscope(arguments: &[&str], trace: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taskscope"));

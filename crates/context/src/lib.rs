@@ -13,6 +13,7 @@
 //!
 //! **The caller** adds threads ([`Contexts::add_thread`]), decodes events ([`Raw::decode`]), hands them over
 //! in the order of time over all threads of a process ([`Contexts::event`]), and says when a thread ends.
+//! What a thread or a task shows at a moment is a [`Showing`] of its items.
 //!
 //! **What holds, whatever the input.**
 //! - On a thread, the stacked states begin and end last in, first out, and so do the bursts of one switch.
@@ -38,9 +39,11 @@ mod contexts;
 mod ended;
 mod problem;
 mod raw;
+mod showing;
 mod shown;
 
 pub use contexts::{Contexts, Out};
 pub use problem::Problem;
 pub use raw::{Message, Pairs, Raw, Short};
+pub use showing::{Showing, Turn, What};
 pub use shown::{Behaviour, Item, Lane, Shown};

@@ -2,7 +2,7 @@
 //! model that knows nothing of showing.
 
 use std::collections::BTreeMap;
-use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Shown};
+use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Showing, Shown, What};
 use taskscope_testkit::dice::Dice;
 
 const TASKS: u64 = 5;
@@ -20,11 +20,22 @@ struct Listener {
     behaviour: Behaviour,
     threads: BTreeMap<u32, Heard>,
     tasks: BTreeMap<u64, Heard>,
+    /// What the library says that lanes show.
+    showing: BTreeMap<Lane, Showing>,
     problems: u32,
+}
+
+impl Listener {
+    fn new(behaviour: Behaviour) -> Listener {
+        let (threads, tasks, showing) = Default::default();
+        Listener { behaviour, threads, tasks, showing, problems: 0 }
+    }
 }
 
 impl Out for Listener {
     fn show(&mut self, item: Item<'_>) {
+        let showing = self.showing.entry(item.lane).or_insert_with(|| Showing::new(self.behaviour));
+        showing.take(&item.shown);
         let stacks_states = matches!(self.behaviour, Behaviour::StackedStates | Behaviour::Stacked);
         let stacks_bursts = matches!(self.behaviour, Behaviour::StackedBursts | Behaviour::Stacked);
         let heard = match item.lane {
@@ -56,6 +67,14 @@ impl Out for Listener {
             Shown::Suspend { last, .. } => assert!(std::mem::take(&mut heard.running) || last, "{item:?}"),
             _ => {}
         }
+        let states: Vec<u64> = heard.states.iter().map(|state| u64::from(*state)).collect();
+        assert_eq!(showing.of(What::States), states, "{item:?}");
+        let is_burst = |(what, value): (What, u64)| match what {
+            What::Bursts(key) => Some((key, value)),
+            _ => None,
+        };
+        let bursts: Vec<_> = showing.all().filter_map(is_burst).collect();
+        assert_eq!(sorted(bursts), sorted(heard.bursts.clone()), "{item:?}");
     }
 
     fn problem(&mut self, _thread: u32, _at: u64, _problem: Problem) {
@@ -151,7 +170,7 @@ fn what_is_shown_is_what_is_open() {
             contexts.add_thread(0);
         });
         let mut naive = Naive::default();
-        let mut out = Listener { behaviour, threads: BTreeMap::new(), tasks: BTreeMap::new(), problems: 0 };
+        let mut out = Listener::new(behaviour);
         let mut crossed = 0;
         for task in 1..=TASKS {
             contexts.event(0, 0, &Raw::TaskCreate { task, kind: 1 }, &mut out);
@@ -201,7 +220,7 @@ fn nonsense_is_told_and_stays_well_formed() {
         (0..THREADS).for_each(|thread| {
             contexts.add_thread(thread % 2);
         });
-        let mut out = Listener { behaviour, threads: BTreeMap::new(), tasks: BTreeMap::new(), problems: 0 };
+        let mut out = Listener::new(behaviour);
         for at in 0..300 {
             let thread = dice.below(u64::from(THREADS)) as u32 & 2;
             let (task, state) = (dice.below(4), dice.below(3) as u32);

@@ -3,6 +3,7 @@
 
 pub mod dice;
 pub mod generator;
+pub mod instrumented;
 pub mod large_graph;
 pub mod paraver_files;
 pub mod pic_table;

@@ -13,6 +13,7 @@ pub mod explain;
 pub mod format;
 pub mod html;
 pub mod info;
+pub mod instrumentation;
 pub mod page;
 mod ranks;
 mod report_json;

@@ -8,12 +8,16 @@ use common::{doubtful, page_of, small, talking, viewer_of, viewer_of_trace};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use taskscope_execution::lod::Window;
 use taskscope_execution::view::View as Family;
 use taskscope_execution::{NO_TIME, Span, State, TaskIndex, ThreadIndex};
+use taskscope_session::Session;
 use taskscope_session::model_views::ViewName;
+use taskscope_testkit::instrumented::write_walker;
 use taskscope_view::html;
 use taskscope_view::page::{Direction, Page, View, packed_rows};
+use taskscope_view::server::Viewer;
 
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/browser")
@@ -140,6 +144,11 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let (_trace, models, viewer_of_models) = viewer_of_trace();
     let mut answers = expected(&page, &viewer.address());
     answers["models"] = expected_of_models(&models, &viewer_of_models.address());
+    let walker = tempfile::tempdir().unwrap();
+    write_walker(walker.path());
+    let page_of_walker = Page::analysed(Session::open(walker.path()).unwrap());
+    let viewer_of_walker = Viewer::start(Arc::new(page_of_walker), 0).unwrap();
+    answers["walker"] = viewer_of_walker.address().into();
     let (_, viewer_of_doubtful) = viewer_of(doubtful());
     answers["doubtful"] = viewer_of_doubtful.address().into();
     let (_, viewer_of_talking) = viewer_of(talking());

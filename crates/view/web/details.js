@@ -34,6 +34,8 @@ export function remarkLines(found) {
 
 /** A value of a model's view in words. @param {any} found */
 export function valueWords(found) {
+  // Numbers of what a program tells of itself are given by the viewer, and mean nothing to anybody.
+  if (String(found.view).startsWith('shown.')) return fitText(found.label, 90);
   if (found.label) return `${fitText(found.label, 90)} (${found.value})`;
   return found.value === 0 ? 'nothing' : String(found.value);
 }

@@ -31,6 +31,8 @@ export class ServerSource {
     /** Requests under way: for tiles, and for stretches of numbers, which may take long and must not hold up tiles. */
     this.tilesInFlight = 0;
     this.stretchesInFlight = 0;
+    /** Requests for which the trace may have to be played first. */
+    this.playing = 0;
     /** Called when tiles have come. @type {() => void} */
     this.onArrival = () => {};
     /** @type {Map<string, Stretch>} */
@@ -43,7 +45,7 @@ export class ServerSource {
   get exact() { return true; }
 
   /** Whether something is still on its way. */
-  get busy() { return this.tilesInFlight + this.stretchesInFlight > 0; }
+  get busy() { return this.tilesInFlight + this.stretchesInFlight + this.playing > 0; }
 
   /**
    * @param {string} path
@@ -64,6 +66,21 @@ export class ServerSource {
    */
   async json(path, query = {}) {
     return (await this.request(path, query)).json();
+  }
+
+  /**
+   * What the trace may have to be played for first.
+   * @param {string} path
+   * @param {{[key: string]: string | number}} query
+   * @returns {Promise<any>}
+   */
+  async played(path, query) {
+    this.playing++;
+    try {
+      return await this.json(path, query);
+    } finally {
+      this.playing--;
+    }
   }
 
   /** Forgets everything, because what is asked for has changed. */

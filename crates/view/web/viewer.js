@@ -25,6 +25,8 @@ class Viewer {
     this.overview = overview;
     this.report = overview.report;
     const { devices } = overview;
+    /** What instrumented threads or tasks can show: of whom, in which behaviours. */
+    this.shown = { what: [], per: [], behaviours: [] };
     if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values });
     this.names = new Map(overview.tracks.map((track) => [track.track, track]));
     this.dark = matchMedia('(prefers-color-scheme: dark)').matches;
@@ -103,9 +105,49 @@ class Viewer {
 
   /** Shows these views one below the other, each once. @param {string[]} names */
   setViews(names) {
+    const shown = names.filter((name) => this.shownView(name));
     this.timeline.setViews([...new Set(names)]);
+    if (shown.length) this.fillViews();
     this.showChosen();
     this.drawLegend();
+    this.loadShown();
+  }
+
+  /** A view of what instrumented threads or tasks show, listed from now on; null for any other name. @param {string} name */
+  shownView(name) {
+    const [, per, behaviour, what] = /^shown\.([a-z]+)\.([a-z-]+)\.(.+)$/.exec(name) || [];
+    const known = this.shown.what.find((row) => row.name === what);
+    if (!known || !this.shown.per.includes(per) || !this.shown.behaviours.includes(behaviour)) return null;
+    let view = this.overview.views.find((row) => row.name === name);
+    if (!view) {
+      view = { name, label: `${known.label} per ${per}, ${behaviour}`, family: 'what the program tells of itself', rows: [], values: [], isAsked: false, shown: { per, behaviour, what } };
+      this.overview.views.push(view);
+    }
+    return view;
+  }
+
+  /** Asks for the rows of chosen views that the server must play first. */
+  async loadShown() {
+    for (const name of this.timeline.views) {
+      const view = this.shownView(name);
+      if (!view || view.isAsked) continue;
+      view.isAsked = true;
+      try {
+        const { rows, values, tasks_left_out: left, is_cut: isCut } = await this.source.played('shown', { view: name });
+        Object.assign(view, { rows, values });
+        if (!rows.length) view.label += ': nothing';
+        if (left) view.label += ` (of ${formatCount(left)} tasks more, which ran shorter, only \`dump --shown task\` tells)`;
+        if (isCut) view.label += ' (stacks are deeper than shown)';
+      } catch (error) {
+        view.isAsked = false;
+        this.say(error);
+        return;
+      }
+      this.timeline.layout();
+      this.timeline.scroll(this.wantedY === undefined ? 0 : this.wantedY - this.timeline.scrollY);
+      this.drawLegend();
+    }
+    this.wantedY = undefined;
   }
 
   showChosen() {
@@ -113,9 +155,26 @@ class Viewer {
     this.view.value = views[0];
     this.second.value = '';
     const labels = new Map(this.overview.views.map((row) => [row.name, row.label]));
-    this.chips.replaceChildren(...views.slice(1).map((name) => element('button', {
+    const chip = (name) => element('button', {
       type: 'button', class: 'chip', title: 'take this view away', onclick: () => this.setViews(this.timeline.views.filter((other) => other !== name)),
-    }, `${fitText(labels.get(name) || name, 28)} ×`)));
+    }, `${fitText(labels.get(name) || name, 28)} ×`);
+    this.chips.replaceChildren(...views.flatMap((name, at) => [...(at ? [chip(name)] : []), ...this.choicesOf(name)]));
+  }
+
+  /** Lists that choose whose a view is, and in which behaviour. @param {string} name */
+  choicesOf(name) {
+    const { shown } = this.overview.views.find((row) => row.name === name) || {};
+    if (!shown) return [];
+    const choose = (kind, label, names) => {
+      const list = /** @type {HTMLSelectElement} */ (element('select', { class: kind, 'aria-label': label, title: label, onchange: () => {
+        const { per, behaviour, what } = { ...shown, [kind]: list.value };
+        this.setViews(this.timeline.views.map((other) => (other === name ? `shown.${per}.${behaviour}.${what}` : other)));
+      } }, ...names.map((other) => element('option', { value: other }, kind === 'per' ? `per ${other}` : other))));
+      list.value = shown[kind];
+      return list;
+    };
+    return [choose('per', 'of threads, or of tasks in their own time', this.shown.per),
+      choose('behaviour', 'what of a task is shown when a thread takes it up', this.shown.behaviours)];
   }
 
   /** Asks which views the models of the trace have, and adds them to the lists. */
@@ -135,6 +194,8 @@ class Viewer {
         else this.overview.views.push(row);
       }
     }
+    if (!this.shown.what.length) this.shown = await this.source.json('shown').catch(() => this.shown);
+    for (const { name } of this.shown.what) this.shownView(`shown.thread.stacked.${name}`);
     this.fillViews();
     if (this.unknownViews) {
       this.restore();
@@ -457,10 +518,12 @@ class Viewer {
     const words = new URLSearchParams(location.hash.slice(1).replace(/\+/g, '%2B'));
     const t = this.timeline;
     const wanted = (words.get('views') || '').split('+').filter((name) => name);
+    const shown = wanted.filter((name) => this.shownView(name));
     const known = wanted.filter((name) => this.overview.views.some((row) => row.name === name));
     // Those of the models are known a little later, and then this is done again.
     this.unknownViews = known.length < wanted.length;
     if (known.length) t.views = known;
+    if (shown.length) this.fillViews();
     this.showChosen();
     t.collapsed = new Set((words.get('folded') || '').split('\n').filter((key) => key));
     t.layout();
@@ -468,6 +531,8 @@ class Viewer {
     if (words.has('from') && Number.isFinite(from) && Number.isFinite(to) && to > from) t.show(from, to);
     const y = Number(words.get('y'));
     if (Number.isFinite(y)) t.scroll(y - t.scrollY);
+    this.wantedY = Number.isFinite(y) ? y : undefined;
+    this.loadShown();
     const filter = words.get('where') || '';
     if (filter !== this.source.filter) {
       this.search.value = filter;

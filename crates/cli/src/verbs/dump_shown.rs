@@ -20,6 +20,30 @@ pub enum By {
     Task,
 }
 
+impl From<By> for instrumentation::By {
+    fn from(by: By) -> instrumentation::By {
+        match by {
+            By::Thread => instrumentation::By::Thread,
+            By::Task => instrumentation::By::Task,
+        }
+    }
+}
+
+/// The behaviour of a name; `raw` only where it means something.
+///
+/// # Errors
+/// If there is none.
+pub fn behaviour_of(name: &str, with_raw: bool) -> anyhow::Result<Behaviour> {
+    let known = || Behaviour::ALL.into_iter().filter(|behaviour| with_raw || *behaviour != Behaviour::Raw);
+    if let Some(behaviour) = known().find(|behaviour| behaviour.name() == name) {
+        return Ok(behaviour);
+    }
+    let names: Vec<&str> = known().map(Behaviour::name).collect();
+    Err(Failure::new(format!("there is no behaviour called `{name}` here"))
+        .remedy(format!("one of: {}", names.join(", ")))
+        .into())
+}
+
 pub fn run(
     trace: &Trace,
     by: By,
@@ -27,29 +51,30 @@ pub fn run(
     as_json: bool,
     range: (i64, i64),
 ) -> anyhow::Result<ExitCode> {
-    let Some(behaviour) = Behaviour::of_name(behaviour) else {
-        let names = Behaviour::ALL.map(Behaviour::name).join(", ");
-        return Err(Failure::new(format!("there is no behaviour called `{behaviour}`"))
-            .remedy(format!("one of: {names}"))
-            .into());
-    };
+    let behaviour = behaviour_of(behaviour, true)?;
+    let by = instrumentation::By::from(by);
     let names = Names::of(trace);
     let origin = emulation::first_clock_ns(trace).unwrap_or(0).max(0) as u64;
     let mut out = output::results();
     let mut result = Ok(());
-    instrumentation::play(trace, &names, behaviour, |item: Item<'_>| {
-        let time_ns = item.at.saturating_sub(origin) as i64;
-        let wanted = matches!((item.lane, by), (Lane::Thread(_), By::Thread) | (Lane::Task { .. }, By::Task));
-        if !wanted || time_ns < range.0 || time_ns >= range.1 {
-            return ControlFlow::Continue(());
-        }
-        result = if as_json {
-            writeln!(out, "{}", line_as_json(trace, &names, time_ns, &item))
-        } else {
-            writeln!(out, "{}", line(trace, &names, time_ns, &item))
-        };
-        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
+    instrumentation::play(
+        trace,
+        &names,
+        behaviour,
+        |_| true,
+        |item: Item<'_>| {
+            let time_ns = item.at.saturating_sub(origin) as i64;
+            if !by.wants(item.lane) || time_ns < range.0 || time_ns >= range.1 {
+                return ControlFlow::Continue(());
+            }
+            result = if as_json {
+                writeln!(out, "{}", line_as_json(trace, &names, time_ns, &item))
+            } else {
+                writeln!(out, "{}", line(trace, &names, time_ns, &item))
+            };
+            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        },
+    );
     result.and_then(|()| out.flush()).context("cannot print")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! `taskscope emulate --nanos`: instrumented programs as a Paraver trace in Nanos++'s numbers.
 
-use crate::messages::Failure;
+use super::dump_shown::behaviour_of;
 use anyhow::Context;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use taskscope_event::models::instrument::{self as i, class};
 use taskscope_execution::view::ViewType;
 use taskscope_export::paraver::nanos::{KEYS, NanosTrace, Row, STATE, SUBSTATE};
 use taskscope_session::emulation;
-use taskscope_session::instrumentation::{self, Behaviour, Item, Lane, Names, Shown, Space};
+use taskscope_session::instrumentation::{self, Behaviour, Item, Lane, Names, Showing, Shown, Space, What};
 use taskscope_trace::Trace;
 
 /// Keys that are not Nanos++'s have numbers from here.
@@ -32,21 +32,22 @@ const DERIVED: [(u32, &str); 5] = [
 
 /// Writes `nanos.prv`, `.pcf`, `.row` into `directory`.
 pub fn write(trace: &Trace, directory: &Path, behaviour: &str) -> anyhow::Result<()> {
-    let behaviour = Behaviour::of_name(behaviour).filter(|behaviour| *behaviour != Behaviour::Raw);
-    let Some(behaviour) = behaviour else {
-        return Err(Failure::new("there is no such behaviour for a Paraver trace")
-            .remedy("one of: plain, stacked-states, stacked-bursts, stacked")
-            .into());
-    };
+    let behaviour = behaviour_of(behaviour, false)?;
     let names = Names::of(trace);
     let numbers = Numbers::of(&names);
     let cannot_write = || format!("cannot write nanos.prv into {}", directory.display());
     let out = NanosTrace::create(directory).with_context(cannot_write)?;
     let mut writer = Writer::new(trace, &names, &numbers, behaviour, out);
-    instrumentation::play(trace, &names, behaviour, |item| {
-        writer.take(&item);
-        if writer.out.has_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    instrumentation::play(
+        trace,
+        &names,
+        behaviour,
+        |_| true,
+        |item| {
+            writer.take(&item);
+            if writer.out.has_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        },
+    );
     let (threads, rows) = (writer.threads.clone(), writer.row_names.clone());
     writer.finish().finish(&threads, numbers.types(), rows).with_context(cannot_write)
 }
@@ -170,9 +171,8 @@ struct Writer<'a> {
     threads: Vec<u32>,
     /// Of each stream: the task on it, Paraver's state, and since when.
     now: Vec<Now>,
-    /// Of each stream: the states that are shown, the innermost last.
-    states: Vec<Vec<u32>>,
-    stacks_states: bool,
+    /// Of each stream.
+    showing: Vec<Showing>,
     /// Tasks that exist.
     tasks: HashMap<(u32, u64), LiveTask>,
     /// Of each process, those that can run and are on no thread.
@@ -223,8 +223,7 @@ impl<'a> Writer<'a> {
             row_names: Vec::new(),
             threads: vec![0; processes],
             now: vec![Now::default(); trace.streams().len()],
-            states: vec![Vec::new(); trace.streams().len()],
-            stacks_states: matches!(behaviour, Behaviour::StackedStates | Behaviour::Stacked),
+            showing: vec![Showing::new(behaviour); trace.streams().len()],
             tasks: HashMap::new(),
             ready: vec![0; processes],
             live: vec![0; processes],
@@ -274,15 +273,12 @@ impl<'a> Writer<'a> {
             Shown::StateStart(number) => {
                 let value = state(self, *number);
                 self.out.events(row, at, [(STATE, value)]);
-                if !self.stacks_states {
-                    self.states[thread].clear();
-                }
-                self.states[thread].push(*number);
+                self.showing[thread].take(shown);
                 self.show_state(thread, at);
             }
             Shown::StateEnd(_) => {
                 self.out.events(row, at, [(STATE, 0)]);
-                self.states[thread].pop();
+                self.showing[thread].take(shown);
                 self.show_state(thread, at);
             }
             Shown::SubstateStart(number) => {
@@ -393,14 +389,12 @@ impl<'a> Writer<'a> {
 
     /// Closes the state record of the thread, and begins one for what it shows now.
     fn show_state(&mut self, thread: usize, at: u64) {
-        let shown = self.states[thread].last().copied();
+        let shown = self.showing[thread].of(What::States).last().copied();
         let process = self.names.processes[thread];
         let Now { since, state, task, .. } = self.now[thread];
         self.out.state(self.rows[thread], since, at, state);
-        let class_of = |number: u32| {
-            self.names
-                .get(process, Space::State, u64::from(number))
-                .map_or(class::USEFUL, |named| named.number)
+        let class_of = |number: u64| {
+            self.names.get(process, Space::State, number).map_or(class::USEFUL, |named| named.number)
         };
         let state = match shown.map(class_of) {
             None if task != 0 => 1,

@@ -20,6 +20,7 @@ pub mod record;
 pub mod report;
 mod report_causes;
 mod report_paths;
+mod report_shown;
 pub mod slice;
 pub mod sort;
 pub mod sync;

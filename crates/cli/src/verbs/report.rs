@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["json", "html"])]
     timeline: bool,
     /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, devices,
-    /// call-paths (or profile), or all; and by the task graph: ledger, blame, data, queues, diagnosis, idle, path, pop,
+    /// instrumentation, call-paths (or profile), or all; and by the task graph: ledger, blame, data, queues, diagnosis, idle, path, pop,
     /// whatif.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = sections())]
     pub(super) section: Vec<String>,
@@ -49,6 +49,8 @@ pub struct Args {
     #[command(flatten)]
     pub(super) causes: super::report_causes::CausesArgs,
     #[command(flatten)]
+    pub(super) shown: super::report_shown::ShownArgs,
+    #[command(flatten)]
     pub(super) paths: super::report_paths::PathsArgs,
 }
 
@@ -68,7 +70,7 @@ fn sections() -> clap::builder::PossibleValuesParser {
     Section::ALL
         .iter()
         .map(|section| section.name())
-        .chain(["devices", "call-paths", "profile", "all"])
+        .chain(["devices", "instrumentation", "call-paths", "profile", "all"])
         .chain(by_graph)
         .collect::<Vec<_>>()
         .into()
@@ -104,13 +106,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if super::report_paths::asked(&args) || !session.execution.samples.rows.is_empty() {
             report["call_paths"] = super::report_paths::json(&session, &args);
         }
+        if super::report_shown::asked(&args) || super::report_shown::is_told(&session) {
+            report["instrumentation"] = super::report_shown::json(&args)?;
+        }
         serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
         let wants = |section: &&Section| args.section.iter().any(|n| n == section.name() || n == "all");
         let mut sections: Vec<Section> = Section::ALL.iter().filter(wants).copied().collect();
         let paths = super::report_paths::asked(&args);
-        if args.section.is_empty() && !paths {
+        let shown = super::report_shown::asked(&args);
+        if args.section.is_empty() && !paths && !shown {
             sections = Section::SHORT.to_vec();
         }
         let options = ReportOptions {
@@ -124,12 +130,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if session.events > 0 && !options.sections.is_empty() {
             out.write_all(taskscope_view::report_text(&session, &analysis, &problems, &options).as_bytes())?;
         }
-        if (args.section.is_empty() && !paths)
+        if (args.section.is_empty() && !paths && !shown)
             || args.section.iter().any(|name| name == "devices" || name == "all")
         {
             out.write_all(taskscope_view::devices::report_text(&session).as_bytes())?;
         }
-        if paths || args.section.iter().any(|name| name == "all") {
+        let all = args.section.iter().any(|name| name == "all");
+        if shown || (all && super::report_shown::is_told(&session)) {
+            out.write_all(super::report_shown::text(&args, width)?.as_bytes())?;
+        }
+        if paths || all {
             out.write_all(super::report_paths::text(&session, &args, width).as_bytes())?;
         }
     }

@@ -15,6 +15,7 @@ mod ranges;
 mod rows;
 mod search;
 mod sections;
+mod shown;
 mod slices;
 mod stored;
 mod tasks;
@@ -44,6 +45,7 @@ use taskscope_execution::lod::{Counter, Flags, Timeline};
 use taskscope_execution::{Execution, ThreadIndex, ThreadKind};
 use taskscope_session::Session;
 use taskscope_session::cache::Key;
+use taskscope_session::instrumentation::Views;
 use taskscope_session::model_views::ModelViews;
 
 /// Everything that pages show of one run.
@@ -76,6 +78,7 @@ pub struct Page {
     /// The thread of each stream, by its directory below the root.
     tracks_by_stream: FxHashMap<String, usize>,
     models: OnceLock<Option<Arc<ModelViews>>>,
+    shown: OnceLock<Option<Arc<Views>>>,
     ready_tasks: OnceLock<Counter>,
     live_tasks: OnceLock<Counter>,
     dependences: OnceLock<Dependences>,
@@ -159,6 +162,7 @@ impl Page {
             key: None,
             tracks_by_stream,
             models: OnceLock::new(),
+            shown: OnceLock::new(),
             execution,
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
@@ -179,6 +183,9 @@ impl Page {
     pub fn stop(&self) {
         if let Some(models) = self.models.get().and_then(|models| models.as_ref()) {
             models.stop();
+        }
+        if let Some(shown) = self.shown.get().and_then(|shown| shown.as_ref()) {
+            shown.stop();
         }
     }
 

@@ -324,6 +324,7 @@ impl Page {
             key: Some(key.clone()),
             tracks_by_stream,
             models: OnceLock::new(),
+            shown: OnceLock::new(),
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
             dependences: OnceLock::new(),

@@ -99,15 +99,23 @@ impl Page {
         json!({ "families": families.collect::<Vec<_>>() })
     }
 
-    /// Which part of a trace was played by now, while somebody waits for a view of a model.
+    /// Which part of a trace was played by now, while somebody waits for a view of it.
     pub fn playing(&self) -> Option<f64> {
-        self.models.get()?.as_ref()?.progress()
+        let of_models = self.models.get().and_then(Option::as_ref).and_then(|models| models.progress());
+        of_models.or_else(|| self.shown.get()?.as_ref()?.progress())
     }
 
     /// What a row of a model's view shows at a time, or after or before what it shows then. Times are
     /// nanoseconds since the start of the trace.
     pub fn value_at(&self, name: ViewName, row: u32, at: u64, step: Option<bool>) -> Option<Value> {
-        let view = self.model_view(name)?;
+        let mut found = self.value_of(&*self.model_view(name)?, row, at, step)?;
+        found["view"] = name.to_string().into();
+        found["thread"] = self.thread_of_row(name, row).map(|thread| thread.0).into();
+        Some(found)
+    }
+
+    /// What a row of a view that was played shows at a time, or after or before what it shows then.
+    pub(super) fn value_of(&self, view: &KeptView, row: u32, at: u64, step: Option<bool>) -> Option<Value> {
         let values = &view.rows.get(row as usize)?.values;
         let at = self.start().checked_add(at)?;
         let first = values.start.partition_point(|start| *start <= at);
@@ -121,14 +129,12 @@ impl Page {
         let value = values.value[found];
         let label = view.labels.iter().find(|(known, _)| *known == value).map(|(_, label)| label.as_str());
         Some(json!({
-            "view": name.to_string(),
             "track": row,
             "start": self.since_start(values.start[found]),
             "end": self.since_start(end),
             "value": value,
             "label": label,
             "title": view.title,
-            "thread": self.thread_of_row(name, row).map(|thread| thread.0),
         }))
     }
 

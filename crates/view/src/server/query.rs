@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use std::collections::HashMap;
 use taskscope_execution::ThreadIndex;
 use taskscope_execution::lod::Window;
+use taskscope_session::instrumentation::DrawnName;
 use taskscope_session::model_views::ViewName;
 
 /// Why a question is not answered.
@@ -20,6 +21,8 @@ pub enum ViewOf {
     Threads(View),
     /// Rows of a model's view.
     Model(ViewName),
+    /// What instrumented threads or tasks show.
+    Shown(DrawnName),
     /// Lanes of device queues.
     Devices,
 }
@@ -54,6 +57,7 @@ impl Query {
             name => View::named(name)
                 .map(ViewOf::Threads)
                 .or_else(|| name.parse().ok().map(ViewOf::Model))
+                .or_else(|| name.parse().ok().map(ViewOf::Shown))
                 .ok_or_else(|| refused("there is no such view".to_string())),
         }
     }

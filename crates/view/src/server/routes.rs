@@ -16,6 +16,7 @@ use axum::routing::get;
 use serde_json::Value;
 use std::sync::Arc;
 use taskscope_execution::TaskIndex;
+use taskscope_session::instrumentation::{DrawnName, DrawnView};
 use taskscope_session::model_views::{KeptView, ViewName};
 
 type Shared = State<Arc<Page>>;
@@ -37,6 +38,7 @@ pub fn router(page: Arc<Page>, token: String) -> Router {
             get(|State(page): Shared| answer(page, None, |page, _| Ok(page.type_rows_json()))),
         )
         .route("/models", get(|State(page): Shared| answer(page, None, |page, _| Ok(page.models_json()))))
+        .route("/shown", get(|State(page): Shared, RawQuery(q)| answer(page, q, shown)))
         .route("/progress", get(|State(page): Shared| answer(page, None, progress)))
         .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
         .route("/search", get(|State(page): Shared, RawQuery(q)| answer(page, q, search)))
@@ -115,6 +117,11 @@ fn rows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
             let rows = query.rows(view.rows.len())?;
             Ok(packed_model_rows(&view, &rows, query.window(page, rows.len())?))
         }
+        ViewOf::Shown(name) => {
+            let view = shown_view(page, name)?;
+            let rows = query.rows(view.rows.len())?;
+            Ok(packed_model_rows(&view.kept, &rows, query.window(page, rows.len())?))
+        }
     }
 }
 
@@ -131,6 +138,21 @@ fn highlighted(page: &Page, query: &Query) -> Result<Option<Arc<Matches>>, Refus
 
 fn model_view(page: &Page, name: ViewName) -> Result<Arc<KeptView>, Refused> {
     page.model_view(name).ok_or_else(|| refused("this trace has no such view".to_string()))
+}
+
+fn shown_view(page: &Page, name: DrawnName) -> Result<Arc<DrawnView>, Refused> {
+    page.shown_view(name).ok_or_else(|| refused("this trace has no such view".to_string()))
+}
+
+/// What of the program's instrumentation can be shown; of one view its rows.
+fn shown(page: &Page, query: &Query) -> Result<Value, Refused> {
+    match query.text("view") {
+        "" => Ok(page.shown_json()),
+        name => {
+            let known = name.parse().ok().and_then(|name| page.shown_view_json(name));
+            known.ok_or_else(|| refused("this trace has no such view".to_string()))
+        }
+    }
 }
 
 fn progress(page: &Page, _query: &Query) -> Result<Value, Refused> {
@@ -169,6 +191,10 @@ fn section(page: &Page, query: &Query) -> Result<Value, Refused> {
         ViewOf::Model(name) => {
             let row = query.row(model_view(page, name)?.rows.len(), "track")?;
             page.value_at(name, row, at, step)
+        }
+        ViewOf::Shown(name) => {
+            let row = query.row(shown_view(page, name)?.rows.len(), "track")?;
+            page.shown_at(name, row, at, step)
         }
     };
     Ok(found.unwrap_or(Value::Null))

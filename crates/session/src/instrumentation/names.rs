@@ -1,13 +1,11 @@
-//! What instrumented programs show, with names: per thread or per task, in a chosen behaviour.
+//! What numbers of a trace's instrumentation are called.
 //!
 //! Names of all threads and processes are collected first; those of one name are one thing, whatever their
 //! numbers in the processes.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-pub use taskscope_context::{Behaviour, Item, Lane, Shown};
-use taskscope_context::{Contexts, Message, Out, Problem, Raw};
+use taskscope_context::{Message, Shown};
 use taskscope_event::models::instrument as i;
 use taskscope_model::readable;
 use taskscope_trace::Trace;
@@ -135,6 +133,11 @@ impl Names {
         Some(Named { name: name.to_owned(), number, ..Named::default() })
     }
 
+    /// Whether a name was told for a number of a process.
+    pub fn has(&self, process: u32, space: Space, number: u64) -> bool {
+        self.by_number.contains_key(&(process, space, number))
+    }
+
     /// The name, or the number in words.
     pub fn name(&self, process: u32, space: Space, number: u64) -> String {
         let named = self.get(process, space, number).map(|named| named.name);
@@ -186,46 +189,6 @@ impl Names {
             Shown::Resume { task, .. } => format!("task {task} is taken up"),
             Shown::Suspend { task, last: false, .. } => format!("task {task} is put down"),
             Shown::Suspend { task, last: true, .. } => format!("task {task} has ended"),
-        }
-    }
-}
-
-/// The receiver, and whether it wants no more.
-struct To<F>(F, ControlFlow<()>);
-
-impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Out for To<F> {
-    fn show(&mut self, item: Item<'_>) {
-        if self.1.is_continue() {
-            self.1 = (self.0)(item);
-        }
-    }
-
-    fn problem(&mut self, _thread: u32, _at: u64, _problem: Problem) {}
-}
-
-/// Derives what all threads and tasks show, in the order of time. Threads are numbered as the trace's
-/// streams. `taskscope check` tells what does not fit. It ends early where `show` breaks.
-pub fn play(
-    trace: &Trace,
-    names: &Names,
-    behaviour: Behaviour,
-    show: impl FnMut(Item<'_>) -> ControlFlow<()>,
-) {
-    let mut contexts = Contexts::new(behaviour);
-    for process in &names.processes {
-        contexts.add_thread(*process);
-    }
-    let mut out = To(show, ControlFlow::Continue(()));
-    for merged in trace.merge() {
-        if out.1.is_break() {
-            return;
-        }
-        let event = merged.event;
-        let at = event.clock_ns.max(0) as u64;
-        if event.code == taskscope_event::models::ovni::THREAD_ENDS {
-            contexts.thread_ends(merged.stream as u32, at, &mut out);
-        } else if let Ok(Some(raw)) = Raw::decode(event.code, event.payload) {
-            contexts.event(merged.stream as u32, at, &raw, &mut out);
         }
     }
 }

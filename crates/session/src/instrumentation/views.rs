@@ -1,0 +1,256 @@
+//! What instrumented threads or tasks show, as rows for the viewer: any time at any zoom can be asked for.
+//!
+//! A view is one thing (states, sub-states, the bursts of a key, tasks) of all threads or of all tasks, through
+//! one behaviour. A lane has a row for each level of its stack, the outermost on top; where nothing is stacked
+//! it has one. The row of a task is empty while the task is on no thread or below another one. The trace is
+//! played when a view is first asked for.
+
+use super::drawing::Drawing;
+use super::{Behaviour, By, Names, Space, play};
+use crate::model_views::KeptView;
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taskscope_trace::{OpenError, OpenOptions, Trace};
+
+/// Views that are kept.
+const KEPT: usize = 16;
+
+/// What a view draws.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Drawn {
+    /// States.
+    States,
+    /// States that were hidden.
+    Substates,
+    /// Of a thread the kind of task on it; of a task the thread that it is on.
+    Tasks,
+    /// Bursts of a key: an index into [`Views::keys`].
+    Bursts(u32),
+}
+
+/// A view. Written `shown.thread.stacked.states`, `shown.task.plain.key-3`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DrawnName {
+    /// Of whom.
+    pub by: By,
+    /// Through which behaviour.
+    pub behaviour: Behaviour,
+    /// What.
+    pub what: Drawn,
+}
+
+impl fmt::Display for DrawnName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shown.{}.{}.{}", self.by.name(), self.behaviour.name(), self.what)
+    }
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Drawn::States => write!(f, "states"),
+            Drawn::Substates => write!(f, "sub-states"),
+            Drawn::Tasks => write!(f, "tasks"),
+            Drawn::Bursts(key) => write!(f, "key-{key}"),
+        }
+    }
+}
+
+impl FromStr for DrawnName {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<DrawnName, ()> {
+        let mut parts = text.strip_prefix("shown.").ok_or(())?.splitn(3, '.');
+        let mut next = || parts.next().ok_or(());
+        let by = next()?;
+        let by = By::ALL.into_iter().find(|known| known.name() == by).ok_or(())?;
+        let behaviour = Behaviour::of_name(next()?).filter(|b| *b != Behaviour::Raw).ok_or(())?;
+        let what = match next()? {
+            "states" => Drawn::States,
+            "sub-states" => Drawn::Substates,
+            "tasks" => Drawn::Tasks,
+            key => Drawn::Bursts(key.strip_prefix("key-").and_then(|key| key.parse().ok()).ok_or(())?),
+        };
+        Ok(DrawnName { by, behaviour, what })
+    }
+}
+
+/// What a row is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DrawnRow {
+    /// For a person.
+    pub label: String,
+    /// The stream of a thread's row.
+    pub stream: Option<usize>,
+}
+
+/// A view that was played.
+#[derive(Clone, Debug)]
+pub struct DrawnView {
+    /// Its rows and words, as of a view of a model; its labels are at most some hundred.
+    pub kept: KeptView,
+    /// What each row is.
+    pub rows: Vec<DrawnRow>,
+    /// Words of all values: that of value 1 first.
+    pub words: Vec<String>,
+    /// Tasks that it has no room for.
+    pub tasks_left_out: u64,
+    /// Whether a stack was deeper than there are rows for it.
+    pub is_cut: bool,
+}
+
+/// The views of a trace's instrumentation.
+pub struct Views {
+    trace: Trace,
+    names: Names,
+    keys: Vec<String>,
+    kept: Mutex<VecDeque<(DrawnName, Arc<DrawnView>)>>,
+    /// Held while somebody plays, so that nobody plays the same twice.
+    playing: Mutex<()>,
+    played: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// A lock whose holder panicked is as good as any: what it guards is replaced as a whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Views {
+    /// Reads what is named in the trace in `root`.
+    ///
+    /// # Errors
+    /// Where there is nothing to read.
+    pub fn open(root: &Path) -> Result<Views, OpenError> {
+        let trace = Trace::open(root, &OpenOptions::default())?;
+        let names = Names::of(&trace);
+        let keys: BTreeSet<&str> =
+            names.all().filter(|(_, space, ..)| *space == Space::Key).map(|(.., n)| &*n.name).collect();
+        let keys = keys.into_iter().map(str::to_owned).collect();
+        Ok(Views {
+            trace,
+            names,
+            keys,
+            kept: Mutex::default(),
+            playing: Mutex::default(),
+            played: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether the program tells anything of itself.
+    pub fn is_told(&self) -> bool {
+        self.names.all().next().is_some()
+    }
+
+    /// The names of all keys.
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// What can be drawn, with words for it.
+    pub fn drawn(&self) -> Vec<(Drawn, String)> {
+        let own = [(Drawn::States, "states"), (Drawn::Substates, "sub-states"), (Drawn::Tasks, "tasks")];
+        let own = own.into_iter().map(|(what, label)| (what, label.to_owned()));
+        let keys =
+            (0..).zip(&self.keys).map(|(number, key)| (Drawn::Bursts(number), format!("bursts of {key}")));
+        own.chain(keys).collect()
+    }
+
+    /// Which part of the events was played by now, while somebody waits for a view.
+    pub fn progress(&self) -> Option<f64> {
+        let played = self.played.load(Ordering::Relaxed);
+        (played > 0).then(|| played as f64 / self.trace.event_count().max(1) as f64)
+    }
+
+    /// Makes whoever plays give up.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The view; plays the trace if it was not yet. `None` if there is no such view, or
+    /// [`stop`](Self::stop) was called.
+    pub fn view(&self, name: DrawnName) -> Option<Arc<DrawnView>> {
+        if let Drawn::Bursts(key) = name.what {
+            self.keys.get(key as usize)?;
+        }
+        let kept = || lock(&self.kept).iter().find(|(of, _)| *of == name).map(|(_, view)| view.clone());
+        if let Some(known) = kept() {
+            return Some(known);
+        }
+        let _turn = lock(&self.playing);
+        if let Some(known) = kept() {
+            return Some(known);
+        }
+        let view = Arc::new(self.play(name)?);
+        let mut kept = lock(&self.kept);
+        kept.push_front((name, view.clone()));
+        kept.truncate(KEPT);
+        Some(view)
+    }
+
+    fn play(&self, name: DrawnName) -> Option<DrawnView> {
+        let key = match name.what {
+            Drawn::Bursts(key) => Some(&**self.keys.get(key as usize)?),
+            _ => None,
+        };
+        let mut drawing = Drawing::new(&self.trace, &self.names, name, key);
+        let mut played = 0_u64;
+        play(
+            &self.trace,
+            &self.names,
+            name.behaviour,
+            |_| {
+                played += 1;
+                if played.is_multiple_of(4096) {
+                    self.played.store(played, Ordering::Relaxed);
+                }
+                true
+            },
+            |item| {
+                drawing.take(&item);
+                if self.stop.load(Ordering::Relaxed) {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            },
+        );
+        self.played.store(0, Ordering::Relaxed);
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(drawing.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_views_round_trip_and_nothing_else_is_one() {
+        for by in By::ALL {
+            for behaviour in &Behaviour::ALL[..4] {
+                for what in [Drawn::States, Drawn::Substates, Drawn::Tasks, Drawn::Bursts(17)] {
+                    let name = DrawnName { by, behaviour: *behaviour, what };
+                    assert_eq!(name.to_string().parse(), Ok(name));
+                }
+            }
+        }
+        let wrong = ["", "shown", "shown.thread", "shown.thread.raw.states", "shown.rank.plain.states"];
+        for text in wrong.into_iter().chain(["shown.task.plain.key-", "shown.task.plain.key-x", "thread.4"]) {
+            assert_eq!(text.parse::<DrawnName>(), Err(()), "{text}");
+        }
+    }
+}
