@@ -1,20 +1,36 @@
 //! The critical path of the executed run: what, at each instant, the end of the run was waiting for.
 //!
 //! From the end of the run backwards: the task that ended last; before it, whichever came last of its
-//! worker becoming free, its creation, and the arrival of its inputs; and so on. The steps
-//! tile the wall time, so their lengths sum to it exactly.
+//! worker becoming free, its creation, and the arrival of its inputs; and so on. A wait for an operation of a device leads
+//! to the operation, to those that it waited for in turn, and to the code that submitted the first of them. What a worker
+//! did besides executing (a lock, a call, the runtime, off the CPU) is a step of its own. The steps tile the wall
+//! time, so their lengths sum to it exactly.
 
 use crate::slo::Deciding;
-use crate::timeline::Limits;
+use crate::timeline::{Limits, Segment, activity_segments};
 use taskscope_execution::NO_TIME;
-use taskscope_execution::graph::{NONE, TaskGraph};
+use taskscope_execution::graph::{ActivityKind, Lists, NONE, OperationWait, TaskGraph};
 
 /// What a step of the path is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum StepKind {
     /// A task executed; the step's task.
     Work,
-    /// A task could start and did not, or its worker was in the runtime.
+    /// It, or the worker that was to start it, waited for a lock.
+    LockWait,
+    /// The worker was in a communication call.
+    Communication,
+    /// An operation of a device ran; the step's name is its name.
+    Device,
+    /// An operation was submitted and did not run yet, or had ended and the one that waited did not know yet.
+    DeviceWait,
+    /// The worker started or ended a library of the job.
+    MpiStart,
+    /// The worker was in a section of the runtime.
+    Runtime,
+    /// It could run and had no CPU.
+    System,
+    /// A task could start and did not.
     Dispatch,
     /// Its last input was complete and not sent.
     Send,
@@ -28,8 +44,15 @@ pub enum StepKind {
 
 impl StepKind {
     /// All kinds.
-    pub const ALL: [StepKind; 6] = [
+    pub const ALL: [StepKind; 13] = [
         StepKind::Work,
+        StepKind::LockWait,
+        StepKind::Communication,
+        StepKind::Device,
+        StepKind::DeviceWait,
+        StepKind::MpiStart,
+        StepKind::Runtime,
+        StepKind::System,
         StepKind::Dispatch,
         StepKind::Send,
         StepKind::Transfer,
@@ -41,11 +64,29 @@ impl StepKind {
     pub const fn name(self) -> &'static str {
         match self {
             StepKind::Work => "work",
+            StepKind::LockWait => "lock.wait",
+            StepKind::Communication => "comm",
+            StepKind::Device => "device",
+            StepKind::DeviceWait => "device.wait",
+            StepKind::MpiStart => "runtime.start",
+            StepKind::Runtime => "runtime",
+            StepKind::System => "os",
             StepKind::Dispatch => "dispatch",
             StepKind::Send => "send",
             StepKind::Transfer => "transfer",
             StepKind::Start => "start",
             StepKind::End => "end",
+        }
+    }
+
+    fn of_activity(kind: ActivityKind) -> StepKind {
+        match kind {
+            ActivityKind::LockWait => StepKind::LockWait,
+            ActivityKind::PeerWait | ActivityKind::Communication => StepKind::Communication,
+            ActivityKind::Device => StepKind::DeviceWait,
+            ActivityKind::Start => StepKind::MpiStart,
+            ActivityKind::Runtime => StepKind::Runtime,
+            ActivityKind::OffCpu => StepKind::System,
         }
     }
 }
@@ -59,17 +100,20 @@ pub struct Step {
     pub start: u64,
     /// First nanosecond after it.
     pub end: u64,
-    /// Row of the task that executed, or was to start; [`NONE`] at start and end.
+    /// Row of the task that executed, was to start, or waits for a device; [`NONE`] at start and end.
     pub task: u32,
     /// Row of the data sent or under way; else [`NONE`].
     pub data: u32,
+    /// Row of the name of an operation or of what the worker did besides executing; else [`NONE`].
+    pub name: u32,
 }
 
 /// The critical path in the order of time. Its steps tile the time from the first begin to the last end
 /// of a worker.
 pub fn critical_path(graph: &TaskGraph) -> Vec<Step> {
     let (begin, end) = graph.range();
-    let mut path = Path { begin, steps: Vec::new(), now: end };
+    let segments = activity_segments(graph);
+    let mut path = Path { graph, segments: &segments, begin, steps: Vec::new(), now: end };
     let last = (graph.pieces.iter().enumerate())
         .filter_map(|(worker, pieces)| pieces.last().map(|piece| (piece.end, worker)))
         .max_by_key(|(end, worker)| (*end, std::cmp::Reverse(*worker)));
@@ -77,13 +121,19 @@ pub fn critical_path(graph: &TaskGraph) -> Vec<Step> {
         path.back_to(begin, StepKind::End, NONE, NONE);
         return path.steps;
     };
-    path.back_to(at, StepKind::End, NONE, NONE);
-    // The worker executed something just before `at`; every turn goes back in time.
+    path.back_on_worker(worker, at, StepKind::End, NONE);
+    // The worker executed something before `at`, or at least waited; every turn goes back in time.
     while let Some(row) = graph.pieces.get(worker).partition_point(|piece| piece.start < at).checked_sub(1) {
         let pieces = graph.pieces.get(worker);
         let piece = pieces[row];
         let task = piece.task;
-        path.back_to(piece.start, StepKind::Work, task, NONE);
+        // Whoever submits something may do so between two tasks.
+        path.back_on_worker(worker, piece.end.min(at), StepKind::Dispatch, task);
+        if let Some(next) = path.through_device(worker, piece.start, StepKind::Work, task) {
+            (worker, at) = next;
+            continue;
+        }
+        path.back_on_worker(worker, piece.start, StepKind::Work, task);
         let free = row.checked_sub(1).map_or(graph.workers[worker].begin, |before| pieces[before].end);
         // A task that resumes waited for its inputs when it first started.
         let first = graph.tasks.start[task as usize] == piece.start;
@@ -91,7 +141,11 @@ pub fn critical_path(graph: &TaskGraph) -> Vec<Step> {
         let limits = Limits::of(graph, task, deciding, graph.workers[worker].node);
         let created = if first && limits.creator_worker != NONE { limits.created } else { 0 };
         let latest = free.max(created).max(limits.arrived).min(piece.start);
-        path.back_to(latest, StepKind::Dispatch, task, NONE);
+        if let Some(next) = path.through_device(worker, latest, StepKind::Dispatch, task) {
+            (worker, at) = next;
+            continue;
+        }
+        path.back_on_worker(worker, latest, StepKind::Dispatch, task);
         if latest == free && row > 0 || latest == 0 {
             at = free;
         } else if latest == limits.arrived && deciding.last_arrived != NONE && latest > free {
@@ -118,7 +172,7 @@ pub fn critical_path(graph: &TaskGraph) -> Vec<Step> {
             break;
         }
     }
-    path.back_to(begin, StepKind::Start, NONE, NONE);
+    path.back_on_worker(worker, begin, StepKind::Start, NONE);
     path.steps.reverse();
     path.steps
 }
@@ -137,20 +191,83 @@ fn piece_until(graph: &TaskGraph, task: u32, at: u64) -> usize {
     (0..graph.workers.len()).find(|worker| executes(*worker)).unwrap_or(first)
 }
 
-struct Path {
+struct Path<'a> {
+    graph: &'a TaskGraph,
+    segments: &'a Lists<Segment>,
     /// No step is before it.
     begin: u64,
     steps: Vec<Step>,
     now: u64,
 }
 
-impl Path {
+impl Path<'_> {
     fn back_to(&mut self, at: u64, kind: StepKind, task: u32, data: u32) {
+        self.step(at, Step { kind, start: 0, end: 0, task, data, name: NONE });
+    }
+
+    fn step(&mut self, at: u64, step: Step) {
         let at = at.max(self.begin);
         if at < self.now {
-            self.steps.push(Step { kind, start: at, end: self.now, task, data });
+            self.steps.push(Step { start: at, end: self.now, ..step });
             self.now = at;
         }
+    }
+
+    /// A step of this kind, cut by what the worker did besides.
+    fn back_on_worker(&mut self, worker: usize, to: u64, kind: StepKind, task: u32) {
+        let own = self.segments.get(worker);
+        let before = own.partition_point(|segment| segment.start < self.now);
+        for segment in own[..before].iter().rev().take_while(|segment| segment.end > to) {
+            self.back_to(segment.end.max(to), kind, task, NONE);
+            let of_segment = StepKind::of_activity(segment.kind);
+            let step = Step { kind: of_segment, start: 0, end: 0, task, data: NONE, name: segment.name };
+            self.step(segment.start.max(to), step);
+        }
+        self.back_to(to, kind, task, NONE);
+    }
+
+    /// If the worker, after `from`, waited for an operation that is known: back to whoever submitted it, and when.
+    fn through_device(
+        &mut self,
+        worker: usize,
+        from: u64,
+        kind: StepKind,
+        task: u32,
+    ) -> Option<(usize, u64)> {
+        let waits = self.graph.operation_waits.get(worker);
+        let last = waits.partition_point(|wait| wait.end <= self.now).checked_sub(1)?;
+        let wait = Some(waits[last]).filter(|wait| wait.end > from)?;
+        let chain = self.chain(wait);
+        let first = self.graph.operations[*chain.last()? as usize];
+        if first.submitter == NONE {
+            return None;
+        }
+        self.back_on_worker(worker, wait.end, kind, task);
+        let step = |kind, name| Step { kind, start: 0, end: 0, task, data: NONE, name };
+        // Who waits between two operations is the later one.
+        let mut waits = self.graph.operations[wait.operation as usize].name;
+        for row in chain {
+            let operation = self.graph.operations[row as usize];
+            self.step(operation.end, step(StepKind::DeviceWait, waits));
+            self.step(operation.start, step(StepKind::Device, operation.name));
+            waits = operation.name;
+        }
+        self.step(first.submitted, step(StepKind::DeviceWait, waits));
+        Some((first.submitter as usize, first.submitted.max(self.begin)))
+    }
+
+    /// The operation that a wait was for, the one for which that waited, and so on.
+    fn chain(&self, wait: OperationWait) -> Vec<u32> {
+        let mut chain = vec![wait.operation];
+        let mut row = wait.operation;
+        // Each ended before the next began, so this ends.
+        while let Some(before) =
+            self.graph.operations.get(row as usize).map(|of| of.after).filter(|row| *row != NONE)
+        {
+            chain.push(before);
+            row = before;
+        }
+        chain
     }
 }
 

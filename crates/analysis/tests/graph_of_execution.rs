@@ -7,8 +7,11 @@ use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
 use taskscope_event::models::omp;
-use taskscope_execution::graph::{NamedAddress, Names, TaskGraph, TaskType, from_execution};
-use taskscope_execution::{Execution, ObjectIndex, Place, PlaceKind, SiteIndex, State};
+use taskscope_execution::graph::{
+    AwaitedOperation, DeviceWait, DeviceWork, NamedAddress, Names, SubmittedOperation, TaskGraph, TaskType,
+    from_execution,
+};
+use taskscope_execution::{Execution, ObjectIndex, Place, PlaceKind, SiteIndex, State, ThreadIndex};
 use taskscope_testkit::script::{Script, any_program};
 
 /// Names by number: `type 3`, `site 2`.
@@ -38,7 +41,9 @@ impl Names for Numbers {
 }
 
 fn graph_of(execution: &Execution) -> TaskGraph {
-    from_execution(execution, &[], &mut Numbers).unwrap_or_else(|errors| panic!("{errors:?}")).0
+    from_execution(execution, &DeviceWork::default(), &mut Numbers)
+        .unwrap_or_else(|errors| panic!("{errors:?}"))
+        .0
 }
 
 fn check_sums(graph: &TaskGraph) -> Causes {
@@ -123,6 +128,61 @@ fn a_lock_is_its_holders_doing() {
     assert_eq!(waits.iter().map(|w| w.1).sum::<u64>(), 3500 + 3950);
     assert!(waits.iter().all(|(who, _)| who.contains("held from site")), "{waits:?}");
     assert!(causes.charges.iter().filter(|c| c.leaf == Leaf::LockWait).all(|c| c.symptom.is_some()));
+}
+
+/// Thread 0 submits two operations to a device at 100 and 150, works, and waits for both from 400 to 900. The first runs from
+/// 130 to 600, the second, which waits for it, from 610 to 880. So since 100 the end of the run waited for the device, and
+/// not for what thread 0 executed meanwhile.
+#[test]
+fn the_critical_path_goes_through_a_device_to_who_submitted() {
+    let thread = ThreadIndex(0);
+    let operation = |name: &str, submitter, (submitted, start, end), after| SubmittedOperation {
+        name: name.into(),
+        submitter,
+        submitted,
+        start,
+        end,
+        after,
+    };
+    let devices = |submitter| DeviceWork {
+        waits: vec![DeviceWait { thread, start: 400, end: 900, name: "b on q".into() }],
+        operations: vec![
+            operation("a on q", submitter, (100, 130, 600), None),
+            operation("b on q", submitter, (150, 610, 880), Some(0)),
+        ],
+        awaited: vec![AwaitedOperation { thread, start: 400, end: 900, operation: 1 }],
+    };
+    let execution = Script::new(1, 0, 1000).play();
+    let path_of = |devices: &DeviceWork| {
+        let graph = from_execution(&execution, devices, &mut Numbers).unwrap().0;
+        assert_eq!(check_sums(&graph).leaves[Leaf::Device as usize], 500);
+        let steps = critical_path(&graph);
+        let name = |row: u32| graph.names.get(row as usize).map_or("", String::as_str).to_owned();
+        steps.iter().map(|s| (s.kind, s.start, s.end, name(s.name))).collect::<Vec<_>>()
+    };
+    let expected = [
+        (StepKind::Work, 0, 100, ""),
+        (StepKind::DeviceWait, 100, 130, "a on q"),
+        (StepKind::Device, 130, 600, "a on q"),
+        (StepKind::DeviceWait, 600, 610, "b on q"),
+        (StepKind::Device, 610, 880, "b on q"),
+        (StepKind::DeviceWait, 880, 900, "b on q"),
+        (StepKind::Work, 900, 1000, ""),
+    ];
+    assert_eq!(path_of(&devices(Some(thread))), expected.map(|(k, s, e, n)| (k, s, e, n.to_owned())));
+    // Where nobody is known to have submitted it, the wait is all that can be told.
+    let alone = path_of(&devices(None));
+    let kinds: Vec<_> = alone.iter().map(|step| (step.0, step.1, step.2)).collect();
+    assert_eq!(
+        kinds,
+        [(StepKind::Work, 0, 400), (StepKind::DeviceWait, 400, 900), (StepKind::Work, 900, 1000)]
+    );
+    // Operations that wait for each other, or for what never was, lead nowhere; the steps still tile the run.
+    let mut absurd = devices(Some(thread));
+    (absurd.operations[0].after, absurd.operations[1].after) = (Some(1), Some(7));
+    absurd.operations[1].submitted = 5000;
+    let steps = path_of(&absurd);
+    assert!(steps.windows(2).all(|pair| pair[0].2 == pair[1].1), "{steps:?}");
 }
 
 proptest! {

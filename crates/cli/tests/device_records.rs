@@ -105,8 +105,12 @@ fn verbs_show_device_queues_and_say_what_is_missing() {
 
 /// Builds an example that uses OpenMP and OpenCL; nothing where this machine cannot run it.
 fn example(directory: &Path) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/opencl/tasks.c");
-    let program = directory.join("tasks");
+    built(directory, "../../examples/opencl/tasks.c")
+}
+
+fn built(directory: &Path, source: &str) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let program = directory.join("program");
     let compiler = std::env::var("CLANG").unwrap_or_else(|_| "clang-19".to_owned());
     let built = Command::new(compiler)
         .args(["-O1", "-g", "-fopenmp", "-Wl,-rpath,/usr/lib/llvm-19/lib"])
@@ -123,13 +127,56 @@ fn example(directory: &Path) -> Option<PathBuf> {
     runs.then_some(program)
 }
 
+fn recorders_are_built() -> bool {
+    let own = Path::new(env!("CARGO_BIN_EXE_taskscope")).parent().unwrap();
+    let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
+    let all = is_built("libtaskscope_ompt.so") && is_built("libtaskscope_device.so");
+    if !all {
+        eprintln!("not tested: the recorders were not built");
+    }
+    all
+}
+
+/// The host gives the device two kernels, works, and waits: the critical path goes through the kernels, one after the other, to
+/// where they were submitted, past what the host did meanwhile.
+#[test]
+fn the_critical_path_goes_through_kernels() {
+    let directory = tempfile::tempdir().unwrap();
+    if !recorders_are_built() {
+        return;
+    }
+    let Some(program) = built(directory.path(), "tests/programs/opencl_wait.c") else { return };
+    let trace = directory.path().join("t");
+    let output = taskscope(&["record", "-o", text(&trace), "--", text(&program)]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed =
+        taskscope(&["report", "--section", "path,ledger,blame", "--intervals", "--json", text(&trace)]);
+    let report: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let steps = report["path"]["steps"].as_array().unwrap();
+    let at = |step: &serde_json::Value, key: &str| step[key].as_u64().unwrap();
+    assert!(steps.windows(2).all(|pair| pair[0]["end_ns"] == pair[1]["begin_ns"]));
+    let (first, last) = (&steps[0], &steps[steps.len() - 1]);
+    assert_eq!(at(last, "end_ns") - at(first, "begin_ns"), at(&report, "wall_ns"));
+    let of = |kind: &str| steps.iter().filter(|step| step["kind"] == kind).collect::<Vec<_>>();
+    let kernels = of("device");
+    assert_eq!(kernels.len(), 8, "every kernel was waited for");
+    assert!(kernels.iter().all(|step| step["name"].as_str().unwrap().starts_with("spin on ")));
+    // The second kernel of a round waits for the first, and so does the host: nothing of the host's work lies between.
+    for pair in kernels.chunks(2) {
+        let between = |step: &&serde_json::Value| {
+            at(step, "begin_ns") >= at(pair[0], "end_ns") && at(step, "end_ns") <= at(pair[1], "begin_ns")
+        };
+        assert!(steps.iter().filter(between).all(|step| step["kind"] == "device.wait"));
+    }
+    let blamed = report["blame"].as_array().unwrap().iter().filter(|row| row["cause"] == "device.wait");
+    let sum: u64 = blamed.map(|row| at(row, "ns")).sum();
+    assert_eq!(sum, at(&report["ledger"]["leaves"], "device.wait"));
+}
+
 #[test]
 fn record_takes_threads_tasks_and_queues_of_one_program() {
     let directory = tempfile::tempdir().unwrap();
-    let own = Path::new(env!("CARGO_BIN_EXE_taskscope")).parent().unwrap();
-    let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
-    if !is_built("libtaskscope_ompt.so") || !is_built("libtaskscope_device.so") {
-        eprintln!("not tested: the recorders were not built");
+    if !recorders_are_built() {
         return;
     }
     let Some(program) = example(directory.path()) else { return };

@@ -9,6 +9,7 @@ pub mod cache;
 mod call_tree;
 mod data_names;
 pub mod device_check;
+mod device_work;
 pub mod devices;
 pub mod emulation;
 pub mod graph;

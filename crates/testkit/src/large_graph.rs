@@ -84,5 +84,6 @@ pub fn large_graph(tasks: usize, workers: u32, nodes: u32) -> TaskGraph {
         tasks: column,
         data,
         inputs,
+        ..TaskGraph::default()
     }
 }

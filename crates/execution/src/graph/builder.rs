@@ -1,8 +1,8 @@
 //! Collects a graph row by row, in any order, by the numbers of its source.
 
 use super::{
-    Activity, ActivityKind, Copy, Data, GraphError, Lists, NONE, Node, Piece, Table, TaskGraph, TaskType,
-    Tasks, Worker, check,
+    Activity, ActivityKind, Copy, Data, GraphError, Lists, NONE, Node, Operation, OperationWait, Piece,
+    Table, TaskGraph, TaskType, Tasks, Worker, check, device_work,
 };
 use crate::NO_TIME;
 use rustc_hash::FxHashMap;
@@ -70,6 +70,8 @@ pub struct GraphBuilder {
     /// Worker, task, start, end.
     pieces: Vec<(u64, u64, u64, u64)>,
     activities: Vec<(u64, Activity)>,
+    operations: Vec<Operation>,
+    operation_waits: Vec<(u64, OperationWait)>,
 }
 
 impl GraphBuilder {
@@ -143,6 +145,17 @@ impl GraphBuilder {
     ) {
         self.activities
             .push((worker, Activity { start, end, kind: ActivityKind::LockWait, name, holder, waiter }));
+    }
+
+    /// Adds an operation of a device; its number is how many there were before it. Rows of workers are those in which
+    /// they were added, which must be the order of their ids.
+    pub fn add_operation(&mut self, operation: Operation) {
+        self.operations.push(operation);
+    }
+
+    /// `worker` waited for an operation.
+    pub fn add_operation_wait(&mut self, worker: u64, wait: OperationWait) {
+        self.operation_waits.push((worker, wait));
     }
 
     /// The graph, with every precondition checked.
@@ -244,6 +257,19 @@ impl GraphBuilder {
         let activities =
             self.activities.iter().map(|(w, activity)| (row_of(&worker_ids, *w) as usize, *activity));
         graph.activities = Lists::group(graph.workers.len(), activities);
+
+        graph.operations = device_work::in_order(std::mem::take(&mut self.operations));
+        self.operation_waits.sort_by_key(|(_, wait)| (wait.end, wait.start));
+        // A wait that was over before the operation was is none for it.
+        let ends_it = |wait: &OperationWait| {
+            graph
+                .operations
+                .get(wait.operation as usize)
+                .is_some_and(|of| of.end <= wait.end && of.end > wait.start)
+        };
+        let waits = self.operation_waits.iter().filter(|(_, wait)| ends_it(wait));
+        let waits = waits.map(|(worker, wait)| (row_of(&worker_ids, *worker) as usize, *wait));
+        graph.operation_waits = Lists::group(graph.workers.len(), waits.clone());
 
         graph.place_tasks();
         if errors.list.is_empty() {

@@ -10,10 +10,13 @@
 use crate::messages::Call;
 
 use super::accesses::{Access, DeclaredGraph};
-use super::{ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, TaskGraph, TaskType};
+use super::{
+    ActivityKind, AwaitedOperation, DeviceWork, GraphBuilder, GraphError, NONE, NewData, NewTask, Operation,
+    OperationWait, TaskGraph, TaskType,
+};
 use crate::{
     CutSpan, Execution, Group, Hold, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex, RegionIndex,
-    SiteIndex, Span, State, TaskIndex, ThreadIndex, TypeIndex,
+    SiteIndex, Span, State, TaskIndex, TypeIndex,
 };
 use rustc_hash::FxHashMap;
 
@@ -42,19 +45,6 @@ pub struct NamedAddress {
     pub ty: TypeIndex,
 }
 
-/// A wait of a thread for operations of a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceWait {
-    /// Who waited.
-    pub thread: ThreadIndex,
-    /// Since when.
-    pub start: u64,
-    /// Until when.
-    pub end: u64,
-    /// What the device did meanwhile.
-    pub name: String,
-}
-
 /// More members of a team than this, and a barrier is told by its last arrival alone.
 const MOST_ARRIVALS: usize = 32;
 
@@ -77,7 +67,7 @@ pub(super) struct Stretch {
 /// As [`GraphBuilder::finish`]; none is known that an [`Execution`] could give rise to.
 pub fn from_execution(
     execution: &Execution,
-    device_waits: &[DeviceWait],
+    devices: &DeviceWork,
     names: &mut dyn Names,
 ) -> Result<(TaskGraph, u64), Vec<GraphError>> {
     let mut maker = Maker {
@@ -94,7 +84,7 @@ pub fn from_execution(
         dropped: 0,
     };
     maker.add_workers(names);
-    maker.add_device_waits(device_waits);
+    maker.add_device_work(devices);
     maker.add_stretches(names);
     maker.order_stretches();
     maker.order_tasks(names);
@@ -263,8 +253,26 @@ impl Maker<'_> {
     }
 
     /// Waits of threads that are no workers are nobody's time.
-    fn add_device_waits(&mut self, waits: &[DeviceWait]) {
-        for wait in waits {
+    fn add_device_work(&mut self, devices: &DeviceWork) {
+        for operation in &devices.operations {
+            let submitter = operation.submitter.and_then(|thread| self.worker_of.get(&thread.0).copied());
+            let operation = Operation {
+                name: self.builder.add_name(&operation.name),
+                submitter: submitter.unwrap_or(NONE),
+                submitted: operation.submitted,
+                start: operation.start,
+                end: operation.end,
+                after: operation.after.unwrap_or(NONE),
+            };
+            self.builder.add_operation(operation);
+        }
+        for wait in &devices.awaited {
+            if let Some(worker) = self.worker_of.get(&wait.thread.0).copied() {
+                let AwaitedOperation { start, end, operation, .. } = *wait;
+                self.builder.add_operation_wait(worker.into(), OperationWait { start, end, operation });
+            }
+        }
+        for wait in &devices.waits {
             if let Some(worker) = self.worker_of.get(&wait.thread.0).copied() {
                 let process = self.execution.threads[wait.thread.index()].process;
                 let life = &self.execution.processes[process.index()];

@@ -15,6 +15,7 @@
 mod accesses;
 mod builder;
 mod check;
+mod device_work;
 mod from_execution;
 mod lists;
 mod messages;
@@ -22,7 +23,10 @@ mod messages;
 pub use accesses::{Access, DeclaredGraph};
 pub use builder::{GraphBuilder, NewData, NewTask};
 pub use check::{GraphError, Table};
-pub use from_execution::{DeviceWait, NamedAddress, Names, from_execution};
+pub use device_work::{
+    AwaitedOperation, DeviceWait, DeviceWork, Operation, OperationWait, SubmittedOperation,
+};
+pub use from_execution::{NamedAddress, Names, from_execution};
 pub use lists::Lists;
 
 use crate::{NO_TIME, OsSource};
@@ -251,6 +255,10 @@ pub struct TaskGraph {
     pub pieces: Lists<Piece>,
     /// The activities of each worker, ascending by (start, end, name).
     pub activities: Lists<Activity>,
+    /// Operations of devices that somebody waited for.
+    pub operations: Vec<Operation>,
+    /// The waits of each worker for these, by their ends.
+    pub operation_waits: Lists<OperationWait>,
     /// What tells the times off the CPU among them; unknown too where a source never says.
     pub off_cpu: OsSource,
 }

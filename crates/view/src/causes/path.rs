@@ -52,16 +52,43 @@ impl Prediction {
     }
 }
 
-/// Steps by what they are, with the task type or link that they belong to, longest first.
-fn by_kind(graph: &TaskGraph, steps: &[Step]) -> Vec<(StepKind, String, u64)> {
-    let mut sums: BTreeMap<(StepKind, String), u64> = BTreeMap::new();
-    for step in steps {
-        let ty = graph.tasks.ty.get(step.task as usize).and_then(|ty| graph.types.get(*ty as usize));
-        let name = ty.map_or(String::new(), |ty| ty.name.clone());
-        *sums.entry((step.kind, name)).or_default() += step.end - step.start;
+/// Steps of a kind that belong to the same.
+struct Steps {
+    kind: StepKind,
+    /// The task type; empty at start and end.
+    task_type: String,
+    /// What ran on a device, or what the worker did besides executing (a lock, a call, a section); empty in other kinds.
+    name: String,
+    ns: u64,
+}
+
+impl Steps {
+    fn label(&self) -> String {
+        match (self.name.is_empty(), self.task_type.is_empty()) {
+            (true, _) => self.task_type.clone(),
+            (false, true) => self.name.clone(),
+            (false, false) => format!("{} ({})", self.name, self.task_type),
+        }
     }
-    let mut rows: Vec<_> = sums.into_iter().map(|((kind, name), ns)| (kind, name, ns)).collect();
-    rows.sort_by_key(|(kind, _, ns)| (std::cmp::Reverse(*ns), *kind));
+}
+
+/// Steps by what they are and what they belong to, longest first.
+fn by_kind(graph: &TaskGraph, steps: &[Step]) -> Vec<Steps> {
+    let mut sums: BTreeMap<(StepKind, u32, u32), u64> = BTreeMap::new();
+    for step in steps {
+        let ty = graph.tasks.ty.get(step.task as usize).copied().unwrap_or(u32::MAX);
+        *sums.entry((step.kind, ty, step.name)).or_default() += step.end - step.start;
+    }
+    let task_type = |row: u32| graph.types.get(row as usize).map_or(String::new(), |ty| ty.name.clone());
+    let name = |row: u32| graph.names.get(row as usize).cloned().unwrap_or_default();
+    let rows = sums.into_iter();
+    let mut rows: Vec<Steps> = rows
+        .map(|((kind, ty, of), ns)| Steps { kind, task_type: task_type(ty), name: name(of), ns })
+        .collect();
+    rows.sort_by(|a, b| {
+        let key = |row: &Steps| (std::cmp::Reverse(row.ns), row.kind);
+        key(a).cmp(&key(b)).then_with(|| (&a.task_type, &a.name).cmp(&(&b.task_type, &b.name)))
+    });
     rows
 }
 
@@ -116,7 +143,11 @@ pub(super) fn path_json(graph: &TaskGraph, prediction: &Prediction, options: &Ca
     let span = prediction.span;
     let rows: Vec<Value> = by_kind(graph, &steps)
         .into_iter()
-        .map(|(kind, name, ns)| json!({"kind": kind.name(), "task_type": name, "ns": ns}))
+        .map(|row| {
+            let text = |text: String| if text.is_empty() { Value::Null } else { text.into() };
+            // Start and end have an empty task type, as they always had.
+            json!({"kind": row.kind.name(), "task_type": row.task_type, "name": text(row.name), "ns": row.ns})
+        })
         .collect();
     let mut path = json!({
         "wall_ns": prediction.wall_ns,
@@ -146,6 +177,7 @@ pub(super) fn path_json(graph: &TaskGraph, prediction: &Prediction, options: &Ca
             json!({
                 "kind": step.kind.name(), "begin_ns": step.start, "end_ns": step.end,
                 "task": id(&graph.tasks.id, step.task), "data": id(&graph.data.id, step.data),
+                "name": graph.names.get(step.name as usize),
             })
         });
         map.insert("steps".into(), list.collect());
@@ -163,12 +195,12 @@ pub(super) fn path_text(
     let wall = prediction.wall_ns;
     let _ = writeln!(out, "  Critical path: what the end of the run waited for ({})", format::time(wall));
     let rows = by_kind(graph, &steps);
-    for (kind, name, ns) in rows.iter().take(options.top) {
-        let (name, share) = (format::fit(name, 44), format::percent(*ns, wall));
-        let _ = writeln!(out, "   {:<10}{name:<44}{:>12}{share:>9}", kind.name(), format::time(*ns));
+    for row in rows.iter().take(options.top) {
+        let (name, share) = (format::fit(&row.label(), 44), format::percent(row.ns, wall));
+        let _ = writeln!(out, "   {:<14}{name:<44}{:>12}{share:>9}", row.kind.name(), format::time(row.ns));
     }
     if rows.len() > options.top {
-        let rest: u64 = rows[options.top..].iter().map(|row| row.2).sum();
+        let rest: u64 = rows[options.top..].iter().map(|row| row.ns).sum();
         let _ = writeln!(out, "   … and {} more, {}", rows.len() - options.top, format::time(rest));
     }
     let span = prediction.span;

@@ -1,0 +1,103 @@
+//! Operations of devices that workers waited for, and who submitted them.
+
+use super::NONE;
+use crate::ThreadIndex;
+
+/// A wait of a thread for operations of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceWait {
+    /// Who waited.
+    pub thread: ThreadIndex,
+    /// Since when.
+    pub start: u64,
+    /// Until when.
+    pub end: u64,
+    /// What the device did meanwhile.
+    pub name: String,
+}
+
+/// An operation of a device, as its source tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubmittedOperation {
+    /// What it is, and where it ran.
+    pub name: String,
+    /// Who submitted it, where known.
+    pub submitter: Option<ThreadIndex>,
+    /// When its submission began.
+    pub submitted: u64,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Place in the list of the one for whose end it waited, having been submitted before that.
+    pub after: Option<u32>,
+}
+
+/// A wait of a thread that was over when an operation was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwaitedOperation {
+    /// Who waited.
+    pub thread: ThreadIndex,
+    /// Since when.
+    pub start: u64,
+    /// Until when.
+    pub end: u64,
+    /// Place of the operation in the list.
+    pub operation: u32,
+}
+
+/// What is known of devices, for the graph of a recorded run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceWork {
+    /// What threads waited for, instant by instant.
+    pub waits: Vec<DeviceWait>,
+    /// Operations.
+    pub operations: Vec<SubmittedOperation>,
+    /// Waits by the operation that ended them.
+    pub awaited: Vec<AwaitedOperation>,
+}
+
+/// An operation in the graph. It was submitted before it began, and began before it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Row of [`TaskGraph::names`](super::TaskGraph::names).
+    pub name: u32,
+    /// Row of the worker that submitted it, or [`NONE`].
+    pub submitter: u32,
+    /// When.
+    pub submitted: u64,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Row of the operation for whose end it waited, which ended before it began; or [`NONE`].
+    pub after: u32,
+}
+
+/// Time in which a worker waited for an operation that had ended at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationWait {
+    /// First nanosecond.
+    pub start: u64,
+    /// First nanosecond after it.
+    pub end: u64,
+    /// Row of the operation.
+    pub operation: u32,
+}
+
+/// Operations as they are told, without what contradicts the order above: such an operation has no submitter, or none
+/// before it.
+pub(super) fn in_order(mut operations: Vec<Operation>) -> Vec<Operation> {
+    let ends: Vec<u64> = operations.iter().map(|operation| operation.end).collect();
+    for operation in &mut operations {
+        if operation.submitted > operation.start {
+            operation.submitter = NONE;
+        }
+        // So each ends before the next one does, and chains of them have a begin.
+        let before = ends.get(operation.after as usize).is_some_and(|end| *end <= operation.start);
+        if !before || operation.start >= operation.end {
+            operation.after = NONE;
+        }
+    }
+    operations
+}

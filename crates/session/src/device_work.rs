@@ -1,0 +1,273 @@
+//! What threads waited for of devices: instant by instant what ran there, and by which operation each wait ended.
+
+use rustc_hash::FxHashMap;
+use taskscope_execution::devices::{Call, CallThread, Devices, Purpose};
+use taskscope_execution::graph::{AwaitedOperation, DeviceWait, DeviceWork, SubmittedOperation};
+use taskscope_execution::{Execution, ThreadIndex};
+
+/// Waits of threads in calls that wait for devices: instant by instant the operation of the process's queues that
+/// began first of those that ran, or that none did; and the operations, so that each wait leads to who submitted
+/// what it waited for.
+pub(crate) fn device_work(execution: &Execution, devices: &Devices) -> DeviceWork {
+    let mut work = DeviceWork::default();
+    let mut pids: Vec<u64> = devices.calls.iter().map(|thread| thread.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    for pid in pids {
+        let known = Operations::of(execution, devices, pid, work.operations.len() as u32);
+        for thread in devices.calls.iter().filter(|thread| thread.pid == pid) {
+            let Some(waiter) = thread_of(execution, pid, thread.tid) else { continue };
+            for call in &thread.calls {
+                if let Some((begin, finish)) = known.waiting_part(call) {
+                    known.split(thread, call, (waiter, begin, finish), &mut work.waits);
+                    if let Some(operation) = known.awaited(call, begin, finish) {
+                        work.awaited.push(AwaitedOperation {
+                            thread: waiter,
+                            start: begin,
+                            end: finish,
+                            operation,
+                        });
+                    }
+                }
+            }
+        }
+        work.operations.extend(known.rows);
+    }
+    work
+}
+
+/// The operations of a process's queues that took time, by their starts.
+struct Operations {
+    rows: Vec<SubmittedOperation>,
+    /// The latest end up to each row.
+    latest_ends: Vec<u64>,
+    /// Rows by their ends.
+    by_end: Vec<u32>,
+    /// Rows by the queue's number and the operation's number in it.
+    numbers: FxHashMap<(u64, u64), u32>,
+    /// How many operations of other processes are before these.
+    first: u32,
+}
+
+impl Operations {
+    fn of(execution: &Execution, devices: &Devices, pid: u64, first: u32) -> Operations {
+        let queues = || devices.queues.iter().enumerate().filter(|(_, queue)| queue.pid == Some(pid));
+        let mut order: Vec<(u64, u64, usize, usize)> = queues()
+            .flat_map(|(number, queue)| {
+                let timed = queue.operations.iter().enumerate().filter(|(_, of)| of.start < of.end);
+                timed.map(move |(row, of)| (of.start, of.end, number, row))
+            })
+            .collect();
+        order.sort_unstable();
+        let mut threads: FxHashMap<u64, Option<ThreadIndex>> = FxHashMap::default();
+        let (mut rows, mut latest_ends, mut latest) = (Vec::new(), Vec::new(), 0);
+        let mut numbers = FxHashMap::default();
+        for (start, end, number, row) in &order {
+            let queue = &devices.queues[*number];
+            let operation = &queue.operations[*row];
+            numbers.insert((queue.number, operation.seq), rows.len() as u32);
+            let name = queue.name_of(operation.name);
+            let name = if name.is_empty() { operation.kind_name() } else { name };
+            // A submission at 0 is one of which nothing is known.
+            let known = operation.append != 0 && operation.append <= *start;
+            let submitter = *threads
+                .entry(operation.thread)
+                .or_insert_with(|| thread_of(execution, pid, operation.thread));
+            rows.push(SubmittedOperation {
+                name: format!("{name} on {}", queue.name),
+                submitter: submitter.filter(|_| known),
+                submitted: operation.append,
+                start: *start,
+                end: *end,
+                after: None,
+            });
+            latest = latest.max(*end);
+            latest_ends.push(latest);
+        }
+        let mut by_end: Vec<u32> = (0..rows.len() as u32).collect();
+        by_end.sort_by_key(|row| rows[*row as usize].end);
+        let mut known = Operations { rows, latest_ends, by_end, numbers, first };
+        known.find_predecessors(devices, &order);
+        known
+    }
+
+    /// An operation that was submitted while another ran on its device, and began after that had ended, waited for it: of
+    /// several for the one that ended last.
+    fn find_predecessors(&mut self, devices: &Devices, order: &[(u64, u64, usize, usize)]) {
+        // Queues whose device is not known have one each.
+        let device = |row: u32| {
+            let queue = &devices.queues[order[row as usize].2];
+            let own = if queue.device.is_empty() { order[row as usize].2 } else { usize::MAX };
+            (queue.device.as_str(), own)
+        };
+        let mut last_end: FxHashMap<(&str, usize), u32> = FxHashMap::default();
+        let mut ended = self.by_end.iter().copied().peekable();
+        for row in 0..self.rows.len() {
+            let (submitted, start) = (self.rows[row].submitted, self.rows[row].start);
+            while let Some(before) = ended.next_if(|before| self.rows[*before as usize].end <= start) {
+                last_end.insert(device(before), before);
+            }
+            let before = last_end.get(&device(row as u32)).copied();
+            let waited = |before: &u32| submitted != 0 && self.rows[*before as usize].end > submitted;
+            let before = before.filter(waited);
+            self.rows[row].after = before.map(|before| self.first + before);
+        }
+    }
+
+    /// The part of a call in which it waits: all of one that is for waiting; of one that submits an operation and
+    /// comes back after that has ended (a blocking read), from the submission to that end.
+    fn waiting_part(&self, call: &Call) -> Option<(u64, u64)> {
+        let part = match call.purpose() {
+            Purpose::Waits => (call.start, call.end),
+            Purpose::Submits => {
+                let operation = &self.rows[*self.numbers.get(&call.operation?)? as usize];
+                if operation.end > call.end {
+                    return None;
+                }
+                (operation.submitted.max(call.start), operation.end)
+            }
+            _ => return None,
+        };
+        (part.0 < part.1).then_some(part)
+    }
+
+    /// The operation whose end a wait was for: that which the call submitted, else the last one that ended in it.
+    fn awaited(&self, call: &Call, begin: u64, finish: u64) -> Option<u32> {
+        if call.purpose() == Purpose::Submits {
+            return self.numbers.get(&call.operation?).map(|row| self.first + row);
+        }
+        let ended = self.by_end.partition_point(|row| self.rows[*row as usize].end <= finish);
+        let last = self.by_end[ended.checked_sub(1)?];
+        (self.rows[last as usize].end > begin).then_some(self.first + last)
+    }
+
+    /// A wait, cut by what ran.
+    fn split(
+        &self,
+        thread: &CallThread,
+        call: &Call,
+        (waiter, begin, finish): (ThreadIndex, u64, u64),
+        waits: &mut Vec<DeviceWait>,
+    ) {
+        let name = thread.names.get(call.name as usize).map_or("", String::as_str);
+        let mut add =
+            |start: u64, end: u64, name: String| waits.push(DeviceWait { thread: waiter, start, end, name });
+        let mut at = begin;
+        let first = self.latest_ends.partition_point(|end| *end <= begin);
+        for operation in self.rows[first..].iter().take_while(|operation| operation.start < finish) {
+            let (start, end) = (operation.start.max(at), operation.end.min(finish));
+            if start >= end {
+                continue;
+            }
+            if start > at {
+                add(at, start, format!("nothing runs on the device ({name})"));
+            }
+            add(start, end, operation.name.clone());
+            at = end;
+        }
+        if at < finish {
+            add(at, finish, format!("nothing runs on the device ({name})"));
+        }
+    }
+}
+
+/// The thread of the execution with this id of the system.
+fn thread_of(execution: &Execution, pid: u64, tid: u64) -> Option<ThreadIndex> {
+    let found = execution.threads.iter().position(|thread| {
+        let process = &execution.processes[thread.process.index()];
+        thread.tid == tid && process.pid == pid && !process.has_cpus
+    });
+    found.map(|row| ThreadIndex(row as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_event::models::device::kind;
+    use taskscope_execution::ExecutionBuilder;
+    use taskscope_execution::devices::{Operation, Queue};
+
+    #[test]
+    fn a_wait_is_split_by_what_the_device_did() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.7", 7);
+        builder.add_thread(process, 70);
+        let execution = builder.finish();
+        let operation =
+            |start, end, name| Operation { start, end, name, kind: kind::KERNEL, ..Operation::default() };
+        let queue = Queue {
+            name: "q".into(),
+            pid: Some(7),
+            operations: vec![
+                operation(100, 200, 1),
+                operation(150, 260, 2),
+                Operation { seq: 8, append: 390, ..operation(400, 900, 1) },
+            ],
+            names: vec![String::new(), "a".into(), "b".into()],
+            ..Queue::default()
+        };
+        let call = |start, end, kind| Call { start, end, name: 1, kind, operation: None };
+        let calls = CallThread {
+            path: String::new(),
+            pid: 7,
+            tid: 70,
+            calls: vec![
+                call(120, 300, kind::WAITING_CALL),
+                Call { operation: Some((0, 8)), ..call(500, 600, kind::SUBMITTING_CALL) },
+                Call { operation: Some((0, 8)), ..call(800, 950, kind::SUBMITTING_CALL) },
+            ],
+            names: vec![String::new(), "clFinish".into()],
+        };
+        let devices = Devices { queues: vec![queue], calls: vec![calls] };
+        let work = device_work(&execution, &devices);
+        let told: Vec<(u64, u64, &str)> =
+            work.waits.iter().map(|w| (w.start, w.end, w.name.as_str())).collect();
+        let idle = "nothing runs on the device (clFinish)";
+        // The first call that submits comes back before its operation ends, the second does not.
+        assert_eq!(
+            told,
+            [(120, 200, "a on q"), (200, 260, "b on q"), (260, 300, idle), (800, 900, "a on q")]
+        );
+    }
+
+    /// Thread 71 submits `a` at 90 and `b` at 120 to one device; `b` begins when `a` has ended. Thread 70 waits for both.
+    #[test]
+    fn a_wait_leads_to_the_operation_that_ended_it_and_to_those_before() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.7", 7);
+        let waiter = builder.add_thread(process, 70);
+        let submitter = builder.add_thread(process, 71);
+        let execution = builder.finish();
+        let operation = |seq, append, start, end| Operation {
+            seq,
+            append,
+            start,
+            end,
+            thread: 71,
+            name: seq as u32,
+            kind: kind::KERNEL,
+            ..Operation::default()
+        };
+        let queue = Queue {
+            name: "q".into(),
+            pid: Some(7),
+            operations: vec![
+                operation(1, 90, 100, 200),
+                operation(2, 120, 205, 300),
+                operation(3, 0, 700, 800),
+            ],
+            names: vec![String::new(), "a".into(), "b".into(), "c".into()],
+            ..Queue::default()
+        };
+        let call = |start, end| Call { start, end, name: 0, kind: kind::WAITING_CALL, operation: None };
+        let calls = vec![call(130, 310), call(400, 500), call(750, 790)];
+        let calls = CallThread { path: String::new(), pid: 7, tid: 70, calls, names: vec![String::new()] };
+        let work = device_work(&execution, &Devices { queues: vec![queue], calls: vec![calls] });
+        // Nothing ended in the second wait, nor in the third.
+        assert_eq!(work.awaited, [AwaitedOperation { thread: waiter, start: 130, end: 310, operation: 1 }]);
+        let told: Vec<_> =
+            work.operations.iter().map(|of| (of.name.as_str(), of.submitter, of.after)).collect();
+        let known = Some(submitter);
+        assert_eq!(told, [("a on q", known, None), ("b on q", known, Some(0)), ("c on q", None, None)]);
+    }
+}
