@@ -370,24 +370,27 @@ uint32_t taskscope_task_kind(const char *name, const char *file, uint32_t line);
  * longest decides. TASKSCOPE_NAMED asks again; numbers that a program keeps itself it must ask for again. */
 void taskscope_set_enabled(const char *prefix, int enabled);
 
-/* Changes whenever numbers may have changed; 0 while nobody listens. */
-extern uint32_t taskscope_names_;
+/* What a call site keeps: 0 until it has asked, its number, or that it is off. All of it is the library's. */
+struct taskscope_site_ {
+	uint32_t number, listed;
+	struct taskscope_site_ *next;
+};
+enum { TASKSCOPE_SITE_IS_OFF_ = -1 };
+
+uint64_t taskscope_site_asks_(struct taskscope_site_ *site);
+uint32_t taskscope_site_keeps_(struct taskscope_site_ *site, uint64_t asked, uint32_t number);
 
 /* Asks for a number at the first passage, and keeps it until names are enabled or disabled. Where nothing is
- * recorded it costs one load, where the name is off, two. */
+ * recorded, or the name is off, it costs one load. A shared object whose code has passed here is not unloaded. */
 #define TASKSCOPE_NAMED(variable, ask) \
-	static uint64_t variable##_asked_; \
-	uint32_t variable = 0; \
-	{ \
-		const uint32_t variable##_now_ = __atomic_load_n(&taskscope_names_, __ATOMIC_RELAXED); \
-		if (variable##_now_ != 0) { \
-			uint64_t variable##_known_ = __atomic_load_n(&variable##_asked_, __ATOMIC_RELAXED); \
-			if (__builtin_expect((uint32_t) (variable##_known_ >> 32) != variable##_now_, 0)) { \
-				variable##_known_ = (uint64_t) variable##_now_ << 32 | (uint32_t) (ask); \
-				__atomic_store_n(&variable##_asked_, variable##_known_, __ATOMIC_RELAXED); \
-			} \
-			variable = (uint32_t) variable##_known_; \
-		} \
+	static struct taskscope_site_ variable##_site_; \
+	uint32_t variable = __atomic_load_n(&variable##_site_.number, __ATOMIC_RELAXED); \
+	if (__builtin_expect(variable == 0, 0)) { \
+		const uint64_t variable##_asked_ = taskscope_site_asks_(&variable##_site_); \
+		if (variable##_asked_ != 0) \
+			variable = taskscope_site_keeps_(&variable##_site_, variable##_asked_, (ask)); \
+	} else if (variable == (uint32_t) TASKSCOPE_SITE_IS_OFF_) { \
+		variable = 0; \
 	} \
 	(void) variable
 

@@ -2,11 +2,12 @@
 //! when the inline code cannot store it.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::mem::MaybeUninit;
 
 use taskscope_event::Code;
 use taskscope_event::models::instrument as i;
 use taskscope_record::instrument;
+use taskscope_record::instrument::named::{self, Site};
 use taskscope_record::thread::ThreadRecorder;
 
 /// # Safety
@@ -120,14 +121,49 @@ pub unsafe extern "C" fn taskscope_task_kind(name: *const c_char, file: *const c
     instrument::named::task_kind(name, file, line).unwrap_or(0)
 }
 
-/// Changes whenever numbers that were asked for may have changed; 0 while nobody listens.
+/// Has a call site asked again whenever names may have changed, and says when it asks; 0 where nobody listens.
+///
+/// # Safety
+/// `site` is a static of `taskscope.h`'s struct, which is a [`Site`].
 #[unsafe(no_mangle)]
-#[allow(non_upper_case_globals, reason = "it is named as in C")]
-pub static taskscope_names_: AtomicU32 = AtomicU32::new(0);
+pub unsafe extern "C" fn taskscope_site_asks_(site: *const Site) -> u64 {
+    // SAFETY: by contract; its module stays from here on.
+    let site: &'static Site = unsafe { &*site };
+    if site.list() {
+        keep_module_of(site);
+    }
+    let asked = named::asked();
+    if !named::somebody_listens() {
+        site.keep(asked, None);
+        return 0;
+    }
+    1 << 32 | u64::from(asked)
+}
 
-/// Has every [`taskscope_names_`] site ask again.
-pub(crate) fn names_may_have_changed() {
-    taskscope_names_.fetch_add(1, Relaxed);
+/// Keeps what the site was told, 0 for off, and returns it.
+///
+/// # Safety
+/// As of [`taskscope_site_asks_`], which said `asked`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taskscope_site_keeps_(site: *const Site, asked: u64, number: u32) -> u32 {
+    // SAFETY: by contract.
+    let site: &'static Site = unsafe { &*site };
+    // The header's number is what a site stores: one more than that of a Rust site.
+    site.keep(asked as u32, number.checked_sub(1));
+    number
+}
+
+/// A module that is unloaded would leave its sites in the list.
+fn keep_module_of(site: &'static Site) {
+    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: the address lies in a loaded module; what `dladdr` fills in is read only if it did; the name lives
+    // as long as the module does, which is loaded while its code runs.
+    unsafe {
+        if libc::dladdr(core::ptr::from_ref(site).cast(), info.as_mut_ptr()) != 0 {
+            let name = info.assume_init().dli_fname;
+            libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        }
+    }
 }
 
 /// Enables all names that begin with `prefix`, or disables them.
@@ -139,9 +175,6 @@ pub unsafe extern "C" fn taskscope_set_enabled(prefix: *const c_char, enabled: c
     // SAFETY: by contract.
     let prefix = String::from_utf8_lossy(unsafe { bytes(prefix) });
     instrument::set_enabled(&prefix, enabled != 0);
-    if taskscope_names_.load(Relaxed) != 0 {
-        names_may_have_changed();
-    }
 }
 
 /// A number for a new task.

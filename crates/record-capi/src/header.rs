@@ -71,4 +71,18 @@ mod tests {
         assert_eq!(PENDING, DOOR + 8);
         assert_eq!(CLOCK_BYTES, 40);
     }
+
+    /// `struct taskscope_site_` of the header.
+    #[repr(C)]
+    struct SiteInC {
+        number: u32,
+        listed: u32,
+        next: *mut SiteInC,
+    }
+
+    #[test]
+    fn a_site_of_c_is_one_of_rust() {
+        use taskscope_record::instrument::named::Site;
+        assert_eq!((size_of::<SiteInC>(), align_of::<SiteInC>()), (size_of::<Site>(), align_of::<Site>()));
+    }
 }

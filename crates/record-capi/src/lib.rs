@@ -37,9 +37,6 @@ pub unsafe extern "C" fn taskscope_start(directory: *const c_char) -> c_int {
         let bytes = unsafe { CStr::from_ptr(directory) }.to_bytes();
         instrument::start(Path::new(OsStr::from_bytes(bytes))).map(|()| true)
     };
-    if matches!(started, Ok(true)) {
-        contexts::names_may_have_changed();
-    }
     match started {
         Ok(true) => 0,
         Ok(false) => -1,

@@ -71,7 +71,6 @@ pub unsafe extern "C" fn taskscope_add_sink(sink: *const CSink) -> c_int {
     let CSink { behaviour, event, finish, user, .. } = unsafe { sink.read() };
     let (Some(&behaviour), Some(event)) = (Behaviour::ALL.get(behaviour as usize), event) else { return -1 };
     sinks::add(Adapter { behaviour, event, finish, user });
-    crate::contexts::names_may_have_changed();
     0
 }
 

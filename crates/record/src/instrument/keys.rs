@@ -174,7 +174,7 @@ impl core::fmt::Display for UnknownName {
 impl core::error::Error for UnknownName {}
 
 /// Whether anybody hears of an event; after the end of recording it is counted.
-fn somebody_listens() -> bool {
+pub fn somebody_listens() -> bool {
     process::is_recording() || process::has_finished() || sinks::are_loaded()
 }
 

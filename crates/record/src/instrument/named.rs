@@ -1,16 +1,27 @@
-//! Names as bytes, for interfaces that have no statics: each function asks the dictionary, and gives `None`
-//! while the name is off.
+//! Names as bytes, for interfaces whose statics are not Rust's: each function asks the dictionary, and gives `None`
+//! while the name is off. Whoever keeps the answer does so in a [`Site`].
 
 use core::panic::Location;
 
 pub use super::dictionary::Space;
 use super::dictionary::{self, Meaning};
 use super::keys::ask;
+pub use super::keys::somebody_listens;
+use super::site::Answer;
+pub use super::site::{Site, asked};
 
 fn number(meaning: Meaning<'_>) -> Option<u32> {
-    match ask(&meaning) {
-        super::site::Answer::On(number) => Some(number),
-        _ => None,
+    known(ask(&meaning))
+}
+
+fn known(answer: Answer) -> Option<u32> {
+    match answer {
+        Answer::On(number) => Some(number),
+        Answer::Off => None,
+        Answer::Later => {
+            super::site::is_no_answer();
+            None
+        }
     }
 }
 
@@ -30,10 +41,7 @@ pub fn key_of(name: &[u8], description: &[u8], level: u32, unit: &[u8], stacked:
 /// A key that is registered elsewhere.
 #[track_caller]
 pub fn find_key(name: &[u8]) -> Option<u32> {
-    match super::keys::find(Space::Key, &String::from_utf8_lossy(name), Location::caller()) {
-        super::site::Answer::On(number) => Some(number),
-        _ => None,
-    }
+    known(super::keys::find(Space::Key, &String::from_utf8_lossy(name), Location::caller()))
 }
 
 /// A state.

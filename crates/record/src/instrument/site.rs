@@ -5,34 +5,37 @@
 //!  ▲                                              │
 //!  └── recording starts, settings change ◀────────┘
 //! ```
-//! A site that is off costs one relaxed load and a comparison.
+//! A site that is off costs one relaxed load and a comparison. Sites of C are the same (`taskscope.h`).
 
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, fence};
 
 /// Nothing is to be recorded.
 const OFF: u32 = u32::MAX;
 
-/// One per `static`.
-pub(super) struct Site {
+/// One per `static`. All zeros is a site that has not asked; `taskscope.h` declares the same.
+#[repr(C)]
+pub struct Site {
     state: AtomicU32,
+    listed: AtomicU32,
     /// The next in [`RESOLVED`].
     next: AtomicPtr<Site>,
-    listed: AtomicU32,
 }
 
 /// All sites that have asked, so that they can be made to ask again.
 static RESOLVED: AtomicPtr<Site> = AtomicPtr::new(ptr::null_mut());
+/// How often all were made to ask again: an answer of before must not be kept.
+static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
 
 impl Site {
-    pub const fn new() -> Site {
-        Site { state: AtomicU32::new(0), next: AtomicPtr::new(ptr::null_mut()), listed: AtomicU32::new(0) }
+    pub(super) const fn new() -> Site {
+        Site { state: AtomicU32::new(0), listed: AtomicU32::new(0), next: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// The number, or `None` where nothing is to be recorded. `resolve` says what it is and whether the
     /// answer holds.
     #[inline(always)]
-    pub fn number(&'static self, resolve: impl FnOnce() -> Answer) -> Option<u32> {
+    pub(super) fn number(&'static self, resolve: impl FnOnce() -> Answer) -> Option<u32> {
         match self.state.load(Relaxed) {
             OFF => None,
             0 => self.ask(resolve),
@@ -44,28 +47,41 @@ impl Site {
     #[inline(never)]
     fn ask(&'static self, resolve: impl FnOnce() -> Answer) -> Option<u32> {
         self.list();
-        let answer = resolve();
-        match answer {
-            Answer::On(number) => self.state.store(number + 1, Relaxed),
-            Answer::Off => self.state.store(OFF, Relaxed),
-            Answer::Later => {}
-        }
-        match answer {
-            Answer::On(number) => Some(number),
-            Answer::Off | Answer::Later => None,
+        let asked = asked();
+        match resolve() {
+            Answer::On(number) => {
+                self.keep(asked, Some(number));
+                Some(number)
+            }
+            Answer::Off => {
+                self.keep(asked, None);
+                None
+            }
+            Answer::Later => None,
         }
     }
 
-    fn list(&'static self) {
+    /// Keeps what the dictionary said to who asked it at [`asked`]. The site is listed.
+    pub fn keep(&'static self, asked: u32, number: Option<u32>) {
+        self.state.store(number.map_or(OFF, |number| number + 1), Relaxed);
+        // Together with that of `forget_all`: either this sees that all were forgotten, or what was stored here is.
+        fence(SeqCst);
+        if FORGOTTEN.load(Relaxed) != asked {
+            self.state.store(0, Relaxed);
+        }
+    }
+
+    /// Has the site asked again whenever names may have changed. Returns whether that is new.
+    pub fn list(&'static self) -> bool {
         if self.listed.swap(1, Relaxed) != 0 {
-            return;
+            return false;
         }
         let this = ptr::from_ref(self).cast_mut();
         let mut first = RESOLVED.load(Acquire);
         loop {
             self.next.store(first, Relaxed);
             match RESOLVED.compare_exchange_weak(first, this, Release, Acquire) {
-                Ok(_) => return,
+                Ok(_) => return true,
                 Err(now) => first = now,
             }
         }
@@ -82,8 +98,20 @@ pub(super) enum Answer {
     Later,
 }
 
+/// To be asked before the dictionary is.
+pub fn asked() -> u32 {
+    FORGOTTEN.load(SeqCst)
+}
+
+/// What the dictionary says now need not hold: nobody keeps it.
+pub(super) fn is_no_answer() {
+    FORGOTTEN.fetch_add(1, SeqCst);
+}
+
 /// Every site asks anew at its next use.
 pub(super) fn forget_all() {
+    FORGOTTEN.fetch_add(1, SeqCst);
+    fence(SeqCst);
     let mut site = RESOLVED.load(Acquire);
     // SAFETY: only sites with a static lifetime are listed.
     while let Some(known) = unsafe { site.as_ref() } {
