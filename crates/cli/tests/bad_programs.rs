@@ -223,7 +223,19 @@ fn limits_stop_the_recording_and_not_the_program() {
         // Each of the three events of each task is recorded, or counted as lost.
         assert!(kept + lost >= 60_000, "{limit}: {kept} events, {lost} lost");
         assert_eq!(limit.starts_with("ulimit -f"), lost > 0, "{limit}");
+        assert_eq!(lost > 0, is_mostly_unknown(&report), "{limit}: {}", report["causes"]);
     }
+}
+
+/// Whether what the first thread did is unknown for most of the time in which the tasks ran.
+fn is_mostly_unknown(report: &serde_json::Value) -> bool {
+    let of = |causes: &[&str]| -> u64 {
+        let rows = report["causes"].as_array().unwrap().iter();
+        rows.filter(|row| causes.contains(&row["cause"].as_str().unwrap()))
+            .map(|row| row["ns"].as_u64().unwrap())
+            .sum()
+    };
+    of(&["unknown"]) > of(&["task", "task_creation", "worksharing"])
 }
 
 /// On a file system of one MiB, where this user may mount one.
@@ -253,6 +265,7 @@ fn a_full_disk_stops_the_recording_and_not_the_program() {
     let report = report(&place.path().join("kept"));
     assert!(report["lost_events"].as_u64().unwrap() > 0);
     assert!(report["events"].as_u64().unwrap() > 10_000);
+    assert!(is_mostly_unknown(&report), "{}", report["causes"]);
 }
 
 #[test]

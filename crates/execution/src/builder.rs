@@ -41,6 +41,8 @@ struct OpenThread {
     /// Nesting of holds by object, where above one.
     depths: Vec<(ObjectIndex, u32)>,
     current: Section,
+    /// From when on all that begins is lost, and how many events are.
+    blind: Option<(u64, u64)>,
     track: TrackBuilder,
 }
 
@@ -82,6 +84,7 @@ impl ExecutionBuilder {
             works: Vec::new(),
             depths: Vec::new(),
             current: Section::of(State::Unknown),
+            blind: None,
             track: TrackBuilder::default(),
         });
         index
@@ -127,7 +130,7 @@ impl ExecutionBuilder {
         for process in &mut self.execution.processes {
             process.first = process.first.min(process.last);
         }
-        for (thread, open) in self.execution.threads.iter_mut().zip(&mut self.open) {
+        for (number, (thread, open)) in self.execution.threads.iter_mut().zip(&mut self.open).enumerate() {
             let mut track = std::mem::take(&mut open.track);
             if thread.first == NO_TIME {
                 thread.track = track.finish();
@@ -140,6 +143,10 @@ impl ExecutionBuilder {
             track.close(if thread.ended { track.end() } else { last });
             thread.track = track.finish();
             let end = thread.track.end();
+            if let Some((start, events)) = open.blind {
+                let thread = ThreadIndex::of(number);
+                self.execution.losses.push(Loss { thread, start, end: end.max(start), events });
+            }
             self.execution
                 .works
                 .extend(open.works.drain(..).map(|w| WorkShare { end: end.max(w.start), ..w }));
@@ -166,6 +173,9 @@ impl ExecutionBuilder {
     fn set(&mut self, thread: ThreadIndex, at: u64, section: Section) {
         let open = &mut self.open[thread.index()];
         open.current = section;
+        if open.blind.is_some() {
+            return;
+        }
         let shown = if section.state == State::Serial && section.place == Place::UNKNOWN {
             Section { place: Place::gap(open.gap), ..section }
         } else {
@@ -268,9 +278,14 @@ impl ExecutionBuilder {
         }
     }
 
-    fn lost(&mut self, thread: ThreadIndex, at: u64, events: u64) {
+    fn lost(&mut self, thread: ThreadIndex, at: u64, events: u64, lasts: bool) {
         let lost = &mut self.execution.threads[thread.index()].lost_events;
         *lost = lost.saturating_add(events);
+        if lasts {
+            self.set(thread, at, Section::of(State::Unknown));
+            self.open[thread.index()].blind.get_or_insert((at, 0)).1 += events;
+            return;
+        }
         let open = &self.open[thread.index()];
         let (since, current) = (open.last_change, open.current);
         self.execution.losses.push(Loss { thread, start: since.min(at), end: at, events });
@@ -408,7 +423,12 @@ impl Observer for ExecutionBuilder {
                 let thread = &mut self.execution.threads[thread.index()];
                 thread.first = thread.first.min(at);
             }
-            Change::Was(section) => self.open[thread.index()].track.amend(at, section),
+            Change::Was(section) => {
+                let open = &mut self.open[thread.index()];
+                if open.blind.is_none() {
+                    open.track.amend(at, section);
+                }
+            }
             Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,
             Change::ThreadWorks => self.execution.threads[thread.index()].worker = true,
             Change::ThreadEnds => {
@@ -446,7 +466,7 @@ impl Observer for ExecutionBuilder {
             }
             Change::Acquires { object, site } => self.acquires(thread, at, object, site),
             Change::Releases { object } => self.releases(thread, at, object),
-            Change::Lost { events } => self.lost(thread, at, events),
+            Change::Lost { events, lasts } => self.lost(thread, at, events, lasts),
             Change::Message(change) => {
                 let process = self.execution.threads[thread.index()].process;
                 self.messages.change(thread, process, at, change);

@@ -321,10 +321,13 @@ pub enum Change {
     },
     /// Tells something of messages between processes.
     Message(crate::MessageChange),
-    /// Events of this thread were lost between its previous change and here.
+    /// Events of this thread were lost between its previous change and here, or, where that lasts, from
+    /// here to its end: what still comes are ends of what had begun.
     Lost {
         /// How many.
         events: u64,
+        /// Whether nothing new was recorded from here on.
+        lasts: bool,
     },
 }
 

@@ -95,7 +95,7 @@ pub struct Loss {
     pub thread: ThreadIndex,
     /// Time of the last event before it.
     pub start: u64,
-    /// Time of the first event after it.
+    /// Time of the first event after it; where recording had to stop, the thread's end.
     pub end: u64,
     /// How many.
     pub events: u64,

@@ -436,9 +436,7 @@ impl Stream {
         if end.is_null() || (self.region_end as usize - *end as usize) < LOSS_RECORD_BYTES {
             return None;
         }
-        let mut payload = [0; 12];
-        payload[..8].copy_from_slice(&events.to_le_bytes());
-        payload[8..].copy_from_slice(&reason.to_le_bytes());
+        let payload = loss_payload(events, reason);
         // SAFETY: the room was set aside below the region's end.
         unsafe {
             *end = end.add(LOSS_RECORD_BYTES);
@@ -447,10 +445,10 @@ impl Stream {
         Some(offset)
     }
 
-    /// Replaces eight bytes that were written earlier.
-    pub fn replace_u64(&mut self, offset: u64, value: u64) {
+    /// Replaces what a loss record says, by the offset of its count.
+    pub fn replace_loss(&mut self, offset: u64, events: u64, reason: u32) {
         if let Some(file) = &self.file {
-            file.write_at(offset, &value.to_le_bytes());
+            file.write_at(offset, &loss_payload(events, reason));
         }
     }
 
@@ -484,6 +482,13 @@ impl Stream {
         (self.end, self.resume_end, self.dropped_depth) = (ptr::null_mut(), ptr::null_mut(), 0);
         self.full = Some(NoRoom::Other);
     }
+}
+
+fn loss_payload(events: u64, reason: u32) -> [u8; 12] {
+    let mut payload = [0; 12];
+    payload[..8].copy_from_slice(&events.to_le_bytes());
+    payload[8..].copy_from_slice(&reason.to_le_bytes());
+    payload
 }
 
 /// Bytes of a [`recorder::LOST`] event.

@@ -340,15 +340,19 @@ impl ThreadRecorder {
             return;
         }
         match self.loss_count_offset {
-            Some(offset) => self.own.replace_u64(offset, lost),
+            Some(offset) => self.own.replace_loss(offset, lost, self.loss_reason()),
             None => {
-                let reason = match self.standard.full().or(self.own.full()) {
-                    Some(NoRoom::SizeCap) => recorder::loss::SIZE_CAP,
-                    Some(_) => recorder::loss::NO_SPACE,
-                    None => recorder::loss::REENTERED,
-                };
-                self.loss_count_offset = self.own.put_loss_record(at, lost, reason);
+                self.loss_count_offset = self.own.put_loss_record(at, lost, self.loss_reason());
             }
+        }
+    }
+
+    /// Lack of room wins: it lasts.
+    fn loss_reason(&self) -> u32 {
+        match self.standard.full().or(self.own.full()) {
+            Some(NoRoom::SizeCap) => recorder::loss::SIZE_CAP,
+            Some(_) => recorder::loss::NO_SPACE,
+            None => recorder::loss::REENTERED,
         }
     }
 
@@ -362,7 +366,7 @@ impl ThreadRecorder {
         let lost = self.lost_events();
         if lost > 0 && self.own.has_file() {
             match self.loss_count_offset {
-                Some(offset) => self.own.replace_u64(offset, lost),
+                Some(offset) => self.own.replace_loss(offset, lost, self.loss_reason()),
                 None => self.tell_loss(at),
             }
         }

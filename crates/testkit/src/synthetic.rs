@@ -186,7 +186,7 @@ impl Generator {
         let first_of_team = worker.is_multiple_of(self.shape.team.max(1));
         if self.random.below(400_000) == 0 {
             let events = 1 + self.random.below(500);
-            self.tell(thread, at, Change::Lost { events });
+            self.tell(thread, at, Change::Lost { events, lasts: false });
         }
         if self.ready[process].len() < 4 * self.shape.team && (first_of_team || self.random.below(10) < 7) {
             let number = self.next_type();

@@ -80,10 +80,20 @@ pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> 
     Ok(session)
 }
 
+/// A recorder needs more for the first events of a thread.
+const ROOM_FOR_A_STREAM: u64 = 64 << 10;
+
 fn no_streams(trace: &Path) -> Failure {
     let shown = trace.display();
     // `record` writes its run file even for a program that never starts OpenMP.
     if trace.join(taskscope_session::RUN_FILE).exists() {
+        let free = nix::sys::statvfs::statvfs(trace)
+            .map_or(u64::MAX, |stat| stat.blocks_available().saturating_mul(stat.fragment_size()));
+        if free < ROOM_FOR_A_STREAM {
+            return Failure::new(format!("{shown} holds no events"))
+                .why(format!("its file system is full ({free} bytes are free)"))
+                .remedy("record to another place: taskscope record -o DIRECTORY -- …");
+        }
         return Failure::new(format!("{shown} holds no events"))
             .why("the recorded program used no OpenMP, or the recorder could not be attached to it")
             .remedy("taskscope doctor        (says what is missing on this machine)");

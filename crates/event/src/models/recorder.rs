@@ -18,5 +18,6 @@ pub mod loss {
 }
 
 events! {
-    LOST = b"RLo" plain (events: u64, reason: u32) Rule, "lost {events} events before this point, reason {reason}";
+    // Where the reason is a lack of room, all that begins later is lost; else what was lost came before.
+    LOST = b"RLo" plain (events: u64, reason: u32) Rule, "lost {events} events, reason {reason}";
 }

@@ -296,7 +296,9 @@ impl Interpreter {
                 models::samples::LETTER => self.path_event(thread, at, code, payload, out),
                 recorder::LETTER => {
                     let events = payload::u64_at(payload, 0).ok_or(Short)?;
-                    out.change(thread, at, Change::Lost { events });
+                    let reason = payload::u32_at(payload, 8).ok_or(Short)?;
+                    let lasts = matches!(reason, recorder::loss::NO_SPACE | recorder::loss::SIZE_CAP);
+                    out.change(thread, at, Change::Lost { events, lasts });
                     Ok(())
                 }
                 _ => {
@@ -329,7 +331,7 @@ impl Interpreter {
             }
         } else if code == recorder::LOST {
             if let Some(events) = payload::u64_at(payload, 0) {
-                out.change(thread, at, Change::Lost { events });
+                out.change(thread, at, Change::Lost { events, lasts: false });
             }
         } else {
             out.anomaly(thread, at, Anomaly::AfterEnd);

@@ -28,7 +28,10 @@ impl SideFile {
         let mut file =
             SideFile { directory: directory.to_owned(), stored: 0, round: Vec::new(), full: false };
         file.round.extend(file_header());
-        file.store();
+        if !file.store() {
+            let _ = std::fs::remove_dir(directory);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         Ok(file)
     }
 
@@ -55,12 +58,13 @@ impl SideFile {
         limits::charge(bytes).map_err(no_room)?;
         // Opened each time: a descriptor that is held could be closed by the program.
         let path = self.directory.join("taskscope.obs");
-        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = OpenOptions::new().append(true).create(true).open(&path);
         let appended = file.and_then(|mut file| {
             let whole = file.write_all(&self.round);
             if whole.is_err() {
-                // No half of an event stays behind.
-                let _ = file.set_len(self.stored);
+                // No half of an event stays behind, and no file without a header.
+                let _ =
+                    if self.stored == 0 { std::fs::remove_file(&path) } else { file.set_len(self.stored) };
             }
             whole
         });
