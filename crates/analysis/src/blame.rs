@@ -11,6 +11,7 @@
 //! Blame given equals wait taken, to the nanosecond, for every waiting state.
 
 use crate::ledger::ByState;
+use crate::state_places::StatePlaces;
 use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -61,13 +62,12 @@ pub fn charge(execution: &Execution) -> Vec<Charge> {
     charges
 }
 
-/// A state at a place, by its number in [`Sums::keys`].
+/// A state at a place, by its number in `Sums::keys`.
 type KeyNumber = u32;
 
 #[derive(Default)]
 struct Sums {
-    keys: Vec<(State, Place)>,
-    numbers: FxHashMap<(State, Place), KeyNumber>,
+    keys: StatePlaces,
     /// By the number of the key.
     shares: Vec<Integrals>,
     nobody: FxHashMap<(usize, Place), u64>,
@@ -78,12 +78,11 @@ impl Sweep for Sums {
     type Key = KeyNumber;
 
     fn key(&mut self, _thread: ThreadIndex, span: &Span) -> KeyNumber {
-        let key = (span.section.state, span.section.place);
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.keys.push(key);
+        let key = self.keys.number(span.section.state, span.section.place);
+        if key as usize == self.shares.len() {
             self.shares.push([0; COLUMNS]);
-            self.keys.len() as KeyNumber - 1
-        })
+        }
+        key
     }
 
     fn worked(&mut self, _thread: ThreadIndex, key: KeyNumber, _start: u64, _end: u64, given: &Given) {
@@ -94,7 +93,7 @@ impl Sweep for Sums {
     }
 
     fn nobody(&mut self, key: KeyNumber, column: usize, ns: u64) {
-        *self.nobody.entry((column, self.keys[key as usize].1)).or_default() += ns;
+        *self.nobody.entry((column, self.keys.keys()[key as usize].1)).or_default() += ns;
     }
 
     fn waited(&mut self, column: usize, ns: u64) {
@@ -106,7 +105,8 @@ impl Sums {
     /// Rounds shares to nanoseconds so that each column sums exactly to what was waited.
     fn in_nanoseconds(self) -> FxHashMap<Culprit, Charge> {
         // Whoever only waited has no share.
-        let mut rows: Vec<((State, Place), Integrals)> = self.keys.into_iter().zip(self.shares).collect();
+        let mut rows: Vec<((State, Place), Integrals)> =
+            self.keys.keys().iter().copied().zip(self.shares).collect();
         rows.sort_unstable();
         let mut charges: FxHashMap<Culprit, Charge> = FxHashMap::default();
         let mut unshared = [0_u64; VICTIMS.len()];

@@ -3,11 +3,14 @@
 use crate::blame::{Charge, Culprit};
 use crate::grain::{Grain, Grains};
 use crate::ledger::{ByState, Ledger};
+use crate::state_places::SumsByPlace;
 use crate::task_types::TaskType;
 use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_execution::{Execution, Group, Place, PlaceKind, State, TypeIndex, TypeKind};
+use taskscope_execution::{
+    Execution, Group, Place, PlaceKind, Spans, State, ThreadIndex, TypeIndex, TypeKind,
+};
 
 /// What kind of loss it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -261,24 +264,27 @@ fn type_kind(execution: &Execution, ty: TypeIndex) -> Option<TypeKind> {
 /// Tasks created by the code at each state and place: what the creator was in at the time.
 fn creations(execution: &Execution) -> FxHashMap<(State, Place), u64> {
     let tasks = &execution.tasks;
+    let (creators, created_at): (&[ThreadIndex], &[u64]) = (&tasks.creator, &tasks.created);
     let mut rows: Vec<usize> = vec![0; execution.threads.len()];
-    let mut created: FxHashMap<(State, Place), u64> = FxHashMap::default();
+    // Columns of threads are looked up once, not for each task.
+    let spans: Vec<Spans<'_>> = execution.threads.iter().map(|thread| thread.track.spans()).collect();
+    let mut created = SumsByPlace::default();
     // Tasks are numbered by creation, so each thread's times only rise; a clamped one is just late.
     for task in 0..tasks.len() {
-        let thread = tasks.creator[task].index();
-        let (Some(thread), Some(row)) = (execution.threads.get(thread), rows.get_mut(thread)) else {
+        let thread = creators[task].index();
+        let (Some(spans), Some(row)) = (spans.get(thread), rows.get_mut(thread)) else {
             continue;
         };
-        if thread.track.is_empty() {
+        if spans.len() == 0 {
             continue;
         }
-        // A section ends where the next one starts.
-        let (at, starts) = (tasks.created[task], thread.track.start_column());
-        while starts.get(*row + 1).is_some_and(|next| *next <= at) {
+        let at = created_at[task];
+        let mut span = spans.at(*row);
+        while span.end <= at && *row + 1 < spans.len() {
             *row += 1;
+            span = spans.at(*row);
         }
-        let section = thread.track.span(*row).section;
-        *created.entry((section.state, section.place)).or_default() += 1;
+        created.add(span.section.state, span.section.place, 1);
     }
-    created
+    created.iter().collect()
 }

@@ -1,5 +1,6 @@
 //! Capacity, and the one state that each of its nanoseconds has.
 
+use crate::state_places::SumsByPlace;
 use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, Group, NO_TIME, Place, Span, State, ThreadIndex, ThreadKind};
 
@@ -121,7 +122,7 @@ impl Ledger {
 pub fn book(execution: &Execution) -> Ledger {
     let (first, last) = execution.range();
     let mut ledger = Ledger { wall_ns: last - first, ..Ledger::default() };
-    let mut causes: FxHashMap<(State, Place), u64> = FxHashMap::default();
+    let mut causes = SumsByPlace::default();
     let starts = starts(execution);
     for (index, thread) in execution.threads.iter().enumerate().filter(|(_, t)| t.first != NO_TIME) {
         let index = ThreadIndex(index as u32);
@@ -132,29 +133,15 @@ pub fn book(execution: &Execution) -> Ledger {
             starting: ByState::default(),
         };
         let mut start = starts.get(&thread.process.0).map_or(&[][..], Vec::as_slice);
-        let mut last = None;
-        let mut run = 0;
         execution.spans_of_run(index).for_each(|span| {
             time.by_state.add(span.section.state, span.nanos());
             if !start.is_empty() && !span.section.state.is_useful() {
                 time.starting.add(span.section.state, inside(&mut start, &span));
             }
             if thread.worker {
-                // Neighbouring sections are often of one kind: look the sum up only when it changes.
-                let key = (span.section.state, span.section.place);
-                if last == Some(key) {
-                    run += span.nanos();
-                } else {
-                    if let Some(last) = last {
-                        *causes.entry(last).or_default() += run;
-                    }
-                    (last, run) = (Some(key), span.nanos());
-                }
+                causes.add(span.section.state, span.section.place, span.nanos());
             }
         });
-        if let Some(last) = last {
-            *causes.entry(last).or_default() += run;
-        }
         if thread.worker {
             let process = &execution.processes[thread.process.index()];
             ledger.capacity_ns += process.last - process.first;
@@ -167,11 +154,8 @@ pub fn book(execution: &Execution) -> Ledger {
         }
         ledger.threads.push(time);
     }
-    ledger.causes = causes
-        .into_iter()
-        .map(|((state, place), ns)| Cause { state, place, ns })
-        .filter(|c| c.ns > 0)
-        .collect();
+    ledger.causes =
+        causes.iter().map(|((state, place), ns)| Cause { state, place, ns }).filter(|c| c.ns > 0).collect();
     ledger.causes.sort_by_key(|c| (std::cmp::Reverse(c.ns), c.state, c.place));
     ledger
 }

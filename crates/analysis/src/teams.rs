@@ -116,14 +116,27 @@ pub fn parallel_constructs(execution: &Execution) -> Vec<ParallelConstruct> {
     }
     let mut busy: FxHashMap<RegionIndex, Vec<(ThreadIndex, u64)>> = FxHashMap::default();
     for index in (0..execution.threads.len()).map(|index| ThreadIndex(index as u32)) {
-        execution.spans_of_run(index).filter(|s| s.section.region.is_some()).for_each(|span| {
-            let members = busy.entry(span.section.region).or_default();
-            let useful = if span.section.state.is_useful() { span.nanos() } else { 0 };
+        let mut book = |region: RegionIndex, useful: u64| {
+            let members = busy.entry(region).or_default();
             match members.last_mut() {
                 Some((last, ns)) if *last == index => *ns += useful,
                 _ => members.push((index, useful)),
             }
+        };
+        // Sections of one region follow each other: it is looked up when it changes.
+        let (mut now, mut ns) = (RegionIndex::NONE, 0);
+        execution.spans_of_run(index).filter(|s| s.section.region.is_some()).for_each(|span| {
+            if span.section.region != now {
+                if now.is_some() {
+                    book(now, ns);
+                }
+                (now, ns) = (span.section.region, 0);
+            }
+            ns += if span.section.state.is_useful() { span.nanos() } else { 0 };
         });
+        if now.is_some() {
+            book(now, ns);
+        }
     }
     let mut rows: FxHashMap<SiteIndex, ParallelConstruct> = FxHashMap::default();
     for (index, region) in execution.regions.iter().enumerate() {

@@ -3,7 +3,7 @@
 use crate::catalog::grown;
 use crate::messages_builder::MessagesBuilder;
 use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
-use crate::track_builder::TrackBuilder;
+use crate::track_builder::{Nothing, TrackBuilder};
 use crate::{
     Anomaly, Catalog, Change, Definition, Dependence, Doubt, Execution, Gap, GapIndex, Hold, Loss, NO_TIME,
     Object, ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section,
@@ -130,10 +130,13 @@ impl ExecutionBuilder {
         for process in &mut self.execution.processes {
             process.first = process.first.min(process.last);
         }
+        // One more section than there are, for threads that changed nothing.
+        let longest = self.open.iter().map(|open| open.track.len() + 1).max();
+        let nothing = Nothing::of(longest.unwrap_or(0));
         for (number, (thread, open)) in self.execution.threads.iter_mut().zip(&mut self.open).enumerate() {
             let mut track = std::mem::take(&mut open.track);
             if thread.first == NO_TIME {
-                thread.track = track.finish();
+                thread.track = track.finish(&nothing);
                 continue;
             }
             let last = self.execution.processes[thread.process.index()].last;
@@ -141,7 +144,7 @@ impl ExecutionBuilder {
                 track.set(thread.first, Section::of(State::Unknown));
             }
             track.close(if thread.ended { track.end() } else { last });
-            thread.track = track.finish();
+            thread.track = track.finish(&nothing);
             let end = thread.track.end();
             if let Some((start, events)) = open.blind {
                 let thread = ThreadIndex::of(number);

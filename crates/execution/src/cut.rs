@@ -1,7 +1,7 @@
 //! A part of an execution in time, as an execution of its own.
 
 use crate::messages::{Call, Communication};
-use crate::track_builder::TrackBuilder;
+use crate::track_builder::{Nothing, TrackBuilder};
 use crate::{Execution, NO_TIME, Region, RegionIndex, TaskIndex, TaskStatus, Tasks, ThreadIndex, Track};
 
 /// A part of the time, and the new numbers of what lives in it.
@@ -161,7 +161,8 @@ impl Part {
         if let Some(last) = last {
             part.close(last);
         }
-        part.finish()
+        let nothing = Nothing::of(part.len());
+        part.finish(&nothing)
     }
 
     fn cut_tasks(&self, tasks: &mut Tasks) {

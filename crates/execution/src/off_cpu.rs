@@ -168,45 +168,62 @@ struct Cut<'a, I> {
     rest: Option<Span>,
 }
 
+/// The first part of a span that is cut by times off the CPU, and what is left of it. Times that end before it are
+/// dropped.
+fn first_part(span: Span, off: &mut &[OffCpu]) -> (CutSpan, Option<Span>) {
+    let under = span.section.state;
+    while let Some((_, later)) = off.split_first().filter(|(off, _)| off.end <= span.start) {
+        *off = later;
+    }
+    let Some(off) = off.first().filter(|off| off.start < span.end && counts_in(under)) else {
+        return (CutSpan { span, under }, None);
+    };
+    let until = if off.start > span.start { off.start } else { off.end.min(span.end) };
+    let rest = (until < span.end).then_some(Span { start: until, ..span });
+    let mut part = Span { end: until, ..span };
+    if off.start <= span.start {
+        part.section = Section { state: State::OutOfCpu, object: ObjectIndex::NONE, ..span.section };
+    }
+    (CutSpan { span: part, under }, rest)
+}
+
+/// Whether a span lies before the next time off the CPU, as nearly all do.
+#[inline]
+fn is_whole(span: &Span, off: &[OffCpu]) -> bool {
+    off.first().is_none_or(|off| off.start >= span.end)
+}
+
 impl<I: Iterator<Item = Span>> Iterator for Cut<'_, I> {
     type Item = CutSpan;
 
     #[inline]
     fn next(&mut self) -> Option<CutSpan> {
         let span = self.rest.take().or_else(|| self.spans.next())?;
-        let under = span.section.state;
-        let whole = CutSpan { span, under };
-        if self.off.is_empty() {
-            return Some(whole);
+        if is_whole(&span, self.off) {
+            return Some(CutSpan { span, under: span.section.state });
         }
-        while let Some((_, later)) = self.off.split_first().filter(|(off, _)| off.end <= span.start) {
-            self.off = later;
-        }
-        let Some(off) = self.off.first().filter(|off| off.start < span.end && counts_in(under)) else {
-            return Some(whole);
-        };
-        let until = if off.start > span.start { off.start } else { off.end.min(span.end) };
-        if until < span.end {
-            self.rest = Some(Span { start: until, ..span });
-        }
-        let mut part = Span { end: until, ..span };
-        if off.start <= span.start {
-            part.section = Section { state: State::OutOfCpu, object: ObjectIndex::NONE, ..span.section };
-        }
-        Some(CutSpan { span: part, under })
+        let (part, rest) = first_part(span, &mut self.off);
+        self.rest = rest;
+        Some(part)
     }
 
     #[inline]
     fn fold<B, F: FnMut(B, CutSpan) -> B>(self, init: B, mut f: F) -> B {
-        let mut folded = init;
-        if self.off.is_empty() && self.rest.is_none() {
-            let whole = |span: Span| CutSpan { span, under: span.section.state };
-            return self.spans.fold(folded, |folded, span| f(folded, whole(span)));
-        }
-        for cut in self {
-            folded = f(folded, cut);
-        }
-        folded
+        let Cut { spans, mut off, rest } = self;
+        let mut each = move |mut folded: B, span: Span| {
+            if is_whole(&span, off) {
+                return f(folded, CutSpan { span, under: span.section.state });
+            }
+            let mut left = Some(span);
+            while let Some(span) = left {
+                let (part, rest) = first_part(span, &mut off);
+                folded = f(folded, part);
+                left = rest;
+            }
+            folded
+        };
+        let folded = rest.into_iter().fold(init, &mut each);
+        spans.fold(folded, each)
     }
 }
 

@@ -239,25 +239,3 @@ impl Track {
         Track { start, state, place, task, region, object, end }
     }
 }
-
-impl TrackColumns {
-    /// The section of a row.
-    pub(crate) fn section(&self, row: usize) -> Section {
-        Section {
-            state: State::ALL.get(self.state[row] as usize).copied().unwrap_or(State::Unknown),
-            place: self.place[row],
-            task: self.task[row],
-            region: self.region[row],
-            object: self.object[row],
-        }
-    }
-
-    /// Changes a row's section.
-    pub(crate) fn replace(&mut self, row: usize, section: Section) {
-        self.state.to_mut()[row] = section.state as u8;
-        self.place.to_mut()[row] = section.place;
-        self.task.to_mut()[row] = section.task;
-        self.region.to_mut()[row] = section.region;
-        self.object.to_mut()[row] = section.object;
-    }
-}

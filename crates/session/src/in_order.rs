@@ -41,45 +41,99 @@ pub struct TimedEvent<'a> {
     pub is_before: bool,
     /// What happened.
     pub code: Code,
-    fields: Fields<'a>,
-}
-
-impl TimedEvent<'_> {
     /// Its fields.
-    #[inline]
-    pub fn payload(&self) -> &[u8] {
-        match &self.fields {
-            Fields::Few { bytes, length } => &bytes[..usize::from(*length)],
-            Fields::Many(bytes) => bytes,
-        }
-    }
+    pub payload: &'a [u8],
 }
 
-/// A payload. Short ones, which nearly all are, go along with their event: the stream's bytes lie in the cache of the
-/// processor that merges, and the one that interprets would wait for each.
+/// Events on their way from one thread to the other.
+///
+/// Short payloads, which nearly all are, go along with their event: the stream's bytes lie in the cache of the
+/// processor that merges, and the one that interprets would wait for each. Two events fill a line of the cache.
+#[derive(Default)]
+struct Batch<'a> {
+    events: Vec<Packed>,
+    /// Payloads that do not fit, in the order of their events.
+    long: Vec<&'a [u8]>,
+}
+
+/// An event in 32 bytes.
 #[derive(Clone, Copy)]
-enum Fields<'a> {
-    Few { bytes: [u8; FEW_BYTES], length: u8 },
-    Many(&'a [u8]),
+struct Packed {
+    at: u64,
+    payload: [u8; SHORT_BYTES],
+    stream: u32,
+    code: Code,
+    /// Bytes of its payload, or [`LONG`], and the flags below.
+    length_and_flags: u8,
 }
 
-const FEW_BYTES: usize = 16;
+const SHORT_BYTES: usize = 16;
+const LONG: u8 = 31;
+const LENGTHS: u8 = 0x1f;
+const TOO_FAR: u8 = 0x20;
+const SELECTED: u8 = 0x40;
+const BEFORE: u8 = 0x80;
 
-impl<'a> Fields<'a> {
-    #[inline]
-    fn of(payload: &'a [u8]) -> Fields<'a> {
-        let mut bytes = [0; FEW_BYTES];
-        match payload {
-            [] => {}
+const _: () = assert!(size_of::<Packed>() == 32 && SHORT_BYTES < LONG as usize);
+
+impl<'a> Batch<'a> {
+    fn with_capacity(events: usize) -> Batch<'a> {
+        Batch { events: Vec::with_capacity(events), long: Vec::new() }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, event: TimedEvent<'a>) {
+        let mut payload = [0; SHORT_BYTES];
+        let length = match event.payload {
+            [] => 0,
             // Usual lengths are copied without a call.
-            [a, b, c, d] => bytes[..4].copy_from_slice(&[*a, *b, *c, *d]),
-            _ => match payload.first_chunk::<8>() {
-                Some(first) if payload.len() == 8 => bytes[..8].copy_from_slice(first),
-                _ if payload.len() <= FEW_BYTES => bytes[..payload.len()].copy_from_slice(payload),
-                _ => return Fields::Many(payload),
+            [a, b, c, d] => {
+                payload[..4].copy_from_slice(&[*a, *b, *c, *d]);
+                4
+            }
+            bytes => match bytes.first_chunk::<8>() {
+                Some(first) if bytes.len() == 8 => {
+                    payload[..8].copy_from_slice(first);
+                    8
+                }
+                _ if bytes.len() <= SHORT_BYTES => {
+                    payload[..bytes.len()].copy_from_slice(bytes);
+                    bytes.len() as u8
+                }
+                _ => {
+                    self.long.push(bytes);
+                    LONG
+                }
             },
+        };
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let length_and_flags = length
+            | flag(event.is_too_far, TOO_FAR)
+            | flag(event.is_selected, SELECTED)
+            | flag(event.is_before, BEFORE);
+        let TimedEvent { stream, at, code, .. } = event;
+        self.events.push(Packed { at, payload, stream, code, length_and_flags });
+    }
+
+    /// Hands all events over, and is empty.
+    fn drain(&mut self, mut take: impl FnMut(TimedEvent<'_>)) {
+        let mut long = self.long.drain(..);
+        for event in self.events.drain(..) {
+            let length = event.length_and_flags & LENGTHS;
+            let payload = match event.payload.get(..usize::from(length)) {
+                Some(payload) => payload,
+                None => long.next().unwrap_or_default(),
+            };
+            take(TimedEvent {
+                stream: event.stream,
+                at: event.at,
+                is_too_far: event.length_and_flags & TOO_FAR != 0,
+                is_selected: event.length_and_flags & SELECTED != 0,
+                is_before: event.length_and_flags & BEFORE != 0,
+                code: event.code,
+                payload,
+            });
         }
-        Fields::Few { bytes, length: payload.len() as u8 }
     }
 }
 
@@ -89,7 +143,7 @@ pub fn play<'a>(
     trace: &'a Trace,
     selected: Selected<'a>,
     progress: &ReadProgress,
-    mut take: impl FnMut(TimedEvent<'a>),
+    mut take: impl FnMut(TimedEvent<'_>),
 ) -> Option<u64> {
     let mut first = None;
     play_all(trace, selected, progress, |event| {
@@ -103,7 +157,7 @@ fn play_all<'a>(
     trace: &'a Trace,
     selected: Selected<'a>,
     progress: &ReadProgress,
-    take: impl FnMut(TimedEvent<'a>),
+    take: impl FnMut(TimedEvent<'_>),
 ) {
     progress.of.store(trace.event_count(), Ordering::Relaxed);
     let mut latest = None;
@@ -116,9 +170,8 @@ fn play_all<'a>(
     if selected.is_everything() {
         let events = trace.merge().map(move |MergedEvent { stream, event, .. }| {
             let (at, is_too_far) = at(event.clock_ns);
-            let (code, fields) = (event.code, Fields::of(event.payload));
-            let stream = stream as u32;
-            TimedEvent { stream, at, is_too_far, is_selected: true, is_before: false, code, fields }
+            let (stream, code, payload) = (stream as u32, event.code, event.payload);
+            TimedEvent { stream, at, is_too_far, is_selected: true, is_before: false, code, payload }
         });
         return hand_over(events, trace.event_count(), progress, take);
     }
@@ -127,8 +180,8 @@ fn play_all<'a>(
         let (at, is_too_far) = at(event.event.clock_ns);
         let is_before = selected.time_ns(&event) < selected.begin_ns;
         let is_selected = selected.passes(&event);
-        let (code, fields) = (event.event.code, Fields::of(event.event.payload));
-        TimedEvent { stream: event.stream as u32, at, is_too_far, is_selected, is_before, code, fields }
+        let (stream, code, payload) = (event.stream as u32, event.event.code, event.event.payload);
+        TimedEvent { stream, at, is_too_far, is_selected, is_before, code, payload }
     });
     hand_over(events, trace.event_count(), progress, take);
 }
@@ -138,21 +191,21 @@ fn hand_over<'a>(
     events: impl Iterator<Item = TimedEvent<'a>> + Send,
     count: u64,
     progress: &ReadProgress,
-    mut take: impl FnMut(TimedEvent<'a>),
+    mut take: impl FnMut(TimedEvent<'_>),
 ) {
     if count < FEW {
         events.for_each(take);
         return;
     }
     std::thread::scope(|scope| {
-        let (full, batches) = sync_channel::<Vec<TimedEvent<'a>>>(WAITING);
-        let (give_back, spent) = sync_channel::<Vec<TimedEvent<'a>>>(WAITING);
+        let (full, batches) = sync_channel::<Batch<'a>>(WAITING);
+        let (give_back, spent) = sync_channel::<Batch<'a>>(WAITING);
         scope.spawn(move || {
-            let mut batch = Vec::with_capacity(BATCH);
+            let mut batch = Batch::with_capacity(BATCH);
             for event in events {
                 batch.push(event);
-                if batch.len() == BATCH {
-                    let next = spent.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+                if batch.events.len() == BATCH {
+                    let next = spent.try_recv().unwrap_or_else(|_| Batch::with_capacity(BATCH));
                     // Nobody takes events any more only when taking them panicked.
                     if full.send(std::mem::replace(&mut batch, next)).is_err() {
                         return;
@@ -162,8 +215,8 @@ fn hand_over<'a>(
             let _ = full.send(batch);
         });
         for mut batch in batches {
-            progress.events.fetch_add(batch.len() as u64, Ordering::Relaxed);
-            batch.drain(..).for_each(&mut take);
+            progress.events.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
+            batch.drain(&mut take);
             // Batches circulate; a full way back only costs an allocation.
             let _ = give_back.try_send(batch);
         }

@@ -172,7 +172,7 @@ impl Session {
             builder.event(thread, event.at);
             let mut out = OfProcesses { builder: &mut builder, processes: &processes };
             interpreter.speaks(thread, recorders[stream]);
-            interpreter.event(thread, event.at, event.code, event.payload(), &mut out);
+            interpreter.event(thread, event.at, event.code, event.payload, &mut out);
         });
         let clock_at = |time_ns: i64| selected.origin_ns.saturating_add(time_ns).max(0) as u64;
         // Who has later events lives on to where the range ends.

@@ -144,6 +144,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     out.flush().context("cannot write the report")?;
+    // The process ends here: giving a large run's memory back piece by piece would only take time.
+    std::mem::forget((session, analysis));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -151,7 +153,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn write_html(file: &Path, session: Session, watch: &Watch) -> anyhow::Result<ExitCode> {
     let page = Page::reported(session);
     watch.stage("writing");
-    write_page(file, &html::report(&page), Some(watch))
+    let written = write_page(file, &html::report(&page), Some(watch));
+    // The process ends here: giving a large run's memory back piece by piece would only take time.
+    std::mem::forget(page);
+    written
 }
 
 /// Writes a page, complete or not at all: somebody may be reading the old one.
