@@ -16,7 +16,7 @@ pub enum ProblemKind {
     MissingAttribute,
     /// The stream is of a part that is not a thread.
     UnknownPart,
-    /// The stream has no `ovni.finished`: the program was killed, or still runs.
+    /// The stream has no `ovni.finished`: the program was killed, became another one (exec), or still runs.
     UnfinishedStream,
     /// `stream.json` without `stream.obs`.
     MissingStream,

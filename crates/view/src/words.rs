@@ -211,7 +211,7 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         };
         let how = match session.run.as_ref().and_then(|run| run.signal) {
             Some(signal) => format!("the program was killed by signal {signal}"),
-            None => "the program was killed, or still runs".to_string(),
+            None => "the program was killed, became another one (exec), or still runs".to_string(),
         };
         say(
             "unfinished-stream",

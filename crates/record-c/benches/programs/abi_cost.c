@@ -1,5 +1,5 @@
 /* What an event costs through the interface of libovni: thread CPU nanoseconds an event, clock, letters,
- * payload and emission as the separate calls that runtimes make. Usage: abi_cost [THREADS] [ROUNDS] */
+ * payload and emission as the separate calls that runtimes make. Usage: abi_cost [THREADS] [ROUNDS] [TITLE] */
 #include "../../tests/programs/ovni_abi.h"
 #include <pthread.h>
 #include <time.h>
@@ -83,6 +83,7 @@ main(int argc, char **argv)
 		threads = atoi(argv[1]);
 	if (argc > 2 && atoi(argv[2]) >= 1 && atoi(argv[2]) <= MOST_ROUNDS)
 		rounds = atoi(argv[2]);
+	const char *title = argc > 3 ? argv[3] : "libovni ABI";
 	pthread_t ids[16];
 	pthread_barrier_init(&together, NULL, (unsigned) threads);
 	ovni_proc_init(1, "bench.0", 1);
@@ -94,7 +95,7 @@ main(int argc, char **argv)
 	for (int kind = 0; kind < KINDS; kind++) {
 		int n = rounds * threads;
 		qsort(results[kind], (size_t) n, sizeof(double), ascending);
-		printf("libovni ABI, %d thread%s: %-22s %6.1f %6.1f %6.1f\n", threads, threads == 1 ? " " : "s", names[kind],
+		printf("%s, %d thread%s: %-22s %6.1f %6.1f %6.1f\n", title, threads, threads == 1 ? " " : "s", names[kind],
 			results[kind][0], results[kind][n / 2], results[kind][n - 1]);
 	}
 	return 0;
