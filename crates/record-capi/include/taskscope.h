@@ -355,7 +355,8 @@ uint32_t taskscope_key(const char *name, const char *description, uint32_t level
 /* With a unit of its values ("bytes"); its bursts nest if `stacked` is not 0. */
 uint32_t taskscope_key_of(const char *name, const char *description, uint32_t level, const char *unit, int stacked);
 /* The number of a key that is registered elsewhere. If it is not, that is a mistake, and counted. */
-uint32_t taskscope_find_key(const char *name);
+#define taskscope_find_key(name) taskscope_find_key_((name), __FILE__, __LINE__)
+uint32_t taskscope_find_key_(const char *name, const char *file, uint32_t line);
 /* A value that stands for this name. */
 uint64_t taskscope_key_value(uint32_t key, const char *name, const char *description);
 /* Gives a value a name. */

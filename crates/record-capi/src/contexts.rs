@@ -45,14 +45,15 @@ pub unsafe extern "C" fn taskscope_key_of(
     instrument::named::key_of(name, description, level, unit, stacked != 0).unwrap_or(0)
 }
 
-/// The number of a key that is registered elsewhere; 0 while it is not, or off.
+/// The number of a key that is registered elsewhere, asked for at this line; 0 while it is not, or off.
 ///
 /// # Safety
-/// The text is NUL-terminated, or null.
+/// The texts are NUL-terminated, or null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn taskscope_find_key(name: *const c_char) -> u32 {
+pub unsafe extern "C" fn taskscope_find_key_(name: *const c_char, file: *const c_char, line: u32) -> u32 {
     // SAFETY: by contract.
-    instrument::named::find_key(unsafe { bytes(name) }).unwrap_or(0)
+    let (name, file) = unsafe { (bytes(name), bytes(file)) };
+    instrument::named::find_key(name, file, line).unwrap_or(0)
 }
 
 /// A value of `key` that stands for `name`.

@@ -116,6 +116,8 @@ fn every_function_says_what_it_means() {
         assert_eq!(count("leaves state 32"), 3, "whichever way a scope is left");
         assert_eq!(count("names value 1 of key 1 \"large\""), 1);
         assert_eq!(count("(problem 1)") + count("(problem 2)"), 2, "{all}");
+        assert_eq!(count("key \"nobody's\", used at "), 1);
+        assert_eq!(count("contexts.cpp:51"), 1, "where the program asks: {all}");
         assert_eq!(heard.tasks[&1].0.len(), 3);
         std::fs::remove_dir_all(directory).unwrap();
     }

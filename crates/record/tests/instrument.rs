@@ -265,7 +265,7 @@ fn mistakes_are_counted_in_the_trace() {
     }
     recorded(NAME, &[], |directory, talk| {
         let sentences = sentences(directory);
-        assert_eq!(count(&sentences, "(problem 2) 1 times so far: block-size as something else"), 1);
+        assert_eq!(count(&sentences, "(problem 2) 1 times so far: \"block-size\" as \"something else\""), 1);
         assert_eq!(count(&sentences, "(problem 1) 2 times so far: key \"nobody's\", used at"), 1);
         assert_eq!(count(&sentences, "(problem 1) 1 times so far: key \"nothing\""), 1);
         if cfg!(debug_assertions) {

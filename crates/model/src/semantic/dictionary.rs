@@ -162,3 +162,28 @@ impl Interpreter {
         Ok(())
     }
 }
+
+impl Interpreter {
+    /// The type with the number at byte `offset` of the payload.
+    pub(super) fn type_at<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        payload: &[u8],
+        offset: usize,
+        out: &mut O,
+    ) -> Result<TypeIndex, Short> {
+        let id = u32_at(payload, offset).ok_or(Short)?;
+        Ok(self.names.ty(self.threads[thread.index()].process, id, out))
+    }
+
+    /// The site with the number at byte `offset` of the payload; 0 is no site.
+    pub(super) fn site_at(
+        &mut self,
+        thread: ThreadIndex,
+        payload: &[u8],
+        offset: usize,
+    ) -> Result<SiteIndex, Short> {
+        let id = u32_at(payload, offset).ok_or(Short)?;
+        Ok(self.names.site(self.threads[thread.index()].process, id))
+    }
+}

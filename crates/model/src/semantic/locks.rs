@@ -1,8 +1,9 @@
 //! Waits with their object and place, and who holds what.
 
+use super::frames::{Opener, Sticky};
 use super::payload::{u32_at, u64_at};
 use super::sections::mutex_state;
-use super::{Interpreter, Opener, Short, Sticky};
+use super::{Interpreter, Short};
 use taskscope_event::Code;
 use taskscope_event::models::wait::{self, kind};
 use taskscope_execution::{

@@ -153,7 +153,10 @@ impl Dictionary {
                 && known.more == meaning.more;
             let result = (known.number, known.on);
             if !same && !built_in {
-                self.problem(problem::REGISTERED_TWICE, &[&name[..], b" as ", meaning.description].concat());
+                self.problem(
+                    problem::REGISTERED_TWICE,
+                    &[b"\"", &name[..], b"\" as \"", meaning.description, b"\""].concat(),
+                );
             }
             return Some(result);
         }

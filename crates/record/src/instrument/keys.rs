@@ -1,5 +1,6 @@
 //! Keys, states and message domains as a program names them, and what it says with them.
 
+use core::fmt::Display;
 use core::marker::PhantomData;
 use core::panic::Location;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -78,7 +79,7 @@ impl Key {
 
     fn resolve(&self) -> Answer {
         if self.is_reference {
-            return find(Space::Key, self.name, self.written_at);
+            return find(self.name, self.written_at, &in_rust(self.name));
         }
         register(&Meaning {
             space: Space::Key,
@@ -155,7 +156,7 @@ impl Key {
 /// [`UnknownName`] where nobody registered it; the trace counts that, too.
 #[track_caller]
 pub fn find_key(name: &str) -> Result<u32, UnknownName> {
-    match find(Space::Key, name, Location::caller()) {
+    match find(name, Location::caller(), &in_rust(name)) {
         Answer::On(number) => Ok(number),
         Answer::Off | Answer::Later => Err(UnknownName),
     }
@@ -165,7 +166,7 @@ pub fn find_key(name: &str) -> Result<u32, UnknownName> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;
 
-impl core::fmt::Display for UnknownName {
+impl Display for UnknownName {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("no key of this name is registered and on")
     }
@@ -194,12 +195,16 @@ pub(super) fn ask(meaning: &Meaning<'_>) -> Answer {
     }
 }
 
+fn in_rust(name: &str) -> String {
+    format!("Key::new(\"{name}\", \"what it means\")")
+}
+
 #[cold]
-pub(super) fn find(space: Space, name: &str, written_at: &Location<'_>) -> Answer {
+pub(super) fn find(name: &str, written_at: &dyn Display, remedy: &str) -> Answer {
     if !somebody_listens() {
         return Answer::Off;
     }
-    let found = dictionary::with(|names| names.find(space, name.as_bytes()));
+    let found = dictionary::with(|names| names.find(Space::Key, name.as_bytes()));
     match found {
         Some(Some((number, true))) => Answer::On(number as u32),
         Some(Some((_, false))) => Answer::Off,
@@ -207,7 +212,7 @@ pub(super) fn find(space: Space, name: &str, written_at: &Location<'_>) -> Answe
             if cfg!(debug_assertions) {
                 eprintln!(
                     "taskscope: error: no key \"{name}\" is registered\n  why:  it is used at {written_at}\n  \
-                     try:  register it there or before: Key::new(\"{name}\", \"what it means\")"
+                     try:  register it there or before: {remedy}"
                 );
             }
             dictionary::problem(problem::UNKNOWN_NAME, &format!("key \"{name}\", used at {written_at}"));

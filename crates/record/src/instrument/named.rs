@@ -1,8 +1,6 @@
 //! Names as bytes, for interfaces whose statics are not Rust's: each function asks the dictionary, and gives `None`
 //! while the name is off. Whoever keeps the answer does so in a [`Site`].
 
-use core::panic::Location;
-
 pub use super::dictionary::Space;
 use super::dictionary::{self, Meaning};
 use super::keys::ask;
@@ -38,10 +36,11 @@ pub fn key_of(name: &[u8], description: &[u8], level: u32, unit: &[u8], stacked:
     number(Meaning { name, description, number: level, more: unit, stacked, ..BLANK })
 }
 
-/// A key that is registered elsewhere.
-#[track_caller]
-pub fn find_key(name: &[u8]) -> Option<u32> {
-    known(super::keys::find(Space::Key, &String::from_utf8_lossy(name), Location::caller()))
+/// A key that is registered elsewhere, used at `file:line` of a C program.
+pub fn find_key(name: &[u8], file: &[u8], line: u32) -> Option<u32> {
+    let (name, file) = (String::from_utf8_lossy(name), String::from_utf8_lossy(file));
+    let remedy = format!("taskscope_key(\"{name}\", \"what it means\", TASKSCOPE_USER)");
+    known(super::keys::find(&name, &format_args!("{file}:{line}"), &remedy))
 }
 
 /// A state.

@@ -3,16 +3,18 @@
 //! What a thread shows comes from [`taskscope_context`], with all states stacked: a task that moves takes
 //! its states along, and so does its time.
 
+mod names;
+mod tasks;
+
 use super::frames::Opener;
-use super::payload::{text, u32_at, u64_at};
 use super::{Interpreter, Short};
 use rustc_hash::FxHashMap;
 use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Shown};
 use taskscope_event::Code;
 use taskscope_event::models::instrument::{self as i, class};
 use taskscope_execution::{
-    Anomaly, Change, Definition, MessageChange, ObjectIndex, Observer, Place, ProcessIndex, Section, State,
-    TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
+    Anomaly, Change, Definition, MessageChange, Observer, Place, ProcessIndex, Section, State, TaskIndex,
+    ThreadIndex, TypeIndex,
 };
 
 /// The contexts of a run's instrumented tasks, and the numbers that the trace gives to what they name.
@@ -26,17 +28,6 @@ pub(super) struct Instrumented {
     domain_names: FxHashMap<String, u32>,
     /// What the event at hand makes threads and tasks show.
     steps: Vec<Step>,
-}
-
-impl Instrumented {
-    fn domain_of_name(&mut self, name: &str) -> u32 {
-        let built_in = i::DOMAINS.iter().position(|known| *known == name);
-        let next = i::FIRST_OWN_DOMAIN + self.domain_names.len() as u32;
-        match built_in {
-            Some(number) => number as u32,
-            None => *self.domain_names.entry(name.to_owned()).or_insert(next),
-        }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -165,19 +156,6 @@ impl Interpreter {
         }
     }
 
-    /// The domain's number in the trace: those of one name are one. A process names its own before it uses them.
-    fn domain(&mut self, thread: ThreadIndex, number: u32) -> u32 {
-        let process = self.threads[thread.index()].process;
-        if number < i::FIRST_OWN_DOMAIN {
-            return number;
-        }
-        self.instrumented.domains.get(&(process, number)).copied().unwrap_or_else(|| {
-            // Without a name it can be nobody else's.
-            let unnamed = format!("\0{} {number}", process.0);
-            self.instrumented.domain_of_name(&unnamed)
-        })
-    }
-
     fn enter_named_state<O: Observer>(&mut self, thread: ThreadIndex, at: u64, number: u32, out: &mut O) {
         let process = self.threads[thread.index()].process;
         let built_in = i::STATES.get(number as usize);
@@ -200,134 +178,5 @@ impl Interpreter {
         };
         let section = Section { place: Place::of_type(ty), task, ..Section::of(state) };
         self.open(thread, at, Opener::Named(number), section, out);
-    }
-
-    /// The task that is on the thread.
-    fn running(&self, process: ProcessIndex, thread: ThreadIndex) -> Option<(TaskIndex, TypeIndex)> {
-        let task = self.instrumented.contexts.task_on(thread.0);
-        self.instrumented.tasks.get(&(process, task)).copied()
-    }
-
-    fn task_step<O: Observer>(&mut self, thread: ThreadIndex, at: u64, shown: Shown<'_>, out: &mut O) {
-        let process = self.threads[thread.index()].process;
-        match shown {
-            Shown::Created { task, kind, parent } => {
-                let ty = self.named_type(process, Named::Kind(kind), out);
-                let parent = self.instrumented.tasks.get(&(process, parent));
-                let parent = parent.map_or(TaskIndex::NONE, |(parent, _)| *parent);
-                let region = self.threads[thread.index()].frames.region();
-                let index = self.tasks.fresh(ty);
-                self.instrumented.tasks.insert((process, task), (index, ty));
-                out.change(thread, at, Change::TaskCreated { task: index, ty, parent, region });
-                out.change(thread, at, Change::TaskReady { task: index });
-            }
-            Shown::Ready { task } => {
-                let (index, _) = self.instrumented_task(process, task);
-                out.change(thread, at, Change::TaskReady { task: index });
-            }
-            Shown::Resume { task, .. } => {
-                let (index, ty) = self.instrumented_task(process, task);
-                let place = if ty.is_some() { Place::of_type(ty) } else { Place::UNKNOWN };
-                let section =
-                    Section { place, task: index, object: ObjectIndex::NONE, ..Section::of(State::Task) };
-                self.takes_up_tasks(thread, at, out);
-                out.change(thread, at, Change::TaskStarts { task: index });
-                self.open(thread, at, Opener::Task(index), section, out);
-            }
-            Shown::Suspend { task, last, .. } => {
-                let (index, _) = self.instrumented_task(process, task);
-                let here = self.threads[thread.index()].frames.find_mut(Opener::Task(index)).is_some();
-                if here {
-                    self.close(thread, at, Opener::Task(index), out);
-                }
-                // Who ends a task that is on no thread only says so.
-                if here {
-                    out.change(thread, at, Change::TaskEnds { task: index });
-                }
-                if last {
-                    out.change(thread, at, Change::TaskIsOver { task: index });
-                    self.instrumented.tasks.remove(&(process, task));
-                } else {
-                    out.change(thread, at, Change::TaskSuspends { task: index });
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// A thread that runs tasks is a worker, and has nothing to do between them.
-    fn takes_up_tasks<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
-        self.works(thread, at, out);
-        let state = &mut self.threads[thread.index()];
-        if state.kind == ThreadKind::Unknown {
-            state.kind = ThreadKind::Worker;
-            out.change(thread, at, Change::ThreadIs(ThreadKind::Worker));
-        }
-    }
-
-    /// The task with this number; one that nobody created exists from here.
-    fn instrumented_task(&mut self, process: ProcessIndex, task: u64) -> (TaskIndex, TypeIndex) {
-        let tasks = &mut self.tasks;
-        *self
-            .instrumented
-            .tasks
-            .entry((process, task))
-            .or_insert_with(|| (tasks.fresh(TypeIndex::NONE), TypeIndex::NONE))
-    }
-
-    fn named_type<O: Observer>(&mut self, process: ProcessIndex, named: Named, out: &mut O) -> TypeIndex {
-        if let Some(ty) = self.instrumented.types.get(&(process, named)) {
-            return *ty;
-        }
-        let ty = self.names.new_type();
-        self.instrumented.types.insert((process, named), ty);
-        out.define(Definition::Type { ty, process, label: "" });
-        ty
-    }
-
-    fn name_or_mistake<O: Observer>(
-        &mut self,
-        thread: ThreadIndex,
-        at: u64,
-        code: Code,
-        payload: &[u8],
-        out: &mut O,
-    ) -> Result<(), Short> {
-        let process = self.threads[thread.index()].process;
-        match code {
-            i::STATE => {
-                let number = u32_at(payload, 0).ok_or(Short)?;
-                let class_number = u32_at(payload, 4).ok_or(Short)?;
-                self.instrumented.classes.insert((process, number), class_number);
-                let ty = self.named_type(process, Named::State(number), out);
-                out.define(Definition::Type { ty, process, label: &text(&payload[8..]).0 });
-            }
-            i::DOMAIN => {
-                let number = u32_at(payload, 0).ok_or(Short)?;
-                let name = text(payload.get(4..).ok_or(Short)?).0.into_owned();
-                let domain = self.instrumented.domain_of_name(&name);
-                self.instrumented.domains.insert((process, number), domain);
-            }
-            i::TASK_KIND => {
-                let number = u32_at(payload, 0).ok_or(Short)?;
-                let line = u32_at(payload, 4).ok_or(Short)?;
-                let (name, rest) = text(&payload[8..]);
-                let (file, _) = text(rest);
-                let ty = self.named_type(process, Named::Kind(number), out);
-                let short = file.rsplit('/').next().unwrap_or_default();
-                let label = if short.is_empty() {
-                    name.into_owned()
-                } else {
-                    format!("{name} [task at {short}:{line}]")
-                };
-                out.define(Definition::Type { ty, process, label: &label });
-            }
-            i::PROBLEM => {
-                u64_at(payload, 4).ok_or(Short)?;
-                out.anomaly(thread, at, Anomaly::Misuse);
-            }
-            _ => {}
-        }
-        Ok(())
     }
 }

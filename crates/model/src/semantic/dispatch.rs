@@ -1,0 +1,121 @@
+//! Which event goes where.
+
+use super::frames::Opener;
+use super::sections::{Edge, Subsystem};
+use super::{Interpreter, Short, payload};
+use taskscope_event::Code;
+use taskscope_event::models::{
+    self, kernel, mpi, nanos6, nodes, nosv, omp, openmp, ovni, recorder, tampi, wait,
+};
+use taskscope_execution::{Anomaly, Change, Observer, Section, State, ThreadIndex};
+
+impl Interpreter {
+    /// Takes an event of a thread that has begun and not ended.
+    pub(super) fn dispatch<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<(), Short> {
+        if let Some((subsystem, edge)) = self.subsystems.of(code) {
+            match edge {
+                Edge::Begin => self.open_subsystem(thread, at, subsystem, out),
+                Edge::End => {
+                    let state = &mut self.threads[thread.index()];
+                    if subsystem == Subsystem::Acquiring {
+                        state.last_lock_wait = state.frames.top().map(|top| (at, top.section));
+                    }
+                    self.close(thread, at, Opener::Subsystem(subsystem), out);
+                }
+            }
+            return Ok(());
+        }
+        match code {
+            openmp::TASK_CREATE => self.task_created(thread, at, payload, out),
+            openmp::TASK_EXECUTE => self.task_starts(thread, at, payload, out),
+            openmp::TASK_END => self.task_ends(thread, at, payload, out),
+            openmp::WORKSHARE_EXECUTE => self.work_begins(thread, at, payload, out),
+            openmp::WORKSHARE_END => self.work_ends(thread, at, payload, out),
+            ovni::THREAD_ENDS if self.threads[thread.index()].recorders > 1 => {
+                self.threads[thread.index()].recorders -= 1;
+                Ok(())
+            }
+            ovni::THREAD_ENDS => {
+                self.instrumented_thread_ends(thread, at, out);
+                self.threads[thread.index()].ended = Some(at);
+                out.change(thread, at, Change::ThreadEnds);
+                Ok(())
+            }
+            ovni::THREAD_PAUSES => {
+                self.open(thread, at, Opener::Paused, Section::of(State::Paused), out);
+                Ok(())
+            }
+            ovni::THREAD_RESUMES => {
+                self.close(thread, at, Opener::Paused, out);
+                Ok(())
+            }
+            kernel::OUT_OF_CPU => {
+                self.open(thread, at, Opener::OutOfCpu, Section::of(State::OutOfCpu), out);
+                Ok(())
+            }
+            kernel::BACK_ON_CPU => {
+                self.close(thread, at, Opener::OutOfCpu, out);
+                Ok(())
+            }
+            _ => match code.model() {
+                nanos6::LETTER | nosv::LETTER | nodes::LETTER | mpi::LETTER | tampi::LETTER => {
+                    self.runtime_event(thread, at, code, payload, out)
+                }
+                openmp::LETTER if code == openmp::TYPE_CREATE => self.define_type(thread, payload, out),
+                omp::LETTER => self.omp_event(thread, at, code, payload, out),
+                wait::LETTER => self.wait_event(thread, at, code, payload, out),
+                models::instrument::LETTER => self.instrument_event(thread, at, code, payload, out),
+                models::messages::LETTER => self.message_event(thread, at, code, payload, out),
+                models::dictionary::LETTER => self.dictionary_event(thread, at, code, payload, out),
+                models::samples::LETTER => self.path_event(thread, at, code, payload, out),
+                recorder::LETTER => {
+                    let events = payload::u64_at(payload, 0).ok_or(Short)?;
+                    let reason = payload::u32_at(payload, 8).ok_or(Short)?;
+                    let lasts = matches!(reason, recorder::loss::NO_SPACE | recorder::loss::SIZE_CAP);
+                    out.change(thread, at, Change::Lost { events, lasts });
+                    Ok(())
+                }
+                _ => {
+                    if models::model_of(code.model()).is_none() {
+                        out.anomaly(thread, at, Anomaly::UnknownEvent);
+                    }
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// After a thread's end only names and releases still tell something.
+    pub(super) fn after_end<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) {
+        let named = match code.model() {
+            models::dictionary::LETTER => Some(self.dictionary_event(thread, at, code, payload, out)),
+            models::samples::LETTER => Some(self.path_event(thread, at, code, payload, out)),
+            _ => None,
+        };
+        if let Some(named) = named {
+            if named.is_err() {
+                out.anomaly(thread, at, Anomaly::ShortPayload);
+            }
+        } else if code == recorder::LOST {
+            if let Some(events) = payload::u64_at(payload, 0) {
+                out.change(thread, at, Change::Lost { events, lasts: false });
+            }
+        } else {
+            out.anomaly(thread, at, Anomaly::AfterEnd);
+        }
+    }
+}
