@@ -118,7 +118,7 @@ fn a_section_in_which_events_were_lost_says_so() {
     };
     tell(10, Change::Enter(Section::of(State::Serial)));
     tell(500, Change::Enter(Section::of(State::Task)));
-    tell(1000, Change::Lost { events: 7 });
+    tell(1000, Change::Lost { events: 7, lasts: false });
     tell(2000, Change::Enter(Section::of(State::Barrier)));
     tell(3000, Change::ThreadEnds);
     let page = page_of(builder.finish());

@@ -44,7 +44,7 @@ pub fn doubtful() -> Execution {
         builder.change(thread, 101_000, Change::Enter(Section::of(State::Task)));
     }
     builder.event(threads[0], 201_000);
-    builder.change(threads[0], 201_000, Change::Lost { events: 7 });
+    builder.change(threads[0], 201_000, Change::Lost { events: 7, lasts: false });
     builder.event(threads[1], 201_000);
     builder.anomaly(threads[1], 201_000, Anomaly::EndWithoutBegin);
     for thread in threads {
