@@ -1,5 +1,8 @@
 //! From a foreign file over a trace directory to a report, by the command itself.
 
+mod common;
+
+use common::check_causes_schema;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -42,6 +45,7 @@ fn an_imported_case_is_reported_in_three_modes() {
         for mode in ["direct", "chained", "root"] {
             let report =
                 json_of(&["report", "--section", "idle", "--mode", mode, "--intervals", "--json", trace]);
+            check_causes_schema(&report);
             let (ours, expected) = (&report["idle"], &case["expected"][mode]);
             let near = |ours: &Value, theirs: &Value| {
                 let (ours, theirs) = (ours.as_f64().unwrap(), theirs.as_f64().unwrap());
@@ -84,6 +88,7 @@ fn windows_are_partial_sums() {
         "100:340",
         trace,
     ]);
+    check_causes_schema(&report);
     let windows = &report["idle"]["windows"];
     assert_eq!((&windows[0]["starvation_ns"], &windows[0]["overhead_ns"]), (&140.into(), &60.into()));
     let sum = windows[0]["latency_ns"].as_i64().unwrap() + windows[1]["latency_ns"].as_i64().unwrap();
@@ -112,6 +117,7 @@ fn every_section_of_an_import_is_told_and_sums_are_exact() {
     let trace = trace.to_str().unwrap();
     taskscope(&["import", own_case().to_str().unwrap(), "-o", trace]);
     let report = json_of(&["report", "--json", trace]);
+    check_causes_schema(&report);
     let sum = |rows: &Value| rows.as_object().unwrap().values().map(|ns| ns.as_u64().unwrap()).sum::<u64>();
     let ledger = &report["ledger"];
     assert_eq!((sum(&ledger["leaves"]), sum(&ledger["slow"])), (940, 940));
@@ -177,4 +183,40 @@ fn two_sets_of_runs_are_compared() {
     );
     let list = taskscope(&["diff", &format!("{one},{one}"), &other]);
     assert!(String::from_utf8_lossy(&list.stdout).contains("(2 runs)"));
+}
+
+/// Every section with all that can be asked for fits the schema; what the schema does not know is refused.
+#[test]
+fn the_json_of_all_sections_fits_its_schema() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("t");
+    let trace = trace.to_str().unwrap();
+    taskscope(&["import", own_case().to_str().unwrap(), "-o", trace]);
+    let sections = "ledger,blame,data,queues,diagnosis,idle,path,pop,whatif";
+    let report = json_of(&[
+        "report",
+        "--section",
+        sections,
+        "--intervals",
+        "--window",
+        "0:100",
+        "--what-if",
+        "runtime=0",
+        "--json",
+        trace,
+    ]);
+    check_causes_schema(&report);
+    for section in sections.split(',') {
+        assert!(!report[section].is_null(), "{section}");
+    }
+    assert!(!report["path"]["steps"].as_array().unwrap().is_empty());
+    let refuses = |change: &dyn Fn(&mut Value)| {
+        let mut changed = report.clone();
+        change(&mut changed);
+        std::panic::catch_unwind(|| check_causes_schema(&changed)).is_err()
+    };
+    assert!(refuses(&|report| report["ledger"]["leaves"]["nap"] = 1.into()));
+    assert!(refuses(&|report| report["blame"][0]["cause"] = "nap".into()));
+    assert!(refuses(&|report| drop(report["path"].as_object_mut().unwrap().remove("span_ns"))));
+    assert!(refuses(&|report| report["wall_ns"] = (-1).into()));
 }

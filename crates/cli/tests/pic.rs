@@ -121,9 +121,18 @@ fn start_and_end_are_no_communication(trace: &Path, whole: &serde_json::Value) {
     let (useful, capacity) = (number(&whole["efficiency"]["useful_ns"]), number(&whole["capacity_ns"]));
     let parallel = whole["efficiency"]["parallel"].as_f64().unwrap();
     assert!((parallel - useful as f64 / (capacity - apart) as f64).abs() < 1e-9);
-    let printed =
-        output(taskscope().args(["report", "--section", "ledger,blame,whatif", "--json"]).arg(trace));
+    let printed = output(
+        taskscope()
+            .args([
+                "report",
+                "--section",
+                "ledger,blame,data,queues,diagnosis,idle,path,pop,whatif",
+                "--json",
+            ])
+            .arg(trace),
+    );
     let causes: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
+    check_causes_schema(&causes);
     assert_eq!(number(&causes["ledger"]["leaves"]["runtime.start"]), started);
     let leaves = causes["ledger"]["leaves"].as_object().unwrap().values();
     assert_eq!(leaves.map(number).sum::<u64>(), number(&causes["capacity_ns"]));

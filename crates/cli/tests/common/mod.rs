@@ -145,3 +145,13 @@ pub fn report(trace: &Path) -> Value {
     assert!(printed.status.success());
     serde_json::from_slice(&printed.stdout).unwrap()
 }
+
+/// Panics if a report of causes (`report --section … --json`) does not fit `docs/causes.schema.json`.
+pub fn check_causes_schema(report: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/causes.schema.json");
+    let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource("causes.json", schema).unwrap();
+    let index = compiler.compile("causes.json", &mut schemas).unwrap();
+    schemas.validate(report, index).unwrap_or_else(|error| panic!("{error:#}"));
+}
