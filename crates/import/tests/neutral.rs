@@ -1,6 +1,6 @@
 //! What is read, and what is said about files that cannot be.
 
-use taskscope_import::neutral::{CsvTables, read_csv, read_json};
+use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 
 const GOOD: &str = r#"{
  "schema": "slo-case/1",
@@ -196,4 +196,26 @@ fn the_schema_takes_what_is_read() {
         let bad = GOOD.replacen(from, to, 1);
         assert!(read_json(&bad).is_err() && !fits(&bad), "{to}");
     }
+}
+
+#[test]
+fn names_that_the_form_does_not_have_are_told() {
+    assert_eq!(read_json(GOOD).unwrap().unread, Vec::<String>::new());
+    let mistyped = GOOD.replacen("\"inputs\"", "\"input\"", 1).replacen("\"runtime\"", "\"runtimes\"", 1);
+    assert_eq!(read_json(&mistyped).unwrap().unread, ["trace.runtimes", "tasks[0].input"]);
+    let tables = CsvTables {
+        workers: "id,node,begin,end\n0,0,0,400\n",
+        tasks: "id,type,node,worker,start,end,input\n1,a,0,0,0,100,\n",
+        data: "",
+        copies: "",
+        runtime: "",
+    };
+    assert_eq!(unread_columns(&tables), ["tasks.csv: input"]);
+    let said = read_json(&GOOD.replacen("\"start\": 150", "\"start\": \"late\"", 1)).unwrap_err().to_string();
+    let nested = read_json(&GOOD.replacen("\"arrived\": 140", "\"arrived\": -2", 1)).unwrap_err().to_string();
+    assert!(nested.contains("data[0].copies: [0].arrived: -2 is negative"), "{nested}");
+    let listed =
+        read_json(&GOOD.replacen("\"inputs\": [7]", "\"inputs\": [7.5]", 1)).unwrap_err().to_string();
+    assert!(listed.contains("tasks[1].inputs: [0]: 7.5 is no integer"), "{listed}");
+    assert!(said.contains("\"late\" is no integer; ids and times are integers"), "{said}");
 }

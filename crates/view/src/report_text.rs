@@ -544,9 +544,18 @@ impl Page<'_> {
             ];
             let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
             self.row(0, &places.object_name(row.object), &columns);
-            for holder in row.holders.iter().take(self.options.top) {
+            // A compiler that unrolls a loop makes several sites of one line.
+            let mut holders: Vec<(String, u64)> = Vec::new();
+            for holder in &row.holders {
                 let name = places.construct(places.object_kind(row.object), holder.site);
-                self.row(4, &name, &[(&self.unit.show(holder.ns), 10)]);
+                match holders.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, ns)) => *ns += holder.ns,
+                    None => holders.push((name, holder.ns)),
+                }
+            }
+            holders.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+            for (name, ns) in holders.iter().take(self.options.top) {
+                self.row(4, name, &[(&self.unit.show(*ns), 10)]);
             }
             if row.unheld_ns > 0 && row.unheld_ns.saturating_mul(100) > row.waited_ns {
                 self.row(4, "nobody (hand-over)", &[(&self.unit.show(row.unheld_ns), 10)]);

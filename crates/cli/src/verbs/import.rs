@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_execution::graph::TaskGraph;
-use taskscope_import::neutral::{CsvTables, read_csv, read_json};
+use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 use taskscope_import::starpu::{is_tasks_rec, read_tasks_rec};
 use taskscope_import::{ImportErrors, write_graph};
 
@@ -43,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .into());
     };
     let shown = file.display();
-    let graph = read(file)?;
+    let (graph, unread) = read(file)?;
     write_graph(&graph, &args.output).map_err(|error| {
         Failure::new(format!("cannot write {}", args.output.display()))
             .why(error.to_string())
@@ -57,10 +57,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         graph.nodes.len(),
         args.output.display()
     );
+    if !unread.is_empty() {
+        eprintln!(
+            "taskscope: not read, as the form has no such names: {}  (docs/neutral-trace.md)",
+            unread.join(", ")
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> anyhow::Result<TaskGraph> {
+/// The graph, and the names in the file that its form does not have.
+fn read(path: &Path) -> anyhow::Result<(TaskGraph, Vec<String>)> {
     let shown = path.display();
     let broken = |errors: ImportErrors| {
         Failure::new(format!("cannot import {shown}"))
@@ -72,10 +79,11 @@ fn read(path: &Path) -> anyhow::Result<TaskGraph> {
     }
     let text = read_text(path)?;
     if text.trim_start().starts_with('{') {
-        return Ok(read_json(&text).map_err(broken)?.graph);
+        let case = read_json(&text).map_err(broken)?;
+        return Ok((case.graph, case.unread));
     }
     if is_tasks_rec(&text) {
-        return Ok(read_tasks_rec(&text).map_err(broken)?);
+        return Ok((read_tasks_rec(&text).map_err(broken)?, Vec::new()));
     }
     Err(Failure::new(format!("{shown} has a form that is not known"))
         .why("it is no JSON object, no directory of CSV tables, and no tasks.rec")
@@ -97,7 +105,7 @@ fn read_text(path: &Path) -> anyhow::Result<String> {
 }
 
 /// The CSV tables in a directory; a table without rows may be missing.
-fn read_tables(directory: &Path) -> anyhow::Result<Result<TaskGraph, ImportErrors>> {
+fn read_tables(directory: &Path) -> anyhow::Result<Result<(TaskGraph, Vec<String>), ImportErrors>> {
     let table = |name: &str, needed: bool| {
         let path = directory.join(name);
         if !needed && !path.exists() { Ok(String::new()) } else { read_text(&path) }
@@ -105,11 +113,8 @@ fn read_tables(directory: &Path) -> anyhow::Result<Result<TaskGraph, ImportError
     let (workers, tasks) = (table("workers.csv", true)?, table("tasks.csv", true)?);
     let (data, copies) = (table("data.csv", false)?, table("copies.csv", false)?);
     let runtime = table("runtime.csv", false)?;
-    Ok(read_csv(CsvTables {
-        workers: &workers,
-        tasks: &tasks,
-        data: &data,
-        copies: &copies,
-        runtime: &runtime,
-    }))
+    let tables =
+        CsvTables { workers: &workers, tasks: &tasks, data: &data, copies: &copies, runtime: &runtime };
+    let unread = unread_columns(&tables);
+    Ok(read_csv(tables).map(|graph| (graph, unread)))
 }

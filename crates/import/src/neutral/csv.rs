@@ -157,6 +157,41 @@ fn number(text: &str, column: &'static str) -> Result<u64, Wrong> {
     })
 }
 
+/// Columns that are not of the form, as `tasks.csv: input`: they are not read. One that is mistyped would be taken as one that
+/// was left out.
+pub fn unread_columns(tables: &CsvTables<'_>) -> Vec<String> {
+    const TASKS: &[&str] = &[
+        "id",
+        "type",
+        "node",
+        "worker",
+        "start",
+        "end",
+        "inputs",
+        "runtime_uniform",
+        "created",
+        "creator",
+        "ready",
+        "function",
+        "file",
+        "line",
+    ];
+    let files: [(&str, &str, &[&str]); 5] = [
+        ("workers.csv", tables.workers, &["id", "node", "begin", "end"]),
+        ("tasks.csv", tables.tasks, TASKS),
+        ("data.csv", tables.data, &["id", "producer", "produced", "home", "bytes", "name"]),
+        ("copies.csv", tables.copies, &["data", "node", "sent", "arrived"]),
+        ("runtime.csv", tables.runtime, &["worker", "start", "end", "kind"]),
+    ];
+    let unread = files.into_iter().flat_map(|(file, text, known)| {
+        let head = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
+        let columns = split(head.trim_start_matches('\u{feff}'));
+        let further = columns.into_iter().filter(|name| !name.is_empty() && !known.contains(&name.as_str()));
+        further.map(move |name| format!("{file}: {name}"))
+    });
+    unread.collect()
+}
+
 /// Reads the rows of a table, and returns their lines.
 fn read(
     text: &str,

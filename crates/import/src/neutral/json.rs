@@ -19,6 +19,8 @@ pub struct Case {
     pub graph: TaskGraph,
     /// Windows of time for which the file asks partial sums.
     pub windows: Vec<(u64, u64)>,
+    /// Keys of the trace and of the first row of each table that are not of the form, as `trace.copies`; they were not read.
+    pub unread: Vec<String>,
 }
 
 /// The version of the form that is read.
@@ -204,7 +206,74 @@ pub fn read_json(text: &str) -> Result<Case, ImportErrors> {
         return Err(ImportErrors(errors));
     }
     let graph = rows.graph(&source)?;
-    Ok(Case { name: raw.name, graph, windows: raw.windows })
+    Ok(Case { unread: unread_keys(text, &raw.trace), name: raw.name, graph, windows: raw.windows })
+}
+
+/// The keys of an object.
+struct Keys(Vec<String>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Keys;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut keys = Vec::new();
+                while let Some((key, serde::de::IgnoredAny)) = map.next_entry::<String, _>()? {
+                    keys.push(key);
+                }
+                Ok(Keys(keys))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+/// A key that is mistyped would be taken as one that was left out.
+fn unread_keys(text: &str, trace: &RawTrace<'_>) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct OfTrace {
+        trace: Keys,
+    }
+    const TASK: [&str; 14] = [
+        "id",
+        "type",
+        "node",
+        "worker",
+        "start",
+        "end",
+        "inputs",
+        "runtime_uniform",
+        "created",
+        "creator",
+        "ready",
+        "function",
+        "file",
+        "line",
+    ];
+    let first = |rows: &[&RawValue]| {
+        let keys = rows.first().and_then(|row| serde_json::from_str::<Keys>(row.get()).ok());
+        keys.map_or(Vec::new(), |keys| keys.0)
+    };
+    let of_trace = serde_json::from_str::<OfTrace>(text).map_or(Vec::new(), |of| of.trace.0);
+    let data = ["id", "producer", "produced", "home", "bytes", "name", "copies"];
+    let tables: [(&str, Vec<String>, &[&str]); 5] = [
+        ("trace", of_trace, &["time_unit", "workers", "tasks", "data", "runtime"]),
+        ("workers[0]", first(&trace.workers), &["id", "node", "begin", "end"]),
+        ("tasks[0]", first(&trace.tasks), &TASK),
+        ("data[0]", first(&trace.data), &data),
+        ("runtime[0]", first(&trace.runtime), &["worker", "start", "end", "kind"]),
+    ];
+    let unread = tables.into_iter().flat_map(|(table, keys, known)| {
+        let further = keys.into_iter().filter(|key| !known.contains(&key.as_str()));
+        further.map(move |key| format!("{table}.{key}"))
+    });
+    unread.collect()
 }
 
 struct JsonSource<'a> {
@@ -327,12 +396,37 @@ fn plain_words(row: &str, error: &serde_json::Error) -> String {
     }
     let field = field_before(row, error);
     let value = field.and_then(|key| serde_json::from_str::<Value>(row).ok().map(|row| row[&key].clone()));
-    match value {
-        Some(Value::Number(number)) if number.as_i64().is_some_and(|n| n < 0) => {
-            format!("{number} is negative; ids and times are integers from 0 on")
+    // The reader's own words name types of its language.
+    let of_numbers = ["expected u64", "expected u32"].iter().any(|end| message.ends_with(end));
+    match value
+        .filter(|value| of_numbers || value.is_number())
+        .as_ref()
+        .and_then(|value| not_a_time(value, ""))
+    {
+        Some((inside, Value::Number(number))) if number.as_f64().is_some_and(|n| n < 0.0) => {
+            format!("{inside}{number} is negative; ids and times are integers from 0 on")
         }
-        Some(Value::Number(number)) => format!("{number} is no integer; ids and times are integers"),
-        _ => message,
+        Some((inside, value)) => format!("{inside}{value} is no integer; ids and times are integers"),
+        None => message,
+    }
+}
+
+/// The first value in `value` that is neither an id nor a time, and where it is.
+fn not_a_time<'v>(value: &'v Value, inside: &str) -> Option<(String, &'v Value)> {
+    match value {
+        Value::Array(items) => {
+            let numbered = items.iter().enumerate();
+            numbered.into_iter().find_map(|(row, item)| not_a_time(item, &format!("{inside}[{row}]")))
+        }
+        Value::Object(fields) => {
+            let dot = if inside.is_empty() { "" } else { "." };
+            fields.iter().find_map(|(key, value)| not_a_time(value, &format!("{inside}{dot}{key}")))
+        }
+        Value::Number(number) if number.is_u64() => None,
+        // A time that was not recorded.
+        Value::Null if !inside.is_empty() => None,
+        other if inside.is_empty() => Some((String::new(), other)),
+        other => Some((format!("{inside}: "), other)),
     }
 }
 

@@ -7,5 +7,5 @@ mod csv;
 mod json;
 mod rows;
 
-pub use csv::{CsvTables, read_csv};
+pub use csv::{CsvTables, read_csv, unread_columns};
 pub use json::{Case, read_json};
