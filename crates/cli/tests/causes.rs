@@ -210,6 +210,10 @@ fn the_json_of_all_sections_fits_its_schema() {
         assert!(!report[section].is_null(), "{section}");
     }
     assert!(!report["path"]["steps"].as_array().unwrap().is_empty());
+    // A prediction for a type that there is not would be one for no change.
+    let asked = taskscope(&["report", "--section", "whatif", "--what-if", "nosuch=0.5", trace]);
+    let said = String::from_utf8(asked.stderr).unwrap();
+    assert!(asked.status.code() == Some(2) && said.contains("no task type is called nosuch"), "{said}");
     let refuses = |change: &dyn Fn(&mut Value)| {
         let mut changed = report.clone();
         change(&mut changed);

@@ -93,7 +93,7 @@ impl RunNumbers {
         numbers.put(Group::Run, "capacity_ns", causes.capacity_ns as f64);
         numbers.put(Group::Run, "lost_ns", (causes.capacity_ns - work) as f64);
         numbers.put(Group::Efficiency, "parallel", work as f64 / causes.capacity_ns.max(1) as f64);
-        for (leaf, ns) in Leaf::ALL.iter().zip(causes.leaves) {
+        for (leaf, ns) in Leaf::ALL.iter().zip(causes.leaves).filter(|(_, ns)| *ns > 0) {
             numbers.put(Group::Cause, leaf.name(), ns as f64);
         }
         for charge in causes.charges.iter().filter(|charge| charge.leaf != Leaf::Work) {

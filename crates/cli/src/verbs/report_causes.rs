@@ -83,6 +83,14 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         what_if: causes.what_if.clone(),
         top: args.top_or(3),
     };
+    if let Some((what, name)) =
+        options.what_if.iter().find_map(|what| Some((what, what.unknown_types(&graph).next()?)))
+    {
+        return Err(Failure::new(format!("no task type is called {name}"))
+            .why(format!("--what-if {} asks about it", what.text))
+            .remedy("taskscope report --section path TRACE        (names the types)")
+            .into());
+    }
     let mut out = output::results();
     if args.json {
         let report = causes_json(&args.trace.display().to_string(), &graph, &options);

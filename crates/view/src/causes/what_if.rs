@@ -39,6 +39,12 @@ impl WhatIf {
         Ok(what)
     }
 
+    /// The names in it that no task type of the graph has, in whole or in part.
+    pub fn unknown_types<'a>(&'a self, graph: &'a TaskGraph) -> impl Iterator<Item = &'a str> {
+        let named = |name: &str| graph.types.iter().any(|ty| ty.name.contains(name));
+        self.types.iter().map(|(name, _)| name.as_str()).filter(move |name| !named(name))
+    }
+
     /// The change that it asks about. A task type is named by its whole name or a part of it.
     pub(super) fn change(&self, graph: &TaskGraph) -> Change {
         let mut change = Change {
