@@ -58,9 +58,11 @@ pub fn least_start(graph: &TaskGraph) -> u64 {
 mod tests {
     use super::*;
     use crate::causes::book_causes;
+    use crate::forest::Letter;
+    use crate::keys::Who;
     use crate::replay::{Change, Costs, replay};
-    use crate::slo::deciding_inputs;
-    use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewTask, TaskType};
+    use crate::slo::{Mode, Options, Prepared, deciding_inputs};
+    use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewData, NewTask, TaskType};
 
     /// Serial code, 600 ns in MPI_Init, a task of 300 ns, 100 ns in MPI_Finalize; another worker has nothing to do.
     fn job() -> TaskGraph {
@@ -100,5 +102,34 @@ mod tests {
         assert_eq!(wall(Change::default()), 1100);
         assert_eq!(wall(Change { runtime: 0.0, network: 0.0, ..Change::default() }), 1100);
         assert_eq!(wall(Change { types: vec![(0, 0.5)], ..Change::default() }), 900);
+    }
+
+    /// What waits for code after MPI_Init has the start of MPI as its overhead in every mode, not too little parallelism.
+    #[test]
+    fn waiting_for_the_start_of_mpi_is_no_starvation() {
+        let mut builder = GraphBuilder::new();
+        for worker in 0..2 {
+            builder.add_worker(worker, 0, 0, 1100);
+        }
+        let ty = builder.add_type(TaskType { name: "code".into(), ..TaskType::default() });
+        for (worker, task, start, end) in [(0, 0, 0, 100), (0, 1, 700, 1000), (1, 2, 1000, 1100)] {
+            builder.add_task(NewTask::new(task, ty));
+            builder.add_piece(worker, task, start, end);
+        }
+        let init = builder.add_name("MPI_Init");
+        builder.add_activity(0, ActivityKind::Start, init, 100, 700);
+        let (name, home, bytes) = (u32::MAX, 0, 0);
+        let data =
+            NewData { id: 0, producer: Some(1), produced: 1000, home, bytes, name, synchronises: false };
+        builder.add_data(data);
+        builder.add_input(2, 0);
+        let graph = builder.finish().unwrap();
+        for mode in Mode::ALL {
+            let slo = Prepared::new(&graph).attribute(mode, &Options::default());
+            let of = |letter| slo.by_worker[1].get(letter).rounded();
+            assert_eq!((of(Letter::Starvation), of(Letter::Overhead)), (400, 600), "{mode:?}");
+            let blamed = slo.blame.iter().find(|row| row.who == Who::Start(init)).unwrap();
+            assert_eq!(blamed.time.rounded(), 600);
+        }
     }
 }

@@ -27,6 +27,11 @@ pub(crate) fn runtime_segments(graph: &TaskGraph) -> Lists<Segment> {
     segments(graph, |activity| activity.kind == ActivityKind::Runtime)
 }
 
+/// Those in which each worker was in any of the two: overhead that is known in place.
+pub(crate) fn overhead_segments(graph: &TaskGraph) -> Lists<Segment> {
+    segments(graph, |activity| matches!(activity.kind, ActivityKind::Runtime | ActivityKind::Start))
+}
+
 /// The segments in which each worker started or ended a library.
 pub(crate) fn start_segments(graph: &TaskGraph) -> Lists<Segment> {
     segments(graph, |activity| activity.kind == ActivityKind::Start)

@@ -24,11 +24,11 @@ pub use window::{WindowTimes, window_times};
 use crate::fine::{FineNanos, Share};
 use crate::forest::{Forest, Letter, Now, Shares};
 use crate::keys::{Keys, Who};
-use crate::timeline::{Idle, Limits, Segment, Timeline, Waits, runtime_segments, uniform_shares};
+use crate::timeline::{Idle, Limits, Segment, Timeline, Waits, overhead_segments, uniform_shares};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use taskscope_execution::graph::{Lists, NONE, TaskGraph};
+use taskscope_execution::graph::{ActivityKind, Lists, NONE, TaskGraph};
 
 /// What an instant becomes at which the worker that is to compute the last input is itself idle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -131,7 +131,7 @@ pub struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     /// Finds deciding inputs and runtime segments.
     pub fn new(graph: &'a TaskGraph) -> Self {
-        let segments = runtime_segments(graph);
+        let segments = overhead_segments(graph);
         let uniform = uniform_shares(graph, &segments);
         Prepared { graph, deciding: deciding_inputs(graph), segments, uniform }
     }
@@ -285,7 +285,11 @@ impl<'a> Sweep<'a> {
     fn view(&mut self, worker: u32) -> Now {
         let timeline = &self.timelines[worker as usize];
         if let Some(section) = timeline.section {
-            return Now::has(Letter::Overhead, self.keys.number(Who::Runtime(section.name)));
+            let who = match section.kind {
+                ActivityKind::Start => Who::Start(section.name),
+                _ => Who::Runtime(section.name),
+            };
+            return Now::has(Letter::Overhead, self.keys.number(who));
         }
         if timeline.executes != NONE {
             let task = timeline.executes as usize;
