@@ -199,7 +199,12 @@ fn lost_events_make_unknown_time() {
     let mut script = Script::new(1, 0, 1000);
     script.emit(0, 300, omp::MASKED_BEGIN, &0_u32.to_le_bytes());
     script.emit(0, 500, omp::MASKED_END, &[]);
-    script.emit(0, 700, recorder::LOST, &[&9_u64.to_le_bytes()[..], &1_u32.to_le_bytes()[..]].concat());
+    script.emit(
+        0,
+        700,
+        recorder::LOST,
+        &[&9_u64.to_le_bytes()[..], &recorder::loss::REENTERED.to_le_bytes()[..]].concat(),
+    );
     let (execution, analysis) = analysed(&script);
     assert_eq!(analysis.ledger.by_state.get(State::Unknown), 200);
     assert_eq!(analysis.ledger.by_state.get(State::Masked), 200);
