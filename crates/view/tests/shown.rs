@@ -5,11 +5,13 @@ mod common;
 use common::ask;
 use serde_json::Value;
 use std::sync::Arc;
+use taskscope_event::models::instrument as i;
 use taskscope_execution::lod::Window;
 use taskscope_session::Session;
 use taskscope_session::instrumentation::{DrawnName, DrawnRow, DrawnView};
 use taskscope_session::model_views::ValueRow;
-use taskscope_testkit::instrumented::write_walker;
+use taskscope_testkit::bytes;
+use taskscope_testkit::instrumented::{InstrumentedThread, write_walker};
 use taskscope_view::page::{Page, packed_model_rows};
 use taskscope_view::server::Viewer;
 
@@ -129,6 +131,37 @@ fn the_server_tells_rows_values_and_what_can_be_chosen() {
         assert_eq!(status, 400, "{wrong}");
     }
     assert_eq!(ask(&viewer, "/api/shown?view=shown").status, 400);
+}
+
+#[test]
+fn of_many_tasks_those_that_ran_longest_have_rows_and_of_deep_stacks_the_outer_levels() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut thread = InstrumentedThread::new(100, 100)
+        .name(0, i::TASK_KIND, &bytes![1_u32, 7_u32], &[b"job", b""])
+        .event(0, i::STATE_PUSH, &bytes![7_u32]);
+    for task in 1..=1200_u64 {
+        let begin = 70 * task;
+        let length = if [5, 700, 1199].contains(&task) { 60 } else { 40 };
+        thread = thread
+            .event(begin, i::TASK_CREATE, &bytes![task, 1_u32])
+            .event(begin, i::TASK_ENTER, &bytes![task])
+            .event(begin, i::STATE_PUSH, &bytes![12_u32])
+            .event(begin + length, i::STATE_POP, &bytes![12_u32])
+            .event(begin + length, i::TASK_END, &bytes![task]);
+    }
+    for _ in 0..40 {
+        thread = thread.event(90_000, i::STATE_PUSH, &bytes![7_u32]);
+    }
+    thread.write(folder.path());
+    let page = Page::analysed(Session::open(folder.path()).unwrap());
+    let view = page.shown_view("shown.task.stacked.states".parse().unwrap()).unwrap();
+    assert_eq!((view.rows.len(), view.tasks_left_out, view.is_cut), (500, 700, false));
+    let labels: Vec<&str> = view.rows.iter().map(|row| row.label.as_str()).collect();
+    assert!(["job 5", "job 700", "job 1199"].iter().all(|long| labels.contains(long)));
+    let starts: Vec<u64> = view.kept.rows.iter().map(|row| row.values.start[0]).collect();
+    assert!(starts.is_sorted(), "by their first time on a thread");
+    let view = page.shown_view("shown.thread.stacked.states".parse().unwrap()).unwrap();
+    assert_eq!((view.rows.len(), view.tasks_left_out, view.is_cut), (32, 0, true));
 }
 
 #[test]

@@ -35,7 +35,11 @@ pub fn is_told(session: &Session) -> bool {
 /// The section as text.
 pub fn text(args: &Args, width: usize) -> anyhow::Result<String> {
     let top = args.top_or(10);
-    with_times(args, top, |shown| shown.text(top, width))
+    let mut text = with_times(args, top, |shown| shown.text(top, width))?;
+    if let Some(part) = args.selection.parse()?.words {
+        text.push_str(&format!("  only {part}\n"));
+    }
+    Ok(text)
 }
 
 /// The section as JSON.
