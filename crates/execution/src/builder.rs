@@ -286,7 +286,8 @@ impl ExecutionBuilder {
         *lost = lost.saturating_add(events);
         if lasts {
             self.set(thread, at, Section::of(State::Unknown));
-            self.open[thread.index()].blind.get_or_insert((at, 0)).1 += events;
+            let (_, lost) = self.open[thread.index()].blind.get_or_insert((at, 0));
+            *lost = lost.saturating_add(events);
             return;
         }
         let open = &self.open[thread.index()];

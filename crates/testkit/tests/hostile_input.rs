@@ -182,19 +182,23 @@ fn extremes() {
 /// than 64 bits count, on one thread and over threads.
 #[test]
 fn counts_of_lost_events_beyond_64_bits() {
-    let root = tempfile::tempdir().unwrap();
-    for tid in [1, 2] {
-        let mut stream = valid_stream(tid);
-        let mut lost = file_header().to_vec();
-        for clock in [13, 14, 22] {
-            push_event(&mut lost, recorder::LOST, clock, &(u64::MAX - 1).to_le_bytes());
+    // Without a reason, and with one that lasts.
+    for reason in [&[][..], &recorder::loss::NO_SPACE.to_le_bytes()] {
+        let root = tempfile::tempdir().unwrap();
+        for tid in [1, 2] {
+            let mut stream = valid_stream(tid);
+            let mut lost = file_header().to_vec();
+            for clock in [13, 14, 22] {
+                let payload = [&(u64::MAX - 1).to_le_bytes()[..], reason].concat();
+                push_event(&mut lost, recorder::LOST, clock, &payload);
+            }
+            stream.own = Some(lost);
+            stream.write(root.path()).unwrap();
         }
-        stream.own = Some(lost);
-        stream.write(root.path()).unwrap();
+        swallow(root.path());
+        let session = Session::open(root.path()).unwrap();
+        assert_eq!(session.lost_events(), u64::MAX);
+        let mut threads = session.execution.threads.iter().filter(|thread| thread.events > 0);
+        assert!(threads.all(|thread| thread.lost_events == u64::MAX));
     }
-    swallow(root.path());
-    let session = Session::open(root.path()).unwrap();
-    assert_eq!(session.lost_events(), u64::MAX);
-    let mut threads = session.execution.threads.iter().filter(|thread| thread.events > 0);
-    assert!(threads.all(|thread| thread.lost_events == u64::MAX));
 }

@@ -77,8 +77,8 @@ impl Interpreter {
                 models::samples::LETTER => self.path_event(thread, at, code, payload, out),
                 recorder::LETTER => {
                     let events = payload::u64_at(payload, 0).ok_or(Short)?;
-                    let reason = payload::u32_at(payload, 8).ok_or(Short)?;
-                    let lasts = matches!(reason, recorder::loss::NO_SPACE | recorder::loss::SIZE_CAP);
+                    let reason = payload::u32_at(payload, 8);
+                    let lasts = matches!(reason, Some(recorder::loss::NO_SPACE | recorder::loss::SIZE_CAP));
                     out.change(thread, at, Change::Lost { events, lasts });
                     Ok(())
                 }
