@@ -1,5 +1,6 @@
 //! The neutral form as CSV: one table a file, a head line with the names of the columns.
 
+use super::json::TASK_MEMBERS;
 use super::rows::{CopyRow, DataRow, Rows, RuntimeRow, Source, TaskRow, WorkerRow};
 use crate::{ImportError, ImportErrors};
 use taskscope_execution::graph::{Table, TaskGraph};
@@ -160,25 +161,9 @@ fn number(text: &str, column: &'static str) -> Result<u64, Wrong> {
 /// Columns that are not of the form, as `tasks.csv: input`: they are not read. One that is mistyped would be taken as one that
 /// was left out.
 pub fn unread_columns(tables: &CsvTables<'_>) -> Vec<String> {
-    const TASKS: &[&str] = &[
-        "id",
-        "type",
-        "node",
-        "worker",
-        "start",
-        "end",
-        "inputs",
-        "runtime_uniform",
-        "created",
-        "creator",
-        "ready",
-        "function",
-        "file",
-        "line",
-    ];
     let files: [(&str, &str, &[&str]); 5] = [
         ("workers.csv", tables.workers, &["id", "node", "begin", "end"]),
-        ("tasks.csv", tables.tasks, TASKS),
+        ("tasks.csv", tables.tasks, &TASK_MEMBERS),
         ("data.csv", tables.data, &["id", "producer", "produced", "home", "bytes", "name"]),
         ("copies.csv", tables.copies, &["data", "node", "sent", "arrived"]),
         ("runtime.csv", tables.runtime, &["worker", "start", "end", "kind"]),

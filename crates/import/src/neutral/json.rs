@@ -234,28 +234,30 @@ impl<'de> Deserialize<'de> for Keys {
     }
 }
 
+/// What the form knows of a task: keys here, columns in tables.
+pub(super) const TASK_MEMBERS: [&str; 14] = [
+    "id",
+    "type",
+    "node",
+    "worker",
+    "start",
+    "end",
+    "inputs",
+    "runtime_uniform",
+    "created",
+    "creator",
+    "ready",
+    "function",
+    "file",
+    "line",
+];
+
 /// A key that is mistyped would be taken as one that was left out.
 fn unread_keys(text: &str, trace: &RawTrace<'_>) -> Vec<String> {
     #[derive(Deserialize)]
     struct OfTrace {
         trace: Keys,
     }
-    const TASK: [&str; 14] = [
-        "id",
-        "type",
-        "node",
-        "worker",
-        "start",
-        "end",
-        "inputs",
-        "runtime_uniform",
-        "created",
-        "creator",
-        "ready",
-        "function",
-        "file",
-        "line",
-    ];
     let first = |rows: &[&RawValue]| {
         let keys = rows.first().and_then(|row| serde_json::from_str::<Keys>(row.get()).ok());
         keys.map_or(Vec::new(), |keys| keys.0)
@@ -265,7 +267,7 @@ fn unread_keys(text: &str, trace: &RawTrace<'_>) -> Vec<String> {
     let tables: [(&str, Vec<String>, &[&str]); 5] = [
         ("trace", of_trace, &["time_unit", "workers", "tasks", "data", "runtime"]),
         ("workers[0]", first(&trace.workers), &["id", "node", "begin", "end"]),
-        ("tasks[0]", first(&trace.tasks), &TASK),
+        ("tasks[0]", first(&trace.tasks), &TASK_MEMBERS),
         ("data[0]", first(&trace.data), &data),
         ("runtime[0]", first(&trace.runtime), &["worker", "start", "end", "kind"]),
     ];

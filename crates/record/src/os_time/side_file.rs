@@ -29,8 +29,8 @@ impl SideFile {
             SideFile { directory: directory.to_owned(), stored: 0, round: Vec::new(), full: false };
         file.round.extend(file_header());
         if !file.store() {
+            // Nothing is left there, and it is not tried again each round: the disk is full.
             let _ = std::fs::remove_dir(directory);
-            return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(file)
     }
