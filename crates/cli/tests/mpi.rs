@@ -31,9 +31,7 @@ fn installed() -> Vec<Mpi> {
         .filter(|mpi| is_there(mpi.compiler) && is_there(mpi.launcher))
         .collect();
     if found.len() < 2 {
-        println!(
-            "skipped in part: only {found:?} is installed (scripts/install-packages)"
-        );
+        println!("skipped in part: only {found:?} is installed (scripts/install-packages)");
     }
     found
 }
