@@ -53,15 +53,20 @@ impl Event {
         payload_bytes(self.flags())
     }
 
+    /// Appends to a payload of `used` bytes.
+    ///
+    /// # Safety
+    /// `size` bytes, 2 at least, are readable at `bytes`, and fit behind the `used` ones.
     #[inline(always)]
-    fn add(&mut self, bytes: *const u8, size: usize) {
-        let used = self.payload_bytes();
-        // SAFETY: the caller of the C function gives `size` readable bytes; `used + size` is checked.
+    unsafe fn add(&mut self, used: usize, bytes: *const u8, size: usize) {
+        // Read before the payload is written, whose place the compiler does not know.
+        let (flags, code) = (self.flags() & 0xf0 | (used + size - 1) as u8, self.code());
+        // SAFETY: by contract.
         unsafe {
             let to = (&raw mut self.payload).cast::<u8>().add(used);
             taskscope_record::copy_payload(bytes, to, size);
         }
-        self.set_head(self.flags() & 0xf0 | (used + size - 1) as u8, self.code());
+        self.set_head(flags, code);
     }
 }
 
@@ -122,6 +127,15 @@ pub unsafe extern "C" fn ovni_ev_get_clock(event: *const Event) -> u64 {
 /// `CLOCK_MONOTONIC` in nanoseconds; also on threads that are not initialized.
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_clock_now() -> u64 {
+    match thread::now_plain() {
+        Some(now) => now,
+        None => clock_of_unusual_thread(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn clock_of_unusual_thread() -> u64 {
     match enter() {
         Some(mut recorder) => recorder.now(),
         None => clock::now(),
@@ -136,12 +150,14 @@ pub extern "C" fn ovni_clock_now() -> u64 {
 pub unsafe extern "C" fn ovni_payload_add(event: *mut Event, bytes: *const u8, size: c_int) {
     // SAFETY: by contract.
     let event = unsafe { &mut *event };
-    let fits = usize::try_from(size)
-        .is_ok_and(|size| size >= 2 && event.payload_bytes() + size <= MAX_PAYLOAD_BYTES);
-    if !fits || event.is_jumbo() {
+    let used = payload_bytes(event.flags());
+    // A size below zero is a large one.
+    let all = used.saturating_add(size as usize);
+    if size < 2 || all > MAX_PAYLOAD_BYTES || event.is_jumbo() {
         return refuse_payload(event, size);
     }
-    event.add(bytes, size as usize);
+    // SAFETY: the caller gives `size` readable bytes, which fit behind the `used` ones.
+    unsafe { event.add(used, bytes, size as usize) }
 }
 
 #[cold]
@@ -187,12 +203,26 @@ pub unsafe extern "C" fn ovni_ev_emit(event: *mut Event) {
     if flags & JUMBO_FLAG != 0 || code.model() == 0 {
         return refuse_event(flags);
     }
+    // SAFETY: the event holds the payload that the flags announce.
+    let stored = unsafe {
+        thread::store_plain(at, flags, code, (&raw const (*event).payload).cast(), nesting::of(code))
+    };
+    if !stored {
+        // SAFETY: by contract.
+        unsafe { emit_where_unusual(event) }
+    }
+}
+
+/// # Safety
+/// As of [`ovni_ev_emit`], whose checks the event has passed.
+#[cold]
+#[inline(never)]
+unsafe fn emit_where_unusual(event: *mut Event) {
+    // SAFETY: by contract.
+    let (flags, code, at) = unsafe { ((*event).flags(), (*event).code(), (*event).clock) };
     if let Some(mut recorder) = recorder("ovni_ev_emit", code, Some(at)) {
         // SAFETY: the event holds the payload that the flags announce.
-        unsafe {
-            let payload = (&raw const (*event).payload).cast();
-            recorder.raw(at, flags, code, payload, nesting::of(code))
-        }
+        unsafe { recorder.raw(at, flags, code, (&raw const (*event).payload).cast(), nesting::of(code)) }
     }
 }
 
@@ -222,7 +252,8 @@ pub unsafe extern "C" fn ovni_ev_jumbo_emit(event: *mut Event, data: *const u8, 
     if JUMBO_HEADER_BYTES + size as usize >= LARGEST_EVENT_BYTES {
         return misuse!("ovni_ev_jumbo_emit", "the event with {size} bytes is too large");
     }
-    event.add(size.to_le_bytes().as_ptr(), 4);
+    // SAFETY: the four bytes are there, and the payload is empty.
+    unsafe { event.add(0, size.to_le_bytes().as_ptr(), 4) };
     let code = event.code();
     event.set_head(event.flags() | JUMBO_FLAG, code);
     if let Some(mut recorder) = recorder("ovni_ev_jumbo_emit", code, Some(event.clock)) {

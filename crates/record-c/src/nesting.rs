@@ -64,7 +64,7 @@ fn payload_bytes(event: &EventSpec) -> u8 {
 fn slot(code: Code) -> Option<&'static AtomicU8> {
     let [model, category, value] = code.0.map(usize::from);
     // Codes that are not ASCII are in no table.
-    (model | category | value < 128).then(|| &TABLE[model << 14 | category << 7 | value])
+    (model | category | value < 128).then(|| &TABLE[(model & 127) << 14 | category << 7 | value])
 }
 
 /// What `code` opens or closes.

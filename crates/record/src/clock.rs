@@ -74,6 +74,16 @@ impl ThreadClock {
         self.last_ns
     }
 
+    /// [`now`](Self::now) as long as the anchor holds.
+    #[inline(always)]
+    pub fn now_of_anchor(&mut self) -> Option<u64> {
+        let ticks = counter().wrapping_sub(self.anchor.tsc0);
+        (ticks < self.anchor.span).then(|| {
+            self.last_ns = self.last_ns.max(self.anchor.ns_at(ticks));
+            self.last_ns
+        })
+    }
+
     /// Readings are not below `least` from now on.
     pub fn raise(&mut self, least: u64) {
         self.last_ns = self.last_ns.max(least);

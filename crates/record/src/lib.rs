@@ -66,6 +66,7 @@ mod tls;
 pub mod tokio;
 #[cfg(feature = "tracing")]
 pub mod tracing;
+mod turns;
 #[cfg_attr(not(feature = "instrument"), allow(dead_code, reason = "only instrumentation moves tasks"))]
 mod unpaired;
 

@@ -240,31 +240,90 @@ impl Stream {
         payload: *const u8,
         nesting: Nesting,
     ) -> bool {
-        let payload_bytes = payload_bytes(flags);
-        let bytes = EVENT_HEADER_BYTES + payload_bytes;
+        // SAFETY: by contract.
+        unsafe {
+            self.raw_if_room(at, flags, code, payload, nesting)
+                || self.raw_with_room_made(at, flags, code, payload, nesting)
+        }
+    }
+
+    /// [`Stream::raw`] where the room is there.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub unsafe fn raw_if_room(
+        &mut self,
+        at: u64,
+        flags: u8,
+        code: Code,
+        payload: *const u8,
+        nesting: Nesting,
+    ) -> bool {
+        let bytes = EVENT_HEADER_BYTES + payload_bytes(flags);
         let room = match nesting {
-            Nesting::Point => self.room() >= bytes || self.make_room(bytes),
+            Nesting::Point => self.room() >= bytes,
             Nesting::Begin { end_bytes } => {
-                let both = bytes + end_bytes;
-                let room = self.room() >= both || self.make_room_for_begin(both);
+                let room = self.room() >= bytes + end_bytes;
                 if room {
                     self.end = self.end.wrapping_sub(end_bytes);
                 }
                 room
             }
-            Nesting::End => self.take_back(bytes) || self.room_of_end(bytes),
+            Nesting::End => self.take_back(bytes),
         };
         if room {
-            // SAFETY: the room was checked; the sources are readable by contract.
-            unsafe {
-                let start = self.pos;
-                copy_payload(payload, start.add(EVENT_HEADER_BYTES), payload_bytes);
-                start.add(4).cast::<u64>().write_unaligned(at.to_le());
-                commit(start, flags, code);
-                self.pos = start.add(bytes);
-            }
+            // SAFETY: the room was checked; the payload by contract.
+            unsafe { self.put_raw(at, flags, code, payload) }
         }
         room
+    }
+
+    /// [`Stream::raw`] where the room is not there.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn raw_with_room_made(
+        &mut self,
+        at: u64,
+        flags: u8,
+        code: Code,
+        payload: *const u8,
+        nesting: Nesting,
+    ) -> bool {
+        let bytes = EVENT_HEADER_BYTES + payload_bytes(flags);
+        let room = match nesting {
+            Nesting::Point => self.make_room(bytes),
+            Nesting::Begin { end_bytes } => {
+                let room = self.make_room_for_begin(bytes + end_bytes);
+                if room {
+                    self.end = self.end.wrapping_sub(end_bytes);
+                }
+                room
+            }
+            Nesting::End => self.room_of_end(bytes),
+        };
+        if room {
+            // SAFETY: the room was made; the payload by contract.
+            unsafe { self.put_raw(at, flags, code, payload) }
+        }
+        room
+    }
+
+    /// # Safety
+    /// The event fits at `pos`, and as many bytes as `flags` tell are readable at `payload`.
+    #[inline(always)]
+    unsafe fn put_raw(&mut self, at: u64, flags: u8, code: Code, payload: *const u8) {
+        let (start, payload_bytes) = (self.pos, payload_bytes(flags));
+        // SAFETY: by contract.
+        unsafe {
+            copy_payload(payload, start.add(EVENT_HEADER_BYTES), payload_bytes);
+            start.add(4).cast::<u64>().write_unaligned(at.to_le());
+            commit(start, flags, code);
+            self.pos = start.add(EVENT_HEADER_BYTES + payload_bytes);
+        }
     }
 
     /// Appends whole events from a side area, none of them earlier than `latest`, and counts them as

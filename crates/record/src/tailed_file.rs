@@ -26,7 +26,7 @@ use crate::ring::Ring;
 use crate::tail_page::TailPage;
 
 /// A region serves this often before a larger one takes over: short streams stay small.
-const FLUSHES_BEFORE_NEXT_PAIR: u32 = 4;
+const FLUSHES_BEFORE_NEXT_PAIR: u32 = 16;
 /// The pair that long streams use; larger ones serve single large events.
 const LARGEST_USUAL_PAIR: usize = 2;
 /// The first page and the first pair, which every stream has.

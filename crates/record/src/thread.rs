@@ -22,6 +22,7 @@ use crate::side;
 use crate::stream::{Half, Nesting, Stream};
 use crate::sync::heavy_fence;
 use crate::tls;
+use crate::turns;
 
 /// Writes the events that end what is open, when a thread's stream is closed: by the thread itself,
 /// or by the finisher of the process. The number is the time to use.
@@ -114,6 +115,62 @@ pub(crate) fn enter_plain() -> Option<Recording> {
         return None;
     }
     enter_at(recorder)
+}
+
+/// [`enter_for`] and [`ThreadRecorder::raw`] where nothing is out of the ordinary; elsewhere `false`: nothing has happened, and
+/// those two know what to do. Here no call is followed by anything, so that none has registers saved on the event path.
+///
+/// # Safety
+/// As many bytes as `flags` tell are readable at `payload`.
+#[inline(always)]
+pub unsafe fn store_plain(at: u64, flags: u8, code: Code, payload: *const u8, nesting: Nesting) -> bool {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`; the stream is ours while the door is. The payload by contract.
+    unsafe {
+        if recorder.is_null()
+            || (*recorder).gate.load(Relaxed) != gate::ALL
+            || (*recorder).door.enter() != Entry::Open
+        {
+            return false;
+        }
+        let stored = (*recorder).standard.raw_if_room(at, flags, code, payload, nesting);
+        (*recorder).door.leave();
+        compiler_fence(SeqCst);
+        if stored && (*recorder).pending.load(Relaxed) != 0 {
+            side::settle(recorder);
+        }
+        // What is not stored here is tried again, and what is pending settled then.
+        stored
+    }
+}
+
+/// The calling thread's [`ThreadRecorder::now`], where nothing is out of the ordinary. As [`store_plain`].
+#[inline(always)]
+pub fn now_plain() -> Option<u64> {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`; the clock is ours while the door is.
+    unsafe {
+        if recorder.is_null() || (*recorder).door.enter() != Entry::Open {
+            return None;
+        }
+        let now = (*recorder).clock.now_of_anchor();
+        (*recorder).door.leave();
+        compiler_fence(SeqCst);
+        match now {
+            Some(now) if (*recorder).pending.load(Relaxed) != 0 => Some(settle_then(recorder, now)),
+            now => now,
+        }
+    }
+}
+
+/// # Safety
+/// As for [`side::settle`].
+#[cold]
+#[inline(never)]
+unsafe fn settle_then(recorder: *mut ThreadRecorder, now: u64) -> u64 {
+    // SAFETY: by contract.
+    unsafe { side::settle(recorder) };
+    now
 }
 
 impl Deref for Recording {
@@ -435,12 +492,14 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     if REFUSED_IN.get() == this_process {
         return false;
     }
+    let turn = turns::wait();
     let Some((identity, standard, own, samples, memory)) = prepare(process, options) else {
         REFUSED_IN.set(this_process);
         process.count_unrecorded_thread();
         return false;
     };
     process.write_metadata(&identity, None);
+    drop(turn);
     process.os_time.watch(identity.os_tid, identity.tid);
     let recorder = memory.cast::<ThreadRecorder>();
     // SAFETY: fresh memory of sufficient size, page-aligned.
@@ -601,6 +660,7 @@ pub fn detach() {
     let Some(process) = process::current() else { return };
     // The finisher of the process may have taken it; then it is not ours any more.
     if process.unregister(recorder) {
+        let _turn = turns::wait();
         process.os_time.leave(os_tid());
         // SAFETY: unregistered, so that this thread alone has it; made by `attach`.
         unsafe {
