@@ -191,6 +191,16 @@ impl Execution {
         all.filter(|(_, t)| t.worker)
     }
 
+    /// Puts threads in the order of their processes' ranks, jobs one after the other, those of processes without
+    /// rank last; else they stay as they are. (Processes are found in the order of their ids, which launchers give as they like.)
+    pub fn sort_by_rank(&self, threads: &mut [ThreadIndex]) {
+        let ranks = &self.communication.ranks;
+        threads.sort_by_key(|thread| {
+            let rank = self.threads.get(thread.index()).and_then(|row| ranks.get(&row.process.0));
+            rank.map_or((true, 0, 0), |rank| (false, rank.job, rank.rank))
+        });
+    }
+
     /// The thread's time over the whole run of its process: before its first event it has not
     /// started, after its end it has ended. Where the system kept it off the CPU, it is out of CPU. The spans
     /// tile the process's time exactly.
@@ -209,5 +219,34 @@ impl Execution {
             .chain(thread.track.spans())
             .chain(std::iter::once(after))
             .filter(|span| span.end > span.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ExecutionBuilder;
+    use crate::messages::Rank;
+
+    #[test]
+    fn threads_go_by_rank_and_stay_in_order_within_a_process() {
+        let mut builder = ExecutionBuilder::new();
+        for pid in 10..14 {
+            let process = builder.add_process("host", pid);
+            builder.add_thread(process, pid);
+            builder.add_thread(process, pid + 100);
+        }
+        let mut execution = builder.finish();
+        let all = |execution: &Execution| {
+            let mut threads: Vec<ThreadIndex> = (0..8).map(ThreadIndex).collect();
+            execution.sort_by_rank(&mut threads);
+            threads.into_iter().map(|thread| execution.threads[thread.index()].tid).collect::<Vec<_>>()
+        };
+        assert_eq!(all(&execution), [10, 110, 11, 111, 12, 112, 13, 113]);
+        // The first process is the launcher, the next ones are ranks 2, 0 and 1.
+        for (process, rank) in [(1, 2), (2, 0), (3, 1)] {
+            execution.communication.ranks.insert(process, Rank { job: 7, rank, ranks: 3 });
+        }
+        assert_eq!(all(&execution), [12, 112, 13, 113, 11, 111, 10, 110]);
     }
 }

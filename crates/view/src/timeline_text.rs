@@ -41,10 +41,11 @@ const NOT_KNOWN: usize = 7;
 /// where there is no colour.
 pub fn timeline_text(execution: &Execution, timeline: &Timeline, width: usize) -> String {
     let (start, end) = execution.range();
-    let all: Vec<ThreadIndex> = (0..execution.threads.len() as u32)
+    let mut all: Vec<ThreadIndex> = (0..execution.threads.len() as u32)
         .map(ThreadIndex)
         .filter(|index| execution.threads[index.index()].events > 0)
         .collect();
+    execution.sort_by_rank(&mut all);
     let mut text = String::new();
     if all.is_empty() || end <= start {
         return "nothing happened in this trace\n".to_string();
@@ -53,8 +54,11 @@ pub fn timeline_text(execution: &Execution, timeline: &Timeline, width: usize) -
     let several = execution.processes.len() > 1;
     let name = |index: ThreadIndex| {
         let thread = &execution.threads[index.index()];
-        let pid = execution.processes[thread.process.index()].pid;
-        let process = if several { format!("{pid}/") } else { String::new() };
+        let process = match execution.communication.ranks.get(&thread.process.0) {
+            Some(rank) if several => format!("rank {}/", rank.rank),
+            _ if several => format!("{}/", execution.processes[thread.process.index()].pid),
+            _ => String::new(),
+        };
         format!("{process}{}{}", thread.tid, if thread.worker { "" } else { "*" })
     };
     let label = shown.iter().map(|index| name(*index).chars().count()).max().unwrap_or(0).clamp(6, 18);

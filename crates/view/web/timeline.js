@@ -132,7 +132,7 @@ export class TimelineView {
     let y = 0;
     const add = (row) => { rows.push({ ...row, y }); y += row.height; };
     const { processes, tracks } = this.overview;
-    const nodes = [...new Set(processes.map((process) => process.node))];
+    const nodes = [...new Set(tracks.map((track) => processes[track.process].node))];
     const all = tracks.map((track) => track.track);
     add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: tracks.filter((track) => track.worker).map((track) => track.track) });
     for (const view of this.views) {

@@ -221,11 +221,13 @@ impl Page {
         threads.map(|(index, _)| ThreadIndex(index as u32)).collect()
     }
 
-    /// All tracks that are listed: threads with events, and CPUs, which have time but no events.
+    /// All tracks that are listed: threads with events, and CPUs, which have time but no events; in the order of ranks.
     pub fn listed_tracks(&self) -> Vec<ThreadIndex> {
         let threads = self.execution.threads.iter().enumerate();
         let listed = threads.filter(|(_, t)| t.events > 0 || t.kind == ThreadKind::Cpu);
-        listed.map(|(index, _)| ThreadIndex(index as u32)).collect()
+        let mut listed: Vec<ThreadIndex> = listed.map(|(index, _)| ThreadIndex(index as u32)).collect();
+        self.execution.sort_by_rank(&mut listed);
+        listed
     }
 
     /// Which task depends on which, found when first asked for.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::sync::OnceLock;
 use taskscope_execution::lod::{FlagRules, Pyramid, Steps, Window};
-use taskscope_execution::{Execution, PlaceKind, Section, State, Thread, Track, TypeIndex};
+use taskscope_execution::{Execution, PlaceKind, Section, State, Thread, ThreadKind, Track, TypeIndex};
 
 /// Types with a row of their own; the classes of a pyramid leave room for no more.
 const TYPES: usize = 60;
@@ -105,7 +105,9 @@ impl TypeRows {
         let rows = self.rows();
         let zero = || vec![0_u64; rows * window.count as usize];
         let tracks = execution.threads.par_iter().zip(self.pyramids(execution));
+        // A CPU shows the sections of threads once more.
         tracks
+            .filter(|(thread, _)| thread.kind != ThreadKind::Cpu)
             .fold(zero, |mut sums, (thread, pyramid)| {
                 let steps = ByType { execution, track: &thread.track, slots: &self.slots };
                 pyramid.shares_of(&steps, window, |bucket, class, ns| {
@@ -160,13 +162,15 @@ mod tests {
 
     #[test]
     fn the_time_of_each_type_is_that_of_a_walk_over_all_sections() {
-        let execution = taskscope_testkit::synthetic::execution(taskscope_testkit::synthetic::Shape {
+        let mut execution = taskscope_testkit::synthetic::execution(taskscope_testkit::synthetic::Shape {
             threads: 6,
             team: 3,
             processes_of_node: 2,
             events: 20_000,
             seed: 8,
         });
+        // What a CPU shows is that of a thread.
+        execution.threads[0].kind = ThreadKind::Cpu;
         let rows = TypeRows::of(&execution);
         assert!(rows.types.len() > 3 && !rows.others);
         let (start, end) = execution.range();
@@ -175,7 +179,7 @@ mod tests {
         {
             let shares = rows.shares(&execution, window);
             let mut expected = vec![0; shares.len()];
-            for span in execution.threads.iter().flat_map(|thread| thread.track.spans()) {
+            for span in execution.threads[1..].iter().flat_map(|thread| thread.track.spans()) {
                 let Some(ty) = running_type(&execution.tasks.ty, &span.section) else { continue };
                 let slot = rows.types.iter().position(|row| *row == ty).unwrap();
                 for bucket in 0..window.count as usize {
