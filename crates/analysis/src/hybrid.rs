@@ -5,15 +5,16 @@
 //! and what the trace cannot tell):
 //!
 //! ```text
-//! O = C − M − W                        outside of MPI; O_p of process p, P processes, T the wall time, K workers
+//! O = C − M − W                        outside of MPI; O_p of process p, P processes, K_p its workers
 //! MPI parallel       = O / C           = load balance × communication
-//! MPI communication  = max_p(O_p / K_p) / T
+//! MPI communication  = max_p(O_p / K_p) / T        T the longest that a process lives without that time
 //! MPI load balance   = Σ (O_p / K_p) / P / max_p(O_p / K_p) = in × out, with the mean of the fullest node between
 //! OpenMP parallel    = U / O           = serialization × load balance × scheduling, removed in this order
 //! ```
 //!
 //! After POP's hybrid metrics and DLB's TALP. As there, MPI counts OpenMP's losses as useful. Of processes with different
-//! numbers of workers the first law holds approximately.
+//! numbers of workers, or which do not live equally long, the first law holds approximately. (T is not the wall time of the
+//! job: that has the time in it by which a launcher starts one process later than another.)
 
 use crate::efficiency::efficiency;
 use crate::{Analysis, ByState};
@@ -41,7 +42,7 @@ pub struct OfProcess {
 /// Times of all workers, and the efficiencies, shares of 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hybrid {
-    /// Wall time of the run, without the least that a process took to start and end MPI, nanoseconds.
+    /// T: the longest of its processes' own times ([`OfProcess::elapsed_ns`]), nanoseconds.
     pub elapsed_ns: u64,
     /// Sum over workers of the lives of their processes, without the time in which these start or end MPI.
     pub capacity_ns: u64,
@@ -88,14 +89,12 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
     let (ledger, charges) = (&analysis.ledger, &analysis.charges);
     let efficiency = efficiency(ledger, charges);
     let mut result = Hybrid {
-        elapsed_ns: ledger.wall_ns,
         capacity_ns: ledger.started().total(),
         useful_ns: efficiency.useful_ns,
         mpi_ns: ledger.started().get(State::Communication),
         ..Hybrid::default()
     };
     let mut nodes: Vec<(String, Vec<f64>)> = Vec::new();
-    let mut least_start = u64::MAX;
     for index in 0..execution.processes.len() {
         let process = ProcessIndex(index as u32);
         let row = &execution.processes[index];
@@ -127,11 +126,8 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
             None => nodes.push((host, vec![outside])),
         }
         result.mpi_worker_idle_ns += of.mpi_worker_idle_ns;
-        least_start = least_start.min((row.last - row.first).saturating_sub(of.elapsed_ns));
+        result.elapsed_ns = result.elapsed_ns.max(of.elapsed_ns);
         result.processes.push(of);
-    }
-    if least_start != u64::MAX {
-        result.elapsed_ns -= least_start.min(result.elapsed_ns);
     }
     result.nodes = nodes.len() as u64;
     // Communication counts as load imbalance in the classic tree, idleness as serialization.
@@ -193,4 +189,41 @@ fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
         }
     }
     idle
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse;
+    use taskscope_execution::messages::Call;
+    use taskscope_execution::{Change, ExecutionBuilder, Observer, Section, ThreadIndex};
+
+    /// Rank 1 is started 40 ns after rank 0, which waits for it in `MPI_Init` until 60.
+    #[test]
+    fn ranks_that_a_launcher_starts_late_lose_nothing_by_it() {
+        let mut builder = ExecutionBuilder::new();
+        let ranks: [&[(u64, State)]; 2] = [
+            &[(0, State::MpiStart), (60, State::Serial)],
+            &[(40, State::MpiStart), (60, State::Serial), (90, State::Communication)],
+        ];
+        for (pid, sections) in (1..).zip(ranks) {
+            let process = builder.add_process("host", pid);
+            let thread = builder.add_thread(process, pid);
+            builder.change(thread, sections[0].0, Change::ThreadIs(ThreadKind::Initial));
+            for (at, state) in sections {
+                builder.event(thread, *at);
+                builder.change(thread, *at, Change::Become(Section::of(*state)));
+            }
+            builder.event(thread, 100);
+        }
+        let mut execution = builder.finish();
+        execution.communication.calls = (0..2)
+            .map(|thread| Call { thread: ThreadIndex(thread), function: 0, start: 0, end: 60, wait: None })
+            .collect();
+        let (analysis, _) = analyse(&execution);
+        let hybrid = hybrid(&execution, &analysis);
+        assert_eq!((analysis.ledger.wall_ns, hybrid.elapsed_ns, hybrid.capacity_ns), (100, 40, 80));
+        assert_eq!((hybrid.mpi_communication, hybrid.mpi_load_balance), (1.0, 35.0 / 40.0));
+        assert_eq!(hybrid.mpi_parallel, hybrid.mpi_communication * hybrid.mpi_load_balance);
+    }
 }
