@@ -6,7 +6,7 @@
 //! to blame but the runtime or the operating system, in sums by the place of those that wait.
 //!
 //! *Directed* (Tallent, Mellor-Crummey and Porterfield, PPoPP 2010): waiting for a lock is charged to
-//! whoever held it at each instant, at the place where it asked for it.
+//! whoever held it at each instant ([`Holders`]), at the place where it asked for it.
 //!
 //! Blame given equals wait taken, to the nanosecond, for every waiting state.
 
@@ -16,7 +16,7 @@ use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIM
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Execution, Group, Hold, ObjectIndex, Place, ProcessIndex, Section, Span, State, Thread, ThreadIndex,
+    Execution, Group, Hold, Holders, Place, ProcessIndex, Section, Span, State, ThreadIndex,
 };
 
 /// What is charged.
@@ -26,7 +26,7 @@ pub enum Culprit {
     Code(State, Place),
     /// The holder of a lock that it asked for at this place.
     Holder(Place),
-    /// Nobody worked, or nobody held what was waited for; where those that waited were.
+    /// Nobody worked, or what was acquired was free; where those that waited were.
     Nobody(Place),
 }
 
@@ -163,7 +163,7 @@ pub struct WaitPart {
     pub thread: ThreadIndex,
     /// What it is in: the lock, its state, where it waits.
     pub section: Section,
-    /// Who held it, if anybody did.
+    /// Who is to blame: the one that held it, or handed it over ([`Holders::split`]); nobody where it was free.
     pub holder: Option<Hold>,
     /// Nanoseconds.
     pub ns: u64,
@@ -172,42 +172,13 @@ pub struct WaitPart {
 /// Splits every worker's waits for locks over the holders in sequence, and hands each part to `take`.
 /// The parts of a wait sum to the wait.
 pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
-    let mut holds: FxHashMap<ObjectIndex, Vec<Hold>> = FxHashMap::default();
-    for hold in &execution.holds {
-        holds.entry(hold.object).or_default().push(*hold);
-    }
-    for list in holds.values_mut() {
-        list.sort_by_key(|hold| (hold.start, hold.end));
-    }
-    let none = Vec::new();
-    let workers: Vec<(ThreadIndex, &Thread)> = execution.workers().collect();
-    for (thread, row) in workers {
+    let holders = Holders::of(&execution.holds);
+    for (thread, row) in execution.workers() {
         let waits = row.track.spans().filter(|s| s.section.state.group() == Group::Mutex);
-        waits.for_each(|span| {
-            let list = holds.get(&span.section.object).unwrap_or(&none);
-            let part = |holder, ns| WaitPart { thread, section: span.section, holder, ns };
-            let mut at = span.start;
-            // Holds of one object do not overlap, so ends are sorted as starts are.
-            for hold in &list[list.partition_point(|hold| hold.end <= at)..] {
-                if hold.start >= span.end {
-                    break;
-                }
-                if hold.thread == thread {
-                    continue;
-                }
-                let (start, end) = (hold.start.max(at), hold.end.min(span.end));
-                if end <= start {
-                    continue;
-                }
-                if start > at {
-                    take(part(None, start - at));
-                }
-                take(part(Some(*hold), end - start));
-                at = end;
-            }
-            if span.end > at {
-                take(part(None, span.end - at));
-            }
+        waits.for_each(|wait| {
+            holders.split(thread, &wait, |holder, start, end| {
+                take(WaitPart { thread, section: wait.section, holder, ns: end - start });
+            });
         });
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::blame::{Charge, Culprit};
 use crate::grain::{Grain, Grains};
+use crate::late::{LateProcess, waits_for_late};
 use crate::ledger::{ByState, Ledger};
 use crate::state_places::SumsByPlace;
 use crate::task_types::TaskType;
@@ -31,6 +32,10 @@ pub enum FindingKind {
     RegionCode,
     /// The runtime works.
     Runtime,
+    /// Calls wait for a process that comes late to them.
+    LateProcess,
+    /// Calls of a communication library, and those who wait for one that is in such a call.
+    Communication,
     /// A rank starts or ends MPI.
     MpiStart,
     /// The operating system kept a thread off the CPU.
@@ -43,7 +48,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [FindingKind; 12] = [
+    pub const ALL: [FindingKind; 14] = [
         FindingKind::Lock,
         FindingKind::Serial,
         FindingKind::FewTasks,
@@ -52,6 +57,8 @@ impl FindingKind {
         FindingKind::Creation,
         FindingKind::RegionCode,
         FindingKind::Runtime,
+        FindingKind::LateProcess,
+        FindingKind::Communication,
         FindingKind::MpiStart,
         FindingKind::System,
         FindingKind::NobodyWorks,
@@ -69,6 +76,8 @@ impl FindingKind {
             FindingKind::Creation => "task-creation",
             FindingKind::RegionCode => "region-code",
             FindingKind::Runtime => "runtime-overhead",
+            FindingKind::LateProcess => "late-process",
+            FindingKind::Communication => "communication",
             FindingKind::MpiStart => "mpi-start",
             FindingKind::System => "no-cpu",
             FindingKind::NobodyWorks => "nobody-works",
@@ -122,6 +131,29 @@ pub struct Finding {
     pub work: Option<Worksharing>,
     /// Size and cost of the tasks, where they are too small.
     pub grain: Option<Grain>,
+    /// Who was waited for, where a process came late.
+    pub late: Option<LateProcess>,
+}
+
+impl Finding {
+    /// Time that is the workers' own at a place, such as that in the runtime.
+    fn own(kind: FindingKind, (state, place): (State, Place), ns: u64) -> Finding {
+        let mut victims = ByState::default();
+        victims.add(state, ns);
+        Finding {
+            kind,
+            state,
+            place,
+            ns,
+            victims,
+            sole_ns: 0,
+            confidence: Confidence::High,
+            tasks_created: 0,
+            work: None,
+            grain: None,
+            late: None,
+        }
+    }
 }
 
 /// All losses, largest first; their sum is capacity minus useful time.
@@ -190,32 +222,32 @@ pub fn findings(
             tasks_created,
             work,
             grain,
+            late: None,
         });
+    }
+    let mut late_at: FxHashMap<Place, u64> = FxHashMap::default();
+    for ((late, place), ns) in waits_for_late(execution) {
+        *late_at.entry(place).or_default() += ns;
+        let finding = Finding::own(FindingKind::LateProcess, (State::Communication, place), ns);
+        all.push(Finding { late: Some(late), ..finding });
     }
     for cause in &ledger.causes {
         let kind = match cause.state.group() {
+            _ if cause.state == State::Communication => FindingKind::Communication,
             Group::Runtime => FindingKind::Runtime,
             Group::Start => FindingKind::MpiStart,
             Group::Off => FindingKind::System,
             Group::Unknown => FindingKind::Unknown,
             _ => continue,
         };
-        let mut victims = ByState::default();
-        victims.add(cause.state, cause.ns);
-        all.push(Finding {
-            kind,
-            state: cause.state,
-            place: cause.place,
-            ns: cause.ns,
-            victims,
-            sole_ns: 0,
-            confidence: Confidence::High,
-            tasks_created: created.get(&(cause.state, cause.place)).copied().unwrap_or(0),
-            work: None,
-            grain: None,
-        });
+        let in_late = late_at.get(&cause.place).copied().filter(|_| kind == FindingKind::Communication);
+        let ns = cause.ns - in_late.unwrap_or(0);
+        if ns > 0 {
+            let tasks_created = created.get(&(cause.state, cause.place)).copied().unwrap_or(0);
+            all.push(Finding { tasks_created, ..Finding::own(kind, (cause.state, cause.place), ns) });
+        }
     }
-    all.sort_by_key(|f| (Reverse(f.ns), f.kind, f.state, f.place));
+    all.sort_by_key(|f| (Reverse(f.ns), f.kind, f.state, f.place, f.late));
     all
 }
 
@@ -238,6 +270,7 @@ fn kind_of(execution: &Execution, state: State, place: Place, creates: bool) -> 
         State::ImplicitTask if creates => FindingKind::Creation,
         State::ImplicitTask => FindingKind::RegionCode,
         state if state.group() == Group::Runtime => FindingKind::Runtime,
+        State::Communication => FindingKind::Communication,
         State::MpiStart => FindingKind::MpiStart,
         state if state.group() == Group::Off => FindingKind::System,
         _ => FindingKind::Unknown,

@@ -10,7 +10,7 @@ use taskscope_execution::{Execution, Group, ObjectIndex, SiteIndex};
 pub struct HolderSite {
     /// Where the holder asked for the object.
     pub site: SiteIndex,
-    /// Waiting during its holds, nanoseconds.
+    /// Waiting during its holds and for its handing over, nanoseconds.
     pub ns: u64,
 }
 
@@ -29,7 +29,7 @@ pub struct Lock {
     pub waits: u64,
     /// Waiting for it, nanoseconds; the sum of `holders` and `unheld_ns`.
     pub waited_ns: u64,
-    /// The part of the waiting in which nobody is known to have held it, nanoseconds.
+    /// Waits in which nobody else held it, what acquiring a free one costs, nanoseconds.
     pub unheld_ns: u64,
     /// Whom the waiting is charged to, largest first.
     pub holders: Vec<HolderSite>,

@@ -7,11 +7,15 @@ use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
 use taskscope_event::models::omp;
+use taskscope_execution::Change::{Become, TaskCreated, ThreadWorks};
 use taskscope_execution::graph::{
     AwaitedOperation, DeviceWait, DeviceWork, NamedAddress, Names, SubmittedOperation, TaskGraph, TaskType,
-    from_execution,
+    Told, from_execution,
 };
-use taskscope_execution::{Execution, ObjectIndex, Place, PlaceKind, SiteIndex, State, ThreadIndex};
+use taskscope_execution::{
+    Execution, ExecutionBuilder, ObjectIndex, Observer, Place, PlaceKind, RegionIndex, Section, SiteIndex,
+    State, TaskIndex, ThreadIndex, TypeIndex,
+};
 use taskscope_testkit::script::{Script, any_program};
 
 /// Names by number: `type 3`, `site 2`.
@@ -128,6 +132,33 @@ fn a_lock_is_its_holders_doing() {
     assert_eq!(waits.iter().map(|w| w.1).sum::<u64>(), 3500 + 3950);
     assert!(waits.iter().all(|(who, _)| who.contains("held from site")), "{waits:?}");
     assert!(causes.charges.iter().filter(|c| c.leaf == Leaf::LockWait).all(|c| c.symptom.is_some()));
+}
+
+/// What a source could have told and did not is none, and known: OpenMP without tasks, locks and dependences. Tasks of a
+/// runtime that does not tell dependences are not tasks without dependences.
+#[test]
+fn none_is_told_apart_from_not_known() {
+    let mut script = Script::new(2, 0, 1000);
+    script.site(0, 0, 1, 0x100).fork(0, 100, 1, 1, 2).join_team(1, 100, 1, 1, 2);
+    script.arrive(0, 400).arrive(1, 300).join(0, 500, 1).depart(1, 1000, 1);
+    let told = graph_of(&script.play()).told;
+    assert_eq!(told, Told { creation: true, dependences: true, locks: true, off_cpu: false });
+
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("host", 1);
+    let thread = builder.add_thread(process, 1);
+    let task = TaskIndex(0);
+    let mut section = Section::of(State::Task);
+    section.task = task;
+    builder.event(thread, 0);
+    let created = TaskCreated { task, ty: TypeIndex(0), parent: TaskIndex::NONE, region: RegionIndex::NONE };
+    builder.change(thread, 0, ThreadWorks);
+    builder.change(thread, 10, created);
+    builder.change(thread, 20, Become(section));
+    builder.change(thread, 90, Become(Section::of(State::Paused)));
+    builder.event(thread, 100);
+    let told = graph_of(&builder.finish()).told;
+    assert_eq!(told, Told { creation: true, ..Told::default() });
 }
 
 /// Thread 0 submits two operations to a device at 100 and 150, works, and waits for both from 400 to 900. The first runs from

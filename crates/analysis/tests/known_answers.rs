@@ -49,6 +49,39 @@ fn who_holds_the_lock_is_charged_even_if_its_release_is_reported_late() {
     assert_eq!(analysis.ledger.by_state.get(State::LockWait), 3500);
 }
 
+/// Thread 0 holds a lock until 3000; thread 1, which waits for it since 1000, is woken and has it from 3400 to
+/// 4000; thread 2 asks at 3100, while it is handed over, and gets it at 4300.
+#[test]
+fn handing_a_lock_over_is_charged_to_a_holder_in_every_table() {
+    let mut script = Script::new(3, 0, 6000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).site(0, 0, 3, 0x300).site(0, 0, 4, 0x400);
+    script.fork(0, 100, 1, 1, 3).join_team(1, 100, 1, 1, 3).join_team(2, 100, 1, 2, 3);
+    script.lock(0, 500, 500, 0xabc, 2).unlock(0, 3000, 0xabc);
+    script.lock(1, 1000, 3400, 0xabc, 3).unlock(1, 4000, 0xabc);
+    script.lock(2, 3100, 4300, 0xabc, 4).unlock(2, 4400, 0xabc);
+    // Nobody else has it now: 30 ns are what a free lock costs.
+    script.lock(0, 5000, 5030, 0xabc, 2).unlock(0, 5100, 0xabc);
+    for thread in 0..3 {
+        script.arrive(thread, 5500);
+    }
+    script.join(0, 5500, 1).depart(1, 6000, 1).depart(2, 6000, 1);
+    let (execution, analysis) = analysed(&script);
+    let lock = &analysis.locks[0];
+    assert_eq!((lock.acquisitions, lock.waited_ns, lock.unheld_ns), (4, 2400 + 1200 + 30, 30));
+    // Thread 1's hand-over is thread 0's doing; for thread 2, which came later, it is thread 1's.
+    let holders: Vec<u64> = lock.holders.iter().map(|holder| holder.ns).collect();
+    assert_eq!(holders, [2400, 300 + 600 + 300]);
+    at_site(&execution, Place::site(lock.holders[0].site), 0x200);
+    at_site(&execution, Place::site(lock.holders[1].site), 0x300);
+    let held: u64 = analysis.findings.iter().filter(|f| f.kind == FindingKind::Lock).map(|f| f.ns).sum();
+    assert_eq!(held, 3600);
+    let charged: u64 = (analysis.charges.iter())
+        .filter(|charge| matches!(charge.culprit, Culprit::Holder(_)))
+        .map(|charge| charge.by_state.get(State::LockWait))
+        .sum();
+    assert_eq!(charged, 3600);
+}
+
 /// A loop in which thread 1 has three times as much to do.
 #[test]
 fn an_uneven_loop_is_charged_with_the_waiting_at_its_end() {

@@ -87,6 +87,10 @@ fn one_filter_selects_the_same_events_in_every_verb() {
     for verb in ["report", "info"] {
         assert_eq!(json(&with(&[verb, "--json"]))["events"], selected.len(), "{verb}");
     }
+    // Who made whom wait is told by events that may have been left out.
+    let notes = |options: &[&str]| stdout(&taskscope(options)).contains("note filtered: --where");
+    assert!(notes(&with(&["report"])));
+    assert!(!notes(&["report", "--range", range, &path]));
     // The slice holds the selected events, and what they rest on.
     let sliced = root.path().parent().unwrap().join(format!("{}-slice", root.path().display()));
     let output = taskscope(&["slice", "-o", sliced.to_str().unwrap(), "--where", filter, &path]);

@@ -22,6 +22,7 @@ pub mod devices;
 mod execution;
 pub mod filter;
 pub mod graph;
+mod holders;
 mod ids;
 pub mod lod;
 pub mod messages;
@@ -39,6 +40,7 @@ pub use catalog::{Catalog, DataName, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
 pub use column::{Column, SharedBytes};
 pub use execution::{Anomalies, Doubt, Execution, Loss, Tally, Thread, Uncertain};
+pub use holders::Holders;
 pub use ids::{
     GapIndex, ObjectIndex, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex,
     ThreadIndex, TypeIndex,

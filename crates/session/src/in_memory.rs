@@ -21,6 +21,7 @@ impl Session {
             clocks_too_far: 0,
             unreadable_samples: 0,
             part: None,
+            filtered: false,
             execution,
         }
     }

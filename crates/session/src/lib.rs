@@ -90,6 +90,8 @@ pub struct Session {
     pub places: Places,
     /// Which part of the trace this is, in words; `None` for the whole.
     pub part: Option<String>,
+    /// Whether a filter leaves events out of it.
+    pub filtered: bool,
 }
 
 pub use in_order::{LONGEST_NS, ReadProgress};
@@ -228,6 +230,7 @@ impl Session {
             run_file_problem,
             streams,
             part: selection.words.clone(),
+            filtered: selection.filter.is_some(),
             problems: trace.problems().to_vec(),
             events: by_letter.iter().sum(),
             clocks_too_far,

@@ -267,6 +267,8 @@ pub fn any_program(threads: usize, choices: &[(usize, u16, usize, [u8; 16])]) ->
         dictionary::LETTER,
         taskscope_event::models::recorder::LETTER,
         taskscope_event::models::kernel::LETTER,
+        taskscope_event::models::mpi::LETTER,
+        taskscope_event::models::messages::LETTER,
     ];
     let events: Vec<_> = MODELS
         .iter()

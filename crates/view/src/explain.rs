@@ -1,5 +1,7 @@
 //! What each name in a report means, how it is computed, and what usually helps.
 
+use taskscope_execution::State;
+
 /// The explanation of one name.
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation {
@@ -22,15 +24,22 @@ macro_rules! explanations {
     };
 }
 
-/// The explanation of a name, if there is one.
+/// The explanation of a name, if there is one: of the name itself, else of one that differs in its case, in what parts
+/// its words, or in a unit at its end, or of the state that the text calls so.
 pub fn find(name: &str) -> Option<&'static Explanation> {
-    EXPLANATIONS.iter().find(|explanation| explanation.name == name)
+    let exact = |name: &str| EXPLANATIONS.iter().find(|explanation| explanation.name == name);
+    let plain = |name: &str| name.to_lowercase().replace([' ', '-', '_', '.'], " ");
+    let asked = plain(name);
+    let without_unit = asked.strip_suffix(" ns").unwrap_or(&asked);
+    let alike = |asked: &str| EXPLANATIONS.iter().find(|explanation| plain(explanation.name) == asked);
+    let state = || State::ALL.iter().find(|state| plain(state.label()) == asked);
+    exact(name).or_else(|| alike(&asked)).or_else(|| alike(without_unit)).or_else(|| exact(state()?.name()))
 }
 
 explanations! {
     // Findings.
     "lock-held": "Threads wait for a lock, a critical construct or an ordered turn, and the named place is where its holder asked for it. The waiting shows elsewhere; the cause is what the holder does while it holds.";
-        "Every wait is split over the holders in sequence: at each instant the holder is the thread that acquired the object last. The waiting is charged to the place where that thread asked for it (directed blame). What is given equals what was waited, to the nanosecond.";
+        "Every wait is split over the holders in sequence: at each instant the holder is the thread that acquired the object last. The waiting is charged to the place where that thread asked for it (directed blame). Handing the object over is charged to the holder before; where the wait began after that release, to the holder after; of ordered, to the one whose turn it is. A wait in which no other thread held it is what acquiring a free one costs: nobody's. What is given equals what was waited, to the nanosecond.";
         "Do less between acquiring and releasing at the named place; split one lock into several; replace a critical construct by atomic or by a reduction; let only one thread do the long operation while the others have other work.";
     "serial-code": "Workers have nothing to do because code outside any parallel region runs on one thread.";
         "While workers are in no region, every nanosecond of each of them is charged in equal parts to the threads of the process that run (undirected blame). Serial code is named by the regions before and after it.";
@@ -53,6 +62,9 @@ explanations! {
     "runtime-overhead": "Time that workers spend in the OpenMP runtime itself: starting and ending regions, creating tasks, dependences, scheduling.";
         "The sum of these states, where the runtime reports begin and end of them, and waiting charged to them.";
         "Fewer and longer regions; larger tasks and chunks; fewer dependences per task.";
+    "late-process": "Calls of MPI wait for a rank that comes late to them: it has not sent, received, or entered the operation yet. The named place is that of the calls that wait.";
+        "A receive waits until the message is sent, a send without a buffer until it is asked for, an operation until its last member enters: so far the time of the call is the late rank's doing; the rest of it is communication. After Scalasca's late sender, late receiver and wait states of collective operations.";
+        "Look at what the late rank does meanwhile (report --section ranks; the viewer draws it): give it less work, let it send earlier, or let the others do something else before they wait.";
     "mpi-start": "Ranks are in MPI_Init or MPI_Finalize: the launcher and the MPI library start or end the job. Workers of a rank that have nothing to do meanwhile are counted too.";
         "From these calls to their return, and waiting charged to them. It is no communication; the efficiencies leave out all time of a rank's workers while the rank is in such a call, as POP's and TALP's do (TALP measures from the end of MPI_Init to the begin of MPI_Finalize), and what-if keeps it as it was.";
         "It is paid once a job: longer runs make its share small. Else look at the launcher and at the MPI library's settings (transports that it probes, start of its daemons).";
@@ -71,7 +83,7 @@ explanations! {
         "Time in the body, without waits for locks, calls, sections of the runtime and times off the CPU inside it. Runtime work inside it at unknown positions is taken out in its known amount.";
         "This is what the run is for. `report --section path` says which of it the end of the run waited for.";
     "lock.wait": "A worker waits for a lock that another holds.";
-        "Charged, instant by instant, to the place from which the holder had asked for the lock; between two holders to the one before.";
+        "Charged, instant by instant, to the place from which the holder had asked for the lock, handing over included (see lock-held).";
         "Do less while holding the lock, or split it: see lock-held.";
     "comm": "A worker is in a communication call.";
         "The part in which it waits for another process that has not come to the call (late sender, late receiver, late member) is starvation with that process's name; the rest is latency.";
@@ -124,6 +136,69 @@ explanations! {
     "shutdown": "Workers lived on after the last task of the run had ended.";
         "From the end of all tasks to the end of the worker's life.";
         "Only worth a look in short runs: what does the program do after its last task?";
+
+    // Sections by the task graph, and what is in them.
+    "ledger": "Where every nanosecond of every worker went: each has one cause, a leaf.";
+        "The first leaf that applies, a worker's own activity before what it was idle for. The leaves sum to the capacity exactly; work, starvation, latency, overhead and contention are sums of them.";
+        "Look at the largest leaf, then at its rows in section blame.";
+    "ready_work": "Was there a ready task while a worker was idle: here (on its node), elsewhere (only on other nodes), or nowhere?";
+        "At each instant of idle time, from when tasks were ready and when they started.";
+        "Here: look at the scheduler. Elsewhere: at the placement. Nowhere: at the parallelism of the program.";
+    "blame": "Who caused each loss: what ran, held, or was under way at each instant of it.";
+        "Each leaf is followed along what its worker waited for, instant by instant; the rows of a leaf sum to it. The symptom is the code that lost the time.";
+        "Change what is named as who, not the symptom.";
+    "data": "Waiting for inputs by the data that decided it, under the programmer's name.";
+        "The input that was complete or arrived last decides; the rows of a leaf sum to it.";
+        "taskscope_name_data gives data a name; produce what is at the top earlier, or place it where it is read.";
+    "queues": "Ready tasks that no worker took, by node.";
+        "From when a task could start to its start; idle_ns sums to the leaf dispatch.";
+        "Many tasks that wait while workers are idle: wake-ups, affinity or priority of the scheduler.";
+    "diagnosis": "What the lost time means, in the words of a remedy.";
+        "Starvation, latency, overhead and contention split into situations that sum to capacity - work, by the numbers beside each.";
+        "taskscope explain NAME tells each situation.";
+    "tail": "Time of workers after their last task.";
+        "While others still execute (drain) and after all tasks (shutdown). No part of starvation, latency and overhead in section idle.";
+        "See drain and shutdown.";
+    "direct": "A mode of section idle: while the producer's worker is itself idle, that is starvation, as V. S. Litvinov published it.";
+        "Waiting for data that waits for the network counts as starvation too.";
+        "Use it to compare with published numbers; mode root says what to change.";
+    "chained": "A mode of section idle: while the producer's worker is itself idle, the overhead in that counts as overhead, the rest as starvation.";
+        "As direct, with the overhead share of what that worker waits for.";
+        "See root.";
+    "root": "The usual mode of section idle: while the producer's worker is itself idle, the cause is whatever that worker waits for.";
+        "Followed from worker to worker until one executes, is in the runtime, or waits for data under way.";
+        "Read starvation, latency and overhead in this mode.";
+    "path": "The critical path: what the end of the run waited for.";
+        "From the end of the run backwards, each step is what was waited for last; the steps tile the wall time exactly.";
+        "Only what is on the path makes the run shorter: shorten or split its largest steps.";
+    "start": "A step of the critical path: nothing had begun to execute."; "From the begin of the run to the path's first step."; "–";
+    "end": "A step of the critical path: all tasks had ended, and workers lived on."; "From the end of the last task to the end of the run."; "See shutdown.";
+    "send": "A step of the critical path: the last input of its task was complete and not sent."; "From production to sending."; "See send.wait.";
+    "device": "A step of the critical path: an operation of a device ran, for which a worker waited."; "By the device's records; see section devices."; "Shorten the operation, or submit it earlier.";
+    "span": "T-infinity, the longest chain of tasks that wait for each other: no number of workers makes the run shorter.";
+        "Work along the longest chain of dependences; burdened_span_ns adds what running each of its tasks costs.";
+        "Split the tasks on the path, or relax what they wait for.";
+    "parallelism": "How many workers the program could keep busy on average.";
+        "All work divided by the longest chain (T1 over T-infinity).";
+        "Below the number of workers: relax dependences or split long tasks.";
+    "lower_bound": "No run on so many workers is shorter.";
+        "The larger of the work spread evenly over all workers (area_bound_ns; node_bound_ns where tasks stay on their nodes) and the longest chain.";
+        "What lies between it and the wall time can be won without changing the tasks.";
+    "slack": "How much later a task could have ended without the run ending later; tasks without any are critical.";
+        "From the end of the run backwards over what waits for each task, with the recorded costs.";
+        "Speed up types with little slack; those with much may run later or on slower CPUs.";
+    "metg": "What running a task costs on average: tasks that work less than this spend more than half of the time on the runtime (minimum effective task granularity at 50 %).";
+        "Sections of the runtime and starting of ready tasks, divided by the tasks; after Slaughter et al., Task Bench, SC 2020.";
+        "Tasks of ten times this lose a tenth.";
+    "pop": "POP's efficiencies: parallel = load balance x serialization x transfer.";
+        "Load balance: mean over maximum of the workers' work. Serialization: the largest work over the wall time of a replay on an ideal network. Transfer: that wall time over the recorded one. Start and end of MPI are left out.";
+        "Load balance low: distribute work. Serialization low: dependences; see path. Transfer low: the network; see slow-link.";
+    "whatif": "The recorded run again with other costs: how long would it take?";
+        "A replay with a stated scheduler: tasks stay on their node, a free worker takes the ready task that started first in the recorded run. replay_error is how far the replay without a change is off.";
+        "Try changes before they are made: --what-if TYPE=0.5, runtime=0, network=0.5, workers=8.";
+    "growth": "In a diff, by how much a number has grown, as a part of what it was. Of a task type it is the work inflation: between a run on one worker and one on many, what sharing caches and memory costs each task.";
+        "Difference of the means over the mean before; interval_95 is Welch's.";
+        "Inflation: smaller working sets a task, first touch on the node that uses it, tasks placed where their data is.";
 
     // Situations of the section diagnosis.
     "low-parallelism": "Workers had nothing to do since the program has too little to do at once: no task was ready anywhere, and those that ran are too small to be split (or no tasks at all).";
@@ -180,7 +255,7 @@ explanations! {
     "ordered_wait": "Waiting for the turn in an ordered construct."; "From asking to having it."; "Do more outside the ordered part; a larger chunk.";
     "atomic_wait": "Waiting for an atomic construct where the runtime reports it."; "From asking to having it."; "A reduction.";
     "mpi_start": "Starting or ending MPI: in MPI_Init, MPI_Init_thread or MPI_Finalize."; "From the call to its return. In no efficiency."; "Paid once a job: see mpi-start.";
-    "communication": "In a communication library: MPI or TAMPI."; "From the call to its return."; "Overlap communication with tasks; send earlier; fewer, larger messages.";
+    "communication": "In a communication library: MPI or TAMPI. As a finding: the part of it that waits for no late process, and workers that have nothing to do while a thread is in such a call."; "From the call to its return; see late-process for the other part."; "Fewer and larger messages; send earlier; overlap communication with tasks.";
     "target_wait": "Waiting for a device."; "As reported."; "`nowait` and dependences on the target construct.";
     "idle": "A worker in no region: it has nothing to do."; "From the end of a region to the begin of the next one that it joins."; "See serial-code.";
     "out_of_cpu": "The operating system had taken the thread off its CPU."; "Context switches, or shares of the run delay in schedstat."; "See no-cpu.";
@@ -201,6 +276,7 @@ explanations! {
     // Notices about the recording.
     "unfinished-stream": "Streams did not end properly: the program was killed, became another one (exec), or still runs. Everything up to the last completed event is in the report."; "The thread's metadata does not say that it finished. What a thread was in at its last event is taken to last until the last event of the process."; "Nothing is wrong with what is shown; what came after is missing.";
     "uncertain": "In some stretches of time what is shown need not be what was: a stream ends before its thread does, or an event does not fit what was known of its thread. Timelines hatch them, or print `?`."; "At the end of a stream the stretch lasts from its last event to the end of what is shown; before an event that does not fit, from the thread's previous change. Times are counted as they are shown."; "taskscope check lists what does not fit, with stream and byte.";
+    "filtered": "The report is of the events that pass --where: what the others tell is missing in it."; "States last from one selected event of a thread to the next, and who made whom wait is looked for among them alone."; "For a part of the time use --range, which keeps what was true at its begin; taskscope view --where shows everything and fades the rest.";
     "lost-events": "The recorder could not keep all events, for instance because the disk was full."; "The recorder counts what it loses and writes the number into the stream; time around a loss is `unknown`."; "More room, or fewer events.";
     "runtime-replaced": "The program was built for GCC's libgomp, which cannot be observed, and ran on LLVM's libomp instead. Timings are that runtime's."; "`taskscope record` checks that libomp has every function that the program needs before it does so."; "--no-preload keeps libgomp (then nothing of OpenMP is recorded); or build with clang.";
     "runtime-kept": "The program uses something of GCC's libgomp that LLVM's libomp lacks, so it ran unchanged and could not be observed."; "The missing symbols are named in the notice."; "Build with clang.";
@@ -302,8 +378,10 @@ mod tests {
     use super::*;
     use taskscope_analysis::FindingKind;
     use taskscope_analysis::causes::Leaf;
+    use taskscope_analysis::critical_path::StepKind;
     use taskscope_analysis::diagnosis::Situation;
-    use taskscope_execution::{Anomaly, State};
+    use taskscope_analysis::slo::Mode;
+    use taskscope_execution::Anomaly;
 
     #[test]
     fn every_name_that_a_report_can_print_is_explained() {
@@ -312,8 +390,11 @@ mod tests {
         let anomalies = Anomaly::NAMES.iter().copied();
         let leaves = Leaf::ALL.iter().map(|leaf| leaf.name());
         let situations = Situation::ALL.iter().map(|situation| situation.name());
-        let letters = ["starvation", "latency", "overhead", "contention"];
-        let of_graphs = leaves.chain(situations).chain(letters);
+        let letters = ["starvation", "latency", "overhead", "contention", "tail", "growth", "filtered"];
+        let steps = StepKind::ALL.iter().map(|kind| kind.name());
+        let sections = crate::CausesSection::ALL.iter().map(|section| section.name());
+        let modes = Mode::ALL.iter().map(|mode| mode.name());
+        let of_graphs = leaves.chain(situations).chain(letters).chain(steps).chain(sections).chain(modes);
         for name in findings.chain(states).chain(anomalies).chain(of_graphs).chain([
             "late-release",
             "lost-events",
@@ -324,6 +405,17 @@ mod tests {
         for (rule, _) in taskscope_session::device_check::RULES {
             assert!(find(rule).is_some(), "{rule} is not explained");
         }
+    }
+
+    #[test]
+    fn a_name_is_found_as_the_text_and_the_json_write_it() {
+        let name = |asked: &str| find(asked).map(|explanation| explanation.name);
+        assert_eq!(name("metg_ns"), Some("metg"));
+        assert_eq!(name("Load balance"), Some("load_balance"));
+        assert_eq!(name("waiting for a lock"), Some("lock_wait"));
+        // Names that differ only in what parts their words are told apart by it.
+        assert_eq!((name("mpi-start"), name("mpi_start")), (Some("mpi-start"), Some("mpi_start")));
+        assert_eq!(name("nothing such"), None);
     }
 
     #[test]

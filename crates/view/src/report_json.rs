@@ -134,6 +134,10 @@ fn finding_row(places: &Places, finding: &words::NamedFinding) -> Value {
             row.insert("task_mean_ns".into(), grain.mean_ns.into());
             row.insert("task_cost_ns".into(), grain.cost_ns.into());
         }
+        if let Some(late) = finding.late {
+            row.insert("late_pid".into(), late.pid.into());
+            row.insert("late_rank".into(), late.rank.into());
+        }
     }
     row
 }

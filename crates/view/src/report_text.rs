@@ -558,7 +558,8 @@ impl Page<'_> {
                 self.row(4, name, &[(&self.unit.show(*ns), 10)]);
             }
             if row.unheld_ns > 0 && row.unheld_ns.saturating_mul(100) > row.waited_ns {
-                self.row(4, "nobody (hand-over)", &[(&self.unit.show(row.unheld_ns), 10)]);
+                let nobody = if self.session.filtered { "not known" } else { "nobody (it was free)" };
+                self.row(4, nobody, &[(&self.unit.show(row.unheld_ns), 10)]);
             }
         }
         self.more(rows.len().saturating_sub(self.options.top), Section::Locks);

@@ -3,7 +3,9 @@
 use crate::format;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_analysis::{Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, Worksharing};
+use taskscope_analysis::{
+    Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, LateProcess, Worksharing,
+};
 use taskscope_execution::{Doubt, Place, SiteIndex, State};
 use taskscope_session::{Places, ProblemKind, Session};
 
@@ -45,15 +47,18 @@ pub struct NamedFinding {
     pub work: Option<Worksharing>,
     /// Size and cost of the tasks, where they are too small.
     pub grain: Option<Grain>,
+    /// Who was waited for, where a process came late.
+    pub late: Option<LateProcess>,
 }
 
 /// All findings with names, largest first.
 pub fn findings(places: &Places, analysis: &Analysis) -> Vec<NamedFinding> {
     let mut merged: Vec<NamedFinding> = Vec::new();
-    let mut known: FxHashMap<(FindingKind, State, String), usize> = FxHashMap::default();
+    let mut known: FxHashMap<_, usize> = FxHashMap::default();
     for finding in &analysis.findings {
         let place = place_of(places, finding);
-        match known.get(&(finding.kind, finding.state, place.clone())) {
+        let key = (finding.kind, finding.state, place.clone(), finding.late);
+        match known.get(&key) {
             Some(row) => {
                 let row = &mut merged[*row];
                 row.ns += finding.ns;
@@ -66,7 +71,7 @@ pub fn findings(places: &Places, analysis: &Analysis) -> Vec<NamedFinding> {
                 }
             }
             None => {
-                known.insert((finding.kind, finding.state, place.clone()), merged.len());
+                known.insert(key, merged.len());
                 merged.push(NamedFinding {
                     id: String::new(),
                     kind: finding.kind,
@@ -81,6 +86,7 @@ pub fn findings(places: &Places, analysis: &Analysis) -> Vec<NamedFinding> {
                     tasks_created: finding.tasks_created,
                     work: finding.work,
                     grain: finding.grain,
+                    late: finding.late,
                 });
             }
         }
@@ -147,6 +153,15 @@ fn sentence(finding: &Finding, place: &str) -> String {
         FindingKind::NobodyWorks => {
             format!("no worker runs any code while they wait (scheduling, wake-up): {place}")
         }
+        FindingKind::LateProcess => {
+            let who = match finding.late {
+                Some(LateProcess { rank: Some(rank), .. }) => format!("rank {rank}"),
+                Some(late) => format!("process {}", late.pid),
+                None => "another process".to_string(),
+            };
+            format!("{who} comes late: others wait for it in {place}")
+        }
+        FindingKind::Communication => format!("calls of MPI or TAMPI take the time: {place}"),
         FindingKind::MpiStart if finding.place == Place::UNKNOWN => "MPI is started or ended".to_string(),
         FindingKind::MpiStart => format!("MPI is started or ended: {place}"),
         FindingKind::Unknown => "the trace does not tell what ran".to_string(),
@@ -217,6 +232,11 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
             "unfinished-stream",
             format!("{} of {} streams did not end: {how}; {kept}", unfinished.len(), session.streams.len()),
         );
+    }
+    if session.filtered {
+        let text = "--where leaves events out: states, and who is to blame for waiting, are as the other events tell \
+                    them; --range takes a part of the time without loss";
+        say("filtered", text.to_string());
     }
     let lost = session.lost_events();
     if lost > 0 {

@@ -2,7 +2,7 @@
 
 use super::{
     Activity, ActivityKind, Copy, Data, GraphError, Lists, NONE, Node, Operation, OperationWait, Piece,
-    Table, TaskGraph, TaskType, Tasks, Worker, check, device_work,
+    Table, TaskGraph, TaskType, Tasks, Told, Worker, check, device_work,
 };
 use crate::NO_TIME;
 use rustc_hash::FxHashMap;
@@ -270,6 +270,15 @@ impl GraphBuilder {
         let waits = self.operation_waits.iter().filter(|(_, wait)| ends_it(wait));
         let waits = waits.map(|(worker, wait)| (row_of(&worker_ids, *worker) as usize, *wait));
         graph.operation_waits = Lists::group(graph.workers.len(), waits.clone());
+
+        // A table that an import may leave out is told where it has a row; inputs always are.
+        let has = |kind| graph.activities.items().iter().any(|activity| activity.kind == kind);
+        graph.told = Told {
+            creation: !graph.tasks.created.is_empty(),
+            dependences: true,
+            locks: has(ActivityKind::LockWait),
+            off_cpu: has(ActivityKind::OffCpu),
+        };
 
         graph.place_tasks();
         if errors.list.is_empty() {

@@ -12,11 +12,11 @@ use crate::messages::Call;
 use super::accesses::{Access, DeclaredGraph};
 use super::{
     ActivityKind, AwaitedOperation, DeviceWork, GraphBuilder, GraphError, NONE, NewData, NewTask, Operation,
-    OperationWait, TaskGraph, TaskType,
+    OperationWait, TaskGraph, TaskType, Told,
 };
 use crate::{
-    CutSpan, Execution, Group, Hold, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex, RegionIndex,
-    SiteIndex, Span, State, TaskIndex, TypeIndex,
+    CutSpan, Execution, Group, Holders, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex, RegionIndex,
+    SiteIndex, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
 use rustc_hash::FxHashMap;
 
@@ -92,7 +92,31 @@ pub fn from_execution(
     maker.order_by_messages();
     maker.add_edge_inputs();
     let dropped = maker.dropped;
-    maker.builder.finish().map(|graph| (TaskGraph { off_cpu: off_cpu_source(execution), ..graph }, dropped))
+    let graph = maker.builder.finish()?;
+    Ok((
+        TaskGraph { off_cpu: off_cpu_source(execution), told: told(execution, graph.told), ..graph },
+        dropped,
+    ))
+}
+
+/// What the recorders told. The OpenMP tool tells dependences and locks; those of nOS-V, Nanos6 and NODES, and
+/// programs that tell of themselves, tell no dependences, and of locks only where there was a wait.
+fn told(execution: &Execution, found: Told) -> Told {
+    let kinds = || execution.workers().map(|(_, thread)| thread.kind);
+    let openmp = kinds().any(|kind| kind == ThreadKind::Initial)
+        && kinds().all(|kind| matches!(kind, ThreadKind::Initial | ThreadKind::Worker));
+    // Paused threads are off the CPU too, but of their own will.
+    let has_no_cpu = || {
+        execution
+            .workers()
+            .any(|(_, thread)| thread.track.spans().any(|s| s.section.state == State::OutOfCpu))
+    };
+    Told {
+        creation: true,
+        dependences: openmp || execution.tasks.is_empty(),
+        locks: openmp || found.locks,
+        off_cpu: execution.knows_off_cpu() || has_no_cpu(),
+    }
 }
 
 /// What is known of the times off the CPU of all workers; the weakest source decides.
@@ -146,13 +170,7 @@ pub(super) struct Maker<'a> {
 
 impl Maker<'_> {
     fn add_workers(&mut self, names: &mut dyn Names) {
-        let mut holds: FxHashMap<ObjectIndex, Vec<Hold>> = FxHashMap::default();
-        for hold in &self.execution.holds {
-            holds.entry(hold.object).or_default().push(*hold);
-        }
-        for list in holds.values_mut() {
-            list.sort_by_key(|hold| (hold.start, hold.end));
-        }
+        let holders = Holders::of(&self.execution.holds);
         let calls = self.calls_by_thread();
         for (thread, row) in self.execution.workers() {
             let process = &self.execution.processes[row.process.index()];
@@ -195,7 +213,7 @@ impl Maker<'_> {
                         true
                     }
                     Group::Mutex => {
-                        self.add_lock_wait(worker, &span, &holds, thread.0, names);
+                        self.add_lock_wait(worker, &span, &holders, thread, names);
                         true
                     }
                     Group::Runtime | Group::Unknown => {
@@ -305,37 +323,16 @@ impl Maker<'_> {
         &mut self,
         worker: u32,
         span: &Span,
-        holds: &FxHashMap<ObjectIndex, Vec<Hold>>,
-        thread: u32,
+        holders: &Holders,
+        thread: ThreadIndex,
         names: &mut dyn Names,
     ) {
-        let object = span.section.object;
-        let name = self.builder.add_name(&names.object(object));
+        let name = self.builder.add_name(&names.object(span.section.object));
         let waiter = self.builder.add_type(names.code(span.section.state, span.section.place));
-        let list = holds.get(&object).map_or(&[][..], Vec::as_slice);
-        let overlap = list[list.partition_point(|hold| hold.end <= span.start)..].iter();
-        let mut at = span.start;
-        let mut holder = NONE;
-        for hold in overlap.take_while(|hold| hold.start < span.end).filter(|hold| hold.thread.0 != thread) {
-            let end = hold.end.min(span.end);
-            if end <= at {
-                continue;
-            }
-            let next = self.builder.add_type(names.site(hold.site));
-            // Between two holders the lock is handed over: that is still the doing of the one before, and of
-            // the one after only at the begin of the wait.
-            let gap_end = hold.start.max(at);
-            if gap_end > at {
-                let giver = if holder == NONE { next } else { holder };
-                self.builder.add_lock_wait(worker.into(), name, (giver, waiter), at, gap_end);
-            }
-            holder = next;
-            self.builder.add_lock_wait(worker.into(), name, (holder, waiter), gap_end, end);
-            at = end;
-        }
-        if span.end > at {
-            self.builder.add_lock_wait(worker.into(), name, (holder, waiter), at, span.end);
-        }
+        holders.split(thread, span, |hold, start, end| {
+            let holder = hold.map_or(NONE, |hold| self.builder.add_type(names.site(hold.site)));
+            self.builder.add_lock_wait(worker.into(), name, (holder, waiter), start, end);
+        });
     }
 
     fn add_stretches(&mut self, names: &mut dyn Names) {

@@ -232,6 +232,19 @@ pub struct Activity {
     pub waiter: u32,
 }
 
+/// What a source tells, be there any of it or not: what it does not tell is unknown, not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// When tasks were created.
+    pub creation: bool,
+    /// Which tasks wait for which. Else a task seems able to start once it is created.
+    pub dependences: bool,
+    /// Waits for locks.
+    pub locks: bool,
+    /// Times off the CPU.
+    pub off_cpu: bool,
+}
+
 /// The graph of a run.
 #[derive(Clone, Debug, Default)]
 pub struct TaskGraph {
@@ -261,6 +274,8 @@ pub struct TaskGraph {
     pub operation_waits: Lists<OperationWait>,
     /// What tells the times off the CPU among them; unknown too where a source never says.
     pub off_cpu: OsSource,
+    /// What its source tells.
+    pub told: Told,
 }
 
 impl TaskGraph {

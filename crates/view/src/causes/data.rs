@@ -64,7 +64,7 @@ pub(super) fn queues_text(graph: &TaskGraph, causes: &Causes, out: &mut String) 
             format::count(queue.most)
         );
         if let Some(ty) = graph.tasks.ty.get(queue.longest_task as usize) {
-            let name = &graph.types[*ty as usize].name;
+            let name = format::fit(&graph.types[*ty as usize].name, 44);
             let _ = write!(out, "; the longest {}: {name}", format::time(queue.longest_ns));
         }
         out.push('\n');

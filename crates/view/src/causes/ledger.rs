@@ -162,7 +162,7 @@ pub(super) fn blame_text(graph: &TaskGraph, causes: &Causes, options: &CausesOpt
         let _ =
             write!(out, "   {:<12} {who:<44}{:>10}{share:>8}", charge.leaf.name(), format::time(charge.ns));
         if let Some(ty) = charge.symptom.and_then(|ty| graph.types.get(ty as usize)) {
-            let _ = write!(out, "  seen before or in {}", ty.name);
+            let _ = write!(out, "  seen before or in {}", format::fit(&ty.name, 60));
         }
         out.push('\n');
     }

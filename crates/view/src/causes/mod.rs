@@ -166,6 +166,11 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
 
 /// The sections as lines for a person.
 pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
+    // As of a program that uses devices and nothing else that is recorded.
+    if graph.workers.is_empty() {
+        return "  no worker is in this trace: nothing tells of threads that run tasks. Device queues: --section devices\n"
+            .to_owned();
+    }
     let mut text = String::new();
     let done = Computed::for_sections(graph, &options.sections);
     let wants = |section| options.sections.contains(&section);
@@ -205,6 +210,9 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
     let unknown = unknown_columns(graph);
     if !unknown.is_empty() {
         text += &format!("  not known from this source: {}\n", unknown.join(", "));
+        if unknown.contains(&DEPENDENCES) {
+            text += "  so waiting for a dependence is told as dispatch, and the longest chain and slack as if there were none\n";
+        }
     }
     let estimated = estimated_columns(graph);
     if !estimated.is_empty() {
@@ -219,21 +227,23 @@ fn estimated_columns(graph: &TaskGraph) -> Vec<&'static str> {
     columns.iter().filter(|(_, estimated)| *estimated).map(|(name, _)| *name).collect()
 }
 
+/// As it stands among what is not known.
+const DEPENDENCES: &str = "dependences of tasks";
+
 /// What the source does not tell; nothing of it is taken as zero.
 fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
-    use taskscope_execution::graph::ActivityKind::{
-        Communication, LockWait, OffCpu, PeerWait, Runtime, Start,
-    };
+    use taskscope_execution::graph::ActivityKind::{Communication, PeerWait, Runtime, Start};
     let has = |kind| graph.activities.items().iter().any(|activity| activity.kind == kind);
     let sent = graph.copies.items().iter().any(|copy| copy.sent != taskscope_execution::NO_TIME);
     let columns = [
-        ("creation of tasks", !graph.tasks.created.is_empty()),
+        ("creation of tasks", graph.told.creation),
         ("readiness of tasks", !graph.tasks.ready.is_empty()),
+        (DEPENDENCES, graph.told.dependences),
         ("times of sending", sent || graph.copies.items().is_empty()),
         ("runtime sections", has(Runtime) || !graph.tasks.uniform.is_empty()),
-        ("lock waits", has(LockWait)),
+        ("lock waits", graph.told.locks),
         ("communication calls", has(Communication) || has(PeerWait) || has(Start)),
-        ("time off the CPU", has(OffCpu) || graph.off_cpu != OsSource::Unknown),
+        ("time off the CPU", graph.told.off_cpu),
     ];
     columns.iter().filter(|(_, known)| !known).map(|(name, _)| *name).collect()
 }
@@ -242,4 +252,58 @@ fn unknown_columns(graph: &TaskGraph) -> Vec<&'static str> {
 fn number(time: FineNanos) -> Value {
     let ns = time.to_six_decimals();
     if ns == ns.trunc() { time.rounded().into() } else { ns.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_execution::graph::{GraphBuilder, NewTask, TaskType, Told};
+
+    fn ledger_of(graph: &TaskGraph) -> String {
+        text_of(graph, vec![CausesSection::Ledger])
+    }
+
+    fn text_of(graph: &TaskGraph, sections: Vec<CausesSection>) -> String {
+        let options = CausesOptions {
+            sections,
+            mode: Mode::Root,
+            intervals: false,
+            windows: Vec::new(),
+            what_if: Vec::new(),
+            top: 20,
+        };
+        causes_text(graph, &options)
+    }
+
+    #[test]
+    fn names_of_a_source_cannot_act_on_a_terminal_nor_fill_it() {
+        let mut builder = GraphBuilder::new();
+        builder.add_worker(0, 0, 0, 200);
+        for (id, name) in [(1, "line\nbreak\u{1b}[31m".to_owned()), (2, "long".repeat(25_000))] {
+            let ty = builder.add_type(TaskType { name, ..TaskType::default() });
+            builder.add_task(NewTask::new(id, ty));
+            builder.add_piece(0, id, 60 * id, 60 * id + 50);
+        }
+        let graph = builder.finish().unwrap();
+        let text = text_of(&graph, CausesSection::ALL.to_vec());
+        assert!(text.contains("seen before or in line") && !text.contains('\u{1b}'), "{text:?}");
+        assert!(text.lines().all(|line| line.chars().count() < 300 && !line.starts_with("break")));
+    }
+
+    #[test]
+    fn a_trace_without_workers_says_so_instead_of_zeros() {
+        let text = ledger_of(&TaskGraph::default());
+        assert!(text.starts_with("  no worker is in this trace") && !text.contains("capacity"), "{text}");
+    }
+
+    #[test]
+    fn what_follows_from_dependences_that_are_not_told_is_said() {
+        let mut builder = GraphBuilder::new();
+        builder.add_worker(0, 0, 0, 100);
+        let graph = builder.finish().unwrap();
+        let consequence = "waiting for a dependence is told as dispatch";
+        assert!(!ledger_of(&graph).contains(consequence));
+        let text = ledger_of(&TaskGraph { told: Told { dependences: false, ..graph.told }, ..graph });
+        assert!(text.contains("dependences of tasks") && text.contains(consequence), "{text}");
+    }
 }

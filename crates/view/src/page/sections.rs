@@ -4,7 +4,7 @@ use super::Page;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use taskscope_execution::messages::Call;
-use taskscope_execution::{Group, NO_TIME, ObjectIndex, OsSource, Place, Span, State, ThreadIndex};
+use taskscope_execution::{Group, Hold, Holders, NO_TIME, OsSource, Place, Span, State, ThreadIndex};
 
 impl Page {
     /// The section of a track at a time, with everything that is known of it; `None` where the track
@@ -65,7 +65,7 @@ impl Page {
         }
         match section.state.group() {
             _ if section.state == State::Communication && self.add_peer(&mut row, track, span) => {}
-            Group::Mutex => self.add_holders(&mut row, section.object, span),
+            Group::Mutex => self.add_holders(&mut row, track, &span),
             Group::Sync | Group::Idle => self.add_workers_meanwhile(&mut row, track, span),
             _ => {}
         }
@@ -97,25 +97,26 @@ impl Page {
         self.names.ask(move |places| places.name(state, place))
     }
 
-    /// Who held what a section waited for, and for how long of it.
-    fn add_holders(&self, row: &mut Map<String, Value>, object: ObjectIndex, span: Span) {
-        let holds = self.execution.holds.iter().filter(|hold| {
-            object.is_some() && hold.object == object && hold.start < span.end && hold.end > span.start
+    /// Who held or handed over what a section waited for, and for how long of it.
+    fn add_holders(&self, row: &mut Map<String, Value>, track: ThreadIndex, wait: &Span) {
+        let object = wait.section.object;
+        let holders = Holders::of(self.execution.holds.iter().filter(|hold| hold.object == object));
+        let mut rows: Vec<(u64, Hold)> = Vec::new();
+        holders.split(track, wait, |holder, start, end| match (holder, rows.last_mut()) {
+            (Some(hold), Some((ns, last))) if *last == hold => *ns += end - start,
+            (Some(hold), _) => rows.push((end - start, hold)),
+            (None, _) => {}
         });
-        let mut rows: Vec<(u64, Value)> = holds
-            .map(|hold| {
-                let ns = hold.end.min(span.end) - hold.start.max(span.start);
-                let (state, place) = (State::LockWait, Place::site(hold.site));
-                let value = json!({
-                    "track": hold.thread.0, "ns": ns, "place": self.place_words(state, place),
-                    "start": self.since_start(hold.start), "end": self.since_start(hold.end),
-                    "task": if hold.task.is_some() { Some(hold.task.0) } else { None },
-                });
-                (ns, value)
-            })
-            .collect();
         rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
-        row.insert("holders".into(), rows.into_iter().take(8).map(|(_, value)| value).collect());
+        let rows = rows.into_iter().take(8).map(|(ns, hold)| {
+            json!({
+                "track": hold.thread.0, "ns": ns,
+                "place": self.place_words(State::LockWait, Place::site(hold.site)),
+                "start": self.since_start(hold.start), "end": self.since_start(hold.end),
+                "task": if hold.task.is_some() { Some(hold.task.0) } else { None },
+            })
+        });
+        row.insert("holders".into(), rows.collect());
     }
 
     /// Whom a call of a communication library waited for; false where no call is known.

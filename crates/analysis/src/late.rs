@@ -1,0 +1,82 @@
+//! Processes that came late to a call of a communication library, and who waited there for them.
+//!
+//! A call that waits for another process has two parts: until that one has come, its time is the late process's
+//! doing; the rest is communication.
+
+use rustc_hash::FxHashMap;
+use taskscope_execution::messages::Call;
+use taskscope_execution::{Execution, Place, ProcessIndex, State};
+
+/// A process that came late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LateProcess {
+    /// Which.
+    pub process: ProcessIndex,
+    /// Its process id.
+    pub pid: u64,
+    /// Its rank, where it has one.
+    pub rank: Option<u32>,
+}
+
+/// Worker-nanoseconds waited for each late process, by the place of the calls that waited.
+pub(crate) fn waits_for_late(execution: &Execution) -> FxHashMap<(LateProcess, Place), u64> {
+    let mut waits = FxHashMap::default();
+    let mut by_thread: FxHashMap<u32, Vec<&Call>> = FxHashMap::default();
+    for call in execution.communication.calls.iter().filter(|call| call.wait.is_some()) {
+        by_thread.entry(call.thread.0).or_default().push(call);
+    }
+    for (thread, row) in execution.workers() {
+        let Some(calls) = by_thread.get_mut(&thread.0) else { continue };
+        calls.sort_by_key(|call| call.start);
+        let spans = row.track.spans().filter(|span| span.section.state == State::Communication);
+        spans.for_each(|span| {
+            let Some(call) = calls[..calls.partition_point(|call| call.start <= span.start)].last() else {
+                return;
+            };
+            let Some(wait) = call.wait.filter(|wait| call.end > span.start && wait.until > span.start) else {
+                return;
+            };
+            let Some(process) = execution.processes.get(wait.culprit.index()) else { return };
+            let rank = execution.communication.ranks.get(&wait.culprit.0).map(|rank| rank.rank);
+            let late = LateProcess { process: wait.culprit, pid: process.pid, rank };
+            *waits.entry((late, span.section.place)).or_default() += wait.until.min(span.end) - span.start;
+        });
+    }
+    waits
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Finding, FindingKind, LateProcess, analyse};
+    use taskscope_execution::messages::{Call, PeerWait, PeerWaitKind, Rank};
+    use taskscope_execution::{
+        Change, ExecutionBuilder, Observer, ProcessIndex, Section, State, ThreadIndex,
+    };
+
+    /// Rank 0 receives from 10 to 60 what rank 1 sends at 50.
+    #[test]
+    fn a_late_rank_is_a_finding_and_all_findings_sum_to_what_is_lost() {
+        let mut builder = ExecutionBuilder::new();
+        for pid in [100, 101] {
+            let process = builder.add_process("host", pid);
+            let thread = builder.add_thread(process, pid);
+            let sections: &[_] = &[(0, State::Serial), (10, State::Communication), (60, State::Serial)];
+            for (at, state) in &sections[..if pid == 100 { 3 } else { 1 }] {
+                builder.event(thread, *at);
+                builder.change(thread, *at, Change::Become(Section::of(*state)));
+            }
+            builder.event(thread, 100);
+        }
+        let mut execution = builder.finish();
+        let late = PeerWait { kind: PeerWaitKind::LateSender, culprit: ProcessIndex(1), until: 50 };
+        let call = Call { thread: ThreadIndex(0), function: 0, start: 10, end: 60, wait: Some(late) };
+        execution.communication.calls = vec![call];
+        execution.communication.ranks.insert(1, Rank { job: 1, rank: 1, ranks: 2 });
+        let (analysis, _) = analyse(&execution);
+        let told = |f: &Finding| (f.kind, f.ns, f.late.map(|LateProcess { pid, rank, .. }| (pid, rank)));
+        let told: Vec<_> = analysis.findings.iter().map(told).collect();
+        let expected =
+            [(FindingKind::LateProcess, 40, Some((101, Some(1)))), (FindingKind::Communication, 10, None)];
+        assert_eq!(told, expected);
+    }
+}
