@@ -1,6 +1,7 @@
 //! One executable or library on disk: its symbols and its debug information.
 
 use crate::Missing;
+use crate::fortran::{self, FortranNames};
 use crate::loops::{Loop, loops_of};
 use crate::name;
 use crate::tail_call::TailCalls;
@@ -37,6 +38,7 @@ pub struct ModuleFile {
     functions: Vec<Function>,
     context: Option<Context<Reader>>,
     dwarf: Option<Arc<Dwarf>>,
+    fortran: FortranNames,
     declarations: Option<Vec<Declaration>>,
     tail_calls: Option<TailCalls>,
     /// Loops of the functions that were asked for, by the function's address.
@@ -86,6 +88,10 @@ impl ModuleFile {
                 functions = functions_of(&debug);
             }
         }
+        let fortran = dwarf.as_deref().map(fortran::names_of).unwrap_or_default();
+        for function in &mut functions {
+            function.name = fortran::as_written(&fortran, std::mem::take(&mut function.name));
+        }
         // `Context` wants an `Arc`; nothing here is shared between threads.
         let context = dwarf.as_ref().and_then(|dwarf| Context::from_arc_dwarf(dwarf.clone()).ok());
         let tail_calls = TailCalls::of(&file);
@@ -93,6 +99,7 @@ impl ModuleFile {
             functions,
             context,
             dwarf,
+            fortran,
             declarations: None,
             tail_calls,
             loops: rustc_hash::FxHashMap::default(),
@@ -155,7 +162,8 @@ impl ModuleFile {
             && let Ok(mut frames) = context.find_frames(address).skip_all_loads()
         {
             while let Ok(Some(frame)) = frames.next() {
-                let name = frame.function.as_ref().and_then(|f| f.raw_name().ok()).map(|n| n.into_owned());
+                let name = frame.function.as_ref().and_then(|f| f.raw_name().ok());
+                let name = name.map(|name| fortran::as_written(&self.fortran, name.into_owned()));
                 let (file, line) =
                     frame.location.map_or((None, None), |l| (l.file.map(str::to_string), l.line));
                 found.frames.push((name, file, line));

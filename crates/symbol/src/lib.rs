@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod file;
+mod fortran;
 mod loops;
 mod name;
 mod tail_call;

@@ -46,6 +46,9 @@ pub fn user_function(name: &str) -> Option<String> {
     // Clones that an optimiser made: `f.constprop.0`, `f.isra.0`, `f.part.0`, `f.cold`.
     let clone = [".constprop.", ".isra.", ".part.", ".cold", ".lto_priv."];
     let base = clone.iter().filter_map(|mark| base.find(mark)).min().map_or(base, |cut| &base[..cut]);
+    // gcc numbers functions within functions: `inner.0`.
+    let numbered = base.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix('.');
+    let base = numbered.filter(|inner| !inner.is_empty()).unwrap_or(base);
     (!base.is_empty()).then(|| demangle(base))
 }
 
@@ -91,6 +94,8 @@ mod tests {
             ("_Z5solveIdEvPT_.omp_outlined", Some("solve<double>(double*)")),
             ("plain", Some("plain")),
             ("plain.isra.0", Some("plain")),
+            ("inner.0._omp_fn.3", Some("inner")),
+            ("f32", Some("f32")),
         ] {
             assert_eq!(user_function(name).as_deref(), user, "{name}");
         }

@@ -169,3 +169,43 @@ fn a_task_is_named_after_its_function_whatever_was_inlined_before_it() {
         assert!(place.frame.file.unwrap().ends_with("sorter.cpp"));
     }
 }
+
+#[test]
+fn fortran_names_are_those_of_the_source() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("fields");
+    let sources = ["fields.f90", "here.c"].map(|name| format!("{}/tests/{name}", env!("CARGO_MANIFEST_DIR")));
+    for options in [&["-O0"][..], &["-O2"]] {
+        let mut compiler = Command::new("gfortran");
+        compiler.current_dir(&directory).args([
+            "-g",
+            "-fopenmp",
+            "-no-pie",
+            "-fno-optimize-sibling-calls",
+            "-o",
+        ]);
+        compiler.arg(&path);
+        if !compiler.args(options).args(&sources).status().is_ok_and(|made| made.success()) {
+            eprintln!("skipped: gfortran is not here (scripts/install-packages)");
+            return;
+        }
+        let output = String::from_utf8(Command::new(&path).output().unwrap().stdout).unwrap();
+        let module = path.display().to_string();
+        let module = LoadedModule { start: 0, end: 1 << 40, bias: 0, build_id: String::new(), path: module };
+        let mut symbolizer = Symbolizer::new(vec![module]);
+        let function = |line: &str| {
+            let (name, address) = line.split_once(" 0x").unwrap();
+            let place = symbolizer.call_place(u64::from_str_radix(address, 16).unwrap());
+            (name.to_string(), place.frame.function.unwrap())
+        };
+        let found: Vec<(String, String)> = output.lines().map(function).collect();
+        let pair = |name: &str, written: &str| (name.to_string(), written.to_string());
+        let wanted = [
+            pair("smooth", "mesh::smooth"),
+            pair("fill", "fill"),
+            pair("inner", "inner"),
+            pair("heat", "heat"),
+        ];
+        assert_eq!(found, wanted, "{options:?}");
+    }
+}
