@@ -25,6 +25,7 @@ mod recorders;
 mod run_file;
 pub mod selection;
 mod task_graph;
+mod told_ranks;
 
 pub use call_tree::name_call_paths;
 pub use places::Places;
@@ -195,6 +196,7 @@ impl Session {
         let mut execution = builder.finish();
         os_time::add_os_times(&trace, &names, &mut execution);
         add_ends_of_streams(&trace, &threads, &mut execution);
+        told_ranks::add_told_ranks(&trace, &threads, &mut execution);
         if selection.range != TimeRange::default() {
             execution.cut(clock_at(selected.begin_ns.max(0)), clock_at(selected.end_ns));
         }

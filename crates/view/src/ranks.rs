@@ -81,6 +81,8 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<RankRow> {
             waited[process.index()] += wait.until.saturating_sub(call.start);
         }
     }
+    // Where the CPUs of a loom are the workers, its processes have none.
+    rows.retain(|row| row.workers > 0);
     for row in &mut rows {
         row.peer_wait_ns = waited.get(row.process.index()).copied().unwrap_or(0);
     }

@@ -4,11 +4,14 @@ mod common;
 
 use common::{ask, viewer_of_trace};
 use serde_json::Value;
+use taskscope_execution::ThreadIndex;
 use taskscope_execution::lod::Window;
 use taskscope_execution::view::View;
+use taskscope_session::Session;
 use taskscope_session::cache::Key;
 use taskscope_session::model_views::{KeptView, ModelViews, ViewName};
 use taskscope_testkit::generator::{Generator, Runtime};
+use taskscope_testkit::trace_builder::StreamBuilder;
 use taskscope_view::page::packed_model_rows;
 
 #[test]
@@ -145,6 +148,28 @@ fn cpus_that_are_workers_are_listed_with_the_threads() {
         let process = cpu["process"].as_u64().unwrap() as usize;
         assert_eq!(overview["processes"][process]["cpus"], true);
     }
+}
+
+/// Ranks that only the metadata of streams tells.
+#[test]
+fn ranks_of_metadata_order_the_threads_and_the_cpus_of_their_looms() {
+    let root = tempfile::tempdir().unwrap();
+    // A loom a rank, as Nanos6 has it; the launcher gave process ids as it liked.
+    for (loom, pid, rank) in [(1, 100, 2), (2, 101, 0), (3, 102, 1)] {
+        let stream = StreamBuilder::new(loom, pid, pid).require(&["ovni", "nosv"]).cpus(1).rank(rank, 3);
+        stream.execute(0, 0).end(1000).write(root.path()).unwrap();
+    }
+    let execution = Session::open(root.path()).unwrap().execution;
+    let mut threads: Vec<ThreadIndex> = (0..execution.threads.len() as u32).map(ThreadIndex).collect();
+    execution.sort_by_rank(&mut threads);
+    let told = |thread: &ThreadIndex| {
+        let process = execution.threads[thread.index()].process;
+        let rank = execution.communication.ranks.get(&process.0).map(|rank| (rank.rank, rank.ranks));
+        (execution.processes[process.index()].has_cpus, rank)
+    };
+    let expected: Vec<_> =
+        (0..3).flat_map(|rank| [(false, Some((rank, 3))), (true, Some((rank, 3)))]).collect();
+    assert_eq!(threads.iter().map(told).collect::<Vec<_>>(), expected);
 }
 
 #[test]
