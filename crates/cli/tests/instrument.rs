@@ -294,7 +294,9 @@ fn check_lists_every_mistake_with_its_place() {
         .event(4, i::TASK_ENTER, &bytes![1_u64])
         .event(5, i::TASK_CREATE, &bytes![1_u64, 1_u32])
         .data(6, i::SEND, &bytes![3_u32, u32::MAX, 7_u64, 0_u32, 0_u64])
-        .data(7, i::PROBLEM, &[&bytes![2_u32, 4_u64][..], b"x\0"].concat())
+        .data(7, i::PROBLEM, &[&bytes![2_u32, 1_u64][..], b"x\0"].concat())
+        .data(7, i::PROBLEM, &[&bytes![2_u32, 2_u64][..], b"x\0"].concat())
+        .data(8, i::PROBLEM, &[&bytes![2_u32, 3_u64][..], b"x\0"].concat())
         .event(10, i::STATE_PUSH, &bytes![7_u32]);
     let two = Thread::new(100, 101)
         .event(8, i::TASK_ENTER, &bytes![1_u64])
@@ -321,13 +323,14 @@ fn check_lists_every_mistake_with_its_place() {
         "task-at-thread-end",
         "states-shown-twice",
         "has another meaning in another process",
-        "(4 times so far)",
+        "a name was registered again with another meaning: x (3 times)",
         "message 7 of domain \\\"XFER_DATA\\\" is sent 1 times more than received",
         "at least 3 events after it had ended the recording; the first: `IPp` (POINT) on thread 101, 2500 ns after",
     ] {
         assert!(all.contains(expected), "{expected}: {all}");
     }
     assert!(rows.iter().filter(|row| row["time_ns"].is_number()).count() >= 8, "{all}");
+    assert_eq!(all.matches("with another meaning: x").count(), 1, "a mistake is one, however often: {all}");
     // Whatever is wrong, a report is made.
     let report = taskscope(&["report"], folder.path());
     assert!(report.status.success());

@@ -26,7 +26,7 @@
 extern "C" {
 #define TASKSCOPE_ASSERT_(condition) static_assert(condition, "taskscope.h: layout")
 #else
-#define TASKSCOPE_ASSERT_(condition) _Static_assert(condition, "taskscope.h: layout")
+#define TASKSCOPE_ASSERT_(condition) __extension__ _Static_assert(condition, "taskscope.h: layout")
 #endif
 
 /* --- Process and threads ------------------------------------------------------------------------ */
@@ -79,6 +79,8 @@ taskscope_name_data(const void *data, size_t bytes, const char *name)
 }
 
 /* --- Inline emission: what follows up to the next line is not for use ----------------------------- */
+
+__extension__ typedef unsigned __int128 taskscope_wide_;
 
 struct taskscope_recorder_ {
 	uint32_t state, busy, pending, gate;
@@ -172,7 +174,7 @@ taskscope_store_(uint32_t head, const void *payload, uint32_t bytes, uint32_t ki
 			if (kind == 1)
 				r->end -= size;
 		}
-		uint64_t ns = r->clock.ns + (uint64_t) (((unsigned __int128) ticks * r->clock.rate) >> 32);
+		uint64_t ns = r->clock.ns + (uint64_t) (((taskscope_wide_) ticks * r->clock.rate) >> 32);
 		ns = ns < r->clock.last ? r->clock.last : ns;
 		r->clock.last = ns;
 		uint8_t *to = r->position;
@@ -224,7 +226,7 @@ taskscope_put_(uint32_t head, const void *payload, uint32_t bytes, uint32_t is_e
 			goto leave;
 		if (__builtin_expect((intptr_t) ((uintptr_t) r->own_end - (uintptr_t) r->own_position) < size, 0))
 			goto leave;
-		uint64_t ns = r->clock.ns + (uint64_t) (((unsigned __int128) ticks * r->clock.rate) >> 32);
+		uint64_t ns = r->clock.ns + (uint64_t) (((taskscope_wide_) ticks * r->clock.rate) >> 32);
 		ns = ns < r->clock.last ? r->clock.last : ns;
 		r->clock.last = ns;
 		uint8_t *to = r->own_position;
@@ -359,7 +361,7 @@ uint32_t taskscope_key_of(const char *name, const char *description, uint32_t le
 uint32_t taskscope_find_key_(const char *name, const char *file, uint32_t line);
 /* A value that stands for this name. */
 uint64_t taskscope_key_value(uint32_t key, const char *name, const char *description);
-/* Gives a value a name. */
+/* Gives a value a name, which it keeps. */
 void taskscope_name_value(uint32_t key, uint64_t value, const char *name, const char *description);
 /* One of Nanos++'s names ("RUNNING", "IDLE", ...) is that state, whatever the class. */
 uint32_t taskscope_state(const char *name, const char *description, uint32_t class_of_time);

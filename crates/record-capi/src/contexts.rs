@@ -226,7 +226,7 @@ pub unsafe extern "C" fn taskscope_composite(pairs: *const Pair, count: usize) {
         data.extend_from_slice(&{ pair.value }.to_le_bytes());
     }
     if !data.is_empty() {
-        instrument::raise(i::COMPOSITE, &data, false);
+        instrument::raise_data(i::COMPOSITE, &data);
     }
 }
 
@@ -243,7 +243,7 @@ fn message(task: Option<u64>, code: Code, [domain, partner, key]: [u32; 3], id: 
     data.extend_from_slice(&id.to_le_bytes());
     data.extend_from_slice(&key.to_le_bytes());
     data.extend_from_slice(&value.to_le_bytes());
-    instrument::raise(code, &data, false);
+    instrument::raise_data(code, &data);
 }
 
 /// The half of a message where it is sent.
@@ -282,6 +282,6 @@ pub extern "C" fn taskscope_receive_later(
 pub extern "C" fn taskscope_point_later(task: u64, key: u32, value: u64) {
     if task != 0 && key != 0 {
         let data = [&task.to_le_bytes()[..], &key.to_le_bytes(), &value.to_le_bytes()].concat();
-        instrument::raise(i::DEFERRED_POINT, &data, false);
+        instrument::raise_data(i::DEFERRED_POINT, &data);
     }
 }

@@ -113,13 +113,37 @@ fn every_function_says_what_it_means() {
         assert_eq!(count("point of key 0"), 0, "the key is off");
         assert_eq!(count("enters state 32"), 3, "{all}");
         assert_eq!(count("and opens a burst of key 1, value 1"), 1);
+        assert_eq!(count("marks a point of the pairs"), 2, "of one pair, too: {all}");
         assert_eq!(count("leaves state 32"), 3, "whichever way a scope is left");
         assert_eq!(count("names value 1 of key 1 \"large\""), 1);
         assert_eq!(count("(problem 1)") + count("(problem 2)"), 2, "{all}");
         assert_eq!(count("key \"nobody's\", used at "), 1);
-        assert_eq!(count("contexts.cpp:51"), 1, "where the program asks: {all}");
+        assert_eq!(count("contexts.cpp:52"), 1, "where the program asks: {all}");
         assert_eq!(heard.tasks[&1].0.len(), 3);
         std::fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+/// A program may be compiled as strictly as its authors like.
+#[test]
+fn the_header_gives_no_warning_in_any_standard() {
+    let languages = [("c", ["-std=c99", "-std=gnu11"]), ("c++", ["-std=c++11", "-std=c++20"])];
+    for (compiler, (language, standards)) in
+        ["gcc", "clang-19"].into_iter().flat_map(|compiler| languages.map(|language| (compiler, language)))
+    {
+        for standard in standards {
+            let output = Command::new(compiler)
+                .args(["-fsyntax-only", "-x", language, standard, "-Wall", "-Wextra", "-pedantic", "-Werror"])
+                .arg(format!("{CRATE}/tests/programs/quiet.c"))
+                .arg(format!("-I{CRATE}/include"))
+                .output();
+            let Ok(output) = output else {
+                eprintln!("skipped: there is no {compiler}; scripts/install-packages installs it");
+                break;
+            };
+            let talk = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && talk.is_empty(), "{compiler} {standard}: {talk}");
+        }
     }
 }
 

@@ -7,14 +7,14 @@
 use core::panic::Location;
 use std::cell::RefCell;
 
-use crate::instrument::{Class, StateName, TaskContext, task_kind};
+use crate::instrument::{Class, StateName, TaskContext, named, task_kind};
 
 static WAITING: StateName =
     StateName::new("SYNCHRONIZATION", "for what was forked").counts_as(Class::Synchronisation);
 
 thread_local! {
-    /// Kinds by the place of the call, those used last at the end.
-    static KINDS: RefCell<Vec<(usize, Option<u32>)>> = const { RefCell::new(Vec::new()) };
+    /// Kinds by the place of the call, and when they were asked for; the oldest first.
+    static KINDS: RefCell<Vec<(usize, u32, Option<u32>)>> = const { RefCell::new(Vec::new()) };
 }
 /// Places that a thread remembers.
 const REMEMBERED: usize = 64;
@@ -24,14 +24,19 @@ fn new_task(name: &'static str, at: &'static Location<'static>) -> TaskContext {
     let ask = || task_kind(name, at.file(), at.line());
     let known = KINDS.try_with(|kinds| {
         let mut kinds = kinds.try_borrow_mut().ok()?;
-        if let Some((_, kind)) = kinds.iter().rfind(|(known, kind)| *known == place && kind.is_some()) {
-            return *kind;
-        }
-        let kind = ask();
-        if kinds.len() == REMEMBERED {
+        let asked = named::asked();
+        let row = kinds.iter().rposition(|(known, ..)| *known == place);
+        if let Some(row) = row {
+            let (_, when, kind) = kinds[row];
+            if when == asked {
+                return kind;
+            }
+            kinds.remove(row);
+        } else if kinds.len() == REMEMBERED {
             kinds.remove(0);
         }
-        kinds.push((place, kind));
+        let kind = ask();
+        kinds.push((place, asked, kind));
         kind
     });
     match known {

@@ -88,22 +88,37 @@ struct SpanTask {
 thread_local! {
     /// Tasks that stand in for a span which is entered elsewhere too.
     static APART: RefCell<Vec<(u64, TaskContext)>> = const { RefCell::new(Vec::new()) };
-    /// Kinds by the address of a span's metadata.
-    static KINDS: RefCell<HashMap<usize, Option<u32>>> = RefCell::new(HashMap::new());
+    /// Kinds by the address of a span's metadata, and when they were asked for.
+    static KINDS: RefCell<HashMap<usize, (u32, Option<u32>)>> = RefCell::new(HashMap::new());
     /// Keys by the address of a field's name.
     static KEYS: RefCell<HashMap<usize, FieldKey>> = RefCell::new(HashMap::new());
 }
 
 #[derive(Clone, Default)]
 struct FieldKey {
+    /// When the dictionary was asked for the key, and what it said.
+    asked: Option<u32>,
     key: Option<u32>,
     texts: HashMap<String, u64>,
+}
+
+impl FieldKey {
+    fn key(&mut self, name: &str, description: &str) -> Option<u32> {
+        let asked = named::asked();
+        if self.asked != Some(asked) {
+            self.key = named::key(name.as_bytes(), description.as_bytes(), level::USER);
+            self.asked = Some(asked);
+        }
+        self.key
+    }
 }
 
 /// Spans of tokio's own instrumentation are named after the place that spawned the task.
 const SPAWN: &str = "runtime.spawn";
 const RESOURCE: &str = "runtime.resource";
 const WAKER: &str = "tokio::task::waker";
+/// The key of events.
+const EVENT: &str = "tracing.event";
 
 fn kind_of(metadata: &'static Metadata<'static>, fields: &Fields) -> Option<u32> {
     let (file, line) = (metadata.file().unwrap_or_default(), metadata.line().unwrap_or(0));
@@ -128,12 +143,15 @@ fn kind_of(metadata: &'static Metadata<'static>, fields: &Fields) -> Option<u32>
     KINDS
         .try_with(|kinds| match kinds.try_borrow_mut() {
             Ok(mut kinds) => {
-                if let Some(Some(kind)) = kinds.get(&address) {
-                    return Some(*kind);
+                let asked = named::asked();
+                match kinds.get(&address) {
+                    Some((when, kind)) if *when == asked => *kind,
+                    _ => {
+                        let kind = ask();
+                        kinds.insert(address, (asked, kind));
+                        kind
+                    }
                 }
-                let kind = ask();
-                kinds.insert(address, kind);
-                kind
             }
             Err(_) => ask(),
         })
@@ -195,13 +213,7 @@ fn with_key<R>(field: &'static str, f: impl FnOnce(&mut FieldKey) -> R) -> Optio
 
 fn key_of(field: &Field) -> Option<u32> {
     let name = field.name();
-    with_key(name, |known| {
-        if known.key.is_none() {
-            known.key = named::key(name.as_bytes(), b"a field of a span or event", level::USER);
-        }
-        known.key
-    })
-    .flatten()
+    with_key(name, |known| known.key(name, "a field of a span or event")).flatten()
 }
 
 fn value_of(field: &Field, key: u32, text: &str) -> u64 {
@@ -222,7 +234,7 @@ fn value_of(field: &Field, key: u32, text: &str) -> u64 {
 fn points_later(task: TaskContext, pairs: &[(u32, u64)]) {
     for (key, value) in pairs {
         let data = [&task.id().to_le_bytes()[..], &key.to_le_bytes(), &value.to_le_bytes()].concat();
-        instrument::raise(i::DEFERRED_POINT, &data, false);
+        instrument::raise_data(i::DEFERRED_POINT, &data);
     }
 }
 
@@ -232,7 +244,7 @@ fn composite(pairs: &[(u32, u64)]) {
         .flat_map(|(key, value)| [&key.to_le_bytes()[..], &value.to_le_bytes()].concat())
         .collect();
     if !data.is_empty() {
-        instrument::raise(i::COMPOSITE, &data, false);
+        instrument::raise_data(i::COMPOSITE, &data);
     }
 }
 
@@ -321,20 +333,13 @@ where
         if metadata.target() == WAKER {
             return wake(&fields, &context);
         }
-        let Some(key) = with_key("tracing.event", |known| {
-            if known.key.is_none() {
-                known.key = named::key(b"tracing.event", b"an event of the crate tracing", level::USER);
-            }
-            known.key
-        })
-        .flatten() else {
-            return;
-        };
+        let key = with_key(EVENT, |known| known.key(EVENT, "an event of the crate tracing"));
+        let Some(key) = key.flatten() else { return };
         let message = fields.texts.iter().position(|(field, _)| field.name() == "message");
         let message = message.map(|row| fields.texts.remove(row).1);
         let place = || format!("{}:{}", metadata.file().unwrap_or_default(), metadata.line().unwrap_or(0));
         let text = message.unwrap_or_else(place);
-        let value = with_key("tracing.event", |known| {
+        let value = with_key(EVENT, |known| {
             known.texts.get(&text).copied().or_else(|| {
                 // Messages that are never the same twice would fill the dictionary: they go by their place.
                 let full = known.texts.len() >= MOST_TEXTS;

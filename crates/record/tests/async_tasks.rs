@@ -22,6 +22,8 @@ struct Tasks {
     words: BTreeMap<u64, Vec<String>>,
     own_ns: BTreeMap<u64, u64>,
     problems: Vec<&'static str>,
+    /// What the recorder noticed.
+    mistakes: Vec<String>,
 }
 
 impl Out for Tasks {
@@ -63,6 +65,11 @@ fn play(directory: &Path) -> (Tasks, BTreeMap<u64, String>) {
     });
     for merged in trace.merge() {
         let event = merged.event;
+        let spec = taskscope_event::models::find(event.code).unwrap();
+        assert_eq!(spec.check_payload(event.payload, event.is_jumbo), Ok(()), "{}", spec.name);
+        if event.code == i::PROBLEM {
+            tasks.mistakes.push(spec.sentence(event.payload).to_string());
+        }
         if event.code == i::TASK_KIND {
             let number = u32::from_le_bytes(event.payload[..4].try_into().unwrap());
             let name = event.payload[8..].split(|byte| *byte == 0).next().unwrap();
@@ -247,6 +254,46 @@ fn tokio_itself_tells_of_every_task_and_wake() {
     });
 }
 
+/// Spans and forks keep what they were told of a name only until names change.
+#[test]
+fn names_can_be_switched_off_and_on_for_spans_and_forks() {
+    const NAME: &str = "names_can_be_switched_off_and_on_for_spans_and_forks";
+    if role().is_some() {
+        let recording = taskscope_record::tracing::init();
+        let round = |n: u64| {
+            tracing::info_span!("round", number = n).in_scope(|| {
+                tracing::info!("alone");
+                tracing::info!(step = n, "with a field");
+            });
+            taskscope_record::rayon::join(|| (), || ());
+        };
+        round(1);
+        for prefix in ["task.", "number", "step"] {
+            instrument::set_enabled(prefix, false);
+        }
+        round(2);
+        for prefix in ["task.", "number", "step"] {
+            instrument::set_enabled(prefix, true);
+        }
+        round(3);
+        drop(recording);
+        leave(0);
+    }
+    recorded(NAME, |tasks, names| {
+        let count = |name: &str| names.values().filter(|of| *of == name).count();
+        assert_eq!((count("round"), count("join")), (2, 4), "{names:?}");
+        for (task, _) in names.iter().filter(|(_, name)| *name == "round") {
+            let words = tasks.words[task].join("\n");
+            assert_eq!(
+                (words.matches("Point").count(), words.matches("Composite").count()),
+                (1, 2),
+                "{words}"
+            );
+        }
+        assert_eq!((tasks.problems, tasks.mistakes), (vec![], vec![]));
+    });
+}
+
 #[test]
 fn forks_of_rayon_are_tasks_with_parents() {
     const NAME: &str = "forks_of_rayon_are_tasks_with_parents";
@@ -261,6 +308,7 @@ fn forks_of_rayon_are_tasks_with_parents() {
     if role().is_some() {
         instrument::start_from_environment();
         assert_eq!(sum(0, 160), (0..160).sum::<u64>());
+        taskscope_record::rayon::join(|| (), || ());
         let (send, receive) = std::sync::mpsc::channel();
         taskscope_record::rayon::scope(|scope| {
             for n in 0..3 {
@@ -284,8 +332,9 @@ fn forks_of_rayon_are_tasks_with_parents() {
     }
     recorded(NAME, |tasks, names| {
         let count = |name: &str| names.values().filter(|of| *of == name).count();
-        assert_eq!((count("join"), count("scope"), count("spawn")), (62, 6, 1));
+        assert_eq!((count("join"), count("scope"), count("spawn")), (64, 6, 1));
         assert_eq!(tasks.problems, [""; 0]);
+        assert!(tasks.mistakes.is_empty(), "forks at two places are of two kinds: {:?}", tasks.mistakes);
         let nested = tasks.words.values().flatten();
         let nested = nested.filter(|w| w.starts_with("Created") && !w.contains("parent: 0 }"));
         assert!(nested.count() >= 60, "forks of forks have parents");

@@ -235,8 +235,7 @@ fn mistakes_are_counted_in_the_trace() {
         start(directory.join("trace")).unwrap();
         SIZE.point(1);
         AGAIN.point(1);
-        NOBODYS.point(1);
-        NOBODYS.point(1);
+        (0..7).for_each(|_| NOBODYS.point(1));
         ODD.point(1);
         assert!(taskscope_record::instrument::find_key("nothing").is_err());
         assert!(taskscope_record::instrument::find_key("block-size").is_ok());
@@ -266,7 +265,10 @@ fn mistakes_are_counted_in_the_trace() {
     recorded(NAME, &[], |directory, talk| {
         let sentences = sentences(directory);
         assert_eq!(count(&sentences, "(problem 2) 1 times so far: \"block-size\" as \"something else\""), 1);
-        assert_eq!(count(&sentences, "(problem 1) 2 times so far: key \"nobody's\", used at"), 1);
+        for times in [1, 2, 4, 7] {
+            let told = format!("(problem 1) {times} times so far: key \"nobody's\", used at");
+            assert_eq!(count(&sentences, &told), 1, "{times}");
+        }
         assert_eq!(count(&sentences, "(problem 1) 1 times so far: key \"nothing\""), 1);
         if cfg!(debug_assertions) {
             assert!(talk.contains("error: no key \"nobody's\" is registered"), "{talk}");
@@ -291,6 +293,62 @@ fn mistakes_are_counted_in_the_trace() {
             })
             .count();
         assert_eq!(late, 1);
+    });
+}
+
+/// As after 2³² keys.
+#[test]
+fn a_key_without_a_number_is_told_and_not_recorded() {
+    const NAME: &str = "a_key_without_a_number_is_told_and_not_recorded";
+    static LAST: Key = Key::new("last", "");
+    static TOO_MANY: Key = Key::new("too many", "");
+    static AGAIN: Key = Key::new("too many", "");
+    if let Some(directory) = role() {
+        use taskscope_record::instrument::named::{Space, go_on_with};
+        start(directory.join("trace")).unwrap();
+        SIZE.point(1);
+        go_on_with(Space::Key, u64::from(u32::MAX - 3));
+        LAST.point(2);
+        for _ in 0..5 {
+            TOO_MANY.point(3);
+            drop(TOO_MANY.burst(4));
+        }
+        AGAIN.point(5);
+        SIZE.point(6);
+        finish();
+        leave(0);
+    }
+    recorded(NAME, &[], |directory, _| {
+        let sentences = sentences(directory);
+        let all = sentences.join("\n");
+        assert_eq!(count(&sentences, "marks a point of key"), 3, "{all}");
+        assert_eq!(count(&sentences, &format!("key {}, value 2", u32::MAX - 3)), 1, "{all}");
+        assert_eq!(count(&sentences, "opens a burst"), 0, "{all}");
+        assert_eq!(count(&sentences, "(problem 3) 2 times so far: too many"), 1, "{all}");
+    });
+}
+
+/// What an entry of the dictionary says has to fit into one event.
+#[test]
+fn long_names_are_cut_and_kept_apart() {
+    const NAME: &str = "long_names_are_cut_and_kept_apart";
+    if let Some(directory) = role() {
+        start(directory.join("trace")).unwrap();
+        let text = |end: &str| -> &'static str { ("x".repeat(200_000) + end).leak() };
+        let key =
+            |end| -> &'static Key { Box::leak(Box::new(Key::new(text(end), text(end)).unit(text(end)))) };
+        key("one").point(1);
+        key("two").point(2);
+        finish();
+        leave(0);
+    }
+    recorded(NAME, &[], |directory, _| {
+        let sentences = sentences(directory);
+        assert_eq!((count(&sentences, "names key 1"), count(&sentences, "names key 2")), (1, 1));
+        assert_eq!((count(&sentences, "of key 1, value 1"), count(&sentences, "of key 2, value 2")), (1, 1));
+        assert_eq!(count(&sentences, "(problem 7) 6 times so far"), 1);
+        let trace = Trace::open(directory, &OpenOptions::default()).unwrap();
+        assert!(trace.merge().all(|merged| merged.event.code.model() != b'R'), "nothing was lost");
     });
 }
 

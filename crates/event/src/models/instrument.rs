@@ -89,6 +89,8 @@ pub mod problem {
     pub const BAD_SETTING: u32 = 5;
     /// A sink failed, or was called from within itself.
     pub const SINK: u32 = 6;
+    /// A text was longer than an entry has room for, and cut.
+    pub const TOO_LONG: u32 = 7;
 }
 
 /// Nanos++'s states by their numbers, with what they count as.

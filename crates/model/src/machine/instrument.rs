@@ -45,6 +45,8 @@ pub(super) struct Checker {
     domains: FxHashMap<(u32, u32), Vec<u8>>,
     halves: FxHashMap<(u32, u32, u64), Half>,
     problems: Vec<(u32, Problem)>,
+    /// Mistakes that the recorder noticed, by process, kind and text: how many, told where first.
+    mistakes: BTreeMap<(u32, u32, Vec<u8>), (u64, Current)>,
     /// Processes that have lost events: from when on, where, and how many events did not fit since.
     lossy: BTreeMap<u32, (u64, Current)>,
 }
@@ -63,6 +65,7 @@ impl Checker {
             domains: FxHashMap::default(),
             halves: FxHashMap::default(),
             problems: Vec::new(),
+            mistakes: BTreeMap::new(),
             lossy: BTreeMap::new(),
         }
     }
@@ -144,6 +147,20 @@ impl Checker {
     }
 }
 
+/// What the recorder noticed.
+fn words_of(problem: u32) -> &'static str {
+    match problem {
+        i::problem::UNKNOWN_NAME => "a name was used that nobody registered",
+        i::problem::REGISTERED_TWICE => "a name was registered again with another meaning",
+        i::problem::TOO_MANY_NAMES => "there was no number left for a name",
+        i::problem::DICTIONARY_BUSY => "names could not be registered, the dictionary was locked",
+        i::problem::BAD_SETTING => "a setting means nothing",
+        i::problem::SINK => "a sink went wrong",
+        i::problem::TOO_LONG => "a text was too long, and cut",
+        _ => "something went wrong",
+    }
+}
+
 /// The text up to its end, for a terminal.
 fn named(bytes: &[u8]) -> String {
     readable(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
@@ -176,20 +193,10 @@ impl<O: ViewObserver> Machine<'_, O> {
             Err(_) => {}
             Ok(None) if code == i::PROBLEM => {
                 if let (Some(kind), Some(count)) = (u32_at(payload, 0), u64_at(payload, 4)) {
-                    let told = named(payload.get(12..).unwrap_or_default());
-                    let what = match kind {
-                        i::problem::UNKNOWN_NAME => "a name was used that nobody registered",
-                        i::problem::REGISTERED_TWICE => "a name was registered again with another meaning",
-                        i::problem::TOO_MANY_NAMES => "there was no number left for a name",
-                        i::problem::DICTIONARY_BUSY => {
-                            "names could not be registered, the dictionary was locked"
-                        }
-                        i::problem::BAD_SETTING => "a setting means nothing",
-                        i::problem::SINK => "a sink went wrong",
-                        _ => "something went wrong",
-                    };
-                    let times = if count > 1 { format!(" ({count} times so far)") } else { String::new() };
-                    self.report(ViolationCode::MisuseNoticed, format!("{what}: {told}{times}"));
+                    let text = payload.get(12..).unwrap_or_default().to_vec();
+                    let mistakes = &mut self.instrumentation.mistakes;
+                    let known = mistakes.entry((process, kind, text)).or_insert((0, place));
+                    known.0 = known.0.max(count);
                 }
             }
             Ok(None) => {
@@ -228,6 +235,11 @@ impl<O: ViewObserver> Machine<'_, O> {
 
     /// What only the whole trace shows.
     pub(super) fn finish_instrumentation(&mut self) {
+        for ((_, kind, told), (count, place)) in std::mem::take(&mut self.instrumentation.mistakes) {
+            let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
+            let text = format!("{}: {}{times}", words_of(kind), named(&told));
+            self.report_at(ViolationCode::MisuseNoticed, text, place);
+        }
         // What was lost is reported; that others do not fit without it is no mistake of the program.
         let lossy = std::mem::take(&mut self.instrumentation.lossy);
         for (misfits, place) in lossy.values().filter(|(misfits, _)| *misfits > 0) {

@@ -25,6 +25,7 @@ main()
 		taskscope_states_show();
 		taskscope_pair pairs[] = {{size, 1}, {off, 2}, {size, 3}};
 		taskscope_composite(pairs, 3);
+		taskscope_composite(pairs, 1);
 		taskscope_key_point(size, 1000);
 		taskscope_key_point(off, 7);
 	}

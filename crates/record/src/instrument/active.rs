@@ -66,6 +66,7 @@ pub fn start_as_told() -> Result<bool, StartError> {
 /// ends. Returns how many streams could not be closed since their thread was within an event.
 pub fn finish() -> usize {
     sinks::remove_all();
+    dictionary::write_totals();
     process::finish()
 }
 

@@ -56,6 +56,23 @@ impl Meaning<'_> {
     fn level(&self) -> u32 {
         if self.space == Space::Key { self.number } else { level::ENABLED }
     }
+
+    /// What tells a name from all others of its space. Tasks that are called alike and written at several places
+    /// are of several kinds.
+    fn identity(&self) -> Vec<u8> {
+        let mut identity = without_nul(self.name);
+        if self.space == Space::TaskKind {
+            identity.push(0);
+            identity.extend(without_nul(self.more));
+            identity.extend(self.number.to_le_bytes());
+        }
+        identity
+    }
+}
+
+/// The name in a [`Meaning::identity`].
+fn name_in(identity: &[u8]) -> &[u8] {
+    identity.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// A registered name.
@@ -71,6 +88,7 @@ struct Known {
 
 pub(super) struct Dictionary {
     settings: Settings,
+    /// By [`Meaning::identity`].
     names: HashMap<(Space, Vec<u8>), Known>,
     by_number: HashMap<(Space, u64), Vec<u8>>,
     /// The next number of each space, and of each key's values.
@@ -86,6 +104,8 @@ pub(super) struct Dictionary {
 
 /// Different texts of mistakes that are kept apart.
 const MOST_PROBLEMS: usize = 1000;
+/// What the trace has of a text: an entry is one event, which has to fit into a stream's region.
+const LONGEST_TEXT: usize = 32 << 10;
 
 static DICTIONARY: Mutex<Option<Dictionary>> = Mutex::new(None);
 /// Registrations that were given up since the dictionary was locked.
@@ -145,7 +165,7 @@ impl Dictionary {
     /// with another meaning keeps its first one.
     pub fn register(&mut self, meaning: &Meaning<'_>) -> Option<(u64, bool)> {
         let name = without_nul(meaning.name);
-        if let Some(known) = self.names.get(&(meaning.space, name.clone())) {
+        if let Some(known) = self.names.get(&(meaning.space, meaning.identity())) {
             let named = matches!(meaning.space, Space::State | Space::Domain);
             let built_in = named && known.description.is_empty();
             let same = known.meaning == (meaning.number, meaning.stacked)
@@ -161,6 +181,10 @@ impl Dictionary {
             return Some(result);
         }
         let next = self.next.entry(meaning.space).or_insert(1);
+        // A value may have been given a name by its number.
+        while self.by_number.contains_key(&(meaning.space, *next)) {
+            *next += 1;
+        }
         // Numbers are stored as 32 bits, and two of them mean something else at call sites.
         if *next >= u64::from(u32::MAX - 2) {
             self.problem(problem::TOO_MANY_NAMES, &name);
@@ -168,29 +192,54 @@ impl Dictionary {
         }
         let number = *next;
         *next += 1;
-        Some((number, self.insert(meaning, name, number)))
+        Some((number, self.insert(meaning, number)))
     }
 
-    /// Gives a value of a key a name; the value is the caller's.
+    /// Has the next name of the space be given this number.
+    pub fn go_on_with(&mut self, space: Space, number: u64) {
+        self.next.insert(space, number);
+    }
+
+    /// Gives a value of a key a name; the value is the caller's. A value that has a name keeps it.
     pub fn register_value(&mut self, key: u32, value: u64, name: &[u8], description: &[u8]) {
         let space = Space::ValueOf(key);
-        let name = without_nul(name);
-        match self.names.get(&(space, name.clone())) {
-            Some(known) if known.number == value => {}
-            Some(_) => self.problem(problem::REGISTERED_TWICE, &name),
-            None => {
-                let meaning = Meaning { space, name: &[], description, more: b"", number: 0, stacked: false };
-                self.insert(&meaning, name, value);
-            }
+        let meaning = Meaning { space, name, description, more: b"", number: 0, stacked: false };
+        let known = self.names.get(&(space, meaning.identity()));
+        if known.is_some_and(|known| known.number == value) {
+            return;
         }
+        if known.is_none() && !self.by_number.contains_key(&(space, value)) {
+            self.insert(&meaning, value);
+            return;
+        }
+        let key = self.name_of(Space::Key, u64::from(key)).unwrap_or_default();
+        let text =
+            [b"\"", name, b"\" as value ", value.to_string().as_bytes(), b" of \"", key, b"\""].concat();
+        self.problem(problem::REGISTERED_TWICE, &text);
     }
 
-    fn insert(&mut self, meaning: &Meaning<'_>, name: Vec<u8>, number: u64) -> bool {
+    /// What the trace has of a text.
+    fn fitting(&mut self, text: &[u8]) -> Vec<u8> {
+        let text = without_nul(text);
+        if text.len() <= LONGEST_TEXT {
+            return text;
+        }
+        self.problem(problem::TOO_LONG, &text);
+        let mut end = LONGEST_TEXT - "…".len();
+        // Not within a character.
+        while end > 0 && text[end] & 0xc0 == 0x80 {
+            end -= 1;
+        }
+        [&text[..end], "…".as_bytes()].concat()
+    }
+
+    fn insert(&mut self, meaning: &Meaning<'_>, number: u64) -> bool {
         let on = self.settings.is_on(&meaning.full_name(), meaning.level());
         let small = (number as u32).to_le_bytes();
         let class = meaning.number.to_le_bytes();
         let stacked = u32::from(meaning.stacked).to_le_bytes();
-        let (description, more) = (without_nul(meaning.description), without_nul(meaning.more));
+        let name = self.fitting(meaning.name);
+        let (description, more) = (self.fitting(meaning.description), self.fitting(meaning.more));
         let (code, parts): (Code, Vec<&[u8]>) = match meaning.space {
             Space::Key => {
                 (i::KEY, vec![&small, &class, &stacked, &name, b"\0", &description, b"\0", &more, b"\0"])
@@ -215,8 +264,8 @@ impl Dictionary {
             meaning: (meaning.number, meaning.stacked),
             on,
         };
-        self.by_number.insert((meaning.space, number), name.clone());
-        self.names.insert((meaning.space, name), known);
+        self.by_number.insert((meaning.space, number), without_nul(meaning.name));
+        self.names.insert((meaning.space, meaning.identity()), known);
         on
     }
 
@@ -228,7 +277,7 @@ impl Dictionary {
         self.by_number.get(&(space, number)).map(Vec::as_slice)
     }
 
-    /// Counts a mistake; the trace tells of it at its first, second, fourth … time.
+    /// Counts a mistake; the trace tells of it at its first, second, fourth … time, and at the end of recording.
     pub fn problem(&mut self, kind: u32, text: &[u8]) {
         let mut text = without_nul(&text[..text.len().min(1000)]);
         if self.problems.len() >= MOST_PROBLEMS && !self.problems.contains_key(&(kind, text.clone())) {
@@ -242,13 +291,23 @@ impl Dictionary {
         }
     }
 
+    /// Has the trace told of mistakes how often they were made in all.
+    fn tell_totals(&mut self) {
+        for ((kind, text), count) in &self.problems {
+            if !count.is_power_of_two() {
+                let data = [&kind.to_le_bytes()[..], &count.to_le_bytes(), text, b"\0"].concat();
+                self.entries.push((i::PROBLEM, data));
+            }
+        }
+    }
+
     /// Changes which names are on.
     pub fn set_prefix(&mut self, prefix: &str, enables: bool) {
         self.settings.set(prefix, enables);
-        for ((space, name), known) in &mut self.names {
+        for ((space, identity), known) in &mut self.names {
             let meaning = Meaning {
                 space: *space,
-                name,
+                name: name_in(identity),
                 description: b"",
                 more: b"",
                 number: known.meaning.0,
@@ -334,6 +393,17 @@ pub(super) fn write_what_is_new() {
     }
 }
 
+/// Recording is about to end: mistakes that were made more often than the trace says are told once more.
+pub(super) fn write_totals() {
+    let untold = |dictionary: &Dictionary| {
+        let counts = &mut dictionary.problems.values();
+        counts.any(|count| !count.is_power_of_two()).then_some(())
+    };
+    if process::is_recording() && look(untold).is_some() {
+        with(Dictionary::tell_totals);
+    }
+}
+
 /// Counts a mistake of the program.
 #[cold]
 pub(super) fn problem(kind: u32, text: &str) {
@@ -369,11 +439,65 @@ mod tests {
     #[test]
     fn numbers_run_out_without_harm() {
         let mut names = dictionary();
-        names.next.insert(Space::Key, u64::from(u32::MAX - 3));
-        assert!(names.register(&key(b"last", 0)).is_some());
-        assert_eq!(names.register(&key(b"none left", 0)), None);
-        assert_eq!(names.register(&key(b"none left", 0)), None);
-        assert_eq!(names.problems[&(problem::TOO_MANY_NAMES, b"none left".to_vec())], 2);
+        for space in [Space::Key, Space::ValueOf(1), Space::State, Space::Domain, Space::TaskKind] {
+            names.go_on_with(space, u64::from(u32::MAX - 3));
+            let named = |name| Meaning { space, ..key(name, 0) };
+            assert!(names.register(&named(b"last")).is_some());
+            assert_eq!(names.register(&named(b"none left")), None);
+            assert_eq!(names.register(&named(b"none left")), None);
+        }
+        assert_eq!(names.problems[&(problem::TOO_MANY_NAMES, b"none left".to_vec())], 10);
+    }
+
+    #[test]
+    fn a_value_has_one_name_and_a_name_one_value() {
+        let mut names = dictionary();
+        let color = |name| Meaning { space: Space::ValueOf(1), name, ..key(b"", 0) };
+        names.register_value(1, 1, b"white", b"");
+        names.register_value(1, 3, b"black", b"");
+        assert_eq!(names.register(&color(b"red")), Some((2, true)));
+        assert_eq!(names.register(&color(b"blue")), Some((4, true)));
+        names.register_value(1, 3, b"black", b"");
+        assert!(names.problems.is_empty());
+        names.register_value(1, 3, b"dark", b"");
+        names.register_value(1, 4, b"red", b"");
+        assert_eq!(names.problems.len(), 2);
+        let name_of = |value| names.name_of(Space::ValueOf(1), value);
+        assert_eq!((name_of(3), name_of(4)), (Some(&b"black"[..]), Some(&b"blue"[..])));
+    }
+
+    #[test]
+    fn tasks_of_one_name_at_two_places_are_of_two_kinds() {
+        let mut names = dictionary();
+        let at = |more, number| Meaning {
+            space: Space::TaskKind,
+            more,
+            number,
+            description: b"",
+            ..key(b"join", 0)
+        };
+        let first = names.register(&at(b"a.rs", 1));
+        assert_eq!(names.register(&at(b"a.rs", 1)), first);
+        assert_ne!(names.register(&at(b"a.rs", 2)), first);
+        assert_ne!(names.register(&at(b"b.rs", 1)), first);
+        assert!(names.problems.is_empty());
+        names.set_prefix("task.join", false);
+        assert_eq!(names.register(&at(b"b.rs", 1)), Some((3, false)));
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_told() {
+        let mut names = dictionary();
+        let (long, longer) = ("ä".repeat(LONGEST_TEXT), "ä".repeat(LONGEST_TEXT + 1));
+        let first = names.register(&Meaning { more: long.as_bytes(), ..key(long.as_bytes(), 0) });
+        assert_ne!(names.register(&key(longer.as_bytes(), 0)), first, "they are told apart nevertheless");
+        assert_eq!(names.problems.values().copied().collect::<Vec<_>>(), [3]);
+        let keys = names.entries.iter().filter(|(code, _)| *code == i::KEY);
+        for (_, data) in keys {
+            assert!(data.len() < 3 * LONGEST_TEXT);
+            let name = data[12..].split(|byte| *byte == 0).next().unwrap();
+            assert!(std::str::from_utf8(name).unwrap().ends_with('…'));
+        }
     }
 
     #[test]

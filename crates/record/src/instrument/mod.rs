@@ -96,7 +96,7 @@ pub use keys::{
 pub use names::{span_id, task_type_id, value_type};
 #[cfg(feature = "instrument")]
 #[doc(hidden)]
-pub use raise::{late_events, raise};
+pub use raise::{late_events, raise, raise_data};
 pub use settings::{DISABLE_VARIABLE, ENABLE_VARIABLE, LEVEL_VARIABLE};
 #[cfg(feature = "instrument")]
 pub use task_context::{OnThread, TaskContext, TaskKind, task_kind};

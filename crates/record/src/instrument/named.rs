@@ -5,22 +5,11 @@ pub use super::dictionary::Space;
 use super::dictionary::{self, Meaning};
 use super::keys::ask;
 pub use super::keys::somebody_listens;
-use super::site::Answer;
+use super::site::told;
 pub use super::site::{Site, asked};
 
 fn number(meaning: Meaning<'_>) -> Option<u32> {
-    known(ask(&meaning))
-}
-
-fn known(answer: Answer) -> Option<u32> {
-    match answer {
-        Answer::On(number) => Some(number),
-        Answer::Off => None,
-        Answer::Later => {
-            super::site::is_no_answer();
-            None
-        }
-    }
+    told(ask(&meaning))
 }
 
 const BLANK: Meaning<'static> =
@@ -40,7 +29,7 @@ pub fn key_of(name: &[u8], description: &[u8], level: u32, unit: &[u8], stacked:
 pub fn find_key(name: &[u8], file: &[u8], line: u32) -> Option<u32> {
     let (name, file) = (String::from_utf8_lossy(name), String::from_utf8_lossy(file));
     let remedy = format!("taskscope_key(\"{name}\", \"what it means\", TASKSCOPE_USER)");
-    known(super::keys::find(&name, &format_args!("{file}:{line}"), &remedy))
+    told(super::keys::find(&name, &format_args!("{file}:{line}"), &remedy))
 }
 
 /// A state.
@@ -67,6 +56,11 @@ pub fn value(key: u32, name: &[u8], description: &[u8]) -> u64 {
 /// Gives a value a name.
 pub fn name_value(key: u32, value: u64, name: &[u8], description: &[u8]) {
     dictionary::with(|names| names.register_value(key, value, name, description));
+}
+
+/// Has the next name of a space be given this number, so that a test reaches the last one.
+pub fn go_on_with(space: Space, number: u64) {
+    dictionary::with(|names| names.go_on_with(space, number));
 }
 
 /// The name of a number, for a sink.

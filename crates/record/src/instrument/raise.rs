@@ -97,8 +97,8 @@ pub(super) fn attach() -> bool {
     attached
 }
 
-/// An event of the instrument model as taskscope.h's functions raise it: `code`, then its payload.
-/// Returns whether it was wanted.
+/// An event of the instrument model as taskscope.h's functions raise it: `code`, then its payload of 0, 4, 8,
+/// 12 or 16 bytes. Returns whether it was wanted.
 #[doc(hidden)]
 pub fn raise(code: Code, payload: &[u8], is_end: bool) -> bool {
     debug_assert_eq!(code.model(), i::LETTER);
@@ -107,14 +107,22 @@ pub fn raise(code: Code, payload: &[u8], is_end: bool) -> bool {
         4 => put_slow::<4>(code, fixed(payload), is_end),
         8 => put_slow::<8>(code, fixed(payload), is_end),
         12 => put_slow::<12>(code, fixed(payload), is_end),
-        16 => put_slow::<16>(code, fixed(payload), is_end),
-        _ => put_data(code, payload),
+        _ => put_slow::<16>(code, fixed(payload), is_end),
     }
+}
+
+/// [`raise`] for a model's events with data of any length, be that as short as a payload.
+#[doc(hidden)]
+pub fn raise_data(code: Code, data: &[u8]) -> bool {
+    debug_assert_eq!(code.model(), i::LETTER);
+    put_data(code, data)
 }
 
 fn fixed<const N: usize>(payload: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
-    bytes.copy_from_slice(payload);
+    for (to, from) in bytes.iter_mut().zip(payload) {
+        *to = *from;
+    }
     bytes
 }
 

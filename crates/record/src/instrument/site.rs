@@ -98,14 +98,21 @@ pub(super) enum Answer {
     Later,
 }
 
-/// To be asked before the dictionary is.
+/// To be asked before the dictionary is. What that says holds as long as this is the same.
 pub fn asked() -> u32 {
     FORGOTTEN.load(SeqCst)
 }
 
-/// What the dictionary says now need not hold: nobody keeps it.
-pub(super) fn is_no_answer() {
-    FORGOTTEN.fetch_add(1, SeqCst);
+/// The number in an answer that is kept together with when it was [`asked`] for.
+pub(super) fn told(answer: Answer) -> Option<u32> {
+    match answer {
+        Answer::On(number) => Some(number),
+        Answer::Off => None,
+        Answer::Later => {
+            FORGOTTEN.fetch_add(1, SeqCst);
+            None
+        }
+    }
 }
 
 /// Every site asks anew at its next use.

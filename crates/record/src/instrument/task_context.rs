@@ -57,10 +57,7 @@ fn meaning<'a>(name: &'a str, file: &'a str, line: u32) -> Meaning<'a> {
 /// The number of a kind that is known only while the program runs, for [`TaskContext::of_kind`]; `None`
 /// while it is off.
 pub fn task_kind(name: &str, file: &str, line: u32) -> Option<u32> {
-    match register(&meaning(name, file, line)) {
-        super::site::Answer::On(number) => Some(number),
-        _ => None,
-    }
+    super::site::told(register(&meaning(name, file, line)))
 }
 
 /// Numbers of tasks; unique in the process.

@@ -8,7 +8,7 @@ mod tasks;
 
 use super::frames::Opener;
 use super::{Interpreter, Short};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_context::{Behaviour, Contexts, Item, Lane, Out, Problem, Raw, Shown};
 use taskscope_event::Code;
 use taskscope_event::models::instrument::{self as i, class};
@@ -26,6 +26,8 @@ pub(super) struct Instrumented {
     /// Message domains of processes, and their numbers in the trace by name.
     domains: FxHashMap<(ProcessIndex, u32), u32>,
     domain_names: FxHashMap<String, u32>,
+    /// Mistakes that recorders noticed: kind and text.
+    mistakes: FxHashSet<(ProcessIndex, Vec<u8>)>,
     /// What the event at hand makes threads and tasks show.
     steps: Vec<Step>,
 }
@@ -50,6 +52,7 @@ impl Default for Instrumented {
             classes: FxHashMap::default(),
             domains: FxHashMap::default(),
             domain_names: FxHashMap::default(),
+            mistakes: FxHashSet::default(),
             steps: Vec::new(),
         }
     }

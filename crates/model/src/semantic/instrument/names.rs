@@ -86,7 +86,11 @@ impl Interpreter {
             }
             i::PROBLEM => {
                 u64_at(payload, 4).ok_or(Short)?;
-                out.anomaly(thread, at, Anomaly::Misuse);
+                // It is told again as its count grows.
+                let mistake = (process, [&payload[..4], &payload[12..]].concat());
+                if self.instrumented.mistakes.insert(mistake) {
+                    out.anomaly(thread, at, Anomaly::Misuse);
+                }
             }
             _ => {}
         }
