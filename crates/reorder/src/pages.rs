@@ -288,6 +288,21 @@ impl Pages {
         }
     }
 
+    /// Frees the pages in which nothing is waited for. Returns whether there were any.
+    pub fn forget_over(&mut self, store: &mut PageStore) -> bool {
+        let before = self.resident;
+        for page in &mut self.pages {
+            if let Page::Here(slots) = page
+                && slots.iter().all(|slot| slot.is_over() && !slot.waits())
+                && let Page::Here(slots) = std::mem::replace(page, Page::Over)
+            {
+                store.give_back(slots);
+                self.resident -= 1;
+            }
+        }
+        self.resident < before
+    }
+
     /// Puts pages on disk until at most `keep` are in memory, those with the highest sequences
     /// first, but never the one of `current`. Pages in which nothing is waited for are forgotten.
     /// Returns how many records went to disk; `None` if the disk refuses.

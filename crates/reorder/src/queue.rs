@@ -441,6 +441,54 @@ impl Queue {
         }
     }
 
+    /// Until at most `target` pages are in memory: stops waiting for what the first waiting record waits for. That
+    /// is an operation, which is lost; on an out-of-order queue also whatever is still to be announced, and then the
+    /// record goes without. Returns whether that made room.
+    pub fn stop_waiting(
+        &mut self,
+        target: usize,
+        current: u64,
+        store: &mut PageStore,
+        out: &mut impl FnMut(Output),
+    ) -> bool {
+        let before = self.pages.resident;
+        self.pages.forget_over(store);
+        // The last page is that of what happens now.
+        while store.resident > target && self.pages.resident > 1 && self.head < self.tail {
+            let waiting = if self.in_order() { None } else { self.sorter.peek() };
+            let Some(waiting) = waiting else {
+                // What was released meanwhile may lie between operations that still run.
+                if self.in_order() || !self.pages.forget_over(store) {
+                    self.declare_lost(self.head + 1, store, out);
+                }
+                continue;
+            };
+            let holder = self
+                .first_to_start(store)
+                .filter(|(bound, seq)| *bound <= waiting && *bound < self.bounds.floor && *seq != current);
+            match holder {
+                Some((_, seq)) => self.lose(seq, store, out),
+                None => self.release_next_by_start(store, out),
+            }
+            if self.pages.here(self.head).is_none_or(|slot| slot.is_over() && !slot.waits()) {
+                self.pass_over_head(store);
+            }
+        }
+        self.pages.resident < before
+    }
+
+    /// No record will come any more of this operation.
+    fn lose(&mut self, seq: u64, store: &mut PageStore, out: &mut impl FnMut(Output)) {
+        if let Ok(slot) = self.pages.slot(seq, store)
+            && slot.is_open()
+        {
+            slot.set(state::LOST);
+            let slot = *slot;
+            self.tell_lost(seq, &slot, out);
+        }
+        self.release_by_start(store, out);
+    }
+
     /// The first announced operation whose record is still to come.
     pub fn oldest_open(&mut self, store: &mut PageStore) -> Option<u64> {
         let mut seq = self.head;

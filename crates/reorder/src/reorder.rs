@@ -13,7 +13,8 @@ pub enum WhenFull {
     /// Put them on disk; when that fails, as `DeclareLost`.
     #[default]
     Spill,
-    /// Stop waiting for the operation that the most records wait for: it is lost, they are released.
+    /// Stop waiting for the operation that the most records wait for: it is lost, they are released. Where records of
+    /// an out-of-order queue wait for what is still to be announced, the first of them go without.
     DeclareLost,
     /// Tell by [`Reorder::is_full`]; the caller hands in no completions until it is false again.
     /// Programs whose progress depends on their own completions can dead-lock.
@@ -239,9 +240,8 @@ impl Reorder {
                 }
                 continue;
             }
-            match queue.oldest_open(&mut self.store) {
-                Some(open) => queue.declare_lost(open + 1, &mut self.store, out),
-                None => return,
+            if !queue.stop_waiting(target, current, &mut self.store, out) {
+                return;
             }
         }
     }

@@ -324,3 +324,77 @@ fn losses_far_apart_let_everything_between_go_at_the_end() {
         assert!(reorder.account(queue).adds_up());
     }
 }
+
+/// Why records wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wait {
+    FirstNeverComes,
+    FirstIsNeverAnnounced,
+    NoticesNeverCome,
+    NothingIsToldOfTheFuture,
+    FirstRunsLong,
+}
+
+/// As many records as may be are held, nothing that still comes is given up, and all is counted.
+#[test]
+fn without_a_disk_the_cap_holds_whatever_records_wait_for() {
+    use QueueOrder::*;
+    use Wait::*;
+    const OPERATIONS: u64 = 60_000;
+    let cases = [
+        (InOrder, FirstNeverComes, 1),
+        (InOrder, FirstIsNeverAnnounced, 0),
+        (InOrder, NoticesNeverCome, 0),
+        (OutOfOrder, FirstNeverComes, 1),
+        (OutOfOrder, NothingIsToldOfTheFuture, 0),
+        (OutOfOrder, FirstRunsLong, 0),
+    ];
+    for (order, wait, lost) in cases {
+        let limits = Limits { held_records: 2048, when_full: WhenFull::DeclareLost, spill_directory: None };
+        let mut reorder = Reorder::new(limits);
+        let (queue, other) = (reorder.add_queue(order), reorder.add_queue(InOrder));
+        let mut starts = Vec::new();
+        let mut out = |output| match output {
+            Output::Released(record) if record.queue == queue => starts.push(record.start),
+            _ => {}
+        };
+        let (mut operations, mut time) = (0, 0);
+        for seq in 0..OPERATIONS {
+            time = 10 * seq;
+            let notice = |queue| {
+                let detail = Detail::default();
+                Notice { queue, seq, thread: 0, append: time, earliest_start: time, detail }
+            };
+            let completion = |queue| Completion { queue, seq, submit: 0, start: time + 1, end: time + 5 };
+            let announced = wait != NoticesNeverCome && (wait != FirstIsNeverAnnounced || seq > 0);
+            let comes = seq > 0 || matches!(wait, NoticesNeverCome | NothingIsToldOfTheFuture);
+            if announced {
+                reorder.append(&notice(queue), &mut out);
+            }
+            if comes {
+                reorder.complete(&completion(queue), &mut out);
+            }
+            operations += u64::from(announced || comes);
+            if wait != NothingIsToldOfTheFuture {
+                reorder.no_append_before(queue, time, &mut out);
+            }
+            if wait == FirstRunsLong {
+                reorder.not_started_before(queue, 0, time, &mut out);
+            }
+            reorder.append(&notice(other), &mut out);
+            reorder.complete(&completion(other), &mut out);
+        }
+        if wait == FirstRunsLong {
+            reorder.complete(&Completion { queue, seq: 0, submit: 0, start: time, end: time + 9 }, &mut out);
+        }
+        reorder.finish(&mut out);
+        let account = reorder.account(queue);
+        assert!(account.adds_up() && account.appended == operations, "{order:?} {wait:?}: {account:?}");
+        assert_eq!((account.late, account.lost), (0, lost), "{order:?} {wait:?}");
+        assert_eq!(account.delivered, operations - lost, "{order:?} {wait:?}");
+        assert!(starts.is_sorted(), "{order:?} {wait:?}");
+        assert_eq!(reorder.account(other).delivered, OPERATIONS, "another queue goes on");
+        let peak = reorder.totals().held_in_memory_peak;
+        assert!(peak <= 2048, "{order:?} {wait:?}: {peak} held");
+    }
+}
