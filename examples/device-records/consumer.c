@@ -2,7 +2,7 @@
  * The "vendor" here is as bad as vendors were seen to be: completions come in any order, on threads
  * other than the submitter's, twice, without times, or never.
  *
- *     cc consumer.c -I../../crates/record-device/include -L… -ltaskscope_device -lpthread */
+ *     cc consumer.c $(pkg-config --cflags --libs taskscope-device) -lpthread */
 #include "taskscope_device.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -86,7 +86,9 @@ static void *work(void *argument)
 
 int main(void)
 {
-    ts_device_config config = { sizeof config, TS_DEVICE_KEY_QUEUE, 256, requested, completed, NULL };
+    ts_device_config config = {
+        .size = sizeof config, .key = TS_DEVICE_KEY_QUEUE, .held_records = 256, .requested = requested, .completed = completed,
+    };
     session = ts_device_create(&config);
     if (!session)
         return 1;

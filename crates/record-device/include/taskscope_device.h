@@ -1,7 +1,9 @@
 /* Device records in order, for tools and vendors: records go in as they come, from any thread, and come
  * out exactly once, in the order of their queues, in buffers that the consumer provides.
  *
- * Link with libtaskscope_device.so. All functions may be called from any thread, but not from within
+ *     cc tool.c $(pkg-config --cflags --libs taskscope-device)
+ *
+ * All functions may be called from any thread, but not from within
  * the callbacks. Structures begin with their size, so that they can grow. */
 #ifndef TASKSCOPE_DEVICE_H
 #define TASKSCOPE_DEVICE_H
@@ -57,13 +59,24 @@ typedef void (*ts_device_buffer_requested)(void *user, uint64_t key, unsigned ch
 /* Gives a buffer back, with `used` bytes of records. */
 typedef void (*ts_device_buffer_completed)(void *user, uint64_t key, unsigned char *buffer, size_t size, size_t used);
 
+/* What happens when more records wait than may be held in memory. */
+enum ts_device_when_full {
+    TS_DEVICE_SPILL = 0,        /* they go to disk; where that fails, as TS_DEVICE_DECLARE_LOST */
+    TS_DEVICE_DECLARE_LOST = 1, /* the operation that they wait for is lost */
+    TS_DEVICE_BLOCK = 2         /* hand in no records while ts_device_is_full; programs whose progress depends on
+                                 * their own records can dead-lock */
+};
+
 typedef struct ts_device_config {
     uint32_t size;          /* of this structure */
     uint32_t key;           /* enum ts_device_key */
-    uint64_t held_records;  /* held in memory at most, the rest on disk; 0: a million */
+    uint64_t held_records;  /* held in memory at most; 0: a million */
     ts_device_buffer_requested requested;
     ts_device_buffer_completed completed;
     void *user;
+    uint32_t when_full;          /* enum ts_device_when_full */
+    uint32_t reserved;           /* 0 */
+    const char *spill_directory; /* of a file that has no name; NULL: where temporary files are */
 } ts_device_config;
 
 typedef struct ts_device_counts {
@@ -94,6 +107,8 @@ void ts_device_not_started_before(ts_device_session *session, uint64_t queue, ui
 void ts_device_declare_lost(ts_device_session *session, uint64_t queue, uint64_t before);
 /* Hands over all buffers, full or not. Waits for no device. */
 void ts_device_flush(ts_device_session *session);
+/* Whether as many records are held as may be. */
+int ts_device_is_full(ts_device_session *session);
 /* Records for which there was no buffer. */
 uint64_t ts_device_dropped(ts_device_session *session);
 /* Counts of a queue; returns 0 if there is no such queue. */

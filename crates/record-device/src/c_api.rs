@@ -6,10 +6,12 @@
 
 use crate::hub::lock;
 use rustc_hash::FxHashMap;
-use std::ffi::c_void;
+use std::ffi::{CStr, OsStr, c_char, c_void};
+use std::mem::{MaybeUninit, offset_of};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 use taskscope_reorder::{
-    Completion, Detail, Limits, Notice, Output, QueueIndex, QueueOrder, Released, Reorder,
+    Completion, Detail, Limits, Notice, Output, QueueIndex, QueueOrder, Released, Reorder, WhenFull,
 };
 
 /// `ts_device_record`.
@@ -36,7 +38,7 @@ pub struct Record {
 type Requested = extern "C" fn(*mut c_void, u64, *mut *mut u8, *mut usize);
 type Completed = extern "C" fn(*mut c_void, u64, *mut u8, usize, usize);
 
-/// `ts_device_config`.
+/// `ts_device_config`. What a caller's older struct does not have is zero.
 #[repr(C)]
 pub struct Config {
     size: u32,
@@ -45,7 +47,13 @@ pub struct Config {
     requested: Option<Requested>,
     completed: Option<Completed>,
     user: *mut c_void,
+    when_full: u32,
+    reserved: u32,
+    spill_directory: *const c_char,
 }
+
+/// Bytes of the first version of [`Config`].
+const FIRST_CONFIG: usize = offset_of!(Config, when_full);
 
 /// `ts_device_counts`.
 #[repr(C)]
@@ -225,15 +233,39 @@ fn known(inner: &Inner, queue: u64) -> Option<QueueIndex> {
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_device_create(config: *const Config) -> *mut Session {
-    // SAFETY: by contract.
-    let Some(config) = (unsafe { config.as_ref() }) else { return std::ptr::null_mut() };
+    if config.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: by contract, the size is readable, and as many bytes as it says.
+    let size = unsafe { config.cast::<u32>().read_unaligned() } as usize;
+    if size < FIRST_CONFIG {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: no more is copied than either has; all zeros are a valid `Config`.
+    let config = unsafe {
+        let mut known = MaybeUninit::<Config>::zeroed();
+        let bytes = size.min(size_of::<Config>());
+        std::ptr::copy_nonoverlapping(config.cast::<u8>(), known.as_mut_ptr().cast::<u8>(), bytes);
+        known.assume_init()
+    };
     let (Some(requested), Some(completed)) = (config.requested, config.completed) else {
         return std::ptr::null_mut();
     };
-    if (config.size as usize) < size_of::<Config>() || config.key > 4 {
+    let when_full = match config.when_full {
+        0 => WhenFull::Spill,
+        1 => WhenFull::DeclareLost,
+        2 => WhenFull::Block,
+        _ => return std::ptr::null_mut(),
+    };
+    if config.key > 4 {
         return std::ptr::null_mut();
     }
-    let mut limits = Limits::default();
+    let mut limits = Limits { when_full, ..Limits::default() };
+    if !config.spill_directory.is_null() {
+        // SAFETY: by contract, a NUL-terminated text.
+        let directory = unsafe { CStr::from_ptr(config.spill_directory) };
+        limits.spill_directory = Some(OsStr::from_bytes(directory.to_bytes()).into());
+    }
     if config.held_records != 0 {
         limits.held_records = usize::try_from(config.held_records).unwrap_or(usize::MAX);
     }
@@ -345,6 +377,16 @@ on_queue!(ts_device_declare_lost(before), |reorder, queue, out| {
 pub unsafe extern "C" fn ts_device_flush(session: *mut Session) {
     // SAFETY: by contract.
     unsafe { with(session, |inner| inner.buffers.hand_over_all()) };
+}
+
+/// `ts_device_is_full`.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ts_device_is_full(session: *mut Session) -> i32 {
+    // SAFETY: by contract.
+    unsafe { with(session, |inner| i32::from(inner.reorder.is_full())) }.unwrap_or(0)
 }
 
 /// `ts_device_dropped`.

@@ -1,16 +1,86 @@
 //! The example consumer, compiled and run against the library: it holds to Score-P's rule itself.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The place of the library that was built for the tests.
+fn library() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let directory = own.parent().unwrap();
+    [directory.to_path_buf(), directory.join("..")]
+        .into_iter()
+        .find(|place| place.join("libtaskscope_device.so").is_file())
+        .expect("the library was built")
+}
+
+/// A tool of one's own, as strict C99 and as C++11: every option for what does not fit, in structs old and new.
+#[test]
+fn a_tool_chooses_what_happens_when_memory_is_full() {
+    let (library, directory) = (library(), tempfile::tempdir().unwrap());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (compiler, flags) in [("gcc", ["-std=c99", "-xc"]), ("g++", ["-std=c++11", "-xc++"])] {
+        let program = directory.path().join(compiler);
+        let built = Command::new(compiler)
+            .args(flags)
+            .args(["-Wall", "-Wextra", "-pedantic", "-Werror"])
+            .arg(root.join("tests/programs/device_options.c"))
+            .arg("-I")
+            .arg(root.join("include"))
+            .arg("-o")
+            .arg(&program)
+            .arg("-L")
+            .arg(&library)
+            .arg("-ltaskscope_device")
+            .output();
+        let Ok(built) = built else {
+            eprintln!("not tested: there is no {compiler}");
+            continue;
+        };
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let output = Command::new(&program).env("LD_LIBRARY_PATH", &library).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            "old: held 19999 delivered 20000 lost 0 late 0\n\
+             spill: held 19999 delivered 20000 lost 0 late 0\n\
+             declare lost: held 383 delivered 19999 lost 1 late 1\n\
+             block: held 383 delivered 20000 lost 0 late 0\n"
+        );
+    }
+}
+
+/// What is installed is what a tool needs.
+#[test]
+fn pkg_config_knows_header_and_library() {
+    let installs = include_str!("../../../scripts/install");
+    for file in
+        ["lib/libtaskscope_device.so", "lib/pkgconfig/taskscope-device.pc", "include/taskscope_device.h"]
+    {
+        assert!(installs.lines().any(|line| line == file), "{file}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = include_str!("../taskscope-device.pc.in")
+        .replace("@PREFIX@", "/opt/somewhere")
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    assert!(!file.contains('@'));
+    std::fs::write(directory.path().join("taskscope-device.pc"), file).unwrap();
+    let output = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "taskscope-device"])
+        .env("PKG_CONFIG_PATH", directory.path())
+        .output();
+    let Ok(output) = output else {
+        eprintln!("not tested: there is no pkg-config");
+        return;
+    };
+    let flags = String::from_utf8(output.stdout).unwrap();
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    assert_eq!(flags, ["-I/opt/somewhere/include", "-L/opt/somewhere/lib", "-ltaskscope_device"]);
+}
 
 #[test]
 fn the_example_consumer_keeps_score_ps_rule_through_every_hazard() {
-    let own = std::env::current_exe().unwrap();
-    let directory = own.parent().unwrap();
-    let library = [directory.to_path_buf(), directory.join("..")]
-        .into_iter()
-        .find(|place| place.join("libtaskscope_device.so").is_file())
-        .expect("the library was built");
+    let library = library();
+    let directory = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = directory.join("device-records-consumer");
     let built = Command::new("gcc")
