@@ -140,6 +140,34 @@ fn what_cannot_be_read_is_told_with_its_line() {
 }
 
 #[test]
+fn a_quoted_field_may_have_line_breaks() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, root) = (directory.path().join("x.csv"), directory.path().join("t"));
+    let text = "id,queue,start,end,note,more\r\n1,q,5,6,\"two\r\nlines, \"\"here\"\"\",m\r\n2,q,7,8,plain,n\r\n3,q,x,9,,\r\n";
+    std::fs::write(&path, text).unwrap();
+    let result = import(&[path], &root, &Options::default()).unwrap();
+    assert_eq!((result.records, result.queues[0].delivered), (3, 3));
+    assert_eq!(result.problems.len(), 1, "{:?}", result.problems);
+    assert!(result.problems[0].contains("line 5: `x` is no time"), "{:?}", result.problems);
+    let stored = std::fs::read(root.join("devices/queue.0/taskscope.obs")).unwrap();
+    let columns = b"1\tq\t5\t6\ttwo\r\nlines, \"here\"\tm";
+    assert!(stored.windows(columns.len()).any(|window| window == columns));
+}
+
+#[test]
+fn values_that_are_no_numbers_are_told_once_a_column() {
+    let rows: String = (2..100).map(|n| format!("K-{n},q,?,{n}0,{n}5\n")).collect();
+    let text = format!("id,queue,append,start,end\n18446744073709551616,q,-1,10,15\n{rows}");
+    let result = imported_texts(&[&text]);
+    assert_eq!(result.problems.len(), 2, "{:?}", result.problems);
+    let id =
+        "line 2: `18446744073709551616` is no number for `id`, as 98 more in its column; taken as not known";
+    assert!(result.problems[0].ends_with(id), "{}", result.problems[0]);
+    assert!(result.problems[1].contains("line 2: `-1` is no number for `append`"), "{}", result.problems[1]);
+    assert_eq!((result.queues[0].sequence_from, result.queues[0].delivered), ("start", 99));
+}
+
+#[test]
 fn files_without_columns_or_records_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let refused = |text: &str| {

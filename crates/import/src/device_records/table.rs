@@ -1,6 +1,7 @@
 //! The rows of the files, as they lie there: TSV or CSV, with or without a header line.
 
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -187,8 +188,13 @@ impl Table {
                 continue;
             }
             let (file, first_row) = File::of(path, text)?;
-            let mut reader =
-                RowReader { file: &file, number: number as u32, texts: &mut texts, threads: &mut threads };
+            let mut reader = RowReader {
+                file: &file,
+                number: number as u32,
+                texts: &mut texts,
+                threads: &mut threads,
+                no_numbers: BTreeMap::new(),
+            };
             reader.read(first_row, &mut rows, &mut problems);
             files.push(file);
         }
@@ -306,6 +312,46 @@ fn split(line: &str, separator: char) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+/// In CSV, how far a line break may lie within a quoted field: a quote that is never closed ends with its line.
+const LONGEST_QUOTED: usize = 64 << 10;
+
+/// Where the record that begins at `at` ends: at a line break that lies in no quoted field.
+fn end_of_record(text: &str, at: usize, separator: char) -> usize {
+    let end_of_line = |at: usize| text[at..].find('\n').map_or(text.len(), |end| at + end);
+    let first = end_of_line(at);
+    if separator == '\t' || separator == ' ' || !text[at..first].contains('"') {
+        return first;
+    }
+    let mut field = at;
+    loop {
+        if !text[field..].starts_with('"') {
+            let Some(end) = text[field..].find(['\n', separator]) else { return text.len() };
+            if text[field + end..].starts_with('\n') {
+                return field + end;
+            }
+            field += end + separator.len_utf8();
+            continue;
+        }
+        let mut close = field + 1;
+        loop {
+            let Some(quote) = text[close..].find('"').filter(|quote| close + quote - field < LONGEST_QUOTED)
+            else {
+                return first;
+            };
+            close += quote + 1;
+            if !text[close..].starts_with('"') {
+                break;
+            }
+            close += 1;
+        }
+        let Some(end) = text[close..].find(['\n', separator]) else { return text.len() };
+        if text[close + end..].starts_with('\n') {
+            return close + end;
+        }
+        field = close + end + separator.len_utf8();
+    }
+}
+
 /// A whole number, in decimal, with a fraction that is cut, or in hexadecimal.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -325,6 +371,8 @@ struct RowReader<'a> {
     number: u32,
     texts: &'a mut Interner,
     threads: &'a mut Interner,
+    /// By column: the first value that should be a number and is none, its line, and how many there are.
+    no_numbers: BTreeMap<usize, (String, usize, u64)>,
 }
 
 impl RowReader<'_> {
@@ -333,10 +381,14 @@ impl RowReader<'_> {
         let mut line_number = 1 + text[..first].bytes().filter(|byte| *byte == b'\n').count();
         let mut at = first;
         while at < text.len() {
-            let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
+            let end = if text[at..].starts_with('#') {
+                text[at..].find('\n').map_or(text.len(), |end| at + end)
+            } else {
+                end_of_record(text, at, self.file.separator)
+            };
             let line = &text[at..end];
             if !line.trim().is_empty() && !line.starts_with('#') {
-                match self.row(at..end) {
+                match self.row(at..end, line_number) {
                     Ok((row, complaint)) => {
                         rows.push(row);
                         problems.extend(complaint.map(|text| self.problem(line_number, &text)));
@@ -345,8 +397,24 @@ impl RowReader<'_> {
                 }
             }
             at = end + 1;
-            line_number += 1;
+            line_number += 1 + line.bytes().filter(|byte| *byte == b'\n').count();
         }
+        for (column, (value, line, count)) in &self.no_numbers {
+            let more =
+                if *count > 1 { format!(", as {} more in its column", count - 1) } else { String::new() };
+            let name = &self.file.columns[*column];
+            let text = format!("`{value}` is no number for `{name}`{more}; taken as not known");
+            problems.push(self.problem(*line, &text));
+        }
+    }
+
+    /// A number, or that there should be one.
+    fn number(&mut self, column: usize, value: &str, line: usize) -> Option<u64> {
+        let number = number(value);
+        if number.is_none() {
+            self.no_numbers.entry(column).or_insert_with(|| (value.to_owned(), line, 0)).2 += 1;
+        }
+        number
     }
 
     fn problem(&self, line: usize, text: &str) -> String {
@@ -354,7 +422,7 @@ impl RowReader<'_> {
     }
 
     /// A row, and what is odd about it.
-    fn row(&mut self, line: Range<usize>) -> Result<(Row, Option<String>), String> {
+    fn row(&mut self, line: Range<usize>, at_line: usize) -> Result<(Row, Option<String>), String> {
         let mut row = Row {
             file: self.number,
             line: line.clone(),
@@ -375,8 +443,9 @@ impl RowReader<'_> {
         };
         let mut complaint = None;
         let (mut fields, mut told) = (0, 0);
-        let mut values = split(&self.file.text[line], self.file.separator);
-        for role in &self.file.roles {
+        let file = self.file;
+        let mut values = split(&file.text[line], file.separator);
+        for (column, role) in file.roles.iter().enumerate() {
             let Some(value) = values.next() else { break };
             fields += 1;
             let value = value.trim();
@@ -385,20 +454,23 @@ impl RowReader<'_> {
                 continue;
             }
             told += 1;
-            let mut text = || Some(self.texts.index(value));
             match role {
-                Role::Queue => row.queue = text(),
-                Role::Device => row.device = text(),
-                Role::List => row.list = text(),
-                Role::Kind => row.kind = text(),
-                Role::Name => row.name = text(),
-                Role::Order => row.order = text(),
+                Role::Queue => row.queue = Some(self.texts.index(value)),
+                Role::Device => row.device = Some(self.texts.index(value)),
+                Role::List => row.list = Some(self.texts.index(value)),
+                Role::Kind => row.kind = Some(self.texts.index(value)),
+                Role::Name => row.name = Some(self.texts.index(value)),
+                Role::Order => row.order = Some(self.texts.index(value)),
                 Role::Thread => row.thread_index = self.threads.index(value),
-                Role::Id => row.id = number(value),
-                Role::Execution => row.execution = number(value),
-                Role::Append => row.append = number(value).filter(|time| *time != 0),
-                Role::Submit => row.submit = number(value).filter(|time| *time != 0),
-                Role::Bytes => row.bytes = number(value),
+                Role::Id => row.id = self.number(column, value, at_line),
+                Role::Execution => row.execution = self.number(column, value, at_line),
+                Role::Append => {
+                    row.append = self.number(column, value, at_line).filter(|time| *time != 0);
+                }
+                Role::Submit => {
+                    row.submit = self.number(column, value, at_line).filter(|time| *time != 0);
+                }
+                Role::Bytes => row.bytes = self.number(column, value, at_line),
                 Role::Start | Role::End => {
                     let place = if *role == Role::Start { &mut row.start } else { &mut row.end };
                     match number(value) {
@@ -431,6 +503,17 @@ mod tests {
         assert_eq!(fields("\"a,\"\"b\"\"\",c,", ','), ["a,\"b\"", "c", ""]);
         assert_eq!(fields("a  b c ", ' '), ["a", "b", "c"]);
         assert_eq!(fields("\"open", ','), ["open"]);
+    }
+
+    #[test]
+    fn records_end_where_no_quote_is_open() {
+        let end = |text: &str, separator| end_of_record(text, 0, separator);
+        assert_eq!(end("a,\"b\nc\",d\ne", ','), 9);
+        assert_eq!(end("a,\"b\"\"\nc\"\ne", ','), 9);
+        assert_eq!(end("\"b\n\"", ','), 4);
+        assert_eq!(end("a,b\"c\nd\",e", ','), 5, "a quote within a field is none");
+        assert_eq!(end("a,\"b\nc,d\n", ','), 4, "one that is never closed ends with its line");
+        assert_eq!(end("a\t\"b\nc\"", '\t'), 4);
     }
 
     #[test]
