@@ -241,6 +241,43 @@ fn record_names_its_library_to_cudas_driver_unless_the_user_did() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("CUDA is not recorded"));
 }
 
+/// LLVM's offload runtime looks for `libomp.so` to hear of tools; a program may find its runtime elsewhere.
+#[test]
+fn record_has_the_offload_runtime_find_the_programs_own_openmp_runtime() {
+    if !recorders_are_built() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let built = |arguments: &[&str], source: &str, output: &str| {
+        std::fs::write(at("source.c"), source).unwrap();
+        let output = Command::new("gcc")
+            .args(["-o", text(&at(output)), text(&at("source.c"))])
+            .arg(format!("-L{}", text(directory.path())))
+            .args(arguments)
+            .output()
+            .expect("gcc, which scripts/install-packages installs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let rpath = format!("-Wl,-rpath,{}", text(directory.path()));
+    built(
+        &["-shared", "-fPIC", "-Wl,-soname,libomp.so.5"],
+        "int next(void) { static int last; return ++last; }",
+        "libomp.so.5",
+    );
+    let target = "#include <dlfcn.h>\nint answer(void) { void *found = dlopen(\"libomp.so\", RTLD_NOW); \
+                  int (*next)(void) = found ? (int (*)(void))dlsym(found, \"next\") : 0; return next ? next() : 0; }";
+    built(&["-shared", "-fPIC", "-Wl,-soname,libomptarget.so.99"], target, "libomptarget.so.99");
+    let program = "int next(void), answer(void); \
+                   int main(void) { return next() == 1 && answer() == 2 ? 7 : 8; }";
+    built(&["-l:libomp.so.5", "-l:libomptarget.so.99", &rpath, "-ldl"], program, "program");
+    let trace = at("t");
+    let output = taskscope(&["record", "-o", text(&trace), "--", text(&at("program"))]);
+    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
+    let left = std::fs::read_dir(&trace).into_iter().flatten().flatten();
+    assert!(left.filter(|entry| entry.file_name().to_string_lossy().starts_with("libraries")).count() == 0);
+}
+
 /// Two threads offload to LLVM's plugin for the host, where the installed LLVM has it.
 #[test]
 fn record_takes_what_openmp_offloads() {
@@ -265,7 +302,7 @@ fn record_takes_what_openmp_offloads() {
         if built { Command::new(&program).output().map(|output| output.stdout) } else { Ok(Vec::new()) };
     if alone.unwrap_or_default() != b"30.0 on the device\n" {
         eprintln!(
-            "not tested: this LLVM cannot offload to the host (apt-get install clang-19 libomp-19-dev)"
+            "not tested: this LLVM cannot offload to the host (apt-get install clang-tools-19 libomp-19-dev)"
         );
         return;
     }

@@ -9,6 +9,7 @@
 
 use crate::hub::{Device, Floor, Hub, Queue, What, lock};
 use rustc_hash::FxHashMap;
+use std::hash::Hash;
 use std::sync::Mutex;
 use taskscope_reorder::{Identities, Operation, QueueIndex, QueueOrder, VendorKey};
 
@@ -58,6 +59,8 @@ struct State {
     lost_before: FxHashMap<QueueIndex, u64>,
     /// Stamps of what has ended lately, to tell duplicates from parts.
     times: [FxHashMap<VendorKey, (u64, u64)>; 2],
+    /// Further records lately, by id and stamps.
+    further: [FxHashMap<(VendorKey, u64, u64), Operation>; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -69,11 +72,15 @@ struct Numbered {
 /// Ids that are remembered in each half.
 const REMEMBERED: usize = 1 << 16;
 
-fn remember<V>(halves: &mut [FxHashMap<VendorKey, V>; 2], key: VendorKey, value: V) {
+fn remember<K: Eq + Hash, V>(halves: &mut [FxHashMap<K, V>; 2], key: K, value: V) {
     if halves[0].len() >= REMEMBERED {
         halves[1] = std::mem::take(&mut halves[0]);
     }
     halves[0].insert(key, value);
+}
+
+fn remembered<K: Eq + Hash, V: Copy>(halves: &[FxHashMap<K, V>; 2], key: &K) -> Option<V> {
+    halves.iter().find_map(|half| half.get(key)).copied()
 }
 
 impl State {
@@ -81,6 +88,21 @@ impl State {
         if let Some(open) = self.open.get_mut(&queue) {
             *open = open.saturating_sub(1);
         }
+    }
+
+    /// The operation of a record that came already.
+    fn again(&mut self, id: VendorKey, start: u64, end: u64) -> Option<Operation> {
+        if self.identities.is_open(id) {
+            return None;
+        }
+        if let Some(times) = remembered(&self.times, &id)
+            && (times == (start, end) || times.1 == 0)
+            && let Some(operation) = self.identities.completed(id)
+        {
+            return Some(operation);
+        }
+        // Without times, executions cannot be told apart.
+        if end == 0 { None } else { remembered(&self.further, &(id, start, end)) }
     }
 }
 
@@ -203,30 +225,29 @@ impl Correlator {
         stamps: Stamps,
     ) -> Operation {
         self.with(|state| {
-            let known = state.aliases.iter().find_map(|half| half.get(&id)).copied();
-            let id = known.filter(|outer| state.identities.is_open(*outer)).unwrap_or(id);
             let Stamps { append, submit, start, end } = stamps;
-            if state.identities.is_open(id) {
-                if let Some(operation) = state.identities.completed(id) {
-                    let Operation { queue, seq } = operation;
-                    remember(&mut state.times, id, (start, end));
-                    state.ended(queue);
-                    hub.amend(queue, seq, about.what, about.bytes);
-                    hub.complete(queue, seq, submit, start, end);
-                    return operation;
-                }
-            } else if let Some(times) = state.times.iter().find_map(|half| half.get(&id)).copied()
-                && (times == (start, end) || times.1 == 0)
+            let outer = remembered(&state.aliases, &id);
+            let open = outer.into_iter().chain([id]).find(|id| state.identities.is_open(*id));
+            if let Some(id) = open
                 && let Some(operation) = state.identities.completed(id)
             {
-                hub.complete_again(operation.queue, operation.seq, submit, start, end);
+                let Operation { queue, seq } = operation;
+                remember(&mut state.times, id, (start, end));
+                state.ended(queue);
+                hub.amend(queue, seq, about.what, about.bytes);
+                hub.complete(queue, seq, submit, start, end);
                 return operation;
             }
-            remember(&mut state.times, id, (start, end));
+            if let Some(again) = outer.into_iter().chain([id]).find_map(|id| state.again(id, start, end)) {
+                hub.complete_again(again.queue, again.seq, submit, start, end);
+                return again;
+            }
             let (index, seq) = self.next(state, hub, queue, true, false);
+            let operation = Operation { queue: index, seq };
+            remember(&mut state.further, (id, start, end), operation);
             hub.append_at(index, seq, about.what, id.id, about.bytes, append, about.tid);
             hub.complete(index, seq, submit, start, end);
-            Operation { queue: index, seq }
+            operation
         })
     }
 

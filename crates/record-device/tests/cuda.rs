@@ -70,12 +70,23 @@ fn every_fault_is_told_and_holds_nothing_back() {
     let Some((devices, _)) = recorded(&["faults"]) else { return };
     devices.queues.iter().for_each(adds_up);
     let faulty = queue(&devices, "cuda.1.19");
-    let expected = ["untimed", "memcpy HtoD", "inner", "after", "graph", "graph", "graph", "twice"];
+    let expected = [
+        "untimed",
+        "memcpy HtoD",
+        "inner",
+        "after",
+        "graph",
+        "graph",
+        "graph",
+        "twice",
+        "memcpy HtoD",
+        "inner twice",
+    ];
     let found = names(faulty);
     assert_eq!(found, expected);
     let count = |name| faulty.count(name);
     assert_eq!((count("cancelled"), count("lost"), count("untimed")), (1, 2, 1));
-    assert_eq!((count("duplicates"), count("vendor_dropped")), (1, 1));
+    assert_eq!((count("duplicates"), count("vendor_dropped")), (3, 1));
     let lost: Vec<&str> = faulty.lost.iter().map(|lost| faulty.name_of(lost.name)).collect();
     assert_eq!(lost, ["never", "dropped"]);
     // The graph is one operation each time, and its number is kept.
@@ -88,7 +99,8 @@ fn every_fault_is_told_and_holds_nothing_back() {
     );
     // What was not announced, and the second part of a copy.
     let further = queue(&devices, "cuda.1.19, further records");
-    assert_eq!(names(further), ["memcpy HtoD", "unseen"]);
+    assert_eq!(names(further), ["memcpy HtoD", "unseen", "memcpy HtoD", "unseen twice"]);
+    assert_eq!(further.count("duplicates"), 2);
     // A kernel that still ran at exit: its start came, its end never will.
     let running = queue(&devices, "cuda.1.22");
     assert_eq!(names(running), ["unfinished"]);
@@ -98,7 +110,7 @@ fn every_fault_is_told_and_holds_nothing_back() {
     let waits = devices.calls.iter().flat_map(|t| t.calls.iter().map(|call| &t.names[call.name as usize]));
     assert_eq!(waits.filter(|name| *name == "cudaDeviceSynchronize").count(), 1);
     let total: u64 = devices.queues.iter().map(|queue| queue.count("delivered")).sum();
-    assert_eq!(total, 400 + 8 + 2 + 1);
+    assert_eq!(total, 400 + 10 + 4 + 1);
 }
 
 #[test]

@@ -57,6 +57,9 @@ static void faults(void) {
     fake_deliver();
     fake_deliver_twice(1);
     fake_launch(9, "twice", FAKE_FINE);
+    fake_copy(9, 200, 1, FAKE_TWO_PARTS);
+    fake_launch(9, "inner twice", FAKE_INNER_ID);
+    fake_launch(9, "unseen twice", FAKE_UNSEEN);
     fake_deliver();
     fake_deliver_twice(0);
 }

@@ -6,6 +6,7 @@
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | the user's own `OMP_TOOL_LIBRARIES`; our tool chains to it |
 //! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken or MPI is recorded |
+//! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
@@ -13,6 +14,9 @@ use super::libgomp::{self, Decision};
 use super::run_file::Notice;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+
+/// Where the loader looks first.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
 /// Variables to set, and what a reader of the trace must know about them.
 #[derive(Debug, Default)]
@@ -101,14 +105,28 @@ impl Environment {
         }
     }
 
+    /// Takes out what a variable is to be set to, or is already.
+    fn take(&mut self, variable: &str) -> OsString {
+        match self.variables.iter().position(|(name, _)| *name == variable) {
+            Some(index) => self.variables.swap_remove(index).1,
+            None => std::env::var_os(variable).unwrap_or_default(),
+        }
+    }
+
+    /// Has the loader look into a directory before all that the user names.
+    pub fn search_first(&mut self, directory: &Path) {
+        let others = self.take(LIBRARY_PATH);
+        let mut list = directory.as_os_str().to_owned();
+        if !others.is_empty() {
+            list.push(":");
+            list.push(others);
+        }
+        self.set(LIBRARY_PATH, list);
+    }
+
     /// Has a library preloaded, after those that are already.
     pub fn preload(&mut self, library: &Path) {
-        let ours = self.variables.iter().position(|(name, _)| *name == "LD_PRELOAD");
-        let before = match ours {
-            Some(index) => Some(self.variables.swap_remove(index).1),
-            None => std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()),
-        };
-        let mut list = before.unwrap_or_default();
+        let mut list = self.take("LD_PRELOAD");
         if !list.is_empty() {
             list.push(":");
         }
@@ -152,5 +170,14 @@ mod tests {
         assert_eq!(tools("/x/libtaskscope_ompt.so:/x/libother.so"), Some("/x/libother.so".into()));
         assert_eq!(tools("/x/libtaskscope_ompt.so"), None);
         assert_eq!(tools(""), None);
+    }
+
+    #[test]
+    fn a_list_of_directories_grows_at_its_front() {
+        let mut environment = Environment::default();
+        environment.set(LIBRARY_PATH, "/of/the/user");
+        environment.search_first(Path::new("/first"));
+        environment.search_first(Path::new("/before"));
+        assert_eq!(environment.variables, [(LIBRARY_PATH, "/before:/first:/of/the/user".into())]);
     }
 }

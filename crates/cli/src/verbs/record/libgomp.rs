@@ -100,7 +100,8 @@ fn missing_symbol(object: &Dynamic, replacement: &Dynamic) -> Option<String> {
         .cloned()
 }
 
-fn is_ompt_runtime_name(path: &Path) -> bool {
+/// Whether a file is an OpenMP runtime with OMPT, by its name.
+pub fn is_ompt_runtime_name(path: &Path) -> bool {
     let name = file_name(path);
     name.starts_with("libomp.so") || name.starts_with("libomp-") || name.starts_with("libiomp5.so")
 }

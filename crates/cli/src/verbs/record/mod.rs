@@ -12,6 +12,7 @@ pub mod libgomp;
 mod loader;
 mod losses;
 mod mpi;
+mod offload;
 mod ovni;
 mod program;
 pub mod recorder_library;
@@ -157,6 +158,7 @@ fn record(
         environment.preload(openmp_tool);
     }
     device_library::attach(&mut environment, tool, &programs);
+    let libraries = offload::attach(&mut environment, &trace.path, &programs);
     let uses_ovni = ovni::is_used_by(&programs);
     if uses_ovni {
         ovni::attach(&mut environment, &trace.path);
@@ -185,6 +187,7 @@ fn record(
 
     let outcome = execute(program, &args.command, &passed_on, &environment.variables);
     let refused = drainer.map(Drainer::stop).unwrap_or_default();
+    drop(libraries);
     let outcome = outcome.inspect_err(|_| trace.give_back())?;
 
     run_file.wall_ns = Some(outcome.wall.as_nanos() as u64);

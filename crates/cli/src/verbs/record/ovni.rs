@@ -4,7 +4,6 @@
 use super::environment::Environment;
 use super::loader;
 use super::run_file::Notice;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The name that programs need.
@@ -35,12 +34,7 @@ pub fn attach(environment: &mut Environment, trace: &Path) {
         environment.set("OVNI_TRACEDIR", trace);
         return;
     };
-    let mut path = OsString::from(directory);
-    if let Some(users) = std::env::var_os("LD_LIBRARY_PATH").filter(|value| !value.is_empty()) {
-        path.push(":");
-        path.push(users);
-    }
-    environment.set("LD_LIBRARY_PATH", path);
+    environment.search_first(&directory);
     environment.set("OVNI_TRACEDIR", trace);
 }
 
