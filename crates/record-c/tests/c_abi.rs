@@ -209,6 +209,43 @@ fn threads_that_come_while_others_go_are_all_recorded() {
 }
 
 #[test]
+fn what_a_signal_handler_emits_is_recorded_whatever_it_interrupts() {
+    let directory = temporary("signals");
+    let program = compile("gcc", "signals", &directory, &[]);
+    let trace = directory.join("trace");
+    let output = command(&program, &directory, &trace).output().unwrap();
+    let told = String::from_utf8(output.stdout.clone()).unwrap();
+    succeeded(output);
+    let (emitted, handled) = told.trim().split_once(' ').unwrap();
+    let trace = open(&trace);
+    let numbers: Vec<u64> = trace.streams()[0]
+        .events_of(File::Standard)
+        .filter(|event| event.code == Code(*b"OB."))
+        .map(|event| u64::from_le_bytes(event.payload.try_into().unwrap()))
+        .collect();
+    let (of_handler, of_thread): (Vec<u64>, Vec<u64>) =
+        numbers.iter().partition(|number| **number >> 63 == 1);
+    assert!(of_thread.into_iter().eq(0..emitted.parse().unwrap()));
+    assert!(of_handler.into_iter().map(|number| number & !(1 << 63)).eq(0..handled.parse().unwrap()));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn events_that_the_filter_leaves_out_are_not_recorded() {
+    let directory = temporary("filter");
+    let program = compile("gcc", "nested", &directory, &[]);
+    let letters = |filter: &str| -> BTreeSet<u8> {
+        let trace = directory.join(format!("trace-{filter}"));
+        succeeded(command(&program, &directory, &trace).env("TASKSCOPE_FILTER", filter).output().unwrap());
+        open(&trace).streams()[0].events_of(File::Standard).map(|event| event.code.model()).collect()
+    };
+    assert_eq!(letters(""), BTreeSet::from(*b"OV"));
+    assert_eq!(letters("ovni"), BTreeSet::from(*b"O"));
+    assert_eq!(letters("-ovni"), BTreeSet::from(*b"OV"), "threads and CPUs are always recorded");
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
 fn a_library_that_arrives_late_is_recorded_on_threads_that_were_there_before() {
     let directory = temporary("late");
     let plugin = compile("gcc", "plugin", &directory, &["-shared", "-fPIC"]);
