@@ -55,6 +55,24 @@ fn the_dump_of_issue_54_gives_the_correct_streams_in_both_orders() {
     }
 }
 
+/// Whoever reads the released records need not know how the vendor's file calls their columns.
+#[test]
+fn columns_of_other_names_are_printed_under_the_usual_ones_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, trace) = (directory.path().join("x.csv"), directory.path().join("t"));
+    let text_of_file = "stream,kernel_id,start_ns,end_ns,tid\n7,12,0x10,40,5\n7,13,50,60,\n";
+    std::fs::write(&file, text_of_file).unwrap();
+    let import = ["import", "--from", "device-records", text(&file), "-o", text(&trace)];
+    assert!(taskscope(&import).status.success());
+    let rows = dumped(&trace, "7");
+    let of = |row: usize| {
+        ["id", "start", "end", "thread"].map(|name| rows[row].get(name).and_then(|v| v.as_u64()))
+    };
+    assert_eq!(of(0), [Some(12), Some(16), Some(40), Some(5)]);
+    assert_eq!(of(1), [Some(13), Some(50), Some(60), None]);
+    assert_eq!((&rows[0]["kernel_id"], &rows[0]["start_ns"]), (&12.into(), &"0x10".into()));
+}
+
 #[test]
 fn verbs_show_device_queues_and_say_what_is_missing() {
     let directory = tempfile::tempdir().unwrap();

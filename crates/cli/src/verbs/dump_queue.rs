@@ -64,6 +64,18 @@ fn object(session: &Session, queue: &Queue, operation: &Operation) -> Value {
             for (name, value) in names.iter().zip(values.split('\t')) {
                 object.insert(name.clone(), typed(value));
             }
+            // What a file calls otherwise has its own name, and this one.
+            let Operation { id, thread, raw: (start, end), .. } = *operation;
+            for (name, number, is_told) in [
+                ("id", id, id != 0),
+                ("start", start, true),
+                ("end", end, true),
+                ("thread", thread, thread != 0),
+            ] {
+                if is_told && !object.contains_key(name) {
+                    object.insert(name.into(), json!(number));
+                }
+            }
         }
         None => {
             object.insert("queue".into(), json!(queue.name));
