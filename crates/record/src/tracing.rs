@@ -14,8 +14,9 @@
 //!   poll it, and each poll is a piece. Its time is its own: not that of spans entered within it.
 //! - A span that is entered while it is entered already, here or on another thread, is another task
 //!   of the same kind there.
-//! - **Fields** become keys with their names: numbers as they are, other values by name (the first 256
-//!   different ones of a field; further ones have value 0). They are points of the task.
+//! - **Fields** become keys with their names: numbers as they are (the first 256 different negative ones of a field
+//!   by name too, since values have no sign), other values by name (the first 256 different ones of a field; further
+//!   ones have value 0). They are points of the task.
 //! - An **event** is a composite point: `tracing.event`, whose value names the event, and its fields.
 //! - **tokio**: [`crate::tokio::observe`] tells when workers are idle. Built with `--cfg tokio_unstable`
 //!   and its feature `tracing`, tokio tells of every task and wake by itself: `runtime.spawn` spans are
@@ -23,7 +24,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{Debug, Write as _};
 
 use taskscope_event::models::instrument::{self as i, level};
@@ -100,6 +101,8 @@ struct FieldKey {
     asked: Option<u32>,
     key: Option<u32>,
     texts: HashMap<String, u64>,
+    /// Negative numbers that have their names.
+    negatives: HashSet<i64>,
 }
 
 impl FieldKey {
@@ -162,6 +165,7 @@ fn kind_of(metadata: &'static Metadata<'static>, fields: &Fields) -> Option<u32>
 #[derive(Default)]
 struct Fields {
     numbers: Vec<(Field, u64)>,
+    negatives: Vec<(Field, i64)>,
     texts: Vec<(Field, String)>,
 }
 
@@ -171,7 +175,11 @@ impl Visit for Fields {
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.numbers.push((field.clone(), value as u64));
+        if value < 0 {
+            self.negatives.push((field.clone(), value));
+        } else {
+            self.numbers.push((field.clone(), value as u64));
+        }
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
@@ -194,11 +202,16 @@ impl Fields {
     /// As pairs of key and value, in the form of a composite point.
     fn pairs(&self) -> Vec<(u32, u64)> {
         let numbers = self.numbers.iter().filter_map(|(field, value)| Some((key_of(field)?, *value)));
+        let negatives = self.negatives.iter().filter_map(|(field, value)| {
+            let key = key_of(field)?;
+            name_negative(field, key, *value);
+            Some((key, *value as u64))
+        });
         let texts = self.texts.iter().filter_map(|(field, text)| {
             let key = key_of(field)?;
             Some((key, value_of(field, key, text)))
         });
-        numbers.chain(texts).collect()
+        numbers.chain(negatives).chain(texts).collect()
     }
 }
 
@@ -229,6 +242,15 @@ fn value_of(field: &Field, key: u32, text: &str) -> u64 {
         value
     })
     .unwrap_or(0)
+}
+
+/// Values have no sign: a negative one is called what it is.
+fn name_negative(field: &Field, key: u32, value: i64) {
+    with_key(field.name(), |known| {
+        if known.negatives.len() < MOST_TEXTS && known.negatives.insert(value) {
+            named::name_value(key, value as u64, value.to_string().as_bytes(), b"");
+        }
+    });
 }
 
 fn points_later(task: TaskContext, pairs: &[(u32, u64)]) {

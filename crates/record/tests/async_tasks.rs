@@ -24,6 +24,8 @@ struct Tasks {
     problems: Vec<&'static str>,
     /// What the recorder noticed.
     mistakes: Vec<String>,
+    /// Names of values.
+    values: BTreeMap<u64, String>,
 }
 
 impl Out for Tasks {
@@ -67,6 +69,11 @@ fn play(directory: &Path) -> (Tasks, BTreeMap<u64, String>) {
         let event = merged.event;
         let spec = taskscope_event::models::find(event.code).unwrap();
         assert_eq!(spec.check_payload(event.payload, event.is_jumbo), Ok(()), "{}", spec.name);
+        if event.code == i::KEY_VALUE {
+            let value = u64::from_le_bytes(event.payload[4..12].try_into().unwrap());
+            let name = event.payload[12..].split(|byte| *byte == 0).next().unwrap();
+            tasks.values.insert(value, String::from_utf8_lossy(name).into_owned());
+        }
         if event.code == i::PROBLEM {
             tasks.mistakes.push(spec.sentence(event.payload).to_string());
         }
@@ -264,6 +271,7 @@ fn names_can_be_switched_off_and_on_for_spans_and_forks() {
             tracing::info_span!("round", number = n).in_scope(|| {
                 tracing::info!("alone");
                 tracing::info!(step = n, "with a field");
+                tracing::info!(below = -(n as i64), "negative");
             });
             taskscope_record::rayon::join(|| (), || ());
         };
@@ -286,10 +294,17 @@ fn names_can_be_switched_off_and_on_for_spans_and_forks() {
             let words = tasks.words[task].join("\n");
             assert_eq!(
                 (words.matches("Point").count(), words.matches("Composite").count()),
-                (1, 2),
+                (1, 3),
                 "{words}"
             );
         }
+        let below = tasks.values.iter().filter(|(value, name)| name.starts_with('-') && **value as i64 <= -1);
+        assert_eq!(
+            below.map(|(_, name)| &**name).collect::<Vec<_>>(),
+            ["-3", "-2", "-1"],
+            "{:?}",
+            tasks.values
+        );
         assert_eq!((tasks.problems, tasks.mistakes), (vec![], vec![]));
     });
 }
