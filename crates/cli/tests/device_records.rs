@@ -64,6 +64,9 @@ fn columns_of_other_names_are_printed_under_the_usual_ones_too() {
     std::fs::write(&file, text_of_file).unwrap();
     let import = ["import", "--from", "device-records", text(&file), "-o", text(&trace)];
     assert!(taskscope(&import).status.success());
+    let told: serde_json::Value =
+        serde_json::from_slice(&taskscope(&["info", "--json", text(&trace)]).stdout).unwrap();
+    assert_eq!((&told["first_clock_ns"], &told["wall_ns"]), (&16.into(), &44.into()));
     let rows = dumped(&trace, "7");
     let of = |row: usize| {
         ["id", "start", "end", "thread"].map(|name| rows[row].get(name).and_then(|v| v.as_u64()))

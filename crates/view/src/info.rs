@@ -48,7 +48,7 @@ pub(crate) fn clocks(session: &Session) -> String {
 pub fn text(session: &Session) -> String {
     let mut page = String::new();
     let execution = &session.execution;
-    let (first, last) = execution.range();
+    let (first, _) = execution.range();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(page, "  {DIM}{name:<10}{DIM:#} {value}");
     };
@@ -64,9 +64,8 @@ pub fn text(session: &Session) -> String {
         let wall = run.wall_ns.map(|ns| format!(", {}", time(ns))).unwrap_or_default();
         line("recorded", &format!("{}{}{wall}", when.unwrap_or_default(), run.host));
     }
-    // A trace of devices alone covers what those did.
-    let covered = if last > first { (first, last) } else { session.devices.range() };
-    line("covers", &time(covered.1.saturating_sub(covered.0)));
+    let (begin, end) = covered(session);
+    line("covers", &time(end.saturating_sub(begin)));
     let open = session.streams.iter().filter(|s| !(s.finished && s.whole)).count();
     let complete = match open {
         0 if session.is_complete() => "yes: every stream ended properly".to_string(),
@@ -133,10 +132,17 @@ pub fn text(session: &Session) -> String {
     page
 }
 
+/// From when to when there is something: a trace of devices alone covers what those did.
+fn covered(session: &Session) -> (u64, u64) {
+    let (first, last) = session.execution.range();
+    if last > first { (first, last) } else { session.devices.range() }
+}
+
 /// As JSON.
 pub fn json(session: &Session) -> Value {
     let execution = &session.execution;
-    let (first, last) = execution.range();
+    let (first, _) = execution.range();
+    let (begin, end) = covered(session);
     let since = |at: u64| if at == NO_TIME { Value::Null } else { at.saturating_sub(first).into() };
     json!({
         "schema": SCHEMA,
@@ -148,8 +154,8 @@ pub fn json(session: &Session) -> Value {
         "exit_code": session.run.as_ref().and_then(|run| run.exit_code),
         "signal": session.run.as_ref().and_then(|run| run.signal),
         "complete": session.is_complete(),
-        "wall_ns": last - first,
-        "first_clock_ns": first,
+        "wall_ns": end.saturating_sub(begin),
+        "first_clock_ns": begin,
         "hosts": hosts(session),
         "clocks": clocks(session),
         "events": session.events,
