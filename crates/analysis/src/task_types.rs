@@ -1,7 +1,7 @@
 //! Task types: how many, how long.
 
 use rustc_hash::FxHashMap;
-use taskscope_execution::{Execution, NO_TIME, State, ThreadIndex, TypeIndex, TypeKind};
+use taskscope_execution::{Execution, NO_TIME, Span, State, ThreadIndex, ThreadKind, TypeIndex, TypeKind};
 
 /// OMPT's task flag of explicit tasks.
 const TASK_EXPLICIT: u32 = 0x4;
@@ -56,13 +56,21 @@ pub fn explicit_tasks_begun(execution: &Execution) -> u64 {
 /// Nanoseconds that each task spent in its own body, on any thread, without times off the CPU.
 pub fn body_times(execution: &Execution) -> Vec<u64> {
     let mut times = vec![0; execution.tasks.len()];
-    for thread in 0..execution.threads.len() {
-        let bodies = execution.spans_of_run(ThreadIndex(thread as u32));
-        bodies.filter(|span| span.section.state == State::Task).for_each(|span| {
-            if let Some(time) = times.get_mut(span.section.task.index()) {
-                *time += span.nanos();
-            }
-        });
+    let mut add = |span: Span| {
+        if let Some(time) = times.get_mut(span.section.task.index()) {
+            *time += span.nanos();
+        }
+    };
+    // A CPU shows what the threads on it are in: that is no second time.
+    let threads = execution.threads.iter().enumerate().filter(|(_, thread)| thread.kind != ThreadKind::Cpu);
+    for (index, thread) in threads {
+        let index = ThreadIndex(index as u32);
+        if execution.off_cpu_of(index).is_empty() {
+            let spans = thread.track.spans();
+            thread.track.rows_in(|state| state == State::Task).for_each(|row| add(spans.at(row)));
+        } else {
+            execution.spans_of_run(index).filter(|span| span.section.state == State::Task).for_each(&mut add);
+        }
     }
     times
 }

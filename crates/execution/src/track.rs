@@ -212,6 +212,16 @@ impl Track {
         &self.state
     }
 
+    /// The rows of the sections whose states are wanted: of the others nothing but the state is read.
+    pub fn rows_in(&self, wanted: impl Fn(State) -> bool) -> impl Iterator<Item = usize> + '_ {
+        let mut of_number = [false; 256];
+        for (number, of_number) in of_number.iter_mut().enumerate() {
+            *of_number = wanted(State::ALL.get(number).copied().unwrap_or(State::Unknown));
+        }
+        let rows = self.state.iter().enumerate();
+        rows.filter(move |(_, state)| of_number[usize::from(**state)]).map(|(row, _)| row)
+    }
+
     /// Its columns as bytes, in the order of [`TrackColumns`], for who stores it.
     pub fn stored(&self) -> [&[u8]; 6] {
         [
