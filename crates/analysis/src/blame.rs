@@ -85,10 +85,10 @@ impl Sweep for Sums {
         key
     }
 
-    fn worked(&mut self, _thread: ThreadIndex, key: KeyNumber, _start: u64, _end: u64, given: &Given) {
+    fn worked(&mut self, _thread: ThreadIndex, key: KeyNumber, _start: u64, _end: u64, given: &Given<'_>) {
         let share = &mut self.shares[key as usize];
         for column in given.columns() {
-            share[column] += given.parts[column];
+            share[column] += given.part(column);
         }
     }
 
@@ -174,8 +174,8 @@ pub struct WaitPart {
 pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     let holders = Holders::of(&execution.holds);
     for (thread, row) in execution.workers() {
-        let waits = row.track.spans().filter(|s| s.section.state.group() == Group::Mutex);
-        waits.for_each(|wait| {
+        let waits = row.track.rows_in(|state| state.group() == Group::Mutex);
+        waits.map(|wait| row.track.span(wait)).for_each(|wait| {
             holders.split(thread, &wait, |holder, start, end| {
                 take(WaitPart { thread, section: wait.section, holder, ns: end - start });
             });

@@ -300,24 +300,24 @@ fn creations(execution: &Execution) -> FxHashMap<(State, Place), u64> {
     let (creators, created_at): (&[ThreadIndex], &[u64]) = (&tasks.creator, &tasks.created);
     let mut rows: Vec<usize> = vec![0; execution.threads.len()];
     // Columns of threads are looked up once, not for each task.
-    let spans: Vec<Spans<'_>> = execution.threads.iter().map(|thread| thread.track.spans()).collect();
+    let tracks: Vec<(&[u64], Spans<'_>)> =
+        execution.threads.iter().map(|thread| (thread.track.start_column(), thread.track.spans())).collect();
     let mut created = SumsByPlace::default();
     // Tasks are numbered by creation, so each thread's times only rise; a clamped one is just late.
     for task in 0..tasks.len() {
         let thread = creators[task].index();
-        let (Some(spans), Some(row)) = (spans.get(thread), rows.get_mut(thread)) else {
+        let (Some((starts, spans)), Some(row)) = (tracks.get(thread), rows.get_mut(thread)) else {
             continue;
         };
-        if spans.len() == 0 {
+        if starts.is_empty() {
             continue;
         }
         let at = created_at[task];
-        let mut span = spans.at(*row);
-        while span.end <= at && *row + 1 < spans.len() {
+        while starts.get(*row + 1).is_some_and(|next| *next <= at) {
             *row += 1;
-            span = spans.at(*row);
         }
-        created.add(span.section.state, span.section.place, 1);
+        let section = spans.at(*row).section;
+        created.add(section.state, section.place, 1);
     }
     created.iter().collect()
 }

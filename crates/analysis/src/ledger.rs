@@ -132,16 +132,14 @@ pub fn book(execution: &Execution) -> Ledger {
             by_state: ByState::default(),
             starting: ByState::default(),
         };
-        let mut start = starts.get(&thread.process.0).map_or(&[][..], Vec::as_slice);
-        execution.spans_of_run(index).for_each(|span| {
-            time.by_state.add(span.section.state, span.nanos());
-            if !start.is_empty() && !span.section.state.is_useful() {
-                time.starting.add(span.section.state, inside(&mut start, &span));
-            }
-            if thread.worker {
-                causes.add(span.section.state, span.section.place, span.nanos());
-            }
-        });
+        let start = starts.get(&thread.process.0).map_or(&[][..], Vec::as_slice);
+        if execution.off_cpu_of(index).is_empty() && start.is_empty() {
+            let edges = execution.edges_of_run(index);
+            book_spans(edges.into_iter(), &mut time, &mut causes);
+            book_spans(thread.track.spans(), &mut time, &mut causes);
+        } else {
+            book_cut_spans(execution, start, &mut time, &mut causes);
+        }
         if thread.worker {
             let process = &execution.processes[thread.process.index()];
             ledger.capacity_ns += process.last - process.first;
@@ -158,6 +156,37 @@ pub fn book(execution: &Execution) -> Ledger {
         causes.iter().map(|((state, place), ns)| Cause { state, place, ns }).filter(|c| c.ns > 0).collect();
     ledger.causes.sort_by_key(|c| (std::cmp::Reverse(c.ns), c.state, c.place));
     ledger
+}
+
+/// Books spans of a thread that was never off the CPU, in a process that did not start MPI.
+#[inline(always)]
+fn book_spans(spans: impl Iterator<Item = Span>, time: &mut ThreadTime, causes: &mut SumsByPlace) {
+    if time.worker {
+        spans.for_each(|span| {
+            time.by_state.add(span.section.state, span.nanos());
+            causes.add(span.section.state, span.section.place, span.nanos());
+        });
+    } else {
+        spans.for_each(|span| time.by_state.add(span.section.state, span.nanos()));
+    }
+}
+
+/// Books all spans of a thread; `start` is when its process started or ended MPI.
+fn book_cut_spans(
+    execution: &Execution,
+    mut start: &[(u64, u64)],
+    time: &mut ThreadTime,
+    causes: &mut SumsByPlace,
+) {
+    execution.spans_of_run(time.thread).for_each(|span| {
+        time.by_state.add(span.section.state, span.nanos());
+        if !start.is_empty() && !span.section.state.is_useful() {
+            time.starting.add(span.section.state, inside(&mut start, &span));
+        }
+        if time.worker {
+            causes.add(span.section.state, span.section.place, span.nanos());
+        }
+    });
 }
 
 /// When workers of each process started or ended MPI: disjoint and in order.

@@ -45,8 +45,8 @@ pub fn locks(execution: &Execution) -> Vec<Lock> {
         row.longest_hold_ns = row.longest_hold_ns.max(hold.end - hold.start);
     }
     for (_, thread) in execution.workers() {
-        let waits = thread.track.spans().filter(|s| s.section.state.group() == Group::Mutex);
-        waits.for_each(|span| row_of(&mut rows, span.section.object).waits += 1);
+        let waits = thread.track.rows_in(|state| state.group() == Group::Mutex);
+        waits.for_each(|row| row_of(&mut rows, thread.track.span(row).section.object).waits += 1);
     }
     let mut holders: FxHashMap<(ObjectIndex, SiteIndex), u64> = FxHashMap::default();
     split_lock_waits(execution, |part| {

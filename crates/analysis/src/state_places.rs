@@ -1,7 +1,6 @@
 //! Numbers for states at places: walks over sections sum by them, and few of them follow each other again and again.
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::hash::BuildHasher;
+use rustc_hash::FxHashMap;
 use taskscope_execution::{Place, State};
 
 /// Keys that are found without the map; a power of two.
@@ -11,8 +10,8 @@ const RECENT: usize = 256;
 pub(crate) struct StatePlaces {
     keys: Vec<(State, Place)>,
     numbers: FxHashMap<(State, Place), u32>,
-    /// The key that was asked for last among those that share a place here.
-    recent: Box<[((State, Place), u32); RECENT]>,
+    /// The key that was asked for last among those that share a place here, as one number, and its number.
+    recent: Box<[(u64, u32); RECENT]>,
 }
 
 /// No number, as there are not so many keys.
@@ -20,7 +19,7 @@ const NOBODY: u32 = u32::MAX;
 
 impl Default for StatePlaces {
     fn default() -> Self {
-        let none = ((State::Unknown, Place::UNKNOWN), NOBODY);
+        let none = (u64::MAX, NOBODY);
         StatePlaces { keys: Vec::new(), numbers: FxHashMap::default(), recent: Box::new([none; RECENT]) }
     }
 }
@@ -29,17 +28,19 @@ impl StatePlaces {
     /// The number of a key. New ones are 0, 1, 2, …
     #[inline]
     pub fn number(&mut self, state: State, place: Place) -> u32 {
-        let key = (state, place);
-        let row = FxBuildHasher.hash_one(key) as usize % RECENT;
+        let key = u64::from(place.packed()) << 8 | state as u64;
+        // Fibonacci hashing.
+        let row = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT.ilog2())) as usize;
         let (known, number) = self.recent[row];
-        if known == key && number != NOBODY {
+        if known == key {
             return number;
         }
-        let number = self.look_up(key);
+        let number = self.look_up((state, place));
         self.recent[row] = (key, number);
         number
     }
 
+    #[cold]
     fn look_up(&mut self, key: (State, Place)) -> u32 {
         *self.numbers.entry(key).or_insert_with(|| {
             self.keys.push(key);

@@ -84,7 +84,10 @@ impl Anomalies {
     pub(crate) fn count(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
         let tally = self.by_name.entry(anomaly.name()).or_default();
         tally.count(anomaly.nanos());
-        tally.first.get_or_insert((thread, at));
+        // Threads' anomalies come in the order of time, those of several threads need not.
+        if tally.first.is_none_or(|(_, first)| at < first) {
+            tally.first = Some((thread, at));
+        }
     }
 }
 
@@ -210,15 +213,21 @@ impl Execution {
 
     /// The same without times off the CPU.
     pub(crate) fn track_of_run(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> + '_ {
+        let [before, after] = self.edges_of_run(thread);
+        std::iter::once(before)
+            .chain(self.threads[thread.index()].track.spans())
+            .chain(std::iter::once(after))
+            .filter(|span| span.end > span.start)
+    }
+
+    /// The thread's time in the run of its process before its first event and after its end; both may be empty.
+    pub fn edges_of_run(&self, thread: ThreadIndex) -> [Span; 2] {
         let thread = &self.threads[thread.index()];
         let process = &self.processes[thread.process.index()];
         let edge = |start: u64, end: u64, state| Span { start, end, section: Section::of(state) };
         let before = edge(process.first, thread.track.start(), State::NotStarted);
         let after = edge(thread.track.end(), process.last, State::Ended);
-        std::iter::once(before)
-            .chain(thread.track.spans())
-            .chain(std::iter::once(after))
-            .filter(|span| span.end > span.start)
+        [before, after].map(|span| Span { end: span.end.max(span.start), ..span })
     }
 }
 

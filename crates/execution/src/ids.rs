@@ -110,6 +110,11 @@ impl Place {
         if index > PAYLOAD { Place::UNKNOWN } else { Place(tag << 30 | index) }
     }
 
+    /// As one number: equal places have equal ones.
+    pub const fn packed(self) -> u32 {
+        self.0
+    }
+
     /// Which kind it is, and of what.
     pub fn kind(self) -> PlaceKind {
         let index = self.0 & PAYLOAD;

@@ -40,13 +40,13 @@ impl Sweep for PathSums<'_, '_, '_> {
         span.section
     }
 
-    fn worked(&mut self, thread: ThreadIndex, key: Section, start: u64, end: u64, given: &Given) {
+    fn worked(&mut self, thread: ThreadIndex, key: Section, start: u64, end: u64, given: &Given<'_>) {
         let samples = &self.contexts.execution.samples;
         let own = samples.of_thread(thread, start, end);
         let weights: u128 = own.iter().map(|sample| sample.weight_ns.max(1) as u128).sum();
         if own.is_empty() {
             let node = self.contexts.of_section(self.tree, &key).1;
-            self.add(node, |column| given.parts[column]);
+            self.add(node, |column| given.part(column));
             return;
         }
         let first = samples.rows.partition_point(|row| (row.thread, row.at) <= (thread, start));
@@ -55,7 +55,7 @@ impl Sweep for PathSums<'_, '_, '_> {
         for (sample, node) in own.iter().zip(leaves) {
             until += sample.weight_ns.max(1) as u128;
             let part = |column: usize| {
-                scaled(given.parts[column], until, weights) - scaled(given.parts[column], before, weights)
+                scaled(given.part(column), until, weights) - scaled(given.part(column), before, weights)
             };
             self.add(*node, part);
             before = until;
