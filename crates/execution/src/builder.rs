@@ -15,7 +15,8 @@ use rustc_hash::FxHashMap;
 /// Builds an [`Execution`] from changes.
 ///
 /// Changes must come in the order of time over all threads of a process, as a merged trace gives
-/// them: holders of locks and members of regions are matched across threads.
+/// them: holders of locks and members of regions are matched across threads. Changes of what a thread is in may come
+/// later than other threads' changes.
 #[derive(Debug, Default)]
 pub struct ExecutionBuilder {
     execution: Execution,
@@ -158,6 +159,8 @@ impl ExecutionBuilder {
             let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
         }
+        // Told in the order of time on each thread only.
+        self.execution.uncertain.sort_by_key(|uncertain| uncertain.end);
         self.execution.samples = self.samples.finish();
         self.execution.choose_workers();
         let (threads, processes) = (&self.execution.threads, &self.execution.processes);
@@ -173,6 +176,7 @@ impl ExecutionBuilder {
         GapIndex::of(gaps.len() - 1)
     }
 
+    #[inline]
     fn set(&mut self, thread: ThreadIndex, at: u64, section: Section) {
         let open = &mut self.open[thread.index()];
         open.current = section;
@@ -357,6 +361,64 @@ impl ExecutionBuilder {
         }
     }
 
+    fn other_change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
+        match change {
+            Change::ThreadBegins => {
+                let thread = &mut self.execution.threads[thread.index()];
+                thread.first = thread.first.min(at);
+            }
+            Change::Was(section) => {
+                let open = &mut self.open[thread.index()];
+                if open.blind.is_none() {
+                    open.track.amend(at, section);
+                }
+            }
+            Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,
+            Change::ThreadWorks => self.execution.threads[thread.index()].worker = true,
+            Change::ThreadEnds => {
+                let open = &mut self.open[thread.index()];
+                let thread = &mut self.execution.threads[thread.index()];
+                thread.last = thread.last.max(at);
+                thread.ended = true;
+                open.track.close(at);
+            }
+            Change::RegionBegins { region, parent, site, requested } => {
+                let begun =
+                    Region { site, parent, master: thread, begin: at, end: NO_TIME, requested, members: 0 };
+                self.region_begins(thread, at, region, begun);
+            }
+            Change::RegionJoins { region, .. } => self.region_mut(region).members += 1,
+            Change::RegionEnds { region } => self.region_ends(thread, at, region),
+            Change::RegionPath { region, path, parent_region, parent_task } => {
+                let row = RegionPath { path, parent_region, parent_task };
+                self.samples.samples_mut().of_region.insert(region, row);
+            }
+            Change::TaskPath { task, path } => {
+                self.samples.samples_mut().of_task.insert(task, path);
+            }
+            Change::WorkBegins { ty, region } => self.work_begins(thread, at, ty, region),
+            Change::WorkEnds => {
+                if let Some(work) = self.open[thread.index()].works.pop() {
+                    self.execution.works.push(WorkShare { end: at.max(work.start), ..work });
+                }
+            }
+            Change::Chunk { iterations, .. } => {
+                if let Some(work) = self.open[thread.index()].works.last_mut() {
+                    work.chunks += 1;
+                    work.iterations = work.iterations.saturating_add(iterations);
+                }
+            }
+            Change::Acquires { object, site } => self.acquires(thread, at, object, site),
+            Change::Releases { object } => self.releases(thread, at, object),
+            Change::Lost { events, lasts } => self.lost(thread, at, events, lasts),
+            Change::Message(change) => {
+                let process = self.execution.threads[thread.index()].process;
+                self.messages.change(thread, process, at, change);
+            }
+            _ => self.task_change(thread, at, change),
+        }
+    }
+
     fn work_begins(&mut self, thread: ThreadIndex, at: u64, ty: TypeIndex, region: RegionIndex) {
         let next = self.ordinals.entry((thread, region, ty)).or_insert(0);
         let ordinal = *next;
@@ -419,63 +481,12 @@ impl Observer for ExecutionBuilder {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         match change {
             Change::Enter(now) | Change::Leave(now) | Change::Become(now) => self.set(thread, at, now),
-            Change::ThreadBegins => {
-                let thread = &mut self.execution.threads[thread.index()];
-                thread.first = thread.first.min(at);
-            }
-            Change::Was(section) => {
-                let open = &mut self.open[thread.index()];
-                if open.blind.is_none() {
-                    open.track.amend(at, section);
-                }
-            }
-            Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,
-            Change::ThreadWorks => self.execution.threads[thread.index()].worker = true,
-            Change::ThreadEnds => {
-                let open = &mut self.open[thread.index()];
-                let thread = &mut self.execution.threads[thread.index()];
-                thread.last = thread.last.max(at);
-                thread.ended = true;
-                open.track.close(at);
-            }
-            Change::RegionBegins { region, parent, site, requested } => {
-                let begun =
-                    Region { site, parent, master: thread, begin: at, end: NO_TIME, requested, members: 0 };
-                self.region_begins(thread, at, region, begun);
-            }
-            Change::RegionJoins { region, .. } => self.region_mut(region).members += 1,
-            Change::RegionEnds { region } => self.region_ends(thread, at, region),
-            Change::RegionPath { region, path, parent_region, parent_task } => {
-                let row = RegionPath { path, parent_region, parent_task };
-                self.samples.samples_mut().of_region.insert(region, row);
-            }
-            Change::TaskPath { task, path } => {
-                self.samples.samples_mut().of_task.insert(task, path);
-            }
-            Change::WorkBegins { ty, region } => self.work_begins(thread, at, ty, region),
-            Change::WorkEnds => {
-                if let Some(work) = self.open[thread.index()].works.pop() {
-                    self.execution.works.push(WorkShare { end: at.max(work.start), ..work });
-                }
-            }
-            Change::Chunk { iterations, .. } => {
-                if let Some(work) = self.open[thread.index()].works.last_mut() {
-                    work.chunks += 1;
-                    work.iterations = work.iterations.saturating_add(iterations);
-                }
-            }
-            Change::Acquires { object, site } => self.acquires(thread, at, object, site),
-            Change::Releases { object } => self.releases(thread, at, object),
-            Change::Lost { events, lasts } => self.lost(thread, at, events, lasts),
-            Change::Message(change) => {
-                let process = self.execution.threads[thread.index()].process;
-                self.messages.change(thread, process, at, change);
-            }
-            _ => self.task_change(thread, at, change),
+            // Apart: nearly all changes are those above.
+            other => self.other_change(thread, at, other),
         }
         self.open[thread.index()].last_change = at;
     }

@@ -1,16 +1,21 @@
-//! The events of a trace in the order of time, read and merged on a thread of their own.
+//! The events of a trace in an order in which they can be interpreted.
+//!
+//! Most events concern nobody but their thread: each stream plays them by itself, up to its next event that needs the
+//! order of all streams ([`Turns`](taskscope_trace::Turns)). Whose turn it is is found out on a thread of its own.
+//! Before an event changes what other threads are in, these are played up to it.
 
 use crate::selection::Selected;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use taskscope_event::Code;
-use taskscope_trace::{MergedEvent, Trace};
+use taskscope_model::semantic::Kinds;
+use taskscope_trace::{Event, MergedEvent, Stream, ThreadEvents, Trace};
 
 /// No trace is longer (26 days): a clock beyond is damage. It keeps sums over thousands of workers
 /// within 64 bits.
 pub const LONGEST_NS: u64 = 1 << 51;
 
-/// Events that are handed over at once.
+/// Turns that are handed over at once.
 const BATCH: usize = 4096;
 /// Batches that may wait: enough to even out, little memory.
 const WAITING: usize = 16;
@@ -45,180 +50,175 @@ pub struct TimedEvent<'a> {
     pub payload: &'a [u8],
 }
 
-/// Events on their way from one thread to the other.
-///
-/// Short payloads, which nearly all are, go along with their event: the stream's bytes lie in the cache of the
-/// processor that merges, and the one that interprets would wait for each. Two events fill a line of the cache.
-#[derive(Default)]
-struct Batch<'a> {
-    events: Vec<Packed>,
-    /// Payloads that do not fit, in the order of their events.
-    long: Vec<&'a [u8]>,
+/// Who interprets the events.
+pub trait Player {
+    /// Takes an event.
+    fn event(&mut self, event: TimedEvent<'_>);
+
+    /// The other streams whose earlier events must have been taken before this one.
+    fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>);
 }
 
-/// An event in 32 bytes.
-#[derive(Clone, Copy)]
-struct Packed {
-    at: u64,
-    payload: [u8; SHORT_BYTES],
-    stream: u32,
-    code: Code,
-    /// Bytes of its payload, or [`LONG`], and the flags below.
-    length_and_flags: u8,
+/// Which events need the order of all streams.
+pub struct NeedsOrder {
+    kinds: Kinds,
+    /// Streams of which all events do.
+    streams: Vec<bool>,
 }
 
-const SHORT_BYTES: usize = 16;
-const LONG: u8 = 31;
-const LENGTHS: u8 = 0x1f;
-const TOO_FAR: u8 = 0x20;
-const SELECTED: u8 = 0x40;
-const BEFORE: u8 = 0x80;
-
-const _: () = assert!(size_of::<Packed>() == 32 && SHORT_BYTES < LONG as usize);
-
-impl<'a> Batch<'a> {
-    fn with_capacity(events: usize) -> Batch<'a> {
-        Batch { events: Vec::with_capacity(events), long: Vec::new() }
+impl NeedsOrder {
+    /// In these streams all events need it, in the others those of which the model says so.
+    pub fn of_streams(streams: Vec<bool>) -> NeedsOrder {
+        NeedsOrder { kinds: Kinds::default(), streams }
     }
 
     #[inline(always)]
-    fn push(&mut self, event: TimedEvent<'a>) {
-        let mut payload = [0; SHORT_BYTES];
-        let length = match event.payload {
-            [] => 0,
-            // Usual lengths are copied without a call.
-            [a, b, c, d] => {
-                payload[..4].copy_from_slice(&[*a, *b, *c, *d]);
-                4
-            }
-            bytes => match bytes.first_chunk::<8>() {
-                Some(first) if bytes.len() == 8 => {
-                    payload[..8].copy_from_slice(first);
-                    8
-                }
-                _ if bytes.len() <= SHORT_BYTES => {
-                    payload[..bytes.len()].copy_from_slice(bytes);
-                    bytes.len() as u8
-                }
-                _ => {
-                    self.long.push(bytes);
-                    LONG
-                }
-            },
-        };
-        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let length_and_flags = length
-            | flag(event.is_too_far, TOO_FAR)
-            | flag(event.is_selected, SELECTED)
-            | flag(event.is_before, BEFORE);
-        let TimedEvent { stream, at, code, .. } = event;
-        self.events.push(Packed { at, payload, stream, code, length_and_flags });
-    }
-
-    /// Hands all events over, and is empty.
-    fn drain(&mut self, mut take: impl FnMut(TimedEvent<'_>)) {
-        let mut long = self.long.drain(..);
-        for event in self.events.drain(..) {
-            let length = event.length_and_flags & LENGTHS;
-            let payload = match event.payload.get(..usize::from(length)) {
-                Some(payload) => payload,
-                None => long.next().unwrap_or_default(),
-            };
-            take(TimedEvent {
-                stream: event.stream,
-                at: event.at,
-                is_too_far: event.length_and_flags & TOO_FAR != 0,
-                is_selected: event.length_and_flags & SELECTED != 0,
-                is_before: event.length_and_flags & BEFORE != 0,
-                code: event.code,
-                payload,
-            });
-        }
+    fn of(&self, stream: u32, code: Code) -> bool {
+        self.streams[stream as usize] || self.kinds.needs_order(code)
     }
 }
 
-/// Hands the events of the trace that must be played for what is selected to `take`, in order. The answer is the latest time that can be true,
-/// where there is an event.
+/// Hands the events of the trace that must be played for what is selected to `player`. Where not everything is, all events
+/// must need the order. The answer is the latest time that can be true, where there is an event.
 pub fn play<'a>(
     trace: &'a Trace,
     selected: Selected<'a>,
+    needs_order: &NeedsOrder,
     progress: &ReadProgress,
-    mut take: impl FnMut(TimedEvent<'_>),
+    player: &mut impl Player,
 ) -> Option<u64> {
-    let mut first = None;
-    play_all(trace, selected, progress, |event| {
-        first.get_or_insert(event.at);
-        take(event);
-    });
-    first.map(|first| first.saturating_add(LONGEST_NS))
-}
-
-fn play_all<'a>(
-    trace: &'a Trace,
-    selected: Selected<'a>,
-    progress: &ReadProgress,
-    take: impl FnMut(TimedEvent<'_>),
-) {
     progress.of.store(trace.event_count(), Ordering::Relaxed);
-    let mut latest = None;
-    let mut at = move |clock_ns: i64| {
-        // Clocks before the zero of the clock do not occur but in damaged traces.
-        let clock = clock_ns.max(0) as u64;
-        let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
-        (at, at < clock)
+    let open = |stream: &'a Stream| OpenStream { events: stream.events(), begun: false };
+    let mut reading = Reading {
+        streams: trace.streams().iter().map(open).collect(),
+        selected: (!selected.is_everything()).then_some(selected),
+        is_over: false,
+        reached: Vec::new(),
+        latest: None,
+        read: 0,
+        needs_order,
+        player,
     };
-    if selected.is_everything() {
-        let events = trace.merge().map(move |MergedEvent { stream, event, .. }| {
-            let (at, is_too_far) = at(event.clock_ns);
-            let (stream, code, payload) = (stream as u32, event.code, event.payload);
-            TimedEvent { stream, at, is_too_far, is_selected: true, is_before: false, code, payload }
-        });
-        return hand_over(events, trace.event_count(), progress, take);
-    }
-    let in_range = trace.merge().take_while(move |event| selected.time_ns(event) < selected.end_ns);
-    let events = in_range.filter(move |event| selected.plays(event)).map(move |event| {
-        let (at, is_too_far) = at(event.event.clock_ns);
-        let is_before = selected.time_ns(&event) < selected.begin_ns;
-        let is_selected = selected.passes(&event);
-        let (stream, code, payload) = (event.stream as u32, event.event.code, event.event.payload);
-        TimedEvent { stream, at, is_too_far, is_selected, is_before, code, payload }
-    });
-    hand_over(events, trace.event_count(), progress, take);
-}
-
-/// Reads events on a thread of their own, where there are `count`, not few.
-fn hand_over<'a>(
-    events: impl Iterator<Item = TimedEvent<'a>> + Send,
-    count: u64,
-    progress: &ReadProgress,
-    mut take: impl FnMut(TimedEvent<'_>),
-) {
-    if count < FEW {
-        events.for_each(take);
-        return;
-    }
-    std::thread::scope(|scope| {
-        let (full, batches) = sync_channel::<Batch<'a>>(WAITING);
-        let (give_back, spent) = sync_channel::<Batch<'a>>(WAITING);
-        scope.spawn(move || {
-            let mut batch = Batch::with_capacity(BATCH);
-            for event in events {
-                batch.push(event);
-                if batch.events.len() == BATCH {
-                    let next = spent.try_recv().unwrap_or_else(|_| Batch::with_capacity(BATCH));
-                    // Nobody takes events any more only when taking them panicked.
-                    if full.send(std::mem::replace(&mut batch, next)).is_err() {
+    let turns = trace.turns(|stream, code| needs_order.of(stream, code));
+    if trace.event_count() < FEW {
+        turns.for_each(|stream| reading.turn(stream));
+    } else {
+        std::thread::scope(|scope| {
+            let (full, batches) = sync_channel::<Vec<u32>>(WAITING);
+            scope.spawn(move || {
+                let mut turns = turns;
+                loop {
+                    let batch: Vec<u32> = turns.by_ref().take(BATCH).collect();
+                    // Nobody takes turns any more when the range is over, or when taking them panicked.
+                    if batch.is_empty() || full.send(batch).is_err() {
                         return;
                     }
                 }
+            });
+            for batch in batches {
+                batch.into_iter().for_each(|stream| reading.turn(stream));
+                progress.events.store(reading.read, Ordering::Relaxed);
+                if reading.is_over {
+                    break;
+                }
             }
-            let _ = full.send(batch);
         });
-        for mut batch in batches {
-            progress.events.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
-            batch.drain(&mut take);
-            // Batches circulate; a full way back only costs an allocation.
-            let _ = give_back.try_send(batch);
+    }
+    if reading.selected.is_none() {
+        reading.rest();
+    }
+    reading.latest
+}
+
+/// A stream, read up to where it was played.
+struct OpenStream<'a> {
+    events: ThreadEvents<'a>,
+    begun: bool,
+}
+
+struct Reading<'a, 'p, P> {
+    streams: Vec<OpenStream<'a>>,
+    /// What is selected, if not everything is.
+    selected: Option<Selected<'a>>,
+    /// No later event lies in the range.
+    is_over: bool,
+    /// Streams that the event at hand reaches.
+    reached: Vec<u32>,
+    /// The latest time that can be true.
+    latest: Option<u64>,
+    /// Events so far.
+    read: u64,
+    needs_order: &'p NeedsOrder,
+    player: &'p mut P,
+}
+
+impl<'a, P: Player> Reading<'a, '_, P> {
+    /// Plays a stream up to its next event that needs the order, that one included.
+    #[inline(always)]
+    fn turn(&mut self, stream: u32) {
+        let OpenStream { events, begun } = &mut self.streams[stream as usize];
+        while let Some((file, event)) = events.next() {
+            self.read += 1;
+            if *begun && !self.needs_order.of(stream, event.code) {
+                self.player.event(timed(&mut self.latest, stream, &event));
+                continue;
+            }
+            *begun = true;
+            if self.selected.is_some() {
+                return self.take_if_selected(MergedEvent { stream: stream as usize, file, event });
+            }
+            let timed = timed(&mut self.latest, stream, &event);
+            self.player.reaches(&timed, &mut self.reached);
+            if !self.reached.is_empty() {
+                self.play_reached(event.clock_ns);
+            }
+            return self.player.event(timed);
         }
-    });
+    }
+
+    fn take_if_selected(&mut self, merged: MergedEvent<'a>) {
+        let Some(selected) = self.selected else { return };
+        self.is_over |= selected.time_ns(&merged) >= selected.end_ns;
+        if self.is_over || !selected.plays(&merged) {
+            return;
+        }
+        let is_before = selected.time_ns(&merged) < selected.begin_ns;
+        let is_selected = selected.passes(&merged);
+        let timed = timed(&mut self.latest, merged.stream as u32, &merged.event);
+        self.player.event(TimedEvent { is_before, is_selected, ..timed });
+    }
+
+    /// Plays the streams that the event at hand reaches up to its time.
+    #[inline(never)]
+    fn play_reached(&mut self, until_ns: i64) {
+        for stream in self.reached.drain(..) {
+            let events = &mut self.streams[stream as usize].events;
+            // What lies before that time needs no order: else it has had its turn.
+            while events.peek_clock_ns().is_some_and(|clock_ns| clock_ns < until_ns)
+                && let Some((_, event)) = events.next()
+            {
+                self.read += 1;
+                self.player.event(timed(&mut self.latest, stream, &event));
+            }
+        }
+    }
+
+    /// Plays what the streams have left after the last turn.
+    fn rest(&mut self) {
+        for (stream, open) in self.streams.iter_mut().enumerate() {
+            for (_, event) in open.events.by_ref() {
+                self.player.event(timed(&mut self.latest, stream as u32, &event));
+            }
+        }
+    }
+}
+
+/// An event of everything, with its time.
+#[inline(always)]
+fn timed<'a>(latest: &mut Option<u64>, stream: u32, event: &Event<'a>) -> TimedEvent<'a> {
+    // Clocks before the zero of the clock do not occur but in damaged traces.
+    let clock = event.clock_ns.max(0) as u64;
+    let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
+    let (code, payload) = (event.code, event.payload);
+    TimedEvent { stream, at, is_too_far: at < clock, is_selected: true, is_before: false, code, payload }
 }

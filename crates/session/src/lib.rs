@@ -20,6 +20,7 @@ pub mod judgement;
 pub mod model_views;
 mod os_time;
 mod places;
+mod playing;
 mod profiles;
 mod recorders;
 mod run_file;
@@ -33,6 +34,7 @@ pub use profiles::{MergedProfiles, ProfileProblem, merge_profiles, profile_files
 pub use run_file::{Notice, RUN_FILE, RunFile};
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 
+use playing::Playing;
 use recorders::{Joined, OfProcesses, RecorderName, name_of};
 use rustc_hash::{FxHashMap, FxHashSet};
 use selection::Selection;
@@ -149,34 +151,19 @@ impl Session {
         };
         let mut builder = ExecutionBuilder::new();
         let mut interpreter = Interpreter::new();
-        let Threads { threads, recorders, processes, names } =
-            add_threads(&trace, &mut builder, &mut interpreter);
+        let all = add_threads(&trace, &mut builder, &mut interpreter);
         if selection.is_everything() {
             // An event changes what its thread is in at most once, or hardly ever more often.
-            for (stream, thread) in trace.streams().iter().zip(&threads) {
+            for (stream, thread) in trace.streams().iter().zip(&all.threads) {
                 builder.expect_sections(*thread, stream.event_count());
             }
         }
-        let mut by_letter = [0_u64; 256];
-        let mut clocks_too_far = 0;
         let selected = selection.of(&trace);
-        let (mut begun, mut events_of_thread) = (false, vec![0_u64; threads.len()]);
-        // Reading and merging takes about as long as interpreting: each has a thread.
-        let latest = in_order::play(&trace, selected, progress, |event| {
-            let stream = event.stream as usize;
-            let thread = threads[stream];
-            if !event.is_before && !std::mem::replace(&mut begun, true) {
-                builder.forget_anomalies();
-                clocks_too_far = 0;
-            }
-            clocks_too_far += u64::from(event.is_too_far);
-            by_letter[event.code.model() as usize] += u64::from(event.is_selected);
-            events_of_thread[stream] += u64::from(event.is_selected);
-            builder.event(thread, event.at);
-            let mut out = OfProcesses { builder: &mut builder, processes: &processes };
-            interpreter.speaks(thread, recorders[stream]);
-            interpreter.event(thread, event.at, event.code, event.payload, &mut out);
-        });
+        let needs_order = all.needs_order(selected.is_everything());
+        let mut playing = Playing::new(&mut builder, &mut interpreter, &all);
+        let latest = in_order::play(&trace, selected, &needs_order, progress, &mut playing);
+        let Playing { events_of_streams, by_letter, clocks_too_far, .. } = playing;
+        let Threads { threads, recorders, processes, names } = all;
         let clock_at = |time_ns: i64| selected.origin_ns.saturating_add(time_ns).max(0) as u64;
         // Who has later events lives on to where the range ends.
         let end = selected.origin_ns.saturating_add(selected.end_ns);
@@ -200,7 +187,7 @@ impl Session {
         if selection.range != TimeRange::default() {
             execution.cut(clock_at(selected.begin_ns.max(0)), clock_at(selected.end_ns));
         }
-        for (thread, events) in threads.iter().zip(&events_of_thread) {
+        for (thread, events) in threads.iter().zip(&events_of_streams) {
             execution.threads[thread.index()].events = *events;
         }
         // Recorders without a stream of their own tell their losses in the metadata.

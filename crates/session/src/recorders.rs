@@ -103,7 +103,7 @@ impl Observer for OfProcesses<'_> {
         self.builder.define(definition);
     }
 
-    #[inline]
+    #[inline(always)]
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         self.builder.change(thread, at, change);
     }

@@ -121,6 +121,35 @@ impl<'a> Decoder<'a> {
         Some(self.correct(u64::from_le_bytes(*clock)))
     }
 
+    /// Passes over the events before the first one at whose code `stops` says so.
+    #[inline(always)]
+    pub(crate) fn pass_until(&mut self, stops: impl Fn(Code) -> bool) {
+        while self.position < self.end {
+            let reordered = self.position == self.window_begin;
+            let offset = if reordered { self.windows[0].order[self.in_window] } else { self.position };
+            let Some(head) = EventHead::read(self.bytes, offset).filter(|head| !stops(head.code)) else {
+                return;
+            };
+            if reordered {
+                self.step_in_window();
+            } else {
+                self.position = head.end;
+                prefetch(self.bytes, head.end + PREFETCH_BYTES);
+            }
+            if self.raise_clocks {
+                self.floor = self.correct(head.raw_clock);
+            }
+        }
+    }
+
+    /// The code of the next event.
+    pub(crate) fn peek_code(&self) -> Option<Code> {
+        let reordered = self.position == self.window_begin;
+        let offset = if reordered { self.windows.first()?.order[self.in_window] } else { self.position };
+        let head = EventHead::read(self.bytes, offset)?;
+        (self.position < self.end).then_some(head.code)
+    }
+
     #[inline]
     fn correct(&self, raw_clock: u64) -> i64 {
         self.clock.apply(clock_of(raw_clock)).max(self.floor)

@@ -39,7 +39,7 @@ pub use clock_drift::{ClockCorrection, ClockDrift, DRIFT_FILE, drifts_to_text, l
 pub use clock_offsets::{ClockOffset, ClockOffsets};
 pub use decode::{Decoder, Event};
 pub use location::Location;
-pub use merge::{Merged, MergedEvent};
+pub use merge::{Merged, MergedEvent, Turns};
 pub use metadata::{CpuEntry, MarkDeclaration, Metadata};
 pub use problem::{Problem, ProblemKind};
 pub use rewrite::replace_file;

@@ -8,6 +8,7 @@ use crate::problem::{Problem, ProblemKind};
 use crate::survey::{Finding, Survey, survey};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use taskscope_event::Code;
 use taskscope_event::framing::FILE_HEADER_BYTES;
 
 /// Which of a stream's files.
@@ -295,6 +296,30 @@ impl<'a> ThreadEvents<'a> {
             Some(own) => Some(standard.map_or(own, |standard| standard.min(own))),
         }
     }
+
+    /// Passes over the events before the first one at whose code `stops` says so.
+    #[inline(always)]
+    pub(crate) fn pass_until(&mut self, stops: impl Fn(Code) -> bool) {
+        if self.own.is_none() {
+            return self.standard.pass_until(stops);
+        }
+        loop {
+            let code = match &self.own {
+                Some(own) if self.is_own_next(own) => own.peek_code(),
+                _ => self.standard.peek_code(),
+            };
+            if code.is_none_or(&stops) {
+                return;
+            }
+            self.next();
+        }
+    }
+
+    #[inline(always)]
+    fn is_own_next(&self, own: &Decoder<'_>) -> bool {
+        own.peek_clock_ns()
+            .is_some_and(|own| self.standard.peek_clock_ns().is_none_or(|standard| own < standard))
+    }
 }
 
 impl<'a> Iterator for ThreadEvents<'a> {
@@ -302,11 +327,10 @@ impl<'a> Iterator for ThreadEvents<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<(File, Event<'a>)> {
-        if let Some(own) = &mut self.own
-            && let Some(own_clock) = own.peek_clock_ns()
-            && self.standard.peek_clock_ns().is_none_or(|standard| own_clock < standard)
+        if let Some(own) = &self.own
+            && self.is_own_next(own)
         {
-            return own.next().map(|event| (File::Own, event));
+            return self.own.as_mut()?.next().map(|event| (File::Own, event));
         }
         self.standard.next().map(|event| (File::Standard, event))
     }

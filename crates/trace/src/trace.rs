@@ -4,13 +4,14 @@ use crate::clock_drift::{ClockCorrection, ClockDrift, DRIFT_FILE, load_drifts};
 use crate::clock_offsets::ClockOffsets;
 use crate::discover::find_streams;
 use crate::location::Location;
-use crate::merge::Merged;
+use crate::merge::{Merged, Turns};
 use crate::problem::{Problem, ProblemKind};
 use crate::stream::{ReadOrder, Stream};
 use rustc_hash::FxHashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use taskscope_event::Code;
 
 /// First events further apart than this show that the clocks of the hosts differ.
 const CLOCK_GATE_NS: i64 = 3600 * 1_000_000_000;
@@ -141,6 +142,12 @@ impl Trace {
     /// The events of all streams in one total order.
     pub fn merge(&self) -> Merged<'_> {
         Merged::new(self.streams.iter().enumerate())
+    }
+
+    /// In which order the streams have their turns, where only events for which `needs_order` says so (by stream and
+    /// code), and the first of each stream, need an order among streams.
+    pub fn turns<N: Fn(u32, Code) -> bool>(&self, needs_order: N) -> Turns<'_, N> {
+        Turns::new(&self.streams, needs_order)
     }
 
     /// The events of the streams with these indices in one total order; indices out of range are

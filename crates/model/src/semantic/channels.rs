@@ -6,7 +6,7 @@
 use super::frames::Opener;
 use super::{Interpreter, Short};
 use taskscope_event::Code;
-use taskscope_event::models::{MODELS, mpi, nanos6, nodes, nosv, tampi};
+use taskscope_event::models::{mpi, nanos6, nodes, nosv, tampi};
 use taskscope_event::spec::{Channel, Effect};
 use taskscope_execution::{
     Change, MessageChange, ObjectIndex, Observer, Place, Section, State, TaskIndex, ThreadIndex,
@@ -26,33 +26,11 @@ pub enum Step {
 /// The value of the idle channel of a worker that has something to do.
 const PROGRESSING: i64 = 100;
 
-/// Steps by model, category and value of a code.
-pub struct Steps {
-    rows: Vec<Option<Step>>,
-}
-
-impl Default for Steps {
-    fn default() -> Self {
-        let mut rows = vec![None; MODELS_WITH_PARTS.len() << 14];
-        let models = MODELS.iter().filter(|model| MODELS_WITH_PARTS.contains(&model.letter));
-        for event in models.flat_map(|model| model.events) {
-            if let Some(row) = row(event.code) {
-                rows[row] = step(event.code.model(), event.effect);
-            }
-        }
-        Steps { rows }
+/// What an event of this model with this effect does, if it is of one of these runtimes.
+pub(super) fn step(model: u8, effect: Effect) -> Option<Step> {
+    if !matches!(model, nanos6::LETTER | nosv::LETTER | nodes::LETTER | mpi::LETTER | tampi::LETTER) {
+        return None;
     }
-}
-
-const MODELS_WITH_PARTS: [u8; 5] = [nanos6::LETTER, nosv::LETTER, nodes::LETTER, mpi::LETTER, tampi::LETTER];
-
-fn row(code: Code) -> Option<usize> {
-    let [model, category, value] = code.0;
-    let model = MODELS_WITH_PARTS.iter().position(|letter| *letter == model)?;
-    (category < 128 && value < 128).then_some(model << 14 | usize::from(category) << 7 | usize::from(value))
-}
-
-fn step(model: u8, effect: Effect) -> Option<Step> {
     match effect {
         Effect::Push(Channel::Subsystem | Channel::Function, value, _) => {
             Some(Step::Enter { value: value as i16, state: state(model, value) })
@@ -102,7 +80,7 @@ fn state(model: u8, value: i64) -> State {
 }
 
 impl Interpreter {
-    /// An event of a runtime with parts and tasks.
+    /// An event of a runtime with parts and tasks that tells of a task.
     pub(super) fn runtime_event<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -113,18 +91,29 @@ impl Interpreter {
     ) -> Result<(), Short> {
         match code {
             nosv::TASK_CREATE | nosv::PARALLEL_TASK_CREATE | nanos6::TASK_CREATE => {
-                return self.task_created(thread, at, payload, out);
+                self.task_created(thread, at, payload, out)
             }
-            nosv::TASK_EXECUTE | nanos6::TASK_EXECUTE => return self.task_starts(thread, at, payload, out),
-            nosv::TASK_END | nanos6::TASK_END => return self.task_ends(thread, at, payload, out),
-            nosv::TASK_PAUSE | nanos6::TASK_PAUSE => return self.task_pauses(thread, at, payload, out),
-            nosv::TASK_RESUME | nanos6::TASK_RESUME => return self.task_resumes(thread, at, payload, out),
-            nosv::TYPE_CREATE | nanos6::TYPE_CREATE => return self.define_type(thread, payload, out),
-            _ => {}
+            nosv::TASK_EXECUTE | nanos6::TASK_EXECUTE => self.task_starts(thread, at, payload, out),
+            nosv::TASK_END | nanos6::TASK_END => self.task_ends(thread, at, payload, out),
+            nosv::TASK_PAUSE | nanos6::TASK_PAUSE => self.task_pauses(thread, at, payload, out),
+            nosv::TASK_RESUME | nanos6::TASK_RESUME => self.task_resumes(thread, at, payload, out),
+            nosv::TYPE_CREATE | nanos6::TYPE_CREATE => self.define_type(thread, payload, out),
+            _ => Ok(()),
         }
-        let letter = code.model();
-        match row(code).and_then(|row| self.steps.rows[row]) {
-            Some(Step::Enter { value, state }) => {
+    }
+
+    /// An event that enters or leaves a part of the runtime of this letter.
+    #[inline(always)]
+    pub(super) fn step<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        letter: u8,
+        step: Step,
+        out: &mut O,
+    ) {
+        match step {
+            Step::Enter { value, state } => {
                 let around = self.threads[thread.index()].now();
                 let task = if state == State::Task { TaskIndex::NONE } else { around.task };
                 let place = if letter == mpi::LETTER {
@@ -135,33 +124,32 @@ impl Interpreter {
                 let section = Section { state, place, object: ObjectIndex::NONE, task, ..around };
                 self.open(thread, at, Opener::Part(letter, value), section, out);
             }
-            Some(Step::Leave { value }) => {
+            Step::Leave { value } => {
                 self.close(thread, at, Opener::Part(letter, value), out);
                 if letter == mpi::LETTER {
                     self.tell(thread, at, MessageChange::CallEnds, out);
                 }
             }
-            Some(Step::Rest(rests)) => {
+            Step::Rest(rests) => {
                 let state = &mut self.threads[thread.index()];
                 state.rests = rests;
                 let now = state.now();
                 out.change(thread, at, Change::Become(now));
             }
-            None => {}
         }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taskscope_event::models::MODELS;
 
     #[test]
     fn every_part_of_these_runtimes_is_entered_and_left() {
-        let steps = Steps::default();
-        for event in MODELS.iter().filter(|m| MODELS_WITH_PARTS.contains(&m.letter)).flat_map(|m| m.events) {
-            let step = steps.rows[row(event.code).unwrap()];
+        let with_parts = [nanos6::LETTER, nosv::LETTER, nodes::LETTER, mpi::LETTER, tampi::LETTER];
+        for event in MODELS.iter().filter(|m| with_parts.contains(&m.letter)).flat_map(|m| m.events) {
+            let step = step(event.code.model(), event.effect);
             match event.effect {
                 Effect::Push(Channel::ThreadType, ..) | Effect::Pop(Channel::ThreadType, ..) => {
                     assert_eq!(step, None);

@@ -11,6 +11,12 @@ use taskscope_execution::{Change, Observer, ProcessIndex, Section, State, Thread
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct LoomNumber(pub u32);
 
+impl LoomNumber {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The CPUs of a loom whose workers are CPUs.
 #[derive(Default)]
 pub struct LoomCpus {
@@ -40,15 +46,24 @@ impl Interpreter {
     /// is the number that events use.
     pub fn add_cpu(&mut self, process: ProcessIndex, loom: LoomNumber, index: i32) -> ThreadIndex {
         let row = self.add_thread(process);
-        self.looms.entry(loom).or_default().by_index.insert(index, row);
+        self.loom_mut(loom).by_index.insert(index, row);
         row
+    }
+
+    /// The loom with this number, made if it is new.
+    fn loom_mut(&mut self, loom: LoomNumber) -> &mut LoomCpus {
+        let number = loom.index();
+        if number >= self.looms.len() {
+            self.looms.resize_with(number + 1, LoomCpus::default);
+        }
+        &mut self.looms[number]
     }
 
     /// `thread`, with this id, belongs to a loom in which CPUs are the workers.
     pub fn works_on_cpus_of(&mut self, thread: ThreadIndex, loom: LoomNumber, tid: i32) {
         self.threads[thread.index()].on_cpu.loom = Some(loom);
         let recorder = self.threads[thread.index()].placed_by;
-        let loom = self.looms.entry(loom).or_default();
+        let loom = self.loom_mut(loom);
         loom.tids.insert(tid, thread);
         loom.is_shared |= loom.recorder.replace(recorder).is_some_and(|other| other != recorder);
     }
@@ -57,7 +72,7 @@ impl Interpreter {
     /// CPUs that several processes share belong to no rank: there it is the thread.
     pub(super) fn worker_of(&self, thread: ThreadIndex) -> ThreadIndex {
         let on_cpu = self.threads[thread.index()].on_cpu;
-        let loom = on_cpu.loom.and_then(|loom| self.looms.get(&loom)).filter(|loom| !loom.is_shared);
+        let loom = on_cpu.loom.and_then(|loom| self.looms.get(loom.index())).filter(|loom| !loom.is_shared);
         let Some(loom) = loom else { return thread };
         // Before the runtime places it, it is on none of them.
         on_cpu.cpu.or_else(|| loom.by_index.values().min().copied()).unwrap_or(thread)
@@ -66,14 +81,14 @@ impl Interpreter {
     /// The thread is still there at `at`, although no event of it is told: so are its loom's CPUs.
     pub fn lives_at(&mut self, thread: ThreadIndex, at: u64) {
         let loom = self.threads.get(thread.index()).and_then(|thread| thread.on_cpu.loom);
-        if let Some(loom) = loom.and_then(|loom| self.looms.get_mut(&loom)) {
+        if let Some(loom) = loom.and_then(|loom| self.looms.get_mut(loom.index())) {
             loom.last = loom.last.max(at);
         }
     }
 
     /// Ends the time of all CPUs. Call after the last event.
     pub fn finish<O: Observer>(&mut self, out: &mut O) {
-        for loom in self.looms.values().filter(|loom| loom.begun) {
+        for loom in self.looms.iter().filter(|loom| loom.begun) {
             for cpu in loom.by_index.values() {
                 out.change(*cpu, loom.last, Change::ThreadEnds);
             }
@@ -81,9 +96,10 @@ impl Interpreter {
     }
 
     /// The CPUs of a loom exist from its first event to its last.
+    #[inline(always)]
     pub(super) fn extend_loom<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
         let Some(loom) = self.threads[thread.index()].on_cpu.loom else { return };
-        let Some(loom) = self.looms.get_mut(&loom) else { return };
+        let Some(loom) = self.looms.get_mut(loom.index()) else { return };
         loom.last = loom.last.max(at);
         if !loom.begun {
             loom.begun = true;
@@ -96,6 +112,29 @@ impl Interpreter {
         }
     }
 
+    /// Who runs where an event places its thread, or another, and which other thread that is.
+    pub(super) fn reached_on_cpus(
+        &self,
+        thread: ThreadIndex,
+        code: Code,
+        payload: &[u8],
+    ) -> [ThreadIndex; 2] {
+        let on_cpu = self.threads[thread.index()].on_cpu;
+        let Some(loom) = on_cpu.loom.and_then(|loom| self.looms.get(loom.index())) else {
+            return [ThreadIndex::NONE; 2];
+        };
+        let word = |offset| payload::u32_at(payload, offset).map(|word| word as i32);
+        let named = || word(0).and_then(|index| loom.by_index.get(&index)).copied();
+        let (cpu, other) = match code {
+            ovni::THREAD_EXECUTES | ovni::SET_AFFINITY => (named(), None),
+            ovni::REMOTE_AFFINITY => (named(), word(4).and_then(|tid| loom.tids.get(&tid)).copied()),
+            ovni::THREAD_RESUMES => (on_cpu.cpu, None),
+            _ => (None, None),
+        };
+        let occupant = cpu.and_then(|cpu| self.threads[cpu.index()].occupant);
+        [occupant, other].map(|reached| reached.unwrap_or(ThreadIndex::NONE))
+    }
+
     /// Where a thread runs from now on, as far as the event tells. Called before its state changes.
     pub(super) fn place_on_cpu<O: Observer>(
         &mut self,
@@ -106,9 +145,9 @@ impl Interpreter {
         out: &mut O,
     ) -> Result<(), Short> {
         let Some(loom) = self.threads[thread.index()].on_cpu.loom else { return Ok(()) };
-        let cpu_at = |looms: &FxHashMap<LoomNumber, LoomCpus>| {
+        let cpu_at = |looms: &[LoomCpus]| {
             let index = payload::u32_at(payload, 0).ok_or(Short)? as i32;
-            Ok(looms.get(&loom).and_then(|loom| loom.by_index.get(&index)).copied())
+            Ok(looms.get(loom.index()).and_then(|loom| loom.by_index.get(&index)).copied())
         };
         match code {
             ovni::THREAD_EXECUTES => {
@@ -122,7 +161,7 @@ impl Interpreter {
             ovni::REMOTE_AFFINITY => {
                 let cpu = cpu_at(&self.looms)?;
                 let tid = payload::u32_at(payload, 4).ok_or(Short)? as i32;
-                let other = self.looms.get(&loom).and_then(|loom| loom.tids.get(&tid)).copied();
+                let other = self.looms.get(loom.index()).and_then(|loom| loom.tids.get(&tid)).copied();
                 if let Some(other) = other {
                     let running = self.threads[other.index()].on_cpu.running;
                     self.move_to(other, at, cpu, running, out);

@@ -1,16 +1,45 @@
 //! Which event goes where.
 
 use super::frames::Opener;
+use super::kinds::Kind;
 use super::sections::{Edge, Subsystem};
 use super::{Interpreter, Short, payload};
 use taskscope_event::Code;
-use taskscope_event::models::{
-    self, kernel, mpi, nanos6, nodes, nosv, omp, openmp, ovni, recorder, tampi, wait,
-};
+use taskscope_event::models::{self, mpi, nanos6, nodes, nosv, omp, openmp, ovni, recorder, tampi, wait};
 use taskscope_execution::{Anomaly, Change, Observer, Section, State, ThreadIndex};
 
 impl Interpreter {
-    /// Takes an event of a thread that has begun and not ended.
+    /// Takes an event of which the kind tells all, of a thread that has begun and not ended.
+    #[inline(always)]
+    pub(super) fn event_of_kind<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        kind: Kind,
+        out: &mut O,
+    ) {
+        match kind {
+            Kind::Step(step) => self.step(thread, at, code.model(), step, out),
+            Kind::Subsystem(subsystem, Edge::Begin) => self.open_subsystem(thread, at, subsystem, out),
+            Kind::Subsystem(subsystem, Edge::End) => {
+                let state = &mut self.threads[thread.index()];
+                if subsystem == Subsystem::Acquiring {
+                    state.last_lock_wait = state.frames.top().map(|top| (at, top.section));
+                }
+                self.close(thread, at, Opener::Subsystem(subsystem), out);
+            }
+            Kind::OutOfCpu => {
+                self.open(thread, at, Opener::OutOfCpu, Section::of(State::OutOfCpu), out);
+            }
+            Kind::BackOnCpu => {
+                self.close(thread, at, Opener::OutOfCpu, out);
+            }
+            Kind::Nothing | Kind::Other => {}
+        }
+    }
+
+    /// Takes any other event of such a thread.
     pub(super) fn dispatch<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -19,19 +48,6 @@ impl Interpreter {
         payload: &[u8],
         out: &mut O,
     ) -> Result<(), Short> {
-        if let Some((subsystem, edge)) = self.subsystems.of(code) {
-            match edge {
-                Edge::Begin => self.open_subsystem(thread, at, subsystem, out),
-                Edge::End => {
-                    let state = &mut self.threads[thread.index()];
-                    if subsystem == Subsystem::Acquiring {
-                        state.last_lock_wait = state.frames.top().map(|top| (at, top.section));
-                    }
-                    self.close(thread, at, Opener::Subsystem(subsystem), out);
-                }
-            }
-            return Ok(());
-        }
         match code {
             openmp::TASK_CREATE => self.task_created(thread, at, payload, out),
             openmp::TASK_EXECUTE => self.task_starts(thread, at, payload, out),
@@ -54,14 +70,6 @@ impl Interpreter {
             }
             ovni::THREAD_RESUMES => {
                 self.close(thread, at, Opener::Paused, out);
-                Ok(())
-            }
-            kernel::OUT_OF_CPU => {
-                self.open(thread, at, Opener::OutOfCpu, Section::of(State::OutOfCpu), out);
-                Ok(())
-            }
-            kernel::BACK_ON_CPU => {
-                self.close(thread, at, Opener::OutOfCpu, out);
                 Ok(())
             }
             _ => match code.model() {

@@ -1,7 +1,8 @@
 //! What events mean: the events of all runtimes, and taskscope's own, to changes of an execution.
 //!
 //! The caller adds processes and threads, then hands over every event in the order of time over all
-//! threads of a process. Everything is pushed to an [`Observer`]. Traces of ovni's own OpenMP-V
+//! threads of a process; events that need no order ([`Kinds::needs_order`]) may come later, as
+//! [`Interpreter::event`] says. Everything is pushed to an [`Observer`]. Traces of ovni's own OpenMP-V
 //! runtime, which have none of taskscope's events, work too: what only those events tell (regions,
 //! holders of locks, places) stays unknown.
 //!
@@ -13,6 +14,7 @@ mod dictionary;
 mod dispatch;
 mod frames;
 mod instrument;
+mod kinds;
 mod locks;
 mod messages;
 pub(crate) mod payload;
@@ -27,10 +29,11 @@ mod worksharing;
 
 pub use cpus::LoomNumber;
 use dictionary::Names;
+use kinds::Kind;
+pub use kinds::Kinds;
 use regions::RegionState;
-use rustc_hash::FxHashMap;
 use taskscope_event::Code;
-use taskscope_event::models::ovni;
+use taskscope_event::models::{omp, ovni};
 use taskscope_execution::{Anomaly, Change, Observer, ProcessIndex, ThreadIndex, ThreadKind};
 use thread_state::ThreadState;
 
@@ -42,11 +45,11 @@ pub struct Interpreter {
     tasks: tasks::TaskNumbers,
     regions: Vec<RegionState>,
     region_numbers: regions::RegionNumbers,
-    steps: channels::Steps,
-    subsystems: sections::Subsystems,
+    kinds: Kinds,
     instrumented: instrument::Instrumented,
     message_names: messages::MessageNames,
-    looms: FxHashMap<LoomNumber, cpus::LoomCpus>,
+    /// By [`LoomNumber`].
+    looms: Vec<cpus::LoomCpus>,
     paths: samples::PathNumbers,
 }
 
@@ -100,6 +103,10 @@ impl Interpreter {
 
     /// Takes one event of `thread` at `at` nanoseconds. `payload` is without the size field of jumbo
     /// events.
+    ///
+    /// Events must come in the order of time, but one that needs no order may come late: before the next event of its
+    /// thread, and before an event of another thread that [reaches](Interpreter::reaches) it. The first
+    /// event of a thread, and all events of one of which several recorders write, need the order.
     #[inline]
     pub fn event<O: Observer>(
         &mut self,
@@ -124,10 +131,30 @@ impl Interpreter {
             return self.after_end(thread, at, code, payload, out);
         }
         self.extend_loom(thread, at, out);
+        match self.kinds.of(code) {
+            Kind::Other => {
+                if !self.other_event(thread, at, code, payload, out) {
+                    return;
+                }
+            }
+            kind => self.event_of_kind(thread, at, code, kind, out),
+        }
+        self.show_on_cpu(thread, at, out);
+    }
+
+    /// An event of which the kind does not tell all; whether it was for this thread's recorder to tell.
+    fn other_event<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> bool {
         let state = &self.threads[thread.index()];
         let elsewhere = state.process != state.placed_by;
         if elsewhere && code.model() == ovni::LETTER && code != ovni::THREAD_ENDS {
-            return;
+            return false;
         }
         let placed = if code.model() == ovni::LETTER && !elsewhere {
             self.place_on_cpu(thread, at, code, payload, out)
@@ -137,6 +164,31 @@ impl Interpreter {
         if placed.and_then(|()| self.dispatch(thread, at, code, payload, out)).is_err() {
             out.anomaly(thread, at, Anomaly::ShortPayload);
         }
-        self.show_on_cpu(thread, at, out);
+        true
+    }
+
+    /// The other threads whose state an event of `thread` changes, or takes from what is shown: their earlier events must
+    /// have been played.
+    pub fn reaches(
+        &self,
+        thread: ThreadIndex,
+        code: Code,
+        payload: &[u8],
+        mut reached: impl FnMut(ThreadIndex),
+    ) {
+        match code.model() {
+            ovni::LETTER => {
+                let on_cpus = self.reached_on_cpus(thread, code, payload);
+                on_cpus.into_iter().filter(|other| other.is_some() && *other != thread).for_each(reached);
+            }
+            omp::LETTER => {
+                for member in self.members_reached(thread, code, payload) {
+                    if *member != thread {
+                        reached(*member);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 }

@@ -65,6 +65,15 @@ impl Interpreter {
         })
     }
 
+    /// The members of the region that an event begins or ends.
+    pub(super) fn members_reached(&self, thread: ThreadIndex, code: Code, payload: &[u8]) -> &[ThreadIndex] {
+        let begins_or_ends = matches!(code, omp::REGION_BEGIN | omp::REGION_END);
+        let id = u32_at(payload, 0).filter(|_| begins_or_ends);
+        let process = self.threads[thread.index()].process;
+        id.and_then(|id| self.region_numbers.get(&(process, id)))
+            .map_or(&[], |region| &self.regions[region.index()].members)
+    }
+
     pub(super) fn omp_event<O: Observer>(
         &mut self,
         thread: ThreadIndex,

@@ -48,39 +48,9 @@ pub enum Edge {
     End,
 }
 
-/// What each event of ovni's `openmp` model opens or closes, by its category and value: asked for every event.
-pub struct Subsystems {
-    rows: Vec<Option<(Subsystem, Edge)>>,
-}
-
-/// Categories and values are ASCII.
-const ASCII: usize = 128;
-
-impl Default for Subsystems {
-    fn default() -> Self {
-        let mut rows = vec![None; ASCII * ASCII];
-        for (row, slot) in rows.iter_mut().enumerate() {
-            *slot = Subsystem::of(Code([p::LETTER, (row / ASCII) as u8, (row % ASCII) as u8]));
-        }
-        Subsystems { rows }
-    }
-}
-
-impl Subsystems {
-    /// The section that `code` opens or closes, if it is a subsystem event.
-    #[inline]
-    pub fn of(&self, code: Code) -> Option<(Subsystem, Edge)> {
-        let [model, category, value] = code.0.map(usize::from);
-        if model != usize::from(p::LETTER) || category >= ASCII || value >= ASCII {
-            return None;
-        }
-        self.rows[category * ASCII + value]
-    }
-}
-
 impl Subsystem {
     /// The section that `code` opens or closes, if it is a subsystem event.
-    fn of(code: Code) -> Option<(Subsystem, Edge)> {
+    pub fn of(code: Code) -> Option<(Subsystem, Edge)> {
         use Edge::{Begin, End};
         use Subsystem::*;
         Some(match code {

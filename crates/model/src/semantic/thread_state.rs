@@ -95,6 +95,7 @@ impl ThreadState {
         *self.sticky.get(kind as usize)?
     }
 
+    #[inline(always)]
     pub fn now(&self) -> Section {
         if self.rests {
             return Section::of(State::Idle);
