@@ -100,10 +100,16 @@ impl ExecutionBuilder {
     /// An event of `thread` lies at `at`, whether or not it changes anything.
     #[inline]
     pub fn event(&mut self, thread: ThreadIndex, at: u64) {
+        self.events(thread, 1, at, at);
+    }
+
+    /// So many events of `thread` lie from `first` to `last`.
+    #[inline]
+    pub fn events(&mut self, thread: ThreadIndex, count: u64, first: u64, last: u64) {
         let thread = &mut self.execution.threads[thread.index()];
-        thread.events += 1;
-        thread.first = thread.first.min(at);
-        thread.last = thread.last.max(at);
+        thread.events += count;
+        thread.first = thread.first.min(first);
+        thread.last = thread.last.max(last);
     }
 
     /// The thread is still there at `at`, although no event of it is played.

@@ -4,7 +4,7 @@ use crate::messages::Communication;
 use crate::samples::Samples;
 use crate::{
     Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Queued,
-    Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
+    Region, Section, Span, Spans, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
 };
 use std::collections::BTreeMap;
 
@@ -212,12 +212,10 @@ impl Execution {
     }
 
     /// The same without times off the CPU.
-    pub(crate) fn track_of_run(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> + '_ {
-        let [before, after] = self.edges_of_run(thread);
-        std::iter::once(before)
-            .chain(self.threads[thread.index()].track.spans())
-            .chain(std::iter::once(after))
-            .filter(|span| span.end > span.start)
+    pub(crate) fn track_of_run(&self, thread: ThreadIndex) -> TrackOfRun<'_> {
+        let [before, after] =
+            self.edges_of_run(thread).map(|edge| Some(edge).filter(|edge| edge.end > edge.start));
+        TrackOfRun { before, spans: self.threads[thread.index()].track.spans(), after }
     }
 
     /// The thread's time in the run of its process before its first event and after its end; both may be empty.
@@ -228,6 +226,40 @@ impl Execution {
         let before = edge(process.first, thread.track.start(), State::NotStarted);
         let after = edge(thread.track.end(), process.last, State::Ended);
         [before, after].map(|span| Span { end: span.end.max(span.start), ..span })
+    }
+}
+
+/// A thread's sections with what lies before and after them.
+pub(crate) struct TrackOfRun<'a> {
+    before: Option<Span>,
+    spans: Spans<'a>,
+    after: Option<Span>,
+}
+
+impl Iterator for TrackOfRun<'_> {
+    type Item = Span;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Span> {
+        // Sections without time are not shown.
+        loop {
+            let span = match self.before.take() {
+                Some(before) => before,
+                None => match self.spans.next() {
+                    Some(span) => span,
+                    None => return self.after.take(),
+                },
+            };
+            if span.end > span.start {
+                return Some(span);
+            }
+        }
+    }
+
+    #[inline]
+    fn fold<B, F: FnMut(B, Span) -> B>(self, init: B, mut f: F) -> B {
+        let spans = self.before.into_iter().chain(self.spans).chain(self.after);
+        spans.filter(|span| span.end > span.start).fold(init, &mut f)
     }
 }
 

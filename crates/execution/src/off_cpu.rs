@@ -196,7 +196,7 @@ fn is_whole(span: &Span, off: &[OffCpu]) -> bool {
 impl<I: Iterator<Item = Span>> Iterator for Cut<'_, I> {
     type Item = CutSpan;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<CutSpan> {
         let span = self.rest.take().or_else(|| self.spans.next())?;
         if is_whole(&span, self.off) {

@@ -70,17 +70,23 @@ impl Spans<'_> {
     ///
     /// # Panics
     /// If the track has no such row.
-    #[inline]
+    #[inline(always)]
     pub fn at(&self, row: usize) -> Span {
+        // All columns are equally long; without further panics those that are not used are not read.
         Span {
             start: self.start[row],
             end: self.start.get(row + 1).copied().unwrap_or(self.end),
             section: Section {
-                state: State::ALL.get(self.state[row] as usize).copied().unwrap_or(State::Unknown),
-                place: self.place[row],
-                task: self.task[row],
-                region: self.region[row],
-                object: self.object[row],
+                state: self
+                    .state
+                    .get(row)
+                    .and_then(|state| State::ALL.get(usize::from(*state)))
+                    .copied()
+                    .unwrap_or(State::Unknown),
+                place: self.place.get(row).copied().unwrap_or(Place::UNKNOWN),
+                task: self.task.get(row).copied().unwrap_or(TaskIndex::NONE),
+                region: self.region.get(row).copied().unwrap_or(RegionIndex::NONE),
+                object: self.object.get(row).copied().unwrap_or(ObjectIndex::NONE),
             },
         }
     }
@@ -89,7 +95,7 @@ impl Spans<'_> {
 impl Iterator for Spans<'_> {
     type Item = Span;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Span> {
         self.rows.next().map(|row| self.at(row))
     }

@@ -23,7 +23,7 @@ struct Row {
 }
 
 /// Takes the sections of one thread, in time order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TrackBuilder {
     start: Vec<u64>,
     state: Vec<u8>,
@@ -32,8 +32,25 @@ pub(crate) struct TrackBuilder {
     region: MostlyNone<RegionIndex>,
     object: MostlyNone<ObjectIndex>,
     end: u64,
-    /// What follows the columns; never empty once there is a section.
-    newest: Vec<Row>,
+    /// What follows the columns; never empty once there is a section. It lies in place, as each change looks for it.
+    newest: [Row; WAITING],
+    waiting: usize,
+}
+
+impl Default for TrackBuilder {
+    fn default() -> Self {
+        TrackBuilder {
+            start: Vec::new(),
+            state: Vec::new(),
+            place: Vec::new(),
+            task: Vec::new(),
+            region: MostlyNone::default(),
+            object: MostlyNone::default(),
+            end: 0,
+            newest: [Row { start: 0, section: Section::of(State::Unknown) }; WAITING],
+            waiting: 0,
+        }
+    }
 }
 
 impl TrackBuilder {
@@ -50,7 +67,7 @@ impl TrackBuilder {
 
     /// Whether nothing is known of the thread.
     pub(crate) fn is_empty(&self) -> bool {
-        self.newest.is_empty()
+        self.waiting == 0
     }
 
     /// When the last section ends, as far as is known.
@@ -62,10 +79,10 @@ impl TrackBuilder {
     /// that start; the answer is how far it was before.
     #[inline]
     pub(crate) fn set(&mut self, at: u64, section: Section) -> u64 {
-        let Some(last) = self.newest.last_mut() else {
+        let Some(last) = self.newest[..self.waiting].last_mut() else {
             self.end = self.end.max(at);
-            self.newest.reserve_exact(WAITING);
-            self.newest.push(Row { start: at, section });
+            self.newest[0] = Row { start: at, section };
+            self.waiting = 1;
             return 0;
         };
         let back = last.start.saturating_sub(at);
@@ -74,10 +91,11 @@ impl TrackBuilder {
         if last.start == at {
             last.section = section;
         } else if last.section != section {
-            if self.newest.len() == WAITING {
+            if self.waiting == WAITING {
                 self.store(WAITING - 1);
             }
-            self.newest.push(Row { start: at, section });
+            self.newest[self.waiting] = Row { start: at, section };
+            self.waiting += 1;
         }
         back
     }
@@ -85,10 +103,11 @@ impl TrackBuilder {
     /// The section that ended at `at` was this one, if it was a wait for a lock too.
     pub(crate) fn amend(&mut self, at: u64, section: Section) {
         let is_wait = |section: Section| section.state.group() == Group::Mutex;
-        if let Some(row) = self.newest.iter().rposition(|row| row.start < at) {
-            let end = self.newest.get(row + 1).map_or(self.end, |next| next.start);
-            if end == at && is_wait(self.newest[row].section) {
-                self.newest[row].section = section;
+        let newest = &mut self.newest[..self.waiting];
+        if let Some(row) = newest.iter().rposition(|row| row.start < at) {
+            let end = newest.get(row + 1).map_or(self.end, |next| next.start);
+            if end == at && is_wait(newest[row].section) {
+                newest[row].section = section;
             }
             return;
         }
@@ -96,7 +115,7 @@ impl TrackBuilder {
         let Some(row) = self.start.partition_point(|start| *start < at).checked_sub(1) else {
             return;
         };
-        let next = self.start.get(row + 1).copied().or(self.newest.first().map(|row| row.start));
+        let next = self.start.get(row + 1).copied().or(newest.first().map(|row| row.start));
         let state = State::ALL.get(usize::from(self.state[row])).copied().unwrap_or(State::Unknown);
         if next == Some(at) && is_wait(Section::of(state)) {
             self.replace(row, section);
@@ -112,7 +131,8 @@ impl TrackBuilder {
         self.task.extend(rows.iter().map(|row| row.section.task));
         self.region.extend(rows.iter().map(|row| row.section.region), RegionIndex::NONE);
         self.object.extend(rows.iter().map(|row| row.section.object), ObjectIndex::NONE);
-        self.newest.drain(..count);
+        self.newest.copy_within(count..self.waiting, 0);
+        self.waiting -= count;
     }
 
     fn replace(&mut self, row: usize, section: Section) {
@@ -125,17 +145,17 @@ impl TrackBuilder {
 
     /// The last section ends at `at`, or where it started, if that is later.
     pub(crate) fn close(&mut self, at: u64) {
-        self.end = self.newest.last().map_or(at, |last| at.max(last.start));
+        self.end = self.newest[..self.waiting].last().map_or(at, |last| at.max(last.start));
     }
 
     /// Sections so far.
     pub(crate) fn len(&self) -> usize {
-        self.start.len() + self.newest.len()
+        self.start.len() + self.waiting
     }
 
     /// The track. `nothing` is as long as the longest of the tracks.
     pub(crate) fn finish(mut self, nothing: &Nothing) -> Track {
-        self.store(self.newest.len());
+        self.store(self.waiting);
         Track::of(TrackColumns {
             start: self.start.into(),
             state: self.state.into(),

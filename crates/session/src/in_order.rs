@@ -55,8 +55,22 @@ pub trait Player {
     /// Takes an event.
     fn event(&mut self, event: TimedEvent<'_>);
 
+    /// Takes events of a stream that need no order, until there is no next one.
+    fn own_events(&mut self, stream: u32, next: impl FnMut() -> Option<OwnEvent>);
+
     /// The other streams whose earlier events must have been taken before this one.
     fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>);
+}
+
+/// An event that needs no order.
+#[derive(Clone, Copy)]
+pub struct OwnEvent {
+    /// As of a [`TimedEvent`].
+    pub at: u64,
+    /// As of a [`TimedEvent`].
+    pub is_too_far: bool,
+    /// What happened.
+    pub code: Code,
 }
 
 /// Which events need the order of all streams.
@@ -157,23 +171,32 @@ impl<'a, P: Player> Reading<'a, '_, P> {
     #[inline(always)]
     fn turn(&mut self, stream: u32) {
         let OpenStream { events, begun } = &mut self.streams[stream as usize];
-        while let Some((file, event)) = events.next() {
+        let mut due = None;
+        if std::mem::replace(begun, true) {
+            let (latest, read, needs_order) = (&mut self.latest, &mut self.read, self.needs_order);
+            self.player.own_events(stream, || {
+                let (file, event) = events.next()?;
+                *read += 1;
+                if needs_order.of(stream, event.code) {
+                    due = Some((file, event));
+                    return None;
+                }
+                Some(own(latest, &event))
+            });
+        } else {
+            due = events.next();
             self.read += 1;
-            if *begun && !self.needs_order.of(stream, event.code) {
-                self.player.event(timed(&mut self.latest, stream, &event));
-                continue;
-            }
-            *begun = true;
-            if self.selected.is_some() {
-                return self.take_if_selected(MergedEvent { stream: stream as usize, file, event });
-            }
-            let timed = timed(&mut self.latest, stream, &event);
-            self.player.reaches(&timed, &mut self.reached);
-            if !self.reached.is_empty() {
-                self.play_reached(event.clock_ns);
-            }
-            return self.player.event(timed);
         }
+        let Some((file, event)) = due else { return };
+        if self.selected.is_some() {
+            return self.take_if_selected(MergedEvent { stream: stream as usize, file, event });
+        }
+        let timed = timed(&mut self.latest, stream, &event);
+        self.player.reaches(&timed, &mut self.reached);
+        if !self.reached.is_empty() {
+            self.play_reached(event.clock_ns);
+        }
+        self.player.event(timed);
     }
 
     fn take_if_selected(&mut self, merged: MergedEvent<'a>) {
@@ -193,32 +216,45 @@ impl<'a, P: Player> Reading<'a, '_, P> {
     fn play_reached(&mut self, until_ns: i64) {
         for stream in self.reached.drain(..) {
             let events = &mut self.streams[stream as usize].events;
+            let (latest, read) = (&mut self.latest, &mut self.read);
             // What lies before that time needs no order: else it has had its turn.
-            while events.peek_clock_ns().is_some_and(|clock_ns| clock_ns < until_ns)
-                && let Some((_, event)) = events.next()
-            {
-                self.read += 1;
-                self.player.event(timed(&mut self.latest, stream, &event));
-            }
+            self.player.own_events(stream, || {
+                events.peek_clock_ns().filter(|clock_ns| *clock_ns < until_ns)?;
+                *read += 1;
+                events.next().map(|(_, event)| own(latest, &event))
+            });
         }
     }
 
     /// Plays what the streams have left after the last turn.
     fn rest(&mut self) {
         for (stream, open) in self.streams.iter_mut().enumerate() {
-            for (_, event) in open.events.by_ref() {
-                self.player.event(timed(&mut self.latest, stream as u32, &event));
-            }
+            let latest = &mut self.latest;
+            self.player
+                .own_events(stream as u32, || open.events.next().map(|(_, event)| own(latest, &event)));
         }
     }
 }
 
-/// An event of everything, with its time.
+/// The time of a clock, and whether it was beyond all that can be true.
+#[inline(always)]
+fn time(latest: &mut Option<u64>, clock_ns: i64) -> (u64, bool) {
+    // Clocks before the zero of the clock do not occur but in damaged traces.
+    let clock = clock_ns.max(0) as u64;
+    let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
+    (at, at < clock)
+}
+
+#[inline(always)]
+fn own(latest: &mut Option<u64>, event: &Event<'_>) -> OwnEvent {
+    let (at, is_too_far) = time(latest, event.clock_ns);
+    OwnEvent { at, is_too_far, code: event.code }
+}
+
+/// An event where everything is selected, with its time.
 #[inline(always)]
 fn timed<'a>(latest: &mut Option<u64>, stream: u32, event: &Event<'a>) -> TimedEvent<'a> {
-    // Clocks before the zero of the clock do not occur but in damaged traces.
-    let clock = event.clock_ns.max(0) as u64;
-    let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
+    let (at, is_too_far) = time(latest, event.clock_ns);
     let (code, payload) = (event.code, event.payload);
-    TimedEvent { stream, at, is_too_far: at < clock, is_selected: true, is_before: false, code, payload }
+    TimedEvent { stream, at, is_too_far, is_selected: true, is_before: false, code, payload }
 }

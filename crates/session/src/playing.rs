@@ -1,7 +1,7 @@
 //! Plays events through the model into an execution.
 
 use crate::Threads;
-use crate::in_order::{NeedsOrder, Player, TimedEvent};
+use crate::in_order::{NeedsOrder, OwnEvent, Player, TimedEvent};
 use crate::recorders::OfProcesses;
 use taskscope_execution::{ExecutionBuilder, ThreadIndex};
 use taskscope_model::semantic::Interpreter;
@@ -64,12 +64,12 @@ impl Threads {
 impl Player for Playing<'_> {
     #[inline(always)]
     fn event(&mut self, event: TimedEvent<'_>) {
-        let stream = event.stream as usize;
-        let thread = self.threads.threads[stream];
         if !event.is_before && !std::mem::replace(&mut self.begun, true) {
             self.builder.forget_anomalies();
             self.clocks_too_far = 0;
         }
+        let stream = event.stream as usize;
+        let thread = self.threads.threads[stream];
         self.clocks_too_far += u64::from(event.is_too_far);
         self.by_letter[event.code.model() as usize] += u64::from(event.is_selected);
         self.events_of_streams[stream] += u64::from(event.is_selected);
@@ -77,6 +77,30 @@ impl Player for Playing<'_> {
         let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
         self.interpreter.speaks(thread, self.threads.recorders[stream]);
         self.interpreter.event(thread, event.at, event.code, event.payload, &mut out);
+    }
+
+    #[inline(always)]
+    fn own_events(&mut self, stream: u32, mut next: impl FnMut() -> Option<OwnEvent>) {
+        let thread = self.threads.threads[stream as usize];
+        let (mut count, mut first, mut last) = (0, u64::MAX, 0);
+        let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
+        let (by_letter, too_far) = (&mut self.by_letter, &mut self.clocks_too_far);
+        self.interpreter.own_events(
+            thread,
+            || {
+                let OwnEvent { at, is_too_far, code } = next()?;
+                count += 1;
+                (first, last) = (first.min(at), last.max(at));
+                *too_far += u64::from(is_too_far);
+                by_letter[code.model() as usize] += 1;
+                Some((at, code))
+            },
+            &mut out,
+        );
+        self.events_of_streams[stream as usize] += count;
+        if count > 0 {
+            self.builder.events(thread, count, first, last);
+        }
     }
 
     fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>) {

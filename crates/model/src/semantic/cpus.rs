@@ -207,11 +207,25 @@ impl Interpreter {
     /// Shows on its CPU what the running thread is in.
     #[inline]
     pub(super) fn show_on_cpu<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
-        let state = &self.threads[thread.index()];
-        let OnCpu { cpu: Some(cpu), running: true, .. } = state.on_cpu else { return };
-        let section = state.now();
+        if let Some(cpu) = self.cpu_that_shows(thread) {
+            self.show(thread, cpu, at, out);
+        }
+    }
+
+    /// The CPU on which the thread runs, if it shows this thread.
+    #[inline]
+    pub(super) fn cpu_that_shows(&self, thread: ThreadIndex) -> Option<ThreadIndex> {
+        let OnCpu { cpu: Some(cpu), running: true, .. } = self.threads[thread.index()].on_cpu else {
+            return None;
+        };
+        Some(cpu).filter(|cpu| self.threads[cpu.index()].occupant == Some(thread))
+    }
+
+    #[inline(always)]
+    pub(super) fn show<O: Observer>(&mut self, thread: ThreadIndex, cpu: ThreadIndex, at: u64, out: &mut O) {
+        let section = self.threads[thread.index()].now();
         let row = &mut self.threads[cpu.index()];
-        if row.occupant == Some(thread) && (row.shown != Some((thread, section))) {
+        if row.shown != Some((thread, section)) {
             row.shown = Some((thread, section));
             out.change(cpu, at, Change::Become(section));
         }

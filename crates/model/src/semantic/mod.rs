@@ -131,15 +131,41 @@ impl Interpreter {
             return self.after_end(thread, at, code, payload, out);
         }
         self.extend_loom(thread, at, out);
-        match self.kinds.of(code) {
-            Kind::Other => {
-                if !self.other_event(thread, at, code, payload, out) {
-                    return;
-                }
-            }
-            kind => self.event_of_kind(thread, at, code, kind, out),
+        if self.kinds.of(code) != Kind::Other {
+            let mut event = Some((at, code));
+            return self.own_events(thread, || event.take(), out);
         }
-        self.show_on_cpu(thread, at, out);
+        if self.other_event(thread, at, code, payload, out) {
+            self.show_on_cpu(thread, at, out);
+        }
+    }
+
+    /// Takes events of `thread` that need no order, after its first, as long as `next` gives the time and the code of one: all of
+    /// them is in these.
+    #[inline(always)]
+    pub fn own_events<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        mut next: impl FnMut() -> Option<(u64, Code)>,
+        out: &mut O,
+    ) {
+        // None of them changes this.
+        let (ended, cpu) = (self.threads[thread.index()].ended, self.cpu_that_shows(thread));
+        let mut last = None;
+        while let Some((at, code)) = next() {
+            last = Some(at);
+            if ended.is_some_and(|ended| ended != at) {
+                self.after_end(thread, at, code, &[], out);
+                continue;
+            }
+            self.event_of_kind(thread, at, code, self.kinds.of(code), out);
+            if let Some(cpu) = cpu {
+                self.show(thread, cpu, at, out);
+            }
+        }
+        if let Some(at) = last.filter(|at| ended.is_none_or(|ended| ended == *at)) {
+            self.extend_loom(thread, at, out);
+        }
     }
 
     /// An event of which the kind does not tell all; whether it was for this thread's recorder to tell.
