@@ -39,6 +39,8 @@ use crate::tls;
 
 /// Different texts of a field that have numbers of their own.
 const MOST_TEXTS: usize = 256;
+/// Their first number: a field of the same name may be a number elsewhere. Exact in a double, which Paraver uses.
+const FIRST_TEXT: u64 = 1 << 48;
 
 /// The layer. It keeps nothing itself: spans carry their tasks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -237,7 +239,7 @@ fn value_of(field: &Field, key: u32, text: &str) -> u64 {
         if known.texts.len() >= MOST_TEXTS {
             return 0;
         }
-        let value = named::value(key, text.as_bytes(), b"");
+        let value = named::value_from(key, text.as_bytes(), FIRST_TEXT);
         known.texts.insert(text.to_owned(), value);
         value
     })

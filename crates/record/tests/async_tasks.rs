@@ -272,6 +272,7 @@ fn names_can_be_switched_off_and_on_for_spans_and_forks() {
                 tracing::info!("alone");
                 tracing::info!(step = n, "with a field");
                 tracing::info!(below = -(n as i64), "negative");
+                tracing::info!(below = "text", "of a field that is a number elsewhere");
             });
             taskscope_record::rayon::join(|| (), || ());
         };
@@ -294,10 +295,12 @@ fn names_can_be_switched_off_and_on_for_spans_and_forks() {
             let words = tasks.words[task].join("\n");
             assert_eq!(
                 (words.matches("Point").count(), words.matches("Composite").count()),
-                (1, 3),
+                (1, 4),
                 "{words}"
             );
         }
+        let text = tasks.values.iter().find(|(_, name)| *name == "text");
+        assert!(text.is_some_and(|(value, _)| *value >= 1 << 48), "{:?}", tasks.values);
         let below = tasks.values.iter().filter(|(value, name)| name.starts_with('-') && **value as i64 <= -1);
         assert_eq!(
             below.map(|(_, name)| &**name).collect::<Vec<_>>(),

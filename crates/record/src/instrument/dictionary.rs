@@ -180,13 +180,17 @@ impl Dictionary {
             }
             return Some(result);
         }
+        // Numbers are stored as 32 bits, and two of them mean something else at call sites.
+        let limit = match meaning.space {
+            Space::ValueOf(_) => u64::MAX,
+            _ => u64::from(u32::MAX - 2),
+        };
         let next = self.next.entry(meaning.space).or_insert(1);
         // A value may have been given a name by its number.
-        while self.by_number.contains_key(&(meaning.space, *next)) {
+        while *next < limit && self.by_number.contains_key(&(meaning.space, *next)) {
             *next += 1;
         }
-        // Numbers are stored as 32 bits, and two of them mean something else at call sites.
-        if *next >= u64::from(u32::MAX - 2) {
+        if *next >= limit {
             self.problem(problem::TOO_MANY_NAMES, &name);
             return None;
         }
@@ -198,6 +202,12 @@ impl Dictionary {
     /// Has the next name of the space be given this number.
     pub fn go_on_with(&mut self, space: Space, number: u64) {
         self.next.insert(space, number);
+    }
+
+    /// [`Dictionary::register`] of a value whose names are given numbers from `first` on.
+    pub fn register_value_from(&mut self, meaning: &Meaning<'_>, first: u64) -> Option<(u64, bool)> {
+        self.next.entry(meaning.space).or_insert(first);
+        self.register(meaning)
     }
 
     /// Gives a value of a key a name; the value is the caller's. A value that has a name keeps it.
@@ -440,7 +450,8 @@ mod tests {
     fn numbers_run_out_without_harm() {
         let mut names = dictionary();
         for space in [Space::Key, Space::ValueOf(1), Space::State, Space::Domain, Space::TaskKind] {
-            names.go_on_with(space, u64::from(u32::MAX - 3));
+            let is_value = matches!(space, Space::ValueOf(_));
+            names.go_on_with(space, if is_value { u64::MAX - 1 } else { u64::from(u32::MAX - 3) });
             let named = |name| Meaning { space, ..key(name, 0) };
             assert!(names.register(&named(b"last")).is_some());
             assert_eq!(names.register(&named(b"none left")), None);

@@ -53,6 +53,14 @@ pub fn value(key: u32, name: &[u8], description: &[u8]) -> u64 {
     dictionary::with(|names| names.register(&meaning)).flatten().map_or(0, |(number, _)| number)
 }
 
+/// [`value`], with numbers from `first` on, where the smaller ones are numbers of the program's.
+pub fn value_from(key: u32, name: &[u8], first: u64) -> u64 {
+    let meaning = Meaning { space: Space::ValueOf(key), name, ..BLANK };
+    dictionary::with(|names| names.register_value_from(&meaning, first))
+        .flatten()
+        .map_or(0, |(number, _)| number)
+}
+
 /// Gives a value a name.
 pub fn name_value(key: u32, value: u64, name: &[u8], description: &[u8]) {
     dictionary::with(|names| names.register_value(key, value, name, description));
