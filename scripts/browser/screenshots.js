@@ -53,7 +53,7 @@ for (const [name, words, dark, width, height] of viewers) {
       for (let number = 40000; number < 40400; number++) {
         const task = await viewer.source.json('task', { task: number });
         if (!task.critical_predecessor || task.began === null || task.runner > 25 || task.successors_count === 0) continue;
-        if (task.began - task.critical_predecessor.ended > 60000) continue;
+        if (task.began - task.critical_predecessor.ended > 60000 || task.critical_predecessor.runner === task.runner) continue;
         viewer.timeline.show(task.critical_predecessor.ended - 20000, task.ended + 60000);
         viewer.timeline.marked = await viewer.source.json('section', { track: task.runner, at: task.began });
         await viewer.showTask(number);
