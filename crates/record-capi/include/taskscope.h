@@ -12,18 +12,27 @@
  * a lock, a system call or a function call. Threads are recorded from their first event to their end.
  * Nothing here ever fails: what cannot be recorded is counted, and the program runs on.
  *
+ * With TASKSCOPE_OFF defined before it is included, nothing is recorded and no library is needed: every
+ * function is an empty one that is inlined, and starting succeeds. Object files with and without it go together.
+ *
  * Written from crates/record-capi/src/taskscope.h.in: change that file.
  */
 #ifndef TASKSCOPE_H
 #define TASKSCOPE_H
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
+#ifndef TASKSCOPE_OFF
+#include <dlfcn.h>
 #include <string.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+#ifndef TASKSCOPE_OFF
+#ifdef __cplusplus
 #define TASKSCOPE_ASSERT_(condition) static_assert(condition, "taskscope.h: layout")
 #else
 #define TASKSCOPE_ASSERT_(condition) __extension__ _Static_assert(condition, "taskscope.h: layout")
@@ -252,6 +261,8 @@ slow:
 	return 1;
 }
 
+#endif /* not TASKSCOPE_OFF */
+
 /* --- Events -------------------------------------------------------------------------------------- */
 
 /* An open span or task. */
@@ -260,6 +271,8 @@ struct taskscope_open {
 	uint32_t type;
 	uint32_t is_task;
 };
+
+#ifndef TASKSCOPE_OFF
 
 /* A point in time. */
 static inline void
@@ -334,6 +347,8 @@ taskscope_end(struct taskscope_open open)
 		taskscope_store_(0x5d4d4f0bu, &payload, 12, 2);
 }
 
+#endif /* not TASKSCOPE_OFF */
+
 /* --- Instrumenting a runtime: keys, states, bursts, messages, tasks that move between threads --------
  *
  * What follows belongs to the task that is on the thread (or to the thread, where none is) and moves with it.
@@ -352,6 +367,8 @@ enum taskscope_class {
 	TASKSCOPE_USEFUL, TASKSCOPE_RUNTIME, TASKSCOPE_SCHEDULING, TASKSCOPE_CREATION, TASKSCOPE_SYNCHRONISATION,
 	TASKSCOPE_LOCK, TASKSCOPE_COMMUNICATION, TASKSCOPE_IDLE, TASKSCOPE_STOPPED, TASKSCOPE_YIELD
 };
+
+#ifndef TASKSCOPE_OFF
 
 uint32_t taskscope_key(const char *name, const char *description, uint32_t level);
 /* With a unit of its values ("bytes"); its bursts nest if `stacked` is not 0. */
@@ -397,10 +414,17 @@ uint32_t taskscope_site_keeps_(struct taskscope_site_ *site, uint64_t asked, uin
 	} \
 	(void) variable
 
+#endif /* not TASKSCOPE_OFF */
+
+/* Of a message whose other side is not known. */
+#define TASKSCOPE_NO_PARTNER 0xffffffffu
+
 struct __attribute__((packed)) taskscope_pair {
 	uint32_t key;
 	uint64_t value;
 };
+
+#ifndef TASKSCOPE_OFF
 
 /* States: a stack. They return 0 if the event was not wanted. */
 static inline int
@@ -490,7 +514,6 @@ void taskscope_composite(const struct taskscope_pair *pairs, size_t count);
 
 /* Halves of a message: the same domain and id, on any threads and processes of a trace. `partner` names
  * the other side, TASKSCOPE_NO_PARTNER does not; key 0 carries nothing. */
-#define TASKSCOPE_NO_PARTNER 0xffffffffu
 void taskscope_send(uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner);
 void taskscope_receive(uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner);
 
@@ -595,6 +618,9 @@ taskscope_scope_close_(struct taskscope_scope_ *scope)
 #define TASKSCOPE_IN_STATE_AND_BURST(state, key, value) \
 	__attribute__((cleanup(taskscope_scope_close_), unused)) struct taskscope_scope_ TASKSCOPE_JOIN_( \
 		taskscope_scope_, __LINE__) = taskscope_scope_open_((state), (key), (value))
+
+#endif /* not TASKSCOPE_OFF */
+
 #define TASKSCOPE_IN_STATE(state) TASKSCOPE_IN_STATE_AND_BURST(state, 0, 0)
 #define TASKSCOPE_IN_BURST(key, value) TASKSCOPE_IN_STATE_AND_BURST(0, key, value)
 
@@ -641,12 +667,14 @@ struct taskscope_sink {
 	void *user;
 };
 
-/* Loads a sink until taskscope_finish; before taskscope_start or after. 0, or -1 where it makes no sense. */
-int taskscope_add_sink(const struct taskscope_sink *sink);
-
 enum taskscope_space {
 	TASKSCOPE_A_STATE, TASKSCOPE_A_KEY, TASKSCOPE_A_VALUE /* `value` of key `number` */, TASKSCOPE_A_DOMAIN, TASKSCOPE_A_KIND
 };
+
+#ifndef TASKSCOPE_OFF
+
+/* Loads a sink until taskscope_finish; before taskscope_start or after. 0, or -1 where it makes no sense. */
+int taskscope_add_sink(const struct taskscope_sink *sink);
 
 /* Puts the name of a number into `buffer`, with a NUL, cut to `bytes`; returns its length, 0 for unknown. */
 size_t taskscope_name(uint32_t space, uint32_t number, uint64_t value, char *buffer, size_t bytes);
@@ -660,6 +688,76 @@ size_t taskscope_name(uint32_t space, uint32_t number, uint64_t value, char *buf
 
 /* Any event of a model with data of any length. */
 void taskscope_data(const char *letters, const void *data, size_t bytes);
+
+#else /* TASKSCOPE_OFF */
+
+/* --- With TASKSCOPE_OFF: the same, empty ------------------------------------------------------------ */
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+static inline int taskscope_start(const char *directory) { return 0; }
+static inline void taskscope_finish(void) { }
+static inline void taskscope_thread_end(void) { }
+static inline void taskscope_switch(int on) { }
+static inline uint64_t taskscope_clock(void) { return 0; }
+static inline uint32_t taskscope_span(const char *name) { return 0; }
+static inline uint32_t taskscope_value(const char *title) { return 0; }
+static inline uint32_t taskscope_task_type(const char *name) { return 0; }
+static inline void taskscope_name_data(const void *data, size_t bytes, const char *name) { }
+static inline uint32_t taskscope_task_number(void) { return 0; }
+static inline void taskscope_point(void) { }
+static inline void taskscope_set(uint32_t value, int64_t now) { }
+static inline struct taskscope_open taskscope_begin(uint32_t span) { struct taskscope_open open = {0, 0, 0}; return open; }
+static inline uint32_t taskscope_task_create(uint32_t type) { return 0; }
+static inline struct taskscope_open taskscope_task_begin(uint32_t task) { struct taskscope_open open = {0, 0, 0}; return open; }
+static inline void taskscope_end(struct taskscope_open open) { }
+static inline uint32_t taskscope_key(const char *name, const char *description, uint32_t level) { return 0; }
+static inline uint32_t taskscope_key_of(const char *name, const char *description, uint32_t level, const char *unit, int stacked) { return 0; }
+static inline uint64_t taskscope_key_value(uint32_t key, const char *name, const char *description) { return 0; }
+static inline void taskscope_name_value(uint32_t key, uint64_t value, const char *name, const char *description) { }
+static inline uint32_t taskscope_state(const char *name, const char *description, uint32_t class_of_time) { return 0; }
+static inline uint32_t taskscope_domain(const char *name, const char *description) { return 0; }
+static inline uint32_t taskscope_task_kind(const char *name, const char *file, uint32_t line) { return 0; }
+static inline void taskscope_set_enabled(const char *prefix, int enabled) { }
+static inline int taskscope_state_push(uint32_t state) { return 0; }
+static inline void taskscope_state_pop(uint32_t state) { }
+static inline void taskscope_states_hide(void) { }
+static inline void taskscope_states_show(void) { }
+static inline int taskscope_burst_open(uint32_t key, uint64_t value) { return 0; }
+static inline void taskscope_burst_close(uint32_t key, uint64_t value) { }
+static inline int taskscope_state_and_burst_open(uint32_t state, uint32_t key, uint64_t value) { return 0; }
+static inline void taskscope_state_and_burst_close(uint32_t state, uint32_t key, uint64_t value) { }
+static inline void taskscope_key_point(uint32_t key, uint64_t value) { }
+static inline void taskscope_composite(const struct taskscope_pair *pairs, size_t count) { }
+static inline void taskscope_send(uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner) { }
+static inline void taskscope_receive(uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner) { }
+static inline uint64_t taskscope_context_create(uint32_t kind) { return 0; }
+static inline void taskscope_context_enter(uint64_t task) { }
+static inline void taskscope_context_leave(uint64_t task) { }
+static inline void taskscope_context_yield(uint64_t task) { }
+static inline void taskscope_context_switch(uint64_t old_task, uint64_t new_task) { }
+static inline void taskscope_context_ready(uint64_t task) { }
+static inline void taskscope_context_end(uint64_t task) { }
+static inline void taskscope_point_later(uint64_t task, uint32_t key, uint64_t value) { }
+static inline void taskscope_send_later(uint64_t task, uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner) { }
+static inline void taskscope_receive_later(uint64_t task, uint32_t domain, uint64_t id, uint32_t key, uint64_t value, uint32_t partner) { }
+static inline int taskscope_add_sink(const struct taskscope_sink *sink) { return 0; }
+static inline size_t taskscope_name(uint32_t space, uint32_t number, uint64_t value, char *buffer, size_t bytes) { if (bytes > 0) buffer[0] = 0; return 0; }
+static inline void taskscope_data(const char *letters, const void *data, size_t bytes) { }
+
+#pragma GCC diagnostic pop
+
+/* Macros evaluate what the functions in their place would; names are not asked for. */
+#define TASKSCOPE_NAMED(variable, ask) \
+	uint32_t variable = 0; \
+	(void) sizeof(ask); \
+	(void) variable
+#define TASKSCOPE_IN_STATE_AND_BURST(state, key, value) ((void) (state), (void) (key), (void) (value))
+#define taskscope_find_key(name) ((void) (name), (uint32_t) 0)
+#define taskscope_event(letters, payload, bytes) ((void) (letters), (void) (payload), (void) (bytes))
+
+#endif
 
 #ifdef __cplusplus
 }
