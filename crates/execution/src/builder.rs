@@ -182,7 +182,7 @@ impl ExecutionBuilder {
         GapIndex::of(gaps.len() - 1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn set(&mut self, thread: ThreadIndex, at: u64, section: Section) {
         let open = &mut self.open[thread.index()];
         open.current = section;

@@ -77,7 +77,7 @@ impl TrackBuilder {
 
     /// From `at` on the thread is in `section`. A time before the last section's start is taken as
     /// that start; the answer is how far it was before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, at: u64, section: Section) -> u64 {
         let Some(last) = self.newest[..self.waiting].last_mut() else {
             self.end = self.end.max(at);
@@ -123,6 +123,7 @@ impl TrackBuilder {
     }
 
     /// Moves the first of the newest sections to the columns.
+    #[inline(never)]
     fn store(&mut self, count: usize) {
         let rows = &self.newest[..count];
         self.start.extend(rows.iter().map(|row| row.start));

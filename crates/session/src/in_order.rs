@@ -62,15 +62,26 @@ pub trait Player {
     fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>);
 }
 
-/// An event that needs no order.
+/// An event that needs no order. It passes through memory: three bytes and a flag, stored one by one, would make
+/// the next read of all wait.
 #[derive(Clone, Copy)]
 pub struct OwnEvent {
     /// As of a [`TimedEvent`].
     pub at: u64,
+    /// What happened, as a number, and above it whether `at` was taken at the limit.
+    code_and_limit: u32,
+}
+
+impl OwnEvent {
+    /// What happened, as a number.
+    pub fn code(self) -> u32 {
+        self.code_and_limit & 0xff_ffff
+    }
+
     /// As of a [`TimedEvent`].
-    pub is_too_far: bool,
-    /// What happened.
-    pub code: Code,
+    pub fn is_too_far(self) -> bool {
+        self.code_and_limit >> 24 != 0
+    }
 }
 
 /// Which events need the order of all streams.
@@ -248,7 +259,7 @@ fn time(latest: &mut Option<u64>, clock_ns: i64) -> (u64, bool) {
 #[inline(always)]
 fn own(latest: &mut Option<u64>, event: &Event<'_>) -> OwnEvent {
     let (at, is_too_far) = time(latest, event.clock_ns);
-    OwnEvent { at, is_too_far, code: event.code }
+    OwnEvent { at, code_and_limit: event.code.to_u32() | u32::from(is_too_far) << 24 }
 }
 
 /// An event where everything is selected, with its time.

@@ -88,12 +88,12 @@ impl Player for Playing<'_> {
         self.interpreter.own_events(
             thread,
             || {
-                let OwnEvent { at, is_too_far, code } = next()?;
+                let event = next()?;
                 count += 1;
-                (first, last) = (first.min(at), last.max(at));
-                *too_far += u64::from(is_too_far);
-                by_letter[code.model() as usize] += 1;
-                Some((at, code))
+                (first, last) = (first.min(event.at), last.max(event.at));
+                *too_far += u64::from(event.is_too_far());
+                by_letter[event.code() as usize & 0xff] += 1;
+                Some((event.at, event.code()))
             },
             &mut out,
         );

@@ -61,6 +61,7 @@ const MOST_OPEN: usize = 1 << 16;
 
 impl Frames {
     /// Opens a section. Beyond the limit the oldest are forgotten, so memory stays bounded.
+    #[inline(always)]
     pub fn push(&mut self, frame: Frame) {
         if self.open.len() == MOST_OPEN {
             self.open.drain(..MOST_OPEN / 2);
@@ -69,6 +70,7 @@ impl Frames {
     }
 
     /// Closes the innermost section of this opener.
+    #[inline(always)]
     pub fn pop(&mut self, opener: Opener) -> Closed {
         match self.open.iter().rposition(|frame| frame.opener == opener) {
             Some(row) => {
@@ -81,6 +83,7 @@ impl Frames {
     }
 
     /// The innermost section.
+    #[inline(always)]
     pub fn top(&self) -> Option<&Frame> {
         self.open.last()
     }

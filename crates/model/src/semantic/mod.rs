@@ -132,7 +132,7 @@ impl Interpreter {
         }
         self.extend_loom(thread, at, out);
         if self.kinds.of(code) != Kind::Other {
-            let mut event = Some((at, code));
+            let mut event = Some((at, code.to_u32()));
             return self.own_events(thread, || event.take(), out);
         }
         if self.other_event(thread, at, code, payload, out) {
@@ -140,19 +140,20 @@ impl Interpreter {
         }
     }
 
-    /// Takes events of `thread` that need no order, after its first, as long as `next` gives the time and the code of one: all of
+    /// Takes events of `thread` that need no order, after its first, as long as `next` gives the time of one and its code as a number: all of
     /// them is in these.
     #[inline(always)]
     pub fn own_events<O: Observer>(
         &mut self,
         thread: ThreadIndex,
-        mut next: impl FnMut() -> Option<(u64, Code)>,
+        mut next: impl FnMut() -> Option<(u64, u32)>,
         out: &mut O,
     ) {
         // None of them changes this.
         let (ended, cpu) = (self.threads[thread.index()].ended, self.cpu_that_shows(thread));
         let mut last = None;
-        while let Some((at, code)) = next() {
+        while let Some((at, number)) = next() {
+            let code = Code::from_u32(number);
             last = Some(at);
             if ended.is_some_and(|ended| ended != at) {
                 self.after_end(thread, at, code, &[], out);

@@ -6,6 +6,10 @@ use taskscope_execution::{Anomaly, Change, Observer, Section, ThreadIndex};
 
 impl Interpreter {
     /// Opens a section; what it does not say itself (task, region) it has from the one around it.
+    ///
+    /// It is compiled into its callers, as all on the way of a section is: where one passes through memory, reading
+    /// what was stored piece by piece waits longer than all the rest takes.
+    #[inline(always)]
     pub(super) fn open<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -20,6 +24,7 @@ impl Interpreter {
         out.change(thread, at, Change::Enter(now));
     }
 
+    #[inline(always)]
     pub(super) fn close<O: Observer>(
         &mut self,
         thread: ThreadIndex,
