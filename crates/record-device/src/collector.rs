@@ -137,7 +137,7 @@ impl Collector {
                 let (reorder, mut out) = self.parts();
                 reorder.not_started_before(queue, seq, time, &mut out);
             }
-            (poll.tidy)();
+            (poll.look)();
         }
     }
 

@@ -82,7 +82,7 @@ pub struct Queue {
     pub interface: &'static str,
     /// What is known of operations that are still to be announced.
     pub floor: Floor,
-    /// For out-of-order queues whose driver can be asked.
+    /// Where the driver can be asked.
     pub poll: Option<Poll>,
 }
 
@@ -91,8 +91,8 @@ pub struct Queue {
 pub struct Poll {
     /// Whether an operation has surely not started.
     pub not_started: fn(QueueIndex, u64) -> bool,
-    /// Called now and then by the thread that asks, while it asks for nothing.
-    pub tidy: fn(),
+    /// Called now and then by the thread that asks.
+    pub look: fn(),
 }
 
 /// What is known of operations of a queue that are still to be announced.

@@ -198,3 +198,32 @@ fn asking_the_driver_lets_records_go_that_wait_for_submissions() {
         assert!(queue.count("held_peak") < 90, "{} were held", queue.count("held_peak"));
     }
 }
+
+/// PoCL calls nobody back for them.
+#[test]
+fn operations_that_wait_for_a_failed_event_are_cancelled() {
+    let directory = tempfile::tempdir().unwrap();
+    if program(directory.path()).is_none() {
+        return;
+    }
+    let built = directory.path().join("failed");
+    build(&["-Wno-deprecated-declarations"], &["opencl_failed.c"], &built, &["-lOpenCL"]).unwrap();
+    for how in ["wait", "finish", "release", "exit"] {
+        let trace = directory.path().join(how);
+        let output = Command::new(&built)
+            .arg(how)
+            .env("TASKSCOPE_TRACE_DIR", &trace)
+            .env("OPENCL_LAYERS", layer())
+            .output()
+            .unwrap();
+        assert_eq!(output.stdout, b"two failed\n", "{how}: {}", String::from_utf8_lossy(&output.stderr));
+        let (devices, problems) = taskscope_session::devices::open_devices(&trace).unwrap();
+        assert!(problems.is_empty(), "{problems:?}");
+        for queue in &devices.queues {
+            adds_up(queue);
+            let counts =
+                ["appended", "delivered", "cancelled", "lost", "untimed"].map(|name| queue.count(name));
+            assert_eq!(counts, [11, 10, 1, 0, 0], "{how}");
+        }
+    }
+}

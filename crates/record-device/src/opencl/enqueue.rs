@@ -1,15 +1,15 @@
 //! Every call that puts an operation into a queue.
 
-use super::queues::{KnownQueue, known};
+use super::queues::known;
 use super::{ENTRIES, SUCCESS, call_below, number, slot, text};
 use crate::clocks;
 use crate::hub::{self, Call, Hub, Poll, What, hub};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taskscope_event::models::device::kind;
-use taskscope_reorder::{QueueIndex, QueueOrder};
+use taskscope_reorder::QueueIndex;
 
 const COMPLETE: i32 = 0;
 const SUBMITTED: i32 = 2;
@@ -38,7 +38,6 @@ struct About {
 struct Pending {
     queue: QueueIndex,
     seq: u64,
-    can_be_asked: bool,
 }
 
 /// Submits by `call`, which is given a place for the event.
@@ -68,7 +67,7 @@ fn submit(queue: usize, event: *mut usize, about: About, call: impl FnOnce(*mut 
         if asked_for {
             call_below!(slot::RETAIN_EVENT, made);
         }
-        watch(hub, made, &known, seq);
+        watch(hub, made, known.index, seq);
     }
     let what = What::new(kind::SUBMITTING_CALL, hub.name(about.name));
     let operation = Some((known.index, seq));
@@ -76,8 +75,8 @@ fn submit(queue: usize, event: *mut usize, about: About, call: impl FnOnce(*mut 
     status
 }
 
-/// Events of operations of out-of-order queues that have not ended: what can be asked whether it has
-/// started. An event stays as long as it is here.
+/// Events of operations that have not ended: what can be asked whether it has started, or has failed. An event
+/// stays as long as it is here, and whoever takes it out tells how the operation ended.
 static OPEN_EVENTS: Mutex<BTreeMap<(QueueIndex, u64), usize>> = Mutex::new(BTreeMap::new());
 
 fn open_events() -> MutexGuard<'static, BTreeMap<(QueueIndex, u64), usize>> {
@@ -88,15 +87,57 @@ fn open_events() -> MutexGuard<'static, BTreeMap<(QueueIndex, u64), usize>> {
 /// back. No lock is held while the library is asked, since it may hold its own around a callback.
 static ENDED_EVENTS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-pub(super) const POLL: Poll = Poll { not_started, tidy };
+/// Queues that something waited for: what is still under way there may have failed without a callback.
+static WAITED_FOR: Mutex<BTreeSet<QueueIndex>> = Mutex::new(BTreeSet::new());
+
+pub(super) const POLL: Poll = Poll { not_started, look };
+
+/// The program has waited for the queue: its operations have ended, be it without a callback, as PoCL's whose
+/// wait list contains a failed event.
+pub(super) fn waited_for(queue: QueueIndex) {
+    hub::lock(&WAITED_FOR).insert(queue);
+}
+
+/// As [`waited_for`], of every queue in which something is under way.
+pub(super) fn waited_for_all() {
+    let queues: BTreeSet<_> = open_events().keys().map(|(queue, _)| *queue).collect();
+    hub::lock(&WAITED_FOR).extend(queues);
+}
+
+fn status_of(event: usize) -> Option<i32> {
+    number(slot::GET_EVENT_INFO, event, EVENT_STATUS).map(|status| status as u32 as i32)
+}
 
 fn not_started(queue: QueueIndex, seq: u64) -> bool {
     let event = open_events().get(&(queue, seq)).copied();
-    let status = event.and_then(|event| number(slot::GET_EVENT_INFO, event, EVENT_STATUS));
-    status.is_some_and(|status| matches!(status as u32 as i32, QUEUED | SUBMITTED))
+    match event.and_then(status_of) {
+        Some(QUEUED | SUBMITTED) => true,
+        Some(..0) => {
+            failed(queue, seq);
+            false
+        }
+        _ => false,
+    }
 }
 
-fn tidy() {
+fn failed(queue: QueueIndex, seq: u64) {
+    if take_out(queue, seq)
+        && let Some(hub) = hub()
+    {
+        hub.cancel(queue, seq);
+    }
+}
+
+fn look() {
+    for queue in std::mem::take(&mut *hub::lock(&WAITED_FOR)) {
+        let of_queue = (queue, 0)..=(queue, u64::MAX);
+        let under_way: Vec<_> = open_events().range(of_queue).map(|(key, event)| (key.1, *event)).collect();
+        for (seq, event) in under_way {
+            if status_of(event).is_some_and(|status| status < 0) {
+                failed(queue, seq);
+            }
+        }
+    }
     let ended = std::mem::take(&mut *hub::lock(&ENDED_EVENTS));
     for event in ended {
         call_below!(slot::RELEASE_EVENT, event);
@@ -104,47 +145,41 @@ fn tidy() {
 }
 
 /// Has the stamps read when the operation has ended. The event's reference is ours to give back.
-fn watch(hub: &Hub, event: usize, queue: &KnownQueue, seq: u64) {
-    let index = queue.index;
-    let can_be_asked = queue.order == QueueOrder::OutOfOrder;
-    if can_be_asked {
-        open_events().insert((index, seq), event);
-    }
-    let pending = Box::into_raw(Box::new(Pending { queue: index, seq, can_be_asked }));
+fn watch(hub: &Hub, event: usize, queue: QueueIndex, seq: u64) {
+    open_events().insert((queue, seq), event);
+    let pending = Box::into_raw(Box::new(Pending { queue, seq }));
     let callback = completed as *const () as usize;
     let status = call_below!(slot::SET_EVENT_CALLBACK, event, COMPLETE, callback, pending);
     if status != SUCCESS {
         // SAFETY: the callback will not be called.
         drop(unsafe { Box::from_raw(pending) });
-        hub.complete(index, seq, 0, 0, 0);
-        give_back(event, index, seq, can_be_asked);
+        if take_out(queue, seq) {
+            hub.complete(queue, seq, 0, 0, 0);
+        }
     }
 }
 
-/// Gives our reference to the event back, at once where nobody can be asking.
-fn give_back(event: usize, queue: QueueIndex, seq: u64, can_be_asked: bool) {
-    if can_be_asked {
-        open_events().remove(&(queue, seq));
-        hub::lock(&ENDED_EVENTS).push(event);
-    } else {
-        call_below!(slot::RELEASE_EVENT, event);
-    }
+/// Takes the event out; whether it was there. Our reference goes back when nobody can be asking.
+fn take_out(queue: QueueIndex, seq: u64) -> bool {
+    let event = open_events().remove(&(queue, seq));
+    hub::lock(&ENDED_EVENTS).extend(event);
+    event.is_some()
 }
 
 /// Called by the library when an operation has ended, on any thread.
 extern "C" fn completed(event: usize, status: i32, pending: *mut c_void) {
     // SAFETY: made by `watch`, and given once.
-    let pending = unsafe { Box::from_raw(pending.cast::<Pending>()) };
-    if let Some(hub) = hub() {
-        let stamp = |parameter| number(slot::GET_EVENT_PROFILING_INFO, event, parameter).unwrap_or(0);
-        // A negative status is an error of the operation: it has ended, without times.
-        let (submit, start, end) = match status {
-            COMPLETE => (stamp(PROFILING_SUBMIT), stamp(PROFILING_START), stamp(PROFILING_END)),
-            _ => (0, 0, 0),
-        };
-        hub.complete(pending.queue, pending.seq, submit, start, end);
+    let Pending { queue, seq } = *unsafe { Box::from_raw(pending.cast::<Pending>()) };
+    if status != COMPLETE {
+        return failed(queue, seq);
     }
-    give_back(event, pending.queue, pending.seq, pending.can_be_asked);
+    let stamp = |parameter| number(slot::GET_EVENT_PROFILING_INFO, event, parameter).unwrap_or(0);
+    let (submit, start, end) = (stamp(PROFILING_SUBMIT), stamp(PROFILING_START), stamp(PROFILING_END));
+    if take_out(queue, seq)
+        && let Some(hub) = hub()
+    {
+        hub.complete(queue, seq, submit, start, end);
+    }
 }
 
 /// Defines a function of OpenCL's with this number of words before the event, a queue first, and

@@ -8,6 +8,7 @@
 mod enqueue;
 mod queues;
 
+use crate::hub::Source;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering::*};
 
@@ -122,7 +123,8 @@ pub unsafe extern "C" fn clInitLayer(
     unsafe { std::ptr::copy_nonoverlapping(target, table.as_mut_ptr(), count) };
     BELOW.store(Box::leak(Box::new(table)), Release);
     // Without a hub there is nothing to record: the table stays as it is.
-    if crate::hub::hub().is_some() {
+    if let Some(hub) = crate::hub::hub() {
+        hub.add_source(Source { flush: enqueue::waited_for_all, force: || () });
         enqueue::replace(&mut table);
         queues::replace(&mut table);
     }

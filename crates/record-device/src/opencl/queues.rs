@@ -19,13 +19,13 @@ const QUEUE_PROPERTIES_PARAMETER: u32 = 0x1093;
 const DEVICE_NAME: u32 = 0x102B;
 const EVENT_QUEUE: u32 = 0x11D0;
 const PROFILING_NOT_AVAILABLE: i32 = -7;
+const FAILED_EVENT_AMONG_THEM: i32 = -14;
 const PROFILING_START: u32 = 0x1282;
 const PROFILING_END: u32 = 0x1283;
 
 /// A queue of the program.
 pub(super) struct KnownQueue {
     pub index: QueueIndex,
-    pub order: QueueOrder,
     pub next: AtomicU64,
     /// Whether the program itself asked for profiling.
     profiled: AtomicBool,
@@ -65,12 +65,11 @@ fn learn(handle: usize, hub: &'static Hub) -> Arc<KnownQueue> {
     let number = hub::lock(&hub.queues).len();
     let queue = known.entry(handle).or_insert_with(|| {
         let name = format!("opencl.{number}");
-        let poll = (order == QueueOrder::OutOfOrder).then_some(enqueue::POLL);
-        let index =
-            hub.add_queue(hub::Queue { name, device, order, interface: "OpenCL", floor: Floor::Now, poll });
+        let (interface, floor, poll) = ("OpenCL", Floor::Now, Some(enqueue::POLL));
+        let index = hub.add_queue(hub::Queue { name, device, order, interface, floor, poll });
         let profiled = AtomicBool::new(properties & QUEUE_PROFILING != 0);
         let (next, submission) = (AtomicU64::new(0), Mutex::default());
-        Arc::new(KnownQueue { index, order, next, profiled, submission })
+        Arc::new(KnownQueue { index, next, profiled, submission })
     });
     Arc::clone(queue)
 }
@@ -195,12 +194,17 @@ extern "C" fn create_with_properties(
 }
 
 extern "C" fn release(queue: usize) -> i32 {
+    let mut forgotten = None;
     if number_u32(queue) == Some(1)
         && let Some(queues) = QUEUES.write().unwrap_or_else(PoisonError::into_inner).as_mut()
     {
-        queues.remove(&queue);
+        forgotten = queues.remove(&queue);
     }
-    call_below!(slot::RELEASE_COMMAND_QUEUE, queue)
+    let status = call_below!(slot::RELEASE_COMMAND_QUEUE, queue);
+    if let Some(queue) = forgotten {
+        enqueue::waited_for(queue.index);
+    }
+    status
 }
 
 /// Whether profiling is on only because the layer switched it on.
@@ -256,9 +260,18 @@ fn waiting(name: &str, call: impl FnOnce() -> i32) -> i32 {
 }
 
 extern "C" fn finish(queue: usize) -> i32 {
-    waiting("clFinish", || call_below!(slot::FINISH, queue))
+    let status = waiting("clFinish", || call_below!(slot::FINISH, queue));
+    let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = queues.as_ref().and_then(|queues| queues.get(&queue)) {
+        enqueue::waited_for(known.index);
+    }
+    status
 }
 
 extern "C" fn wait_for_events(count: u32, events: usize) -> i32 {
-    waiting("clWaitForEvents", || call_below!(slot::WAIT_FOR_EVENTS, count, events))
+    let status = waiting("clWaitForEvents", || call_below!(slot::WAIT_FOR_EVENTS, count, events));
+    if status == FAILED_EVENT_AMONG_THEM {
+        enqueue::waited_for_all();
+    }
+    status
 }
