@@ -1,16 +1,18 @@
 //! A few threads at a time make or finish their files: thousands that start or end together do not need as many descriptors, which the
 //! process may not be allowed to have.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// Each holds two descriptors at most.
 const AT_ONCE: u32 = 32;
 /// Nobody waits longer than these pauses; who is still in the queue then goes on without a turn.
-const PAUSE_US: u32 = 100;
-const MOST_PAUSES: u32 = 100_000;
+static PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const MOST_PAUSES: u32 = 100;
 
-/// The process, and how many of its threads are at it; what a fork takes over belongs to another process.
+/// The process, and in the low half how many of its threads are at it; what a fork takes over belongs to another process.
 static AT_IT: AtomicU64 = AtomicU64::new(0);
+/// Threads that may have to be woken.
+static WAITING: AtomicU32 = AtomicU32::new(0);
 
 /// A thread's turn, until it is dropped.
 pub(crate) struct Turn {
@@ -21,17 +23,20 @@ pub(crate) struct Turn {
 /// Waits for a turn.
 pub(crate) fn wait() -> Turn {
     let process = std::process::id();
-    for _ in 0..MOST_PAUSES {
-        let seen = AT_IT.load(Relaxed);
+    let mut pauses = 0;
+    while pauses < MOST_PAUSES {
+        let seen = AT_IT.load(SeqCst);
         let others = if (seen >> 32) as u32 == process { seen as u32 } else { 0 };
         let with_me = u64::from(process) << 32 | u64::from(others + 1);
         if others < AT_ONCE {
-            if AT_IT.compare_exchange_weak(seen, with_me, Relaxed, Relaxed).is_ok() {
+            if AT_IT.compare_exchange_weak(seen, with_me, SeqCst, SeqCst).is_ok() {
                 return Turn { process, counted: true };
             }
         } else {
-            // SAFETY: no preconditions.
-            unsafe { libc::usleep(PAUSE_US) };
+            WAITING.fetch_add(1, SeqCst);
+            let woken = futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, AT_ONCE);
+            WAITING.fetch_sub(1, SeqCst);
+            pauses += u32::from(!woken);
         }
     }
     Turn { process, counted: false }
@@ -40,15 +45,29 @@ pub(crate) fn wait() -> Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         if self.counted && self.process == std::process::id() {
-            AT_IT.fetch_sub(1, Relaxed);
+            AT_IT.fetch_sub(1, SeqCst);
+            if WAITING.load(SeqCst) > 0 {
+                futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+            }
         }
+    }
+}
+
+/// Waits as long as [`AT_IT`]'s low half is `value`, or wakes as many. Returns whether the time was not up.
+fn futex(operation: i32, value: u32) -> bool {
+    let low_half = usize::from(cfg!(target_endian = "big"));
+    // SAFETY: the word is within a static; the time is only read.
+    unsafe {
+        let word = AT_IT.as_ptr().cast::<u32>().add(low_half);
+        libc::syscall(libc::SYS_futex, word, operation, value, &raw const PAUSE) == 0
+            || *libc::__errno_location() != libc::ETIMEDOUT
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     #[test]
     fn a_few_at_a_time_and_everybody_at_last() {
@@ -67,8 +86,8 @@ mod tests {
         });
         assert!((1..=AT_ONCE).contains(&MOST.load(Relaxed)));
         // What a parent's threads were at does not count in its child.
-        AT_IT.store(u64::from(u32::MAX) << 32 | u64::from(AT_ONCE), Relaxed);
+        AT_IT.store(u64::from(u32::MAX) << 32 | u64::from(AT_ONCE), SeqCst);
         assert!(wait().counted);
-        assert_eq!(AT_IT.load(Relaxed) as u32, 0);
+        assert_eq!(AT_IT.load(SeqCst) as u32, 0);
     }
 }
