@@ -19,7 +19,7 @@ pub struct Account {
     pub late: u64,
     /// Records of operations that were never announced; delivered.
     pub unannounced: u64,
-    /// Records and notices with a sequence too far ahead to be true; refused.
+    /// Notices that came twice, cancellations of what had ended, and records too far ahead to be true.
     pub refused: u64,
     /// Records that arrived after a record that comes after them.
     pub out_of_place: u64,

@@ -22,6 +22,7 @@
 //! - Begin and end events of a [lane](Released::lane) never go back in time, whatever the stamps.
 //! - Records held in memory never exceed [`Limits::held_records`]; the rest lies in a file that has
 //!   no name. One queue that is stuck does not hold back another.
+//! - What is announced more than 2²⁶ operations ahead of the first open one of its queue is lost at once, and told so.
 //! - Nothing is reordered silently or thrown away: duplicates, late and untimed records and
 //!   impossible times are told with the values as they came.
 //!

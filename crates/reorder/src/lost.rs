@@ -26,6 +26,19 @@ impl LostSet {
         self.ranges.insert(start, end);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    pub fn contains(&self, seq: u64) -> bool {
+        self.ranges.range(..=seq).next_back().is_some_and(|(_, end)| *end > seq)
+    }
+
+    /// One past the highest; 0 where there is none.
+    pub fn end(&self) -> u64 {
+        self.ranges.last_key_value().map_or(0, |(_, end)| *end)
+    }
+
     /// Whether it was in.
     pub fn remove(&mut self, seq: u64) -> bool {
         let Some((&start, &end)) = self.ranges.range(..=seq).next_back() else { return false };
@@ -52,6 +65,7 @@ mod tests {
         let mut lost = LostSet::default();
         [3, 5, 4, 4, 9].into_iter().for_each(|seq| lost.insert(seq));
         assert_eq!(lost.ranges.len(), 2);
+        assert!(lost.contains(3) && lost.contains(5) && !lost.contains(6) && lost.end() == 10);
         assert!(lost.remove(4) && !lost.remove(4));
         assert!(lost.remove(3) && lost.remove(5) && lost.remove(9) && !lost.remove(8));
         assert!(lost.ranges.is_empty());

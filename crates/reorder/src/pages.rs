@@ -8,6 +8,7 @@
 //! ```
 //! A page is over when nothing is waited for in it; it then takes no room but its place in the list.
 
+use crate::lost::LostSet;
 use crate::record::{Completion, Detail, Notice};
 use crate::spill::SpillFile;
 use std::collections::VecDeque;
@@ -18,8 +19,8 @@ pub(crate) const PAGE: u64 = 128;
 pub(crate) const SLOT_BYTES: usize = 64;
 const PAGE_BYTES: usize = PAGE as usize * SLOT_BYTES;
 
-/// How far ahead of the first unresolved operation a sequence may be.
-pub(crate) const MAX_AHEAD: u64 = 1 << 26;
+/// How far ahead of the first unresolved operation a sequence may be; few in tests, which get there.
+pub(crate) const MAX_AHEAD: u64 = if cfg!(test) { 1 << 12 } else { 1 << 26 };
 
 /// States of a slot, as bits.
 pub(crate) mod state {
@@ -203,6 +204,8 @@ pub(crate) struct Pages {
     pages: VecDeque<Page>,
     /// Pages in memory.
     pub resident: usize,
+    /// Announced when they were too far ahead for a page, and lost.
+    pub lost_ahead: LostSet,
 }
 
 impl Pages {
@@ -263,6 +266,12 @@ impl Pages {
                     store.spill.failures += 1;
                     slots.iter_mut().for_each(|slot| slot.set(state::NOTICED | state::LOST));
                     read = Err(Unreadable);
+                }
+            }
+        } else if !self.lost_ahead.is_empty() {
+            for (slot, seq) in slots.iter_mut().zip(self.first + page as u64 * PAGE..) {
+                if self.lost_ahead.remove(seq) {
+                    slot.set(state::NOTICED | state::LOST);
                 }
             }
         }

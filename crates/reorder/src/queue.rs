@@ -38,7 +38,7 @@ enum Place {
     /// Nothing is waited for there any more.
     Over,
     Within,
-    /// Further ahead than can be true.
+    /// Further ahead than there are pages for: what is announced there is lost.
     TooFar,
 }
 
@@ -92,7 +92,7 @@ impl Queue {
 
     /// One past the highest sequence heard of.
     pub fn next_seq(&self) -> u64 {
-        self.tail
+        self.tail.max(self.pages.lost_ahead.end())
     }
 
     #[inline(always)]
@@ -101,7 +101,7 @@ impl Queue {
             Place::Over
         } else if self.pages.here(seq).is_some() {
             Place::Within
-        } else if seq - self.head >= MAX_AHEAD {
+        } else if seq / PAGE - self.head / PAGE >= MAX_AHEAD / PAGE {
             Place::TooFar
         } else if self.pages.is_over(seq) {
             Place::Over
@@ -123,7 +123,7 @@ impl Queue {
                 match self.place(seq) {
                     Place::Within => {}
                     Place::Over => return self.append_after_skip(notice, out),
-                    Place::TooFar => return self.account.refused += 1,
+                    Place::TooFar => return self.append_too_far(notice, out),
                 }
                 match self.pages.slot(seq, store) {
                     Ok(slot) => slot,
@@ -163,6 +163,21 @@ impl Queue {
             self.account.refused += 1;
             return;
         }
+        self.append_lost(notice, out);
+    }
+
+    /// A notice so far ahead of what is waited for that there is no room to wait for its record too.
+    #[cold]
+    fn append_too_far(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
+        if notice.seq == u64::MAX || self.pages.lost_ahead.contains(notice.seq) {
+            self.account.refused += 1;
+            return;
+        }
+        self.pages.lost_ahead.insert(notice.seq);
+        self.append_lost(notice, out);
+    }
+
+    fn append_lost(&mut self, notice: &Notice, out: &mut impl FnMut(Output)) {
         self.account.appended += 1;
         self.account.lost += 1;
         self.lost.insert(notice.seq);
@@ -182,6 +197,9 @@ impl Queue {
                 match self.place(seq) {
                     Place::Within => {}
                     Place::Over => return self.complete_again(completion, Slot::default(), out),
+                    Place::TooFar if self.pages.lost_ahead.contains(seq) => {
+                        return self.complete_again(completion, Slot::default(), out);
+                    }
                     Place::TooFar => return self.account.refused += 1,
                 }
                 match self.pages.slot(seq, store) {
@@ -741,6 +759,58 @@ impl Queue {
                 true
             }
             None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reorder::{Limits, Reorder};
+
+    fn notice(queue: QueueIndex, seq: u64) -> Notice {
+        let detail = Detail { id: !seq, amount: 0, what: 0 };
+        Notice { queue, seq, thread: 7, append: 2, earliest_start: 1, detail }
+    }
+
+    /// The first operation has no record for long; whatever is announced too far behind it is told as lost, once,
+    /// and goes on as any lost operation when the first one has come.
+    #[test]
+    fn what_is_too_far_ahead_is_lost_and_told() {
+        for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+            let mut reorder = Reorder::new(Limits::default());
+            let queue = reorder.add_queue(order);
+            let record = |seq| Completion { queue, seq, submit: 0, start: 10 + seq * 2, end: 11 + seq * 2 };
+            let mut told = Vec::new();
+            let mut out = |output| told.push(output);
+            let all = 3 * MAX_AHEAD / 2;
+            (0..all).for_each(|seq| reorder.append(&notice(queue, seq), &mut out));
+            // Twice announced is refused, be it ahead or not; nobody counts as far as that.
+            for seq in [5, all - 1, u64::MAX] {
+                reorder.append(&Notice { detail: Detail::default(), ..notice(queue, seq) }, &mut out);
+            }
+            // One such record comes before, the others after the first one's.
+            reorder.complete(&record(all - 1), &mut out);
+            (0..all - 1).for_each(|seq| reorder.complete(&record(seq), &mut out));
+            // A second record is a duplicate, and what follows is as ever.
+            reorder.complete(&record(all - 2), &mut out);
+            reorder.no_append_before(queue, 10 + all * 2, &mut out);
+            reorder.append(&notice(queue, all), &mut out);
+            reorder.complete(&record(all), &mut out);
+            reorder.finish(&mut out);
+            let lost: Vec<u64> = told
+                .iter()
+                .filter_map(|output| match output {
+                    Output::Lost { seq, thread: 7, detail, .. } if detail.id == !seq => Some(*seq),
+                    _ => None,
+                })
+                .collect();
+            assert!(lost.iter().copied().eq(MAX_AHEAD..all), "{order:?}: {} lost", lost.len());
+            let account = *reorder.account(queue);
+            assert!(account.adds_up(), "{account:?}");
+            assert_eq!((account.appended, account.lost), (all + 1, all - MAX_AHEAD));
+            assert_eq!((account.late, account.duplicates, account.refused), (all - MAX_AHEAD, 1, 3));
+            assert_eq!(account.unannounced, 0);
         }
     }
 }
