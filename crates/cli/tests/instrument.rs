@@ -122,6 +122,21 @@ fn sequences_of_threads_and_tasks_have_names() {
 }
 
 #[test]
+fn a_trace_that_is_taken_for_a_behaviour_is_said_where_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    write_program(folder.path());
+    let output = taskscope(&["emulate", "--nanos"], folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let command = format!("taskscope emulate {} --nanos", folder.path().display());
+    assert!(said.contains(&command) && said.contains("stacked-bursts"), "{said}");
+    // The command does what was meant.
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let run = Command::new(env!("CARGO_BIN_EXE_taskscope")).args(words).output().unwrap();
+    assert!(run.status.success() && folder.path().join("nanos.prv").exists());
+}
+
+#[test]
 fn paraver_traces_have_the_numbers_of_nanos() {
     let folder = tempfile::tempdir().unwrap();
     write_program(folder.path());

@@ -6,7 +6,7 @@ use crate::reading::{
 };
 use anyhow::Context;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_execution::filter::TimeRange;
 use taskscope_execution::view::{NoViews, View};
@@ -14,9 +14,11 @@ use taskscope_export::RangeObserver;
 use taskscope_export::paraver::{ParaverWriter, ViewFile, write_queues};
 use taskscope_model::{Machine, MachineOptions, System, Violation};
 use taskscope_session::emulation;
+use taskscope_session::instrumentation::Behaviour;
 use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_session::selection::Selection;
 use taskscope_trace::{File, MergedEvent, OpenOptions, Trace};
+use taskscope_view::format::shell_word;
 
 /// Write Paraver views of a trace: what threads and CPUs did, beside the trace or elsewhere.
 ///
@@ -45,14 +47,29 @@ pub struct Args {
     pub gzip: bool,
     /// Instead, write instrumented threads in Nanos++'s numbers (`nanos.prv`): states 9000000, keys 9200000 + number
     #[arg(long, value_name = "BEHAVIOUR", num_args = 0..=1, default_missing_value = "stacked",
+          value_parser = behaviour_before_trace,
           conflicts_with_all = ["breakdown", "strict", "all_models", "range", "threads", "gzip", "json"])]
-    pub nanos: Option<String>,
+    pub nanos: Option<Behaviour>,
     /// Where to write (default: into the trace)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// List violations as JSON lines on stdout
     #[arg(long)]
     pub json: bool,
+}
+
+/// What follows `--nanos` is taken for its behaviour, and may have been meant as the trace.
+fn behaviour_before_trace(name: &str) -> Result<Behaviour, String> {
+    let known: Vec<Behaviour> =
+        Behaviour::ALL.into_iter().filter(|behaviour| *behaviour != Behaviour::Raw).collect();
+    known.iter().copied().find(|behaviour| behaviour.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|behaviour| behaviour.name()).collect();
+        format!(
+            "behaviours are {}; if it is the trace: taskscope emulate {} --nanos",
+            names.join(", "),
+            shell_word(Path::new(name))
+        )
+    })
 }
 
 /// What to emulate, as meant.
@@ -66,7 +83,7 @@ pub struct Job {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if let Some(behaviour) = &args.nanos {
+    if let Some(behaviour) = args.nanos {
         let trace = open(&args.trace, true)?;
         let directory = args.output.unwrap_or_else(|| trace.root().to_path_buf());
         super::emulate_nanos::write(&trace, &directory, behaviour)?;

@@ -1,6 +1,5 @@
 //! `taskscope emulate --nanos`: instrumented programs as a Paraver trace in Nanos++'s numbers.
 
-use super::dump_shown::behaviour_of;
 use anyhow::Context;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::ControlFlow;
@@ -31,8 +30,7 @@ const DERIVED: [(u32, &str); 5] = [
 ];
 
 /// Writes `nanos.prv`, `.pcf`, `.row` into `directory`.
-pub fn write(trace: &Trace, directory: &Path, behaviour: &str) -> anyhow::Result<()> {
-    let behaviour = behaviour_of(behaviour, false)?;
+pub fn write(trace: &Trace, directory: &Path, behaviour: Behaviour) -> anyhow::Result<()> {
     let names = Names::of(trace);
     let numbers = Numbers::of(&names);
     let cannot_write = || format!("cannot write nanos.prv into {}", directory.display());
