@@ -255,7 +255,11 @@ mod tests {
             operation(kind::COPY_IN, 450, 460, 500),
         ];
         let second = vec![operation(kind::COPY_IN, 100, 190, 280)];
-        let devices = Devices { queues: vec![queue("a", first), queue("b", second)], calls: Vec::new() };
+        let devices = Devices {
+            queues: vec![queue("a", first), queue("b", second)],
+            calls: Vec::new(),
+            ..Devices::default()
+        };
         let ledgers = ledgers(&devices);
         let expected = QueueTime {
             kernels: 150,
@@ -275,7 +279,8 @@ mod tests {
     #[test]
     fn without_submissions_idle_time_has_no_known_cause() {
         let operations = vec![operation(kind::KERNEL, 0, 10, 20), operation(kind::KERNEL, 0, 35, 40)];
-        let devices = Devices { queues: vec![queue("a", operations)], calls: Vec::new() };
+        let devices =
+            Devices { queues: vec![queue("a", operations)], calls: Vec::new(), ..Devices::default() };
         assert_eq!(ledgers(&devices)[0].time, QueueTime { kernels: 15, unknown: 15, ..QueueTime::default() });
     }
 }

@@ -77,6 +77,19 @@ fn columns_of_other_names_are_printed_under_the_usual_ones_too() {
 }
 
 #[test]
+fn a_tab_within_a_value_stays_a_tab() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, trace) = (directory.path().join("x.csv"), directory.path().join("t"));
+    let rows = "queue,id,start,end,note,path\nq,1,10,20,\"a\tb\",C:\\temp\nq,2,30,40,plain,\"\t\"\n";
+    std::fs::write(&file, rows).unwrap();
+    let import = ["import", "--from", "device-records", text(&file), "-o", text(&trace)];
+    assert!(taskscope(&import).status.success());
+    let rows = dumped(&trace, "q");
+    let of = |row: usize| ["note", "path"].map(|name| rows[row][name].as_str().unwrap().to_owned());
+    assert_eq!((of(0), of(1)), (["a\tb", "C:\\temp"].map(str::to_owned), ["plain", "\t"].map(str::to_owned)));
+}
+
+#[test]
 fn verbs_show_device_queues_and_say_what_is_missing() {
     let directory = tempfile::tempdir().unwrap();
     let (file, trace) = (directory.path().join("r.csv"), directory.path().join("t"));

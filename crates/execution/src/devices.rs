@@ -2,6 +2,7 @@
 //!
 //! Times are nanoseconds of the host's clock unless said otherwise; 0 stands for "not known".
 
+use std::collections::BTreeMap;
 use taskscope_event::models::device::{anomaly, kind};
 
 /// An operation of a queue.
@@ -224,6 +225,8 @@ pub struct Devices {
     pub queues: Vec<Queue>,
     /// Calls of the host, by thread.
     pub calls: Vec<CallThread>,
+    /// Records that vendors' interfaces dropped, by the directory of the process's queues.
+    pub dropped: BTreeMap<String, u64>,
 }
 
 impl Queue {

@@ -148,6 +148,7 @@ impl Locations {
 
     /// Completes the metadata of all locations and ends their streams.
     pub fn finish(&mut self, reorder: &Reorder, places: &[Place], devices: &[LiveClock]) {
+        let mut dropped = Some(self.hub.dropped_records());
         for (index, open) in self.open.iter_mut().enumerate() {
             let Some(open) = open.take() else { continue };
             let mut members = open.about;
@@ -159,7 +160,11 @@ impl Locations {
                 }
                 members.push(("clock", clock_json(&devices[device as usize])));
                 let account = reorder.account(QueueIndex(index as u32));
-                members.push(("account", account_json(account, self.hub.dropped_records())));
+                members.push(("account", account_json(account)));
+                // The vendor tells it of the process: the first queue has it.
+                if let Some(records) = dropped.take() {
+                    members.push(("vendor_dropped", Json::integer(records)));
+                }
             }
             members.push(("lost_events", Json::integer(open.stream.lost_events())));
             members.push(("finished", Json::integer(1)));
@@ -225,7 +230,7 @@ fn float(value: f64) -> Json {
     Json::float(if value.is_finite() { value } else { 0.0 })
 }
 
-fn account_json(account: &Account, vendor_dropped: u64) -> Json {
+fn account_json(account: &Account) -> Json {
     let members = [
         ("appended", account.appended),
         ("delivered", account.delivered),
@@ -245,7 +250,6 @@ fn account_json(account: &Account, vendor_dropped: u64) -> Json {
         ("held_peak", account.held_peak),
         ("spilled", account.spilled),
         ("lanes", u64::from(account.lanes)),
-        ("vendor_dropped", vendor_dropped),
     ];
     Json::object(members.map(|(name, count)| (name, Json::integer(count))))
 }

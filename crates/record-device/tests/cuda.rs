@@ -5,6 +5,7 @@ mod support;
 
 use support::{adds_up, build, in_order, layer};
 use taskscope_execution::devices::{Devices, Purpose, Queue};
+use taskscope_session::device_check::violations;
 
 /// Runs the program with the stand-in for CUDA.
 fn recorded(arguments: &[&str]) -> Option<(Devices, String)> {
@@ -86,7 +87,14 @@ fn every_fault_is_told_and_holds_nothing_back() {
     assert_eq!(found, expected);
     let count = |name| faulty.count(name);
     assert_eq!((count("cancelled"), count("lost"), count("untimed")), (1, 2, 1));
-    assert_eq!((count("duplicates"), count("vendor_dropped")), (3, 1));
+    assert_eq!(count("duplicates"), 3);
+    // Told of the process, once.
+    assert!(devices.queues.len() > 1 && devices.dropped.values().eq([&1]), "{:?}", devices.dropped);
+    assert!(
+        devices.queues.iter().all(|queue| queue.account.iter().all(|(name, _)| name != "vendor_dropped"))
+    );
+    let told = violations(&devices).into_iter().filter(|violation| violation.rule == "device-dropped");
+    assert!(told.map(|violation| violation.location).eq(devices.dropped.keys().cloned()));
     let lost: Vec<&str> = faulty.lost.iter().map(|lost| faulty.name_of(lost.name)).collect();
     assert_eq!(lost, ["never", "dropped"]);
     // The graph is one operation each time, and its number is kept.

@@ -33,9 +33,15 @@ pub struct Violation {
     pub text: String,
 }
 
-/// All violations, by queue.
+/// All violations: those of processes, then by queue.
 pub fn violations(devices: &Devices) -> Vec<Violation> {
-    devices.queues.iter().flat_map(of_queue).collect()
+    let dropped = devices.dropped.iter().map(|(process, records)| Violation {
+        rule: "device-dropped",
+        location: process.clone(),
+        seq: None,
+        text: format!("the vendor's interface dropped {records} records of the process"),
+    });
+    dropped.chain(devices.queues.iter().flat_map(of_queue)).collect()
 }
 
 fn of_queue(queue: &Queue) -> Vec<Violation> {
@@ -45,11 +51,6 @@ fn of_queue(queue: &Queue) -> Vec<Violation> {
     let ended = count("delivered") + count("cancelled") + count("lost");
     if queue.finished && count("appended") != ended {
         tell("device-account", None, format!("{} appended, but {ended} have ended", count("appended")));
-    }
-    if count("vendor_dropped") > 0 {
-        let text =
-            format!("the vendor's interface dropped {} records of the process", count("vendor_dropped"));
-        tell("device-dropped", None, text);
     }
     for lost in &queue.lost {
         let text = format!("no record came of {} (id {})", shown(queue.name_of(lost.name)), lost.id);
@@ -122,7 +123,7 @@ mod tests {
             account: vec![("appended".into(), 5), ("delivered".into(), 3), ("lost".into(), 1)],
             ..Queue::default()
         };
-        let found = violations(&Devices { queues: vec![queue], calls: Vec::new() });
+        let found = violations(&Devices { queues: vec![queue], calls: Vec::new(), ..Devices::default() });
         let rules: Vec<_> = found.iter().map(|violation| (violation.rule, violation.seq)).collect();
         let expected = [
             ("device-account", None),

@@ -218,7 +218,7 @@ mod tests {
             ],
             names: vec![String::new(), "clFinish".into()],
         };
-        let devices = Devices { queues: vec![queue], calls: vec![calls] };
+        let devices = Devices { queues: vec![queue], calls: vec![calls], ..Devices::default() };
         let work = device_work(&execution, &devices);
         let told: Vec<(u64, u64, &str)> =
             work.waits.iter().map(|w| (w.start, w.end, w.name.as_str())).collect();
@@ -262,7 +262,10 @@ mod tests {
         let call = |start, end| Call { start, end, name: 0, kind: kind::WAITING_CALL, operation: None };
         let calls = vec![call(130, 310), call(400, 500), call(750, 790)];
         let calls = CallThread { path: String::new(), pid: 7, tid: 70, calls, names: vec![String::new()] };
-        let work = device_work(&execution, &Devices { queues: vec![queue], calls: vec![calls] });
+        let work = device_work(
+            &execution,
+            &Devices { queues: vec![queue], calls: vec![calls], ..Devices::default() },
+        );
         // Nothing ended in the second wait, nor in the third.
         assert_eq!(work.awaited, [AwaitedOperation { thread: waiter, start: 130, end: 310, operation: 1 }]);
         let told: Vec<_> =

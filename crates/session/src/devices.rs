@@ -1,6 +1,7 @@
 //! The device queues of a trace, and the calls of the host that concern them.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use taskscope_event::models::device;
 use taskscope_execution::devices::{Call, CallThread, Clock, Devices, LostOperation, Operation, Queue};
@@ -21,7 +22,10 @@ pub fn read_devices(trace: &Trace) -> Devices {
     let mut devices = Devices::default();
     for location in trace.locations() {
         match location.metadata["kind"].as_str() {
-            Some("device-queue") => devices.queues.push(read_queue(location)),
+            Some("device-queue") => {
+                add_dropped(&mut devices.dropped, location);
+                devices.queues.push(read_queue(location));
+            }
             // Imported calls are records of a thread in every respect but the queue.
             Some("device-calls") if location.metadata["pid"].is_null() => {
                 devices.queues.push(read_queue(location));
@@ -31,6 +35,20 @@ pub fn read_devices(trace: &Trace) -> Devices {
         }
     }
     devices
+}
+
+const DROPPED: &str = "vendor_dropped";
+
+/// What a process's vendor dropped is told by one of its queues; by all of them, in their accounts, in traces of
+/// earlier versions.
+fn add_dropped(dropped: &mut BTreeMap<String, u64>, location: &Location) {
+    let metadata = &location.metadata;
+    let told = metadata[DROPPED].as_u64().or(metadata["account"][DROPPED].as_u64()).unwrap_or(0);
+    if told > 0 {
+        let process = Path::new(&location.relative_path).parent().unwrap_or(Path::new(""));
+        let known = dropped.entry(process.display().to_string()).or_default();
+        *known = told.max(*known);
+    }
 }
 
 fn read_queue(location: &Location) -> Queue {
@@ -53,6 +71,7 @@ fn read_queue(location: &Location) -> Queue {
             .into_iter()
             .flatten()
             .filter_map(|(name, count)| Some((name.clone(), count.as_u64()?)))
+            .filter(|(name, _)| name != DROPPED)
             .collect(),
         clock: clock(&metadata["clock"]),
         foreign: metadata["foreign"].as_array().into_iter().flatten().map(foreign).collect(),

@@ -280,6 +280,13 @@ pub fn info_text(session: &Session) -> String {
             let _ = writeln!(page, "    {sentence}");
         }
     }
+    if vendor_dropped(session) > 0 {
+        let _ = writeln!(
+            page,
+            "  {} records were dropped by vendors' interfaces",
+            count(vendor_dropped(session))
+        );
+    }
     page
 }
 
@@ -350,13 +357,18 @@ pub fn report_json(session: &Session) -> Value {
             value
         })
         .collect();
-    json!({ "queues": queues, "calls": calls_json(session) })
+    json!({ "queues": queues, "calls": calls_json(session), "vendor_dropped": vendor_dropped(session) })
 }
 
 /// `info`'s `devices`.
 pub fn info_json(session: &Session) -> Value {
     let queues: Vec<Value> = session.devices.queues.iter().map(queue_json).collect();
-    json!({ "queues": queues, "calls": calls_json(session) })
+    json!({ "queues": queues, "calls": calls_json(session), "vendor_dropped": vendor_dropped(session) })
+}
+
+/// Records that vendors' interfaces dropped, in all processes.
+fn vendor_dropped(session: &Session) -> u64 {
+    session.devices.dropped.values().sum()
 }
 
 fn calls_json(session: &Session) -> Value {

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use taskscope_analysis::devices::submitter;
+use taskscope_event::models::device::split_values;
 use taskscope_execution::devices::{Devices, Operation, Queue};
 use taskscope_session::Session;
 
@@ -61,7 +62,7 @@ fn object(session: &Session, queue: &Queue, operation: &Operation) -> Value {
     match &operation.columns {
         Some((file, values)) => {
             let names = queue.columns.get(*file as usize).map_or(&[][..], Vec::as_slice);
-            for (name, value) in names.iter().zip(values.split('\t')) {
+            for (name, value) in names.iter().zip(split_values(values)) {
                 object.insert(name.clone(), typed(value));
             }
             // What a file calls otherwise has its own name, and this one.

@@ -83,6 +83,18 @@ pub mod anomaly {
     ];
 }
 
+/// Control characters that may separate the values of [`COLUMNS`], where one has a tab itself.
+pub const SEPARATORS: core::ops::Range<char> = '\u{1}'..'\t';
+
+/// Imported values of a record, from [`COLUMNS`]: there are tabs between them or, where one has a tab itself, the
+/// text begins with the one of [`SEPARATORS`] that is between them.
+pub fn split_values(joined: &str) -> impl Iterator<Item = &str> {
+    match joined.chars().next().filter(|first| SEPARATORS.contains(first)) {
+        Some(separator) => joined[1..].split(separator),
+        None => joined.split('\t'),
+    }
+}
+
 events! {
     NAME = b"QNn" jumbo (name: u32, text: str) Rule, "gives name {name} the text {text}";
     OPERATION = b"QOr" jumbo (seq: u64, start: u64, end: u64, append: u64, submit: u64, id: u64, thread: u64, bytes: u64, late_by: u64, lane: u32, kind: u32, name: u32, anomalies: u32) Rule, "runs operation {seq} (name {name}, kind {kind}, vendor's id {id}, {bytes} bytes) from {start} to {end} in lane {lane}, appended by thread {thread} at {append}, submitted at {submit}, arrived late by {late_by}, anomalies {anomalies}";

@@ -126,7 +126,7 @@ mod tests {
             ..Queue::default()
         };
         let directory = tempfile::tempdir().unwrap();
-        let devices = Devices { queues: vec![queue], calls: Vec::new() };
+        let devices = Devices { queues: vec![queue], calls: Vec::new(), ..Devices::default() };
         assert!(write_queues(&devices, 100, directory.path()).unwrap());
         let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
         assert_eq!(

@@ -83,11 +83,10 @@ impl<'a> Locations<'a> {
         self.operation(record, device::OPERATION)?;
         let row_index = record.detail.amount as usize;
         let row = &self.table.rows[row_index];
-        let values: Vec<String> =
-            self.table.values(row_index).map(|value| value.replace('\t', " ")).collect();
+        let values = join_values(&self.table.values(row_index).collect::<Vec<_>>());
         let location = &mut self.locations[record.queue.0 as usize];
         let (seq, file) = (record.seq.to_le_bytes(), row.file.to_le_bytes());
-        location.put(location.clock, device::COLUMNS, &[&seq, &file, values.join("\t").as_bytes()])?;
+        location.put(location.clock, device::COLUMNS, &[&seq, &file, values.as_bytes()])?;
         if record.late_by > 0 {
             location.least_late = location.least_late.min(record.late_by);
         }
@@ -320,3 +319,42 @@ const _: () = assert!(
         && Anomalies::UNANNOUNCED.0 == device::anomaly::UNANNOUNCED
         && Anomalies::AFTER_LOST.0 == device::anomaly::AFTER_LOST
 );
+
+/// Values as [`device::split_values`] takes them apart.
+fn join_values(values: &[String]) -> String {
+    let is_free = |separator: &char| !values.iter().any(|value| value.contains(*separator));
+    let begins_as_if =
+        values.first().is_some_and(|value| value.starts_with(|first| device::SEPARATORS.contains(&first)));
+    match device::SEPARATORS.clone().find(is_free) {
+        Some(separator) if begins_as_if || !is_free(&'\t') => {
+            values.iter().flat_map(|value| [separator.to_string(), value.clone()]).collect()
+        }
+        _ => values.join("\t"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_whatever_is_in_them() {
+        let rows: [&[&str]; 7] = [
+            &[],
+            &["q", "", "a b"],
+            &["q", "a\tb", "", "c"],
+            &["\t", "\t\t", "\u{1}\u{2}"],
+            &["\u{1}x", "y"],
+            &["", "\u{1}", "\t"],
+            &["é\t", "\u{3}\n"],
+        ];
+        for row in rows {
+            let values: Vec<String> = row.iter().map(|value| (*value).to_owned()).collect();
+            let joined = join_values(&values);
+            let expected = if row.is_empty() { &[""][..] } else { row };
+            assert_eq!(device::split_values(&joined).collect::<Vec<_>>(), expected, "{joined:?}");
+        }
+        // As in traces that were written before.
+        assert_eq!(join_values(&["a".into(), "b".into()]), "a\tb");
+    }
+}

@@ -138,7 +138,7 @@ fn devices(start: u64, end: u64) -> Devices {
         queue("queue 1", (0..90).map(|seq| operation(seq, (seq % 2) as u32, kind::KERNEL)).collect());
     first.lost.push(LostOperation { seq: 90, append: start + 95 * step, id: 0, thread: 0, name: 1 });
     let second = queue("queue 2", (5..110).map(|seq| operation(seq, 0, kind::COPY_IN)).collect());
-    Devices { queues: vec![first, second], calls: Vec::new() }
+    Devices { queues: vec![first, second], calls: Vec::new(), ..Devices::default() }
 }
 
 /// A viewer of a trace of nOS-V on disk, with device queues; the folder must outlive it.
