@@ -1,7 +1,8 @@
 //! Buffers that vendors' interfaces fill with records: given out empty, taken back full, read once.
 //!
 //! A buffer is never freed, so that one that is delivered a second time, as broken tools and releases
-//! were seen to do, can still be read; its records are then duplicates.
+//! were seen to do, can still be read; its records are then duplicates. It rests before it is given out
+//! again, so that it is not another thread's by then.
 
 use crate::hub::lock;
 use std::alloc::{Layout, alloc};
@@ -10,7 +11,10 @@ use std::sync::Mutex;
 /// Bytes of a buffer.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
-/// The buffers of one interface: address, and whether the vendor has it.
+/// Buffers that rest. Their pages stay in memory, of which records fill a part.
+const RESTING: usize = 16;
+
+/// The buffers of one interface: address, and whether the vendor has it. Those that came back last are at the end.
 pub(crate) struct Buffers(Mutex<Vec<(usize, bool)>>);
 
 impl Buffers {
@@ -21,7 +25,10 @@ impl Buffers {
     /// An empty buffer; null where there is no memory.
     pub fn give(&self) -> *mut u8 {
         let mut buffers = lock(&self.0);
-        if let Some((address, given)) = buffers.iter_mut().find(|(_, given)| !given) {
+        let resting = buffers.iter().filter(|(_, given)| !given).count();
+        if resting > RESTING
+            && let Some((address, given)) = buffers.iter_mut().find(|(_, given)| !given)
+        {
             *given = true;
             return *address as *mut u8;
         }
@@ -41,8 +48,10 @@ impl Buffers {
 
     /// The vendor gave it back.
     pub fn take_back(&self, buffer: *mut u8) {
-        if let Some((_, given)) = lock(&self.0).iter_mut().find(|(address, _)| *address == buffer as usize) {
-            *given = false;
+        let mut buffers = lock(&self.0);
+        if let Some(place) = buffers.iter().position(|(address, _)| *address == buffer as usize) {
+            let (address, _) = buffers.remove(place);
+            buffers.push((address, false));
         }
     }
 }
@@ -100,5 +109,25 @@ pub(crate) unsafe fn walk(
         last = Some(offset);
         // SAFETY: within the buffer, of which so much is filled.
         take(Record(unsafe { std::slice::from_raw_parts(record, valid - offset) }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_rests_before_it_is_given_again() {
+        let buffers = Buffers::new();
+        let first = buffers.give();
+        buffers.take_back(first);
+        let others: Vec<*mut u8> = (0..RESTING).map(|_| buffers.give()).collect();
+        assert!(!others.contains(&first));
+        // It comes a second time: nobody else has it.
+        assert!(buffers.has(first));
+        buffers.take_back(first);
+        others.iter().for_each(|other| buffers.take_back(*other));
+        assert_eq!(buffers.give(), first, "the one that rested longest");
+        assert_eq!(lock(&buffers.0).len(), RESTING + 1);
     }
 }
