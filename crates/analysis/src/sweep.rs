@@ -13,7 +13,7 @@ use crate::radix;
 use taskscope_execution::{CutSpan, Execution, Group, ProcessIndex, Span, State, ThreadIndex};
 
 /// States whose time is charged undirected; the index is the column of the integrals.
-pub(crate) const VICTIMS: [State; 10] = [
+pub(crate) const VICTIMS: [State; 11] = [
     State::Barrier,
     State::JoinBarrier,
     State::Taskwait,
@@ -22,6 +22,7 @@ pub(crate) const VICTIMS: [State; 10] = [
     State::Taskyield,
     State::TargetWait,
     State::Idle,
+    State::Paused,
     State::NotStarted,
     State::Ended,
 ];

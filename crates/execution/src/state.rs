@@ -54,7 +54,7 @@ pub enum State {
     Idle,
     /// Taken off the CPU by the operating system.
     OutOfCpu,
-    /// Paused by the runtime.
+    /// Of its own will: its task is blocked, or it left its CPU to another thread of the runtime.
     Paused,
     /// Before the thread's first event.
     NotStarted,
@@ -216,8 +216,8 @@ impl State {
             | State::Communication => Group::Sync,
             State::MpiStart => Group::Start,
             State::CriticalWait | State::LockWait | State::OrderedWait | State::AtomicWait => Group::Mutex,
-            State::Idle | State::NotStarted | State::Ended => Group::Idle,
-            State::OutOfCpu | State::Paused => Group::Off,
+            State::Idle | State::Paused | State::NotStarted | State::Ended => Group::Idle,
+            State::OutOfCpu => Group::Off,
             State::NoSubsystem | State::Unknown => Group::Unknown,
         }
     }

@@ -1,6 +1,9 @@
 //! Tasks of runtimes whose workers are CPUs.
 
-use taskscope_event::models::nosv;
+use std::path::Path;
+use taskscope_analysis::FindingKind;
+use taskscope_analysis::causes::{Leaf, book_causes};
+use taskscope_event::models::{nosv, openmp, ovni};
 use taskscope_session::Session;
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
@@ -24,4 +27,70 @@ fn the_body_of_a_task_is_counted_once() {
     assert_eq!((row.began, row.body_ns, row.median_ns, row.max_ns), (1, 300, 300, 300));
     // The CPU's time has it too: it is the worker.
     assert_eq!(analysis.ledger.by_state.get(taskscope_execution::State::Task), 300);
+}
+
+/// What a worker's time was lost to, by leaf, where there was any; all of it is there once.
+fn causes_of(root: &Path) -> Vec<(&'static str, u64)> {
+    let session = Session::open(root).unwrap();
+    let graph = session.task_graph().unwrap().0;
+    let causes = book_causes(&graph);
+    assert_eq!(causes.leaves.iter().sum::<u64>(), graph.capacity());
+    let (analysis, _) = taskscope_analysis::analyse(&session.execution);
+    assert_eq!(analysis.ledger.by_state.total(), graph.capacity());
+    assert!(analysis.findings.iter().all(|finding| finding.kind != FindingKind::System));
+    let lost = analysis.ledger.capacity_ns - analysis.efficiency.useful_ns;
+    assert_eq!(analysis.findings.iter().map(|finding| finding.ns).sum::<u64>(), lost);
+    let leaves = Leaf::ALL.iter().map(|leaf| (leaf.name(), causes.leaves[*leaf as usize]));
+    leaves.filter(|(_, ns)| *ns > 0).collect()
+}
+
+/// A task blocks, and its thread looks for another one until it leaves the CPU to a thread that has one: nobody takes
+/// the CPU away, and what the other thread does on it is no loss.
+#[test]
+fn a_thread_that_pauses_is_not_kept_off_its_cpu() {
+    let root = tempfile::tempdir().unwrap();
+    StreamBuilder::new(0, 1, 10)
+        .cpus(1)
+        .execute(1000, 0)
+        .jumbo(1000, nosv::TYPE_CREATE, &type_payload(1, "work"))
+        .event(1000, nosv::TASK_CREATE, &pair(7, 1))
+        .event(1000, nosv::TASK_EXECUTE, &pair(7, 0))
+        .event(1100, nosv::TASK_CREATE, &pair(8, 1))
+        .event(1100, nosv::TASK_PAUSE, &pair(7, 0))
+        .point(1150, ovni::THREAD_PAUSES)
+        .point(1460, ovni::THREAD_RESUMES)
+        .event(1460, nosv::TASK_RESUME, &pair(7, 0))
+        .event(1500, nosv::TASK_END, &pair(7, 0))
+        .end(1500)
+        .write(root.path())
+        .unwrap();
+    StreamBuilder::new(0, 1, 11)
+        .execute(1160, 0)
+        .event(1160, nosv::TASK_EXECUTE, &pair(8, 0))
+        .event(1460, nosv::TASK_END, &pair(8, 0))
+        .end(1460)
+        .write(root.path())
+        .unwrap();
+    assert_eq!(causes_of(root.path()), [("work", 440), ("dispatch", 60)]);
+}
+
+/// Where no CPUs are told the thread is the worker, and while it has paused it has nothing to do.
+#[test]
+fn a_thread_that_pauses_where_no_cpu_is_known_is_idle() {
+    let root = tempfile::tempdir().unwrap();
+    StreamBuilder::new(0, 1, 10)
+        .execute(1000, -1)
+        .jumbo(1000, openmp::TYPE_CREATE, &type_payload(1, "work"))
+        .event(1000, openmp::TASK_CREATE, &pair(7, 1))
+        .event(1000, openmp::TASK_EXECUTE, &7u32.to_le_bytes())
+        .event(1100, openmp::TASK_END, &7u32.to_le_bytes())
+        .point(1100, ovni::THREAD_PAUSES)
+        .point(1400, ovni::THREAD_RESUMES)
+        .event(1400, openmp::TASK_CREATE, &pair(8, 1))
+        .event(1400, openmp::TASK_EXECUTE, &8u32.to_le_bytes())
+        .event(1500, openmp::TASK_END, &8u32.to_le_bytes())
+        .end(1500)
+        .write(root.path())
+        .unwrap();
+    assert_eq!(causes_of(root.path()), [("work", 200), ("create.wait", 300)]);
 }

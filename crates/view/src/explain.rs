@@ -259,7 +259,7 @@ explanations! {
     "target_wait": "Waiting for a device."; "As reported."; "`nowait` and dependences on the target construct.";
     "idle": "A worker in no region: it has nothing to do."; "From the end of a region to the begin of the next one that it joins."; "See serial-code.";
     "out_of_cpu": "The operating system had taken the thread off its CPU."; "Context switches, or shares of the run delay in schedstat."; "See no-cpu.";
-    "paused": "The runtime had paused the thread."; "From pause to resume."; "–";
+    "paused": "The task is blocked and its worker has no other yet, or the thread left its CPU to another thread of the runtime: of its own will, not by the operating system."; "From pause to resume, without what was done meanwhile."; "More tasks that can run meanwhile; fewer waits in tasks.";
     "not_started": "A worker did not exist yet."; "From the first event of its process to its own first event."; "Start the first region earlier; it shows serial start-up.";
     "no_subsystem": "The thread runs, but is in no section of its runtime: code that Nanos6, nOS-V or NODES do not instrument, such as the main program outside of tasks. Paraver's views of these runtimes show it as 0 or \"Unknown subsystem\"."; "The stack of sections is empty while the thread runs."; "Record with a higher ovni.level; mark sections of the program's own.";
     "ended": "A worker had ended, its process had not."; "From the worker's end to the last event of its process."; "It shows serial work at the end.";

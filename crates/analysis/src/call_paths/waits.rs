@@ -23,7 +23,7 @@ pub fn marker_of(execution: &Execution, section: &Section) -> Option<Marker> {
         State::OrderedWait => Marker::Ordered,
         State::AtomicWait => Marker::Atomic,
         State::TargetWait => Marker::Target,
-        State::Idle | State::NotStarted | State::Ended => Marker::Idle,
+        State::Idle | State::Paused | State::NotStarted | State::Ended => Marker::Idle,
         _ => return None,
     })
 }

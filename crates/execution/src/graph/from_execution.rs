@@ -105,7 +105,6 @@ fn told(execution: &Execution, found: Told) -> Told {
     let kinds = || execution.workers().map(|(_, thread)| thread.kind);
     let openmp = kinds().any(|kind| kind == ThreadKind::Initial)
         && kinds().all(|kind| matches!(kind, ThreadKind::Initial | ThreadKind::Worker));
-    // Paused threads are off the CPU too, but of their own will.
     let has_no_cpu = || {
         execution
             .workers()
@@ -227,17 +226,7 @@ impl Maker<'_> {
                         );
                         matches!(section.state, State::TaskCreation | State::Dependences)
                     }
-                    Group::Off => {
-                        let name = self.builder.add_name(section.state.label());
-                        self.builder.add_activity(
-                            worker.into(),
-                            ActivityKind::OffCpu,
-                            name,
-                            span.start,
-                            span.end,
-                        );
-                        true
-                    }
+                    Group::Off => true,
                     Group::Start => {
                         while calls.next_if(|call| call.end <= span.start).is_some() {}
                         let call = calls.peek().filter(|call| call.start <= span.start);
