@@ -91,6 +91,24 @@ fn one_filter_selects_the_same_events_in_every_verb() {
     let notes = |options: &[&str]| stdout(&taskscope(options)).contains("note filtered: --where");
     assert!(notes(&with(&["report"])));
     assert!(!notes(&["report", "--range", range, &path]));
+    let left_out = |options: &[&str]| stdout(&taskscope(options)).contains("--where leaves events out");
+    let sections =
+        ["ledger", "blame", "diagnosis", "idle", "path", "whatif", "call-paths", "findings", "locks"];
+    let others: [&[&str]; 3] =
+        [&["report", "--timeline"], &["report", "--section", "blame", "--json"], &["explain", "F1"]];
+    let each = sections.iter().map(|section| vec!["report", "--section", section]);
+    for verb in each.chain(others.iter().map(|verb| verb.to_vec())) {
+        let filtered = [&verb[..], &["--where", "thread = 101", &path]].concat();
+        assert!(left_out(&filtered), "{filtered:?}");
+        let whole = [&verb[..], &[path.as_str()]].concat();
+        assert!(!left_out(&whole), "{whole:?}");
+    }
+    let paths = json(&["report", "--section", "call-paths", "--json", "--where", "thread = 101", &path]);
+    let paths = paths["call_paths"]["notes"].as_array().unwrap();
+    assert!(
+        paths.iter().any(|note| note.as_str().unwrap().starts_with("--where leaves events out")),
+        "{paths:?}"
+    );
     // The slice holds the selected events, and what they rest on.
     let sliced = root.path().parent().unwrap().join(format!("{}-slice", root.path().display()));
     let output = taskscope(&["slice", "-o", sliced.to_str().unwrap(), "--where", filter, &path]);

@@ -61,6 +61,8 @@ pub struct CallPaths {
     pub quality: Option<SampleQuality>,
     /// How often a path found no room in the recorder.
     pub unfit: u64,
+    /// What a filter did to the numbers, if there was one.
+    pub filtered: Option<&'static str>,
 }
 
 const BOLD: Style = Style::new().bold();
@@ -73,13 +75,13 @@ impl CallPaths {
     /// The call paths of a recorded run.
     pub fn of_session(session: &Session, task_context: TaskContext) -> CallPaths {
         let (profile, quality) = profile_of(&session.execution, CallPathOptions { task_context });
-        CallPaths::of(&profile, Some(quality))
+        CallPaths { filtered: crate::words::filtered(session), ..CallPaths::of(&profile, Some(quality)) }
     }
 
     /// Names the paths of a profile.
     pub fn of(profile: &Profile, quality: Option<SampleQuality>) -> CallPaths {
         let (tree, missing) = taskscope_session::name_call_paths(profile);
-        CallPaths { tree, missing, quality, unfit: profile.tree.unfit() }
+        CallPaths { tree, missing, quality, unfit: profile.tree.unfit(), filtered: None }
     }
 
     fn shown(&self, runtime: bool) -> CallTree {
@@ -93,6 +95,7 @@ impl CallPaths {
         let sort = options.sort.unwrap_or_else(|| Column::main_of(&tree.tree));
         if views::total(&tree.tree, sort) == 0 {
             let _ = writeln!(out, "  Call paths: none with {}\n", word_of(sort));
+            self.notes(&mut out, options.width);
             return out;
         }
         for view in &options.views {
@@ -169,6 +172,7 @@ impl CallPaths {
                 count(self.unfit)
             ));
         }
+        notes.extend(self.filtered.map(str::to_owned));
         notes.extend(self.missing.iter().take(3).map(|missing| format!("names are missing: {missing}")));
         notes
     }

@@ -212,6 +212,14 @@ pub fn problem_counts(session: &Session) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
+/// What a filter did to every number of a session, if there is one.
+pub fn filtered(session: &Session) -> Option<&'static str> {
+    session.filtered.then_some(
+        "--where leaves events out: states, and who is to blame for waiting, are as the other events tell them; \
+         --range takes a part of the time without loss",
+    )
+}
+
 /// Everything that the reader of numbers must know first, in the order of weight.
 pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> Vec<NoticeText> {
     let mut all = Vec::new();
@@ -233,9 +241,7 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
             format!("{} of {} streams did not end: {how}; {kept}", unfinished.len(), session.streams.len()),
         );
     }
-    if session.filtered {
-        let text = "--where leaves events out: states, and who is to blame for waiting, are as the other events tell \
-                    them; --range takes a part of the time without loss";
+    if let Some(text) = filtered(session) {
         say("filtered", text.to_string());
     }
     let lost = session.lost_events();

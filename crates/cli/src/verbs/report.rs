@@ -98,6 +98,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let execution = &session.execution;
         let text = taskscope_view::timeline_text(execution, &Timeline::build(execution), width);
         out.write_all(text.as_bytes())?;
+        if let Some(note) = taskscope_view::filtered(&session) {
+            writeln!(out, "note: {note}")?;
+        }
     } else if args.json {
         let mut report = taskscope_view::report_json(&session, &analysis, &problems);
         if !session.devices.is_empty() {

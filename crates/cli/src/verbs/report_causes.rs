@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     if sections.is_empty() && !args.trace.join("graph/taskscope.json").exists() {
         return Ok(None);
     }
-    let graph = match read_graph(&args.trace) {
+    let (graph, notes) = match read_graph(&args.trace) {
         Ok(Some(_)) if args.selection.parse()?.words.is_some() => {
             return Err(Failure::new("a task graph that was imported is told whole")
                 .why("its tasks are no events of threads, so nothing of it can be selected")
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         }
         Ok(Some(trace)) => {
             tell_losses(&trace);
-            trace.graph
+            (trace.graph, Vec::new())
         }
         // The other sections say in their own words why a trace cannot be opened.
         Ok(None) | Err(GraphTraceError::Open(_)) if sections.is_empty() => return Ok(None),
@@ -82,6 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         windows: causes.window.clone(),
         what_if: causes.what_if.clone(),
         top: args.top_or(3),
+        notes,
     };
     if let Some((what, name)) =
         options.what_if.iter().find_map(|what| Some((what, what.unknown_types(&graph).next()?)))
@@ -103,13 +104,14 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     Ok(Some(ExitCode::SUCCESS))
 }
 
-fn graph_of_execution(args: &Args) -> anyhow::Result<TaskGraph> {
+/// The graph, and what the reader of its numbers must know.
+fn graph_of_execution(args: &Args) -> anyhow::Result<(TaskGraph, Vec<String>)> {
     let session = super::open_part(&args.trace, &args.selection.parse()?)?;
     let (graph, dropped) = session.task_graph().map_err(|errors| broken(&args.trace, &errors))?;
     if dropped > 0 {
         eprintln!("taskscope: {dropped} order relations contradict the clocks of threads and were dropped");
     }
-    Ok(graph)
+    Ok((graph, taskscope_view::filtered(&session).into_iter().map(str::to_owned).collect()))
 }
 
 fn broken(trace: &Path, errors: &[GraphError]) -> Failure {

@@ -90,6 +90,8 @@ pub struct CausesOptions {
     pub what_if: Vec<WhatIf>,
     /// Rows of each table of the text.
     pub top: usize,
+    /// What the reader of all sections must know, in sentences.
+    pub notes: Vec<String>,
 }
 
 /// What several sections need, computed once.
@@ -124,6 +126,7 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
     report.insert("wall_ns".into(), (end - begin).into());
     report.insert("unknown".into(), json!(unknown_columns(graph)));
     report.insert("estimated".into(), json!(estimated_columns(graph)));
+    report.insert("notes".into(), json!(options.notes));
     let done = Computed::for_sections(graph, &options.sections);
     let wants = |section| options.sections.contains(&section);
     if let Some(causes) = &done.causes {
@@ -218,6 +221,9 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
     if !estimated.is_empty() {
         text += &format!("  estimated: {}\n", estimated.join(", "));
     }
+    for note in &options.notes {
+        text += &format!("  note: {note}\n");
+    }
     text
 }
 
@@ -271,6 +277,7 @@ mod tests {
             windows: Vec::new(),
             what_if: Vec::new(),
             top: 20,
+            notes: Vec::new(),
         };
         causes_text(graph, &options)
     }

@@ -87,6 +87,7 @@ pub(super) fn critical_path(session: &Session) -> Value {
         windows: Vec::new(),
         what_if: Vec::new(),
         top: 10,
+        notes: Vec::new(),
     };
     let mut path = crate::causes_json("", &graph, &options)["path"].take();
     if let Some(Value::Array(steps)) = path.get_mut("steps") {
