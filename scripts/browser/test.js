@@ -103,6 +103,7 @@ await step('call paths are as wide as their time, top-down and bottom-up, and by
   assert.deepEqual(top.slice(0, 2), [['all', 1000, 0], ['main', 1000, 19]]);
   assert.deepEqual(top.filter(([name]) => name === 'solve')[0].slice(1), [900, 38]);
   assert.deepEqual(top.filter(([name]) => name === '<b>trsm</b>')[0].slice(1), [200, 57]);
+  assert.deepEqual(top.filter(([name]) => name === '\ufffdwrite\ufffd')[0].slice(1), [100, 38], 'nothing turns the letters around');
   await one.page.focus('.icicle .frame:nth-child(3)');
   await one.page.keyboard.press('Enter');
   assert.deepEqual((await frames()).filter(([name]) => name === 'solve')[0].slice(1), [1000, 38]);
@@ -495,7 +496,8 @@ await step('an operation of a device queue is shown with its submission', async 
   const row = await rowOf('devices', wanted.track);
   await three.page.mouse.click(canvas.x + (await tree(`t.xOf(${(wanted.start + wanted.end) / 2})`)), canvas.y + row.y);
   await until(three.page, () => document.getElementById('section-title'));
-  assert.equal(await three.page.textContent('#section-title'), wanted.label);
+  assert.ok(wanted.label.includes('\u202e'), wanted.label);
+  assert.equal(await three.page.textContent('#section-title'), wanted.label.replace('\u202e', '\ufffd'), 'nothing turns the letters around');
   assert.equal(await three.page.locator('#panel i').count(), 0, 'markup in a name stays text');
 });
 await step('a link restores views of the models, a view is taken away, and a slice is saved', async () => {

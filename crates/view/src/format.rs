@@ -130,7 +130,7 @@ pub fn bar(share: f64, width: usize) -> String {
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let acts = |c: char| {
         c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     if text.contains(acts) { text.replace(acts, "\u{fffd}").into() } else { text.into() }
 }
@@ -230,7 +230,7 @@ mod tests {
     fn long_names_are_cut_in_the_middle() {
         assert_eq!(fit("abcdefghij", 5), "ab…ij");
         assert_eq!(fit("abc", 5), "abc");
-        assert_eq!(fit("a\n\x1b[31mb\u{202e}c", 40), "a��[31mb�c");
+        assert_eq!(fit("a\n\x1b[31mb\u{202e}c\u{61c}", 40), "a��[31mb�c�");
         assert_eq!(wrap("one\ttwo three", 8), ["one�two", "three"]);
     }
 

@@ -132,7 +132,7 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
         "paths": [
             { "frames": ["main", "solve", "gemm"], "ns": 700_000 },
             { "frames": ["main", "solve", "<b>trsm</b>"], "ns": 200_000 },
-            { "frames": ["main", "write"], "ns": 100_000 },
+            { "frames": ["main", "\u{2067}write\u{202e}"], "ns": 100_000 },
         ],
         "notes": ["taken for a test"],
     });

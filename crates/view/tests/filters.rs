@@ -59,7 +59,7 @@ fn a_search_finds_operations_of_queues_too() {
     use taskscope_view::page::Direction;
     let (_folder, page, _viewer) = viewer_of_trace();
     let first = page.search("gemm_KERNEL", 0, Direction::Next).unwrap();
-    assert_eq!((&first["view"], &first["label"]), (&"devices".into(), &"gemm_kernel".into()));
+    assert_eq!((&first["view"], &first["label"]), (&"devices".into(), &"gemm_kernel\u{202e}".into()));
     let mut at = first["start"].as_u64().unwrap();
     let mut count = 1;
     while let Some(found) = page.search("gemm_kernel", at, Direction::Next) {

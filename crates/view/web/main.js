@@ -1,6 +1,6 @@
 // Where the page starts: with its own data it is a report, without it a viewer.
 
-import { EmbeddedSource } from './source.js';
+import { EmbeddedSource, readJson } from './source.js';
 import { showProfile, showReport } from './report.js';
 import { showViewer } from './viewer.js';
 
@@ -10,17 +10,17 @@ async function start() {
     const embedded = document.getElementById('overview');
     const report = document.getElementById('report');
     if (embedded && report) {
-      const overview = JSON.parse(embedded.textContent || '{}');
+      const overview = readJson(embedded.textContent || '{}');
       overview.task_types = overview.types.labels;
       const { devices } = overview;
       if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values });
       const source = await EmbeddedSource.open(overview);
       const json = report.textContent || '{}';
-      const shown = showReport(page, JSON.parse(json), overview, source, json);
+      const shown = showReport(page, readJson(json), overview, source, json);
       // For the console and for tests.
       Object.assign(window, { taskscope: shown });
     } else if (report) {
-      showProfile(page, JSON.parse(report.textContent || '{}'), report.textContent || '{}');
+      showProfile(page, readJson(report.textContent || '{}'), report.textContent || '{}');
     } else {
       Object.assign(window, { taskscope: await showViewer(page) });
     }

@@ -2,6 +2,19 @@
 
 import { NOTHING, joinBuckets } from './pixels.js';
 
+/** What turns the direction of writing or breaks a line, as in `format.rs`. */
+const ACTS = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/**
+ * What the page shows, from the text that was sent or embedded. Names come from traces, and those from anywhere: what would turn the
+ * letters of its neighbours is shown as the sign for what cannot be shown.
+ * @param {string} text
+ * @returns {any}
+ */
+export function readJson(text) {
+  return JSON.parse(text.replace(ACTS, '\ufffd'));
+}
+
 /** Buckets of a tile. */
 const TILE = 512;
 /** Tiles are forgotten, oldest first, beyond this many numbers. */
@@ -65,7 +78,7 @@ export class ServerSource {
    * @returns {Promise<any>}
    */
   async json(path, query = {}) {
-    return (await this.request(path, query)).json();
+    return readJson(await (await this.request(path, query)).text());
   }
 
   /**

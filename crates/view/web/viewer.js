@@ -4,7 +4,7 @@ import { element, table, bar } from './elements.js';
 import { formatCount, formatPercent, formatSeconds, formatTime, fitText, shellWord } from './format.js';
 import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
-import { ServerSource } from './source.js';
+import { ServerSource, readJson } from './source.js';
 import { TimelineView, placeOf, trackLabel } from './timeline.js';
 import { saveFile, timelinePng, timelineSvg } from './picture.js';
 import { nameOf } from './report.js';
@@ -574,6 +574,6 @@ export async function showViewer(page) {
   const token = new URLSearchParams(location.search).get('token') || '';
   const response = await fetch('api/overview', { headers: { 'x-taskscope-token': token }, cache: 'no-store' });
   if (!response.ok) throw new Error(await response.text());
-  const overview = await response.json();
+  const overview = readJson(await response.text());
   return new Viewer(page, new ServerSource(token, overview.start_ns), overview);
 }

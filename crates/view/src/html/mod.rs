@@ -6,6 +6,7 @@ mod embed;
 
 pub use embed::{LARGEST_REPORT_BYTES, profile_page, report};
 
+use crate::format::harmless;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
@@ -36,7 +37,7 @@ fn document(title: &str, policy: &str, program: &str, data: &[(&str, String)]) -
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{}</title>\n<style>",
-        escaped(title)
+        escaped(&harmless(title))
     ));
     page.push_str(bundle::STYLE);
     page.push_str("</style>\n</head>\n<body>\n<main id=\"page\"><p id=\"wait\">Loading…</p></main>\n");
@@ -68,9 +69,10 @@ mod tests {
 
     #[test]
     fn names_cannot_leave_their_element() {
-        let page = document("a<b>", "p", "1", &[("x", r#"{"n":"</script><script>alert(1)"}"#.to_string())]);
+        let page =
+            document("a<b>\u{202e}", "p", "1", &[("x", r#"{"n":"</script><script>alert(1)"}"#.to_string())]);
         assert_eq!(page.matches("</script>").count(), 2);
-        assert!(page.contains("<title>a&lt;b&gt;</title>"));
+        assert!(page.contains("<title>a&lt;b&gt;\u{fffd}</title>"));
     }
 
     #[test]

@@ -126,7 +126,7 @@ fn devices(start: u64, end: u64) -> Devices {
             ..Operation::default()
         }
     };
-    let names = ["", "gemm_kernel", "<i>copy</i>", "fill"].map(str::to_string).to_vec();
+    let names = ["", "gemm_kernel\u{202e}", "<i>copy</i>", "fill"].map(str::to_string).to_vec();
     let queue = |name: &str, operations| Queue {
         name: name.to_string(),
         device: "simulated".to_string(),
