@@ -128,8 +128,8 @@ fn sparse_lu_has_a_task_for_every_filled_block() {
     }
 }
 
-/// How much of a hold the other thread sees depends on when the machine lets it run, so the amounts
-/// are asked of the best of five runs, and everything else of each.
+/// How much of a hold the other thread sees, and what else is lost, depends on when the machine lets threads run; who is
+/// charged with the waiting does not. So parts of the waiting are judged, and that a whole hold is seen in one of five runs.
 #[test]
 fn the_lock_is_held_by_who_rebuilds_the_index() {
     for compiler in Compiler::ALL {
@@ -146,8 +146,17 @@ fn the_lock_is_held_by_who_rebuilds_the_index() {
             assert_eq!(holder["line"], line_of("lock", "/* who holds the lock */"));
             let waits = rows(&report, "causes").iter().find(|cause| cause["cause"] == "lock_wait").unwrap();
             assert!(waits["where"].as_str().unwrap().starts_with("look_up [lock at lock.c:"), "{waits}");
-            // One waits through most of 10 x 20 ms, and that is the largest loss.
-            waited >= 150_000_000 && rows(&report, "findings")[0]["function"] == "rebuild_index"
+            // Whoever comes after the hold waits for next to nothing, and for another one.
+            if waited < 20_000_000 {
+                return false;
+            }
+            let given = holder["ns"].as_u64().unwrap();
+            assert!(given >= waited / 100 * 99, "{given} of {waited} ns are charged to rebuild_index");
+            let finding =
+                rows(&report, "findings").iter().find(|finding| finding["kind"] == "lock-held").unwrap();
+            assert_eq!(finding["function"], "rebuild_index");
+            assert!(finding["ns"].as_u64().unwrap() >= given, "{finding}");
+            true
         });
         assert!(shown, "{compiler:?}");
     }
