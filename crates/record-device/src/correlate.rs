@@ -57,8 +57,8 @@ struct State {
     /// By queue: operations whose records are still to come, and those that were given up.
     open: FxHashMap<QueueIndex, u64>,
     lost_before: FxHashMap<QueueIndex, u64>,
-    /// Stamps of what has ended lately, to tell duplicates from parts.
-    times: [FxHashMap<VendorKey, (u64, u64)>; 2],
+    /// What has ended lately, with its start and end, to tell duplicates from parts and from the next use of an id.
+    ended: [FxHashMap<VendorKey, (u64, u64, Operation)>; 2],
     /// Further records lately, by id and stamps.
     further: [FxHashMap<(VendorKey, u64, u64), Operation>; 2],
 }
@@ -84,26 +84,38 @@ fn remembered<K: Eq + Hash, V: Copy>(halves: &[FxHashMap<K, V>; 2], key: &K) -> 
 }
 
 impl State {
-    fn ended(&mut self, queue: QueueIndex) {
+    fn ended_in(&mut self, queue: QueueIndex) {
         if let Some(open) = self.open.get_mut(&queue) {
             *open = open.saturating_sub(1);
         }
     }
 
-    /// The operation of a record that came already.
-    fn again(&mut self, id: VendorKey, start: u64, end: u64) -> Option<Operation> {
-        if self.identities.is_open(id) {
+    /// The operation that waits for a record with this id and these times.
+    fn first(&mut self, id: VendorKey, start: u64, end: u64) -> Option<Operation> {
+        // An id that is in use again may still come with the record of its earlier use.
+        let of_earlier = remembered(&self.ended, &id).is_some_and(|last| is_copy(last, start, end));
+        if of_earlier || !self.identities.is_open(id) {
             return None;
         }
-        if let Some(times) = remembered(&self.times, &id)
-            && (times == (start, end) || times.1 == 0)
-            && let Some(operation) = self.identities.completed(id)
-        {
-            return Some(operation);
-        }
-        // Without times, executions cannot be told apart.
-        if end == 0 { None } else { remembered(&self.further, &(id, start, end)) }
+        let operation = self.identities.completed(id)?;
+        remember(&mut self.ended, id, (start, end, operation));
+        Some(operation)
     }
+
+    /// The operation of a record that came already.
+    fn again(&self, id: VendorKey, start: u64, end: u64) -> Option<Operation> {
+        let last = remembered(&self.ended, &id);
+        // Without times, executions cannot be told apart: such a record says nothing new of what has ended.
+        let says_nothing = |(_, last_end, _)| last_end == 0 || end == 0;
+        last.filter(|last| is_copy(*last, start, end) || says_nothing(*last))
+            .map(|(_, _, operation)| operation)
+            .or_else(|| remembered(&self.further, &(id, start, end)))
+    }
+}
+
+/// Whether a record with times is one that came before.
+fn is_copy((last_start, last_end, _): (u64, u64, Operation), start: u64, end: u64) -> bool {
+    end != 0 && (last_start, last_end) == (start, end)
 }
 
 impl Correlator {
@@ -206,7 +218,7 @@ impl Correlator {
         let was_open = self.with(|state| {
             let was_open = state.identities.withdrawn(id, operation);
             if was_open {
-                state.ended(operation.queue);
+                state.ended_in(operation.queue);
             }
             was_open
         });
@@ -227,18 +239,15 @@ impl Correlator {
         self.with(|state| {
             let Stamps { append, submit, start, end } = stamps;
             let outer = remembered(&state.aliases, &id);
-            let open = outer.into_iter().chain([id]).find(|id| state.identities.is_open(*id));
-            if let Some(id) = open
-                && let Some(operation) = state.identities.completed(id)
-            {
+            let ids = || outer.into_iter().chain([id]);
+            if let Some(operation) = ids().find_map(|id| state.first(id, start, end)) {
                 let Operation { queue, seq } = operation;
-                remember(&mut state.times, id, (start, end));
-                state.ended(queue);
+                state.ended_in(queue);
                 hub.amend(queue, seq, about.what, about.bytes);
                 hub.complete(queue, seq, submit, start, end);
                 return operation;
             }
-            if let Some(again) = outer.into_iter().chain([id]).find_map(|id| state.again(id, start, end)) {
+            if let Some(again) = ids().find_map(|id| state.again(id, start, end)) {
                 hub.complete_again(again.queue, again.seq, submit, start, end);
                 return again;
             }
@@ -294,4 +303,30 @@ pub(crate) struct Announced {
     pub count: u64,
     /// Of these, how many are still to come.
     pub open: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(id: u64) -> VendorKey {
+        VendorKey { scope: 0, id, execution: 0 }
+    }
+
+    #[test]
+    fn a_copy_is_that_of_the_earlier_use_of_its_id() {
+        let mut state = State::default();
+        let operation = |seq| Operation { queue: QueueIndex(0), seq };
+        state.identities.submitted(id(7), operation(0));
+        assert_eq!(state.first(id(7), 100, 110), Some(operation(0)));
+        // The id is given away again, and the first record is delivered once more.
+        state.identities.submitted(id(7), operation(1));
+        assert_eq!(state.first(id(7), 100, 110), None);
+        assert_eq!(state.again(id(7), 100, 110), Some(operation(0)));
+        assert_eq!(state.first(id(7), 200, 210), Some(operation(1)));
+        // A record without times that nothing waits for is no execution of its own; one with others is.
+        assert_eq!(state.first(id(7), 0, 0), None);
+        assert_eq!(state.again(id(7), 0, 0), Some(operation(1)));
+        assert_eq!(state.again(id(7), 300, 310), None);
+    }
 }
