@@ -7,6 +7,7 @@
 //!
 //! | variant | |
 //! | --- | --- |
+//! | declined | another tool, a function that declines at once: what the runtime takes for looking for one |
 //! | idle | the tool is attached and disabled |
 //! | callbacks | another tool, whose callbacks return at once: what the runtime takes for calling anybody |
 //! | trace | everything is recorded |
@@ -34,6 +35,7 @@ const PROGRAMS: [&str; 5] = ["loop", "depend", "hydro", "fib", "empty"];
 #[derive(Clone, Copy, PartialEq)]
 enum Variant {
     WithoutTool,
+    Declined,
     Idle,
     Callbacks,
     Trace,
@@ -44,8 +46,9 @@ enum Variant {
 }
 use Variant::*;
 
-const VARIANTS: [(Variant, &str); 8] = [
+const VARIANTS: [(Variant, &str); 9] = [
     (WithoutTool, "without"),
+    (Declined, "declined"),
     (Idle, "idle"),
     (Callbacks, "callbacks"),
     (Trace, "trace"),
@@ -64,7 +67,7 @@ impl Variant {
     /// Variables of the recorder; `None` where it is not attached.
     fn settings(self) -> Option<&'static [(&'static str, &'static str)]> {
         match self {
-            WithoutTool | Callbacks | Timers => None,
+            WithoutTool | Declined | Callbacks | Timers => None,
             Idle | Trace => Some(&[]),
             SampledTrace => Some(&[("TASKSCOPE_SAMPLE", "100")]),
             Profile => Some(&[("TASKSCOPE_MODE", "profile"), ("TASKSCOPE_SAMPLE", "100")]),
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
     let traces = Path::new(env!("CARGO_TARGET_TMPDIR")).join("overhead.traces");
     let _ = std::fs::remove_dir_all(&traces);
     let timers = compile_with("empty_handler", &["-shared", "-fPIC", "-ldl"]);
+    let declined = compile_with("declined_tool", &["-shared", "-fPIC"]);
     let callbacks = compile_with("empty_callbacks", &["-shared", "-fPIC", "-fopenmp"]);
     for name in &settings.programs {
         let Some(program) = compile(name) else {
@@ -111,8 +115,9 @@ fn main() -> ExitCode {
         };
         let (tool, timers) = (tool.clone(), timers.clone().unwrap_or_default());
         let callbacks = callbacks.clone().unwrap_or_default();
+        let declined = declined.clone().unwrap_or_default();
         let (threads, traces) = (settings.threads, traces.join(name));
-        let mut bench = Bench { program, tool, timers, callbacks, threads, traces, runs: 0 };
+        let mut bench = Bench { program, tool, timers, declined, callbacks, threads, traces, runs: 0 };
         println!("{}", bench.row(name, settings.rounds, &settings.variants));
     }
     let _ = std::fs::remove_dir_all(&traces);
@@ -180,6 +185,7 @@ struct Bench {
     program: PathBuf,
     tool: PathBuf,
     timers: PathBuf,
+    declined: PathBuf,
     callbacks: PathBuf,
     threads: usize,
     traces: PathBuf,
@@ -236,6 +242,8 @@ impl Bench {
             }
         } else if variant == Timers {
             command.env("LD_PRELOAD", &self.timers);
+        } else if variant == Declined {
+            command.env("OMP_TOOL_LIBRARIES", &self.declined);
         } else if variant == Callbacks {
             command.env("OMP_TOOL_LIBRARIES", &self.callbacks);
         }
