@@ -51,8 +51,8 @@ fn streams_of_two_threads_come_whole_and_in_order_from_foreign_buffers() {
         assert_eq!((queue.count("overlaps"), queue.count("lanes")), (0, 1));
         assert_eq!(queue.device, "Imaginary GPU [0]");
         assert!(queue.clock.source.contains("CLOCK_REALTIME"), "{}", queue.clock.source);
-        // The fake reads another clock than the recorder, which follows it less closely while the machine is busy.
-        assert!(queue.clock.worst_violation_ns < 20_000, "{:?}", queue.clock);
+        // What the recorder's clock may be off.
+        assert!(queue.clock.worst_violation_ns <= 200, "{:?}", queue.clock);
         // Each operation has its submitting call, of the thread that owns the stream.
         for operation in &queue.operations {
             let thread = devices.calls.iter().find(|calls| calls.tid == operation.thread).unwrap();

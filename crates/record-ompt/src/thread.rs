@@ -87,16 +87,7 @@ impl Moment<'_> {
             // Without events there is no order to keep, and one time per callback keeps the sums exact.
             return;
         }
-        // SAFETY: every x86-64 processor has the instruction.
-        #[cfg(target_arch = "x86_64")]
-        unsafe {
-            core::arch::x86_64::_mm_lfence();
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: a barrier instruction without operands.
-        unsafe {
-            core::arch::asm!("isb", options(nomem, nostack));
-        }
+        taskscope_record::clock::finish_what_comes_before();
         self.at = self.recorder.now();
     }
 }

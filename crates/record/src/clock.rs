@@ -12,14 +12,21 @@
 //!      └──────────────────── tsc
 //! ```
 //!
+//! How far a line may be off is known: a sample of counter and kernel's clock is one of the kernel's
+//! between two of the counter, half of whose distance is its uncertainty. Two samples' uncertainties
+//! over their distance are that of the rate, and the line holds until what they add up to reaches
+//! [`LARGEST_ERROR_NS`] (so a busy machine and the first milliseconds of a process have shorter spans).
+//! Beyond that only a kernel that changes its clock's own rate within a span moves it.
+//!
 //! Where the counter is not invariant, every reading is a `clock_gettime`.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*, fence};
 
 /// Longest time that an anchor holds.
 const MAX_SPAN_NS: u64 = 100_000_000;
-/// The first anchor's span; each next one doubles it, since the rate is known better and better.
-const FIRST_SPAN_NS: u64 = 2_000_000;
+/// What a line may be off at the end of its span, by the uncertainty of what it was made of. Half of what
+/// is promised: a line that starts ahead of the kernel's clock, lest time goes back, has both lines' errors.
+const LARGEST_ERROR_NS: u64 = 100;
 /// How long the rate is measured before the first anchor; readings ask the kernel meanwhile.
 const FIRST_MEASUREMENT_NS: u64 = 1_000_000;
 
@@ -53,6 +60,55 @@ impl Anchor {
 
     fn end_ns(&self) -> u64 {
         self.ns_at(self.span)
+    }
+
+    /// The line from `sample` on, with the rate since `from`; `None` where too little is known for any.
+    fn next(&self, from: Sample, sample: Sample) -> Option<Anchor> {
+        let (ticks, elapsed) = (sample.tsc.wrapping_sub(from.tsc).max(1), sample.ns.saturating_sub(from.ns));
+        let rate = (((elapsed as u128) << 32) / ticks as u128) as u64;
+        let ns_of = |ticks: u64| (ticks as u128 * rate as u128).div_ceil(1 << 32) as u64;
+        let (of_sample, of_from) = (ns_of(sample.uncertain_ticks), ns_of(from.uncertain_ticks));
+        // error at t after the sample = of_sample + t * (of_sample + of_from) / elapsed
+        // A kernel whose clock is slow to read (no vDSO, an emulator) is not known better than that.
+        let largest = LARGEST_ERROR_NS.max(3 * of_sample.min(of_from));
+        let growing = largest.checked_sub(of_sample)? as u128;
+        let certain_ns = growing * elapsed as u128 / (of_sample + of_from).max(1) as u128;
+        let span_ns = certain_ns.min(MAX_SPAN_NS as u128) as u64;
+        let span = (((span_ns as u128) << 32) / rate.max(1) as u128) as u64;
+        let start = sample.ns.max(self.end_ns());
+        // A line that starts ahead of the kernel's clock meets it again at the end of the span.
+        let ahead = (start - sample.ns).min(span_ns / 2);
+        let correction = (((ahead as u128) << 32) / span.max(1) as u128) as u64;
+        (span > 0).then_some(Anchor {
+            tsc0: sample.tsc,
+            ns0: start,
+            rate: rate.saturating_sub(correction),
+            span,
+        })
+    }
+}
+
+/// The counter and the kernel's clock at one instant.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    tsc: u64,
+    ns: u64,
+    /// The kernel's clock was read at most so many ticks from `tsc`.
+    uncertain_ticks: u64,
+}
+
+impl Sample {
+    /// The tightest of a few tries.
+    fn take() -> Sample {
+        let tries = core::iter::repeat_with(|| {
+            let before = counter();
+            let ns = kernel_ns();
+            finish_what_comes_before();
+            let uncertain_ticks = counter().wrapping_sub(before).div_ceil(2);
+            Sample { tsc: before.wrapping_add(uncertain_ticks), ns, uncertain_ticks }
+        });
+        let tightest = tries.take(5).min_by_key(|sample| sample.uncertain_ticks);
+        tightest.unwrap_or(Sample { tsc: 0, ns: 0, uncertain_ticks: u64::MAX })
     }
 }
 
@@ -126,8 +182,8 @@ struct Table {
     sequence: AtomicU32,
     writing: AtomicBool,
     anchor: [AtomicU64; 4],
-    /// The counter and the kernel's clock when the rate was last measured from.
-    measured_from: [AtomicU64; 2],
+    /// The [`Sample`] that the rate is measured from.
+    measured_from: [AtomicU64; 3],
     renewals: AtomicU64,
     largest_correction_ns: AtomicU64,
     source: AtomicU32,
@@ -137,7 +193,7 @@ static TABLE: Table = Table {
     sequence: AtomicU32::new(0),
     writing: AtomicBool::new(false),
     anchor: [const { AtomicU64::new(0) }; 4],
-    measured_from: [const { AtomicU64::new(0) }; 2],
+    measured_from: [const { AtomicU64::new(0) }; 3],
     renewals: AtomicU64::new(0),
     largest_correction_ns: AtomicU64::new(0),
     source: AtomicU32::new(0),
@@ -169,36 +225,41 @@ impl Table {
         }
         let [tsc0, ns0, rate, span] = [0, 1, 2, 3].map(|i| self.anchor[i].load(Relaxed));
         let old = Anchor { tsc0, ns0, rate, span };
-        let (tsc, ns) = sample();
+        let sample = Sample::take();
         // Somebody may have renewed it while this thread came here.
-        if tsc.wrapping_sub(old.tsc0) >= old.span {
-            self.store(self.next(old, tsc, ns));
-            self.renewals.fetch_add(1, Relaxed);
+        if sample.tsc.wrapping_sub(old.tsc0) >= old.span {
+            let from = self.measured_from();
+            if let Some(anchor) = old.next(from, sample) {
+                self.note_correction(old, sample);
+                self.store(anchor);
+                self.renewals.fetch_add(1, Relaxed);
+            }
+            // A long base is precise, a fresh one follows the kernel's slewing.
+            let is_sharp = sample.uncertain_ticks <= from.uncertain_ticks.saturating_mul(2);
+            if is_sharp && sample.ns.saturating_sub(from.ns) >= MAX_SPAN_NS {
+                self.measure_from(sample);
+            }
         }
         self.writing.store(false, Release);
     }
 
-    fn next(&self, old: Anchor, tsc: u64, ns: u64) -> Anchor {
-        let [from_tsc, from_ns] = [0, 1].map(|i| self.measured_from[i].load(Relaxed));
-        let (ticks, elapsed) = (tsc.wrapping_sub(from_tsc).max(1), ns.saturating_sub(from_ns));
-        let measured = (((elapsed as u128) << 32) / ticks as u128) as u64;
-        if elapsed >= MAX_SPAN_NS {
-            // A long base is precise, a fresh one follows the kernel's slewing.
-            self.measured_from[0].store(tsc, Relaxed);
-            self.measured_from[1].store(ns, Relaxed);
+    fn measured_from(&self) -> Sample {
+        let [tsc, ns, uncertain_ticks] = [0, 1, 2].map(|i| self.measured_from[i].load(Relaxed));
+        Sample { tsc, ns, uncertain_ticks }
+    }
+
+    fn measure_from(&self, sample: Sample) {
+        for (slot, value) in self.measured_from.iter().zip([sample.tsc, sample.ns, sample.uncertain_ticks]) {
+            slot.store(value, Relaxed);
         }
-        let span_ns =
-            (((old.span as u128 * old.rate as u128) >> 31) as u64).clamp(FIRST_SPAN_NS, MAX_SPAN_NS);
-        let span = (((span_ns as u128) << 32) / measured.max(1) as u128) as u64;
-        let start = ns.max(old.end_ns());
-        let ahead = start - ns;
-        if tsc.wrapping_sub(old.tsc0) < old.span.saturating_mul(2) {
-            let line = old.ns_at(tsc.wrapping_sub(old.tsc0));
-            self.largest_correction_ns.fetch_max(line.abs_diff(ns), Relaxed);
+    }
+
+    /// How far the old line is off, where it held until a moment ago.
+    fn note_correction(&self, old: Anchor, sample: Sample) {
+        let ticks = sample.tsc.wrapping_sub(old.tsc0);
+        if ticks < old.span.saturating_mul(2) {
+            self.largest_correction_ns.fetch_max(old.ns_at(ticks).abs_diff(sample.ns), Relaxed);
         }
-        // A line that starts ahead of the kernel's clock meets it again at the end of the span.
-        let correction = (((ahead.min(span_ns / 2) as u128) << 32) / span.max(1) as u128) as u64;
-        Anchor { tsc0: tsc, ns0: start, rate: measured.saturating_sub(correction), span }
     }
 
     fn store(&self, anchor: Anchor) {
@@ -225,11 +286,10 @@ pub(crate) fn start() {
     if !counter_is_invariant() {
         return;
     }
-    let (tsc, ns) = sample();
-    TABLE.measured_from[0].store(tsc, Relaxed);
-    TABLE.measured_from[1].store(ns, Relaxed);
+    let sample = Sample::take();
+    TABLE.measure_from(sample);
     // An anchor without a span: until the rate can be measured, readings ask the kernel.
-    TABLE.store(Anchor { tsc0: tsc, ns0: ns, rate: 0, span: 0 });
+    TABLE.store(Anchor { tsc0: sample.tsc, ns0: sample.ns, rate: 0, span: 0 });
     TABLE.source.store(1, Release);
 }
 
@@ -258,18 +318,19 @@ pub fn kernel_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The counter and the kernel's clock at one instant: the tightest of a few tries.
-fn sample() -> (u64, u64) {
-    let mut best = (u64::MAX, 0, 0);
-    for _ in 0..5 {
-        let before = counter();
-        let ns = kernel_ns();
-        let width = counter().wrapping_sub(before);
-        if width < best.0 {
-            best = (width, before.wrapping_add(width / 2), ns);
-        }
+/// Lets no later reading of the counter come before what the program has before it.
+#[inline(always)]
+pub fn finish_what_comes_before() {
+    // SAFETY: every x86-64 processor has the instruction.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
     }
-    (best.1, best.2)
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a barrier instruction without operands.
+    unsafe {
+        core::arch::asm!("isb", options(nomem, nostack));
+    }
 }
 
 #[inline(always)]
@@ -327,6 +388,39 @@ mod tests {
             "99th percentile {} ns",
             errors[errors.len() * 99 / 100]
         );
+    }
+
+    const TICK_RATE: u64 = 3 << 30;
+
+    fn ns_of(ticks: u64) -> u64 {
+        ((ticks as u128 * TICK_RATE as u128) >> 32) as u64
+    }
+
+    /// What a sample says whose clock reading came `late` ticks after its middle.
+    fn sampled(tsc: u64, uncertain_ticks: u64, late: i64) -> Sample {
+        Sample { tsc, ns: ns_of(tsc.wrapping_add_signed(late)), uncertain_ticks }
+    }
+
+    #[test]
+    fn a_line_holds_as_long_as_its_samples_allow() {
+        for uncertain in [5, 30, 80, 130] {
+            for distance in [100_000, 1_500_000, 150_000_000, 15_000_000_000] {
+                for (early, late) in [(-1, 1), (1, -1), (1, 1), (-1, -1)] {
+                    let from = sampled(1 << 40, uncertain, early * uncertain as i64);
+                    let sample = sampled((1 << 40) + distance, uncertain, late * uncertain as i64);
+                    let line = Anchor::default().next(from, sample).unwrap();
+                    let real = ns_of(line.tsc0 + line.span);
+                    let error = line.end_ns().abs_diff(real);
+                    let most = LARGEST_ERROR_NS.max(3 * (ns_of(uncertain) + 1)) + 1;
+                    assert!(error <= most, "{error} ns: {uncertain}, {distance}, {line:?}");
+                    assert!(ns_of(line.span) <= MAX_SPAN_NS + most);
+                }
+            }
+        }
+        // 150 ticks are 112 ns: the thread lost its CPU, and better is to be had.
+        assert!(Anchor::default().next(sampled(1 << 40, 5, 0), sampled(1 << 41, 150, 0)).is_none());
+        // A kernel's clock that always takes 2 µs.
+        assert!(Anchor::default().next(sampled(1 << 40, 1500, 0), sampled(1 << 41, 1500, 0)).is_some());
     }
 
     #[test]
