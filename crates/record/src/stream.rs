@@ -240,14 +240,16 @@ impl Stream {
         payload: *const u8,
         nesting: Nesting,
     ) -> bool {
-        // SAFETY: by contract.
-        unsafe {
-            self.raw_if_room(at, flags, code, payload, nesting)
-                || self.raw_with_room_made(at, flags, code, payload, nesting)
+        let bytes = EVENT_HEADER_BYTES + payload_bytes(flags);
+        let room = self.take_room(bytes, nesting) || self.make_and_take_room(bytes, nesting);
+        if room {
+            // SAFETY: the room was made; the payload by contract.
+            unsafe { self.put_raw(at, flags, code, payload) }
         }
+        room
     }
 
-    /// [`Stream::raw`] where the room is there.
+    /// [`Stream::raw`] where the room is there; elsewhere nothing happens.
     ///
     /// # Safety
     /// As there.
@@ -260,8 +262,18 @@ impl Stream {
         payload: *const u8,
         nesting: Nesting,
     ) -> bool {
-        let bytes = EVENT_HEADER_BYTES + payload_bytes(flags);
-        let room = match nesting {
+        let room = self.take_room(EVENT_HEADER_BYTES + payload_bytes(flags), nesting);
+        if room {
+            // SAFETY: the room was checked; the payload by contract.
+            unsafe { self.put_raw(at, flags, code, payload) }
+        }
+        room
+    }
+
+    /// Whether an event of so many bytes fits, and the end that a begin reserves room for.
+    #[inline(always)]
+    fn take_room(&mut self, bytes: usize, nesting: Nesting) -> bool {
+        match nesting {
             Nesting::Point => self.room() >= bytes,
             Nesting::Begin { end_bytes } => {
                 let room = self.room() >= bytes + end_bytes;
@@ -271,45 +283,19 @@ impl Stream {
                 room
             }
             Nesting::End => self.take_back(bytes),
-        };
-        if room {
-            // SAFETY: the room was checked; the payload by contract.
-            unsafe { self.put_raw(at, flags, code, payload) }
         }
-        room
     }
 
-    /// [`Stream::raw`] where the room is not there.
-    ///
-    /// # Safety
-    /// As there.
     #[cold]
     #[inline(never)]
-    unsafe fn raw_with_room_made(
-        &mut self,
-        at: u64,
-        flags: u8,
-        code: Code,
-        payload: *const u8,
-        nesting: Nesting,
-    ) -> bool {
-        let bytes = EVENT_HEADER_BYTES + payload_bytes(flags);
-        let room = match nesting {
+    fn make_and_take_room(&mut self, bytes: usize, nesting: Nesting) -> bool {
+        match nesting {
             Nesting::Point => self.make_room(bytes),
             Nesting::Begin { end_bytes } => {
-                let room = self.make_room_for_begin(bytes + end_bytes);
-                if room {
-                    self.end = self.end.wrapping_sub(end_bytes);
-                }
-                room
+                self.make_room_for_begin(bytes + end_bytes) && self.take_room(bytes, nesting)
             }
             Nesting::End => self.room_of_end(bytes),
-        };
-        if room {
-            // SAFETY: the room was made; the payload by contract.
-            unsafe { self.put_raw(at, flags, code, payload) }
         }
-        room
     }
 
     /// # Safety

@@ -1,0 +1,263 @@
+//! How a thread comes to have a recorder, and how that is closed.
+
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::{Closer, SINK_BYTES, ThreadRecorder};
+use crate::clock::ThreadClock;
+use crate::door::Door;
+use crate::fork_word::wiped_on_fork;
+use crate::metadata::{Describe, ThreadIdentity};
+use crate::samples::Samples;
+use crate::stream::{Half, Stream};
+use crate::sync::heavy_fence;
+use crate::{gate, process, side, tls, turns};
+
+/// What [`attach_with`] is to do differently.
+#[derive(Default)]
+pub struct Options {
+    /// The thread's id in the trace; the system's where there is none.
+    pub tid: Option<i32>,
+    /// Whether `taskscope.obs` is made only when an event comes. Losses are then counted in the
+    /// metadata.
+    pub own_stream_on_demand: bool,
+    /// Who makes the text of `stream.json`.
+    pub describe: Option<Arc<dyn Describe>>,
+    /// Whether there is a `samples.obs`, which a signal handler writes through
+    /// [`enter_in_handler`](crate::enter_in_handler).
+    pub samples: bool,
+}
+
+/// Starts recording on the calling thread. Does nothing if it is attached already. `user` is kept
+/// for the caller; `closer` writes the closing events.
+///
+/// Returns whether the thread records from now on. When the files cannot be made, the thread is
+/// counted as unrecorded and the program runs on.
+pub fn attach(user: *mut (), closer: Closer) -> bool {
+    attach_with(user, closer, Options::default())
+}
+
+/// [`attach`] with [`Options`].
+pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
+    let current = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: set by an earlier attach; a wiped or closed one does not record.
+    if !current.is_null() && unsafe { (*current).door.is_recording() } {
+        return true;
+    }
+    let Some(process) = process::current() else { return false };
+    let this_process = std::process::id();
+    if REFUSED_IN.get() == this_process {
+        return false;
+    }
+    let turn = turns::wait();
+    let Some((identity, standard, own, samples, memory)) = prepare(process, options) else {
+        REFUSED_IN.set(this_process);
+        process.count_unrecorded_thread();
+        return false;
+    };
+    process.write_metadata(&identity, None);
+    drop(turn);
+    process.os_time.watch(identity.os_tid, identity.tid);
+    let recorder = memory.cast::<ThreadRecorder>();
+    // SAFETY: fresh memory of sufficient size, page-aligned.
+    unsafe {
+        let side = recorder.add(1);
+        side.write(ThreadRecorder {
+            pending: AtomicU32::new(1),
+            main: recorder,
+            standard: side::stream(&standard),
+            own: side::stream(&own),
+            ..ThreadRecorder::new(identity.clone(), ptr::null_mut())
+        });
+        recorder.write(ThreadRecorder {
+            user,
+            standard,
+            own,
+            side,
+            closer: Some(closer),
+            samples,
+            ..ThreadRecorder::new(identity, ptr::null_mut())
+        });
+    }
+    process.register(recorder);
+    tls::set(recorder.cast());
+    call_detach_at_thread_end();
+    true
+}
+
+std::thread_local! {
+    /// The process in which this thread could not be attached: it is tried, and counted, once.
+    static REFUSED_IN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A thread's directory, its streams, and memory for its recorder; all of them or nothing.
+fn prepare(
+    process: &process::Process,
+    options: Options,
+) -> Option<(ThreadIdentity, Stream, Stream, Samples, *mut u8)> {
+    let (own_on_demand, sampled) = (options.own_stream_on_demand, options.samples);
+    let identity = process.make_thread_directory(os_tid(), options)?;
+    if !process::keeps_streams() {
+        let half = SINK_BYTES / 2;
+        let area = Box::leak(Box::new([0u8; SINK_BYTES])).as_mut_ptr();
+        let streams = (Stream::sink(area, half), Stream::sink(area.wrapping_add(half), half));
+        return Some((identity, streams.0, streams.1, Samples::none(), free_memory()?));
+    }
+    let directory = &identity.directory;
+    let streams = || {
+        let standard = Stream::create(directory, Half::Standard).ok()?;
+        let own = if own_on_demand {
+            Stream::planned(directory, Half::Own)
+        } else {
+            let mut own = Stream::create(directory, Half::Own).ok()?;
+            own.set_room_aside();
+            own
+        };
+        let samples = if sampled { Samples::create(directory)? } else { Samples::none() };
+        Some((standard, own, samples, free_memory()?))
+    };
+    let made = streams();
+    if made.is_none() {
+        // Files without a recorder would only look like a stream that lost everything.
+        let _ = std::fs::remove_dir_all(directory);
+    }
+    let (standard, own, samples, memory) = made?;
+    Some((identity, standard, own, samples, memory))
+}
+
+impl ThreadRecorder {
+    fn new(identity: ThreadIdentity, main: *mut ThreadRecorder) -> Self {
+        ThreadRecorder {
+            door: Door::open(),
+            pending: AtomicU32::new(0),
+            gate: AtomicU32::new(gate::current()),
+            owner: tls::thread_pointer(),
+            user: ptr::null_mut(),
+            clock: ThreadClock::default(),
+            standard: Stream::in_memory(ptr::null_mut(), 0),
+            own: Stream::in_memory(ptr::null_mut(), 0),
+            side: ptr::null_mut(),
+            main,
+            loss_count_offset: None,
+            reentered: AtomicU64::new(0),
+            identity,
+            closer: None,
+            samples: Samples::none(),
+            diverted: None,
+            sink: None,
+        }
+    }
+}
+
+/// Memory of recorders whose threads have detached. It is never unmapped, since inline code in the
+/// program may still hold its address; that code compares [`ThreadRecorder::owner`].
+static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// Room for a recorder and its side recorder.
+fn free_memory() -> Option<*mut u8> {
+    // In a forked child another thread of the parent may hold the lock for ever: never wait.
+    let free = FREE.try_lock().ok().and_then(|mut free| free.pop());
+    free.map(|address| address as *mut u8).or_else(|| wiped_on_fork(2 * size_of::<ThreadRecorder>()))
+}
+
+/// Whether the calling thread was recorded before this process was forked off.
+pub fn was_forked() -> bool {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`.
+    !recorder.is_null() && unsafe { (*recorder).door.is_wiped() }
+}
+
+/// Whether the calling thread records.
+#[inline]
+pub fn is_attached() -> bool {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`.
+    !recorder.is_null() && unsafe { (*recorder).door.is_recording() }
+}
+
+/// The calling thread's id in the system.
+pub fn os_tid() -> i32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// A number that stands for the calling thread's recorder, attached or forked away; 0 without one.
+pub fn address() -> usize {
+    tls::get() as usize
+}
+
+/// Has [`detach`] called when this thread ends without having called it.
+pub(crate) fn call_detach_at_thread_end() {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    extern "C" fn at_end(_: *mut libc::c_void) {
+        detach();
+    }
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: `key` is valid for writing, and the function lives as long as the library, which
+        // is never unloaded while a runtime holds it.
+        (unsafe { libc::pthread_key_create(&mut key, Some(at_end)) } == 0).then_some(key)
+    });
+    if let Some(key) = key {
+        // SAFETY: the key was created; any value but null asks for the call.
+        unsafe { libc::pthread_setspecific(*key, ptr::dangling()) };
+    }
+}
+
+/// Ends recording on the calling thread: closing events, cut files, complete metadata.
+pub fn detach() {
+    #[cfg(feature = "instrument")]
+    crate::instrument::sinks::thread_ends();
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    tls::set(ptr::null_mut());
+    // In a forked child the recorder is the parent's.
+    if recorder.is_null() || process::was_forked() {
+        return;
+    }
+    let Some(process) = process::current() else { return };
+    // The finisher of the process may have taken it; then it is not ours any more.
+    if process.unregister(recorder) {
+        let _turn = turns::wait();
+        process.os_time.leave(os_tid());
+        // SAFETY: unregistered, so that this thread alone has it; made by `attach`.
+        unsafe {
+            (*recorder).samples.door.hold();
+            (*recorder).samples.door.close();
+            (*recorder).door.hold();
+            (*recorder).door.close();
+            (*recorder).close(process);
+            ptr::drop_in_place(&raw mut (*(*recorder).side).identity);
+            ptr::drop_in_place(recorder);
+        }
+        if let Ok(mut free) = FREE.try_lock() {
+            free.push(recorder as usize);
+        }
+    }
+}
+
+/// Closes another thread's recorder, at the end of the process. Returns whether the thread was out
+/// of its event path in time; if not, its stream stays unfinished, and readable as such.
+///
+/// # Safety
+/// `recorder` was registered by `attach`, and was unregistered by the caller.
+pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: &process::Process) -> bool {
+    // SAFETY: by contract; the memory is never unmapped, the thread may still look at it.
+    unsafe {
+        (*recorder).door.close();
+        (*recorder).samples.door.close();
+        // The calling thread itself may be in, when the program ends within an event.
+        if !heavy_fence() || (*recorder).is_own_thread() && !(*recorder).door.is_free() {
+            return false;
+        }
+        for _ in 0..2000 {
+            if (*recorder).door.is_free() && (*recorder).samples.door.is_free() {
+                (*recorder).close(process);
+                return true;
+            }
+            libc::usleep(50);
+        }
+    }
+    false
+}

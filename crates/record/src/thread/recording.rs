@@ -1,0 +1,152 @@
+//! How a thread opens its recorder for an event, and leaves it.
+
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{Ordering::*, compiler_fence};
+
+use taskscope_event::Code;
+
+use super::ThreadRecorder;
+use crate::door::Entry;
+use crate::stream::Nesting;
+use crate::{gate, side, tls};
+
+/// The calling thread's recorder while it is held open for events. Keep it for one callback only.
+pub struct Recording(*mut ThreadRecorder);
+
+/// Opens the calling thread's recorder. `None` when the thread is not attached, in a forked child,
+/// and after the end. In a signal handler that interrupted another [`Recording`] it gives a recorder
+/// of its own, whose events (as many as 2 KiB hold) follow the interrupted one's.
+#[inline(always)]
+pub fn enter() -> Option<Recording> {
+    enter_at(tls::get().cast::<ThreadRecorder>())
+}
+
+/// [`enter`] for a caller who has the thread's pointer already.
+#[inline(always)]
+fn enter_at(recorder: *mut ThreadRecorder) -> Option<Recording> {
+    if recorder.is_null() {
+        return None;
+    }
+    // SAFETY: the pointer was set by `attach`, and the memory is never unmapped. Only atomics are
+    // touched until the door is ours.
+    match unsafe { &(*recorder).door }.enter() {
+        Entry::Open => Some(Recording(recorder)),
+        // SAFETY: as above.
+        Entry::Busy => unsafe { side::enter(recorder) }.map(Recording),
+        Entry::Closed => None,
+    }
+}
+
+/// [`enter`] for those who respect the switch and the filter: `None` too where `code` is not wanted.
+#[inline(always)]
+pub fn enter_for(code: Code) -> Option<Recording> {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    if recorder.is_null() {
+        return None;
+    }
+    // SAFETY: as in `enter`.
+    let gate = unsafe { (*recorder).gate.load(Relaxed) };
+    if gate != gate::ALL && (gate == gate::OFF || !gate::lets_pass(code)) {
+        return None;
+    }
+    enter_at(recorder)
+}
+
+/// [`enter`] for those who want nothing out of the ordinary: `None` also where the switch, the filter or
+/// sinks have something to say.
+#[inline(always)]
+pub(crate) fn enter_plain() -> Option<Recording> {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`.
+    if recorder.is_null() || unsafe { (*recorder).gate.load(Relaxed) } != gate::ALL {
+        return None;
+    }
+    enter_at(recorder)
+}
+
+/// [`enter_for`] and [`ThreadRecorder::raw`] where nothing is out of the ordinary; elsewhere `false`: nothing has happened, and
+/// those two know what to do. Here no call is followed by anything, so that none has registers saved on the event path.
+///
+/// # Safety
+/// As many bytes as `flags` tell are readable at `payload`.
+#[inline(always)]
+pub unsafe fn store_plain(at: u64, flags: u8, code: Code, payload: *const u8, nesting: Nesting) -> bool {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`; the stream is ours while the door is. The payload by contract.
+    unsafe {
+        if recorder.is_null()
+            || (*recorder).gate.load(Relaxed) != gate::ALL
+            || (*recorder).door.enter() != Entry::Open
+        {
+            return false;
+        }
+        let stored = (*recorder).standard.raw_if_room(at, flags, code, payload, nesting);
+        (*recorder).door.leave();
+        compiler_fence(SeqCst);
+        if stored && (*recorder).pending.load(Relaxed) != 0 {
+            side::settle(recorder);
+        }
+        // What is not stored here is tried again, and what is pending settled then.
+        stored
+    }
+}
+
+/// The calling thread's [`ThreadRecorder::now`], where nothing is out of the ordinary. As [`store_plain`].
+#[inline(always)]
+pub fn now_plain() -> Option<u64> {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`; the clock is ours while the door is.
+    unsafe {
+        if recorder.is_null() || (*recorder).door.enter() != Entry::Open {
+            return None;
+        }
+        let now = (*recorder).clock.now_of_anchor();
+        (*recorder).door.leave();
+        compiler_fence(SeqCst);
+        match now {
+            Some(now) if (*recorder).pending.load(Relaxed) != 0 => Some(settle_then(recorder, now)),
+            now => now,
+        }
+    }
+}
+
+/// # Safety
+/// As for [`side::settle`].
+#[cold]
+#[inline(never)]
+unsafe fn settle_then(recorder: *mut ThreadRecorder, now: u64) -> u64 {
+    // SAFETY: by contract.
+    unsafe { side::settle(recorder) };
+    now
+}
+
+impl Deref for Recording {
+    type Target = ThreadRecorder;
+    #[inline(always)]
+    fn deref(&self) -> &ThreadRecorder {
+        // SAFETY: the door is ours, so that nobody else touches it; the memory stays.
+        unsafe { &*self.0 }
+    }
+}
+
+impl DerefMut for Recording {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut ThreadRecorder {
+        // SAFETY: as above.
+        unsafe { &mut *self.0 }
+    }
+}
+
+impl Drop for Recording {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the memory stays; after leaving only atomics are touched.
+        unsafe {
+            (*self.0).door.leave();
+            compiler_fence(SeqCst);
+            if (*self.0).pending.load(Relaxed) != 0 {
+                side::settle(self.0);
+            }
+        }
+    }
+}
