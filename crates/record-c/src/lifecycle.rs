@@ -50,11 +50,33 @@ pub(crate) fn thread_for(function: &'static str) -> Option<Arc<ThreadMetadata>> 
     thread
 }
 
-/// A thread without a recorder is misused, unless recording failed as a whole.
+/// What the program says of the process before a thread of it is initialized, as older versions of ovni
+/// allow: the first one takes it.
+static WITHOUT_THREAD: Mutex<Option<Arc<ThreadMetadata>>> = Mutex::new(None);
+
+/// The calling thread's metadata, else what the next thread will begin with, or a message.
+fn process_for(function: &'static str) -> Option<Arc<ThreadMetadata>> {
+    if let Some(thread) = current_thread() {
+        return Some(thread);
+    }
+    if STATE.load(Acquire) != READY || crate::misuse::aborts() || is_over() {
+        report_not_initialized(function);
+        return None;
+    }
+    let new = || Arc::new(ThreadMetadata::new(APP.load(Relaxed)));
+    Some(lock(&WITHOUT_THREAD).get_or_insert_with(new).clone())
+}
+
+/// A thread without a recorder is misused, unless recording failed as a whole, or is over.
 pub(crate) fn report_not_initialized(function: &'static str) {
-    if STATE.load(Acquire) != FAILED {
+    if STATE.load(Acquire) != FAILED && !is_over() {
         crate::misuse::report(function, format_args!("the thread is not initialized"));
     }
+}
+
+/// Whether the program is at its end, which has closed the streams of threads that run on.
+fn is_over() -> bool {
+    matches!(STATE.load(Acquire), READY | GONE) && !process::is_recording()
 }
 
 /// Starts recording in the process.
@@ -108,7 +130,7 @@ pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_
 /// Tells the MPI rank of the process, on any of its threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_proc_set_rank(rank: c_int, nranks: c_int) {
-    if let Some(thread) = thread_for("ovni_proc_set_rank") {
+    if let Some(thread) = process_for("ovni_proc_set_rank") {
         thread.set_rank(rank, nranks);
     }
 }
@@ -118,7 +140,15 @@ pub extern "C" fn ovni_proc_set_rank(rank: c_int, nranks: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_proc_fini() {
     match STATE.compare_exchange(READY, GONE, AcqRel, Acquire) {
-        Ok(_) => process::remove_empty_temporary_directories(),
+        Ok(_) => {
+            if lock(&WITHOUT_THREAD).take().is_some() {
+                misuse!(
+                    "ovni_proc_fini",
+                    "a rank or CPUs were told, but no thread was initialized after that"
+                );
+            }
+            process::remove_empty_temporary_directories();
+        }
         Err(FAILED) => {}
         Err(_) => misuse!("ovni_proc_fini", "the process is not initialized"),
     }
@@ -129,6 +159,7 @@ pub extern "C" fn ovni_proc_fini() {
 pub extern "C" fn ovni_thread_init(tid: c_int) {
     match STATE.load(Acquire) {
         FAILED => return,
+        _ if is_over() => return,
         READY => {}
         _ => return misuse!("ovni_thread_init", "the process is not initialized"),
     }
@@ -140,8 +171,9 @@ pub extern "C" fn ovni_thread_init(tid: c_int) {
         eprintln!("taskscope: ovni_thread_init: thread {tid} is already initialized; the call is ignored");
         return;
     }
-    let metadata = ThreadMetadata::new(APP.load(Relaxed));
-    if !attach(tid, Arc::new(metadata)) {
+    let metadata = lock(&WITHOUT_THREAD).take();
+    let metadata = metadata.unwrap_or_else(|| Arc::new(ThreadMetadata::new(APP.load(Relaxed))));
+    if !attach(tid, metadata) {
         static TOLD: AtomicU32 = AtomicU32::new(0);
         if TOLD.swap(1, Relaxed) == 0 {
             eprintln!(
@@ -232,7 +264,7 @@ pub extern "C" fn ovni_add_cpu(index: c_int, phyid: c_int) {
     if index < 0 || phyid < 0 {
         return misuse!("ovni_add_cpu", "CPU {index} ({phyid}) must not be negative");
     }
-    if let Some(thread) = thread_for("ovni_add_cpu") {
+    if let Some(thread) = process_for("ovni_add_cpu") {
         thread.add_cpu(index, phyid);
     }
 }

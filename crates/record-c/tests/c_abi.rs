@@ -194,6 +194,33 @@ fn a_process_may_begin_again_and_exit_without_freeing() {
 }
 
 #[test]
+fn what_is_told_of_the_process_before_its_threads_is_kept() {
+    let directory = temporary("early");
+    let program = compile("gcc", "early", &directory, &[]);
+    let trace = directory.join("trace");
+    assert_eq!(succeeded(command(&program, &directory, &trace).env("EARLY", "1").output().unwrap()), "");
+    let trace = open(&trace);
+    let metadata = &trace.streams()[0].metadata;
+    assert_eq!(metadata.rank, Some(2));
+    let cpus: Vec<_> = metadata.loom_cpus.iter().flatten().map(|cpu| (cpu.index, cpu.phyid)).collect();
+    assert_eq!(cpus, [(0, 6), (1, 9)]);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_thread_that_runs_on_while_the_program_ends_misuses_nothing() {
+    let directory = temporary("runs-on");
+    let program = compile("gcc", "early", &directory, &[]);
+    for round in 0..10 {
+        let trace = directory.join(format!("trace{round}"));
+        let output = command(&program, &directory, &trace).env("TASKSCOPE_OVNI_ABORT", "1").output().unwrap();
+        assert_eq!(succeeded(output), "");
+        assert!(open(&trace).streams()[0].is_finished());
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
 fn threads_that_come_while_others_go_are_all_recorded() {
     let directory = temporary("come-and-go");
     let program = compile("gcc", "come_and_go", &directory, &[]);
