@@ -59,7 +59,7 @@ fn process_for(function: &'static str) -> Option<Arc<ThreadMetadata>> {
     if let Some(thread) = current_thread() {
         return Some(thread);
     }
-    if STATE.load(Acquire) != READY || crate::misuse::aborts() || is_over() {
+    if STATE.load(Acquire) != READY || crate::misuse::aborts() || is_over() || thread::was_refused() {
         report_not_initialized(function);
         return None;
     }
@@ -67,9 +67,9 @@ fn process_for(function: &'static str) -> Option<Arc<ThreadMetadata>> {
     Some(lock(&WITHOUT_THREAD).get_or_insert_with(new).clone())
 }
 
-/// A thread without a recorder is misused, unless recording failed as a whole, or is over.
+/// A thread without a recorder is misused, unless recording failed, for it or as a whole, or is over.
 pub(crate) fn report_not_initialized(function: &'static str) {
-    if STATE.load(Acquire) != FAILED && !is_over() {
+    if STATE.load(Acquire) != FAILED && !is_over() && !thread::was_refused() {
         crate::misuse::report(function, format_args!("the thread is not initialized"));
     }
 }

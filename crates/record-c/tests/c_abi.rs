@@ -221,6 +221,19 @@ fn a_thread_that_runs_on_while_the_program_ends_misuses_nothing() {
 }
 
 #[test]
+fn a_thread_that_cannot_be_recorded_misuses_nothing() {
+    let directory = temporary("refused");
+    let program = compile("gcc", "refused", &directory, &[]);
+    let trace = directory.join("trace");
+    let output = command(&program, &directory, &trace).env("TASKSCOPE_OVNI_ABORT", "1").output().unwrap();
+    assert_eq!(output.stdout, b"done\n");
+    let said = succeeded(output);
+    assert!(said.contains("is not recorded: its files cannot be made"), "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
 fn threads_that_come_while_others_go_are_all_recorded() {
     let directory = temporary("come-and-go");
     let program = compile("gcc", "come_and_go", &directory, &[]);

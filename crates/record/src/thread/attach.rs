@@ -92,6 +92,12 @@ std::thread_local! {
     static REFUSED_IN: Cell<u32> = const { Cell::new(0) };
 }
 
+/// Whether the calling thread was to be recorded, and its files could not be made.
+pub fn was_refused() -> bool {
+    let refused_in = REFUSED_IN.get();
+    refused_in != 0 && refused_in == std::process::id()
+}
+
 /// A thread's directory, its streams, and memory for its recorder; all of them or nothing.
 fn prepare(
     process: &process::Process,
