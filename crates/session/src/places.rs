@@ -1,6 +1,6 @@
 //! Places of an execution in words: `compute [parallel at heat.c:41]`.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -9,7 +9,9 @@ use taskscope_execution::{
     Catalog, Execution, GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, SiteIndex, State, TypeIndex,
     TypeKind,
 };
-use taskscope_symbol::{CodePlace, LoadedModule, Missing, Symbolizer, VariablePlace, without_parameters};
+use taskscope_symbol::{
+    CodePlace, LoadedModule, Missing, Symbolizer, VariablePlace, acquires_for_its_caller, without_parameters,
+};
 
 /// Resolves code sites when they are asked for, each once.
 pub struct Places {
@@ -19,6 +21,8 @@ pub struct Places {
     missing: RefCell<BTreeSet<Missing>>,
     /// Where each lock was taken first, and which lock of that place it is.
     first_taken: FxHashMap<ObjectIndex, (SiteIndex, u32)>,
+    /// Where locks were taken, which is where those waited for them that had to.
+    of_locks: FxHashSet<SiteIndex>,
 }
 
 impl Places {
@@ -30,6 +34,7 @@ impl Places {
             resolved: RefCell::default(),
             missing: RefCell::default(),
             first_taken: first_taken(execution),
+            of_locks: execution.holds.iter().map(|hold| hold.site).collect(),
         }
     }
 
@@ -78,8 +83,11 @@ impl Places {
         let Some(row) = self.catalog.sites.get(site.index()).filter(|row| row.address != 0) else {
             return CodePlace::default();
         };
-        let place =
+        let mut place =
             self.with_symbolizer(row.process, |symbolizer| symbolizer.runtime_call_place(row.address));
+        if self.of_locks.contains(&site) {
+            leave_wrappers(&mut place);
+        }
         if let Some(missing) = &place.missing {
             self.missing.borrow_mut().insert(missing.clone());
         }
@@ -203,6 +211,14 @@ impl Places {
     /// The word for the kind of thing that an object is.
     pub fn object_kind(&self, object: ObjectIndex) -> &'static str {
         self.catalog.objects.get(object.index()).map_or("unknown", |row| object_word(row.kind))
+    }
+}
+
+/// Guards and methods of locks that were inlined give way to the code that uses them: all of it would be one place else.
+fn leave_wrappers(place: &mut CodePlace) {
+    let is_wrapper = |place: &CodePlace| place.frame.function.as_deref().is_some_and(acquires_for_its_caller);
+    while !place.inlined_into.is_empty() && is_wrapper(place) {
+        place.frame = place.inlined_into.remove(0);
     }
 }
 

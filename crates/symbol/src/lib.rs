@@ -16,7 +16,7 @@ mod name;
 mod tail_call;
 mod variable;
 
-pub use name::{demangle, is_outlined, user_function, without_parameters};
+pub use name::{acquires_for_its_caller, demangle, is_outlined, user_function, without_parameters};
 
 pub use variable::VariablePlace;
 

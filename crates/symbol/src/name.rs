@@ -75,9 +75,58 @@ pub fn without_parameters(name: &str) -> &str {
     name
 }
 
+/// Whether a function of this name takes a lock for the one that calls it: a constructor (of a guard), or a method that
+/// is called so.
+pub fn acquires_for_its_caller(name: &str) -> bool {
+    let mut parts = parts_of(without_parameters(name)).into_iter().rev();
+    let (Some(own), Some(class)) = (parts.next(), parts.next()) else { return false };
+    own == class || ["lock", "try_lock", "lock_shared", "acquire", "enter"].contains(&own)
+}
+
+/// What stands between the `::` of a name, without template arguments: `a`, `B`, `f` of `a::B<c::D>::f<int>`.
+fn parts_of(name: &str) -> Vec<&str> {
+    let (mut parts, mut begin, mut depth, mut end) = (Vec::new(), 0, 0_i32, None);
+    for (at, character) in name.char_indices() {
+        match character {
+            '<' => {
+                end = end.or((depth == 0).then_some(at));
+                depth += 1;
+            }
+            '>' => depth -= 1,
+            ':' if depth == 0 => {
+                if begin < at {
+                    parts.push(&name[begin..end.unwrap_or(at)]);
+                }
+                (begin, end) = (at + 1, None);
+            }
+            _ => {}
+        }
+    }
+    parts.push(&name[begin..end.unwrap_or(name.len())]);
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn guards_and_methods_of_locks_take_them_for_others() {
+        for name in [
+            "Guard::Guard(omp_lock_t*)",
+            "ns::guard<ns::mutex<int> >::guard(ns::mutex<int>&)",
+            "std::lock_guard<Mutex>::lock_guard",
+            "Mutex::lock()",
+            "a::Spin<4>::try_lock",
+        ] {
+            assert!(acquires_for_its_caller(name), "{name}");
+        }
+        for name in
+            ["lock", "update", "Table::insert(int)", "ns::relock", "operator()", "A::B::~B()", "a::b<c::b>"]
+        {
+            assert!(!acquires_for_its_caller(name), "{name}");
+        }
+    }
 
     #[test]
     fn cut_out_bodies_are_named_after_their_function() {
