@@ -53,6 +53,26 @@ impl Place {
     }
 }
 
+/// Where the recorder cannot get in, it is told why.
+#[test]
+fn a_static_program_and_one_with_a_tool_of_its_own_run_and_say_why_nothing_is_recorded() {
+    let here = tempfile::tempdir().unwrap();
+    let region =
+        "int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\nreturn n != 2; }\n";
+    let tool = "static int start(void *f, int d, void *t) { return 1; }\nstatic void end(void *t) {}\n\
+                static struct { void *start, *end; unsigned long t; } own = {start, end, 0};\n\
+                void *ompt_start_tool(unsigned v, const char *r) { return &own; }\n";
+    let said = |program: &Path| {
+        let run = output(record(here.path()).arg("--").arg(program).env("OMP_NUM_THREADS", "2"));
+        assert_eq!(run.status.code(), Some(0));
+        text(&run.stderr)
+    };
+    let program = Compiler::Gcc.build(here.path(), "static", region, &["-static"]);
+    assert!(said(&program).contains("is linked statically, so no recorder"), "{}", said(&program));
+    let program = Compiler::Clang.build(here.path(), "own", &format!("{tool}{region}"), &["-rdynamic"]);
+    assert!(said(&program).contains("own has an OMPT tool of its own"), "{}", said(&program));
+}
+
 #[test]
 fn programs_end_as_they_do_without_us_and_are_recorded() {
     for (name, exit_code, tasks) in [

@@ -224,7 +224,12 @@ fn a_tool_of_the_user_comes_next_and_a_disabled_tool_is_respected() {
     assert_eq!(lines[0], "/x/libown.so");
     assert!(lines[1].ends_with("libtaskscope_ompt.so"), "{}", lines[1]);
     assert_eq!(lines[2], here.path().canonicalize().unwrap().join("a").to_str().unwrap());
-    assert_eq!(notices(&here.path().join("a")), ["tool-chained"]);
+    // A library that is not there is not told to run.
+    assert_eq!(notices(&here.path().join("a")), ["tool-missing"]);
+    let there = here.path().join("libown.so");
+    std::fs::write(&there, "").unwrap();
+    output(record(here.path()).env("OMP_TOOL_LIBRARIES", &there).args(["-o", "c", "true"]));
+    assert_eq!(notices(&here.path().join("c")), ["tool-chained"]);
     let disabled = output(record(here.path()).env("OMP_TOOL", "disabled").args(["-o", "b", "true"]));
     assert!(text(&disabled.stderr).contains("OMP_TOOL=disabled"));
     assert_eq!(notices(&here.path().join("b")), ["tool-disabled"]);

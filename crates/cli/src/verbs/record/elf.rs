@@ -1,6 +1,6 @@
 //! What the loader reads of an ELF file: needed libraries, search paths, symbols asked for and given.
 
-use object::read::elf::{Dyn, ElfFile, FileHeader, Sym};
+use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, Sym};
 use object::{Endianness, ReadCache, ReadRef};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,6 +13,8 @@ pub struct Dynamic {
     pub is_64_bit: bool,
     /// The machine that the code is for (`e_machine`).
     pub machine: u16,
+    /// Whether it names the loader that is to run it.
+    pub has_interpreter: bool,
     /// `DT_NEEDED`, in order.
     pub needed: Vec<String>,
     /// `DT_RPATH`, split at colons, as written.
@@ -56,6 +58,8 @@ fn parse<'data, Header: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(data
             }
         }
     }
+    let mut headers = file.elf_program_headers().iter();
+    dynamic.has_interpreter = headers.any(|header| header.p_type(endian) == object::elf::PT_INTERP);
     let symbols = file.elf_dynamic_symbol_table();
     for symbol in symbols.iter() {
         let Ok(name) = symbol.name(endian, symbols.strings()) else { continue };

@@ -10,7 +10,9 @@
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
+use super::elf::Dynamic;
 use super::libgomp::{self, Decision};
+use super::loader;
 use super::run_file::Notice;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -35,8 +37,16 @@ impl Environment {
         environment.set("TASKSCOPE_TRACE_DIR", trace);
         let next = users_tools(std::env::var_os("OMP_TOOL_LIBRARIES"));
         if let Some(next) = next {
-            let text = format!("the tool in OMP_TOOL_LIBRARIES ({}) runs behind taskscope's", next.display());
-            environment.notice("tool-chained", text);
+            // The runtime passes silently by what it cannot load.
+            let is_there = std::env::split_paths(&next).any(|library| loader::is_there(&library));
+            let next_shown = next.display();
+            if is_there {
+                let text = format!("the tool in OMP_TOOL_LIBRARIES ({next_shown}) runs behind taskscope's");
+                environment.notice("tool-chained", text);
+            } else {
+                let text = format!("OMP_TOOL_LIBRARIES names {next_shown}, which is not there");
+                environment.notice("tool-missing", text);
+            }
             environment.set("TASKSCOPE_NEXT_TOOL_LIBRARIES", &next);
         }
         if std::env::var_os("OMP_TOOL").is_some_and(|value| value == "disabled") {
@@ -45,6 +55,29 @@ impl Environment {
             environment.notice("tool-disabled", text.to_owned());
         }
         environment
+    }
+
+    /// Says what follows where a program brings an OMPT tool of its own: the runtime takes the first that it finds in the
+    /// program and its libraries, before any that a variable names. Whether ours is among these, as it is preloaded.
+    pub fn note_own_tools(&mut self, programs: &[PathBuf], ours_is_preloaded: bool) {
+        let objects =
+            || programs.iter().flat_map(|program| loader::objects_of(program).into_iter().enumerate());
+        // A runtime has a function of this name too, for programs without one.
+        let has_tool = |object: &Dynamic| {
+            object.exports.contains("ompt_start_tool") && !object.exports.contains("__kmpc_fork_call")
+        };
+        let Some((number, (object, _))) = objects().find(|(_, (_, object))| has_tool(object)) else { return };
+        let object = object.display();
+        // The loader looks into the program first, then into what is preloaded.
+        let text = if ours_is_preloaded && number > 0 {
+            format!("{object} has an OMPT tool of its own, which does not run: taskscope's takes its place")
+        } else {
+            format!(
+                "nothing of OpenMP is recorded: {object} has an OMPT tool of its own (ompt_start_tool), which the \
+                 runtime takes in the place of taskscope's"
+            )
+        };
+        self.notice(if ours_is_preloaded && number > 0 { "own-tool-replaced" } else { "own-tool" }, text);
     }
 
     /// Adds what the programs that the command starts need when they use libgomp.

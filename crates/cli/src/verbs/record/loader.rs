@@ -57,6 +57,19 @@ pub fn places_of(name: &str) -> Vec<PathBuf> {
     candidates(name, &library_path())
 }
 
+/// Whether the loader finds a library that is named by a path, or else by a name to look for.
+pub fn is_there(library: &Path) -> bool {
+    match library.to_str() {
+        Some(name) if !name.contains('/') => !places_of(name).is_empty(),
+        _ => library.is_file(),
+    }
+}
+
+/// Whether a program is linked statically: no loader runs for it, which could load anything else.
+pub fn is_static(program: &Path) -> bool {
+    elf::read(program).is_some_and(|own| own.needed.is_empty() && !own.has_interpreter)
+}
+
 fn candidates(name: &str, first: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = first.iter().map(|directory| directory.join(name)).collect();
     paths.extend(cache().get(name).into_iter().flatten().cloned());

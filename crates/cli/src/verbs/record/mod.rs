@@ -154,9 +154,11 @@ fn record(
     if args.sample.is_some() || profiled {
         environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
     }
-    if args.sample.is_some() || profiled || mpi_library.is_some() {
+    let is_preloaded = args.sample.is_some() || profiled || mpi_library.is_some();
+    if is_preloaded {
         environment.preload(openmp_tool);
     }
+    environment.note_own_tools(&programs, is_preloaded);
     device_library::attach(&mut environment, tool, &programs);
     let libraries = offload::attach(&mut environment, &trace.path, &programs);
     let uses_ovni = ovni::is_used_by(&programs);
@@ -208,7 +210,7 @@ fn record(
         (true, false) if profiles > 0 => summary::print_profiles(&run_file, profiles, &trace),
         (true, true) => summary::print(&run_file, &trace),
         (true, false) if uses_ovni => summary::print_nothing_recorded_by_ovni(&run_file),
-        (true, false) => summary::print_nothing_recorded(&run_file, libgomp::is_used_by(&programs)),
+        (true, false) => summary::print_nothing_recorded(&run_file, &programs),
         (false, _) => {}
     }
     if speaks && let Some(sentence) = losses::Losses::of(&trace.path).sentence() {

@@ -2,10 +2,11 @@
 
 use super::directory::TraceDirectory;
 use super::run_file::{Notice, RunFile};
+use super::{libgomp, loader};
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A larger trace is not analysed unasked: that would take noticeable time and memory.
@@ -45,11 +46,13 @@ fn print_report(run: &RunFile, trace: &TraceDirectory, about: &str) -> bool {
 }
 
 /// The line after a run that left no events, with what is known about the reason.
-pub fn print_nothing_recorded(run: &RunFile, uses_openmp: bool) {
+pub fn print_nothing_recorded(run: &RunFile, programs: &[PathBuf]) {
     let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
     let reason = if run.notices.iter().any(|notice| notice.stops_recording()) {
         String::new()
-    } else if uses_openmp {
+    } else if let Some(program) = programs.iter().find(|program| loader::is_static(program)) {
+        format!(": {} is linked statically, so no recorder can be loaded into it", program.display())
+    } else if libgomp::is_used_by(programs) {
         ": its OpenMP runtime did not load the recorder (taskscope doctor says what works here)".to_owned()
     } else {
         format!(": {} used no OpenMP", run.command[0])
