@@ -169,11 +169,11 @@ pub struct WaitPart {
     pub ns: u64,
 }
 
-/// Splits every worker's waits for locks over the holders in sequence, and hands each part to `take`.
+/// Splits the waits for locks of every worker that is asked about over the holders in sequence, and hands each part to `take`.
 /// The parts of a wait sum to the wait.
 pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     let holders = Holders::of(&execution.holds);
-    for (thread, row) in execution.workers() {
+    for (thread, row) in execution.selected_workers() {
         let waits = row.track.rows_in(|state| state.group() == Group::Mutex);
         waits.map(|wait| row.track.span(wait)).for_each(|wait| {
             holders.split(thread, &wait, |holder, start, end| {

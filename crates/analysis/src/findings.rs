@@ -166,8 +166,10 @@ pub fn findings(
 ) -> Vec<Finding> {
     let grains = Grains::of(execution, ledger, charges, types);
     let created = creations(execution);
-    let in_code: FxHashMap<(State, Place), u64> =
-        ledger.causes.iter().map(|cause| ((cause.state, cause.place), cause.ns)).collect();
+    let mut in_code: FxHashMap<(State, Place), u64> = FxHashMap::default();
+    for cause in ledger.causes.iter().chain(&ledger.of_others) {
+        *in_code.entry((cause.state, cause.place)).or_default() += cause.ns;
+    }
     let mut all: Vec<Finding> = Vec::new();
     for charge in charges {
         let (state, place) = match charge.culprit {

@@ -181,7 +181,7 @@ fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
         }
     }
     let mut idle = 0;
-    for (thread, _) in execution.workers().filter(|(_, row)| row.process == process) {
+    for (thread, _) in execution.selected_workers().filter(|(_, row)| row.process == process) {
         for span in execution.spans_of_run(thread).filter(|s| s.section.state == State::Idle) {
             let first = calls.partition_point(|call| call.1 <= span.start);
             let inside = calls[first..].iter().take_while(|call| call.0 < span.end);

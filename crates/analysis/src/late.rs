@@ -25,7 +25,7 @@ pub(crate) fn waits_for_late(execution: &Execution) -> FxHashMap<(LateProcess, P
     for call in execution.communication.calls.iter().filter(|call| call.wait.is_some()) {
         by_thread.entry(call.thread.0).or_default().push(call);
     }
-    for (thread, row) in execution.workers() {
+    for (thread, row) in execution.selected_workers() {
         let Some(calls) = by_thread.get_mut(&thread.0) else { continue };
         calls.sort_by_key(|call| call.start);
         let spans = row.track.spans().filter(|span| span.section.state == State::Communication);

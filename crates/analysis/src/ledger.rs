@@ -56,7 +56,7 @@ impl ByState {
 pub struct ThreadTime {
     /// The thread.
     pub thread: ThreadIndex,
-    /// Whether it counts in capacity.
+    /// Whether it counts in capacity: a worker that is asked about.
     pub worker: bool,
     /// Where its time went; sums to the time of its process.
     pub by_state: ByState,
@@ -87,7 +87,8 @@ pub struct Cause {
 pub struct Ledger {
     /// From the first to the last event of the trace, nanoseconds.
     pub wall_ns: u64,
-    /// Sum over processes of workers × time from the first to the last event of the process.
+    /// Sum over processes of workers × time from the first to the last event of the process, of those that are asked about,
+    /// as all that follows.
     pub capacity_ns: u64,
     /// Number of workers.
     pub workers: usize,
@@ -95,7 +96,7 @@ pub struct Ledger {
     pub cpus: usize,
     /// Threads that are no workers.
     pub other_threads: usize,
-    /// The time of every thread and CPU, workers or not.
+    /// The time of every thread and CPU that is asked about, workers or not.
     pub threads: Vec<ThreadTime>,
     /// All workers' time by state; sums to the capacity.
     pub by_state: ByState,
@@ -104,6 +105,8 @@ pub struct Ledger {
     pub starting: ByState,
     /// All workers' time by state and place, largest first; sums to the capacity.
     pub causes: Vec<Cause>,
+    /// Time by state and place of the workers that are not asked about.
+    pub of_others: Vec<Cause>,
 }
 
 impl Ledger {
@@ -122,7 +125,7 @@ impl Ledger {
 pub fn book(execution: &Execution) -> Ledger {
     let (first, last) = execution.range();
     let mut ledger = Ledger { wall_ns: last - first, ..Ledger::default() };
-    let mut causes = SumsByPlace::default();
+    let (mut causes, mut of_others) = (SumsByPlace::default(), SumsByPlace::default());
     let starts = starts(execution);
     for (index, thread) in execution.threads.iter().enumerate().filter(|(_, t)| t.first != NO_TIME) {
         let index = ThreadIndex(index as u32);
@@ -133,12 +136,16 @@ pub fn book(execution: &Execution) -> Ledger {
             starting: ByState::default(),
         };
         let start = starts.get(&thread.process.0).map_or(&[][..], Vec::as_slice);
+        let causes = if thread.selected { &mut causes } else { &mut of_others };
         if execution.off_cpu_of(index).is_empty() && start.is_empty() {
             let edges = execution.edges_of_run(index);
-            book_spans(edges.into_iter(), &mut time, &mut causes);
-            book_spans(thread.track.spans(), &mut time, &mut causes);
+            book_spans(edges.into_iter(), &mut time, causes);
+            book_spans(thread.track.spans(), &mut time, causes);
         } else {
-            book_cut_spans(execution, start, &mut time, &mut causes);
+            book_cut_spans(execution, start, &mut time, causes);
+        }
+        if !thread.selected {
+            continue;
         }
         if thread.worker {
             let process = &execution.processes[thread.process.index()];
@@ -152,8 +159,10 @@ pub fn book(execution: &Execution) -> Ledger {
         }
         ledger.threads.push(time);
     }
-    ledger.causes =
-        causes.iter().map(|((state, place), ns)| Cause { state, place, ns }).filter(|c| c.ns > 0).collect();
+    let in_rows = |sums: &SumsByPlace| -> Vec<Cause> {
+        sums.iter().map(|((state, place), ns)| Cause { state, place, ns }).filter(|c| c.ns > 0).collect()
+    };
+    (ledger.causes, ledger.of_others) = (in_rows(&causes), in_rows(&of_others));
     ledger.causes.sort_by_key(|c| (std::cmp::Reverse(c.ns), c.state, c.place));
     ledger
 }

@@ -44,7 +44,7 @@ pub fn locks(execution: &Execution) -> Vec<Lock> {
         row.held_ns += hold.end - hold.start;
         row.longest_hold_ns = row.longest_hold_ns.max(hold.end - hold.start);
     }
-    for (_, thread) in execution.workers() {
+    for (_, thread) in execution.selected_workers() {
         let waits = thread.track.rows_in(|state| state.group() == Group::Mutex);
         waits.for_each(|row| row_of(&mut rows, thread.track.span(row).section.object).waits += 1);
     }

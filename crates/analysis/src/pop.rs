@@ -28,7 +28,8 @@ pub struct Pop {
 pub fn pop(graph: &TaskGraph, causes: &Causes, ideal_network_wall_ns: u64) -> Pop {
     let (begin, end) = graph.range();
     let start = least_start(graph);
-    let useful: Vec<u64> = causes.by_worker.iter().map(|leaves| leaves[Leaf::Work as usize]).collect();
+    let workers = graph.workers.iter().zip(&causes.by_worker).filter(|(worker, _)| worker.selected);
+    let useful: Vec<u64> = workers.map(|(_, leaves)| leaves[Leaf::Work as usize]).collect();
     let most = useful.iter().copied().max().unwrap_or(0).max(1) as f64;
     let average = useful.iter().sum::<u64>() as f64 / useful.len().max(1) as f64;
     // Workers of a rank may work while it starts MPI.

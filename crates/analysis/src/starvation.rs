@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_execution::{Execution, ProcessIndex, TaskIndex, ThreadIndex, TypeIndex};
+use taskscope_execution::{Execution, ProcessIndex, Queued, TaskIndex, ThreadIndex, TypeIndex};
 
 /// A nanosecond is this many units of charge.
 const FRACTION_BITS: u32 = 20;
@@ -58,7 +58,10 @@ struct Piece {
 pub fn starvation(execution: &Execution) -> Starvation {
     let mut all = Starvation::default();
     let mut by: FxHashMap<TypeIndex, Starver> = FxHashMap::default();
-    for queued in &execution.queued {
+    // Of threads that are not asked about only what their tasks did to others counts.
+    let runner = |task: TaskIndex| execution.tasks.runner.get(task.index()).copied();
+    let is_asked = |queued: &&Queued| runner(queued.task).is_none_or(|runner| execution.is_selected(runner));
+    for queued in execution.queued.iter().filter(is_asked) {
         let ns = queued.began - queued.ready;
         all.waited_ns += ns;
         all.waits += 1;
@@ -75,6 +78,7 @@ pub fn starvation(execution: &Execution) -> Starvation {
         let waits: Vec<(u64, u64)> = execution
             .queued
             .iter()
+            .filter(is_asked)
             .filter(|queued| processes_of_tasks.get(&queued.task) == Some(&process))
             .map(|queued| (queued.ready, queued.began))
             .collect();

@@ -45,6 +45,9 @@ enum Role {
     Works,
 }
 
+/// By state.
+type Roles = [Role; State::ALL.len()];
+
 fn role(state: State) -> Role {
     if let Some(column) = VICTIMS.iter().position(|victim| *victim == state) {
         Role::Victim(column as u8)
@@ -140,7 +143,7 @@ struct Lane<I, K> {
 
 impl<I: Iterator<Item = CutSpan>, K: Copy + Eq> Lane<I, K> {
     /// Reads until `count` changes lie ahead.
-    fn read<S: Sweep<Key = K>>(&mut self, count: usize, roles: &[Role], sums: &mut S) {
+    fn read<S: Sweep<Key = K>>(&mut self, count: usize, roles: &Roles, sums: &mut S) {
         self.changes.drain(..self.passed);
         self.passed = 0;
         let mut last = self.changes.last().or(self.now.as_ref()).map(|change| (change.role, change.key));
@@ -280,9 +283,11 @@ fn inverse(by: u64) -> u64 {
 const SMALL: u128 = 1 << 48;
 const MOST: usize = 1 << 16;
 
-/// Walks over the time of all workers of a process.
+/// Walks over the time of all workers of a process. The waiting of those that are not asked about is left out; what they
+/// work on meanwhile is not.
 pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
+    let of_others = roles.map(|role| if role == Role::Works { role } else { Role::Neither });
     let own = execution.workers().filter(|(_, t)| t.process == process);
     let mut lanes: Vec<Lane<_, S::Key>> = own
         .map(|(thread, _)| Lane {
@@ -315,7 +320,8 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
     let (mut order, mut spare): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= of_lane / 2) {
-            lane.read(of_lane, &roles, sums);
+            let roles = if execution.is_selected(lane.thread) { &roles } else { &of_others };
+            lane.read(of_lane, roles, sums);
         }
         let coming = lanes.iter().filter_map(|lane| lane.ahead().first());
         let Some(begin) = coming.map(|change| change.start).min() else { break };

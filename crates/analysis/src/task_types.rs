@@ -13,9 +13,9 @@ const TASK_KINDS: u32 = 0x1f;
 pub struct TaskType {
     /// The type; none for tasks whose creation is not in the trace.
     pub ty: TypeIndex,
-    /// Tasks created.
+    /// Tasks created by threads that are asked about.
     pub created: u64,
-    /// Tasks that began.
+    /// Tasks that began on such threads; all that follows is theirs.
     pub began: u64,
     /// Time in their own bodies, nanoseconds: without waits, nested tasks and nested regions.
     pub body_ns: u64,
@@ -44,13 +44,14 @@ pub fn is_explicit(execution: &Execution, ty: TypeIndex) -> bool {
     }
 }
 
-/// Explicit tasks that began.
+/// Explicit tasks that began on threads that are asked about.
 pub fn explicit_tasks_begun(execution: &Execution) -> u64 {
     let tasks = &execution.tasks;
     let explicit: Vec<bool> =
         (0..execution.catalog.types.len()).map(|ty| is_explicit(execution, TypeIndex(ty as u32))).collect();
-    let began = tasks.began.iter().zip(&tasks.ty).filter(|(at, _)| **at != NO_TIME);
-    began.filter(|(_, ty)| explicit.get(ty.index()).copied().unwrap_or(true)).count() as u64
+    let rows = tasks.began.iter().zip(&tasks.ty).zip(&tasks.runner).filter(|((at, _), _)| **at != NO_TIME);
+    let asked = rows.filter(|(_, runner)| execution.is_selected(**runner));
+    asked.filter(|((_, ty), _)| explicit.get(ty.index()).copied().unwrap_or(true)).count() as u64
 }
 
 /// Nanoseconds that each task spent in its own body, on any thread, without times off the CPU.
@@ -95,8 +96,9 @@ pub fn task_types(execution: &Execution, bodies: &[u64]) -> Vec<TaskType> {
             };
             (row, Vec::new())
         });
-        row.created += (tasks.created[task] != NO_TIME) as u64;
-        if tasks.began[task] != NO_TIME {
+        let created = tasks.created[task] != NO_TIME && execution.is_selected(tasks.creator[task]);
+        row.created += u64::from(created);
+        if tasks.began[task] != NO_TIME && execution.is_selected(tasks.runner[task]) {
             row.began += 1;
             row.body_ns += body_ns;
             times.push(body_ns);
@@ -107,6 +109,7 @@ pub fn task_types(execution: &Execution, bodies: &[u64]) -> Vec<TaskType> {
     }
     let mut types: Vec<TaskType> = rows
         .into_values()
+        .filter(|(row, _)| row.created + row.began > 0)
         .map(|(row, mut times)| TaskType {
             median_ns: percentile(&mut times, 50),
             p95_ns: percentile(&mut times, 95),

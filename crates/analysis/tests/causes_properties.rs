@@ -13,7 +13,8 @@ fn check_sums(graph: &TaskGraph, causes: &Causes, what: &str) {
     assert_eq!(causes.leaves.iter().sum::<u64>(), causes.capacity_ns, "{what}: leaves");
     assert_eq!(causes.capacity_ns, graph.capacity(), "{what}");
     for (worker, leaves) in graph.workers.iter().zip(&causes.by_worker) {
-        assert_eq!(leaves.iter().sum::<u64>(), worker.end - worker.begin, "{what}: worker {}", worker.id);
+        let life = if worker.selected { worker.end - worker.begin } else { 0 };
+        assert_eq!(leaves.iter().sum::<u64>(), life, "{what}: worker {}", worker.id);
     }
     for leaf in Leaf::ALL {
         let charged: u64 = causes.charges.iter().filter(|c| c.leaf == leaf).map(|c| c.ns).sum();
@@ -44,6 +45,38 @@ fn every_sum_is_exact() {
         let rows = random(seed, Recipe::SMALL);
         let graph = rows.graph().unwrap();
         check_sums(&graph, &book_causes(&graph), &format!("seed {seed}"));
+    }
+}
+
+/// Of some workers the ledger has just their time, in the same causes as in the whole, and so have the three modes.
+#[test]
+fn some_workers_are_told_exactly() {
+    for seed in 0..2_000 {
+        let whole = random(seed, Recipe::SMALL).graph().unwrap();
+        let mut part = whole.clone();
+        for (row, worker) in part.workers.iter_mut().enumerate() {
+            worker.selected = seed >> (row % 8) & 1 == 1;
+        }
+        let (all, causes) = (book_causes(&whole), book_causes(&part));
+        check_sums(&part, &causes, &format!("seed {seed}"));
+        let rows = part.workers.iter().zip(all.by_worker.iter().zip(&causes.by_worker));
+        for (worker, (expected, leaves)) in rows.filter(|(worker, _)| worker.selected) {
+            assert_eq!(leaves, expected, "seed {seed}: worker {}", worker.id);
+        }
+        for mode in Mode::ALL {
+            let options = Options { intervals: true, ..Options::default() };
+            let (of_all, slo) = (attribute(&whole, mode, &options), attribute(&part, mode, &options));
+            for (row, worker) in part.workers.iter().enumerate() {
+                let expected = if worker.selected { of_all.by_worker[row].total() } else { 0 };
+                assert_eq!(slo.by_worker[row].total(), expected, "seed {seed}: {mode:?}");
+            }
+            assert!(slo.intervals.iter().all(|interval| part.workers[interval.worker as usize].selected));
+            let sum = slo.execution_ns + slo.drain_ns + slo.shutdown_ns;
+            assert_eq!(slo.total.total() + sum as i64, slo.capacity_ns as i64, "seed {seed}: {mode:?}");
+            let blamed = slo.blame.iter().map(|row| row.time).fold(FineNanos::ZERO, |sum, time| sum + time);
+            let unblamed = slo.total.total() - blamed.rounded();
+            assert!(mode != Mode::Root || unblamed.abs() <= 1, "seed {seed}: {unblamed}");
+        }
     }
 }
 

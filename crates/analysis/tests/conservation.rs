@@ -94,7 +94,8 @@ fn check_call_paths(execution: &Execution) {
         let all: u64 = Metric::all().filter(|metric| metric.is_taken()).map(|m| tree.total(m)).sum();
         let waits = [Group::Sync, Group::Mutex, Group::Idle].map(|group| by_state.of_group(group));
         assert_eq!(all, waits.iter().sum::<u64>() - by_state.get(State::Communication));
-        assert_eq!(tree.total(Metric::TASKS), execution.tasks.len() as u64);
+        let creators = execution.tasks.creator.iter().filter(|creator| execution.is_selected(**creator));
+        assert_eq!(tree.total(Metric::TASKS), creators.count() as u64);
         assert_eq!(tree.total(Metric::REGIONS), execution.regions.len() as u64);
         assert_eq!(tree.unfit(), 0);
     }
@@ -121,4 +122,87 @@ proptest! {
         check(&execution);
         check_holds(&execution);
     }
+
+    /// Of some threads every sum is as exact, their time is the same as in the whole, and what all of them are charged with
+    /// is what the whole is.
+    #[test]
+    fn some_threads_of_any_events_are_told_exactly(
+        threads in 1_usize..5,
+        selected in prop::collection::vec(any::<bool>(), 5),
+        choices in prop::collection::vec((0_usize..5, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
+    ) {
+        let whole = any_program(threads, &choices).play();
+        let (of_whole, _) = analyse(&whole);
+        let part = |wanted: bool| {
+            let mut part = whole.clone();
+            for (thread, selected) in part.threads.iter_mut().zip(&selected) {
+                thread.selected = *selected == wanted;
+            }
+            part
+        };
+        let mut waited = 0;
+        for part in [part(true), part(false)] {
+            check(&part);
+            let (analysis, _) = analyse(&part);
+            for time in &analysis.ledger.threads {
+                prop_assert!(part.threads[time.thread.index()].selected);
+                let same = of_whole.ledger.threads.iter().find(|row| row.thread == time.thread);
+                prop_assert_eq!(same.map(|row| row.by_state), Some(time.by_state));
+            }
+            waited += analysis.charges.iter().map(|charge| charge.total()).sum::<u64>();
+        }
+        prop_assert_eq!(waited, of_whole.charges.iter().map(|charge| charge.total()).sum::<u64>());
+    }
+}
+
+/// Thread 1 waits for a lock while thread 0 holds it, and in a barrier while 0 works; thread 2 waits for both all the time.
+#[test]
+fn who_made_a_selected_thread_wait_is_found_among_the_others() {
+    use taskscope_execution::Change::{Become, ThreadWorks};
+    use taskscope_execution::{
+        ExecutionBuilder, Hold, ObjectIndex, Observer, Place, Section, SiteIndex, TaskIndex,
+    };
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("host", 1);
+    for tid in 1..=3 {
+        let thread = builder.add_thread(process, tid);
+        builder.event(thread, 0);
+        builder.change(thread, 0, ThreadWorks);
+    }
+    let at = |site| Place::site(SiteIndex(site));
+    let object = ObjectIndex(0);
+    let sections: [&[(u64, State, u32)]; 3] = [
+        &[(0, State::ImplicitTask, 1), (50, State::Worksharing, 2), (90, State::Barrier, 3)],
+        &[(0, State::LockWait, 4), (40, State::Worksharing, 2), (60, State::Barrier, 3)],
+        &[(0, State::LockWait, 5), (70, State::Barrier, 3)],
+    ];
+    for (thread, sections) in (0..).map(ThreadIndex).zip(sections) {
+        for (begin, state, site) in sections {
+            let object = if *state == State::LockWait { object } else { ObjectIndex::NONE };
+            builder.event(thread, *begin);
+            builder.change(
+                thread,
+                *begin,
+                Become(Section { place: at(*site), object, ..Section::of(*state) }),
+            );
+        }
+        builder.event(thread, 100);
+    }
+    let mut execution = builder.finish();
+    let (site, task) = (SiteIndex(9), TaskIndex::NONE);
+    let hold = Hold { object, thread: ThreadIndex(0), task, site, start: 0, end: 40 };
+    execution.holds.to_mut().push(hold);
+    for (thread, row) in execution.threads.iter_mut().enumerate() {
+        row.selected = thread == 1;
+    }
+    check(&execution);
+    let (analysis, _) = analyse(&execution);
+    assert_eq!((analysis.ledger.workers, analysis.ledger.capacity_ns), (1, 100));
+    let charges: Vec<(Culprit, u64)> = analysis.charges.iter().map(|c| (c.culprit, c.total())).collect();
+    let expected = [
+        (Culprit::Holder(Place::site(site)), 40),
+        (Culprit::Code(State::Worksharing, at(2)), 30),
+        (Culprit::Nobody(at(3)), 10),
+    ];
+    assert_eq!(charges, expected);
 }

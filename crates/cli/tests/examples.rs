@@ -162,6 +162,98 @@ fn the_lock_is_held_by_who_rebuilds_the_index() {
     }
 }
 
+/// `--where` of one thread tells its time alone, and charges those of the others that made it wait.
+#[test]
+fn of_one_thread_the_report_has_its_time_and_finds_who_made_it_wait() {
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build_file(&source("lock"), &here.path().join("lock"), &[]);
+    output(record(here.path()).args(["-o", "trace", "--"]).arg(program).args(["10", "10"]));
+    let json = |options: &[&str]| -> Value {
+        let printed =
+            output(taskscope().args(["report", "--json"]).args(options).arg(here.path().join("trace")));
+        serde_json::from_slice(&printed.stdout).unwrap_or_else(|_| panic!("{}", text(&printed.stderr)))
+    };
+    let ns = |value: &Value| value["ns"].as_u64().unwrap();
+    let whole = json(&[]);
+    // What those threads waited for locks, and for whatever else is charged to somebody, by culprit.
+    let lost = |reports: &[&Value], kind: &str| {
+        let mut lost: std::collections::BTreeMap<String, u64> = Default::default();
+        for finding in reports.iter().flat_map(|report| rows(report, "findings")) {
+            if finding["kind"] == kind {
+                *lost.entry(finding["where"].to_string()).or_default() += ns(finding);
+            }
+        }
+        lost
+    };
+    let causes_of = ["--section", "ledger,blame,idle,pop,path"];
+    let by_cause = |reports: &[&Value]| {
+        let mut sums: std::collections::BTreeMap<String, u64> = Default::default();
+        for row in reports.iter().flat_map(|report| rows(report, "blame")) {
+            *sums.entry(row["cause"].to_string()).or_default() += ns(row);
+        }
+        sums
+    };
+    let mut parts = Vec::new();
+    for thread in rows(&whole, "thread_states") {
+        let filter = format!("thread = {}", thread["tid"]);
+        let part = json(&["--where", &filter]);
+        let capacity = part["capacity_ns"].as_u64().unwrap();
+        assert_eq!((&part["workers"], capacity), (&1.into(), whole["wall_ns"].as_u64().unwrap()));
+        assert_eq!(rows(&part, "causes").iter().map(ns).sum::<u64>(), capacity);
+        let notices = rows(&part, "notices").iter().map(|notice| notice["name"].as_str().unwrap());
+        assert_eq!(
+            notices.filter(|name| ["selected", "filtered"].contains(name)).collect::<Vec<_>>(),
+            ["selected"]
+        );
+        let causes = json(&[&causes_of[..], &["--where", &filter]].concat());
+        check_causes_schema(&causes);
+        assert_eq!((&causes["workers"], causes["capacity_ns"].as_u64()), (&1.into(), Some(capacity)));
+        assert_eq!(causes["wall_ns"], whole["wall_ns"]);
+        parts.push((part, causes));
+    }
+    assert_eq!(parts.len(), 2);
+    let (reports, causes): (Vec<&Value>, Vec<&Value>) =
+        parts.iter().map(|(part, causes)| (part, causes)).unzip();
+    assert_eq!(lost(&reports, "lock-held"), lost(&[&whole], "lock-held"));
+    assert_eq!(by_cause(&causes), by_cause(&[&json(&causes_of)]));
+    let held: u64 = lost(&reports, "lock-held").values().sum();
+    assert!(held > 0);
+}
+
+/// Guards take locks for the code that uses them: who holds and who waits are told apart.
+#[test]
+fn of_a_lock_that_a_guard_takes_the_code_around_it_is_told() {
+    let text = r#"
+#include <omp.h>
+#include <unistd.h>
+struct Guard {
+  omp_lock_t *lock;
+  __attribute__((always_inline)) explicit Guard(omp_lock_t *taken) : lock(taken) { omp_set_lock(lock); }
+  ~Guard() { omp_unset_lock(lock); }
+};
+static omp_lock_t own;
+static volatile int held;
+__attribute__((noinline)) static void rebuild() { Guard guard(&own); held = 1; usleep(20000); }
+__attribute__((noinline)) static void look_up() { while (!held) usleep(100); Guard guard(&own); }
+int main() {
+  omp_init_lock(&own);
+#pragma omp parallel num_threads(2)
+  if (omp_get_thread_num() == 0) rebuild(); else look_up();
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let source = here.path().join("guard.cpp");
+    fs::write(&source, text).unwrap();
+    let program = Compiler::Clang.build_file(&source, &here.path().join("guard"), &["-fno-exceptions"]);
+    let run = output(record(here.path()).args(["-o", "trace", "--"]).arg(program));
+    assert!(run.status.success());
+    let report = report(&here.path().join("trace"));
+    let lock = &rows(&report, "locks")[0];
+    assert_eq!(rows(lock, "holders")[0]["function"], "rebuild()");
+    let waits = rows(&report, "causes").iter().filter(|cause| cause["cause"] == "lock_wait");
+    assert!(waits.clone().any(|cause| cause["where"].as_str().unwrap().starts_with("look_up [lock at")));
+}
+
 /// On a machine with other work the balanced loop may look bad in one run, but not in every one.
 #[test]
 fn the_triangular_loop_is_imbalanced() {

@@ -19,6 +19,8 @@ pub struct Thread {
     pub kind: ThreadKind,
     /// Whether it counts in the capacity of its process.
     pub worker: bool,
+    /// Whether its time is asked about. The others are there for whom they made wait.
+    pub selected: bool,
     /// Whether its end is in the trace.
     pub ended: bool,
     /// Time of its first event.
@@ -42,6 +44,7 @@ impl Thread {
             tid,
             kind: ThreadKind::Unknown,
             worker: false,
+            selected: true,
             ended: false,
             first: NO_TIME,
             last: 0,
@@ -192,6 +195,16 @@ impl Execution {
     pub fn workers(&self) -> impl Iterator<Item = (ThreadIndex, &Thread)> {
         let all = self.threads.iter().enumerate().map(|(i, t)| (ThreadIndex(i as u32), t));
         all.filter(|(_, t)| t.worker)
+    }
+
+    /// The workers whose time is asked about, in the order of threads.
+    pub fn selected_workers(&self) -> impl Iterator<Item = (ThreadIndex, &Thread)> {
+        self.workers().filter(|(_, t)| t.selected)
+    }
+
+    /// Whether the time of this thread is asked about; true where no thread is known.
+    pub fn is_selected(&self, thread: ThreadIndex) -> bool {
+        self.threads.get(thread.index()).is_none_or(|thread| thread.selected)
     }
 
     /// Puts threads in the order of their processes' ranks, jobs one after the other, those of processes without

@@ -136,6 +136,31 @@ impl Filter {
         }
     }
 
+    /// Whether records pass of which no more is known than the fields for which `is_known` holds; `None` if
+    /// that depends on the others.
+    pub fn decided_by(&self, record: &impl Record, is_known: &impl Fn(&str) -> bool) -> Option<bool> {
+        // One part that is `decisive` decides; else all must be known.
+        let of = |parts: &[Filter], decisive: bool| {
+            let mut all_known = true;
+            for part in parts {
+                match part.decided_by(record, is_known) {
+                    Some(passes) if passes == decisive => return Some(decisive),
+                    Some(_) => {}
+                    None => all_known = false,
+                }
+            }
+            all_known.then_some(!decisive)
+        };
+        match self {
+            Filter::Or(parts) => of(parts, true),
+            Filter::And(parts) => of(parts, false),
+            Filter::Not(part) => part.decided_by(record, is_known).map(|passes| !passes),
+            Filter::Compare(field, ..) | Filter::OneOf(field, _) | Filter::Between(field, ..) => {
+                is_known(field).then(|| self.matches(record))
+            }
+        }
+    }
+
     /// Names of all fields that it looks at.
     pub fn fields(&self) -> Vec<&str> {
         match self {
@@ -474,6 +499,30 @@ mod tests {
                 "loom" => Some(Value::Text("node.0")),
                 _ => None,
             })
+        }
+    }
+
+    #[test]
+    fn what_is_known_decides_where_it_can() {
+        let cases = [
+            ("thread = 101", Some(true)),
+            ("thread = 99", Some(false)),
+            ("thread = 99 and event ~ VT*", Some(false)),
+            ("event ~ VT* and thread = 101", None),
+            ("thread = 101 or event ~ XX*", Some(true)),
+            ("thread = 99 or event ~ XX*", None),
+            ("not (thread = 101 or time < 1s)", Some(false)),
+            ("not (thread = 99 and time < 1s)", Some(true)),
+            ("thread in 99, 101 and loom ~ node*", Some(true)),
+            ("thread in 100..101 and absent = 3", Some(false)),
+        ];
+        let is_known = |field: &str| matches!(field, "thread" | "loom");
+        for (text, expected) in cases {
+            let filter = Filter::parse(text).unwrap();
+            assert_eq!(filter.decided_by(&Event, &is_known), expected, "{text}");
+            // What is decided is what comes out when all is known.
+            let matches = filter.matches(&Event);
+            assert!(expected.is_none_or(|expected| expected == matches), "{text}");
         }
     }
 

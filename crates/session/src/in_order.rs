@@ -4,7 +4,7 @@
 //! order of all streams ([`Turns`](taskscope_trace::Turns)). Whose turn it is is found out on a thread of its own.
 //! Before an event changes what other threads are in, these are played up to it.
 
-use crate::selection::Selected;
+use crate::selection::{Part, Selected};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use taskscope_event::Code;
@@ -103,11 +103,12 @@ impl NeedsOrder {
     }
 }
 
-/// Hands the events of the trace that must be played for what is selected to `player`. Where not everything is, all events
+/// Hands the events of the trace that must be played for what is selected to `player`, `parts` of each stream. Where not everything is, all events
 /// must need the order. The answer is the latest time that can be true, where there is an event.
 pub fn play<'a>(
     trace: &'a Trace,
     selected: Selected<'a>,
+    parts: &[Part],
     needs_order: &NeedsOrder,
     progress: &ReadProgress,
     player: &mut impl Player,
@@ -117,6 +118,7 @@ pub fn play<'a>(
     let mut reading = Reading {
         streams: trace.streams().iter().map(open).collect(),
         selected: (!selected.is_everything()).then_some(selected),
+        parts,
         is_over: false,
         reached: Vec::new(),
         latest: None,
@@ -165,6 +167,8 @@ struct Reading<'a, 'p, P> {
     streams: Vec<OpenStream<'a>>,
     /// What is selected, if not everything is.
     selected: Option<Selected<'a>>,
+    /// What is played of each stream.
+    parts: &'p [Part],
     /// No later event lies in the range.
     is_over: bool,
     /// Streams that the event at hand reaches.
@@ -213,7 +217,8 @@ impl<'a, P: Player> Reading<'a, '_, P> {
     fn take_if_selected(&mut self, merged: MergedEvent<'a>) {
         let Some(selected) = self.selected else { return };
         self.is_over |= selected.time_ns(&merged) >= selected.end_ns;
-        if self.is_over || !selected.plays(&merged) {
+        let part = self.parts.get(merged.stream).copied().unwrap_or(Part::Whole);
+        if self.is_over || (part == Part::Passing && !selected.plays(&merged)) {
             return;
         }
         let is_before = selected.time_ns(&merged) < selected.begin_ns;

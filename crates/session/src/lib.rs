@@ -37,12 +37,14 @@ pub use taskscope_trace::{OpenError, Problem, ProblemKind};
 use playing::Playing;
 use recorders::{Joined, OfProcesses, RecorderName, name_of};
 use rustc_hash::{FxHashMap, FxHashSet};
-use selection::Selection;
+use selection::{Part, Selected, Selection};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use taskscope_event::models::{MODELS, samples};
 use taskscope_execution::filter::TimeRange;
-use taskscope_execution::{Doubt, Execution, ExecutionBuilder, ProcessIndex, ThreadIndex, Uncertain};
+use taskscope_execution::{
+    Doubt, Execution, ExecutionBuilder, ProcessIndex, ThreadIndex, ThreadKind, Uncertain,
+};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
 use taskscope_trace::{File, OpenOptions, Stream, Trace};
 
@@ -159,11 +161,12 @@ impl Session {
             }
         }
         let selected = selection.of(&trace);
+        let parts = all.parts(&trace, &selected);
         let needs_order = all.needs_order(selected.is_everything());
         let mut playing = Playing::new(&mut builder, &mut interpreter, &all);
-        let latest = in_order::play(&trace, selected, &needs_order, progress, &mut playing);
+        let latest = in_order::play(&trace, selected, &parts, &needs_order, progress, &mut playing);
         let Playing { events_of_streams, by_letter, clocks_too_far, .. } = playing;
-        let Threads { threads, recorders, processes, names } = all;
+        let Threads { threads, recorders, processes, names, .. } = all;
         let clock_at = |time_ns: i64| selected.origin_ns.saturating_add(time_ns).max(0) as u64;
         // Who has later events lives on to where the range ends.
         let end = selected.origin_ns.saturating_add(selected.end_ns);
@@ -187,6 +190,7 @@ impl Session {
         if selection.range != TimeRange::default() {
             execution.cut(clock_at(selected.begin_ns.max(0)), clock_at(selected.end_ns));
         }
+        select(&mut execution, &trace, &threads, &parts);
         for (thread, events) in threads.iter().zip(&events_of_streams) {
             execution.threads[thread.index()].events = *events;
         }
@@ -219,7 +223,7 @@ impl Session {
             run_file_problem,
             streams,
             part: selection.words.clone(),
-            filtered: selection.filter.is_some(),
+            filtered: selection.filter.is_some() && parts.contains(&Part::Passing),
             problems: trace.problems().to_vec(),
             events: by_letter.iter().sum(),
             clocks_too_far,
@@ -283,6 +287,47 @@ struct Threads {
     processes: Vec<ProcessIndex>,
     /// Processes by the names of their recorders.
     names: FxHashMap<RecorderName, ProcessIndex>,
+    /// Looms whose CPUs are the workers.
+    looms_of_cpus: Vec<String>,
+}
+
+impl Threads {
+    /// What is played of each stream. A CPU is in what its threads are in, one after the other: where only some of its loom's
+    /// threads are asked about, the others' events are left out.
+    fn parts(&self, trace: &Trace, selected: &Selected<'_>) -> Vec<Part> {
+        let mut parts: Vec<Part> =
+            (0..trace.streams().len()).map(|stream| selected.part_of(stream)).collect();
+        for loom in &self.looms_of_cpus {
+            let own = || trace.streams().iter().map(|stream| stream.loom().unwrap_or_default() == *loom);
+            let of_loom = |part| own().zip(&parts).any(|(own, other)| own && *other == part);
+            if of_loom(Part::Whole) && of_loom(Part::Others) {
+                let own = own().zip(&mut parts).filter(|(own, part)| *own && **part == Part::Others);
+                own.for_each(|(_, part)| *part = Part::Passing);
+            }
+        }
+        parts
+    }
+}
+
+/// Marks the threads that are not asked about, and CPUs on which only such threads run.
+fn select(execution: &mut Execution, trace: &Trace, threads: &[ThreadIndex], parts: &[Part]) {
+    if !parts.contains(&Part::Others) {
+        return;
+    }
+    let asked = |stream: &usize| parts[*stream] != Part::Others;
+    let mut looms: FxHashSet<&str> = FxHashSet::default();
+    let mut of_threads: FxHashSet<ThreadIndex> = FxHashSet::default();
+    for stream in (0..threads.len()).filter(asked) {
+        looms.insert(trace.streams()[stream].loom().unwrap_or_default());
+        of_threads.insert(threads[stream]);
+    }
+    let processes = &execution.processes;
+    for (index, thread) in execution.threads.iter_mut().enumerate() {
+        thread.selected = match thread.kind {
+            ThreadKind::Cpu => looms.contains(processes[thread.process.index()].loom.as_str()),
+            _ => of_threads.contains(&ThreadIndex(index as u32)),
+        };
+    }
 }
 
 /// One thread a stream, but where several recorders wrote of the same one; processes are told apart by loom and
@@ -294,6 +339,7 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
         recorders: Vec::with_capacity(trace.streams().len()),
         processes: Vec::new(),
         names: FxHashMap::default(),
+        looms_of_cpus: Vec::new(),
     };
     let mut recorders = FxHashMap::default();
     for (number, stream) in trace.streams().iter().enumerate() {
@@ -362,6 +408,7 @@ fn add_cpus(trace: &Trace, all: &mut Threads, builder: &mut ExecutionBuilder, in
     for (number, (loom, cpus)) in looms.iter().enumerate() {
         let number = LoomNumber(number as u32);
         let process = builder.add_cpus_of(loom);
+        all.looms_of_cpus.push((*loom).to_owned());
         all.processes.push(process);
         let holder = ProcessIndex::of(all.processes.len() - 1);
         for (phyid, index) in cpus {

@@ -4,6 +4,9 @@
 //! *plays* those that pass, and besides them, from the whole trace, what everything else rests on: which
 //! thread lives and where it runs, and which types, tasks, regions and names there are. So what is shown
 //! is true, and what was not asked for is not there.
+//!
+//! What explains (reports) plays the streams whole of which no event can pass, beside those that it is about: else nobody could
+//! be found who made these wait.
 
 use taskscope_event::Code;
 use taskscope_event::decode::FieldValue;
@@ -86,6 +89,29 @@ impl<'a> Selected<'a> {
     pub fn plays(&self, merged: &MergedEvent<'a>) -> bool {
         self.filter.is_none() || is_fact(merged.event.code) || self.passes_filter(merged)
     }
+
+    /// What is asked about of a stream, as far as the stream alone tells.
+    pub fn part_of(&self, stream: usize) -> Part {
+        let record = StreamRecord { trace: self.trace, stream };
+        let decided =
+            self.filter.map(|filter| filter.decided_by(&record, &|name| STREAM_FIELDS.contains(&name)));
+        match decided {
+            None | Some(Some(true)) => Part::Whole,
+            Some(Some(false)) => Part::Others,
+            Some(None) => Part::Passing,
+        }
+    }
+}
+
+/// What is played of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of it is asked about.
+    Whole,
+    /// The events that pass the filter.
+    Passing,
+    /// All of it, although nothing of it is asked about: for whom its thread made wait.
+    Others,
 }
 
 /// What everything else rests on.
@@ -117,6 +143,21 @@ fn is_fact(code: Code) -> bool {
 /// Fields that every event has.
 pub const EVENT_FIELDS: [&str; 11] =
     ["time", "clock", "thread", "process", "loom", "app", "stream", "model", "event", "name", "file"];
+
+/// Those that are the same for all events of a stream.
+const STREAM_FIELDS: [&str; 5] = ["thread", "process", "loom", "app", "stream"];
+
+/// What all events of a stream share.
+struct StreamRecord<'a> {
+    trace: &'a Trace,
+    stream: usize,
+}
+
+impl Record for StreamRecord<'_> {
+    fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
+        field_of_stream(self.trace, self.stream, name, with)
+    }
+}
 
 /// Whether events have a field of this name: one of [`EVENT_FIELDS`], or one of some payload.
 pub fn is_field_of_events(name: &str) -> bool {

@@ -74,7 +74,7 @@ pub fn large_graph(tasks: usize, workers: u32, nodes: u32) -> TaskGraph {
         off_cpu: taskscope_execution::OsSource::Unknown,
         nodes: (0..nodes).map(|id| Node { id: id.into() }).collect(),
         workers: (0..workers)
-            .map(|id| Worker { id: id.into(), node: node_of(id), begin: 0, end: last })
+            .map(|id| Worker { id: id.into(), node: node_of(id), begin: 0, end: last, selected: true })
             .collect(),
         types: (0..8).map(named).collect(),
         names: vec!["dispatch".to_owned()],

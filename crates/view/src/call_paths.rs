@@ -62,7 +62,7 @@ pub struct CallPaths {
     /// How often a path found no room in the recorder.
     pub unfit: u64,
     /// What a filter did to the numbers, if there was one.
-    pub filtered: Option<&'static str>,
+    pub filtered: Vec<String>,
 }
 
 const BOLD: Style = Style::new().bold();
@@ -75,13 +75,16 @@ impl CallPaths {
     /// The call paths of a recorded run.
     pub fn of_session(session: &Session, task_context: TaskContext) -> CallPaths {
         let (profile, quality) = profile_of(&session.execution, CallPathOptions { task_context });
-        CallPaths { filtered: crate::words::filtered(session), ..CallPaths::of(&profile, Some(quality)) }
+        CallPaths {
+            filtered: crate::words::notes_of_filter(session),
+            ..CallPaths::of(&profile, Some(quality))
+        }
     }
 
     /// Names the paths of a profile.
     pub fn of(profile: &Profile, quality: Option<SampleQuality>) -> CallPaths {
         let (tree, missing) = taskscope_session::name_call_paths(profile);
-        CallPaths { tree, missing, quality, unfit: profile.tree.unfit(), filtered: None }
+        CallPaths { tree, missing, quality, unfit: profile.tree.unfit(), filtered: Vec::new() }
     }
 
     fn shown(&self, runtime: bool) -> CallTree {
@@ -172,7 +175,7 @@ impl CallPaths {
                 count(self.unfit)
             ));
         }
-        notes.extend(self.filtered.map(str::to_owned));
+        notes.extend(self.filtered.iter().cloned());
         notes.extend(self.missing.iter().take(3).map(|missing| format!("names are missing: {missing}")));
         notes
     }

@@ -165,8 +165,8 @@ pub fn json(session: &Session) -> Value {
             .collect::<serde_json::Map<_, _>>(),
         "tasks": execution.tasks.len(),
         "regions": execution.regions.len(),
-        "worksharing_shares": execution.works.len(),
-        "holds": execution.holds.len(),
+        "worksharing_shares": execution.works.iter().filter(|work| execution.is_selected(work.thread)).count(),
+        "holds": execution.holds.iter().filter(|hold| execution.is_selected(hold.thread)).count(),
         "objects": execution.catalog.objects.len(),
         "dependences": execution.dependences.len(),
         "modules": execution.catalog.modules.iter()

@@ -33,4 +33,4 @@ pub use report_text::{Options as ReportOptions, Section, report as report_text};
 pub use run_numbers::{RunDifference, RunNumbers, SCHEMA as DIFF_SCHEMA, compare_runs};
 pub use talp::talp_json;
 pub use timeline_text::timeline_text;
-pub use words::{NamedFinding, NoticeText, blame, causes, filtered, findings, notices};
+pub use words::{NamedFinding, NoticeText, blame, causes, findings, notes_of_filter, notices};

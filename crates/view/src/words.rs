@@ -213,11 +213,29 @@ pub fn problem_counts(session: &Session) -> Option<String> {
 }
 
 /// What a filter did to every number of a session, if there is one.
-pub fn filtered(session: &Session) -> Option<&'static str> {
+fn filtered(session: &Session) -> Option<&'static str> {
     session.filtered.then_some(
         "--where leaves events out: states, and who is to blame for waiting, are as the other events tell them; \
          --range takes a part of the time without loss",
     )
+}
+
+/// Whose time the numbers of a session tell, where that is not every thread's.
+pub fn selected(session: &Session) -> Option<String> {
+    let threads = &session.execution.threads;
+    let asked = threads.iter().filter(|thread| thread.selected).count();
+    (asked < threads.len()).then(|| {
+        format!(
+            "--where: times, tasks and waits are those of {asked} of {}; who made them wait is looked for among all; the \
+             critical path, what-if, and the balance of loops and regions are of the whole run",
+            format::counted(threads.len() as u64, "thread")
+        )
+    })
+}
+
+/// What a filter makes of the numbers of a session: a note each.
+pub fn notes_of_filter(session: &Session) -> Vec<String> {
+    selected(session).into_iter().chain(filtered(session).map(str::to_owned)).collect()
 }
 
 /// Everything that the reader of numbers must know first, in the order of weight.
@@ -234,12 +252,19 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         };
         let how = match session.run.as_ref().and_then(|run| run.signal) {
             Some(signal) => format!("the program was killed by signal {signal}"),
+            None if session.run.as_ref().is_some_and(|run| run.exit_code.is_some()) => {
+                "a process left without ending its streams (_exit), became another program (exec), or was killed"
+                    .to_string()
+            }
             None => "the program was killed, became another one (exec), or still runs".to_string(),
         };
         say(
             "unfinished-stream",
             format!("{} of {} streams did not end: {how}; {kept}", unfinished.len(), session.streams.len()),
         );
+    }
+    if let Some(text) = selected(session) {
+        say("selected", text);
     }
     if let Some(text) = filtered(session) {
         say("filtered", text.to_string());

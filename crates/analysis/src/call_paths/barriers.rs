@@ -61,6 +61,7 @@ fn barrier_of(section: &Section) -> Option<Marker> {
 }
 
 fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHashMap<Key, Instance>) {
+    let is_asked = execution.is_selected(thread);
     let mut open: Vec<Open> = Vec::new();
     let mut counts: FxHashMap<(RegionIndex, Marker), u32> = FxHashMap::default();
     let mut since: FxHashMap<RegionIndex, u64> = FxHashMap::default();
@@ -72,7 +73,7 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
             // Which team waits is not known, so neither is whom it waits for.
             if let Some(marker) = marker {
                 let instance = instances.entry((section.region, marker, u32::MAX)).or_default();
-                instance.waits.push((span.start, span.end));
+                instance.waits.extend(is_asked.then_some((span.start, span.end)));
             }
             continue;
         }
@@ -106,13 +107,13 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
                     }
                 };
                 let instance = instances.entry((section.region, marker, number)).or_default();
-                instance.waits.push((span.start, span.end));
+                instance.waits.extend(is_asked.then_some((span.start, span.end)));
                 since.insert(section.region, span.end);
             }
             (Some(marker), _) => {
                 // A barrier inside a task is no barrier that a program can write; keep the sum right.
                 let instance = instances.entry((section.region, marker, u32::MAX)).or_default();
-                instance.waits.push((span.start, span.end));
+                instance.waits.extend(is_asked.then_some((span.start, span.end)));
             }
             (None, Some(current)) if section.state == State::Task => {
                 let key = (current.region, current.marker, current.number);

@@ -80,7 +80,7 @@ pub fn profile_of(execution: &Execution, options: CallPathOptions) -> (Profile, 
     }
     let mut contexts = Contexts::new(execution, &mut profile, options.task_context);
     let mut quality = SampleQuality::default();
-    for sample in &execution.samples.rows {
+    for sample in execution.samples.rows.iter().filter(|row| execution.is_selected(row.thread)) {
         quality.samples += 1;
         quality.reached_root += u64::from(sample.flags & flag::REACHED_ROOT != 0);
         quality.in_runtime += u64::from(sample.flags & flag::IN_RUNTIME != 0);
@@ -101,12 +101,12 @@ fn add_creations(contexts: &mut Contexts<'_>, tree: &mut taskscope_profile::Tree
         let context = contexts.of_region(tree, taskscope_execution::RegionIndex(region as u32));
         tree.add(contexts.node(context), Metric::REGIONS, 1);
     }
-    for task in 0..execution.tasks.len() {
+    let asked = |task: &usize| execution.is_selected(execution.tasks.creator[*task]);
+    for task in (0..execution.tasks.len()).filter(asked) {
         let context = contexts.created_at(tree, taskscope_execution::TaskIndex(task as u32));
         tree.add(contexts.node(context), Metric::TASKS, 1);
     }
-    for (index, thread) in execution.workers() {
-        let _ = index;
+    for (_, thread) in execution.selected_workers() {
         for span in thread.track.spans().filter(|span| span.section.task.is_some()) {
             if span.section.state == taskscope_execution::State::Task {
                 let context = contexts.created_at(tree, span.section.task);

@@ -103,6 +103,10 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
             node = tree.child(node, frame);
         }
     }
+    // What others were at is known for those that waited for them.
+    if !execution.is_selected(sample.thread) {
+        return user;
+    }
     tree.add(node, Metric::SAMPLES, 1);
     tree.add(node, Metric::TIME, sample.weight_ns);
     let kind = match marker {

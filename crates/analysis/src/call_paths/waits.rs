@@ -42,7 +42,7 @@ pub fn taken_at(contexts: &mut Contexts<'_>, tree: &mut Tree, section: &Section,
 /// Adds what was taken of all waits, and what holders and children are given.
 pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     let execution = contexts.execution;
-    for (thread, _) in execution.workers() {
+    for (thread, _) in execution.selected_workers() {
         for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
             if let Some(marker) = marker_of(execution, &span.section) {
                 let node = taken_at(contexts, tree, &span.section, marker);
@@ -64,7 +64,7 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     });
     let children = children_of(execution);
     let childless = Running::default();
-    for (thread, _) in execution.workers() {
+    for (thread, _) in execution.selected_workers() {
         for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
             let marker = match span.section.state {
                 State::Taskwait | State::Taskyield => Marker::Taskwait,

@@ -101,11 +101,11 @@ pub struct Slow {
 /// Where the capacity went.
 #[derive(Clone, Debug)]
 pub struct Causes {
-    /// Sum of the lives of all workers.
+    /// Sum of the lives of all workers that are asked about.
     pub capacity_ns: u64,
-    /// All workers' time by leaf; sums to the capacity.
+    /// These workers' time by leaf; sums to the capacity.
     pub leaves: ByLeaf,
-    /// Each worker's time by leaf.
+    /// Each worker's time by leaf; zeros where it is not asked about.
     pub by_worker: Vec<ByLeaf>,
     /// Who is charged; rows of a leaf sum to it. Largest first.
     pub charges: Vec<Charge>,
@@ -348,7 +348,8 @@ impl<'a> Booking<'a> {
     fn position(&mut self, worker: u32, now: u64) -> (Option<Position>, Now) {
         let w = worker as usize;
         let timeline = &self.timelines[w];
-        let lives = timeline.begun && now < self.graph.workers[w].end;
+        // The time of others is not booked, but what they do is seen by those that wait for them.
+        let lives = timeline.begun && now < self.graph.workers[w].end && self.graph.workers[w].selected;
         let (executes, section, idle) = (timeline.executes, timeline.section, timeline.idle);
         let ty = |task: u32| self.graph.tasks.ty[task as usize];
         let symptom = match idle {
@@ -509,11 +510,12 @@ impl<'a> Booking<'a> {
         let outside = time_outside(self.graph, self.segments);
         for (task, outside) in outside.into_iter().enumerate() {
             let moved = self.graph.tasks.uniform(task).min(outside);
-            if moved == 0 {
+            let worker = self.graph.tasks.worker[task] as usize;
+            if moved == 0 || !self.graph.workers[worker].selected {
                 continue;
             }
             let ty = self.graph.tasks.ty[task];
-            let by_leaf = &mut self.by_worker[self.graph.tasks.worker[task] as usize];
+            let by_leaf = &mut self.by_worker[worker];
             by_leaf[Leaf::Work as usize] -= moved;
             by_leaf[Leaf::Runtime as usize] += moved;
             let (work, uniform) = (self.keys.number(Who::Task(ty)), self.keys.number(Who::Uniform(ty)));

@@ -247,7 +247,7 @@ impl<'a> Sweep<'a> {
         if is_idle {
             let cause = self.cause(worker);
             self.put(worker, now, cause);
-            if !was_idle {
+            if !was_idle && self.graph.workers[w].selected {
                 self.forest.weigh(worker, now, 0, 1);
                 self.at_begin[w] = self.forest.sum(worker, now);
             }
@@ -315,6 +315,9 @@ impl<'a> Sweep<'a> {
     /// Books an idle interval that ends now.
     fn close(&mut self, worker: u32, idle: &Idle) {
         let w = worker as usize;
+        if !self.graph.workers[w].selected {
+            return;
+        }
         let shares = self.forest.sum(worker, idle.end).since(&self.at_begin[w]);
         self.forest.weigh(worker, idle.end, 0, -1);
         self.by_worker[w].add(&shares);
@@ -355,7 +358,7 @@ impl<'a> Sweep<'a> {
         let mut sum = Shares::default();
         for (worker, timeline) in self.timelines.iter().enumerate() {
             sum.add(&self.by_worker[worker]);
-            if timeline.idle.is_some() {
+            if timeline.idle.is_some() && self.graph.workers[worker].selected {
                 sum.add(&self.forest.sum(worker as u32, at).since(&self.at_begin[worker]));
             }
         }
@@ -388,7 +391,11 @@ impl<'a> Sweep<'a> {
         self.intervals.sort_by_key(|interval| (interval.end, interval.worker));
         let all_done = self.graph.pieces.iter().filter_map(|p| p.last()).map(|p| p.end).max().unwrap_or(0);
         let (mut drain_ns, mut shutdown_ns) = (0, 0);
-        for timeline in &self.timelines {
+        let mut execution_ns = 0;
+        for (w, timeline) in
+            self.timelines.iter().enumerate().filter(|(w, _)| self.graph.workers[*w].selected)
+        {
+            execution_ns += self.graph.pieces.get(w).iter().map(|p| p.end - p.start).sum::<u64>();
             let (begin, end) = timeline.tail();
             let border = all_done.clamp(begin, end);
             drain_ns += border - begin;
@@ -402,7 +409,7 @@ impl<'a> Sweep<'a> {
             by_worker: self.by_worker,
             blame,
             intervals: self.intervals,
-            execution_ns: self.graph.pieces.items().iter().map(|p| p.end - p.start).sum(),
+            execution_ns,
             drain_ns,
             shutdown_ns,
             capacity_ns: self.graph.capacity(),

@@ -2,7 +2,7 @@
 
 use taskscope_execution::graph::TaskGraph;
 
-/// Nanoseconds of all workers inside a window. With the idle time of the window's shares, execution and tail
+/// Nanoseconds of all workers that are asked about inside a window. With the idle time of the window's shares, execution and tail
 /// sum to the capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowTimes {
@@ -18,7 +18,9 @@ pub struct WindowTimes {
 pub fn window_times(graph: &TaskGraph, (begin, end): (u64, u64)) -> WindowTimes {
     let inside = |from: u64, to: u64| to.min(end).saturating_sub(from.max(begin));
     let mut times = WindowTimes::default();
-    for (worker, pieces) in graph.workers.iter().zip(graph.pieces.iter()) {
+    for (worker, pieces) in
+        graph.workers.iter().zip(graph.pieces.iter()).filter(|(worker, _)| worker.selected)
+    {
         times.capacity_ns += inside(worker.begin, worker.end);
         times.execution_ns += pieces.iter().map(|piece| inside(piece.start, piece.end)).sum::<u64>();
         times.tail_ns += inside(pieces.last().map_or(worker.begin, |piece| piece.end), worker.end);

@@ -63,7 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 let alone = format::percent(finding.sole_ns, finding.ns);
                 writeln!(out, "  evidence  in {alone} of it the cause was the only thing that ran or held")?;
             }
-            if let Some(note) = taskscope_view::filtered(&session) {
+            for note in taskscope_view::notes_of_filter(&session) {
                 writeln!(out, "  note      {note}")?;
             }
             if let Some(explanation) = find(finding.kind.name()) {

@@ -61,9 +61,13 @@ pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> 
             .into());
     }
     let (begin, end) = session.execution.range();
-    if session.events == 0 && session.part.is_some() && (selection.filter.is_some() || end <= begin) {
+    if let Some(part) = session.part.as_deref().filter(|_| session.events == 0) {
+        // In a stretch of time without an event everybody goes on with what was begun before.
+        if selection.filter.is_none() && begin < end {
+            return Ok(session);
+        }
         return Err(Failure::new("no event is selected")
-            .why(format!("none passes {}", session.part.as_deref().unwrap_or_default()))
+            .why(format!("none passes {part}"))
             .remedy(format!("taskscope top {}        (says which events there are)", shell_word(trace)))
             .into());
     }

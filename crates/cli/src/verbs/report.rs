@@ -94,11 +94,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     drop(watch);
     let mut out = output::results();
     let width = args.width_of_lines();
+    // A trace of devices alone has nothing to say about threads.
+    let of_threads = session.execution.range() != (0, 0);
     if args.timeline {
         let execution = &session.execution;
         let text = taskscope_view::timeline_text(execution, &Timeline::build(execution), width);
         out.write_all(text.as_bytes())?;
-        if let Some(note) = taskscope_view::filtered(&session) {
+        for note in taskscope_view::notes_of_filter(&session) {
             writeln!(out, "note: {note}")?;
         }
     } else if args.json {
@@ -129,22 +131,27 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             allow: args.allow.clone(),
             recorded: args.recorded.clone(),
         };
-        // A trace of devices alone has nothing to say about threads.
-        if session.events > 0 && !options.sections.is_empty() {
-            out.write_all(taskscope_view::report_text(&session, &analysis, &problems, &options).as_bytes())?;
+        let mut text = String::new();
+        if of_threads && !options.sections.is_empty() {
+            text += &taskscope_view::report_text(&session, &analysis, &problems, &options);
         }
         if (args.section.is_empty() && !paths && !shown)
             || args.section.iter().any(|name| name == "devices" || name == "all")
         {
-            out.write_all(taskscope_view::devices::report_text(&session).as_bytes())?;
+            text += &taskscope_view::devices::report_text(&session);
         }
         let all = args.section.iter().any(|name| name == "all");
         if shown || (all && super::report_shown::is_told(&session)) {
-            out.write_all(super::report_shown::text(&args, width)?.as_bytes())?;
+            text += &super::report_shown::text(&args, width)?;
         }
         if paths || all {
-            out.write_all(super::report_paths::text(&session, &args, width).as_bytes())?;
+            text += &super::report_paths::text(&session, &args, width);
         }
+        if text.trim().is_empty() {
+            text =
+                format!("  nothing in this trace, or the part of it, is of: {}\n", args.section.join(", "));
+        }
+        out.write_all(text.as_bytes())?;
     }
     out.flush().context("cannot write the report")?;
     // The process ends here: giving a large run's memory back piece by piece would only take time.

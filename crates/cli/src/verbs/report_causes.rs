@@ -111,7 +111,7 @@ fn graph_of_execution(args: &Args) -> anyhow::Result<(TaskGraph, Vec<String>)> {
     if dropped > 0 {
         eprintln!("taskscope: {dropped} order relations contradict the clocks of threads and were dropped");
     }
-    Ok((graph, taskscope_view::filtered(&session).into_iter().map(str::to_owned).collect()))
+    Ok((graph, taskscope_view::notes_of_filter(&session)))
 }
 
 fn broken(trace: &Path, errors: &[GraphError]) -> Failure {

@@ -185,7 +185,7 @@ impl GraphBuilder {
                 let text = format!("worker {id} ends at {end}, before it begins at {begin}");
                 errors.add(Table::Workers, *row as usize, "end", text);
             }
-            graph.workers.push(Worker { id, node: node_row(node), begin, end });
+            graph.workers.push(Worker { id, node: node_row(node), begin, end, selected: true });
         }
         let worker_ids: Vec<u64> = graph.workers.iter().map(|w| w.id).collect();
 

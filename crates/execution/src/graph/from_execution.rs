@@ -91,8 +91,13 @@ pub fn from_execution(
     maker.add_edge_data();
     maker.order_by_messages();
     maker.add_edge_inputs();
-    let dropped = maker.dropped;
-    let graph = maker.builder.finish()?;
+    let (dropped, threads) = (maker.dropped, maker.threads);
+    let mut graph = maker.builder.finish()?;
+    for worker in &mut graph.workers {
+        // Workers are numbered as their threads were found.
+        let thread = threads.get(worker.id as usize).copied();
+        worker.selected = thread.is_none_or(|thread| execution.is_selected(ThreadIndex(thread)));
+    }
     Ok((
         TaskGraph { off_cpu: off_cpu_source(execution), told: told(execution, graph.told), ..graph },
         dropped,

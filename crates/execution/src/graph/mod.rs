@@ -52,6 +52,8 @@ pub struct Worker {
     pub begin: u64,
     /// End of its life.
     pub end: u64,
+    /// Whether its time is asked about. The others are there for whom they made wait.
+    pub selected: bool,
 }
 
 /// What task instances have in common.
@@ -312,9 +314,14 @@ impl TaskGraph {
             .map_or(NONE, |w| self.workers.get(*w as usize).map_or(NONE, |w| w.node))
     }
 
-    /// Sum of the lives of all workers, nanoseconds.
+    /// The workers whose time is asked about.
+    pub fn selected_workers(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().filter(|worker| worker.selected)
+    }
+
+    /// Sum of the lives of the workers whose time is asked about, nanoseconds.
     pub fn capacity(&self) -> u64 {
-        self.workers.iter().map(|worker| worker.end - worker.begin).sum()
+        self.selected_workers().map(|worker| worker.end - worker.begin).sum()
     }
 
     /// First begin and last end of a worker; zeros where there is none.

@@ -21,12 +21,11 @@ pub(super) fn json(graph: &TaskGraph, slo: &Slo, options: &CausesOptions) -> Val
     idle.insert("idle_ns".into(), slo.total.total().into());
     idle.insert("execution_ns".into(), slo.execution_ns.into());
     idle.insert("capacity_ns".into(), slo.capacity_ns.into());
-    let by = |ids: Vec<u64>, rows: &[Shares]| -> Value {
-        let pairs = ids.iter().zip(rows).map(|(id, row)| (id.to_string(), shares(row)));
-        Value::Object(pairs.collect())
-    };
-    idle.insert("by_worker".into(), by(graph.workers.iter().map(|w| w.id).collect(), &slo.by_worker));
-    idle.insert("by_node".into(), by(graph.nodes.iter().map(|n| n.id).collect(), &slo.by_node));
+    let workers = graph.workers.iter().zip(&slo.by_worker).filter(|(worker, _)| worker.selected);
+    let by_worker = workers.map(|(worker, row)| (worker.id.to_string(), shares(row)));
+    idle.insert("by_worker".into(), Value::Object(by_worker.collect()));
+    let by_node = graph.nodes.iter().zip(&slo.by_node).map(|(node, row)| (node.id.to_string(), shares(row)));
+    idle.insert("by_node".into(), Value::Object(by_node.collect()));
     let mut blame = Map::new();
     for (letter, name) in LETTERS {
         let rows = named_blame(graph, slo, letter).into_iter().map(|(who, time)| (who, number(time)));

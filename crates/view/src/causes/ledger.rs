@@ -14,6 +14,7 @@ pub(super) fn json(graph: &TaskGraph, causes: &Causes) -> Value {
         Value::Object(pairs.collect())
     };
     let workers: Map<String, Value> = (graph.workers.iter().zip(&causes.by_worker))
+        .filter(|(worker, _)| worker.selected)
         .map(|(worker, times)| (worker.id.to_string(), by_leaf(times)))
         .collect();
     let mut ready = Map::new();

@@ -118,7 +118,7 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
     let mut report = Map::new();
     report.insert("schema".into(), SCHEMA.into());
     report.insert("trace".into(), trace.into());
-    report.insert("workers".into(), graph.workers.len().into());
+    report.insert("workers".into(), graph.selected_workers().count().into());
     report.insert("nodes".into(), graph.nodes.len().into());
     report.insert("tasks".into(), graph.tasks.len().into());
     report.insert("capacity_ns".into(), graph.capacity().into());
@@ -170,7 +170,7 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
 /// The sections as lines for a person.
 pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
     // As of a program that uses devices and nothing else that is recorded.
-    if graph.workers.is_empty() {
+    if graph.selected_workers().next().is_none() {
         return "  no worker is in this trace: nothing tells of threads that run tasks. Device queues: --section devices\n"
             .to_owned();
     }

@@ -179,6 +179,8 @@ impl Page {
                 tid: number(&row[1])?,
                 kind: *KINDS.get(number(&row[2])? as usize)?,
                 worker: row[3].as_bool()?,
+                // Pages are of whole traces.
+                selected: true,
                 ended: row[4].as_bool()?,
                 first: number(&row[5])?,
                 last: number(&row[6])?,
