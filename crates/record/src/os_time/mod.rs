@@ -56,6 +56,10 @@ pub(crate) struct OffCpu {
 enum Source {
     Switches(Switches),
     RunDelay(RunDelay),
+    /// The thread has detached; whether it told sums. What it told and is not written yet follows in order.
+    Left {
+        summed: bool,
+    },
 }
 
 struct Watched {
@@ -68,9 +72,37 @@ struct Watched {
     source: Option<Source>,
     /// Seen, and not written yet: what ended after the round's begin.
     coming: Vec<OffCpu>,
+    /// Records that are missing, not told yet.
+    untold: u64,
 }
 
 impl Watched {
+    /// Reads what is new. Returns how many records are missing.
+    fn read(&mut self) -> u64 {
+        match &mut self.source {
+            Some(Source::Switches(switches)) => switches.drain(&mut self.coming),
+            Some(Source::RunDelay(delay)) => {
+                self.coming.extend(delay.read());
+                0
+            }
+            Some(Source::Left { .. }) | None => 0,
+        }
+    }
+
+    /// Reads for the last time; what is behind the source goes.
+    fn leave(&mut self) {
+        self.untold += self.read();
+        self.source = Some(Source::Left { summed: self.tells_sums() });
+    }
+
+    fn has_left(&self) -> bool {
+        matches!(self.source, Some(Source::Left { .. }))
+    }
+
+    fn tells_sums(&self) -> bool {
+        matches!(self.source, Some(Source::RunDelay(_) | Source::Left { summed: true }))
+    }
+
     /// Thousandths of its ring that the last look found in use.
     fn filled(&self) -> u32 {
         match &self.source {
@@ -87,6 +119,8 @@ struct State {
     /// The clock of the last event.
     last: u64,
     numbers: u32,
+    /// Whether a thread that has left told sums.
+    summed: bool,
     runs: bool,
     ended: bool,
 }
@@ -142,7 +176,14 @@ impl OsTime {
         if state.ended {
             return;
         }
-        state.watched.push(Watched { os_tid, tid, number: None, source: None, coming: Vec::new() });
+        state.watched.push(Watched {
+            os_tid,
+            tid,
+            number: None,
+            source: None,
+            coming: Vec::new(),
+            untold: 0,
+        });
         if state.runs {
             self.wake.notify_all();
         } else {
@@ -185,12 +226,16 @@ impl OsTime {
         }
     }
 
-    /// The thread detaches: what is known of it is written.
+    /// The thread detaches: what is known of it is read, and written with the next round. Of the other threads earlier times
+    /// may not have been read yet, and the stream goes by time.
     pub fn leave(&self, os_tid: i32) {
         let mut state = self.state();
-        if let Some(row) = state.watched.iter().position(|watched| watched.os_tid == os_tid) {
-            let mut watched = state.watched.swap_remove(row);
-            self.round(&mut state, std::slice::from_mut(&mut watched), u64::MAX);
+        let is_it = |watched: &Watched| watched.os_tid == os_tid && !watched.has_left();
+        if let Some(row) = state.watched.iter().position(is_it) {
+            match state.watched[row].source {
+                None => drop(state.watched.swap_remove(row)),
+                Some(_) => state.watched[row].leave(),
+            }
         }
     }
 
@@ -202,7 +247,7 @@ impl OsTime {
         self.round(&mut state, &mut watched, u64::MAX);
         if let Some(mut stream) = state.stream.take() {
             let whole = stream.store();
-            stream.write_metadata(&self.about(&watched, whole));
+            stream.write_metadata(&self.about(&watched, state.summed, whole));
         }
         drop(state);
         self.wake.notify_all();
@@ -227,8 +272,7 @@ impl OsTime {
             if state.ended {
                 return;
             }
-            let sums =
-                state.watched.iter().any(|watched| matches!(watched.source, Some(Source::RunDelay(_))));
+            let sums = state.watched.iter().any(|watched| watched.tells_sums() && !watched.has_left());
             let wait = if sums { pause.min(PERIOD) } else { pause };
             if let Some(left) = wait.checked_sub(last.elapsed()).filter(|left| !left.is_zero()) {
                 state = self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -238,6 +282,8 @@ impl OsTime {
             let mut watched = std::mem::take(&mut state.watched);
             self.round(&mut state, &mut watched, clock::kernel_ns());
             let fullest = watched.iter().map(Watched::filled).max();
+            state.summed |= watched.iter().any(Watched::tells_sums);
+            watched.retain(|watched| !watched.has_left() || !watched.coming.is_empty());
             state.watched = watched;
             pause = next_look(pause, fullest.unwrap_or(0)).max(last.elapsed() * LARGEST_SHARE);
         }
@@ -248,7 +294,7 @@ impl OsTime {
         if state.stream.is_none() && !watched.is_empty() {
             state.stream = SideFile::create(&self.directory).ok();
             if let Some(stream) = &state.stream {
-                stream.write_metadata(&self.about(watched, false));
+                stream.write_metadata(&self.about(watched, false, false));
             }
         }
         let State { stream: Some(stream), last, numbers, .. } = state else { return };
@@ -262,14 +308,7 @@ impl OsTime {
                 stream.point((*last).max(1), system::THREAD, [a, b, c, d, e, f, g, h, i, j, k, l]);
                 number
             });
-            let untold = match &mut watched.source {
-                Some(Source::Switches(switches)) => switches.drain(&mut watched.coming),
-                Some(Source::RunDelay(delay)) => {
-                    watched.coming.extend(delay.read());
-                    0
-                }
-                None => 0,
-            };
+            let untold = watched.read() + std::mem::take(&mut watched.untold);
             if untold > 0 {
                 stream.point((*last).max(1), system::UNTOLD, pair(untold, number));
             }
@@ -294,9 +333,8 @@ impl OsTime {
         stream.store();
     }
 
-    fn about(&self, watched: &[Watched], finished: bool) -> Json {
-        let summed = matches!(self.mode, Mode::RunDelay)
-            || watched.iter().any(|watched| matches!(watched.source, Some(Source::RunDelay(_))));
+    fn about(&self, watched: &[Watched], summed: bool, finished: bool) -> Json {
+        let summed = summed || matches!(self.mode, Mode::RunDelay) || watched.iter().any(Watched::tells_sums);
         let mut members = vec![
             ("version", Json::integer(1)),
             ("require", Json::object([("taskscope-system", Json::string(system::VERSION))])),
@@ -325,4 +363,51 @@ fn pair(first: u64, second: u32) -> [u8; 12] {
     let [a, b, c, d, e, f, g, h] = first.to_le_bytes();
     let [i, j, k, l] = second.to_le_bytes();
     [a, b, c, d, e, f, g, h, i, j, k, l]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_event::Code;
+
+    /// Ends and lengths of the times off the CPU in a side stream, by the numbers of threads.
+    fn stored(directory: &Path) -> Vec<(u32, u64, u64)> {
+        let bytes = std::fs::read(directory.join("taskscope.obs")).unwrap();
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let (mut found, mut at) = (Vec::new(), taskscope_event::framing::file_header().len());
+        while at < bytes.len() {
+            // Both kinds of events here have twelve bytes behind their head and clock.
+            if Code([bytes[at + 1], bytes[at + 2], bytes[at + 3]]) == system::PREEMPTED {
+                found.push((half(at + 20), word(at + 4), word(at + 12)));
+            }
+            at += 24;
+        }
+        found
+    }
+
+    #[test]
+    fn a_thread_that_leaves_first_does_not_lengthen_the_times_of_the_others() {
+        let root = std::env::temp_dir().join(format!("taskscope-os-time-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        let os_time = OsTime::new(&root, "host.1", 1, true);
+        let off = |start, end| OffCpu { start, end, exact: true, ns: end - start };
+        let watched = |os_tid, coming| {
+            let source = Some(Source::Left { summed: false });
+            Watched { os_tid, tid: os_tid.into(), number: None, source, coming, untold: 0 }
+        };
+        os_time.state().watched.push(watched(2, vec![off(10, 20), off(25, 30)]));
+        // What is behind it does not matter: it has told something already.
+        let Some(delay) = RunDelay::of(crate::thread::os_tid()) else { return };
+        let source = Some(Source::RunDelay(delay));
+        os_time.state().watched.push(Watched { source, ..watched(1, vec![off(5, 100)]) });
+        os_time.leave(1);
+        os_time.finish();
+        let told = stored(&os_time.directory);
+        let of = |number| -> Vec<(u64, u64)> {
+            told.iter().filter(|(thread, ..)| *thread == number).map(|(_, end, ns)| (*end, *ns)).collect()
+        };
+        assert_eq!((of(0), of(1)), (vec![(20, 10), (30, 5)], vec![(100, 95)]));
+        std::fs::remove_dir_all(root).unwrap();
+    }
 }
