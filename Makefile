@@ -6,7 +6,7 @@ CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
 
-.PHONY: predictions help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages
+.PHONY: predictions check-aarch64 help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages
 
 help:
 	@echo "make test               install what is missing, build, run every test"
@@ -30,6 +30,7 @@ help:
 	@echo "make bench-view         how fast the viewer opens, answers and draws, and the HTML report is made"
 	@echo "make bench-device       what ordering device records costs"
 	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
+	@echo "make check-aarch64      compile for aarch64 with Debian sid's toolchain (root, 500 MB), test where such programs run"
 	@echo "make gates              instructions an event (valgrind), model of the recorder's door (loom)"
 	@echo "make pic-table          the table of examples/pic: 1 x 16 and 4 x 16 workers on a slow link"
 	@echo "make pic-trends         examples/pic with finer fragments, more nodes, a slower link"
@@ -92,6 +93,9 @@ soak-record: packages
 
 soak-input:
 	@scripts/soak-input $(or $(SECONDS),1200)
+
+check-aarch64:
+	@scripts/check-aarch64
 
 gates:
 	@$(cargo) build --release -p taskscope-record --examples

@@ -18,7 +18,7 @@ use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_
 use taskscope_event::models::ovni;
 
 use super::{Clock, code_map, settings, signal};
-use crate::thread::{self, record};
+use crate::thread;
 use crate::tool;
 
 /// The next function of a name after ours.
@@ -258,7 +258,7 @@ extern "C" fn before_dlsym() -> usize {
     if super::is_active() {
         code_map::refresh_if_suspected();
         if taskscope_record::thread::is_attached() {
-            record(code_map::catch_up);
+            thread::record(code_map::catch_up);
         }
     }
     NEXT.address()
