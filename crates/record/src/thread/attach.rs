@@ -243,6 +243,10 @@ pub fn detach() {
     }
 }
 
+/// How long a thread may take to leave its event path, where it takes nanoseconds unless it loses its CPU: a second and more.
+const LEAVING_STEPS: u32 = 20_000;
+const LEAVING_STEP_US: u32 = 50;
+
 /// Closes another thread's recorder, at the end of the process. Returns whether the thread was out
 /// of its event path in time; if not, its stream stays unfinished, and readable as such.
 ///
@@ -257,12 +261,12 @@ pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: 
         if !heavy_fence() || (*recorder).is_own_thread() && !(*recorder).door.is_free() {
             return false;
         }
-        for _ in 0..2000 {
+        for _ in 0..LEAVING_STEPS {
             if (*recorder).door.is_free() && (*recorder).samples.door.is_free() {
                 (*recorder).close(process);
                 return true;
             }
-            libc::usleep(50);
+            libc::usleep(LEAVING_STEP_US);
         }
     }
     false
