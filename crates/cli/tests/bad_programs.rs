@@ -247,6 +247,19 @@ fn limits_stop_the_recording_and_not_the_program() {
     }
 }
 
+/// Where not one event can be stored, that is said, and not that there was none.
+#[test]
+fn a_limit_that_leaves_room_for_nothing_is_told() {
+    let place = Place::new("many", Compiler::Clang, &[]);
+    let own = env!("CARGO_BIN_EXE_taskscope");
+    let script = format!("ulimit -f 4; exec '{own}' record -o out.trace -- ./many 200");
+    let limited = output(Command::new("sh").args(["-c", &script]).current_dir(place.path()));
+    assert_eq!(limited.status.code(), Some(3));
+    let asked = output(taskscope().arg("report").arg(place.trace()));
+    assert_eq!(asked.status.code(), Some(2));
+    assert!(text(&asked.stderr).contains("could not store anything"), "{}", text(&asked.stderr));
+}
+
 /// Whether what the first thread did is unknown for most of the time in which the tasks ran.
 fn is_mostly_unknown(report: &serde_json::Value) -> bool {
     let of = |causes: &[&str]| -> u64 {

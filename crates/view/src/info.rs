@@ -6,7 +6,7 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use taskscope_analysis::Problem;
-use taskscope_execution::NO_TIME;
+use taskscope_execution::{Execution, NO_TIME, TaskIndex};
 use taskscope_session::Session;
 
 /// Name and version of the JSON form.
@@ -79,16 +79,17 @@ pub fn text(session: &Session) -> String {
         session.events_by_model.iter().map(|(name, events)| format!("{name} {}", count(*events))).collect();
     let models = if models.is_empty() { String::new() } else { format!("   ({})", models.join(", ")) };
     line("events", &format!("{}{models}", count(session.events)));
+    let contents = Contents::of(execution);
     line(
         "contents",
         &format!(
             "{} tasks, {} parallel regions, {} worksharing shares, {} holds of {} locks, {} dependences{}",
             count(execution.tasks.len() as u64),
             count(execution.regions.len() as u64),
-            count(execution.works.len() as u64),
-            count(execution.holds.len() as u64),
+            count(contents.works),
+            count(contents.holds),
             count(execution.catalog.objects.len() as u64),
-            count(execution.dependences.len() as u64),
+            count(contents.dependences),
             match session.devices.operations() {
                 0 => String::new(),
                 operations => format!(", {} device operations", count(operations)),
@@ -132,6 +133,25 @@ pub fn text(session: &Session) -> String {
     page
 }
 
+/// How much there is of the threads that are asked about.
+struct Contents {
+    works: u64,
+    holds: u64,
+    dependences: u64,
+}
+
+impl Contents {
+    fn of(execution: &Execution) -> Contents {
+        let creator = |task: TaskIndex| execution.tasks.creator.get(task.index()).copied();
+        let is_asked = |task| creator(task).is_none_or(|creator| execution.is_selected(creator));
+        Contents {
+            works: execution.works.iter().filter(|work| execution.is_selected(work.thread)).count() as u64,
+            holds: execution.holds.iter().filter(|hold| execution.is_selected(hold.thread)).count() as u64,
+            dependences: execution.dependences.iter().filter(|row| is_asked(row.task)).count() as u64,
+        }
+    }
+}
+
 /// From when to when there is something: a trace of devices alone covers what those did.
 fn covered(session: &Session) -> (u64, u64) {
     let (first, last) = session.execution.range();
@@ -143,6 +163,7 @@ pub fn json(session: &Session) -> Value {
     let execution = &session.execution;
     let (first, _) = execution.range();
     let (begin, end) = covered(session);
+    let contents = Contents::of(execution);
     let since = |at: u64| if at == NO_TIME { Value::Null } else { at.saturating_sub(first).into() };
     json!({
         "schema": SCHEMA,
@@ -165,10 +186,10 @@ pub fn json(session: &Session) -> Value {
             .collect::<serde_json::Map<_, _>>(),
         "tasks": execution.tasks.len(),
         "regions": execution.regions.len(),
-        "worksharing_shares": execution.works.iter().filter(|work| execution.is_selected(work.thread)).count(),
-        "holds": execution.holds.iter().filter(|hold| execution.is_selected(hold.thread)).count(),
+        "worksharing_shares": contents.works,
+        "holds": contents.holds,
         "objects": execution.catalog.objects.len(),
-        "dependences": execution.dependences.len(),
+        "dependences": contents.dependences,
         "modules": execution.catalog.modules.iter()
             .map(|module| json!({ "path": module.path, "build_id": module.build_id })).collect::<Vec<_>>(),
         "threads": session.streams.iter().map(|stream| {

@@ -98,6 +98,15 @@ fn no_streams(trace: &Path) -> Failure {
                 .why(format!("its file system is full ({free} bytes are free)"))
                 .remedy("record to another place: taskscope record -o DIRECTORY -- …");
         }
+        // The recorder makes these when it is attached.
+        let entries = std::fs::read_dir(trace).into_iter().flatten().flatten();
+        let attached =
+            entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("loom.")).count();
+        if attached > 0 {
+            return Failure::new(format!("{shown} holds no events"))
+                .why("the recorder was attached, but could not store anything: files may not grow, or no more of them be made")
+                .remedy("ulimit -a        (says the limits); larger --max-size; another place: record -o DIRECTORY");
+        }
         return Failure::new(format!("{shown} holds no events"))
             .why("the recorded program used no OpenMP, or the recorder could not be attached to it")
             .remedy("taskscope doctor        (says what is missing on this machine)");
