@@ -104,7 +104,7 @@ impl ThreadRecorder {
         !self.door.is_free()
     }
 
-    /// What [`attach`] was given.
+    /// What [`attach()`] was given.
     #[inline(always)]
     pub fn user(&self) -> *mut () {
         self.user
