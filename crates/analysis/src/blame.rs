@@ -174,8 +174,8 @@ pub struct WaitPart {
 pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     let holders = Holders::of(&execution.holds);
     for (thread, row) in execution.selected_workers() {
-        let waits = row.track.rows_in(|state| state.group() == Group::Mutex);
-        waits.map(|wait| row.track.span(wait)).for_each(|wait| {
+        let is_wait = |state: State| state.group() == Group::Mutex;
+        row.track.for_each_in(is_wait, |wait| {
             holders.split(thread, &wait, |holder, start, end| {
                 take(WaitPart { thread, section: wait.section, holder, ns: end - start });
             });

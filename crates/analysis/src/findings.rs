@@ -9,9 +9,7 @@ use crate::task_types::TaskType;
 use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_execution::{
-    Execution, Group, Place, PlaceKind, Spans, State, ThreadIndex, TypeIndex, TypeKind,
-};
+use taskscope_execution::{Execution, Group, Place, PlaceKind, State, ThreadIndex, TypeIndex, TypeKind};
 
 /// What kind of loss it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -300,26 +298,28 @@ fn type_kind(execution: &Execution, ty: TypeIndex) -> Option<TypeKind> {
 fn creations(execution: &Execution) -> FxHashMap<(State, Place), u64> {
     let tasks = &execution.tasks;
     let (creators, created_at): (&[ThreadIndex], &[u64]) = (&tasks.creator, &tasks.created);
-    let mut rows: Vec<usize> = vec![0; execution.threads.len()];
-    // Columns of threads are looked up once, not for each task.
-    let tracks: Vec<(&[u64], Spans<'_>)> =
-        execution.threads.iter().map(|thread| (thread.track.start_column(), thread.track.spans())).collect();
+    // Creator by creator, so that each one's sections are read once, from the first to the last.
+    let mut times: Vec<Vec<u64>> = vec![Vec::new(); execution.threads.len()];
+    for (creator, at) in creators.iter().zip(created_at) {
+        if let Some(times) = times.get_mut(creator.index()) {
+            times.push(*at);
+        }
+    }
     let mut created = SumsByPlace::default();
-    // Tasks are numbered by creation, so each thread's times only rise; a clamped one is just late.
-    for task in 0..tasks.len() {
-        let thread = creators[task].index();
-        let (Some((starts, spans)), Some(row)) = (tracks.get(thread), rows.get_mut(thread)) else {
-            continue;
-        };
-        if starts.is_empty() {
+    for (thread, times) in execution.threads.iter().zip(&times) {
+        if times.is_empty() || thread.track.is_empty() {
             continue;
         }
-        let at = created_at[task];
-        while starts.get(*row + 1).is_some_and(|next| *next <= at) {
-            *row += 1;
+        let (starts, spans) = (thread.track.start_column(), thread.track.rows());
+        let mut row = 0;
+        // Tasks are numbered by creation, so each thread's times only rise; a clamped one is just late.
+        for at in times {
+            while starts.get(row + 1).is_some_and(|next| next <= at) {
+                row += 1;
+            }
+            let section = spans.at(row).section;
+            created.add(section.state, section.place, 1);
         }
-        let section = spans.at(*row).section;
-        created.add(section.state, section.place, 1);
     }
     created.iter().collect()
 }

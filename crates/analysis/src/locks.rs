@@ -3,7 +3,7 @@
 use crate::blame::split_lock_waits;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_execution::{Execution, Group, ObjectIndex, SiteIndex};
+use taskscope_execution::{Execution, Group, ObjectIndex, SiteIndex, State};
 
 /// What a place that held an object made others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +45,8 @@ pub fn locks(execution: &Execution) -> Vec<Lock> {
         row.longest_hold_ns = row.longest_hold_ns.max(hold.end - hold.start);
     }
     for (_, thread) in execution.selected_workers() {
-        let waits = thread.track.rows_in(|state| state.group() == Group::Mutex);
-        waits.for_each(|row| row_of(&mut rows, thread.track.span(row).section.object).waits += 1);
+        let is_wait = |state: State| state.group() == Group::Mutex;
+        thread.track.for_each_in(is_wait, |wait| row_of(&mut rows, wait.section.object).waits += 1);
     }
     let mut holders: FxHashMap<(ObjectIndex, SiteIndex), u64> = FxHashMap::default();
     split_lock_waits(execution, |part| {

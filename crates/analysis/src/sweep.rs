@@ -10,7 +10,7 @@
 //! ```
 
 use crate::radix;
-use taskscope_execution::{CutSpan, Execution, Group, ProcessIndex, Span, State, ThreadIndex};
+use taskscope_execution::{CutSpan, CutSpans, Execution, Group, ProcessIndex, Span, State, ThreadIndex};
 
 /// States whose time is charged undirected; the index is the column of the integrals.
 pub(crate) const VICTIMS: [State; 11] = [
@@ -124,9 +124,9 @@ struct Change<K> {
 }
 
 /// A worker in the sweep.
-struct Lane<I, K> {
+struct Lane<'a, K> {
     thread: ThreadIndex,
-    spans: I,
+    spans: CutSpans<'a>,
     /// What was read ahead, and how much of it the sweep has passed.
     changes: Vec<Change<K>>,
     passed: usize,
@@ -141,26 +141,24 @@ struct Lane<I, K> {
     nobody_since: u64,
 }
 
-impl<I: Iterator<Item = CutSpan>, K: Copy + Eq> Lane<I, K> {
+impl<K: Copy + Eq> Lane<'_, K> {
     /// Reads until `count` changes lie ahead.
     fn read<S: Sweep<Key = K>>(&mut self, count: usize, roles: &Roles, sums: &mut S) {
         self.changes.drain(..self.passed);
         self.passed = 0;
         let mut last = self.changes.last().or(self.now.as_ref()).map(|change| (change.role, change.key));
-        while self.changes.len() < count {
-            let Some(CutSpan { span, under }) = self.spans.next() else {
-                self.ended = true;
-                return;
-            };
+        let Lane { thread, spans, changes, .. } = self;
+        self.ended = spans.hand_over(|CutSpan { span, under }| {
             // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
             let waits_off_cpu = under != span.section.state && !under.is_useful();
             let role = if waits_off_cpu { Role::Neither } else { roles[span.section.state as usize] };
-            let key = sums.key(self.thread, &span);
+            let key = sums.key(*thread, &span);
             if last != Some((role, key)) {
                 last = Some((role, key));
-                self.changes.push(Change { start: span.start, role, key });
+                changes.push(Change { start: span.start, role, key });
             }
-        }
+            changes.len() < count
+        });
     }
 
     fn ahead(&self) -> &[Change<K>] {
@@ -289,7 +287,7 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
     let roles = State::ALL.map(role);
     let of_others = roles.map(|role| if role == Role::Works { role } else { Role::Neither });
     let own = execution.workers().filter(|(_, t)| t.process == process);
-    let mut lanes: Vec<Lane<_, S::Key>> = own
+    let mut lanes: Vec<Lane<'_, S::Key>> = own
         .map(|(thread, _)| Lane {
             thread,
             spans: execution.cut_spans_of_run(thread),

@@ -67,8 +67,7 @@ pub fn body_times(execution: &Execution) -> Vec<u64> {
     for (index, thread) in threads {
         let index = ThreadIndex(index as u32);
         if execution.off_cpu_of(index).is_empty() {
-            let spans = thread.track.spans();
-            thread.track.rows_in(|state| state == State::Task).for_each(|row| add(spans.at(row)));
+            thread.track.for_each_in(|state| state == State::Task, &mut add);
         } else {
             execution.spans_of_run(index).filter(|span| span.section.state == State::Task).for_each(&mut add);
         }

@@ -5,7 +5,7 @@ use crate::output;
 use anyhow::Context;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -245,6 +245,27 @@ pub fn parse_range(text: Option<&str>) -> anyhow::Result<TimeRange> {
             .remedy("--range 1.5s..2s, --range ..200ms, --range 10%..20%")
             .into()
     })
+}
+
+/// Fails where damage leaves no event of a trace to read, so that an empty result is not taken for one.
+pub fn require_events(args: &TraceArgs, trace: &Trace) -> anyhow::Result<()> {
+    let has_events =
+        trace.event_count() > 0 || trace.locations().iter().any(|place| place.events().next().is_some());
+    let damage = trace.problems().iter().find(|problem| taskscope_session::is_damage(problem.kind));
+    match damage {
+        Some(damage) if !has_events => {
+            Err(nothing_to_read(&args.trace, damage.to_string(), trace.streams().len()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// There is a trace, and not one event in it.
+pub fn nothing_to_read(trace: &Path, why: String, streams: usize) -> anyhow::Error {
+    Failure::new(format!("nothing can be read from {}", trace.display()))
+        .why(why)
+        .kept(format!("{streams} streams without an event"))
+        .into()
 }
 
 /// Problems of one kind that are printed one by one.

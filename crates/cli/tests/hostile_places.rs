@@ -173,6 +173,29 @@ fn what_is_no_file_is_not_read() {
     }
 }
 
+/// An empty result would pass for one.
+#[test]
+fn where_nothing_can_be_read_every_verb_says_so_and_fails() {
+    for damage in ["no file", "five bytes", "pipe"] {
+        let root = tempfile::tempdir().unwrap();
+        let path = stream(1).write(root.path()).unwrap().join("stream.obs");
+        fs::remove_file(&path).unwrap();
+        match damage {
+            "five bytes" => fs::write(&path, "ovni\x01").unwrap(),
+            "pipe" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+            _ => {}
+        }
+        for verb in ["report", "info", "dump", "top", "emulate"] {
+            let output = taskscope(&[verb, root.path().to_str().unwrap()]);
+            assert_eq!(output.status.code(), Some(2), "{verb}, {damage}: {}", stderr(&output));
+            assert!(stderr(&output).contains("nothing can be read from"), "{verb}, {damage}");
+        }
+        assert!(!root.path().join("thread.prv").exists(), "{damage}");
+        let output = taskscope(&["check", root.path().to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1), "{damage}: {}", stderr(&output));
+    }
+}
+
 #[test]
 fn giant_deep_and_strange_metadata_is_refused_in_bounded_memory() {
     let numbers = format!("{{\"version\":3,\"ovni\":{{\"x\":[{}1]}}}}", "1,".repeat(10_000_000));

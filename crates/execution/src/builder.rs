@@ -3,11 +3,12 @@
 use crate::catalog::grown;
 use crate::messages_builder::MessagesBuilder;
 use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
+use crate::splice::{Shown, Splice};
 use crate::track_builder::{Nothing, TrackBuilder};
 use crate::{
     Anomaly, Catalog, Change, Definition, Dependence, Doubt, Execution, Gap, GapIndex, Hold, Loss, NO_TIME,
     Object, ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section,
-    SiteIndex, State, TaskIndex, TaskStatus, Thread, ThreadIndex, ThreadKind, TypeIndex, Uncertain,
+    SiteIndex, State, TaskIndex, TaskStatus, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain,
     WorkShare,
 };
 use rustc_hash::FxHashMap;
@@ -45,6 +46,8 @@ struct OpenThread {
     /// From when on all that begins is lost, and how many events are.
     blind: Option<(u64, u64)>,
     track: TrackBuilder,
+    /// Of a CPU: whom it shows.
+    shows: Vec<Shown>,
 }
 
 impl ExecutionBuilder {
@@ -87,6 +90,7 @@ impl ExecutionBuilder {
             current: Section::of(State::Unknown),
             blind: None,
             track: TrackBuilder::default(),
+            shows: Vec::new(),
         });
         index
     }
@@ -141,6 +145,10 @@ impl ExecutionBuilder {
         let longest = self.open.iter().map(|open| open.track.len() + 1).max();
         let nothing = Nothing::of(longest.unwrap_or(0));
         for (number, (thread, open)) in self.execution.threads.iter_mut().zip(&mut self.open).enumerate() {
+            if !open.shows.is_empty() {
+                // Spliced when the tracks of all threads are there.
+                continue;
+            }
             let mut track = std::mem::take(&mut open.track);
             if thread.first == NO_TIME {
                 thread.track = track.finish(&nothing);
@@ -161,6 +169,7 @@ impl ExecutionBuilder {
                 .works
                 .extend(open.works.drain(..).map(|w| WorkShare { end: end.max(w.start), ..w }));
         }
+        self.splice_cpus();
         for hold in self.holders.into_iter().flatten() {
             let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
@@ -174,6 +183,32 @@ impl ExecutionBuilder {
         let last = |thread: ThreadIndex| processes[process_of(thread).index()].last;
         self.execution.communication = self.messages.finish(process_of, last);
         self.execution
+    }
+
+    /// CPUs show what the threads on them are in.
+    fn splice_cpus(&mut self) {
+        for number in 0..self.open.len() {
+            let open = &self.open[number];
+            if open.shows.is_empty() {
+                continue;
+            }
+            let thread = &self.execution.threads[number];
+            let last = self.execution.processes[thread.process.index()].last;
+            let end = if thread.ended { open.track.end() } else { last };
+            let threads = &self.execution.threads;
+            let splice = Splice::of(&open.shows, end, |thread| Some(&threads.get(thread.index())?.track));
+            self.execution.threads[number].track = Track::spliced(splice);
+        }
+    }
+
+    /// A CPU shows a thread from now on.
+    fn shows(&mut self, cpu: ThreadIndex, at: u64, thread: ThreadIndex) {
+        let shows = &mut self.open[cpu.index()].shows;
+        let last = shows.last().map_or(0, |last| last.0);
+        shows.push((at.max(last), thread));
+        if at < last {
+            self.execution.anomalies.count(cpu, at, Anomaly::TimeRunsBack { ns: last - at });
+        }
     }
 
     fn new_gap(&mut self, process: ProcessIndex, after: SiteIndex) -> GapIndex {
@@ -373,6 +408,7 @@ impl ExecutionBuilder {
                 let thread = &mut self.execution.threads[thread.index()];
                 thread.first = thread.first.min(at);
             }
+            Change::Shows(shown) => self.shows(thread, at, shown),
             Change::Was(section) => {
                 let open = &mut self.open[thread.index()];
                 if open.blind.is_none() {

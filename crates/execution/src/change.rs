@@ -196,6 +196,8 @@ pub enum Change {
     Leave(Section),
     /// The innermost section turned out to be, or became, this.
     Become(Section),
+    /// A CPU shows what this thread is in, from here on; none: nobody runs on it, and it is idle.
+    Shows(ThreadIndex),
     /// The section that ended at this time was in truth this one; its task and region are as told.
     Was(Section),
     /// Begins a parallel region.

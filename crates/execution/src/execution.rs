@@ -4,7 +4,7 @@ use crate::messages::Communication;
 use crate::samples::Samples;
 use crate::{
     Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Queued,
-    Region, Section, Span, Spans, State, Tasks, ThreadIndex, ThreadKind, Track, WorkShare,
+    Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, TrackSpans, WorkShare,
 };
 use std::collections::BTreeMap;
 
@@ -245,8 +245,23 @@ impl Execution {
 /// A thread's sections with what lies before and after them.
 pub(crate) struct TrackOfRun<'a> {
     before: Option<Span>,
-    spans: Spans<'a>,
+    spans: TrackSpans<'a>,
     after: Option<Span>,
+}
+
+impl TrackOfRun<'_> {
+    /// As `TrackSpans::hand_over`.
+    #[inline(always)]
+    pub(crate) fn hand_over(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
+        if let Some(before) = self.before.take()
+            && !take(before)
+        {
+            return false;
+        }
+        // Sections without time are not shown.
+        let more = self.spans.hand_over(|span| span.end <= span.start || take(span));
+        more && self.after.take().is_none_or(take)
+    }
 }
 
 impl Iterator for TrackOfRun<'_> {

@@ -29,6 +29,7 @@ pub mod messages;
 mod messages_builder;
 mod off_cpu;
 pub mod samples;
+mod splice;
 mod state;
 mod tables;
 mod track;
@@ -46,7 +47,7 @@ pub use ids::{
     ThreadIndex, TypeIndex,
 };
 pub use messages_builder::MessageChange;
-pub use off_cpu::{CutSpan, OffCpu, OsSource, RunDelay};
+pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, RunDelay};
 pub use state::{Group, State};
 pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WorkShare};
-pub use track::{Span, Spans, Track, TrackColumns};
+pub use track::{Span, Spans, Track, TrackColumns, TrackSpans};

@@ -91,13 +91,19 @@ impl TrackBuilder {
         if last.start == at {
             last.section = section;
         } else if last.section != section {
-            if self.waiting == WAITING {
-                self.store(WAITING - 1);
-            }
-            self.newest[self.waiting] = Row { start: at, section };
-            self.waiting += 1;
+            self.push(at, section);
         }
         back
+    }
+
+    /// A section starts at `start`, later than those before.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, start: u64, section: Section) {
+        if self.waiting == WAITING {
+            self.store(WAITING - 1);
+        }
+        self.newest[self.waiting] = Row { start, section };
+        self.waiting += 1;
     }
 
     /// The section that ended at `at` was this one, if it was a wait for a lock too.
@@ -155,9 +161,14 @@ impl TrackBuilder {
     }
 
     /// The track. `nothing` is as long as the longest of the tracks.
-    pub(crate) fn finish(mut self, nothing: &Nothing) -> Track {
+    pub(crate) fn finish(self, nothing: &Nothing) -> Track {
+        Track::of(self.finish_columns(nothing))
+    }
+
+    /// The columns of the track.
+    pub(crate) fn finish_columns(mut self, nothing: &Nothing) -> TrackColumns {
         self.store(self.waiting);
-        Track::of(TrackColumns {
+        TrackColumns {
             start: self.start.into(),
             state: self.state.into(),
             place: self.place.into(),
@@ -165,7 +176,7 @@ impl TrackBuilder {
             region: self.region.finish(nothing, RegionIndex::NONE),
             object: self.object.finish(nothing, ObjectIndex::NONE),
             end: self.end,
-        })
+        }
     }
 }
 

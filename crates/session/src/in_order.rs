@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use taskscope_event::Code;
 use taskscope_model::semantic::Kinds;
-use taskscope_trace::{Event, MergedEvent, Stream, ThreadEvents, Trace};
+use taskscope_trace::{Event, File, MergedEvent, Stream, ThreadEvents, Trace};
 
 /// No trace is longer (26 days): a clock beyond is damage. It keeps sums over thousands of workers
 /// within 64 bits.
@@ -55,8 +55,8 @@ pub trait Player {
     /// Takes an event.
     fn event(&mut self, event: TimedEvent<'_>);
 
-    /// Takes events of a stream that need no order, until there is no next one.
-    fn own_events(&mut self, stream: u32, next: impl FnMut() -> Option<OwnEvent>);
+    /// Takes events of a stream that need no order.
+    fn own_events(&mut self, stream: u32, events: impl Iterator<Item = OwnEvent>);
 
     /// The other streams whose earlier events must have been taken before this one.
     fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>);
@@ -189,15 +189,8 @@ impl<'a, P: Player> Reading<'a, '_, P> {
         let mut due = None;
         if std::mem::replace(begun, true) {
             let (latest, read, needs_order) = (&mut self.latest, &mut self.read, self.needs_order);
-            self.player.own_events(stream, || {
-                let (file, event) = events.next()?;
-                *read += 1;
-                if needs_order.of(stream, event.code) {
-                    due = Some((file, event));
-                    return None;
-                }
-                Some(own(latest, &event))
-            });
+            let own = UntilDue { stream, events, needs_order, due: &mut due, latest, read };
+            self.player.own_events(stream, own);
         } else {
             due = events.next();
             self.read += 1;
@@ -234,11 +227,12 @@ impl<'a, P: Player> Reading<'a, '_, P> {
             let events = &mut self.streams[stream as usize].events;
             let (latest, read) = (&mut self.latest, &mut self.read);
             // What lies before that time needs no order: else it has had its turn.
-            self.player.own_events(stream, || {
+            let own = std::iter::from_fn(|| {
                 events.peek_clock_ns().filter(|clock_ns| *clock_ns < until_ns)?;
                 *read += 1;
                 events.next().map(|(_, event)| own(latest, &event))
             });
+            self.player.own_events(stream, own);
         }
     }
 
@@ -246,9 +240,35 @@ impl<'a, P: Player> Reading<'a, '_, P> {
     fn rest(&mut self) {
         for (stream, open) in self.streams.iter_mut().enumerate() {
             let latest = &mut self.latest;
-            self.player
-                .own_events(stream as u32, || open.events.next().map(|(_, event)| own(latest, &event)));
+            let own = open.events.by_ref().map(|(_, event)| own(latest, &event));
+            self.player.own_events(stream as u32, own);
         }
+    }
+}
+
+/// The events of a stream up to the next one that needs the order, which is then `due`. A type of its own, so that
+/// taking an event is compiled into the loop of who takes it.
+struct UntilDue<'r, 'a> {
+    stream: u32,
+    events: &'r mut ThreadEvents<'a>,
+    needs_order: &'r NeedsOrder,
+    due: &'r mut Option<(File, Event<'a>)>,
+    latest: &'r mut Option<u64>,
+    read: &'r mut u64,
+}
+
+impl Iterator for UntilDue<'_, '_> {
+    type Item = OwnEvent;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<OwnEvent> {
+        let (file, event) = self.events.next()?;
+        *self.read += 1;
+        if self.needs_order.of(self.stream, event.code) {
+            *self.due = Some((file, event));
+            return None;
+        }
+        Some(own(self.latest, &event))
     }
 }
 

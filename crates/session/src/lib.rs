@@ -102,7 +102,7 @@ pub struct Session {
 pub use in_order::{LONGEST_NS, ReadProgress};
 
 /// Kinds of damage that mean that events are missing or cannot be trusted.
-fn is_damage(kind: ProblemKind) -> bool {
+pub fn is_damage(kind: ProblemKind) -> bool {
     !matches!(
         kind,
         ProblemKind::UnfinishedStream

@@ -47,6 +47,31 @@ impl<'a> Playing<'a> {
     }
 }
 
+/// Events, counted on their way. A type of its own, as `UntilDue` is.
+struct Counted<'a, I> {
+    events: I,
+    count: u64,
+    first: u64,
+    last: u64,
+    too_far: &'a mut u64,
+    by_letter: &'a mut [u64; 256],
+}
+
+impl<I: Iterator<Item = OwnEvent>> Iterator for Counted<'_, I> {
+    /// Time, and code as a number.
+    type Item = (u64, u32);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(u64, u32)> {
+        let event = self.events.next()?;
+        self.count += 1;
+        (self.first, self.last) = (self.first.min(event.at), self.last.max(event.at));
+        *self.too_far += u64::from(event.is_too_far());
+        self.by_letter[event.code() as usize & 0xff] += 1;
+        Some((event.at, event.code()))
+    }
+}
+
 impl Threads {
     /// Which events need the order of all streams; all, where only some events are played.
     pub(crate) fn needs_order(&self, everything: bool) -> NeedsOrder {
@@ -80,23 +105,13 @@ impl Player for Playing<'_> {
     }
 
     #[inline(always)]
-    fn own_events(&mut self, stream: u32, mut next: impl FnMut() -> Option<OwnEvent>) {
+    fn own_events(&mut self, stream: u32, events: impl Iterator<Item = OwnEvent>) {
         let thread = self.threads.threads[stream as usize];
-        let (mut count, mut first, mut last) = (0, u64::MAX, 0);
         let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
         let (by_letter, too_far) = (&mut self.by_letter, &mut self.clocks_too_far);
-        self.interpreter.own_events(
-            thread,
-            || {
-                let event = next()?;
-                count += 1;
-                (first, last) = (first.min(event.at), last.max(event.at));
-                *too_far += u64::from(event.is_too_far());
-                by_letter[event.code() as usize & 0xff] += 1;
-                Some((event.at, event.code()))
-            },
-            &mut out,
-        );
+        let mut counted = Counted { events, count: 0, first: u64::MAX, last: 0, too_far, by_letter };
+        self.interpreter.own_events(thread, &mut counted, &mut out);
+        let Counted { count, first, last, .. } = counted;
         self.events_of_streams[stream as usize] += count;
         if count > 0 {
             self.builder.events(thread, count, first, last);

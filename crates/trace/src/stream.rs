@@ -106,7 +106,9 @@ impl StreamFile {
     pub(crate) fn decoder(&self, clock: ClockCorrection, order: ReadOrder) -> Decoder<'_> {
         let repaired = order == ReadOrder::Repaired;
         let windows: &[_] = if repaired { &self.survey.windows } else { &[] };
-        Decoder::new(&self.bytes, FILE_HEADER_BYTES, self.survey.end, clock, windows, repaired)
+        // A correction keeps the order of clocks.
+        let raise_clocks = repaired && self.survey.clocks_fall;
+        Decoder::new(&self.bytes, FILE_HEADER_BYTES, self.survey.end, clock, windows, raise_clocks)
     }
 }
 

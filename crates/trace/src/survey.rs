@@ -25,6 +25,8 @@ pub(crate) struct Survey {
     /// Uncorrected clocks; `None` without events.
     pub(crate) first_clock: Option<i64>,
     pub(crate) highest_clock: i64,
+    /// Some clock is lower than one before it.
+    pub(crate) clocks_fall: bool,
     /// Byte after the last whole event.
     pub(crate) end: usize,
     /// Parts to read in another order, ascending, disjoint.
@@ -117,10 +119,12 @@ pub(crate) fn survey(bytes: &[u8], unfinished: bool) -> Survey {
         }
         if clock >= highest {
             highest = clock;
-        } else if let Some((_, earliest)) = &mut region {
-            *earliest = Some(earliest.map_or(clock, |other| other.min(clock)));
         } else {
-            goes_back.add(position, clock);
+            result.clocks_fall = true;
+            match &mut region {
+                Some((_, earliest)) => *earliest = Some(earliest.map_or(clock, |other| other.min(clock))),
+                None => goes_back.add(position, clock),
+            }
         }
         if head.code == ovni::UNSORTED_BEGIN {
             region = Some((position, None));

@@ -1,7 +1,9 @@
 //! `taskscope dump`: events as text or JSON lines, in the total order.
 
 use crate::output;
-use crate::reading::{Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, tell_problems};
+use crate::reading::{
+    Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, require_events, tell_problems,
+};
 use anyhow::Context;
 use serde_json::{Map, Value as Json, json};
 use std::io::Write;
@@ -52,6 +54,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let interruption = Interruption::watch()?;
     tell_problems(&trace);
+    require_events(&args.trace, &trace)?;
     let mut out = output::results();
     if args.json {
         for problem in problems_json(&trace) {

@@ -2,7 +2,7 @@
 
 use crate::messages::Failure;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, tell_problems,
+    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, require_events, tell_problems,
 };
 use anyhow::Context;
 use std::ops::ControlFlow;
@@ -97,6 +97,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .into());
     }
     let trace = open(&args.trace, false)?;
+    if !args.strict {
+        require_events(&args.trace, &trace)?;
+    }
     let job = Job {
         options: MachineOptions { all_models: args.all_models, breakdown: args.breakdown },
         judge: if args.strict { Judge::Ovni { lint: true } } else { Judge::Own },

@@ -76,10 +76,7 @@ pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> 
             Some(problem) => problem.to_string(),
             None => "its streams have no events".to_string(),
         };
-        return Err(Failure::new(format!("nothing can be read from {shown}"))
-            .why(why)
-            .kept(format!("{} streams without an event", session.streams.len()))
-            .into());
+        return Err(crate::reading::nothing_to_read(trace, why, session.streams.len()));
     }
     Ok(session)
 }

@@ -1,7 +1,9 @@
 //! `taskscope top`: how often each event occurs.
 
 use crate::output;
-use crate::reading::{Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, tell_problems};
+use crate::reading::{
+    Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, require_events, tell_problems,
+};
 use anyhow::Context;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -33,6 +35,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let trace = open(&args.trace, !args.standard)?;
     let selected = selection.of(&trace);
     tell_problems(&trace);
+    require_events(&args.trace, &trace)?;
     let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
     let mut per_thread: Vec<BTreeMap<Code, u64>> = Vec::new();

@@ -5,7 +5,7 @@ use super::{Interpreter, Short, payload};
 use rustc_hash::FxHashMap;
 use taskscope_event::Code;
 use taskscope_event::models::ovni;
-use taskscope_execution::{Change, Observer, ProcessIndex, Section, State, ThreadIndex, ThreadKind};
+use taskscope_execution::{Change, Observer, ProcessIndex, ThreadIndex, ThreadKind};
 
 /// A loom's number, given by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -107,7 +107,7 @@ impl Interpreter {
                 out.change(*cpu, at, Change::ThreadBegins);
                 out.change(*cpu, at, Change::ThreadIs(ThreadKind::Cpu));
                 out.change(*cpu, at, Change::ThreadWorks);
-                out.change(*cpu, at, Change::Become(Section::of(State::Idle)));
+                out.change(*cpu, at, Change::Shows(ThreadIndex::NONE));
             }
         }
     }
@@ -165,7 +165,6 @@ impl Interpreter {
                 if let Some(other) = other {
                     let running = self.threads[other.index()].on_cpu.running;
                     self.move_to(other, at, cpu, running, out);
-                    self.show_on_cpu(other, at, out);
                 }
             }
             ovni::THREAD_RESUMES => {
@@ -195,39 +194,13 @@ impl Interpreter {
             && self.threads[left.index()].occupant == Some(thread)
         {
             self.threads[left.index()].occupant = None;
-            self.threads[left.index()].shown = None;
-            out.change(left, at, Change::Become(Section::of(State::Idle)));
+            out.change(left, at, Change::Shows(ThreadIndex::NONE));
         }
         self.threads[thread.index()].on_cpu = OnCpu { cpu, running, ..before };
-        if let Some(cpu) = cpu.filter(|_| running) {
-            self.threads[cpu.index()].occupant = Some(thread);
-        }
-    }
-
-    /// Shows on its CPU what the running thread is in.
-    #[inline]
-    pub(super) fn show_on_cpu<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
-        if let Some(cpu) = self.cpu_that_shows(thread) {
-            self.show(thread, cpu, at, out);
-        }
-    }
-
-    /// The CPU on which the thread runs, if it shows this thread.
-    #[inline]
-    pub(super) fn cpu_that_shows(&self, thread: ThreadIndex) -> Option<ThreadIndex> {
-        let OnCpu { cpu: Some(cpu), running: true, .. } = self.threads[thread.index()].on_cpu else {
-            return None;
-        };
-        Some(cpu).filter(|cpu| self.threads[cpu.index()].occupant == Some(thread))
-    }
-
-    #[inline(always)]
-    pub(super) fn show<O: Observer>(&mut self, thread: ThreadIndex, cpu: ThreadIndex, at: u64, out: &mut O) {
-        let section = self.threads[thread.index()].now();
-        let row = &mut self.threads[cpu.index()];
-        if row.shown != Some((thread, section)) {
-            row.shown = Some((thread, section));
-            out.change(cpu, at, Change::Become(section));
+        if let Some(cpu) = cpu.filter(|_| running)
+            && self.threads[cpu.index()].occupant.replace(thread) != Some(thread)
+        {
+            out.change(cpu, at, Change::Shows(thread));
         }
     }
 }

@@ -131,28 +131,25 @@ impl Interpreter {
             return self.after_end(thread, at, code, payload, out);
         }
         self.extend_loom(thread, at, out);
-        if self.kinds.of(code) != Kind::Other {
-            let mut event = Some((at, code.to_u32()));
-            return self.own_events(thread, || event.take(), out);
-        }
-        if self.other_event(thread, at, code, payload, out) {
-            self.show_on_cpu(thread, at, out);
+        match self.kinds.of(code) {
+            Kind::Other => self.other_event(thread, at, code, payload, out),
+            kind => self.event_of_kind(thread, at, code, kind, out),
         }
     }
 
-    /// Takes events of `thread` that need no order, after its first, as long as `next` gives the time of one and its code as a number: all of
-    /// them is in these.
+    /// Takes events of `thread` that need no order, after its first: the time of each and its code as a number, in which
+    /// all of it is.
     #[inline(always)]
     pub fn own_events<O: Observer>(
         &mut self,
         thread: ThreadIndex,
-        mut next: impl FnMut() -> Option<(u64, u32)>,
+        events: &mut impl Iterator<Item = (u64, u32)>,
         out: &mut O,
     ) {
         // None of them changes this.
-        let (ended, cpu) = (self.threads[thread.index()].ended, self.cpu_that_shows(thread));
+        let ended = self.threads[thread.index()].ended;
         let mut last = None;
-        while let Some((at, number)) = next() {
+        for (at, number) in events {
             let code = Code::from_u32(number);
             last = Some(at);
             if ended.is_some_and(|ended| ended != at) {
@@ -160,16 +157,13 @@ impl Interpreter {
                 continue;
             }
             self.event_of_kind(thread, at, code, self.kinds.of(code), out);
-            if let Some(cpu) = cpu {
-                self.show(thread, cpu, at, out);
-            }
         }
         if let Some(at) = last.filter(|at| ended.is_none_or(|ended| ended == *at)) {
             self.extend_loom(thread, at, out);
         }
     }
 
-    /// An event of which the kind does not tell all; whether it was for this thread's recorder to tell.
+    /// An event of which the kind does not tell all.
     fn other_event<O: Observer>(
         &mut self,
         thread: ThreadIndex,
@@ -177,11 +171,11 @@ impl Interpreter {
         code: Code,
         payload: &[u8],
         out: &mut O,
-    ) -> bool {
+    ) {
         let state = &self.threads[thread.index()];
         let elsewhere = state.process != state.placed_by;
         if elsewhere && code.model() == ovni::LETTER && code != ovni::THREAD_ENDS {
-            return false;
+            return;
         }
         let placed = if code.model() == ovni::LETTER && !elsewhere {
             self.place_on_cpu(thread, at, code, payload, out)
@@ -191,7 +185,6 @@ impl Interpreter {
         if placed.and_then(|()| self.dispatch(thread, at, code, payload, out)).is_err() {
             out.anomaly(thread, at, Anomaly::ShortPayload);
         }
-        true
     }
 
     /// The other threads whose state an event of `thread` changes, or takes from what is shown: their earlier events must

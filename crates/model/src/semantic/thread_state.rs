@@ -44,9 +44,8 @@ pub(super) struct ThreadState {
     pub calls_as: Option<ThreadIndex>,
     /// Its runtime tells its sections: being in none means something.
     pub has_subsystems: bool,
-    /// Of a CPU: the thread that runs on it, and what was last shown of whom.
+    /// Of a CPU: the thread that runs on it.
     pub occupant: Option<ThreadIndex>,
-    pub shown: Option<(ThreadIndex, Section)>,
 }
 
 impl ThreadState {
@@ -73,7 +72,6 @@ impl ThreadState {
             calls_as: None,
             has_subsystems: false,
             occupant: None,
-            shown: None,
         }
     }
 

@@ -58,7 +58,7 @@ impl View {
     /// What the longest section of each bucket shows, little-endian.
     fn values(self, page: &Page, track: ThreadIndex, buckets: &[Bucket]) -> Vec<u8> {
         let Some(thread) = page.execution.threads.get(track.index()) else { return Vec::new() };
-        let (spans, sections) = (thread.track.spans(), thread.track.len());
+        let (spans, sections) = (thread.track.rows(), thread.track.len());
         let types: &[TypeIndex] = &page.execution.tasks.ty;
         let value = |bucket: &Bucket| match bucket.longest as usize {
             longest if longest < sections => self.value(types, &spans.at(longest)),

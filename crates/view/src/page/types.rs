@@ -45,7 +45,7 @@ impl Steps for ByType<'_> {
     }
 
     fn classes(&self) -> impl Fn(usize) -> u8 {
-        let spans = self.track.spans();
+        let spans = self.track.rows();
         let types: &[TypeIndex] = &self.execution.tasks.ty;
         move |row| {
             let ty = running_type(types, &spans.at(row).section);

@@ -1,0 +1,358 @@
+//! The track of a CPU, as pieces of the tracks of the threads that ran on it.
+//!
+//! ```text
+//! thread 7  ├──A──┬───B───┬──C──┬┄┄
+//! thread 9        ├──────D──────┴┬──E──┄┄
+//! CPU 0     ├A┬───B──┬────D──────┴E┤         7 runs until within B, then 9
+//! ```
+
+use crate::track::{Track, TrackColumns, Wanted};
+use crate::track_builder::{Nothing, TrackBuilder};
+use crate::{Section, Span, State, ThreadIndex};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// Who is shown from a time on; none: nobody, the CPU is idle.
+pub(crate) type Shown = (u64, ThreadIndex);
+
+/// Part of a spliced track: the first row begins where it begins, the last one ends where it ends.
+#[derive(Clone, Debug)]
+struct Piece {
+    start: u64,
+    end: u64,
+    of: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Section(Section),
+    Rows(Arc<TrackColumns>, Range<usize>),
+}
+
+impl Source {
+    fn first(&self) -> Section {
+        match self {
+            Source::Section(section) => *section,
+            Source::Rows(columns, rows) => columns.spans_of(rows.clone()).at(rows.start).section,
+        }
+    }
+
+    fn last(&self) -> Section {
+        match self {
+            Source::Section(section) => *section,
+            Source::Rows(columns, rows) => columns.spans_of(rows.clone()).at(rows.end - 1).section,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Source::Section(_) => 1,
+            Source::Rows(_, rows) => rows.len(),
+        }
+    }
+}
+
+/// Pieces that follow each other without a gap. The sections on both sides of a border differ.
+#[derive(Clone, Debug)]
+pub(crate) struct Splice {
+    pieces: Vec<Piece>,
+    rows: usize,
+    end: u64,
+    columns: OnceLock<TrackColumns>,
+}
+
+impl Splice {
+    /// The track of who was `shown`, of which there is at least one, until `end`; `track` gives the tracks of threads.
+    pub fn of<'a>(shown: &[Shown], end: u64, track: impl Fn(ThreadIndex) -> Option<&'a Track>) -> Splice {
+        let mut splice = Splice { pieces: Vec::new(), rows: 0, end, columns: OnceLock::new() };
+        for (number, (start, thread)) in shown.iter().enumerate() {
+            let until = shown.get(number + 1).map_or(end, |next| next.0).min(end);
+            // What is shown for no time is not, but for the only one.
+            if *start < until || (splice.pieces.is_empty() && number + 1 == shown.len()) {
+                let of = source(track(*thread), *start, until);
+                splice.push(Piece { start: *start, end: until.max(*start), of });
+            }
+        }
+        splice.end = splice.pieces.last().map_or(end, |last| last.end);
+        splice.rows = splice.pieces.iter().map(|piece| piece.of.len()).sum();
+        splice
+    }
+
+    /// Adds a piece; sections that go on are one.
+    fn push(&mut self, mut piece: Piece) {
+        if let Some(last) = self.pieces.last_mut().filter(|last| last.of.last() == piece.of.first()) {
+            match &mut last.of {
+                Source::Rows(columns, rows) if rows.len() > 1 => {
+                    rows.end -= 1;
+                    last.end = columns.start[rows.end];
+                    piece.start = last.end;
+                }
+                _ => {
+                    piece.start = last.start;
+                    self.pieces.pop();
+                }
+            }
+        }
+        self.pieces.push(piece);
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub fn start(&self) -> u64 {
+        self.pieces.first().map_or(self.end, |piece| piece.start)
+    }
+
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub fn pieces(&self) -> Pieces<'_> {
+        Pieces { now: None, later: self.pieces.iter() }
+    }
+
+    /// See [`Track::for_each_in`].
+    pub fn for_each_in(&self, wanted: &Wanted, mut take: impl FnMut(Span)) {
+        for piece in &self.pieces {
+            match &piece.of {
+                Source::Section(section) => {
+                    if wanted[section.state as usize] {
+                        take(Span { start: piece.start, end: piece.end, section: *section });
+                    }
+                }
+                Source::Rows(columns, rows) => {
+                    let spans = columns.spans_of(rows.clone());
+                    for row in rows.clone().filter(|row| wanted[usize::from(columns.state[*row])]) {
+                        let mut span = spans.at(row);
+                        if row == rows.start {
+                            span.start = piece.start;
+                        }
+                        if row + 1 == rows.end {
+                            span.end = piece.end;
+                        }
+                        take(span);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Columns of its own, made when they are first asked for.
+    pub fn columns(&self) -> &TrackColumns {
+        self.columns.get_or_init(|| {
+            let mut track = TrackBuilder::default();
+            track.expect(self.rows);
+            self.pieces().for_each(|span| {
+                track.push(span.start, span.section);
+            });
+            track.close(self.end);
+            let nothing = Nothing::of(track.len());
+            track.finish_columns(&nothing)
+        })
+    }
+}
+
+/// What a thread was in from `start` to `end`; where nobody was there, the CPU was idle.
+fn source(track: Option<&Track>, start: u64, end: u64) -> Source {
+    let idle = Source::Section(Section::of(State::Idle));
+    let Some(columns) = track.and_then(Track::shared_columns) else { return idle };
+    let first = columns.start.partition_point(|row| *row <= start).saturating_sub(1);
+    let rows = first..columns.start.partition_point(|row| *row < end).max(first + 1);
+    if rows.end > columns.start.len() { idle } else { Source::Rows(columns.clone(), rows) }
+}
+
+/// The sections of a spliced track.
+#[derive(Clone, Debug)]
+pub(crate) struct Pieces<'a> {
+    now: Option<Open<'a>>,
+    later: std::slice::Iter<'a, Piece>,
+}
+
+/// A piece of a thread's rows, read up to somewhere.
+#[derive(Clone, Debug)]
+struct Open<'a> {
+    spans: crate::Spans<'a>,
+    rows: Range<usize>,
+    /// Where the next section starts.
+    at: u64,
+    end: u64,
+}
+
+impl Open<'_> {
+    /// The section of its next row, which is this one.
+    #[inline(always)]
+    fn span(&mut self, row: usize) -> Span {
+        let span = self.spans.at(row);
+        let end = if row + 1 == self.rows.end { self.end } else { span.end };
+        let start = std::mem::replace(&mut self.at, end);
+        Span { start, end, ..span }
+    }
+}
+
+impl Pieces<'_> {
+    /// As [`Spans::hand_over`](crate::Spans::hand_over).
+    #[inline(always)]
+    pub(crate) fn hand_over(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
+        loop {
+            if let Some(open) = &mut self.now {
+                while open.rows.start < open.rows.end {
+                    let row = open.rows.start;
+                    open.rows.start += 1;
+                    if !take(open.span(row)) {
+                        return false;
+                    }
+                }
+            }
+            match self.open_next() {
+                Some(Some(span)) if !take(span) => return false,
+                Some(_) => {}
+                None => return true,
+            }
+        }
+    }
+
+    /// Opens the next piece, if there is one; the section that is all of it.
+    #[inline(never)]
+    fn open_next(&mut self) -> Option<Option<Span>> {
+        let piece = self.later.next()?;
+        self.now = None;
+        match &piece.of {
+            Source::Section(section) => {
+                Some(Some(Span { start: piece.start, end: piece.end, section: *section }))
+            }
+            Source::Rows(columns, rows) => {
+                let spans = columns.spans_of(rows.clone());
+                self.now = Some(Open { spans, rows: rows.clone(), at: piece.start, end: piece.end });
+                Some(None)
+            }
+        }
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Span;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Span> {
+        loop {
+            if let Some(open) = &mut self.now
+                && let Some(row) = open.rows.next()
+            {
+                return Some(open.span(row));
+            }
+            if let Some(span) = self.open_next()? {
+                return Some(span);
+            }
+        }
+    }
+
+    #[inline]
+    fn fold<B, F: FnMut(B, Span) -> B>(mut self, init: B, mut f: F) -> B {
+        let mut folded = init;
+        loop {
+            if let Some(open) = &mut self.now {
+                while let Some(row) = open.rows.next() {
+                    folded = f(folded, open.span(row));
+                }
+            }
+            match self.open_next() {
+                Some(Some(span)) => folded = f(folded, span),
+                Some(None) => {}
+                None => return folded,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Change, ExecutionBuilder, Observer, Section, Span, State, Track};
+    use crate::{TaskIndex, ThreadIndex};
+
+    const STATES: [State; 4] = [State::Idle, State::Task, State::LockWait, State::Runtime];
+
+    /// A CPU and three threads that change their sections and its occupant at random times below 300.
+    fn execution(seed: u64) -> (Vec<Track>, Vec<(u64, Option<usize>)>) {
+        let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut dice = move |sides: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % sides
+        };
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host", 1);
+        let threads: Vec<_> = (0..3).map(|tid| builder.add_thread(process, tid)).collect();
+        let cpus = builder.add_cpus_of("host");
+        let cpu = builder.add_thread(cpus, 0);
+        builder.change(cpu, 0, Change::ThreadBegins);
+        builder.change(cpu, 0, Change::Shows(ThreadIndex::NONE));
+        for thread in &threads {
+            builder.event(*thread, 0);
+            builder.change(*thread, 0, Change::Become(Section::of(State::Runtime)));
+        }
+        let mut shown = vec![(0, None)];
+        let mut at = 0;
+        while at < 290 {
+            at += dice(12);
+            let thread = dice(3) as usize;
+            if dice(4) == 0 {
+                let now = (dice(3) > 0).then_some(thread);
+                shown.push((at, now));
+                builder.change(cpu, at, Change::Shows(now.map_or(ThreadIndex::NONE, |now| threads[now])));
+            } else {
+                let task = TaskIndex(dice(2) as u32);
+                let section = Section { task, ..Section::of(STATES[dice(4) as usize]) };
+                builder.event(threads[thread], at);
+                builder.change(threads[thread], at, Change::Become(section));
+            }
+        }
+        builder.change(cpu, 310, Change::ThreadEnds);
+        (builder.finish().threads.into_iter().map(|thread| thread.track).collect(), shown)
+    }
+
+    #[test]
+    fn at_every_time_a_cpu_is_in_what_the_thread_on_it_is_in() {
+        for seed in 0..300 {
+            let (tracks, shown) = execution(seed);
+            let cpu = &tracks[3];
+            let spans: Vec<Span> = cpu.spans().collect();
+            let mut expected: Vec<Section> = Vec::new();
+            for at in 0..310 {
+                let on = shown.iter().rev().find(|(since, _)| *since <= at).and_then(|(_, thread)| *thread);
+                let last = on
+                    .map(|thread| &tracks[thread])
+                    .map(|track| track.span(track.row_at(at).unwrap_or(track.len() - 1)).section);
+                expected.push(last.unwrap_or(Section::of(State::Idle)));
+            }
+            let found: Vec<Section> = spans
+                .iter()
+                .flat_map(|span| std::iter::repeat_n(span.section, span.nanos() as usize))
+                .collect();
+            assert_eq!(found, expected, "seed {seed}");
+            assert!(spans.windows(2).all(|two| two[0].end == two[1].start && two[0].end > two[0].start));
+            assert_eq!((cpu.start(), cpu.end(), cpu.len()), (0, 310, spans.len()), "seed {seed}");
+
+            // Read by rows it is the same, and of some states too.
+            assert!(cpu.rows().eq(spans.iter().copied()), "seed {seed}");
+            let mut waits = Vec::new();
+            cpu.for_each_in(|state| state == State::LockWait, |span| waits.push(span));
+            let expected: Vec<Span> =
+                spans.iter().filter(|span| span.section.state == State::LockWait).copied().collect();
+            assert_eq!(waits, expected, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_cpu_on_which_nobody_ever_was_is_idle() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_cpus_of("host");
+        let cpu = builder.add_thread(process, 0);
+        for change in [Change::ThreadBegins, Change::Shows(ThreadIndex::NONE), Change::ThreadEnds] {
+            builder.change(cpu, 7, change);
+        }
+        let track = &builder.finish().threads[0].track;
+        let spans: Vec<Span> = track.spans().collect();
+        assert_eq!(spans, [Span { start: 7, end: 7, section: Section::of(State::Idle) }]);
+        assert_eq!((track.len(), track.rows().len(), track.span(0)), (1, 1, spans[0]));
+    }
+}
