@@ -7,6 +7,7 @@
 //! time, so their lengths sum to it exactly.
 
 use crate::slo::Deciding;
+use crate::span::tasks_by_start;
 use crate::timeline::{Limits, Segment, activity_segments};
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{ActivityKind, Lists, NONE, OperationWait, TaskGraph};
@@ -276,9 +277,7 @@ impl Path<'_> {
 pub fn slack(graph: &TaskGraph) -> Vec<u64> {
     let end = graph.range().1;
     let tasks = &graph.tasks;
-    let mut order: Vec<u32> =
-        (0..tasks.len() as u32).filter(|t| tasks.start[*t as usize] != NO_TIME).collect();
-    order.sort_unstable_by_key(|task| std::cmp::Reverse(tasks.start[*task as usize]));
+    let order = tasks_by_start(graph);
     let mut slack: Vec<u64> = (0..tasks.len())
         .map(|task| if tasks.end[task] == NO_TIME { u64::MAX } else { end - tasks.end[task] })
         .collect();
@@ -289,7 +288,7 @@ pub fn slack(graph: &TaskGraph) -> Vec<u64> {
         }
     }
     // Whatever a task waits for started before it: by falling start, successors come first.
-    for task in order {
+    for (_, task) in order.into_iter().rev() {
         let (row, own) = (task as usize, slack[task as usize]);
         let node = graph.node_of_task(task);
         let mut bound = |other: u32, room: u64| {

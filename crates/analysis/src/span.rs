@@ -5,6 +5,7 @@
 //! *burdened* span charges each task with the runtime work before it (He, Leiserson, Leiserson 2010).
 
 use crate::replay::Costs;
+use rayon::prelude::*;
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{NONE, TaskGraph};
 
@@ -46,16 +47,22 @@ impl Span {
     }
 }
 
+/// All tasks that ran, by their starts. Starts are sorted along with the tasks: to look each up costs more.
+pub(crate) fn tasks_by_start(graph: &TaskGraph) -> Vec<(u64, u32)> {
+    let starts = graph.tasks.start.iter().copied().zip(0..);
+    let mut order: Vec<(u64, u32)> = starts.filter(|(start, _)| *start != NO_TIME).collect();
+    order.par_sort_unstable();
+    order
+}
+
 /// Work and span of `graph`.
 pub fn span(graph: &TaskGraph, costs: &Costs) -> Span {
     let tasks = &graph.tasks;
-    let mut order: Vec<u32> =
-        (0..tasks.len() as u32).filter(|t| tasks.start[*t as usize] != NO_TIME).collect();
-    order.sort_unstable_by_key(|task| tasks.start[*task as usize]);
+    let order = tasks_by_start(graph);
     let mut result = Span { tasks: order.len() as u64, ..Span::default() };
     // Earliest starts on endless workers, without and with burden.
     let mut starts = vec![(0_u64, 0_u64); tasks.len()];
-    for task in order {
+    for (_, task) in order {
         let row = task as usize;
         let (mut plain, mut burdened) = (0, 0);
         let mut after = |other: u32, part: u64| {

@@ -62,6 +62,16 @@ fn flatten(activities: &[&Activity], out: &mut Vec<Segment>) {
     let mut open: BinaryHeap<Reverse<(ActivityKind, usize)>> = BinaryHeap::new();
     let mut now = 0;
     loop {
+        // Most overlap nothing.
+        while open.is_empty()
+            && let Some(activity) = activities.get(coming)
+            && now <= activity.start
+            && activities.get(coming + 1).is_none_or(|next| activity.end <= next.start)
+        {
+            append(out, activity, activity.start, activity.end);
+            now = activity.end;
+            coming += 1;
+        }
         while let Some(activity) = activities.get(coming).filter(|a| a.start <= now || open.is_empty()) {
             now = now.max(activity.start);
             open.push(Reverse((activity.kind, coming)));
@@ -74,15 +84,20 @@ fn flatten(activities: &[&Activity], out: &mut Vec<Segment>) {
             continue;
         }
         let end = activities.get(coming).map_or(top.end, |next| next.start.min(top.end));
-        let &Activity { kind, name, holder, waiter, .. } = top;
-        match out
-            .last_mut()
-            .filter(|s| s.end == now && (s.kind, s.name, s.holder, s.waiter) == (kind, name, holder, waiter))
-        {
-            Some(same) => same.end = end,
-            None => out.push(Segment { start: now, end, kind, name, holder, waiter }),
-        }
+        append(out, top, now, end);
         now = end;
+    }
+}
+
+/// Appends a part of an activity, which goes on where the last one is the same.
+fn append(out: &mut Vec<Segment>, of: &Activity, start: u64, end: u64) {
+    let &Activity { kind, name, holder, waiter, .. } = of;
+    let same = |s: &&mut Segment| {
+        s.end == start && (s.kind, s.name, s.holder, s.waiter) == (kind, name, holder, waiter)
+    };
+    match out.last_mut().filter(same) {
+        Some(same) => same.end = end,
+        None => out.push(Segment { start, end, kind, name, holder, waiter }),
     }
 }
 

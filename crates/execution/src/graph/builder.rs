@@ -188,6 +188,7 @@ impl GraphBuilder {
             graph.workers.push(Worker { id, node: node_row(node), begin, end, selected: true });
         }
         let worker_ids: Vec<u64> = graph.workers.iter().map(|w| w.id).collect();
+        let worker_ids = Index::new(&worker_ids);
 
         let task_order = order_by_id(&self.tasks, |t| t.id, Table::Tasks, &mut errors);
         graph.tasks.id = task_order.iter().map(|row| self.tasks[*row as usize].id).collect();
@@ -227,22 +228,23 @@ impl GraphBuilder {
         graph.copies = Lists::group(graph.data.len(), copies);
 
         for (row, (worker, task, ..)) in self.pieces.iter().enumerate() {
-            if row_of(&worker_ids, *worker) == NONE {
+            if worker_ids.row(*worker) == NONE {
                 errors.add(Table::Pieces, row, "worker", format!("there is no worker {worker}"));
             }
             if task_ids.row(*task) == NONE {
                 errors.add(Table::Pieces, row, "task", format!("there is no task {task}"));
             }
         }
-        self.pieces.sort_by_key(|(_, _, start, end)| (*start, *end));
         let pieces = self.pieces.iter().map(|(worker, task, start, end)| {
             let piece = Piece { task: task_ids.row(*task), start: *start, end: *end };
-            (row_of(&worker_ids, *worker) as usize, piece)
+            (worker_ids.row(*worker) as usize, piece)
         });
         graph.pieces = Lists::group(graph.workers.len(), pieces.filter(|(_, p)| p.task != NONE));
+        graph.pieces.sort_each(|a, b| (a.start, a.end).cmp(&(b.start, b.end)));
+        self.pieces = Vec::new();
 
         for (row, (worker, activity)) in self.activities.iter().enumerate() {
-            if row_of(&worker_ids, *worker) == NONE {
+            if worker_ids.row(*worker) == NONE {
                 errors.add(Table::Activities, row, "worker", format!("there is no worker {worker}"));
             }
             if activity.end < activity.start {
@@ -250,13 +252,14 @@ impl GraphBuilder {
                 errors.add(Table::Activities, row, "end", text);
             }
         }
-        let names = &graph.names;
-        self.activities.sort_by(|(_, a), (_, b)| {
-            (a.start, a.end, &names[a.name as usize]).cmp(&(b.start, b.end, &names[b.name as usize]))
-        });
-        let activities =
-            self.activities.iter().map(|(w, activity)| (row_of(&worker_ids, *w) as usize, *activity));
+        let activities = self.activities.iter().map(|(w, activity)| (worker_ids.row(*w) as usize, *activity));
         graph.activities = Lists::group(graph.workers.len(), activities);
+        let names = &graph.names;
+        graph.activities.sort_each(|a, b| {
+            let named = |activity: &Activity| &names[activity.name as usize];
+            (a.start, a.end).cmp(&(b.start, b.end)).then_with(|| named(a).cmp(named(b)))
+        });
+        self.activities = Vec::new();
 
         graph.operations = device_work::in_order(std::mem::take(&mut self.operations));
         self.operation_waits.sort_by_key(|(_, wait)| (wait.end, wait.start));
@@ -268,7 +271,7 @@ impl GraphBuilder {
                 .is_some_and(|of| of.end <= wait.end && of.end > wait.start)
         };
         let waits = self.operation_waits.iter().filter(|(_, wait)| ends_it(wait));
-        let waits = waits.map(|(worker, wait)| (row_of(&worker_ids, *worker) as usize, *wait));
+        let waits = waits.map(|(worker, wait)| (worker_ids.row(*worker) as usize, *wait));
         graph.operation_waits = Lists::group(graph.workers.len(), waits.clone());
 
         // A table that an import may leave out is told where it has a row; inputs always are.

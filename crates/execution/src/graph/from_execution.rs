@@ -18,6 +18,7 @@ use crate::{
     CutSpan, Execution, Group, Holders, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex, RegionIndex,
     SiteIndex, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 /// Names for what the graph shows.
@@ -79,6 +80,7 @@ pub fn from_execution(
         threads: Vec::new(),
         hosts: FxHashMap::default(),
         ended_by: FxHashMap::default(),
+        state_names: [NONE; State::ALL.len()],
         edges: Vec::new(),
         edge_data: Vec::new(),
         dropped: 0,
@@ -86,10 +88,11 @@ pub fn from_execution(
     maker.add_workers(names);
     maker.add_device_work(devices);
     maker.add_stretches(names);
-    maker.order_stretches();
-    maker.order_tasks(names);
+    let last = maker.last_stretches();
+    maker.order_stretches(&last);
+    maker.order_tasks(&last, names);
     maker.add_edge_data();
-    maker.order_by_messages();
+    maker.order_by_messages(&last);
     maker.add_edge_inputs();
     let (dropped, threads) = (maker.dropped, maker.threads);
     let mut graph = maker.builder.finish()?;
@@ -135,6 +138,36 @@ fn off_cpu_source(execution: &Execution) -> OsSource {
     }
 }
 
+/// A stretch of each task, [`NONE`] where it has none: tasks are numbered without gaps.
+pub(super) struct OfTasks(Vec<u32>);
+
+impl OfTasks {
+    fn none(stretches: &[Stretch]) -> OfTasks {
+        let tasks = stretches.iter().filter(|s| s.task.is_some()).map(|s| s.task.index() + 1);
+        OfTasks(vec![NONE; tasks.max().unwrap_or(0)])
+    }
+
+    pub fn get(&self, task: TaskIndex) -> Option<u32> {
+        self.0.get(task.index()).copied().filter(|stretch| *stretch != NONE)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (TaskIndex, u32)> + '_ {
+        let rows = self.0.iter().enumerate().filter(|(_, stretch)| **stretch != NONE);
+        rows.map(|(task, stretch)| (TaskIndex::of(task), *stretch))
+    }
+
+    /// Keeps a stretch of its task where `is_better` than the one that is kept.
+    fn keep(&mut self, number: u32, stretches: &[Stretch], is_better: impl Fn(&Stretch, &Stretch) -> bool) {
+        let stretch = &stretches[number as usize];
+        if stretch.task.is_some() {
+            let kept = &mut self.0[stretch.task.index()];
+            if *kept == NONE || is_better(stretch, &stretches[*kept as usize]) {
+                *kept = number;
+            }
+        }
+    }
+}
+
 /// What a stretch waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Awaited {
@@ -165,6 +198,8 @@ pub(super) struct Maker<'a> {
     pub hosts: FxHashMap<String, usize>,
     /// Data that ended the task of a stretch after its body, and when.
     pub ended_by: FxHashMap<u32, Vec<(u64, u64)>>,
+    /// The builder's names of states, once they were used.
+    state_names: [u32; State::ALL.len()],
     /// What waits for what.
     edges: Vec<Edge>,
     /// What edges wait for, once each; its places are the numbers of data.
@@ -190,7 +225,7 @@ impl Maker<'_> {
             for CutSpan { span, under } in self.execution.cut_spans_of_run(thread) {
                 let section = span.section;
                 if section.state == State::OutOfCpu {
-                    let name = self.builder.add_name(section.state.label());
+                    let name = self.state_name(section.state);
                     let (start, end) = (span.start, span.end);
                     self.builder.add_activity(worker.into(), ActivityKind::OffCpu, name, start, end);
                 }
@@ -221,7 +256,7 @@ impl Maker<'_> {
                         true
                     }
                     Group::Runtime | Group::Unknown => {
-                        let name = self.builder.add_name(section.state.label());
+                        let name = self.state_name(section.state);
                         self.builder.add_activity(
                             worker.into(),
                             ActivityKind::Runtime,
@@ -262,6 +297,14 @@ impl Maker<'_> {
             }
             self.close(&mut open);
         }
+    }
+
+    fn state_name(&mut self, state: State) -> u32 {
+        let name = &mut self.state_names[state as usize];
+        if *name == NONE {
+            *name = self.builder.add_name(state.label());
+        }
+        *name
     }
 
     /// Waits of threads that are no workers are nobody's time.
@@ -331,7 +374,7 @@ impl Maker<'_> {
 
     fn add_stretches(&mut self, names: &mut dyn Names) {
         let mut types: FxHashMap<(State, Place), u32> = FxHashMap::default();
-        let mut begun: FxHashMap<TaskIndex, ()> = FxHashMap::default();
+        let mut begun = vec![false; self.execution.tasks.len()];
         for number in 0..self.stretches.len() {
             let stretch = &self.stretches[number];
             let builder = &mut self.builder;
@@ -344,7 +387,7 @@ impl Maker<'_> {
             let row = stretch.task.index();
             if stretch.task.is_some()
                 && tasks.began.get(row).is_some_and(|began| stretch.start <= *began)
-                && begun.insert(stretch.task, ()).is_none()
+                && !std::mem::replace(&mut begun[row], true)
             {
                 task.created = tasks.created[row].min(stretch.start);
                 if tasks.created[row] == NO_TIME {
@@ -386,21 +429,23 @@ impl Maker<'_> {
     }
 
     /// Program order, taskwaits, barriers, begins of regions.
-    fn order_stretches(&mut self) {
-        let mut order: Vec<u32> = (0..self.stretches.len() as u32).collect();
-        order.sort_by_key(|number| self.stretches[*number as usize].start);
-        let last = self.last_stretches();
-        let mut children = self.children(&last);
-        let mut unawaited = self.tasks_of_regions(&last);
-        let mut last_of_task: FxHashMap<TaskIndex, u32> = FxHashMap::default();
+    fn order_stretches(&mut self, last: &OfTasks) {
+        let starts = self.stretches.iter().map(|stretch| stretch.start);
+        let mut order: Vec<(u64, u32)> = starts.zip(0..).collect();
+        order.par_sort_unstable();
+        let mut children = self.children(last);
+        let mut unawaited = self.tasks_of_regions(last);
+        let mut last_of_task = OfTasks::none(&self.stretches);
         let mut last_implicit: Vec<Option<u32>> = vec![None; self.by_worker.len()];
         let mut members: FxHashMap<RegionIndex, Vec<u32>> = FxHashMap::default();
-        for number in order {
+        for (_, number) in order {
             let stretch = &self.stretches[number as usize];
             let (worker, task, region) = (stretch.worker, stretch.task, stretch.region);
             let (start, after) = (stretch.start, stretch.after);
             let before = if task.is_some() {
-                last_of_task.insert(task, number)
+                let before = last_of_task.get(task);
+                last_of_task.0[task.index()] = number;
+                before
             } else {
                 last_implicit[worker as usize].replace(number)
             };
@@ -473,13 +518,10 @@ impl Maker<'_> {
     }
 
     /// Last stretches of explicit tasks by who created them, in the order of their ends.
-    fn children(
-        &self,
-        last: &FxHashMap<TaskIndex, u32>,
-    ) -> FxHashMap<(TaskIndex, u32, RegionIndex), Vec<u32>> {
+    fn children(&self, last: &OfTasks) -> FxHashMap<(TaskIndex, u32, RegionIndex), Vec<u32>> {
         let tasks = &self.execution.tasks;
         let mut children: FxHashMap<_, Vec<u32>> = FxHashMap::default();
-        for (task, last) in last {
+        for (task, last) in last.iter() {
             let row = task.index();
             let parent = match tasks.parent[row] {
                 TaskIndex::NONE => {
@@ -488,49 +530,46 @@ impl Maker<'_> {
                 }
                 parent => (parent, 0, RegionIndex::NONE),
             };
-            children.entry(parent).or_default().push(*last);
+            children.entry(parent).or_default().push(last);
         }
         for list in children.values_mut() {
-            list.sort_by_key(|number| self.stretches[*number as usize].end);
+            list.sort_by_cached_key(|number| self.stretches[*number as usize].end);
         }
         children
     }
 
     /// Last stretches of explicit tasks by their region and who ended them.
-    fn tasks_of_regions(&self, last: &FxHashMap<TaskIndex, u32>) -> Unawaited {
+    fn tasks_of_regions(&self, last: &OfTasks) -> Unawaited {
         let mut tasks =
             Unawaited { by_worker: FxHashMap::default(), done: vec![false; self.stretches.len()] };
-        for (task, last) in last {
-            let key = (self.execution.tasks.region[task.index()], self.stretches[*last as usize].worker);
-            tasks.by_worker.entry(key).or_default().push(*last);
+        for (task, last) in last.iter() {
+            let key = (self.execution.tasks.region[task.index()], self.stretches[last as usize].worker);
+            tasks.by_worker.entry(key).or_default().push(last);
         }
         for list in tasks.by_worker.values_mut() {
-            list.sort_unstable_by_key(|number| (self.stretches[*number as usize].end, *number));
+            list.sort_by_cached_key(|number| (self.stretches[*number as usize].end, *number));
         }
         tasks
     }
 
-    pub(super) fn last_stretches(&self) -> FxHashMap<TaskIndex, u32> {
-        let mut last: FxHashMap<TaskIndex, u32> = FxHashMap::default();
-        for (number, stretch) in self.stretches.iter().enumerate().filter(|(_, s)| s.task.is_some()) {
-            let best = last.entry(stretch.task).or_insert(number as u32);
-            if stretch.end > self.stretches[*best as usize].end {
-                *best = number as u32;
-            }
+    /// The last stretch of each explicit task.
+    fn last_stretches(&self) -> OfTasks {
+        let mut last = OfTasks::none(&self.stretches);
+        for number in 0..self.stretches.len() as u32 {
+            last.keep(number, &self.stretches, |stretch, kept| stretch.end > kept.end);
         }
-        last.retain(|task, _| task.index() < self.execution.tasks.len());
+        last.0.truncate(self.execution.tasks.len());
         last
     }
 
     /// The order that declared accesses ask for.
-    fn order_tasks(&mut self, names: &mut dyn Names) {
-        let last = self.last_stretches();
-        let mut first: FxHashMap<TaskIndex, u32> = FxHashMap::default();
-        for (number, stretch) in self.stretches.iter().enumerate().filter(|(_, s)| s.task.is_some()) {
-            let best = first.entry(stretch.task).or_insert(number as u32);
-            if stretch.start < self.stretches[*best as usize].start {
-                *best = number as u32;
-            }
+    fn order_tasks(&mut self, last: &OfTasks, names: &mut dyn Names) {
+        if self.execution.dependences.is_empty() {
+            return;
+        }
+        let mut first = OfTasks::none(&self.stretches);
+        for number in 0..self.stretches.len() as u32 {
+            first.keep(number, &self.stretches, |stretch, kept| stretch.start < kept.start);
         }
         let tasks = &self.execution.tasks;
         let mut declared = DeclaredGraph::default();
@@ -567,9 +606,9 @@ impl Maker<'_> {
         let rows: Vec<u32> =
             names.data(&addresses.all).iter().map(|name| self.builder.add_name(name)).collect();
         for (task, before, number) in found {
-            if let (Some(stretch), Some(other)) = (first.get(&task), last.get(&before)) {
+            if let (Some(stretch), Some(before)) = (first.get(task), last.get(before)) {
                 let name = rows.get(number as usize).copied().unwrap_or(NONE);
-                self.wait_for_data(*stretch, Awaited { synchronises: false, before: *other, name });
+                self.wait_for_data(stretch, Awaited { synchronises: false, before, name });
             }
         }
     }
@@ -578,7 +617,7 @@ impl Maker<'_> {
     /// else: ties of "last" go to the smaller number.
     fn add_edge_data(&mut self) {
         self.edge_data = self.edges.iter().map(|edge| edge.awaits).collect();
-        self.edge_data.sort_unstable();
+        self.edge_data.par_sort_unstable();
         self.edge_data.dedup();
         for (id, awaited) in self.edge_data.iter().enumerate() {
             self.builder.add_data(NewData {
@@ -600,7 +639,7 @@ impl Maker<'_> {
                 pairs.push((edge.stretch, data as u32));
             }
         }
-        pairs.sort_unstable();
+        pairs.par_sort_unstable();
         pairs.dedup();
         for (number, data) in pairs {
             self.builder.add_input(number.into(), data.into());

@@ -1,5 +1,8 @@
 //! Many short lists in two columns.
 
+use rayon::prelude::*;
+use std::cmp::Ordering;
+
 /// One list for each row of some table, all items in one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lists<T> {
@@ -88,6 +91,25 @@ impl<T> Lists<T> {
             next[row] += 1;
         }
         Lists { starts, items }
+    }
+
+    /// Sorts each list; items that are equal keep their order.
+    pub(super) fn sort_each(&mut self, order: impl Fn(&T, &T) -> Ordering + Sync)
+    where
+        T: Send,
+    {
+        let mut rest = self.items.as_mut_slice();
+        let mut lists = Vec::with_capacity(self.starts.len());
+        for ends in self.starts.windows(2) {
+            let (list, after) = rest.split_at_mut((ends[1] - ends[0]) as usize);
+            lists.push(list);
+            rest = after;
+        }
+        // Most sources tell in the order of time.
+        lists
+            .into_par_iter()
+            .filter(|list| !list.is_sorted_by(|a, b| order(a, b).is_le()))
+            .for_each(|list| list.sort_by(&order));
     }
 }
 

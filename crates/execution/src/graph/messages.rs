@@ -1,7 +1,7 @@
 //! Messages between processes, as data of the task graph: code after a receive, and tasks that depend on
 //! one that a message ended, wait for the sender's code before the send.
 
-use super::from_execution::Maker;
+use super::from_execution::{Maker, OfTasks};
 use super::{ActivityKind, NONE, NewData};
 use crate::messages::{Call, Participation};
 use crate::{NO_TIME, ProcessIndex, ThreadIndex};
@@ -62,7 +62,7 @@ impl Maker<'_> {
 
     /// Adds what came by messages and operations: to the code after the call in which it was known, and to
     /// whatever waits for tasks that it ended.
-    pub(super) fn order_by_messages(&mut self) {
+    pub(super) fn order_by_messages(&mut self, last: &OfTasks) {
         let communication = &self.execution.communication;
         let operations = communication.operations();
         let mut next_data = self.edge_data.len() as u64;
@@ -83,9 +83,8 @@ impl Maker<'_> {
                 self.read_arrival(reader, part.completer, arrival, &mut next_data);
             }
         }
-        let last = self.last_stretches();
         for fulfilment in &communication.fulfilments {
-            let Some(stretch) = last.get(&fulfilment.task).copied() else { continue };
+            let Some(stretch) = last.get(fulfilment.task) else { continue };
             let receiver = ThreadIndex(self.threads[self.stretches[stretch as usize].worker as usize]);
             let mut arrivals = Vec::new();
             if let Some(message) = communication.messages.get(fulfilment.message as usize) {

@@ -158,13 +158,21 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
             }
         }
         if wants(CausesSection::Path) {
-            report.insert("path".into(), path::path_json(graph, prediction, options));
+            let most_steps = if options.intervals { usize::MAX } else { 0 };
+            let path = path::path_json(graph, prediction, path::path_and_slack(graph), most_steps);
+            report.insert("path".into(), path);
         }
         if wants(CausesSection::WhatIf) {
             report.insert("whatif".into(), path::whatif_json(graph, prediction, options));
         }
     }
     Value::Object(report)
+}
+
+/// The section `path` alone, with no more than so many steps, the longest.
+pub(crate) fn path_json(graph: &TaskGraph, most_steps: usize) -> Value {
+    let (prediction, path) = rayon::join(|| Prediction::of(graph), || path::path_and_slack(graph));
+    path::path_json(graph, &prediction, path, most_steps)
 }
 
 /// The sections as lines for a person.

@@ -4,6 +4,7 @@
 use super::CausesOptions;
 use crate::format;
 use serde_json::{Value, json};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use taskscope_analysis::causes::Causes;
@@ -18,8 +19,8 @@ use taskscope_execution::graph::TaskGraph;
 pub(super) struct Prediction {
     costs: Costs,
     span: Span,
-    /// The recorded run replayed without a change.
-    baseline_ns: u64,
+    /// The recorded run replayed without a change, once somebody asks.
+    baseline_ns: OnceCell<u64>,
     wall_ns: u64,
     /// Of that, starting and ending MPI at least.
     start_ns: u64,
@@ -31,7 +32,7 @@ impl Prediction {
         let (begin, end) = graph.range();
         Prediction {
             span: span(graph, &costs),
-            baseline_ns: replay(graph, &costs, &Change::default()).wall_ns,
+            baseline_ns: OnceCell::new(),
             wall_ns: end - begin,
             start_ns: least_start(graph),
             costs,
@@ -46,9 +47,13 @@ impl Prediction {
         replay(graph, &self.costs, change).wall_ns
     }
 
+    fn baseline_ns(&self, graph: &TaskGraph) -> u64 {
+        *self.baseline_ns.get_or_init(|| self.wall(graph, &Change::default()))
+    }
+
     /// How far the replay without a change is from the recorded run, as a share of it.
-    fn error(&self) -> f64 {
-        (self.baseline_ns as f64 - self.wall_ns as f64) / self.wall_ns.max(1) as f64
+    fn error(&self, graph: &TaskGraph) -> f64 {
+        (self.baseline_ns(graph) as f64 - self.wall_ns as f64) / self.wall_ns.max(1) as f64
     }
 }
 
@@ -136,9 +141,18 @@ fn node_bound(graph: &TaskGraph, costs: &Costs) -> u64 {
     nodes.iter().map(|(work, workers)| work.div_ceil((*workers).max(1))).max().unwrap_or(0)
 }
 
-pub(super) fn path_json(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions) -> Value {
-    let steps = critical_path(graph);
-    let slack = slack(graph);
+/// The critical path, and how much later each task could end.
+pub(super) fn path_and_slack(graph: &TaskGraph) -> (Vec<Step>, Vec<u64>) {
+    rayon::join(|| critical_path(graph), || slack(graph))
+}
+
+/// The path, and of its steps the longest so many, in the order of time; without steps where none are wanted.
+pub(super) fn path_json(
+    graph: &TaskGraph,
+    prediction: &Prediction,
+    (mut steps, slack): (Vec<Step>, Vec<u64>),
+    most_steps: usize,
+) -> Value {
     let critical = slack.iter().min().copied().unwrap_or(0);
     let span = prediction.span;
     let rows: Vec<Value> = by_kind(graph, &steps)
@@ -169,9 +183,14 @@ pub(super) fn path_json(graph: &TaskGraph, prediction: &Prediction, options: &Ca
             "mean_ns": row.mean_ns,
         })).collect::<Vec<_>>(),
     });
-    if options.intervals
+    if most_steps > 0
         && let Some(map) = path.as_object_mut()
     {
+        if steps.len() > most_steps {
+            steps.sort_by_key(|step| std::cmp::Reverse(step.end - step.start));
+            steps.truncate(most_steps);
+            steps.sort_by_key(|step| step.start);
+        }
         let id = |ids: &[u64], row: u32| ids.get(row as usize).copied();
         let list = steps.iter().map(|step| {
             json!({
@@ -312,8 +331,8 @@ pub(super) fn whatif_json(graph: &TaskGraph, prediction: &Prediction, options: &
     json!({
         "scheduler": SCHEDULER,
         "recorded_wall_ns": prediction.wall_ns,
-        "replayed_wall_ns": prediction.baseline_ns,
-        "replay_error": prediction.error(),
+        "replayed_wall_ns": prediction.baseline_ns(graph),
+        "replay_error": prediction.error(graph),
         "mpi_start_ns": prediction.start_ns,
         "predictions": rows,
     })
@@ -325,15 +344,15 @@ pub(super) fn whatif_text(
     options: &CausesOptions,
     out: &mut String,
 ) {
-    let error = prediction.error() * 100.0;
+    let error = prediction.error(graph) * 100.0;
     let _ = writeln!(
         out,
         "  What if (replay of the recorded run: {}, {error:+.1} % off)",
-        format::time(prediction.baseline_ns)
+        format::time(prediction.baseline_ns(graph))
     );
     for (text, change) in questions(graph, prediction, options) {
         let wall = prediction.wall(graph, &change);
-        let faster = prediction.baseline_ns as f64 / wall.max(1) as f64;
+        let faster = prediction.baseline_ns(graph) as f64 / wall.max(1) as f64;
         let text = format::fit(&text, 54);
         let _ = writeln!(out, "   {text:<54}{:>12}   {faster:.2} × as fast", format::time(wall));
     }

@@ -82,11 +82,20 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
     let of_thread = |index: usize| {
         let thread = ThreadIndex(index as u32);
         let mut longest: [Longest; FINDINGS] = [None; FINDINGS];
+        // Sections of a state mostly are at the same place as the one before.
+        let mut last = State::ALL.map(|state| (Place::UNKNOWN, wanted.of(state, Place::UNKNOWN)));
         execution.spans_of_run(thread).for_each(|span| {
-            let mut findings = wanted.of(span.section.state, span.section.place);
+            let (state, place) = (span.section.state, span.section.place);
+            let last = &mut last[state as usize];
+            if last.0 != place {
+                *last = (place, wanted.of(state, place));
+            }
+            let mut findings = last.1;
             while findings != 0 {
                 let slot = &mut longest[findings.trailing_zeros() as usize];
-                *slot = (*slot).max(Some((span.nanos(), span.start, span.end, thread)));
+                if slot.is_none_or(|(ns, ..)| ns <= span.nanos()) {
+                    *slot = (*slot).max(Some((span.nanos(), span.start, span.end, thread)));
+                }
                 findings &= findings - 1;
             }
         });

@@ -2,11 +2,9 @@
 
 use super::sections::group_name;
 use super::{CounterKind, Page, View};
-use crate::{CausesOptions, CausesSection};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use taskscope_analysis::Analysis;
-use taskscope_analysis::slo::Mode;
 use taskscope_execution::{Execution, NO_TIME, State, TypeIndex};
 use taskscope_session::Session;
 
@@ -80,25 +78,7 @@ pub(super) fn critical_path(session: &Session) -> Value {
     }
     let graph = if tasks > 0 { session.task_graph().ok() } else { None };
     let Some((graph, _)) = graph else { return Value::Null };
-    let options = CausesOptions {
-        sections: vec![CausesSection::Path],
-        mode: Mode::Root,
-        intervals: true,
-        windows: Vec::new(),
-        what_if: Vec::new(),
-        top: 10,
-        notes: Vec::new(),
-    };
-    let mut path = crate::causes_json("", &graph, &options)["path"].take();
-    if let Some(Value::Array(steps)) = path.get_mut("steps") {
-        let number = |step: &Value, name: &str| step[name].as_u64().unwrap_or(0);
-        steps.sort_by_key(|step| {
-            std::cmp::Reverse(number(step, "end_ns").saturating_sub(number(step, "begin_ns")))
-        });
-        steps.truncate(STEPS);
-        steps.sort_by_key(|step| number(step, "begin_ns"));
-    }
-    path
+    crate::causes::path_json(&graph, STEPS)
 }
 
 /// The node of a loom: runtimes name looms `node.pid` or `node`.
