@@ -488,6 +488,19 @@ await step('views of the models lie below the threads and tell their values', as
   }, [models.view, models.row, Math.floor((models.value.start + models.value.end) / 2)]);
   assert.equal(drawn, models.value.value);
 });
+await step('names of values that are known only when a view was played arrive with it', async () => {
+  const { unplayed } = expected;
+  const early = await startBrowser({ width: 1400, height: 900 });
+  await early.page.goto(unplayed.address);
+  await ready(early.page);
+  await early.page.evaluate(() => window.taskscope.models);
+  const named = (label) => early.page.evaluate((text) => [...document.querySelectorAll('ul.legend li')].some((part) => part.textContent.includes(text)), label);
+  assert.equal(await named(unplayed.label), false, 'it is not known yet');
+  await early.page.selectOption('#second', unplayed.view);
+  await eventually(async () => assert.equal(await named(unplayed.label), true));
+  assert.deepEqual(early.problems, []);
+  await early.close();
+});
 await step('an operation of a device queue is shown with its submission', async () => {
   const wanted = models.operation;
   await tree(`t.show(${wanted.start} - 1000, ${wanted.end} + 1000)`);

@@ -105,6 +105,18 @@ fn expected(page: &Page, address: &str) -> Value {
     })
 }
 
+/// A view of threads of which words for values are known only once it was played, and one of these words.
+fn named_when_played(page: &Page) -> (ViewName, String) {
+    let models = page.models().expect("the trace has models");
+    let families = models.families().iter().filter(|(family, _)| *family == Family::Thread);
+    let found = families.flat_map(|(_, description)| &description.types).find_map(|known| {
+        let name = ViewName { family: Family::Thread, number: known.number };
+        let later = models.kept(name)?.labels.iter().find(|label| !known.values.contains(label))?.1.clone();
+        Some((name, later))
+    });
+    found.expect("names of task types are told by events")
+}
+
 /// The same for a trace with views of models and with device queues.
 fn expected_of_models(page: &Page, address: &str) -> Value {
     let name = ViewName { family: Family::Cpu, number: 13 };
@@ -144,6 +156,11 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     let (_trace, models, viewer_of_models) = viewer_of_trace();
     let mut answers = expected(&page, &viewer.address());
     answers["models"] = expected_of_models(&models, &viewer_of_models.address());
+    // The same trace, of which nobody has asked for a view yet.
+    let (_trace, _, viewer_of_unplayed) = viewer_of_trace();
+    let (view, label) = named_when_played(&models);
+    answers["unplayed"] =
+        json!({ "address": viewer_of_unplayed.address(), "view": view.to_string(), "label": label });
     let walker = tempfile::tempdir().unwrap();
     write_walker(walker.path());
     let page_of_walker = Page::analysed(Session::open(walker.path()).unwrap());

@@ -48,6 +48,10 @@ export class ServerSource {
     this.playing = 0;
     /** Called when tiles have come. @type {() => void} */
     this.onArrival = () => {};
+    /** Views of which tiles have come. @type {Set<string>} */
+    this.answered = new Set();
+    /** Called when the first tiles of a view have come: it was played. @type {(view: string) => void} */
+    this.onView = () => {};
     /** @type {Map<string, Stretch>} */
     this.stretches = new Map();
     /** What the tiles must match, as the server needs it. */
@@ -257,6 +261,10 @@ export class ServerSource {
       const query = { view, level, first: tile * TILE, count: count * TILE, tracks: listRanges(tracks) };
       if (filter) query.where = filter;
       const data = new Uint32Array(await (await this.request('rows', query)).arrayBuffer());
+      if (!this.answered.has(view)) {
+        this.answered.add(view);
+        this.onView(view);
+      }
       if (filter !== this.filter) return;
       const hasValues = data.length === 2 * tracks.length * count * TILE;
       tracks.forEach((track, row) => {

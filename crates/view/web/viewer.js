@@ -49,6 +49,10 @@ class Viewer {
     this.showRun();
     this.restore();
     this.models = this.loadModels();
+    // Names of values may be known only when a view was played. An older answer must not follow a newer one.
+    source.onView = (view) => {
+      if (this.overview.views.find((row) => row.name === view)?.isOfModel) this.models = this.models.then(() => this.loadModels());
+    };
     setInterval(() => this.tellProgress(), 400);
     window.addEventListener('hashchange', () => { if (location.hash !== this.written) this.restore(); });
     document.addEventListener('keydown', (event) => this.key(event));
@@ -188,7 +192,7 @@ class Viewer {
     const known = new Map(this.overview.views.map((row) => [row.name, row]));
     for (const family of families) {
       for (const type of family.types) {
-        const row = { name: type.name, label: `${family.label}: ${type.title}`, family: `${family.label}, as the models tell`, rows: family.rows, values: type.values };
+        const row = { name: type.name, label: `${family.label}: ${type.title}`, family: `${family.label}, as the models tell`, rows: family.rows, values: type.values, isOfModel: true };
         const old = known.get(type.name);
         if (old) Object.assign(old, row);
         else this.overview.views.push(row);
@@ -205,15 +209,13 @@ class Viewer {
     this.drawLegend();
   }
 
-  /** Says how far a view is that must be computed first; its names may be known only afterwards. */
+  /** Says how far a view is that must be computed first. */
   async tellProgress() {
     if (!this.source.busy) {
-      if (this.played) { this.played = false; this.loadModels(); }
       if (this.status.textContent) this.status.textContent = '';
       return;
     }
     const { playing } = await this.source.json('progress').catch(() => ({ playing: null }));
-    if (playing !== null) this.played = true;
     if (this.source.busy) this.status.textContent = playing === null ? '' : `playing the trace: ${(playing * 100).toFixed(0)} %`;
   }
 
