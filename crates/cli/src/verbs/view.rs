@@ -5,6 +5,7 @@ use crate::reading::parse_range;
 use crate::watch::Watch;
 use anstyle::Style;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -145,9 +146,20 @@ fn host_name() -> String {
     name.unwrap_or_else(|| "HOST".to_string())
 }
 
+/// Starts a browser, and tells of it where none comes up: what starts it may find that out only after a while.
 fn open_browser(address: &str) {
-    let started = Command::new("xdg-open").arg(address).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    if let Err(error) = started {
-        eprintln!("cannot open a browser (xdg-open: {error}); open the address above");
+    let failed = |why: String| {
+        // When stderr is closed there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "cannot open a browser (xdg-open {why}); open the address above");
+    };
+    let mut command = Command::new("xdg-open");
+    // Out of this group, so that `^C` ends the viewer and not the browser.
+    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    match command.spawn() {
+        Err(error) => failed(format!("cannot be started: {error}")),
+        Ok(mut child) => drop(std::thread::spawn(move || match child.wait() {
+            Ok(status) if !status.success() => failed(format!("ended with {status}")),
+            _ => {}
+        })),
     }
 }

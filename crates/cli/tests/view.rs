@@ -1,0 +1,46 @@
+//! `taskscope view` as its user meets it.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use taskscope_testkit::generator::{Generator, Runtime};
+
+/// What is said, from the start of the viewer to the line that holds `last`; it is ended then.
+fn said_until(last: &str, path: &std::path::Path) -> String {
+    let trace = tempfile::tempdir().unwrap();
+    let generator =
+        Generator { runtime: Runtime::Openmp, threads: 2, threads_per_loom: 2, events: 1000, seed: 1 };
+    generator.write(trace.path()).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_taskscope"))
+        .args(["view", "--open", "--no-cache"])
+        .arg(trace.path())
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        said += &(line.unwrap() + "\n");
+        if said.contains(last) {
+            break;
+        }
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert!(child.wait().unwrap().success(), "{said}");
+    said
+}
+
+#[test]
+fn a_browser_that_does_not_come_up_is_told_of() {
+    let programs = tempfile::tempdir().unwrap();
+    let said = said_until("cannot open a browser", programs.path());
+    assert!(said.contains("open the address above"), "{said}");
+    // One that is found and started, and only then fails.
+    let opener = programs.path().join("xdg-open");
+    std::fs::write(&opener, "#!/bin/sh\nexit 3\n").unwrap();
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let said = said_until("cannot open a browser", programs.path());
+    assert!(said.contains("exit status: 3") && said.contains("http://127.0.0.1:"), "{said}");
+}
