@@ -81,7 +81,9 @@ fn what_the_documentation_lets_readers_type_exists() {
         let words: Vec<&str> = content.split_whitespace().collect();
         for pair in words.windows(2) {
             let name = |word: &str| -> String {
-                word.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect()
+                word.chars()
+                    .take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-')
+                    .collect()
             };
             let verb = name(pair[1]);
             if pair[0].ends_with("`taskscope") && !verb.is_empty() {
