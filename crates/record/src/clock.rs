@@ -170,9 +170,11 @@ impl ThreadClock {
                     return anchor.ns_at(ticks);
                 }
             }
-            TABLE.renew();
+            if !TABLE.renew() {
+                break;
+            }
         }
-        // Another thread is renewing the anchor and does not get the CPU: do not wait for it.
+        // Another thread is renewing the anchor and does not get the CPU, or too little is known: do not wait.
         kernel_ns()
     }
 }
@@ -218,11 +220,12 @@ impl Table {
         (self.sequence.load(Relaxed) == before).then_some(Anchor { tsc0, ns0, rate, span })
     }
 
-    /// Takes a new anchor, unless another thread is doing so.
-    fn renew(&self) {
+    /// Takes a new anchor, unless another thread is doing so. `false` where too little is known for any.
+    fn renew(&self) -> bool {
         if self.writing.compare_exchange(false, true, Acquire, Relaxed).is_err() {
-            return;
+            return true;
         }
+        let mut is_known = true;
         let [tsc0, ns0, rate, span] = [0, 1, 2, 3].map(|i| self.anchor[i].load(Relaxed));
         let old = Anchor { tsc0, ns0, rate, span };
         let sample = Sample::take();
@@ -233,6 +236,8 @@ impl Table {
                 self.note_correction(old, sample);
                 self.store(anchor);
                 self.renewals.fetch_add(1, Relaxed);
+            } else {
+                is_known = false;
             }
             // A long base is precise, a fresh one follows the kernel's slewing.
             let is_sharp = sample.uncertain_ticks <= from.uncertain_ticks.saturating_mul(2);
@@ -241,6 +246,7 @@ impl Table {
             }
         }
         self.writing.store(false, Release);
+        is_known
     }
 
     fn measured_from(&self) -> Sample {
