@@ -25,8 +25,9 @@ use crate::limits;
 use crate::ring::Ring;
 use crate::tail_page::TailPage;
 
-/// A region serves this often before a larger one takes over: short streams stay small.
-const FLUSHES_BEFORE_NEXT_PAIR: u32 = 16;
+/// A region serves this often before a larger one takes over. Touching a larger pair takes about as long as its
+/// fewer writes save in forty regions: 0.6 ms for the largest, 14 µs in each.
+const FLUSHES_BEFORE_NEXT_PAIR: u32 = 64;
 /// The pair that long streams use; larger ones serve single large events.
 const LARGEST_USUAL_PAIR: usize = 2;
 /// The first page and the first pair, which every stream has.

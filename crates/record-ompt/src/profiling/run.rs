@@ -3,7 +3,7 @@
 //! A forked child has a run of its own, which begins with its first thread: what it inherited is its
 //! parent's, and locks among that may be held for ever.
 
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,8 +13,9 @@ use taskscope_record::{clock, process};
 use super::account::{Account, CAUSES, Cause, Sums, book};
 use super::counts::Counts;
 use super::halves::Halves;
+use super::housekeeping::Housekeeping;
 use super::samples::SampleTree;
-use super::{housekeeping, teams};
+use super::teams;
 
 /// Threads at a time that waits can be charged to.
 const ACCOUNTS: usize = 4096;
@@ -58,7 +59,7 @@ pub struct Run {
     merged: Mutex<Merged>,
     /// Held by who collects and writes.
     pub writing: Mutex<()>,
-    pub ended: AtomicBool,
+    pub housekeeping: Housekeeping,
 }
 
 static RUN: AtomicPtr<Run> = AtomicPtr::new(core::ptr::null_mut());
@@ -95,10 +96,10 @@ fn of_process() -> &'static Run {
                     is_written: false,
                 }),
                 writing: Mutex::default(),
-                ended: AtomicBool::new(false),
+                housekeeping: Housekeeping::default(),
             }));
             RUN.store(run, Release);
-            housekeeping::start(run);
+            run.housekeeping.start(run);
             return run;
         }
         std::thread::yield_now();

@@ -16,8 +16,9 @@ use crate::sampling::{Clock, code_map, most_workers, settings};
 /// The process has ended, and its threads with it.
 pub fn write_last() {
     if let Some(run) = current().filter(|run| run.is_of_this_process()) {
-        run.ended.store(true, core::sync::atomic::Ordering::Release);
+        run.housekeeping.end();
         write(run, true);
+        run.housekeeping.wait_for_end();
     }
 }
 

@@ -28,6 +28,7 @@ use run_delay::RunDelay;
 use side_file::SideFile;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use switches::Switches;
 use taskscope_event::models::system;
@@ -40,6 +41,8 @@ const PERIOD: Duration = Duration::from_millis(10);
 /// Between two looks at rings: at first, and at most. What a killed program loses is as much.
 const FIRST_LOOK: Duration = Duration::from_millis(40);
 const RAREST_LOOK: Duration = Duration::from_millis(320);
+/// The housekeeping thread has this long to end.
+const LONGEST_END: Duration = Duration::from_millis(2);
 /// A round may take this part of the time.
 const LARGEST_SHARE: u32 = 100;
 
@@ -121,7 +124,9 @@ struct State {
     numbers: u32,
     /// Whether a thread that has left told sums.
     summed: bool,
-    runs: bool,
+    housekeeping: Option<JoinHandle<()>>,
+    /// The housekeeping thread is in the kernel, which may keep it for 10 ms.
+    opens: bool,
     ended: bool,
 }
 
@@ -184,10 +189,10 @@ impl OsTime {
             coming: Vec::new(),
             untold: 0,
         });
-        if state.runs {
+        if state.housekeeping.is_some() {
             self.wake.notify_all();
         } else {
-            state.runs = self.start_housekeeping();
+            state.housekeeping = self.start_housekeeping();
         }
     }
 
@@ -211,9 +216,11 @@ impl OsTime {
             if new.is_empty() || state.ended {
                 return state;
             }
+            state.opens = true;
             drop(state);
             let opened: Vec<_> = new.into_iter().map(|os_tid| (os_tid, self.open(os_tid))).collect();
             state = self.state();
+            state.opens = false;
             for (os_tid, source) in opened {
                 let found = state.watched.iter().position(|w| w.os_tid == os_tid && w.source.is_none());
                 match (found, source) {
@@ -249,19 +256,22 @@ impl OsTime {
             let whole = stream.store();
             stream.write_metadata(&self.about(&watched, state.summed, whole));
         }
+        let housekeeping = state.housekeeping.take().filter(|_| !state.opens);
         drop(state);
         self.wake.notify_all();
+        if let Some(thread) = housekeeping {
+            own_threads::wait_for_end(thread, LONGEST_END);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start_housekeeping(&'static self) -> bool {
+    fn start_housekeeping(&'static self) -> Option<JoinHandle<()>> {
         let name = "taskscope-os".to_owned();
         let thread = std::thread::Builder::new().name(name).stack_size(64 << 10);
-        let spawned = own_threads::start(|| thread.spawn(|| self.keep_house()));
-        spawned.is_ok()
+        own_threads::start(|| thread.spawn(|| self.keep_house())).ok()
     }
 
     fn keep_house(&self) {
