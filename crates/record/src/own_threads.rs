@@ -66,3 +66,26 @@ impl Drop for BlockedSignals {
 pub fn are_being_started() -> bool {
     STARTING.try_with(Cell::get).unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::*};
+    use std::thread;
+    use std::time::Instant;
+
+    #[test]
+    fn a_thread_that_ends_is_waited_for_and_one_that_does_not_is_left() {
+        static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+        let ends = thread::spawn(|| {
+            thread::sleep(Duration::from_millis(20));
+            HAS_ENDED.store(true, Release);
+        });
+        wait_for_end(ends, Duration::from_secs(60));
+        assert!(HAS_ENDED.load(Acquire));
+
+        let start = Instant::now();
+        wait_for_end(thread::spawn(|| thread::sleep(Duration::from_secs(60))), Duration::from_millis(5));
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+}
