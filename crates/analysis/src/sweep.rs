@@ -36,13 +36,22 @@ const READ_AHEAD: usize = 1 << 14;
 const FEWEST_OF_LANE: usize = 16;
 const MOST_OF_LANE: usize = 1024;
 
-/// What a state is in the sweep.
+/// What a state is in the sweep: the column of a victim, or one of those below. One byte, as roles are compared for
+/// each section.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Victim(u8),
-    /// Neither: waits for a lock, which is charged apart, or is kept off the CPU while it waits.
-    Neither,
-    Works,
+struct Role(u8);
+
+impl Role {
+    const WORKS: Role = Role(u8::MAX);
+    /// Waits for a lock, which is charged apart, or is kept off the CPU while it waits.
+    const NEITHER: Role = Role(u8::MAX - 1);
+
+    /// The column of one that waits.
+    #[inline(always)]
+    fn victim(self) -> Option<usize> {
+        let column = usize::from(self.0);
+        (column < VICTIMS.len()).then_some(column)
+    }
 }
 
 /// By state.
@@ -50,11 +59,11 @@ type Roles = [Role; State::ALL.len()];
 
 fn role(state: State) -> Role {
     if let Some(column) = VICTIMS.iter().position(|victim| *victim == state) {
-        Role::Victim(column as u8)
+        Role(column as u8)
     } else if state.group() == Group::Mutex {
-        Role::Neither
+        Role::NEITHER
     } else {
-        Role::Works
+        Role::WORKS
     }
 }
 
@@ -151,7 +160,7 @@ impl<K: Copy + Eq> Lane<'_, K> {
         self.ended = spans.hand_over(|CutSpan { span, under }| {
             // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
             let waits_off_cpu = under != span.section.state && !under.is_useful();
-            let role = if waits_off_cpu { Role::Neither } else { roles[span.section.state as usize] };
+            let role = if waits_off_cpu { Role::NEITHER } else { roles[span.section.state as usize] };
             let key = sums.key(*thread, &span);
             if last != Some((role, key)) {
                 last = Some((role, key));
@@ -168,15 +177,13 @@ impl<K: Copy + Eq> Lane<'_, K> {
     /// Leaves what it was in, at an instant.
     fn settle<S: Sweep<Key = K>>(&mut self, at: &Instant, sums: &mut S) {
         let Some(Change { start, role, key }) = self.now else { return };
-        match role {
-            Role::Works if self.changes_since != at.changes => {
+        if role == Role::WORKS {
+            if self.changes_since != at.changes {
                 let given = Given { since: &self.since, until: &at.integrals, used: at.used };
                 sums.worked(self.thread, key, start, at.now, &given);
             }
-            Role::Victim(column) if at.nobody > self.nobody_since => {
-                sums.nobody(key, column as usize, at.nobody - self.nobody_since);
-            }
-            _ => {}
+        } else if let Some(column) = role.victim().filter(|_| at.nobody > self.nobody_since) {
+            sums.nobody(key, column, at.nobody - self.nobody_since);
         }
     }
 
@@ -186,19 +193,19 @@ impl<K: Copy + Eq> Lane<'_, K> {
         self.passed += 1;
         at.advance(next.start, sums);
         self.settle(at, sums);
-        if let Some(before) = self.now {
-            at.count(before.role, u64::wrapping_sub);
-        }
-        at.count(next.role, u64::wrapping_add);
-        match next.role {
-            Role::Works => {
-                for column in columns_of(at.used) {
-                    self.since[column] = at.integrals[column];
-                }
-                self.changes_since = at.changes;
+        if self.now.is_none_or(|before| before.role != next.role) {
+            if let Some(before) = self.now {
+                at.count(before.role, u64::wrapping_sub);
             }
-            Role::Victim(_) => self.nobody_since = at.nobody,
-            Role::Neither => {}
+            at.count(next.role, u64::wrapping_add);
+        }
+        if next.role == Role::WORKS {
+            for column in columns_of(at.used) {
+                self.since[column] = at.integrals[column];
+            }
+            self.changes_since = at.changes;
+        } else {
+            self.nobody_since = at.nobody;
         }
         self.now = Some(next);
     }
@@ -224,14 +231,12 @@ struct Instant {
 impl Instant {
     /// One more, or one less, in this role.
     fn count(&mut self, role: Role, change: fn(u64, u64) -> u64) {
-        match role {
-            Role::Works => self.working = change(self.working, 1),
-            Role::Victim(column) => {
-                let waiting = &mut self.waiting[column as usize];
-                *waiting = change(*waiting, 1);
-                self.waited_in = self.waited_in & !(1 << column) | u32::from(*waiting > 0) << column;
-            }
-            Role::Neither => {}
+        if role == Role::WORKS {
+            self.working = change(self.working, 1);
+        } else if let Some(column) = role.victim() {
+            let waiting = &mut self.waiting[column];
+            *waiting = change(*waiting, 1);
+            self.waited_in = self.waited_in & !(1 << column) | u32::from(*waiting > 0) << column;
         }
     }
 
@@ -285,7 +290,7 @@ const MOST: usize = 1 << 16;
 /// work on meanwhile is not.
 pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
-    let of_others = roles.map(|role| if role == Role::Works { role } else { Role::Neither });
+    let of_others = roles.map(|role| if role == Role::WORKS { role } else { Role::NEITHER });
     let own = execution.workers().filter(|(_, t)| t.process == process);
     let mut lanes: Vec<Lane<'_, S::Key>> = own
         .map(|(thread, _)| Lane {

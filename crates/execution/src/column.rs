@@ -33,13 +33,31 @@ impl<T: Pod> Column<T> {
     }
 
     /// The values, to be changed; copied into memory if they lie in a file.
+    #[inline]
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if let Place::File { .. } = self.0 {
-            self.0 = Place::Memory(self.to_vec());
+            self.copy_to_memory();
         }
         match &mut self.0 {
             Place::Memory(values) => values,
             Place::File { .. } => unreachable!("copied above"),
+        }
+    }
+
+    #[cold]
+    fn copy_to_memory(&mut self) {
+        self.0 = Place::Memory(self.to_vec());
+    }
+
+    /// Makes rows of `value`, if there are fewer.
+    #[inline]
+    pub(crate) fn grow_to(&mut self, rows: usize, value: T) {
+        let values = self.to_mut();
+        // Mostly there is one to make, and to make many takes a loop.
+        if values.len() + 1 == rows {
+            values.push(value);
+        } else if values.len() < rows {
+            values.resize(rows, value);
         }
     }
 

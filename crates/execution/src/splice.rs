@@ -122,9 +122,7 @@ impl Splice {
                     }
                 }
                 Source::Rows(columns, rows) => {
-                    let spans = columns.spans_of(rows.clone());
-                    for row in rows.clone().filter(|row| wanted[usize::from(columns.state[*row])]) {
-                        let mut span = spans.at(row);
+                    columns.spans_of(rows.clone()).for_each_of(wanted, |row, mut span| {
                         if row == rows.start {
                             span.start = piece.start;
                         }
@@ -132,7 +130,7 @@ impl Splice {
                             span.end = piece.end;
                         }
                         take(span);
-                    }
+                    });
                 }
             }
         }

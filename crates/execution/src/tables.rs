@@ -68,14 +68,14 @@ impl Tasks {
     pub(crate) fn grow_to(&mut self, task: TaskIndex) {
         let rows = task.index() + 1;
         if rows > self.len() {
-            self.ty.to_mut().resize(rows, TypeIndex::NONE);
-            self.parent.to_mut().resize(rows, TaskIndex::NONE);
-            self.region.to_mut().resize(rows, RegionIndex::NONE);
-            self.creator.to_mut().resize(rows, ThreadIndex::NONE);
-            self.runner.to_mut().resize(rows, ThreadIndex::NONE);
-            self.created.to_mut().resize(rows, NO_TIME);
-            self.began.to_mut().resize(rows, NO_TIME);
-            self.ended.to_mut().resize(rows, NO_TIME);
+            self.ty.grow_to(rows, TypeIndex::NONE);
+            self.parent.grow_to(rows, TaskIndex::NONE);
+            self.region.grow_to(rows, RegionIndex::NONE);
+            self.creator.grow_to(rows, ThreadIndex::NONE);
+            self.runner.grow_to(rows, ThreadIndex::NONE);
+            self.created.grow_to(rows, NO_TIME);
+            self.began.grow_to(rows, NO_TIME);
+            self.ended.grow_to(rows, NO_TIME);
             self.status.resize(rows, TaskStatus::Created);
         }
     }

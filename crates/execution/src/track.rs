@@ -115,6 +115,17 @@ impl Spans<'_> {
 }
 
 impl Spans<'_> {
+    /// Hands over the sections whose states are wanted, with their rows.
+    #[inline(always)]
+    pub(crate) fn for_each_of(&self, wanted: &Wanted, mut take: impl FnMut(usize, Span)) {
+        let first = self.rows.start;
+        for (row, state) in self.state[self.rows.clone()].iter().enumerate() {
+            if wanted[usize::from(*state)] {
+                take(first + row, self.at(first + row));
+            }
+        }
+    }
+
     /// Hands sections over for as long as `take` says so; whether it still does at the end. Of the columns only
     /// those that `take` looks at are read, and no section passes through memory.
     #[inline(always)]
@@ -337,12 +348,7 @@ impl Track {
         }
         match &self.0 {
             Kind::Rows(columns) => {
-                let spans = columns.spans_of(0..columns.start.len());
-                for (row, state) in columns.state.iter().enumerate() {
-                    if of_number[usize::from(*state)] {
-                        take(spans.at(row));
-                    }
-                }
+                columns.spans_of(0..columns.start.len()).for_each_of(&of_number, |_, span| take(span));
             }
             Kind::Spliced(splice) => splice.for_each_in(&of_number, take),
         }

@@ -118,6 +118,7 @@ impl Player for Playing<'_> {
         }
     }
 
+    #[inline(always)]
     fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>) {
         let stream = event.stream as usize;
         let thread = self.threads.threads[stream];

@@ -6,13 +6,11 @@
 //! last event is put back first, then the top is taken. So on equal clocks the order is that of the
 //! heap's shape, which this file reproduces; nothing else would give `ovnidump`'s order.
 //!
-//! Who needs the order of few events only takes [`Turns`]: the other events are passed over, and the heap
-//! moves once for each that needs the order.
+//! Who needs the order of few events only takes [`Turns`](crate::Turns).
 
 use crate::decode::Event;
 use crate::stream::{File, Stream, ThreadEvents};
 use std::hint::select_unpredictable;
-use taskscope_event::Code;
 
 /// An event with its place in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,51 +60,6 @@ impl<'a> Iterator for Merged<'a> {
         let (stream, events) = &mut self.sources[source as usize];
         let (file, event) = events.next()?;
         Some(MergedEvent { stream: *stream, file, event })
-    }
-}
-
-/// Iterator over whose turn it is, where only some events need an order among streams: at its turn a stream plays its
-/// events up to the next one that needs the order, that one included. A stream's first event does. After the last
-/// turn each stream plays what it has left.
-///
-/// Turns come by the clocks of the events that end them, ties in the order of the heap of these events.
-pub struct Turns<'a, N> {
-    /// Each at its next event that needs the order.
-    sources: Vec<ThreadEvents<'a>>,
-    heap: Heap,
-    needs_order: N,
-    /// The stream that had the last turn and must be put back.
-    last: Option<u32>,
-}
-
-impl<'a, N: Fn(u32, Code) -> bool> Turns<'a, N> {
-    pub(crate) fn new(streams: &'a [Stream], needs_order: N) -> Self {
-        let sources: Vec<_> = streams.iter().map(Stream::events).collect();
-        let mut heap = Heap::with_capacity(sources.len());
-        for (source, events) in sources.iter().enumerate() {
-            if let Some(clock_ns) = events.peek_clock_ns() {
-                heap.insert(Entry { clock_ns, source: source as u32 });
-            }
-        }
-        Turns { sources, heap, needs_order, last: None }
-    }
-}
-
-impl<N: Fn(u32, Code) -> bool> Iterator for Turns<'_, N> {
-    type Item = u32;
-
-    #[inline]
-    fn next(&mut self) -> Option<u32> {
-        if let Some(source) = self.last.take() {
-            let events = &mut self.sources[source as usize];
-            events.next();
-            events.pass_until(|code| (self.needs_order)(source, code));
-            if let Some(clock_ns) = events.peek_clock_ns() {
-                self.heap.insert(Entry { clock_ns, source });
-            }
-        }
-        self.last = Some(self.heap.pop()?.source);
-        self.last
     }
 }
 

@@ -76,6 +76,10 @@ pub(crate) fn survey(bytes: &[u8], unfinished: bool) -> Survey {
     let mut too_large = Counter::default();
 
     let end_finding = loop {
+        let before_checkpoint = result.events.wrapping_neg() % CHECKPOINT_EVENTS;
+        let plain = pass_plain(bytes, position, highest, before_checkpoint);
+        (position, highest) = (plain.position, plain.highest);
+        result.events += plain.events;
         if position == bytes.len() {
             break None;
         }
@@ -168,6 +172,34 @@ pub(crate) fn survey(bytes: &[u8], unfinished: bool) -> Survey {
     }
     result.windows = windows(bytes, &disorders, &checkpoints);
     result
+}
+
+/// Where passing over plain events ended.
+struct Plain {
+    position: usize,
+    highest: i64,
+    events: u64,
+}
+
+/// Passes over `most` events about which there is nothing to say, which nearly all are: whole, with a model, no earlier
+/// than those before, and no border of a region.
+#[inline(always)]
+fn pass_plain(bytes: &[u8], mut position: usize, mut highest: i64, most: u64) -> Plain {
+    const BEGIN: u32 = ovni::UNSORTED_BEGIN.to_u32();
+    const END: u32 = ovni::UNSORTED_END.to_u32();
+    let mut events = 0;
+    while events < most {
+        let Some(head) = EventHead::read(bytes, position) else { break };
+        let (code, clock) = (head.code.to_u32(), head.raw_clock as i64);
+        let is_border = code == BEGIN || code == END;
+        // Clocks beyond 2^63 are negative here.
+        if clock < highest || highest < 0 || code & 0xff == 0 || is_border || head.end > bytes.len() {
+            break;
+        }
+        (position, highest) = (head.end, clock);
+        events += 1;
+    }
+    Plain { position, highest, events }
 }
 
 fn check_file_header(bytes: &[u8]) -> Option<Finding> {

@@ -1,18 +1,25 @@
-//! Any number of streams merges into one order, without a descriptor held for each.
+//! Any number of streams merges into one order, without a descriptor held for each; where only some events need an
+//! order, each stream has its turns.
 
 use std::fs;
 use std::path::Path;
+use taskscope_event::Code;
 use taskscope_event::framing::{file_header, head_word, size_code};
 use taskscope_event::models::ovni;
 use taskscope_trace::{OpenOptions, Trace};
 
 /// A finished stream with bursts at these clocks.
 fn write_stream(root: &Path, tid: usize, clocks: &[u64]) {
+    write_events(root, tid, clocks.iter().map(|clock| (ovni::BURST, *clock)));
+}
+
+/// A finished stream with these events.
+fn write_events(root: &Path, tid: usize, events: impl Iterator<Item = (Code, u64)>) {
     let directory = root.join(format!("loom.node.1/proc.1/thread.{tid}"));
     fs::create_dir_all(&directory).unwrap();
     let mut bytes = file_header().to_vec();
-    for clock in clocks {
-        bytes.extend(head_word(size_code(0), ovni::BURST).to_le_bytes());
+    for (code, clock) in events {
+        bytes.extend(head_word(size_code(0), code).to_le_bytes());
         bytes.extend(clock.to_le_bytes());
     }
     fs::write(directory.join("stream.obs"), bytes).unwrap();
@@ -50,5 +57,49 @@ fn one_and_sixty_four_and_four_thousand_streams_merge_in_order() {
             let tid = stream.tid().unwrap() as usize;
             assert_eq!(of_stream[index], clocks[tid - 1], "thread {tid} of {streams}");
         }
+    }
+}
+
+#[test]
+fn turns_come_in_the_order_of_time_and_each_stream_has_all_of_its_own() {
+    let ordered = |stream: u32, code: Code| stream == 2 || code == ovni::THREAD_PAUSES;
+    let mut random = 7_u64;
+    let mut dice = move |sides: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % sides
+    };
+    // One stream has as many turns as all others together, one has none but its first, one no events.
+    for streams in [1, 3, 64, 300] {
+        let root = tempfile::tempdir().unwrap();
+        let mut expected: Vec<Vec<u64>> = Vec::new();
+        for stream in 0..streams as u32 {
+            let (count, step) = match stream {
+                0 => (100 * streams as u64, 3),
+                1 => (50, 1000),
+                3 => (0, 1),
+                _ => (100, 1 + dice(600)),
+            };
+            let mut clock = 1_000;
+            let mut events = Vec::new();
+            for _ in 0..count {
+                clock += dice(step);
+                let code = if stream == 1 || dice(2) == 0 { ovni::BURST } else { ovni::THREAD_PAUSES };
+                events.push((code, clock));
+            }
+            write_events(root.path(), 10_000 + stream as usize, events.iter().copied());
+            let due =
+                events.iter().enumerate().filter(|(row, (code, _))| *row == 0 || ordered(stream, *code));
+            expected.push(due.map(|(_, (_, clock))| *clock).collect());
+        }
+        let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+        let mut left: Vec<_> = expected.iter().map(|clocks| clocks.iter().copied()).collect();
+        let clocks: Vec<u64> = trace
+            .turns(ordered)
+            .map(|stream| {
+                left[stream as usize].next().expect("no more turns than events that need the order")
+            })
+            .collect();
+        assert!(clocks.is_sorted(), "{streams} streams");
+        assert_eq!(clocks.len(), expected.iter().map(Vec::len).sum::<usize>(), "{streams} streams");
     }
 }

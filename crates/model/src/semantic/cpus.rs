@@ -113,6 +113,7 @@ impl Interpreter {
     }
 
     /// Who runs where an event places its thread, or another, and which other thread that is.
+    #[inline(never)]
     pub(super) fn reached_on_cpus(
         &self,
         thread: ThreadIndex,

@@ -189,6 +189,7 @@ impl Interpreter {
 
     /// The other threads whose state an event of `thread` changes, or takes from what is shown: their earlier events must
     /// have been played.
+    #[inline(always)]
     pub fn reaches(
         &self,
         thread: ThreadIndex,

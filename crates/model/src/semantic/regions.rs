@@ -66,6 +66,7 @@ impl Interpreter {
     }
 
     /// The members of the region that an event begins or ends.
+    #[inline(never)]
     pub(super) fn members_reached(&self, thread: ThreadIndex, code: Code, payload: &[u8]) -> &[ThreadIndex] {
         let begins_or_ends = matches!(code, omp::REGION_BEGIN | omp::REGION_END);
         let id = u32_at(payload, 0).filter(|_| begins_or_ends);
