@@ -305,6 +305,11 @@ struct Piece {
     line: Line,
 }
 
+/// Damaged bounds may be further apart than the numbers of their kind reach.
+fn nanos_between(first: Knot, second: Knot) -> f64 {
+    (i128::from(second.nanos) - i128::from(first.nanos)) as f64
+}
+
 fn offset_ticks(origin: u64, x: f64) -> u64 {
     (i128::from(origin) + x as i128).clamp(0, i128::from(u64::MAX)) as u64
 }
@@ -330,7 +335,7 @@ impl ClockMap {
         let (Some(base), rate) = (match (after.checked_sub(1), self.knots.get(after)) {
             (Some(before), Some(next)) => {
                 let base = self.knots[before];
-                let rate = (next.nanos - base.nanos) as f64 / (next.ticks - base.ticks) as f64;
+                let rate = nanos_between(base, *next) / (next.ticks - base.ticks) as f64;
                 (Some(base), rate)
             }
             (Some(before), None) => (Some(self.knots[before]), self.nanos_per_tick),
@@ -371,7 +376,7 @@ impl ClockMap {
             && last.ticks > first.ticks
         {
             let nominal = (last.ticks - first.ticks) as f64 * self.nanos_per_tick;
-            self.drift_ppm = ((last.nanos - first.nanos) as f64 - nominal) / nominal * 1e6;
+            self.drift_ppm = (nanos_between(*first, *last) - nominal) / nominal * 1e6;
         }
     }
 }
@@ -430,6 +435,15 @@ mod tests {
             let ticks = 1 << 33 | (i * 19_200);
             assert!((map.host_nanos(ticks) as f64 - truth(ticks)).abs() < 10_000.0);
         }
+    }
+
+    #[test]
+    fn knots_may_be_further_apart_than_their_numbers_reach() {
+        let mut map = ClockMap::of_host_clock(0);
+        map.knots = vec![Knot { ticks: 0, nanos: i64::MIN }, Knot { ticks: 4, nanos: i64::MAX }];
+        assert_eq!((map.host_nanos(1), map.host_nanos(3)), (0, 1 << 62));
+        map.judge(&[], 0, 0);
+        assert!(map.drift_ppm > 1e20);
     }
 
     #[test]
