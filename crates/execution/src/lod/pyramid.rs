@@ -3,6 +3,7 @@
 use super::steps::{CLASSES, Rows, Steps};
 use super::{Flags, edge};
 use crate::{Column, SharedBytes};
+use std::hint::select_unpredictable;
 
 /// A bucket is kept when more sections than this start in it. With 16, the kept buckets of evenly
 /// spread sections take about 3 bytes a section, and 64 × 1600 buckets that are not kept are
@@ -69,7 +70,8 @@ impl Pyramid {
     pub fn build(track: &impl Steps, rules: &FlagRules) -> Pyramid {
         let rows = Rows::of(track);
         let starts = rows.starts;
-        let mut builder = Builder { rows, rules, levels: (0..LEVELS).map(|_| Level::default()).collect() };
+        let levels = (0..LEVELS).map(|_| Level::default()).collect();
+        let mut builder = Builder { rows, rules, levels, sums: vec![Sum::new(); LEVELS + 1] };
         if let (Some(first), Some(last)) = (starts.first(), track.end().checked_sub(1))
             && last >= *first
         {
@@ -211,6 +213,14 @@ impl Sum {
         self.seen |= 1 << class;
     }
 
+    /// Adds what is known of another bucket.
+    fn join(&mut self, other: &Sum) {
+        other.shares().for_each(|(class, ns)| self.add(class, ns));
+        self.flags = self.flags.with(other.flags);
+        self.starts += other.starts;
+        self.see(other.longest.0, other.longest.1);
+    }
+
     /// Classes with their nanoseconds, rising.
     pub(super) fn shares(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
         let mut left = self.seen;
@@ -221,38 +231,31 @@ impl Sum {
         })
     }
 
-    /// Adds the overlap with `[from, to)` of the rows that start in it and of the one before them,
-    /// which may reach into it.
+    /// Adds the overlap with `[from, to)` of the rows from `first` on, before which none starts in it, and of the one
+    /// before them, which may reach into it. Gives the first row that starts later.
+    #[inline]
     pub(super) fn walk(
         &mut self,
         track: &Rows<'_, impl Fn(usize) -> u8>,
         rules: &FlagRules,
-        rows: std::ops::Range<usize>,
+        first: usize,
         from: u64,
         to: u64,
-    ) {
-        self.starts += rows.len() as u32;
-        let first = rows.start.saturating_sub(1);
-        let mut starts = track.starts[first..rows.end].iter().copied().peekable();
-        let mut row = first;
-        while let Some(start) = starts.next() {
-            let end = starts.peek().copied().unwrap_or_else(|| track.end_of(row));
-            let (inner_start, inner_end) = (start.max(from), end.min(to));
-            if inner_start < inner_end {
-                let class = (track.class)(row);
-                self.add(class, inner_end - inner_start);
-                self.flags = self.flags.with(rules.of(class, end - start));
-                self.see(row as u32, inner_end - inner_start);
-            }
-            row += 1;
-        }
+    ) -> usize {
+        let next = track.overlaps(first, from, to, |row, length, ns| {
+            let class = (track.class)(row);
+            self.add(class, ns);
+            self.flags = self.flags.with(rules.of(class, length));
+            self.see(row as u32, ns);
+        });
+        self.starts += (next - first) as u32;
+        next
     }
 
     /// Offers a row as the longest; the earlier one of equals wins.
     fn see(&mut self, row: u32, ns: u64) {
-        if ns > self.longest.1 || (ns == self.longest.1 && row < self.longest.0) {
-            self.longest = (row, ns);
-        }
+        let longer = (ns > self.longest.1) | ((ns == self.longest.1) & (row < self.longest.0));
+        self.longest = select_unpredictable(longer, (row, ns), self.longest);
     }
 }
 
@@ -272,27 +275,26 @@ struct Builder<'a, C> {
     rows: Rows<'a, C>,
     rules: &'a FlagRules,
     levels: Vec<Level>,
+    /// One for each level: a bucket is summed up before the next one of its level is begun.
+    sums: Vec<Sum>,
 }
 
 impl<C: Fn(usize) -> u8> Builder<'_, C> {
-    /// The sum of a bucket, whose sections start in rows `low..high`; keeps it if they are many.
-    fn visit(&mut self, bucket: u64, level: u8, low: usize, high: usize) -> Sum {
+    /// Adds a bucket, whose sections start in rows `low..high`, to the sum of the level above; keeps it if they are many.
+    fn visit(&mut self, bucket: u64, level: u8, low: usize, high: usize) {
         let (from, to) = (edge(bucket, level), edge(bucket.saturating_add(1), level));
+        let above = usize::from(level) + 1;
         if high - low <= FEW || level == 0 {
-            let mut sum = Sum::new();
-            sum.walk(&self.rows, self.rules, low..high, from, to);
-            return sum;
+            self.sums[above].walk(&self.rows, self.rules, low, from, to);
+            return;
         }
         let middle = edge(2 * bucket + 1, level - 1);
         let split = low + self.rows.starts[low..high].partition_point(|start| *start < middle);
-        let mut sum = self.visit(2 * bucket, level - 1, low, split);
-        let right = self.visit(2 * bucket + 1, level - 1, split, high);
-        for (class, ns) in right.shares() {
-            sum.add(class, ns);
-        }
-        sum.flags = sum.flags.with(right.flags);
-        sum.starts += right.starts;
-        sum.see(right.longest.0, right.longest.1);
+        self.sums[above - 1].clear();
+        self.visit(2 * bucket, level - 1, low, split);
+        self.visit(2 * bucket + 1, level - 1, split, high);
+        let (sums, wider) = self.sums.split_at_mut(above);
+        let (sum, wider) = (&mut sums[above - 1], &mut wider[0]);
         // Only the section over the middle lies in both halves.
         if let Some(over) = split.checked_sub(1) {
             let (start, end) = (self.rows.starts[over].max(from), self.rows.end_of(over).min(to));
@@ -300,8 +302,8 @@ impl<C: Fn(usize) -> u8> Builder<'_, C> {
                 sum.see(over as u32, end - start);
             }
         }
-        self.levels[level as usize].push(bucket, low, &sum);
-        sum
+        self.levels[usize::from(level)].push(bucket, low, sum);
+        wider.join(sum);
     }
 
     fn finish(self) -> Pyramid {

@@ -2,39 +2,50 @@
 
 use super::pyramid::{Pyramid, Sum};
 use super::steps::{Rows, Steps};
-use super::{Bucket, CLASSES, NO_CLASS, Window, edge};
+use super::{Bucket, CLASSES, Flags, NO_CLASS, Window, edge};
+use std::hint::select_unpredictable;
 
 impl Pyramid {
     /// The buckets of a window, in time order, one call of `put` for each. `track` is the one that
     /// the pyramid was built from.
     pub fn buckets(&self, track: &impl Steps, window: Window, mut put: impl FnMut(Bucket)) {
-        let mut scratch = Sum::new();
+        let mut times = Times::new();
         let track = Rows::of(track);
         let shares = self.shares();
         let (flags, starts, longest): (&[u8], &[u32], &[u32]) = (&self.flags, &self.starts, &self.longest);
-        self.visit(&track, window, |piece| {
-            put(match piece {
-                Piece::Within(row) => {
-                    let class = (track.class)(row);
-                    Bucket {
-                        class,
-                        share_of_255: 255,
-                        flags: self.rules.of(class, track.end_of(row) - track.starts[row]),
-                        starts: 0,
-                        longest: row as u32,
+        self.visit(&track, window, |piece| match piece {
+            Piece::Within { row, width } => {
+                let class = (track.class)(row);
+                let flags = self.rules.of(class, track.end_of(row) - track.starts[row]);
+                put(shown((class, width), width, flags, 0, row as u32));
+                row + 1
+            }
+            Piece::Kept { row, width } => {
+                let mut most = (NO_CLASS, 0);
+                for (class, ns) in shares.of(row) {
+                    if ns > most.1 {
+                        most = (class, ns);
                     }
                 }
-                Piece::Few { rows, from, to } => {
-                    scratch.clear();
-                    scratch.walk(&track, &self.rules, rows, from, to);
-                    let starts = scratch.starts;
-                    shown(scratch.shares(), to - from, scratch.flags.0, starts, scratch.longest.0)
-                }
-                Piece::Kept(row, width) => {
-                    shown(shares.of(row), width, flags[row], starts[row], longest[row])
-                }
-                Piece::Outside => Bucket::EMPTY,
-            })
+                put(shown(most, width, Flags(flags[row]), starts[row], longest[row]));
+                0
+            }
+            Piece::Few { first, from, to } => {
+                times.clear();
+                let (mut most, mut flags, mut longest) = ((NO_CLASS, 0), Flags::NONE, (u32::MAX, 0));
+                let next = track.overlaps(first, from, to, |row, length, ns| {
+                    let class = (track.class)(row);
+                    flags = flags.with(self.rules.of(class, length));
+                    // Which row is longer and which class has more cannot be foreseen: nothing branches on it.
+                    longest = select_unpredictable(ns > longest.1, (row as u32, ns), longest);
+                    // The time of a class only grows: the one with most at the end had most when it last grew.
+                    let sum = times.add(class, ns);
+                    let more = (sum > most.1) | ((sum == most.1) & (class < most.0));
+                    most = select_unpredictable(more, (class, sum), most);
+                });
+                put(shown(most, to - from, flags, (next - first) as u32, longest.0));
+                next
+            }
         });
     }
 
@@ -43,21 +54,27 @@ impl Pyramid {
     pub fn shares_of(&self, track: &impl Steps, window: Window, mut put: impl FnMut(usize, u8, u64)) {
         let mut scratch = Sum::new();
         let mut bucket = 0;
-        let width = edge(window.first.saturating_add(1), window.width_log2) - window.start();
         let track = Rows::of(track);
         let shares = self.shares();
         self.visit(&track, window, |piece| {
-            match piece {
-                Piece::Within(row) => put(bucket, (track.class)(row), width),
-                Piece::Few { rows, from, to } => {
-                    scratch.clear();
-                    scratch.walk(&track, &self.rules, rows, from, to);
-                    scratch.shares().for_each(|(class, ns)| put(bucket, class, ns));
+            let next = match piece {
+                Piece::Within { row, width } => {
+                    put(bucket, (track.class)(row), width);
+                    row + 1
                 }
-                Piece::Kept(row, _) => shares.of(row).for_each(|(class, ns)| put(bucket, class, ns)),
-                Piece::Outside => {}
-            }
+                Piece::Kept { row, .. } => {
+                    shares.of(row).for_each(|(class, ns)| put(bucket, class, ns));
+                    0
+                }
+                Piece::Few { first, from, to } => {
+                    scratch.clear();
+                    let next = scratch.walk(&track, &self.rules, first, from, to);
+                    scratch.shares().for_each(|(class, ns)| put(bucket, class, ns));
+                    next
+                }
+            };
             bucket += 1;
+            next
         });
     }
 
@@ -77,74 +94,98 @@ impl Pyramid {
         total
     }
 
-    /// Walks a window's buckets from left to right.
-    fn visit<C>(&self, track: &Rows<'_, C>, window: Window, mut put: impl FnMut(Piece)) {
-        let starts = track.starts;
+    /// Walks a window's buckets from left to right. Of a bucket that is not kept, `put` gives the first row that starts
+    /// after it.
+    fn visit<C>(&self, track: &Rows<'_, C>, window: Window, mut put: impl FnMut(Piece) -> usize) {
         let level = window.width_log2;
+        let last = window.first.saturating_add(u64::from(window.count));
         let mut kept = self.level(level);
         let (buckets, first_rows, counts): (&[u64], &[u32], &[u32]) =
             (&self.bucket, &self.first_row, &self.starts);
         kept.start += buckets[kept.clone()].partition_point(|bucket| *bucket < window.first);
-        let mut row = starts.partition_point(|start| *start < window.start());
-        for bucket in window.first..window.first.saturating_add(u64::from(window.count)) {
+        kept.end = kept.start + buckets[kept.clone()].partition_point(|bucket| *bucket < last);
+        let mut next = track.starts.partition_point(|start| *start < window.start());
+        fetch(track.starts, next, &first_rows[kept.clone()], &counts[kept.clone()]);
+        for bucket in window.first..last {
             let (from, to) = (edge(bucket, level), edge(bucket.saturating_add(1), level));
             if kept.start < kept.end && buckets[kept.start] == bucket {
-                row = (first_rows[kept.start] + counts[kept.start]) as usize;
-                put(Piece::Kept(kept.start, to - from));
+                next = (first_rows[kept.start] + counts[kept.start]) as usize;
+                put(Piece::Kept { row: kept.start, width: to - from });
                 kept.start += 1;
                 continue;
             }
-            let first = row;
-            row += starts[row..].iter().take_while(|start| **start < to).count();
-            let before_ends = first.checked_sub(1).map(|before| track.end_of(before));
-            let reaches = before_ends.is_some_and(|end| end > from);
-            put(if row > first || (reaches && before_ends.is_some_and(|end| end < to)) {
-                Piece::Few { rows: first..row, from, to }
-            } else if reaches {
-                Piece::Within(first - 1)
+            let within = next > 0 && track.end_of(next - 1) >= to;
+            next = put(if within {
+                Piece::Within { row: next - 1, width: to - from }
             } else {
-                Piece::Outside
+                Piece::Few { first: next, from, to }
             });
         }
     }
 }
 
-/// What a bucket of a window consists of.
-enum Piece {
-    /// The inside of one row.
-    Within(usize),
-    /// The rows that start in it, and the one before.
-    Few { rows: std::ops::Range<usize>, from: u64, to: u64 },
-    /// A kept bucket, and its width.
-    Kept(usize, u64),
-    /// Nothing.
-    Outside,
+/// Reads the rows that lie between kept buckets. They are wanted one after the other, here and there in memory, and
+/// what waits for each would wait for the sum of all; reads of which none needs another wait together.
+fn fetch(starts: &[u64], first: usize, kept_first: &[u32], kept_count: &[u32]) {
+    const ROWS_OF_CACHE_LINE: usize = 8;
+    let (mut from, mut read) = (first, 0);
+    for (first, count) in kept_first.iter().zip(kept_count) {
+        let rows = starts.get(from..=*first as usize).filter(|rows| rows.len() > 1).unwrap_or(&[]);
+        read ^= rows.iter().step_by(ROWS_OF_CACHE_LINE).fold(0, |all, start| all ^ start);
+        from = (first + count) as usize;
+    }
+    std::hint::black_box(read);
 }
 
-fn shown(
-    shares: impl Iterator<Item = (u8, u64)>,
-    width: u64,
-    flags: u8,
-    starts: u32,
-    longest: u32,
-) -> Bucket {
-    let (mut class, mut most) = (NO_CLASS, 0);
-    for (candidate, ns) in shares {
-        if ns > most {
-            (class, most) = (candidate, ns);
-        }
+/// What a bucket of a window consists of.
+enum Piece {
+    /// The inside of one row, and its width.
+    Within { row: usize, width: u64 },
+    /// Rows that must be read: those from `first` on that start in it, and the one before.
+    Few { first: usize, from: u64, to: u64 },
+    /// A kept bucket, and its width.
+    Kept { row: usize, width: u64 },
+}
+
+/// Nanoseconds by class of one bucket after the other.
+struct Times {
+    ns: [u64; CLASSES],
+    /// The bucket for which the time of a class was last written, so that nothing need be cleared.
+    bucket_of: [u64; CLASSES],
+    bucket: u64,
+}
+
+impl Times {
+    fn new() -> Times {
+        Times { ns: [0; CLASSES], bucket_of: [0; CLASSES], bucket: 0 }
     }
+
+    fn clear(&mut self) {
+        self.bucket += 1;
+    }
+
+    /// Adds to a class and gives its sum.
+    #[inline]
+    fn add(&mut self, class: u8, ns: u64) -> u64 {
+        let class = usize::from(class) % CLASSES;
+        let sum = ns + select_unpredictable(self.bucket_of[class] == self.bucket, self.ns[class], 0);
+        (self.bucket_of[class], self.ns[class]) = (self.bucket, sum);
+        sum
+    }
+}
+
+fn shown((class, most): (u8, u64), width: u64, flags: Flags, starts: u32, longest: u32) -> Bucket {
     // Dividing 128 bits costs more than all the rest of a bucket, and only buckets of years need it.
     let share = match most.checked_mul(255).and_then(|parts| parts.checked_add(width / 2)) {
         Some(parts) => (parts / width.max(1)) as u8,
         None => ((u128::from(most) * 255 + u128::from(width) / 2) / u128::from(width.max(1))) as u8,
     };
-    Bucket { class, share_of_255: share, flags: super::Flags(flags), starts, longest }
+    Bucket { class, share_of_255: share, flags, starts, longest }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FlagRules, Flags, Values};
+    use super::super::{FlagRules, Values};
     use super::*;
 
     /// A small generator; bursts and long rows mixed, so that every kind of piece occurs.
@@ -187,8 +228,9 @@ mod tests {
                 }
             }
         }
-        let shares = ns.iter().enumerate().filter(|(_, ns)| **ns > 0).map(|(c, ns)| (c as u8, *ns));
-        shown(shares, to - from, flags.0, starts, longest)
+        let most = (0..CLASSES).rev().max_by_key(|class| ns[*class]).map_or(0, |class| ns[class]);
+        let class = ns.iter().position(|ns| *ns == most && most > 0).map_or(NO_CLASS, |class| class as u8);
+        shown((class, most), to - from, flags, starts, longest)
     }
 
     fn rules() -> FlagRules {

@@ -40,6 +40,25 @@ impl<C> Rows<'_, C> {
     pub fn end_of(&self, row: usize) -> u64 {
         self.starts.get(row + 1).copied().unwrap_or(self.end)
     }
+
+    /// The rows that overlap `[from, to)`, of those from `first` on, before which none starts in it, and the one before
+    /// them: `each(row, length, length of the overlap)`. Gives the first row that starts later.
+    #[inline]
+    pub fn overlaps(&self, first: usize, from: u64, to: u64, mut each: impl FnMut(usize, u64, u64)) -> usize {
+        let mut row = first.saturating_sub(1);
+        let mut starts = self.starts[row..].iter().copied();
+        let mut next = starts.next();
+        while let Some(start) = next.filter(|start| *start < to) {
+            next = starts.next();
+            let end = next.unwrap_or(self.end);
+            let (inner_start, inner_end) = (start.max(from), end.min(to));
+            if inner_start < inner_end {
+                each(row, end - start, inner_end - inner_start);
+            }
+            row += 1;
+        }
+        row.max(first)
+    }
 }
 
 impl Steps for Track {
