@@ -224,3 +224,23 @@ fn the_json_of_all_sections_fits_its_schema() {
     assert!(refuses(&|report| drop(report["path"].as_object_mut().unwrap().remove("span_ns"))));
     assert!(refuses(&|report| report["wall_ns"] = (-1).into()));
 }
+
+#[test]
+fn who_asks_for_a_page_of_a_task_graph_is_told_that_there_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace");
+    let (trace, page) = (trace.to_str().unwrap(), directory.path().join("report.html"));
+    taskscope(&["import", own_case().to_str().unwrap(), "-o", trace]);
+    let page_words = ["--html", page.to_str().unwrap()];
+    for (words, why) in [
+        (&page_words[..], "no threads with events"),
+        (&["--timeline"], "no threads with events"),
+        (&["--html", page.to_str().unwrap(), "--section", "ledger"], "as text"),
+    ] {
+        let output = taskscope(&[&["report"], words, &[trace]].concat());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(told.contains(why) && told.contains("try:"), "{told}");
+        assert!(output.stdout.is_empty() && !page.exists());
+    }
+}

@@ -356,3 +356,19 @@ fn record_takes_what_openmp_offloads() {
         assert!(by.contains("in omp target: launch"), "{by}");
     }
 }
+
+#[test]
+fn the_report_of_queues_fits_a_narrow_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, trace) = (directory.path().join("x.csv"), directory.path().join("t"));
+    std::fs::write(&file, "stream,kernel_id,start_ns,end_ns\n7,12,16,40\n7,13,50,60\n8,14,20,70\n").unwrap();
+    let import = ["import", "--from", "device-records", text(&file), "-o", text(&trace)];
+    assert!(taskscope(&import).status.success());
+    let report = taskscope(&["report", "--width", "40", text(&trace)]);
+    let told = String::from_utf8(report.stdout).unwrap();
+    assert!(told.contains("Device queues"), "{told}");
+    // The first line is the trace's path, which stays one word.
+    for line in told.lines().skip(1) {
+        assert!(line.chars().count() <= 40, "{line}");
+    }
+}

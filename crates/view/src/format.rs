@@ -149,6 +149,37 @@ pub fn fit(text: &str, width: usize) -> String {
     format!("{start}…{end}")
 }
 
+/// A line with ANSI styles as lines of at most `width` characters, broken at spaces; all but the first are indented
+/// further than it. A longer word stands alone.
+pub fn broken(line: &str, width: usize) -> Vec<String> {
+    if visible(line) <= width {
+        return vec![line.to_string()];
+    }
+    let indent = " ".repeat((line.len() - line.trim_start_matches(' ').len() + 4).min(width / 2));
+    let mut lines = vec![String::new()];
+    for (number, word) in line.split(' ').enumerate() {
+        let Some(last) = lines.last_mut() else { break };
+        let is_blank = last.trim_start().is_empty();
+        if !is_blank && visible(last) + 1 + visible(word) > width {
+            last.truncate(last.trim_end().len());
+            lines.push(format!("{indent}{word}"));
+        } else {
+            if number > 0 && !(is_blank && last.len() >= indent.len()) {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines
+}
+
+/// Characters that a terminal shows: those of styles, from ESC to `m`, are none.
+fn visible(text: &str) -> usize {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().map_or(0, |part| part.chars().count());
+    first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| rest.chars().count())).sum::<usize>()
+}
+
 /// [`harmless`] `text` in lines of at most `width` characters, broken at spaces; a longer word stands alone.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -252,5 +283,16 @@ mod tests {
         assert_eq!(bar(0.5, 4), "██");
         assert_eq!(bar(0.53125, 4), "██▏");
         assert_eq!(bar(7.0, 2), "██");
+    }
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_styles_have_no_width() {
+        assert_eq!(broken("  one two", 9), ["  one two"]);
+        assert_eq!(broken("  one two three four", 12), ["  one two", "      three", "      four"]);
+        let styled = "  \u{1b}[1mone\u{1b}[0m   two";
+        assert_eq!(broken(styled, 11), [styled]);
+        assert_eq!(broken(styled, 8), ["  \u{1b}[1mone\u{1b}[0m", "    two"]);
+        assert_eq!(broken("abcdefghij kl", 4), ["abcdefghij", "  kl"]);
+        assert_eq!(broken("", 4), [""]);
     }
 }

@@ -1,6 +1,6 @@
 //! The report as calm lines for a terminal.
 
-use crate::format::{Unit, bar, count, counted, fit, percent, shell_word, short_count, time, wrap};
+use crate::format::{Unit, bar, broken, count, counted, fit, percent, shell_word, short_count, time, wrap};
 use crate::words;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
@@ -94,13 +94,16 @@ const YELLOW: Style = AnsiColor::Yellow.on_default();
 /// Losses below this part of capacity are no findings.
 const FLOOR: f64 = 0.005;
 
+/// Characters of a name that must be seen beside its numbers.
+const LEAST_OF_NAME: usize = 16;
+
 /// The report as text with ANSI styles.
 pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], options: &Options) -> String {
     let mut page = Page {
         session,
         analysis,
         options,
-        width: options.width.clamp(60, 140),
+        width: options.width.clamp(40, 140),
         unit: Unit::for_total(analysis.ledger.capacity_ns),
         text: String::new(),
     };
@@ -153,17 +156,22 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn line(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
-        self.text.push('\n');
+        for line in broken(line.trim_end(), self.width) {
+            self.text.push_str(&line);
+            self.text.push('\n');
+        }
     }
 
     /// A heading with the headings of its columns, right-aligned in their widths.
     fn heading(&mut self, title: &str, columns: &[(&str, usize)]) {
         let right: String = columns.iter().map(|(name, width)| format!("{name:>width$}")).collect();
         let room = self.width.saturating_sub(2 + right.chars().count());
-        let title = fit(title, room);
-        let pad = room.saturating_sub(title.chars().count());
         self.line("");
+        if room < title.chars().count() + 1 {
+            self.line(&format!("  {BOLD}{}{BOLD:#}", fit(title, self.width - 2)));
+            return self.line(&format!("{DIM}{right:>width$}{DIM:#}", width = self.width));
+        }
+        let pad = room.saturating_sub(title.chars().count());
         self.line(&format!("  {BOLD}{title}{BOLD:#}{:pad$}{DIM}{right}{DIM:#}", ""));
     }
 
@@ -171,6 +179,11 @@ impl Page<'_> {
     fn row(&mut self, indent: usize, name: &str, columns: &[(&str, usize)]) {
         let right: String = columns.iter().map(|(value, width)| format!("{value:>width$}")).collect();
         let room = self.width.saturating_sub(2 + indent + right.chars().count());
+        // Where nothing would be left of a name, it has a line of its own.
+        if room < name.chars().count().min(LEAST_OF_NAME) + 1 {
+            self.line(&format!("  {:indent$}{}", "", fit(name, self.width.saturating_sub(2 + indent))));
+            return self.line(&format!("{right:>width$}", width = self.width));
+        }
         let name = fit(name, room.saturating_sub(1));
         let pad = room.saturating_sub(name.chars().count());
         self.line(&format!("  {:indent$}{name}{:pad$}{right}", "", ""));
@@ -391,6 +404,13 @@ impl Page<'_> {
         for finding in all.iter().take(worth.min(self.options.top)) {
             let columns = [(&*self.unit.show(finding.ns), 16), (finding.confidence.name(), 12)];
             let room = self.width - 2 - 28 - 5;
+            if room < LEAST_OF_NAME * 2 {
+                self.row(0, &finding.id, &columns);
+                for line in wrap(&finding.text, self.width - 7) {
+                    self.row(4, &line, &[]);
+                }
+                continue;
+            }
             let lines = wrap(&finding.text, room);
             for (number, line) in lines.iter().enumerate() {
                 if number == 0 {
@@ -594,6 +614,9 @@ impl Page<'_> {
         let more = format!("taskscope report --section all {trace}");
         let next: Vec<String> = explain.into_iter().chain([more]).collect();
         self.line("");
-        self.line(&format!("  {DIM}next:{DIM:#}  {}", next.join("     ")));
+        // A command must be one line, as it is there to be copied.
+        let one = 2 + 7 + next.join("     ").chars().count() <= self.width;
+        let between = if one { "     " } else { "\n         " };
+        let _ = writeln!(self.text, "  {DIM}next:{DIM:#}  {}", next.join(between));
     }
 }

@@ -85,6 +85,24 @@ fn the_short_report_is_a_few_calm_lines() {
 }
 
 #[test]
+fn on_a_narrow_terminal_no_line_is_longer_than_it() {
+    let directory = written(&program());
+    let session = Session::open(directory.path()).unwrap();
+    let (analysis, problems) = analyse(&session.execution);
+    for width in [40, 60, 80, 100] {
+        let options = ReportOptions { sections: Section::ALL.to_vec(), width, ..ReportOptions::default() };
+        let shown = taskscope_view::report_text(&session, &analysis, &problems, &options);
+        let shown = anstream::adapter::strip_str(&shown).to_string();
+        // Commands are there to be copied, so they stay whole.
+        for line in shown.lines().filter(|line| !line.contains("taskscope ")) {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+        assert!(shown.contains("task@prog+0x300") || shown.contains("…"), "{shown}");
+        assert!(shown.contains("Parallel efficiency") && shown.contains("F1"), "{shown}");
+    }
+}
+
+#[test]
 fn the_long_report_has_every_table() {
     let directory = written(&program());
     let session = Session::open(directory.path()).unwrap();

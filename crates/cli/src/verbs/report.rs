@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use taskscope_execution::lod::Timeline;
 use taskscope_session::Session;
 use taskscope_view::page::Page;
-use taskscope_view::{CausesSection, ReportOptions, Section, html};
+use taskscope_view::{CausesSection, ReportOptions, Section, format, html};
 
 /// Say where the time of a recorded run went, and what caused the losses.
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
     pub(super) html: Option<PathBuf>,
     /// Print the threads' time as a picture of characters instead.
     #[arg(long, conflicts_with_all = ["json", "html"])]
-    timeline: bool,
+    pub(super) timeline: bool,
     /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, devices,
     /// instrumentation, call-paths (or profile), or all; and by the task graph: ledger, blame, data, queues, diagnosis, idle, path, pop,
     /// whatif.
@@ -138,14 +138,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if (args.section.is_empty() && !paths && !shown)
             || args.section.iter().any(|name| name == "devices" || name == "all")
         {
-            text += &taskscope_view::devices::report_text(&session);
+            text += &narrowed(taskscope_view::devices::report_text(&session), width);
         }
         let all = args.section.iter().any(|name| name == "all");
         if shown || (all && super::report_shown::is_told(&session)) {
-            text += &super::report_shown::text(&args, width)?;
+            text += &narrowed(super::report_shown::text(&args, width)?, width);
         }
         if paths || all {
-            text += &super::report_paths::text(&session, &args, width);
+            text += &narrowed(super::report_paths::text(&session, &args, width), width);
         }
         if text.trim().is_empty() {
             text =
@@ -157,6 +157,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The process ends here: giving a large run's memory back piece by piece would only take time.
     std::mem::forget((session, analysis));
     Ok(ExitCode::SUCCESS)
+}
+
+/// A text with tables that are wider than a narrow terminal: their lines are broken between words there. Commands are
+/// there to be copied, so they stay whole; where nobody reads (100 characters are the default), nothing changes.
+fn narrowed(text: String, width: usize) -> String {
+    if width >= 100 {
+        return text;
+    }
+    let lines = text.split('\n').map(|line| match line.contains("taskscope ") {
+        true => line.to_string(),
+        false => format::broken(line, width).join("\n"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Writes the report as one page.

@@ -70,6 +70,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(args)?,
         Err(GraphTraceError::Broken(errors)) => return Err(broken(&args.trace, &errors).into()),
     };
+    refuse_picture(args, &sections)?;
     if sections.is_empty() {
         sections = CausesSection::ALL.to_vec();
     }
@@ -102,6 +103,25 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))
+}
+
+/// These sections are text or JSON: who asks for a page or a picture must not be left without either word or file.
+fn refuse_picture(args: &Args, sections: &[CausesSection]) -> anyhow::Result<()> {
+    let option = match (&args.html, args.timeline) {
+        (Some(_), _) => "--html",
+        (None, true) => "--timeline",
+        (None, false) => return Ok(()),
+    };
+    let trace = shell_word(&args.trace);
+    let failure = match sections.first() {
+        None => Failure::new(format!("{} tells nothing but a task graph", args.trace.display()))
+            .why(format!("it was imported; no threads with events are in it for {option} to show"))
+            .remedy(format!("taskscope report {trace}")),
+        Some(section) => Failure::new(format!("section {} is no part of {option}", section.name()))
+            .why("it is told as text, or with --json")
+            .remedy(format!("taskscope report --section {} {trace}", section.name())),
+    };
+    Err(failure.into())
 }
 
 /// The graph, and what the reader of its numbers must know.
