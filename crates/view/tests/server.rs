@@ -3,6 +3,9 @@
 mod common;
 
 use common::{ask, ask_with, send, small, viewer_of};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 
 #[test]
 fn a_request_without_the_token_is_refused() {
@@ -149,4 +152,19 @@ fn it_listens_on_this_machine_only() {
         .filter(|local| local.ends_with(&port))
         .collect();
     assert!(!ours.is_empty() && ours.iter().all(|local| local.starts_with("0100007F:")), "{ours:?}");
+}
+
+#[test]
+fn who_asks_too_slowly_is_left_and_keeps_no_other_waiting() {
+    let (_, viewer) = viewer_of(small());
+    let mut slow: Vec<TcpStream> =
+        (0..200).map(|_| TcpStream::connect(("127.0.0.1", viewer.port())).unwrap()).collect();
+    slow.iter_mut().for_each(|stream| stream.write_all(b"GET /api/over").unwrap());
+    assert_eq!(ask(&viewer, "/api/overview").status, 200);
+    for stream in &mut slow {
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        // Closed, with a word or without.
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+    assert_eq!(ask(&viewer, "/api/overview").status, 200);
 }

@@ -9,10 +9,17 @@ mod query;
 mod routes;
 
 use crate::page::Page;
-use axum::serve::ListenerExt;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a connection may take for a question, or stay without one: who connects needs no token, and there are only so
+/// many connections.
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 /// A running viewer.
 pub struct Viewer {
@@ -37,12 +44,7 @@ impl Viewer {
             runtime.block_on(tokio::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))?;
         let socket = listener.local_addr()?;
         let app = routes::router(page, token.clone());
-        // Small answers must not wait for the browser to acknowledge the ones before.
-        let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
-        runtime.spawn(async move {
-            // It ends only with the runtime; an error of one connection is not an error here.
-            let _ = axum::serve(listener, app).await;
-        });
+        runtime.spawn(serve(listener, app));
         Ok(Viewer { runtime: Some(runtime), socket, token })
     }
 
@@ -79,6 +81,26 @@ impl Drop for Viewer {
             // Browsers keep connections open; nothing that they could still ask matters any more.
             runtime.shutdown_background();
         }
+    }
+}
+
+/// Answers whoever connects, until the runtime ends.
+async fn serve(listener: tokio::net::TcpListener, app: axum::Router) {
+    loop {
+        let Ok((connection, _)) = listener.accept().await else {
+            // Too many are open; some will end.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        // Small answers must not wait for the browser to acknowledge the ones before.
+        let _ = connection.set_nodelay(true);
+        let service = TowerToHyperService::new(app.clone());
+        tokio::spawn(async move {
+            let mut server = http1::Builder::new();
+            server.timer(TokioTimer::new()).header_read_timeout(LONGEST_SILENCE);
+            // An error of one connection is not an error here.
+            let _ = server.serve_connection(TokioIo::new(connection), service).await;
+        });
     }
 }
 
