@@ -197,6 +197,39 @@ await step('printed from a dark screen the report is white, and all its parts an
   assert.equal(t.page, 'rgb(255, 255, 255)');
   await one.page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
 });
+await step('names without an end do not widen the page', async () => {
+  for (const width of [1200, 400]) {
+    await one.page.setViewportSize({ width, height: 900 });
+    await one.page.goto(pathToFileURL(join(folder, 'long.html')).href);
+    await ready(one.page);
+    const wide = await one.page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= width, `${wide} of ${width}`);
+  }
+});
+await step('labels lie within their room', async () => {
+  const words = await one.page.evaluate(() => {
+    const t = window.taskscope.timeline;
+    t.context.font = '11px system-ui, sans-serif';
+    return ['W'.repeat(100000), 'short', '\u{1f600}'.repeat(50)].map((label) => { const words = t.fitLabel(label, 100); return [words, t.context.measureText(words).width]; });
+  });
+  for (const [text, wide] of words) assert.ok(wide <= 100 && text.length > 4 && text.isWellFormed(), `${text} ${wide}`);
+  assert.equal(words[1][0], 'short');
+});
+await step('a trace of device queues alone tells nothing of workers', async () => {
+  await one.page.setViewportSize({ width: 1200, height: 900 });
+  await one.page.goto(pathToFileURL(join(folder, 'devices.html')).href);
+  await ready(one.page);
+  assert.deepEqual(await one.page.evaluate(() => [...document.querySelectorAll('main > section')].map((e) => e.id)), ['what', 'efficiency', 'overview', 'tables', 'how']);
+  assert.ok((await one.page.textContent('#efficiency')).includes('No time of workers'));
+  assert.equal(await one.page.evaluate(() => [...document.querySelectorAll('table')].filter((t) => t.tBodies[0].rows.length === 0).length), 0, 'an empty table');
+  const rows = await one.page.evaluate(() => window.taskscope.timeline.rows.map((row) => row.label));
+  assert.deepEqual(rows, ['device queues', 'queue 1 lane 0', 'queue 1 lane 1', 'queue 2', 'tasks: threads that run each type; counters', ...rows.slice(5)]);
+  // The three names that operations have, once each, whatever the queue.
+  const values = await one.page.evaluate(() => window.taskscope.timeline.overview.views.find((view) => view.rows).values);
+  const named = await one.page.evaluate(() => document.querySelector('#overview [aria-label="device queues"]').textContent);
+  assert.ok(['gemm_kernel', '<i>copy</i>', 'fill'].every((name) => named.includes(name)), named);
+  assert.deepEqual(values.map(([, name]) => name), ['gemm_kernel\ufffd', '<i>copy</i>', 'fill']);
+});
 assert.deepEqual(one.problems, []);
 await one.close();
 

@@ -4,14 +4,14 @@
 
 mod common;
 
-use common::{doubtful, page_of, small, talking, viewer_of, viewer_of_trace};
+use common::{devices as devices_of, doubtful, page_of, small, talking, viewer_of, viewer_of_trace};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use taskscope_execution::lod::Window;
 use taskscope_execution::view::View as Family;
-use taskscope_execution::{NO_TIME, Span, State, TaskIndex, ThreadIndex};
+use taskscope_execution::{Execution, NO_TIME, Span, State, TaskIndex, ThreadIndex};
 use taskscope_session::Session;
 use taskscope_session::model_views::ViewName;
 use taskscope_testkit::instrumented::write_walker;
@@ -153,6 +153,16 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     *threads = threads.iter().cycle().take(3 * threads.len()).cloned().collect();
     write("report.html", html::report(&reported));
     write("report.json", reported.report.to_string());
+    // Names without an end and without a blank, and a trace in which there are only device queues.
+    let mut long = page_of(small());
+    let endless = "W".repeat(100_000);
+    long.report["findings"][0]["text"] = format!("threads wait for {endless}").into();
+    long.report["notices"] =
+        json!([{ "name": "truncated-event", "text": format!("loom/{}", &endless[..300]) }]);
+    write("long.html", html::report(&long));
+    let mut devices = Session::in_memory("devices.trace", Execution::default());
+    devices.devices = devices_of(1_000_000, 3_000_000);
+    write("devices.html", html::report(&Page::reported(devices)));
     let (_trace, models, viewer_of_models) = viewer_of_trace();
     let mut answers = expected(&page, &viewer.address());
     answers["models"] = expected_of_models(&models, &viewer_of_models.address());

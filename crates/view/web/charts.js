@@ -1,7 +1,7 @@
 // Charts of the report: legend, stacked states over time, histograms, small timelines, flame graph.
 
 import { element, sharpCanvas } from './elements.js';
-import { formatCount, formatPercent, formatPoint, formatTime, fitText } from './format.js';
+import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
 
 /** Groups of states from the bottom of a stack to its top. */
 export const GROUP_ORDER = ['useful', 'runtime', 'sync', 'mutex', 'idle', 'off', 'unknown'];
@@ -36,6 +36,19 @@ export function legend(states, occurs, theme) {
   return list;
 }
 
+/** Names of the values of a view, as far as they fit. @param {any} words @param {(value: number) => number} colour */
+export function valueLegend(words, colour) {
+  const shown = words.values.filter(([value]) => value !== 0).slice(0, 24);
+  const rows = shown.map(([value, label]) => {
+    const swatch = element('span', { class: 'swatch' });
+    const packed = colour(value);
+    swatch.style.background = `rgb(${packed & 255} ${(packed >> 8) & 255} ${(packed >> 16) & 255})`;
+    return element('li', {}, swatch, fitText(label, 40));
+  });
+  const more = words.values.length - shown.length;
+  return element('ul', { class: 'legend', 'aria-label': words.label }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 1 ? element('li', {}, `and ${more} more`) : null);
+}
+
 /**
  * How many workers were in each state over time, stacked.
  * @param {{buckets: number, states: number, workers: number, data: number[]}} stack in thousandths
@@ -65,12 +78,12 @@ export function stackChart(stack, states, theme, width, lengthNs) {
   context.fillStyle = theme.text;
   context.font = '11px system-ui, sans-serif';
   context.textAlign = 'right';
-  for (const part of [0, 0.5, 1]) context.fillText(formatCount(stack.workers * part), left - 6, Math.max(9, height * (1 - part) + 4));
+  for (const part of [0, 0.5, 1]) context.fillText(stack.workers === 1 ? String(part) : formatCount(stack.workers * part), left - 6, Math.max(9, height * (1 - part) + 4));
   context.textAlign = 'left';
   context.fillText('0', left, height + 14);
   context.textAlign = 'right';
   context.fillText(formatTime(lengthNs), width - 2, height + 14);
-  return element('figure', { class: 'chart' }, canvas, element('figcaption', {}, `workers in each state over time; ${formatCount(stack.workers)} workers in all`));
+  return element('figure', { class: 'chart' }, canvas, element('figcaption', {}, `workers in each state over time; ${formatNumberOf(stack.workers, 'worker')} in all`));
 }
 
 /**

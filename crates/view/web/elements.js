@@ -47,7 +47,7 @@ export function table(caption, columns, rows, shown = 12) {
   const made = element('table', {}, element('caption', {}, caption), element('thead', {}, head), body);
   const wrapped = element('div', { class: 'table' }, made);
   if (rows.length > first && printed) {
-    wrapped.append(element('p', { class: 'note' }, `${rows.length - first} more rows are not printed.`));
+    wrapped.append(element('p', { class: 'note' }, `Not printed: ${rows.length - first} more row${rows.length - first === 1 ? '' : 's'}.`));
   } else if (rows.length > first) {
     const more = element('button', { type: 'button', onclick: () => {
       add(first, rows.length);

@@ -42,6 +42,16 @@ export function formatCount(value) {
 }
 
 /**
+ * A count with what is counted: `1 worker`, `64 workers`.
+ * @param {number} value
+ * @param {string} what one of them
+ * @returns {string}
+ */
+export function formatNumberOf(value, what) {
+  return `${formatCount(value)} ${what}${value === 1 ? '' : 's'}`;
+}
+
+/**
  * Worker-seconds.
  * @param {number} ns
  * @returns {string}
@@ -71,7 +81,9 @@ export function formatPercent(part, whole) {
 export function fitText(text, width) {
   if (text.length <= width || width < 3) return text;
   const head = Math.ceil((width - 1) / 2);
-  return `${text.slice(0, head)}…${text.slice(text.length - (width - 1 - head))}`;
+  // Half of a character that has two parts would be shown as one that cannot be read.
+  const before = text.slice(0, head).replace(/[\ud800-\udbff]$/, '');
+  return `${before}…${text.slice(text.length - (width - 1 - head)).replace(/^[\udc00-\udfff]/, '')}`;
 }
 
 /** A path as one word that a POSIX shell takes as it is. @param {string} path */

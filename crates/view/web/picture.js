@@ -45,7 +45,7 @@ class SvgContext {
     this.saved = [];
     this.path = '';
     this.clips = 0;
-    Object.assign(this, { fillStyle: '#000000', strokeStyle: '#000000', globalAlpha: 1, lineWidth: 1, font: '11px sans-serif', textAlign: 'left', textBaseline: 'alphabetic', dash: '', clipped: '' });
+    Object.assign(this, { fillStyle: '#000000', strokeStyle: '#000000', globalAlpha: 1, lineWidth: 1, lineJoin: 'miter', font: '11px sans-serif', textAlign: 'left', textBaseline: 'alphabetic', dash: '', clipped: '' });
   }
 
   setTransform() {}
@@ -72,11 +72,20 @@ class SvgContext {
     if (width > 0 && height > 0) this.parts.push(`<rect x="${svgNumber(x)}" y="${svgNumber(y)}" width="${svgNumber(width)}" height="${svgNumber(height)}" fill="${this.fillStyle}"${this.more}/>`);
   }
 
-  fillText(text, x, y) {
+  measureText(text) {
+    const paper = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
+    paper.font = this.font;
+    return paper.measureText(text);
+  }
+
+  fillText(text, x, y) { this.text(text, x, y, `fill="${this.fillStyle}"${this.more}`); }
+  strokeText(text, x, y) { this.text(text, x, y, `${this.strokes} stroke-linejoin="${this.lineJoin}"`); }
+
+  text(text, x, y, look) {
     const anchor = this.textAlign === 'center' ? ' text-anchor="middle"' : '';
     const [, bold, size] = /^(bold )?(\d+)px/.exec(this.font) || ['', '', '11'];
     const lower = this.textBaseline === 'middle' ? 0.35 * Number(size) : 0;
-    this.parts.push(`<text x="${svgNumber(x)}" y="${svgNumber(y + lower)}" font-size="${size}"${bold ? ' font-weight="bold"' : ''} fill="${this.fillStyle}"${anchor}${this.more}>${xmlText(text)}</text>`);
+    this.parts.push(`<text x="${svgNumber(x)}" y="${svgNumber(y + lower)}" font-size="${size}"${bold ? ' font-weight="bold"' : ''} ${look}${anchor}>${xmlText(text)}</text>`);
   }
 
   /** A part of a picture as rectangles: equal points below and beside each other become one. */

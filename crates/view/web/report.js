@@ -1,8 +1,8 @@
 // The report, in the order of a reader's questions. Every number comes from the report's JSON.
 
 import { element, part, table, bar } from './elements.js';
-import { formatCount, formatPercent, formatSeconds, formatTime, fitText, shellWord } from './format.js';
-import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
+import { formatCount, formatNumberOf, formatPercent, formatSeconds, formatTime, fitText, shellWord } from './format.js';
+import { histogram, icicle, legend, smallTimeline, stackChart, valueLegend } from './charts.js';
 import { VALUE_COLOURS, makeTheme } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
 import { TimelineView, trackLabel } from './timeline.js';
@@ -36,6 +36,8 @@ function whatRan(report, overview) {
     ['trace', nameOf(report.trace)],
     ['host', nameOf(report.host && (report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host))))],
     ['wall time', number('wall_ns', report.wall_ns, formatTime)],
+    // Device queues have a time of their own.
+    ...(report.wall_ns || overview.length_ns <= 1 ? [] : [['time shown', formatTime(overview.length_ns)]]),
     ['workers', number('workers', report.workers, formatCount)],
     ['threads', number('threads', report.threads, formatCount)],
     ['processes', number('processes', report.processes, formatCount)],
@@ -53,8 +55,12 @@ function whatRan(report, overview) {
     notices.length ? element('ul', { class: 'notices', 'aria-label': 'Notices' }, ...notices) : null);
 }
 
+/** What stands in the place of numbers that have no meaning in a trace of device queues alone, or of a single event. */
+const NO_WORKER_TIME = 'No time of workers is in this trace, so nothing can be said of how well it was used.';
+
 /** @param {any} report */
 function efficiencyTree(report) {
+  if (!report.capacity_ns) return part('efficiency', 'Efficiency', element('p', {}, NO_WORKER_TIME));
   const e = report.efficiency || {};
   const rows = [
     ['Parallel efficiency', 'parallel', null, 0], ['Load balance', 'load_balance', 'load_balance_loss_ns', 1],
@@ -65,13 +71,14 @@ function efficiencyTree(report) {
   const lines = rows.filter((row) => e[row[1]] !== undefined).map(([label, key, loss, depth]) => element('li', { class: depth ? 'factor' : 'whole' },
     element('span', { class: 'label' }, label), number(`efficiency.${key}`, e[key], (v) => v.toFixed(2)), bar(e[key], `${label} ${e[key].toFixed(2)}`),
     loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], formatSeconds), ' worker-s lost', key === worst[1] && e[key] < 0.995 ? element('strong', {}, ' ← largest loss') : null)
-      : element('span', { class: 'loss' }, `${formatCount(report.workers)} workers, `, number('capacity_ns', report.capacity_ns, (v) => `${formatSeconds(v)} worker-seconds in all`))));
+      : element('span', { class: 'loss' }, `${formatNumberOf(report.workers, 'worker')}, `, number('capacity_ns', report.capacity_ns, (v) => `${formatSeconds(v)} worker-seconds in all`))));
   return part('efficiency', 'Efficiency', element('ul', { class: 'tree' }, ...lines),
     element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity.'));
 }
 
 /** @param {any} report @param {any} overview @param {any} theme @param {number} width @param {(track: number) => string} trackName */
 function findings(report, overview, theme, width, trackName) {
+  if (!report.capacity_ns) return null;
   const rows = (report.findings || []).filter((finding) => finding.ns * 200 >= report.capacity_ns);
   const list = rows.map((finding, i) => {
     const instance = (overview.instance_sections || []).find((row) => row.finding === finding.id);
@@ -91,11 +98,11 @@ function tables(report, overview, theme) {
   const label = (name) => (states[name] ? states[name].label : name);
   const colour = (name) => theme.state[overview.states.findIndex((state) => state.name === name)];
   const capacity = report.capacity_ns || 1;
-  made.push(table('Where the time of the workers went', [
+  if ((report.causes || []).length) made.push(table('Where the time of the workers went', [
     { title: 'state', cell: (row) => label(row.cause) }, { title: 'place', cell: (row) => nameOf(row.where) },
     { title: 'worker-s', number: true, cell: (row) => formatSeconds(row.ns) }, { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
     { title: '', cell: (row) => bar(row.ns / capacity, label(row.cause), colour(row.cause)) },
-  ], report.causes || []));
+  ], report.causes));
   if ((report.task_types || []).length) {
     const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
     made.push(table('Task types', [
@@ -153,13 +160,13 @@ function tables(report, overview, theme) {
   }
   const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
   const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
-  made.push(table('Threads', [
+  if ((report.thread_states || []).length) made.push(table('Threads', [
     { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.worker ? '' : ` (${row.kind})`}` },
     { title: 'events', number: true, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, cell: (row) => formatCount(row.lost_events) },
     { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
     { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
-  ], report.thread_states || []));
-  return part('tables', 'Tables', ...made);
+  ], report.thread_states));
+  return made.length ? part('tables', 'Tables', ...made) : null;
 }
 
 /** One bar of all states. */
@@ -336,12 +343,12 @@ export function showReport(page, report, overview, source, json) {
     const occurs = new Set((report.thread_states || []).flatMap((row) => Object.keys(row.states)));
     const rows = overview.rows;
     const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), host,
-      element('p', { class: 'note' }, `${rows.buckets} buckets of ${formatTime(2 ** rows.level)} a thread; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
-        rows.left_out_tracks ? `${formatCount(rows.left_out_tracks)} threads are left out here. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
+      element('p', { class: 'note' }, `${formatNumberOf(rows.buckets, 'bucket')} of ${formatTime(2 ** rows.level)} a row; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
+        rows.left_out_tracks ? `Left out here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
       whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, trackName), overviewPart, tables(report, overview, theme),
-      callPaths(report), part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
+      callPaths(report), !report.capacity_ns ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
       criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);
     const links = menu.filter(([id]) => sections.some((made) => made.id === id)).map(([id, title]) => element('a', { href: `#${id}` }, title));
@@ -350,18 +357,21 @@ export function showReport(page, report, overview, source, json) {
       build();
       document.getElementById('theme')?.focus();
     } }, dark ? 'light' : 'dark');
-    const left = overview.left_out ? element('p', { class: 'warn' }, `${formatCount(overview.left_out)} rows of long tables are left out to keep this file small; report --json has them all.`) : null;
+    const left = overview.left_out ? element('p', { class: 'warn' }, `Left out to keep this file small: ${formatNumberOf(overview.left_out, 'row')} of long tables; report --json has them all.`) : null;
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections));
     shown.timeline = new TimelineView(host, overview, source, {
       onHover: (row, at) => { host.title = `${row.label} at ${formatTime(at)}`; },
     }, { height: isPrinting() ? 900 : 520 });
     if (overview.device_rows) shown.timeline.setViews(['state', 'devices']);
     shown.timeline.setTheme(dark);
+    const devices = overview.views.find((view) => view.name === 'devices');
+    const colour = overview.device_rows && devices && shown.timeline.coloursOf('devices');
+    if (colour && devices.values.length) host.before(valueLegend(devices, colour));
     shown.timeline.resize();
     if (isPrinting()) {
       const { pictures, left } = shown.timeline.picturesForPaper(PICTURES_ON_PAPER);
       host.replaceChildren(...pictures);
-      if (left) host.append(element('p', { class: 'note' }, `${formatCount(left)} more rows are not printed.`));
+      if (left) host.append(element('p', { class: 'note' }, `Not printed: ${formatNumberOf(left, 'more row')}.`));
     }
   };
   build();

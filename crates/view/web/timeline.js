@@ -81,6 +81,8 @@ export class TimelineView {
     this.edges = [];
     /** @type {any} */
     this.marked = null;
+    /** Labels that were cut to their room, by room and label. @type {Map<string, string>} */
+    this.fitted = new Map();
     this.frames = [];
     this.stacks = new Map();
     this.counters = new Map();
@@ -134,10 +136,11 @@ export class TimelineView {
     const { processes, tracks } = this.overview;
     const nodes = [...new Set(tracks.map((track) => processes[track.process].node))];
     const all = tracks.map((track) => track.track);
-    add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: tracks.filter((track) => track.worker).map((track) => track.track) });
+    if (all.length) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: tracks.filter((track) => track.worker).map((track) => track.track) });
     for (const view of this.views) {
       const words = this.overview.views.find((row) => row.name === view);
       if (!words) continue;
+      if (!words.rows && all.length === 0) continue;
       add({ kind: 'view', height: HEADER, label: words.rows ? words.label : `threads: ${words.label}`, key: `view ${view}` });
       if (this.collapsed.has(`view ${view}`)) continue;
       if (words.rows) {
@@ -547,7 +550,26 @@ export class TimelineView {
     context.fillStyle = theme.text;
     context.font = '10px system-ui, sans-serif';
     context.textAlign = 'left';
-    context.fillText(`most ${data.most >= 100 || Number.isInteger(data.most) ? formatCount(data.most) : data.most.toPrecision(2)}`, GUTTER + 4, base - tall + 8);
+    const words = `most ${data.most >= 100 || Number.isInteger(data.most) ? formatCount(data.most) : data.most.toPrecision(2)}`;
+    // Words that lie on bars have a border of the page's colour.
+    context.strokeStyle = theme.page;
+    context.lineWidth = 3;
+    context.lineJoin = 'round';
+    context.strokeText(words, GUTTER + 4, base - tall + 8);
+    context.fillText(words, GUTTER + 4, base - tall + 8);
+  }
+
+  /** A label in so many pixels, in the font that is set. @param {string} label @param {number} room */
+  fitLabel(label, room) {
+    const key = `${Math.round(room)} ${label}`;
+    let words = this.fitted.get(key);
+    if (words === undefined) {
+      let letters = Math.min(label.length, 60);
+      while (this.context.measureText((words = fitText(label, letters))).width > room && letters > 3) letters--;
+      if (this.fitted.size > 10000) this.fitted.clear();
+      this.fitted.set(key, words);
+    }
+    return words;
   }
 
   /** @param {Row[]} visible */
@@ -571,13 +593,7 @@ export class TimelineView {
       context.textAlign = 'left';
       const sign = header ? (this.collapsed.has(row.key || '') ? '▸ ' : '▾ ') : '';
       const indent = row.kind === 'track' ? 18 : row.kind === 'process' ? 12 : 6;
-      context.save();
-      // Wide letters must not reach into the plot.
-      context.beginPath();
-      context.rect(0, y, header ? this.width : GUTTER - 4, row.height);
-      context.clip();
-      context.fillText(fitText(sign + row.label, header ? 60 : 22), indent, y + row.height / 2 + 0.5);
-      context.restore();
+      context.fillText(this.fitLabel(sign + row.label, (header ? this.width : GUTTER - 4) - indent), indent, y + row.height / 2 + 0.5);
     }
     context.textBaseline = 'alphabetic';
   }

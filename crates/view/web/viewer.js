@@ -2,7 +2,7 @@
 
 import { element, table, bar } from './elements.js';
 import { formatCount, formatPercent, formatSeconds, formatTime, fitText, shellWord } from './format.js';
-import { legend } from './charts.js';
+import { legend, valueLegend } from './charts.js';
 import { makeTheme } from './palette.js';
 import { ServerSource, readJson } from './source.js';
 import { TimelineView, placeOf, trackLabel } from './timeline.js';
@@ -69,7 +69,7 @@ class Viewer {
 
   toolbar() {
     const button = (id, label, title, onclick) => element('button', { type: 'button', id, title, onclick }, label);
-    this.search = /** @type {HTMLInputElement} */ (element('input', { id: 'search', type: 'search', placeholder: 'gemm, barrier, task 12, duration>1ms', title: 'a word of a state, task type or place; task 12; or a filter: state=barrier and duration>1ms', 'aria-label': 'Search', size: 30, maxlength: 400 }));
+    this.search = /** @type {HTMLInputElement} */ (element('input', { id: 'search', type: 'search', placeholder: 'gemm, task 12, duration>1ms', title: 'a word of a state, task type or place; task 12; or a filter: state=barrier and duration>1ms', 'aria-label': 'Search', size: 30, maxlength: 400 }));
     this.search.addEventListener('keydown', (event) => {
       if (event.key === 'Enter') this.find(event.shiftKey ? 'previous' : 'next');
       if (event.key === 'Escape') this.timeline.canvas.focus();
@@ -552,19 +552,6 @@ class Viewer {
     this.panel.replaceChildren(element('p', {}, 'the address of this view (whoever has it can look at the trace while the viewer runs):'), element('code', { id: 'address' }, link.href));
     if (navigator.clipboard) await navigator.clipboard.writeText(link.href).catch(() => {});
   }
-}
-
-/** Names of the values of a view, as far as they fit. @param {any} words @param {(value: number) => number} colour */
-function valueLegend(words, colour) {
-  const shown = words.values.filter(([value]) => value !== 0).slice(0, 24);
-  const rows = shown.map(([value, label]) => {
-    const swatch = element('span', { class: 'swatch' });
-    const packed = colour(value);
-    swatch.style.background = `rgb(${packed & 255} ${(packed >> 8) & 255} ${(packed >> 16) & 255})`;
-    return element('li', {}, swatch, fitText(label, 40));
-  });
-  const more = words.values.length - shown.length;
-  return element('ul', { class: 'legend', 'aria-label': words.label }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 1 ? element('li', {}, `and ${more} more`) : null);
 }
 
 /**

@@ -4,9 +4,13 @@ use super::Page;
 use super::values::packed_values;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use taskscope_execution::devices::{Devices, Operation};
 use taskscope_execution::lod::{Flags, Marks, Values, Window};
 use taskscope_session::model_views::ValueRow;
+
+/// The value of operations without a name; 0 is no operation.
+const UNNAMED: i64 = 1;
 
 /// What the timeline shows of an operation. Times are nanoseconds of the trace's clock, 0 of those not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +72,8 @@ struct Lane {
 pub struct Queues {
     queues: Vec<Queue>,
     lanes: Vec<Lane>,
+    /// What operations are called, by value from 1 on.
+    names: Vec<String>,
 }
 
 impl Queues {
@@ -90,7 +96,9 @@ impl Queues {
     /// Puts the operations of queues into lanes.
     pub fn new(mut queues: Vec<Queue>) -> Queues {
         let mut lanes = Vec::new();
-        let mut names_before = 0;
+        // What is called alike has one value, and so one colour, on whichever queue it runs.
+        let mut names = vec![String::new()];
+        let mut number_of = HashMap::from([(String::new(), UNNAMED)]);
         for (number, queue) in queues.iter_mut().enumerate() {
             queue.operations.sort_by_key(|o| (o.start, Reverse(o.end), o.seq));
             let mut numbers: Vec<u32> = queue.operations.iter().map(|o| o.lane).collect();
@@ -99,15 +107,21 @@ impl Queues {
             if numbers.is_empty() && !queue.lost.is_empty() {
                 numbers.push(0);
             }
+            let value_of = queue.names.iter().map(|name| {
+                *number_of.entry(name.clone()).or_insert_with(|| {
+                    names.push(name.clone());
+                    names.len() as i64
+                })
+            });
+            let value_of: Vec<i64> = value_of.collect();
             let lane_of = |lane: &u32| Lane {
                 queue: number,
                 lane: *lane,
-                ..Lane::of(queue, *lane, names_before, Some(lane) == numbers.first())
+                ..Lane::of(queue, *lane, &value_of, Some(lane) == numbers.first())
             };
             lanes.extend(numbers.iter().map(lane_of));
-            names_before += queue.names.len() as i64;
         }
-        Queues { queues, lanes }
+        Queues { queues, lanes, names }
     }
 
     /// All queues.
@@ -141,9 +155,8 @@ impl Queues {
                 if several { format!("{} lane {}", queue.name, lane.lane) } else { queue.name.clone() };
             json!({ "track": row, "label": label, "group": queue.device, "pid": queue.pid })
         });
-        // Values are the names of all queues, one queue after the other, from 1 on.
-        let names = self.queues.iter().flat_map(|queue| &queue.names);
-        let labels: Vec<(usize, &String)> = (1..).zip(names).filter(|(_, name)| !name.is_empty()).collect();
+        let labels: Vec<(usize, &String)> =
+            (1..).zip(&self.names).filter(|(_, name)| !name.is_empty()).collect();
         json!({ "rows": rows.collect::<Vec<_>>(), "values": labels })
     }
 
@@ -217,7 +230,7 @@ fn shown(operation: &Operation) -> Option<QueueOperation> {
 }
 
 impl Lane {
-    fn of(queue: &Queue, lane: u32, names_before: i64, takes_losses: bool) -> Lane {
+    fn of(queue: &Queue, lane: u32, value_of: &[i64], takes_losses: bool) -> Lane {
         let mut values = Values::default();
         let mut operations = Vec::new();
         let mut cursor = None;
@@ -230,7 +243,7 @@ impl Lane {
                 operations.push(u32::MAX);
             }
             values.start.to_mut().push(start);
-            values.value.to_mut().push(names_before + i64::from(operation.name) + 1);
+            values.value.to_mut().push(value_of.get(operation.name as usize).copied().unwrap_or(UNNAMED));
             operations.push(index as u32);
             cursor = Some(operation.end.max(start.saturating_add(1)));
         }

@@ -110,7 +110,7 @@ pub fn viewer_of(execution: Execution) -> (Arc<Page>, Viewer) {
 }
 
 /// Operations of two queues, one of them with two lanes, over a time.
-fn devices(start: u64, end: u64) -> Devices {
+pub fn devices(start: u64, end: u64) -> Devices {
     let step = (end - start) / 120;
     let operation = |seq: u64, lane: u32, kind: u32| {
         let begin = start + seq * step + step / 8;
