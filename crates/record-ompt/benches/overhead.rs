@@ -14,7 +14,8 @@
 //! | sampled-trace | and sampled at 100 Hz |
 //! | profile | `--mode profile`, with its 100 Hz |
 //! | timers | no tool, but timers of 1 kHz with a handler that does nothing |
-//! | 1kHz | sampled at 1 kHz in profile mode; its ratio is that to `timers` |
+//! | profile-timers | `--mode profile` without samples, and the timers of `timers`; its ratio is that to `timers` |
+//! | 1kHz | sampled at 1 kHz in profile mode; its ratio is that to `profile-timers`: what samples cost |
 //!
 //! Each run gets a directory of its own below one that is removed at the very end; until then its files are
 //! only emptied. ext4 gives away the inodes of removed files only some time later, and looks at each
@@ -42,11 +43,12 @@ enum Variant {
     SampledTrace,
     Profile,
     Timers,
+    ProfileTimers,
     Sampled,
 }
 use Variant::*;
 
-const VARIANTS: [(Variant, &str); 9] = [
+const VARIANTS: [(Variant, &str); 10] = [
     (WithoutTool, "without"),
     (Declined, "declined"),
     (Idle, "idle"),
@@ -55,13 +57,18 @@ const VARIANTS: [(Variant, &str); 9] = [
     (SampledTrace, "sampled-trace"),
     (Profile, "profile"),
     (Timers, "timers"),
+    (ProfileTimers, "profile-timers"),
     (Sampled, "1kHz"),
 ];
 
 impl Variant {
     /// What its ratio is to.
     fn base(self) -> Variant {
-        if self == Sampled { Timers } else { WithoutTool }
+        match self {
+            Sampled => ProfileTimers,
+            ProfileTimers => Timers,
+            _ => WithoutTool,
+        }
     }
 
     /// Variables of the recorder; `None` where it is not attached.
@@ -71,6 +78,8 @@ impl Variant {
             Idle | Trace => Some(&[]),
             SampledTrace => Some(&[("TASKSCOPE_SAMPLE", "100")]),
             Profile => Some(&[("TASKSCOPE_MODE", "profile"), ("TASKSCOPE_SAMPLE", "100")]),
+            // One sample in more time than any of them runs.
+            ProfileTimers => Some(&[("TASKSCOPE_MODE", "profile"), ("TASKSCOPE_SAMPLE", "0.01")]),
             Sampled => Some(&[("TASKSCOPE_MODE", "profile"), ("TASKSCOPE_SAMPLE", "1000")]),
         }
     }
@@ -93,7 +102,8 @@ fn main() -> ExitCode {
     };
     let tool = std::env::current_exe().unwrap().with_file_name("libtaskscope_ompt.so");
     println!(
-        "{} rounds, {} threads; ratios to the run without a tool (1kHz: to timers), 95 % intervals",
+        "{} rounds, {} threads; ratios to the run without a tool (profile-timers: to timers, 1kHz: to profile-timers), \
+         95 % intervals",
         settings.rounds, settings.threads
     );
     let shown = VARIANTS[1..].iter().filter(|(variant, _)| settings.variants.contains(variant));
@@ -155,7 +165,9 @@ fn only(names: &str) -> Result<Vec<Variant>, String> {
         let found = VARIANTS.iter().find(|(_, title)| *title == name);
         let titles = || VARIANTS.map(|(_, title)| title).join(", ");
         let (variant, _) = found.ok_or_else(|| format!("unknown variant {name}; there are {}", titles()))?;
-        variants.extend([variant.base(), *variant]);
+        // And all that its ratio is to.
+        let bases = std::iter::successors(Some(*variant), |variant| Some(variant.base()));
+        variants.extend(bases.take_while(|variant| *variant != WithoutTool));
     }
     let in_order = VARIANTS.iter().map(|(variant, _)| *variant);
     Ok(in_order.filter(|variant| variants.contains(variant)).collect())
@@ -235,7 +247,12 @@ impl Bench {
             command.env("OMP_TOOL_LIBRARIES", &self.tool).envs(settings.iter().copied());
             if !settings.is_empty() {
                 // As `record` does where samples are taken.
-                command.env("LD_PRELOAD", &self.tool);
+                let mut preloaded = self.tool.clone().into_os_string();
+                if variant == ProfileTimers {
+                    preloaded.push(":");
+                    preloaded.push(&self.timers);
+                }
+                command.env("LD_PRELOAD", preloaded);
             }
             if variant != Idle {
                 command.env("TASKSCOPE_TRACE_DIR", &directory);

@@ -176,6 +176,56 @@ impl Frames {
         self.stack.last()
     }
 
+    /// How much is open.
+    #[inline(always)]
+    pub fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// Whether something can be opened without memory being asked for.
+    #[inline(always)]
+    pub fn has_room(&self) -> bool {
+        self.stack.len() < self.stack.capacity()
+    }
+
+    /// Opens something in a profile; for a task, `site` is the one beneath.
+    ///
+    /// # Safety
+    /// It [has room](Self::has_room).
+    #[inline(always)]
+    pub unsafe fn open_profiled(&mut self, open: Open, site: u32, cause: Cause) {
+        // SAFETY: by contract.
+        unsafe { self.push(Frame { open, site, cause, shown: true, outer: 0 }) }
+    }
+
+    /// The innermost entry, and what time goes to beneath it, if something is.
+    #[inline(always)]
+    pub fn top_two(&self) -> Option<(&Frame, Cause)> {
+        let [.., beneath, top] = self.stack.as_slice() else { return None };
+        Some((top, beneath.cause))
+    }
+
+    /// Closes the innermost entry in a profile, an explicit task.
+    ///
+    /// # Safety
+    /// It is one.
+    #[inline(always)]
+    pub unsafe fn close_profiled_task(&mut self) {
+        // SAFETY: by contract there is one; it is plain.
+        unsafe {
+            let depth = self.stack.len() - 1;
+            self.context = (*self.stack.as_ptr().add(depth)).outer as usize;
+            self.stack.set_len(depth);
+        }
+        self.tasks -= 1;
+    }
+
+    /// Closes the innermost entry in a profile, no context.
+    #[inline(always)]
+    pub fn close_profiled(&mut self) {
+        self.stack.pop();
+    }
+
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> bool {
@@ -245,6 +295,9 @@ impl Moment<'_> {
         }
         if self.thread.profile.is_some() {
             let cause = Cause::of(open).unwrap_or_else(|| self.cause_at(depth));
+            // A task's place of the site holds the task beneath.
+            let is_task = matches!(open, Open::Task { .. });
+            let site = if is_task { self.thread.frames.task_on_top() } else { site };
             // SAFETY: there is room, as above.
             unsafe { self.thread.frames.push(Frame { open, site, cause, shown: true, outer: 0 }) };
             return self.follow_open(open, cause, depth);

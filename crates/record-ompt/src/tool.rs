@@ -142,7 +142,8 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
         if !is_wanted && !chain::has_next() {
             continue;
         }
-        let callback = if chain::has_next() { handler.both } else { own };
+        let of_profile = profiling::callback_of(handler.event).filter(|_| profiling::is_on());
+        let callback = if chain::has_next() { handler.both } else { of_profile.unwrap_or(own) };
         // SAFETY: both have the type that the standard gives to the event's callback.
         unsafe { set_callback(handler.event, Some(callback)) };
     }

@@ -48,6 +48,12 @@ impl Word {
         (self.0 >> 32) as u32 & 0x00ff_ffff
     }
 
+    /// All flags.
+    #[inline(always)]
+    pub fn flags(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
+
     /// Whether all bits of `flag` are set.
     #[inline(always)]
     pub fn has(self, flag: u8) -> bool {

@@ -91,6 +91,22 @@ fn waiting_for_children_is_given_to_those_that_run() {
 }
 
 #[test]
+fn small_tasks_are_counted_exactly() {
+    for threads in [1, 2, 3] {
+        let Some(profiled) = Profiled::new("small", threads, "100", &[]) else { return };
+        let (profile, _) = profiled.run();
+        assert_conserved(&profile);
+        assert_eq!(profile.tree.total(Metric::TASKS), 8360 + 512);
+        let contexts = profile.tree.ids().filter(|id| profile.tree.value(*id, Metric::TASKS) > 0).count();
+        // The compiler may have copied fib into itself.
+        assert!(contexts >= 512 + 2, "{contexts}");
+        // Every moment in a task is one of a task of some path.
+        assert_eq!(profile.tree.total(Metric::TASK_TIME), profile.totals["state.task"]);
+        assert_eq!(profile.tree.unfit(), 0);
+    }
+}
+
+#[test]
 fn many_short_waits_are_all_charged() {
     // Regions with a loop and tasks that wait: hundreds of thousands of waits, most of them short.
     let Some(profiled) = Profiled::new("storm", 4, "1000", &[]) else { return };

@@ -76,4 +76,4 @@ pub use samples::{InHandler, enter_in_handler};
 pub use stream::{Half, Nesting, copy_payload};
 pub use sync::heavy_fence as fence_all_threads;
 pub use tail_place::{TAIL_DIRECTORY_VARIABLE, place_for as tail_place_for};
-pub use thread::{Recording, ThreadRecorder, enter, enter_for};
+pub use thread::{Recording, Short, ThreadRecorder, enter, enter_for, enter_shortly};

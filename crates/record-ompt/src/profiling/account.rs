@@ -176,6 +176,12 @@ impl Account {
         }
     }
 
+    /// Whether the thread is in the body of a task; on its own thread.
+    #[inline(always)]
+    pub fn is_in_task(&self) -> bool {
+        self.cause.load(Relaxed) == Cause::Task as u32
+    }
+
     /// From `at` on the thread is in `cause`. Returns what it was in before. On its own thread only.
     #[inline(always)]
     pub fn switch(&self, cause: Cause, at: u64) -> Stretch {
@@ -183,6 +189,14 @@ impl Account {
         let ns = at.saturating_sub(self.since.load(Relaxed));
         self.change(cause, at, |account| account.charge(before, ns));
         Stretch { cause: before, ns }
+    }
+
+    /// [`switch`](Self::switch) of a thread that [is in the body of a task](Self::is_in_task), for how long.
+    #[inline(always)]
+    pub fn switch_from_task(&self, cause: Cause, at: u64) -> u64 {
+        let ns = at.saturating_sub(self.since.load(Relaxed));
+        self.change(cause, at, |account| account.charge(Cause::Task as u32, ns));
+        ns
     }
 
     /// The same, where the time since the last switch belongs to `second` from `cut` on.

@@ -139,7 +139,7 @@ pub fn addresses_of(path: u32) -> Box<[u64]> {
     with_all(|all| all.paths.get(&path).cloned()).flatten().unwrap_or_default()
 }
 
-/// What a thread remembers of contexts, and counts for them.
+/// What a thread remembers of contexts.
 pub struct Contexts {
     known: [Known; REMEMBERED],
 }
@@ -149,18 +149,6 @@ struct Known {
     creator: u32,
     path: u32,
     context: u32,
-    tasks: u64,
-}
-
-impl Known {
-    #[cold]
-    #[inline(never)]
-    fn replace(&mut self, creator: u32, path: u32, count: impl FnOnce(u32, u64)) {
-        if self.tasks > 0 {
-            count(self.context, self.tasks);
-        }
-        *self = Known { creator, path, context: number(creator, path), tasks: 0 };
-    }
 }
 
 impl Default for Contexts {
@@ -170,26 +158,15 @@ impl Default for Contexts {
 }
 
 impl Contexts {
-    /// The context of what is created by this path in this context; `tasks` more were. A count that
-    /// has to leave for another goes to `count`.
+    /// The context of what is created by this path in this context.
     #[inline(always)]
-    pub fn of(&mut self, creator: u32, path: u32, tasks: u64, count: impl FnOnce(u32, u64)) -> u32 {
+    pub fn of(&mut self, creator: u32, path: u32) -> u32 {
         let slot = (creator.wrapping_mul(0x9e37_79b1) ^ path.wrapping_mul(0x85eb_ca6b)) >> 26;
         let Some(known) = self.known.get_mut(slot as usize % REMEMBERED) else { return creator };
         if (known.creator, known.path) != (creator, path) || known.context == 0 {
-            known.replace(creator, path, count);
+            *known = Known { creator, path, context: number(creator, path) };
         }
-        known.tasks += tasks;
         known.context
-    }
-
-    /// Hands out all counts.
-    pub fn drain(&mut self, mut count: impl FnMut(u32, u64)) {
-        for known in &mut self.known {
-            if known.tasks > 0 {
-                count(known.context, core::mem::take(&mut known.tasks));
-            }
-        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
-use super::contexts::{Contexts, addresses_of, descend};
+use super::contexts::{Contexts, addresses_of, descend, expand};
 use super::locks::{Blame, Place};
+use super::rows::Sums;
 use super::samples::{locate, place_of_context};
 use super::waits::Settled;
 
@@ -12,16 +13,14 @@ const NODES: usize = 2048;
 const VALUES: usize = 6144;
 /// Places of short waits that are remembered.
 const SPOTS: usize = 32;
-/// Contexts whose time in tasks is remembered.
-const BODIES: usize = 16;
 
 /// The counts of one thread since the last collection.
 pub struct Counts {
     tree: Tree,
     contexts: Contexts,
-    /// Time in the bodies of tasks by context: those counted lately.
-    bodies: [(u32, u64); BODIES],
     short: [Short; SPOTS],
+    /// Nodes of places in the tree that were counted at lately.
+    nodes: [Option<(Place, NodeId)>; SPOTS],
 }
 
 /// Waits too short to have a cause: what a program has most of.
@@ -39,42 +38,27 @@ impl Counts {
         Counts {
             tree: Tree::with_limit(NODES, VALUES),
             contexts: Contexts::default(),
-            bodies: [(0, 0); BODIES],
             short: [Short::default(); SPOTS],
+            nodes: [None; SPOTS],
         }
     }
 
     /// The context of a task or region that is created by `path` in the context `creator`.
-    #[inline(always)]
-    pub fn created(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
-        let tree = &mut self.tree;
-        let context = self.contexts.of(creator, path, u64::from(is_task), |context, tasks| {
-            add_to_context(tree, context, Metric::TASKS, tasks);
-        });
-        if !is_task {
-            add_to_context(&mut self.tree, context, Metric::REGIONS, 1);
-        }
-        context
+    pub fn context(&mut self, creator: u32, path: u32) -> u32 {
+        self.contexts.of(creator, path)
     }
 
-    /// A task of this context ran for so long.
-    #[inline(always)]
-    pub fn ran(&mut self, context: u32, ns: u64) {
-        let Some(body) = self.bodies.get_mut(context as usize % BODIES) else { return };
-        if body.0 != context {
-            let (before, ns) = core::mem::replace(body, (context, 0));
-            make_room(&mut self.tree, before, ns);
-        }
-        body.1 += ns;
+    /// Something of a context.
+    pub fn add(&mut self, context: u32, metric: Metric, value: u64) {
+        add_to_context(&mut self.tree, context, metric, value);
     }
 
     /// A wait that is nobody's, in the call that returns to `codeptr` (0: not known).
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "below the length")]
     pub fn waited_shortly(&mut self, (kind, context, codeptr): (Marker, u32, u64), ns: u64) {
-        let key = codeptr ^ u64::from(context) << 32 ^ kind as u64;
-        let index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SPOTS;
-        let Some(short) = self.short.get_mut(index) else { return };
-        if (short.context, short.kind, short.codeptr) == (context, Some(kind), codeptr) {
+        let short = &mut self.short[spot_of(context, codeptr)];
+        if short.codeptr == codeptr && short.context == context && short.kind == Some(kind) {
             short.ns += ns;
             return;
         }
@@ -85,7 +69,7 @@ impl Counts {
     /// A wait at a place that is over, and who is to blame.
     pub fn waited(&mut self, kind: Marker, place: Place, ns: u64, settled: &Settled<'_>) {
         if ns > 0 {
-            let node = node_of(&mut self.tree, place);
+            let node = self.node_of(place);
             let node = self.tree.child(node, Frame::state(kind));
             self.tree.add(node, Metric::taken(kind), ns);
         }
@@ -107,7 +91,7 @@ impl Counts {
         for part in blame {
             match part.place {
                 Some(place) => {
-                    let node = node_of(&mut self.tree, place);
+                    let node = self.node_of(place);
                     self.tree.add(node, Metric::given(kind), part.ns);
                 }
                 None => give_to_nobody(&mut self.tree, kind, part.ns),
@@ -115,45 +99,64 @@ impl Counts {
         }
     }
 
-    /// A lock, critical or turn was taken in this context.
-    pub fn took(&mut self, context: u32) {
-        add_to_context(&mut self.tree, context, Metric::ACQUISITIONS, 1);
+    /// The node of a place.
+    #[expect(clippy::indexing_slicing, reason = "below the length")]
+    fn node_of(&mut self, place: Place) -> NodeId {
+        let known = &mut self.nodes[spot_of(place.0, u64::from(place.1))];
+        match known {
+            Some((of, node)) if *of == place => *node,
+            _ => known.insert((place, node_of(&mut self.tree, place))).1,
+        }
     }
 
     /// All of it goes to the process's tree, and the counts begin anew.
     pub fn merge_into(&mut self, merged: &mut Tree) {
-        for body in &mut self.bodies {
-            let (context, ns) = core::mem::take(body);
-            add_to_context(&mut self.tree, context, Metric::TASK_TIME, ns);
-        }
-        let tree = &mut self.tree;
-        self.contexts.drain(|context, tasks| add_to_context(tree, context, Metric::TASKS, tasks));
         for short in &mut self.short {
             flush_short(&mut self.tree, core::mem::take(short));
         }
+        self.nodes = [None; SPOTS];
         merged.absorb(&self.tree, place_of_context);
         self.tree.clear();
     }
 }
 
-/// Time in tasks whose context gives way to another's.
-#[cold]
-#[inline(never)]
-fn make_room(tree: &mut Tree, context: u32, ns: u64) {
-    add_to_context(tree, context, Metric::TASK_TIME, ns);
+/// Below [`SPOTS`].
+#[inline(always)]
+fn spot_of(context: u32, place: u64) -> usize {
+    // A place has a few contexts, one after the other, which must not meet.
+    ((place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as usize + context as usize) % SPOTS
+}
+
+/// What was counted for a context goes to the process's tree.
+pub fn merge_row(merged: &mut Tree, context: u32, sums: Sums, codeptr: u64) {
+    let node = expand(merged, context);
+    for (metric, value) in [(Metric::TASKS, sums.tasks), (Metric::TASK_TIME, sums.ns)] {
+        if value > 0 {
+            merged.add(node, metric, value);
+        }
+    }
+    count_short(merged, node, Marker::Taskwait, (codeptr, sums.waited));
 }
 
 #[cold]
 #[inline(never)]
 fn flush_short(tree: &mut Tree, short: Short) {
-    let Some(kind) = short.kind.filter(|_| short.ns > 0) else { return };
-    let mut node = context_node(tree, short.context);
-    if short.codeptr != 0 {
-        node = descend(tree, node, &[short.codeptr]);
+    if let Some(kind) = short.kind {
+        let node = context_node(tree, short.context);
+        count_short(tree, node, kind, (short.codeptr, short.ns));
+    }
+}
+
+fn count_short(tree: &mut Tree, mut node: NodeId, kind: Marker, (codeptr, ns): (u64, u64)) {
+    if ns == 0 {
+        return;
+    }
+    if codeptr != 0 {
+        node = descend(tree, node, &[codeptr]);
     }
     let node = tree.child(node, Frame::state(kind));
-    tree.add(node, Metric::taken(kind), short.ns);
-    give_to_nobody(tree, kind, short.ns);
+    tree.add(node, Metric::taken(kind), ns);
+    give_to_nobody(tree, kind, ns);
 }
 
 fn give_to_nobody(tree: &mut Tree, kind: Marker, ns: u64) {

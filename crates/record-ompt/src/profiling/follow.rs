@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use taskscope_event::models::samples::state;
-use taskscope_profile::Marker;
+use taskscope_profile::{Marker, Metric};
 
 use super::account::{Account, Cause, Stretch};
 use super::locks::{Held, marker};
@@ -14,16 +14,16 @@ use super::waits::{InTeam, NO_WAIT, SHORTEST_NS, Settled, Wait, Waits};
 use crate::abi::work;
 use crate::frames::{Open, Phase};
 use crate::mutexes::wait_state;
-use crate::sampling::levels;
+use crate::sampling::{levels, regions};
 use crate::thread::{Kind, Moment, Thread};
 
 /// What a profiled thread knows of itself.
 pub struct Follower {
     /// What it counts.
     pub counted: Arc<Counted>,
-    account: &'static Account,
+    pub(super) account: &'static Account,
     /// Waits that it is in.
-    waits: Waits,
+    pub(super) waits: Waits,
     /// Locks that it holds or wants.
     held: Held,
     /// Teams that it is a member of, innermost last.
@@ -32,6 +32,8 @@ pub struct Follower {
 
 struct Membership {
     team: u32,
+    /// Context of its region.
+    context: u32,
     index: u32,
     /// Barriers that it has come to.
     barriers: u32,
@@ -49,6 +51,12 @@ impl Follower {
             held: Held::default(),
             members: Vec::new(),
         })
+    }
+
+    /// The context of the innermost team's region; 0 outside of any.
+    #[inline(always)]
+    pub(super) fn context_of_team(&self) -> u32 {
+        self.members.last().map_or(0, |member| member.context)
     }
 
     /// The thread is at its end; it has closed everything.
@@ -206,14 +214,15 @@ impl Moment<'_> {
     }
 
     /// The thread becomes a member of a team.
-    pub fn follow_member(&mut self, team: u32, index: u32, size: u32) {
+    pub fn follow_member(&mut self, region: u32, team: u32, index: u32, size: u32) {
         self.clear_recent();
         if let Some(follower) = &mut self.thread.profile {
             if let Some(team) = teams::team(team) {
                 team.set_size(size);
             }
             teams::hold(team);
-            follower.members.push(Membership { team, index, barriers: 0 });
+            let context = regions::context(region);
+            follower.members.push(Membership { team, context, index, barriers: 0 });
         }
     }
 
@@ -332,10 +341,15 @@ impl Moment<'_> {
     }
 
     /// A task or region is created by `path` in the context `creator`.
-    #[inline(always)]
     pub fn count_creation(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
-        let Some(follower) = &self.thread.profile else { return 0 };
-        follower.counted.counts.counting().created(creator, path, is_task)
+        let Some(Follower { counted, .. }) = self.thread.profile.as_deref() else { return 0 };
+        let context = counted.counts.count(|counts| counts.context(creator, path));
+        if is_task {
+            counted.created(context);
+        } else {
+            counted.counts.count(|counts| counts.add(context, Metric::REGIONS, 1));
+        }
+        context
     }
 
     /// The thread wants a lock.
@@ -354,7 +368,7 @@ impl Moment<'_> {
         let (waited, blame) = follower.held.acquired(object, kind, at);
         if waited < SHORTEST_NS {
             return follower.counted.counts.count(|counts| {
-                counts.took(context);
+                counts.add(context, Metric::ACQUISITIONS, 1);
                 if waited > 0 {
                     counts.waited_shortly((kind, context, codeptr as u64), waited);
                 }
@@ -366,7 +380,7 @@ impl Moment<'_> {
         if let Some(follower) = &self.thread.profile {
             let settled = Settled { nobody: 0, blame: &blame, for_work: None };
             follower.counted.counts.count(|counts| {
-                counts.took(context);
+                counts.add(context, Metric::ACQUISITIONS, 1);
                 counts.waited(kind, (context, path), waited, &settled);
             });
         }
@@ -412,7 +426,7 @@ impl Follower {
     fn count_body(&self, stretch: &Stretch) {
         if stretch.is_in_task() {
             let context = self.account.runs_now();
-            self.counted.counts.counting().ran(context, stretch.ns);
+            self.counted.ran(context, stretch.ns);
         }
     }
 }

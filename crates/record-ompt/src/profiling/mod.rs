@@ -11,6 +11,7 @@
 //! one. They become frames when counts are collected.
 
 mod account;
+mod callbacks;
 mod contexts;
 mod counts;
 mod follow;
@@ -19,6 +20,7 @@ mod housekeeping;
 mod live;
 mod locks;
 mod recent;
+mod rows;
 mod run;
 mod samples;
 mod teams;
@@ -28,6 +30,7 @@ mod write;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub use account::Cause;
+pub use callbacks::callback_of;
 pub use contexts::define_path;
 pub use follow::Follower;
 pub use locks::destroyed;

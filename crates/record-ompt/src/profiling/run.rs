@@ -7,13 +7,14 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use taskscope_profile::Tree;
+use taskscope_profile::{Metric, Tree};
 use taskscope_record::{clock, process};
 
 use super::account::{Account, CAUSES, Cause, Sums, book};
-use super::counts::Counts;
+use super::counts::{Counts, merge_row};
 use super::halves::Halves;
 use super::housekeeping::Housekeeping;
+use super::rows::Rows;
 use super::samples::SampleTree;
 use super::teams;
 
@@ -30,6 +31,31 @@ pub struct Counted {
     pub samples: Halves<SampleTree>,
     /// Of callbacks.
     pub counts: Halves<Counts>,
+    /// Of callbacks, by context.
+    pub rows: Rows,
+}
+
+impl Counted {
+    /// A task was created in this context.
+    pub fn created(&self, context: u32) {
+        match self.rows.of(context) {
+            Some(row) => row.created(),
+            None => self.counts.count(|counts| counts.add(context, Metric::TASKS, 1)),
+        }
+    }
+
+    /// A task of this context ran for so long.
+    #[inline(always)]
+    pub fn ran(&self, context: u32, ns: u64) {
+        match self.rows.of(context) {
+            Some(row) => row.ran(ns),
+            None => self.counts.count(|counts| counts.add(context, Metric::TASK_TIME, ns)),
+        }
+    }
+
+    fn merge_rows(&self, merged: &mut Tree) {
+        self.rows.collect(|context, sums, codeptr| merge_row(merged, context, sums, codeptr));
+    }
 }
 
 /// All that threads have left.
@@ -117,6 +143,7 @@ pub fn begin_thread() -> Arc<Counted> {
         account: run.new_account(),
         samples: Halves::new(SampleTree::new),
         counts: Halves::new(Counts::new),
+        rows: Rows::new(),
     });
     lock(&run.threads).push(counted.clone());
     counted
@@ -133,6 +160,7 @@ pub fn end_thread(counted: &Arc<Counted>) {
         counted.samples.both(|samples| samples.merge_into(&mut merged.tree));
         counted.counts.both(|counts| counts.merge_into(&mut merged.tree));
     }
+    counted.merge_rows(&mut merged.tree);
     merged.threads += 1;
     let now = clock::now();
     let reading = counted.account.read(now, teams::over_since);
@@ -211,6 +239,9 @@ impl Run {
         }
         let fenced = taskscope_record::fence_all_threads();
         let mut merged = lock(&self.merged);
+        for counted in &threads {
+            counted.merge_rows(&mut merged.tree);
+        }
         for counted in threads.iter().filter(|_| fenced) {
             // Somebody inside for longer than this has lost its CPU; its half is taken next time but one.
             for _ in 0..20 {

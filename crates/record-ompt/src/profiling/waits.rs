@@ -100,20 +100,61 @@ impl Waits {
     /// A wait begins, in the call that returns to `codeptr`.
     #[inline(always)]
     pub fn begin(&mut self, kind: Marker, depth: usize, at: u64, (context, codeptr): (u32, u64)) {
-        let blame_from = self.blame.len();
-        let (since, barrier) = (Some(at), None);
-        self.list.push(Wait {
-            kind,
-            depth,
-            since,
-            context,
-            codeptr,
-            barrier,
-            taken: 0,
-            pending: 0,
-            nobody: 0,
-            blame_from,
-        });
+        self.list.push(Wait::begun(kind, depth, at, (context, codeptr), self.blame.len()));
+    }
+
+    /// Whether one more needs no memory.
+    #[inline(always)]
+    pub fn has_room(&self) -> bool {
+        self.list.len() < self.list.capacity()
+    }
+
+    /// [`begin`](Self::begin).
+    ///
+    /// # Safety
+    /// There is [room](Self::has_room).
+    #[inline(always)]
+    pub unsafe fn begin_in_room(
+        &mut self,
+        kind: Marker,
+        depth: usize,
+        at: u64,
+        (context, codeptr): (u32, u64),
+    ) {
+        let wait = Wait::begun(kind, depth, at, (context, codeptr), self.blame.len());
+        let length = self.list.len();
+        // SAFETY: there is room by contract, and it is initialised before it counts.
+        unsafe {
+            self.list.as_mut_ptr().add(length).write(wait);
+            self.list.set_len(length + 1);
+        }
+    }
+
+    /// The innermost, if it goes on and has charged nobody: since when it goes on.
+    #[inline(always)]
+    pub fn short_so_far(&self) -> Option<(&Wait, u64)> {
+        let wait = self.list.last()?;
+        let is_plain = wait.barrier.is_none() && wait.blame_from == self.blame.len();
+        Some((wait, wait.since.filter(|_| is_plain)?))
+    }
+
+    /// The innermost is over, and counted.
+    #[inline(always)]
+    pub fn forget_innermost(&mut self) {
+        self.list.pop();
+    }
+
+    /// [`pause`](Self::pause), if that charges nobody.
+    #[inline(always)]
+    pub fn pause_shortly(&mut self, at: u64) -> bool {
+        let Some(wait) = self.list.last_mut() else { return false };
+        let Some(since) = wait.since else { return false };
+        let length = at.saturating_sub(since);
+        let is_short = length < SHORTEST_NS && wait.barrier.is_none();
+        if is_short {
+            (wait.taken, wait.nobody, wait.since) = (wait.taken + length, wait.nobody + length, None);
+        }
+        is_short
     }
 
     /// The part of the innermost that goes on ends at `at`.
@@ -160,6 +201,12 @@ impl Waits {
 }
 
 impl Wait {
+    #[inline(always)]
+    fn begun(kind: Marker, depth: usize, at: u64, (context, codeptr): (u32, u64), blame_from: usize) -> Wait {
+        let (since, barrier) = (Some(at), None);
+        Wait { kind, depth, since, context, codeptr, barrier, taken: 0, pending: 0, nobody: 0, blame_from }
+    }
+
     fn team(&self) -> Option<(&'static Team, InTeam)> {
         let barrier = self.barrier?;
         Some((teams::team(barrier.team)?, barrier))

@@ -32,6 +32,7 @@ use taskscope_record::{Json, process};
 use crate::profiling;
 
 pub use sampler::Sampler;
+pub use walk::stack_pointer_here;
 
 /// How often to sample, per second and thread; unset, nothing is sampled.
 pub const RATE_VARIABLE: &str = "TASKSCOPE_SAMPLE";

@@ -38,6 +38,8 @@ struct Content {
     frames: Frames,
     bounds: Bounds,
     remembered: [Remembered; REMEMBERED],
+    /// In a profile, what was created.
+    creations: [Creation; REMEMBERED],
     /// The way that was taken last.
     turn: usize,
     /// Per type, the path that was written last: type, path.
@@ -66,6 +68,46 @@ impl Remembered {
     }
 }
 
+/// A path, where it is remembered, and the stack pointer that its slots are counted from.
+struct Found {
+    path: u32,
+    place: usize,
+    sp: u64,
+}
+
+/// Something that was created, as [`Remembered`], with the creator's context and its own.
+#[derive(Default)]
+struct Creation {
+    codeptr: u64,
+    depth: u64,
+    creator: u32,
+    /// 0: nothing is remembered here.
+    context: u32,
+    /// Bytes from the stack pointer that was given, and what lies there.
+    slots: Box<[(u64, u64)]>,
+}
+
+/// What is created: by which call, in which task.
+#[derive(Clone, Copy)]
+pub struct Creating {
+    /// Where the call returns to.
+    pub codeptr: u64,
+    /// Where the runtime left to the creating task's code.
+    pub exit: u64,
+    /// The stack pointer of who asks.
+    pub sp: u64,
+    /// The creator's context.
+    pub creator: u32,
+}
+
+impl Creating {
+    #[inline(always)]
+    fn place(self) -> usize {
+        let key = self.codeptr ^ depth_of(self.sp, self.exit).rotate_left(20) ^ u64::from(self.creator) << 40;
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % REMEMBERED
+    }
+}
+
 /// How deep the stack is from the start of the task; of an initial task, whose start is not known, the
 /// stack pointer, which tells as much.
 #[inline(always)]
@@ -80,6 +122,7 @@ impl Content {
             frames: Frames::new(),
             bounds: Bounds::of_this_thread(),
             remembered: core::array::from_fn(|_| Remembered::default()),
+            creations: core::array::from_fn(|_| Creation::default()),
             turn: 0,
             told: [(0, 0); TYPES],
             addresses: Vec::new(),
@@ -123,6 +166,20 @@ impl Content {
 }
 
 impl Cache {
+    /// The context of what is created now, if the same was created before by those who ask.
+    #[inline(always)]
+    pub fn known_creation(&self, creating: Creating) -> Option<u32> {
+        let Creating { codeptr, exit, sp, creator } = creating;
+        let known = self.0.as_deref()?.creations.get(creating.place())?;
+        let is_it = known.codeptr == codeptr
+            && known.depth == depth_of(sp, exit)
+            && known.creator == creator
+            && known.context != 0
+            // SAFETY: as in `Remembered::is_here`.
+            && known.slots.iter().all(|(slot, value)| unsafe { ((sp + *slot) as *const u64).read() } == *value);
+        is_it.then_some(known.context)
+    }
+
     /// Paths of tasks are to be told anew.
     pub fn forget_told(&mut self) {
         if let Some(content) = &mut self.0 {
@@ -147,6 +204,24 @@ impl Moment<'_> {
         let path = self.path_here(codeptr, exit);
         let creator = self.context();
         self.count_creation(creator, path, is_task)
+    }
+
+    /// The context of what is created now, which is remembered.
+    pub fn learn_creation(&mut self, creating: Creating) -> u32 {
+        let Creating { codeptr, exit, sp, creator } = creating;
+        let found = self.find_path(codeptr as *const c_void, exit);
+        let context = self.count_creation(creator, found.path, true);
+        let Some(content) = self.thread.paths.0.as_deref_mut() else { return context };
+        let slots = content.remembered.get(found.place).filter(|known| known.path == found.path);
+        let slots = slots.and_then(|known| {
+            let from = |slot: &(u64, u64)| Some(((found.sp + slot.0).checked_sub(sp)?, slot.1));
+            known.slots.iter().map(from).collect::<Option<Box<[_]>>>()
+        });
+        if let Some((slots, place)) = slots.zip(content.creations.get_mut(creating.place())) {
+            let depth = depth_of(sp, exit);
+            *place = Creation { codeptr, depth, creator, context, slots };
+        }
+        context
     }
 
     /// The context that this thread is in.
@@ -186,8 +261,12 @@ impl Moment<'_> {
 
     /// The path from here to the start of the current task, whose `exit` is given (0: an initial one).
     /// 0 where there is none.
-    #[inline(never)]
     pub fn path_here(&mut self, codeptr: *const c_void, exit: u64) -> u32 {
+        self.find_path(codeptr, exit).path
+    }
+
+    #[inline(never)]
+    fn find_path(&mut self, codeptr: *const c_void, exit: u64) -> Found {
         let (codeptr, sp) = (codeptr as u64, stack_pointer_here());
         if self.thread.paths.0.is_none() {
             self.thread.paths.0 = Content::new();
@@ -198,18 +277,24 @@ impl Moment<'_> {
         let content = self.thread.paths.0.as_deref();
         let ways =
             content.and_then(|content| content.remembered.get(first..first + WAYS)).unwrap_or_default();
-        match ways.iter().find(|known| known.is_here(codeptr, sp, depth)) {
-            Some(known) => known.path,
-            None => self.walk_path(codeptr, exit, registers_here(), first),
+        match ways.iter().position(|known| known.is_here(codeptr, sp, depth)) {
+            Some(way) => Found { path: ways.get(way).map_or(0, |known| known.path), place: first + way, sp },
+            None => self.walk_path(codeptr, exit, registers_here(), (first, sp)),
         }
     }
 
     #[cold]
-    fn walk_path(&mut self, codeptr: u64, exit: u64, from: (u64, walk::Registers), first_way: usize) -> u32 {
-        let depth = depth_of(from.1.sp(), exit);
+    fn walk_path(
+        &mut self,
+        codeptr: u64,
+        exit: u64,
+        from: (u64, walk::Registers),
+        (first_way, sp): (usize, u64),
+    ) -> Found {
+        let depth = depth_of(sp, exit);
         code_map::catch_up(self);
         let (Some(mut content), Some(map)) = (self.thread.paths.0.take(), code_map::current()) else {
-            return 0;
+            return Found { path: 0, place: REMEMBERED, sp };
         };
         content.frames.walk(map, &mut content.unwinding, from, content.bounds);
         if content.frames.met_unknown_code {
@@ -231,13 +316,14 @@ impl Moment<'_> {
         let is_pinned = content.frames.addresses().get(first) == Some(&codeptr);
         let slots = content.slots(if is_pinned { first + 1 } else { 1 }, end);
         content.turn = (content.turn + 1) % WAYS;
-        if let Some(place) = content.remembered.get_mut(first_way + content.turn) {
+        let place = first_way + content.turn;
+        if let Some(place) = content.remembered.get_mut(place) {
             *place = match slots {
                 Some(slots) => Remembered { codeptr, depth, slots, path },
                 None => Remembered::default(),
             };
         }
         self.thread.paths.0 = Some(content);
-        path
+        Found { path, place, sp }
     }
 }

@@ -120,6 +120,55 @@ unsafe fn settle_then(recorder: *mut ThreadRecorder, now: u64) -> u64 {
     now
 }
 
+/// [`enter`] for callbacks that are to be short: `None` also where [`enter`] would do more than open the door.
+/// What it returns does not close the door by itself.
+#[inline(always)]
+pub fn enter_shortly() -> Option<Short> {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: as in `enter`.
+    (!recorder.is_null() && unsafe { &(*recorder).door }.enter() == Entry::Open).then_some(Short(recorder))
+}
+
+/// The calling thread's recorder while it is held open by [`enter_shortly`], until one of [`Short::leave`] and
+/// [`Short::settle`]. None of what it does but the last calls anything, so that the caller has no registers to save.
+#[must_use]
+pub struct Short(*mut ThreadRecorder);
+
+impl Short {
+    /// [`ThreadRecorder::user`].
+    #[inline(always)]
+    pub fn user(&self) -> *mut () {
+        // SAFETY: the door is ours; the memory stays.
+        unsafe { (*self.0).user }
+    }
+
+    /// [`ThreadRecorder::now`], if the kernel's clock need not be asked.
+    #[inline(always)]
+    pub fn now(&mut self) -> Option<u64> {
+        // SAFETY: as above.
+        unsafe { (*self.0).clock.now_of_anchor() }
+    }
+
+    /// Leaves. If that is not all, the caller has to [`settle`](Self::settle) with what is returned.
+    #[inline(always)]
+    pub fn leave(self) -> Option<Short> {
+        // SAFETY: the memory stays; after leaving only atomics are touched.
+        unsafe {
+            (*self.0).door.leave();
+            compiler_fence(SeqCst);
+            ((*self.0).pending.load(Relaxed) != 0).then_some(self)
+        }
+    }
+
+    /// Writes what a signal handler has left.
+    #[cold]
+    #[inline(never)]
+    pub fn settle(self) {
+        // SAFETY: it has been left.
+        unsafe { side::settle(self.0) }
+    }
+}
+
 impl Deref for Recording {
     type Target = ThreadRecorder;
     #[inline(always)]

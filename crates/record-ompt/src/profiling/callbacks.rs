@@ -1,0 +1,295 @@
+//! What small tasks cost in a profile: their creation, begin and end, and taskwaits.
+//!
+//! Each of these callbacks first goes a short way, made for what nearly always is the case: everything is
+//! looked at before anything is changed, nothing is called, no memory is needed. Where that does not do
+//! (a wait that is long, a context not met yet, a thread that is not known, a pause) it has changed nothing, and
+//! the event goes the way of all others (`tasks`, `sync`), which does the same with the same data.
+
+use core::ffi::{c_int, c_void};
+
+use taskscope_event::models::samples::state;
+use taskscope_profile::Marker;
+use taskscope_record::{Short, enter_shortly};
+
+use super::Cause;
+use super::follow::Follower;
+use super::waits::SHORTEST_NS;
+use crate::abi::{self, Callback, Data, Frame, endpoint, event, status, sync as sync_kind, task_flag};
+use crate::control;
+use crate::frames::{Frames, Open};
+use crate::pair;
+use crate::sampling::paths::Creating;
+use crate::sampling::stack_pointer_here;
+use crate::thread::{Thread, record_untimed};
+use crate::word::{EXPLICIT, STARTED, UNRECORDED, Word};
+use crate::{sync, tasks};
+
+/// The callback that a profile has for an event, where it has one of its own.
+pub fn callback_of(number: c_int) -> Option<Callback> {
+    let callback = match number {
+        event::TASK_CREATE => task_create as *const (),
+        event::TASK_SCHEDULE => task_schedule as *const (),
+        event::SYNC_REGION_WAIT => sync_region_wait as *const (),
+        _ => return None,
+    };
+    // SAFETY: only changes the type under which the address is passed on.
+    Some(unsafe { core::mem::transmute::<*const (), Callback>(callback) })
+}
+
+/// Opens the calling thread's recorder, if the thread is a profiled one in its usual state. As nothing that is
+/// called here or in [`leave`] has a result that is waited for, the callbacks need save no registers.
+#[inline(always)]
+fn enter() -> Option<(Short, &'static mut Thread)> {
+    let recorder = enter_shortly()?;
+    // SAFETY: as in `thread::record`: while the recorder is open, this is the only one in here.
+    match unsafe { recorder.user().cast::<Thread>().as_mut() } {
+        Some(thread) if !control::is_paused() && !thread.is_paused => Some((recorder, thread)),
+        _ => {
+            // What is pending is settled by who comes next, on the long way.
+            let _ = recorder.leave();
+            None
+        }
+    }
+}
+
+/// Closes it, when what is usual is done, or was not to be done.
+#[inline(always)]
+fn leave(recorder: Short, done: Option<()>) -> Outcome {
+    match (done, recorder.leave()) {
+        (None, _) => Outcome::Unusual,
+        (_, None) => Outcome::Done,
+        (_, Some(left)) => Outcome::Left(left),
+    }
+}
+
+/// `fn callback(arguments) = |recorder, thread| the short way, the long way;`
+macro_rules! short_callback {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) = |$recorder:ident, $thread:ident| $short:expr, $long:path;)*) => {$(
+        #[inline(never)]
+        unsafe extern "C" fn $name($($arg: $type),*) {
+            let outcome = match enter() {
+                Some((mut recorder, $thread)) => {
+                    let $recorder = &mut recorder;
+                    let done = $short;
+                    leave(recorder, done)
+                }
+                None => Outcome::Unusual,
+            };
+            match outcome {
+                Outcome::Done => {}
+                Outcome::Left(recorder) => recorder.settle(),
+                // SAFETY: the runtime's own arguments.
+                Outcome::Unusual => unsafe { $long($($arg),*) },
+            }
+        }
+    )*};
+}
+
+enum Outcome {
+    Done,
+    /// Done, but for what a signal handler left.
+    Left(Short),
+    /// Not done: the long way.
+    Unusual,
+}
+
+/// The context that the thread is in: its task's, else its team's.
+#[inline(always)]
+fn context(frames: &Frames, follower: &Follower) -> Option<u32> {
+    match frames.innermost_context()?.open {
+        Open::Task { id } => Some(id),
+        Open::Member { .. } => Some(follower.context_of_team()),
+        _ => None,
+    }
+}
+
+unsafe extern "C" fn task_create(
+    task: *mut Data,
+    frame: *const Frame,
+    new_task: *mut Data,
+    flags: c_int,
+    has_dependences: c_int,
+    codeptr: *const c_void,
+) {
+    let kind = flags as u32 & (task_flag::EXPLICIT | task_flag::TARGET);
+    if kind != task_flag::EXPLICIT || !abi::is_object(frame) || !abi::is_object(new_task) {
+        // SAFETY: the runtime's own arguments.
+        return unsafe { tasks::task_create(task, frame, new_task, flags, has_dependences, codeptr) };
+    }
+    // SAFETY: the runtime passes the creating task's frame.
+    let exit = unsafe { (*frame).exit.value };
+    let (codeptr, sp) = (codeptr as u64, stack_pointer_here());
+    let outcome = match enter() {
+        Some((recorder, thread)) => leave(recorder, create(thread, (codeptr, exit, sp), new_task)),
+        None => Outcome::Unusual,
+    };
+    match outcome {
+        Outcome::Done => {}
+        Outcome::Left(recorder) => recorder.settle(),
+        Outcome::Unusual => learn_creation(codeptr, exit, sp, new_task),
+    }
+}
+
+#[inline(always)]
+fn create(thread: &mut Thread, (codeptr, exit, sp): (u64, u64, u64), new_task: *mut Data) -> Option<()> {
+    let follower = thread.profile.as_deref()?;
+    let creator = context(&thread.frames, follower)?;
+    let context = thread.paths.known_creation(Creating { codeptr, exit, sp, creator })?;
+    follower.counted.rows.of(context)?.created();
+    Word::new(context, 0, EXPLICIT).store(new_task);
+    Some(())
+}
+
+#[cold]
+#[inline(never)]
+fn learn_creation(codeptr: u64, exit: u64, sp: u64, new_task: *mut Data) {
+    record_untimed(|moment| {
+        let creator = moment.context();
+        let context = moment.learn_creation(Creating { codeptr, exit, sp, creator });
+        Word::new(context, 0, EXPLICIT).store(new_task);
+    });
+}
+
+unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: *mut Data) {
+    // SAFETY: the runtime's own arguments.
+    unsafe {
+        match prior_status {
+            status::SWITCH => task_begins(prior, prior_status, next),
+            status::COMPLETE => task_ends(prior, prior_status, next),
+            _ => tasks::task_schedule(prior, prior_status, next),
+        }
+    }
+}
+
+/// A new task begins, on top of what the thread does.
+#[inline(always)]
+fn begin(recorder: &mut Short, thread: &mut Thread, next: *mut Data) -> Option<()> {
+    let task = Word::load(next);
+    if task.flags() != EXPLICIT {
+        return None;
+    }
+    let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
+    let (account, beneath) = (follower.account, follower.account.runs_now());
+    if !frames.has_room() {
+        return None;
+    }
+    if account.is_in_task() {
+        // At once, in the middle of its creator.
+        let row = follower.counted.rows.of(beneath)?;
+        row.ran(account.switch_from_task(Cause::Task, recorder.now()?));
+    } else {
+        let at = recorder.now()?;
+        if follower.waits.depth() == frames.depth() && !follower.waits.pause_shortly(at) {
+            return None;
+        }
+        account.switch(Cause::Task, at);
+    }
+    task.with(STARTED).store(next);
+    account.runs(task.id());
+    // SAFETY: it has room.
+    unsafe { frames.open_profiled(Open::Task { id: task.id() }, beneath, Cause::Task) };
+    Some(())
+}
+
+/// The task that runs, and has nothing open, has ended; what it had interrupted goes on.
+#[inline(always)]
+fn end(recorder: &mut Short, thread: &mut Thread, prior: *mut Data, next: *mut Data) -> Option<()> {
+    let (task, next) = (Word::load(prior), Word::load(next));
+    if task.flags() != EXPLICIT | STARTED || next.has(UNRECORDED) {
+        return None;
+    }
+    let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
+    let (account, id) = (follower.account, task.id());
+    let (top, cause) = frames.top_two()?;
+    if top.open != (Open::Task { id }) || !account.is_in_task() {
+        return None;
+    }
+    // A new task may begin with the same event, or one further down go on.
+    let beneath = top.site;
+    let goes_on = if next.has(EXPLICIT) { next.has(STARTED) && next.id() == beneath } else { beneath == 0 };
+    let row = follower.counted.rows.of(id).filter(|_| goes_on)?;
+    let at = recorder.now()?;
+    row.ran(account.switch_from_task(cause, at));
+    account.ran(id, at);
+    account.runs(beneath);
+    // SAFETY: it is the innermost.
+    unsafe { frames.close_profiled_task() };
+    if follower.waits.depth() == frames.depth() {
+        follower.waits.resume(at);
+    }
+    Some(())
+}
+
+unsafe extern "C" fn sync_region_wait(
+    kind: c_int,
+    scope: c_int,
+    parallel: *mut Data,
+    task: *mut Data,
+    codeptr: *const c_void,
+) {
+    // SAFETY: the runtime's own arguments.
+    unsafe {
+        match (kind, scope) {
+            (sync_kind::TASKWAIT, endpoint::BEGIN) => taskwait_begins(kind, scope, parallel, task, codeptr),
+            (sync_kind::TASKWAIT, endpoint::END) => taskwait_ends(kind, scope, parallel, task, codeptr),
+            _ => sync::sync_region_wait(kind, scope, parallel, task, codeptr),
+        }
+    }
+}
+
+short_callback! {
+    fn taskwait_begins(kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, codeptr: *const c_void)
+        = |recorder, thread| begin_taskwait(recorder, thread, codeptr as u64), sync::sync_region_wait;
+    fn taskwait_ends(kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, codeptr: *const c_void)
+        = |recorder, thread| end_taskwait(recorder, thread), sync::sync_region_wait;
+    fn task_begins(prior: *mut Data, prior_status: c_int, next: *mut Data)
+        = |recorder, thread| begin(recorder, thread, next), tasks::task_schedule;
+    fn task_ends(prior: *mut Data, prior_status: c_int, next: *mut Data)
+        = |recorder, thread| end(recorder, thread, prior, next), tasks::task_schedule;
+}
+
+const TASKWAIT: Open = Open::Section { pair: pair::TASKWAIT, state: state::TASKWAIT };
+
+/// An explicit task begins to wait for its children.
+#[inline(always)]
+fn begin_taskwait(recorder: &mut Short, thread: &mut Thread, codeptr: u64) -> Option<()> {
+    let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
+    let (account, depth) = (follower.account, frames.depth());
+    let context = frames.task_on_top();
+    let is_plain = account.is_in_task() && follower.waits.depth() != depth;
+    if context == 0 || !is_plain || !frames.has_room() || !follower.waits.has_room() {
+        return None;
+    }
+    let row = follower.counted.rows.of(context)?;
+    let at = recorder.now()?;
+    row.ran(account.switch_from_task(Cause::Taskwait, at));
+    thread.wait_return = codeptr;
+    // SAFETY: both have room.
+    unsafe {
+        follower.waits.begin_in_room(Marker::Taskwait, depth + 1, at, (context, codeptr));
+        frames.open_profiled(TASKWAIT, 0, Cause::Taskwait);
+    }
+    Some(())
+}
+
+/// The wait that the thread is in is over, and was short.
+#[inline(always)]
+fn end_taskwait(recorder: &mut Short, thread: &mut Thread) -> Option<()> {
+    let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
+    let (top, cause) = frames.top_two()?;
+    if follower.waits.depth() != frames.depth() || top.open != TASKWAIT {
+        return None;
+    }
+    let (wait, since) = follower.waits.short_so_far()?;
+    let row = follower.counted.rows.of(wait.context)?;
+    let at = recorder.now()?;
+    let taken = wait.taken + at.saturating_sub(since);
+    if taken >= SHORTEST_NS || !row.counts_waits_of(wait.codeptr) {
+        return None;
+    }
+    row.waited(taken);
+    follower.account.switch(cause, at);
+    follower.waits.forget_innermost();
+    frames.close_profiled();
+    Some(())
+}
