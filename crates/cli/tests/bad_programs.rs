@@ -73,6 +73,33 @@ fn a_static_program_and_one_with_a_tool_of_its_own_run_and_say_why_nothing_is_re
     assert!(said(&program).contains("own has an OMPT tool of its own"), "{}", said(&program));
 }
 
+/// The program's library is asked second, and recorded is what it would have been without.
+#[test]
+fn a_tool_in_a_library_of_the_program_runs_behind_ours() {
+    let here = tempfile::tempdir().unwrap();
+    let region =
+        "int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\nreturn n != 2; }\n";
+    let tool = "#include <stdio.h>\n\
+                static int start(void *f, int d, void *t) { printf(\"started\\n\"); return 1; }\n\
+                static void end(void *t) { printf(\"ended\\n\"); }\n\
+                static struct { void *start, *end; unsigned long t; } own = {start, end, 0};\n\
+                void *ompt_start_tool(unsigned v, const char *r) { return &own; }\n";
+    let library = Compiler::Clang.build(here.path(), "libown.so", tool, &["-shared", "-fPIC"]);
+    let options = ["-Wl,--no-as-needed", library.to_str().unwrap()];
+    let program = Compiler::Clang.build(here.path(), "with-library", region, &options);
+    for options in [&[][..], &["--sample", "100"], &["--mode", "profile"]] {
+        let mut recorded = record(here.path());
+        recorded.args(options).args(["-o", "out.trace", "--"]).arg(&program).env("OMP_NUM_THREADS", "2");
+        let run = output(&mut recorded);
+        assert_eq!(text(&run.stdout), "started\nended\n", "{options:?}");
+        assert!(text(&run.stderr).contains("libown.so runs behind taskscope's"), "{}", text(&run.stderr));
+        let report = output(taskscope().current_dir(here.path()).args(["report", "out.trace"]));
+        assert_eq!(report.status.code(), Some(0), "{}", text(&report.stderr));
+        assert!(text(&report.stdout).contains("2 threads"), "{}", text(&report.stdout));
+        std::fs::remove_dir_all(here.path().join("out.trace")).unwrap();
+    }
+}
+
 #[test]
 fn programs_end_as_they_do_without_us_and_are_recorded() {
     for (name, exit_code, tasks) in [

@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | `OMP_TOOL_LIBRARIES` | our OMPT tool; the OpenMP runtime loads it |
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
-//! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | the user's own `OMP_TOOL_LIBRARIES`; our tool chains to it |
-//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken or MPI is recorded |
+//! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | a library of the program's with a tool, and the user's own `OMP_TOOL_LIBRARIES`; our tool chains to the first that starts |
+//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken, MPI is recorded or a library of the program's has a tool |
 //! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
@@ -17,6 +17,8 @@ use super::run_file::Notice;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+/// Tools that run behind ours, the first that wants to.
+const NEXT_TOOLS: &str = "TASKSCOPE_NEXT_TOOL_LIBRARIES";
 /// Where the loader looks first.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
@@ -47,7 +49,7 @@ impl Environment {
                 let text = format!("OMP_TOOL_LIBRARIES names {next_shown}, which is not there");
                 environment.notice("tool-missing", text);
             }
-            environment.set("TASKSCOPE_NEXT_TOOL_LIBRARIES", &next);
+            environment.set(NEXT_TOOLS, &next);
         }
         if std::env::var_os("OMP_TOOL").is_some_and(|value| value == "disabled") {
             let text = "OMP_TOOL=disabled is set: the OpenMP runtime will load no tool, nothing will be recorded; \
@@ -57,27 +59,39 @@ impl Environment {
         environment
     }
 
-    /// Says what follows where a program brings an OMPT tool of its own: the runtime takes the first that it finds in the
-    /// program and its libraries, before any that a variable names. Whether ours is among these, as it is preloaded.
-    pub fn note_own_tools(&mut self, programs: &[PathBuf], ours_is_preloaded: bool) {
+    /// What follows where a program brings an OMPT tool of its own: the runtime takes the first that it finds in the
+    /// program, what is preloaded and its libraries, in this order, before any that a variable names. So one in a library
+    /// runs behind ours, which has to be preloaded: says whether that is so. Before one in the program itself nothing comes.
+    pub fn chain_own_tools(&mut self, programs: &[PathBuf]) -> bool {
         let objects =
             || programs.iter().flat_map(|program| loader::objects_of(program).into_iter().enumerate());
         // A runtime has a function of this name too, for programs without one.
         let has_tool = |object: &Dynamic| {
             object.exports.contains("ompt_start_tool") && !object.exports.contains("__kmpc_fork_call")
         };
-        let Some((number, (object, _))) = objects().find(|(_, (_, object))| has_tool(object)) else { return };
-        let object = object.display();
-        // The loader looks into the program first, then into what is preloaded.
-        let text = if ours_is_preloaded && number > 0 {
-            format!("{object} has an OMPT tool of its own, which does not run: taskscope's takes its place")
-        } else {
-            format!(
-                "nothing of OpenMP is recorded: {object} has an OMPT tool of its own (ompt_start_tool), which the \
-                 runtime takes in the place of taskscope's"
-            )
+        let Some((number, (object, _))) = objects().find(|(_, (_, object))| has_tool(object)) else {
+            return false;
         };
-        self.notice(if ours_is_preloaded && number > 0 { "own-tool-replaced" } else { "own-tool" }, text);
+        let shown = object.display();
+        if number == 0 {
+            let text = format!(
+                "nothing of OpenMP is recorded: {shown} has an OMPT tool of its own (ompt_start_tool), which the \
+                 runtime takes in the place of taskscope's; a tool in a library would run behind it"
+            );
+            self.notice("own-tool", text);
+            return false;
+        }
+        let text = format!("the OMPT tool of {shown} runs behind taskscope's");
+        self.notice("tool-chained", text);
+        // The variable is a list separated by colons.
+        let mut tools = object.into_os_string();
+        let users = self.variables.iter().position(|(name, _)| *name == NEXT_TOOLS);
+        if let Some((_, users)) = users.map(|index| self.variables.swap_remove(index)) {
+            tools.push(":");
+            tools.push(users);
+        }
+        self.set(NEXT_TOOLS, tools);
+        true
     }
 
     /// Adds what the programs that the command starts need when they use libgomp.

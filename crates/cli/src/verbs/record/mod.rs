@@ -154,11 +154,10 @@ fn record(
     if args.sample.is_some() || profiled {
         environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
     }
-    let is_preloaded = args.sample.is_some() || profiled || mpi_library.is_some();
-    if is_preloaded {
+    let has_own_tool = environment.chain_own_tools(&programs);
+    if args.sample.is_some() || profiled || mpi_library.is_some() || has_own_tool {
         environment.preload(openmp_tool);
     }
-    environment.note_own_tools(&programs, is_preloaded);
     device_library::attach(&mut environment, tool, &programs);
     let libraries = offload::attach(&mut environment, &trace.path, &programs);
     let uses_ovni = ovni::is_used_by(&programs);
