@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use taskscope_testkit::generator::{Generator, Runtime};
 
 /// What is said, from the start of the viewer to the line that holds `last`; it is ended then.
@@ -28,8 +29,24 @@ fn said_until(last: &str, path: &std::path::Path) -> String {
     }
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
+    let limit = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > limit {
+            child.kill().unwrap();
+            panic!("^C did not end it after: {said}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
     assert!(child.wait().unwrap().success(), "{said}");
     said
+}
+
+#[test]
+fn an_interrupt_that_comes_with_the_address_is_heeded() {
+    let programs = tempfile::tempdir().unwrap();
+    for _ in 0..5 {
+        said_until("ssh -L", programs.path());
+    }
 }
 
 #[test]

@@ -50,15 +50,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let key = if args.no_cache { None } else { Key::of(&args.trace) };
     let stored = key.as_ref().and_then(|key| Page::stored(&args.trace, key));
     let is_stored = stored.is_some();
+    let mut watch = None;
     let page = match stored {
         Some(page) => page,
         None => {
-            let watch = Watch::start();
-            let session = super::open_watched(&args.trace, &watch)?;
+            let watch = watch.insert(Watch::start());
+            let session = super::open_watched(&args.trace, watch)?;
             watch.stage("analysing, building levels of detail");
-            let page = Page::analysed(session);
-            watch.hand_over();
-            page
+            Page::analysed(session)
         }
     };
     if let Some(problem) = args.filter.as_deref().and_then(|filter| page.filter_problem(filter)) {
@@ -82,6 +81,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let failure = Failure::new("cannot start the viewer").why(error.to_string());
         if args.port == 0 { failure } else { failure.remedy("leave --port out        (takes any free port)") }
     })?;
+    let interrupt = viewer.interrupt()?;
+    // Only now, so that no `^C` falls between the two.
+    if let Some(watch) = watch {
+        watch.hand_over();
+    }
     let port = viewer.port();
     let address = viewer.address() + &opened_at;
     let dim = Style::new().dimmed();
@@ -102,7 +106,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.open {
         open_browser(&address);
     }
-    viewer.wait_for_interrupt()?;
+    interrupt.wait();
     // Half a cache is none: its writer takes it away.
     stop.store(true, Ordering::Relaxed);
     interrupted.stop();

@@ -16,6 +16,7 @@ use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::signal::unix;
 
 /// How long a connection may take for a question, or stay without one: who connects needs no token, and there are only so
 /// many connections.
@@ -63,15 +64,27 @@ impl Viewer {
         format!("http://127.0.0.1:{}/?token={}", self.port(), self.token)
     }
 
-    /// Answers until `^C`.
+    /// Heeds `^C` from now on: one that comes before [`Interrupt::wait`] is not forgotten.
     ///
     /// # Errors
     /// If signals cannot be waited for.
-    pub fn wait_for_interrupt(&self) -> io::Result<()> {
-        match &self.runtime {
-            Some(runtime) => runtime.block_on(tokio::signal::ctrl_c()),
-            None => Ok(()),
-        }
+    pub fn interrupt(&self) -> io::Result<Interrupt<'_>> {
+        let runtime = self.runtime.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let signal = runtime.block_on(async { unix::signal(unix::SignalKind::interrupt()) })?;
+        Ok(Interrupt { runtime, signal })
+    }
+}
+
+/// A `^C` to come.
+pub struct Interrupt<'a> {
+    runtime: &'a tokio::runtime::Runtime,
+    signal: unix::Signal,
+}
+
+impl Interrupt<'_> {
+    /// Waits for it, while the viewer answers.
+    pub fn wait(mut self) {
+        self.runtime.block_on(self.signal.recv());
     }
 }
 
