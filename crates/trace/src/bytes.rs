@@ -32,8 +32,8 @@ pub(crate) fn load_unfinished(path: &Path) -> io::Result<(FileBytes, u64)> {
         sealed.into_iter().for_each(|part| bytes.extend_from_slice(part));
         bytes.extend_from_slice(newest);
         let (target, side) = taskscope_event::tail::side(&tail);
-        let is_copied = target > 0 && bytes.get(target as usize + 1).is_some_and(|model| *model != 0);
-        if !is_copied {
+        let model_at_target = target.checked_add(1).and_then(|model| bytes.get(model as usize));
+        if target == 0 || model_at_target.is_none_or(|model| *model == 0) {
             append_side(&mut bytes, base as usize, side);
         }
     }

@@ -154,6 +154,14 @@ fn the_tail_file_continues_an_unfinished_stream() {
     assert_eq!(clocks(&trace), [10, 20, 30, 40]);
     assert_eq!(kinds(&trace), [ProblemKind::UnfinishedStream]);
 
+    // A place in the stream that no stream can have.
+    let mut damaged = bytes.clone();
+    damaged[tail::SIDE_TARGET_OFFSET as usize..][..8].fill(0xff);
+    fs::write(&tail_path, &damaged).unwrap();
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(clocks(&trace), [10, 20, 30, 40]);
+    fs::write(&tail_path, &bytes).unwrap();
+
     // A finished stream has no tail; one that was left behind is not read.
     write(root.path(), 1, true, &[kept.clone(), newest].concat());
     let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
