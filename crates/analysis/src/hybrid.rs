@@ -171,7 +171,7 @@ impl Hybrid {
     }
 }
 
-/// Time of workers that are idle while the process's initial thread is in a communication call.
+/// Time of workers that are idle while the process's initial thread, or one of several, is in a communication call.
 fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
     let mut calls: Vec<(u64, u64)> = Vec::new();
     for (thread, row) in execution.workers().filter(|(_, row)| row.process == process) {
@@ -180,6 +180,7 @@ fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
             calls.extend(spans.map(|span| (span.start, span.end)));
         }
     }
+    let calls = union(calls);
     let mut idle = 0;
     for (thread, _) in execution.selected_workers().filter(|(_, row)| row.process == process) {
         for span in execution.spans_of_run(thread).filter(|s| s.section.state == State::Idle) {
@@ -191,12 +192,50 @@ fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
     idle
 }
 
+/// The times that are in any of these spans, in order.
+fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    spans.sort_unstable();
+    spans.dedup_by(|next, before| {
+        let meets = next.0 <= before.1;
+        if meets {
+            before.1 = before.1.max(next.1);
+        }
+        meets
+    });
+    spans
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analyse;
     use taskscope_execution::messages::Call;
     use taskscope_execution::{Change, ExecutionBuilder, Observer, Section, ThreadIndex};
+
+    /// Two initial threads, which a damaged trace or a filter may show, are in calls from 20 to 60 and 10 to 50.
+    #[test]
+    fn idleness_during_calls_of_several_initial_threads_counts_once() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host", 1);
+        let threads: [&[(u64, State)]; 3] = [
+            &[(0, State::Serial), (20, State::Communication), (60, State::Serial)],
+            &[(0, State::Serial), (10, State::Communication), (50, State::Serial)],
+            &[(0, State::Serial), (30, State::Idle), (90, State::Serial)],
+        ];
+        for (tid, sections) in (1..).zip(threads) {
+            let thread = builder.add_thread(process, tid);
+            let kind = if tid < 3 { ThreadKind::Initial } else { ThreadKind::Worker };
+            builder.change(thread, 0, Change::ThreadIs(kind));
+            builder.change(thread, 0, Change::ThreadWorks);
+            for (at, state) in sections {
+                builder.event(thread, *at);
+                builder.change(thread, *at, Change::Become(Section::of(*state)));
+            }
+            builder.event(thread, 100);
+        }
+        let execution = builder.finish();
+        assert_eq!(idle_in_mpi(&execution, ProcessIndex(0)), 30);
+    }
 
     /// Rank 1 is started 40 ns after rank 0, which waits for it in `MPI_Init` until 60.
     #[test]
