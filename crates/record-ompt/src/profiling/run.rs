@@ -224,9 +224,11 @@ impl Run {
             if reading.is_worker {
                 workers += 1;
                 book(&mut sums, Cause::NotStarted, reading.began.saturating_sub(self.began));
-                sums.iter_mut().zip(reading.sums).for_each(|(sum, own)| *sum += own);
+                sums.iter_mut().zip(reading.sums).for_each(|(sum, own)| *sum = sum.wrapping_add(own));
             }
         }
+        // What was booked ahead of `now` is negative here, and nothing yet.
+        sums.iter_mut().filter(|sum| **sum > i64::MAX as u64).for_each(|sum| *sum = 0);
         (sums, workers)
     }
 
