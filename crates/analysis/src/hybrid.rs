@@ -17,7 +17,7 @@
 //! job: that has the time in it by which a launcher starts one process later than another.)
 
 use crate::efficiency::efficiency;
-use crate::{Analysis, ByState};
+use crate::{Analysis, ByState, ledger};
 use taskscope_execution::{Execution, Group, ProcessIndex, State, ThreadKind};
 
 /// One process.
@@ -180,7 +180,7 @@ fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
             calls.extend(spans.map(|span| (span.start, span.end)));
         }
     }
-    let calls = union(calls);
+    ledger::join(&mut calls);
     let mut idle = 0;
     for (thread, _) in execution.selected_workers().filter(|(_, row)| row.process == process) {
         for span in execution.spans_of_run(thread).filter(|s| s.section.state == State::Idle) {
@@ -190,19 +190,6 @@ fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
         }
     }
     idle
-}
-
-/// The times that are in any of these spans, in order.
-fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    spans.sort_unstable();
-    spans.dedup_by(|next, before| {
-        let meets = next.0 <= before.1;
-        if meets {
-            before.1 = before.1.max(next.1);
-        }
-        meets
-    });
-    spans
 }
 
 #[cfg(test)]

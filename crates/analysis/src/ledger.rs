@@ -214,17 +214,20 @@ fn starts(execution: &Execution) -> FxHashMap<u32, Vec<(u64, u64)>> {
         let spans = execution.spans_of_run(caller).filter(|span| span.section.state == State::MpiStart);
         own.extend(spans.map(|span| (span.start, span.end)));
     }
-    for own in starts.values_mut() {
-        own.sort_unstable();
-        own.dedup_by(|next, before| {
-            let joined = next.0 <= before.1;
-            if joined {
-                before.1 = before.1.max(next.1);
-            }
-            joined
-        });
-    }
+    starts.values_mut().for_each(join);
     starts
+}
+
+/// Makes spans that meet one, in order: the times that are in any of them.
+pub(crate) fn join(spans: &mut Vec<(u64, u64)>) {
+    spans.sort_unstable();
+    spans.dedup_by(|next, before| {
+        let joined = next.0 <= before.1;
+        if joined {
+            before.1 = before.1.max(next.1);
+        }
+        joined
+    });
 }
 
 /// How much of a span lies in `starts`, of which those that are over are dropped: spans come in order.
