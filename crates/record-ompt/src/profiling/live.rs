@@ -6,10 +6,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::time::Duration;
 
-use taskscope_record::clock;
-
-use super::account::{Cause, Sums};
-use super::run::Run;
+use super::account::Cause;
+use super::run::{Run, Totals};
 
 /// Seconds between two lines.
 pub const INTERVAL_VARIABLE: &str = "TASKSCOPE_LIVE";
@@ -24,9 +22,7 @@ pub fn interval() -> Option<Duration> {
 /// Appends a line.
 pub fn write_line(run: &Run) {
     let Some((directory, name)) = &run.place else { return };
-    let now = clock::now();
-    let (sums, workers) = run.sums(now);
-    let line = line(now.saturating_sub(run.began), workers, &sums);
+    let line = line(&run.totals());
     let path = directory.join(format!("{name}.live.jsonl"));
     // One call: a line is there whole or not at all.
     let _ = OpenOptions::new()
@@ -36,7 +32,7 @@ pub fn write_line(run: &Run) {
         .and_then(|mut f| f.write_all(line.as_bytes()));
 }
 
-fn line(wall: u64, workers: u64, sums: &Sums) -> String {
+fn line(Totals { wall, workers, sums }: &Totals) -> String {
     let by_cause = || Cause::ALL.into_iter().zip(sums.iter().copied()).filter(|(_, ns)| *ns > 0);
     let capacity: u64 = sums.iter().sum();
     let useful: u64 = by_cause().filter(|(cause, _)| cause.is_useful()).map(|(_, ns)| ns).sum();
@@ -65,7 +61,7 @@ mod tests {
         sums[Cause::Serial as usize] = 15;
         sums[Cause::Idle as usize] = 25;
         assert_eq!(
-            line(50, 2, &sums),
+            line(&Totals { wall: 50, workers: 2, sums }),
             "{\"wall_ns\":50,\"workers\":2,\"capacity_ns\":100,\"useful_ns\":75,\"efficiency\":0.7500,\
              \"largest_loss\":\"idle\",\"largest_loss_ns\":25,\"states\":{\"task\":60,\"serial\":15,\"idle\":25}}\n"
         );

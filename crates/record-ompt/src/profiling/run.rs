@@ -107,23 +107,7 @@ fn of_process() -> &'static Run {
         let before = STARTING.load(Acquire);
         // Who was starting in a parent starts here no more.
         if before != pid && STARTING.compare_exchange(before, pid, AcqRel, Relaxed).is_ok() {
-            let run = Box::leak(Box::new(Run {
-                pid,
-                began: clock::now(),
-                place: process::place(),
-                accounts: (0..ACCOUNTS).map(|_| AtomicPtr::default()).collect(),
-                used: AtomicUsize::new(0),
-                threads: Mutex::default(),
-                merged: Mutex::new(Merged {
-                    tree: Tree::growing_to(MOST_PATHS),
-                    threads: 0,
-                    ended: [0; CAUSES],
-                    workers: 0,
-                    is_written: false,
-                }),
-                writing: Mutex::default(),
-                housekeeping: Housekeeping::default(),
-            }));
+            let run = Box::leak(Box::new(Run::new(pid)));
             RUN.store(run, Release);
             run.housekeeping.start(run);
             return run;
@@ -138,48 +122,86 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The calling thread counts from now on.
 pub fn begin_thread() -> Arc<Counted> {
-    let run = of_process();
-    let counted = Arc::new(Counted {
-        account: run.new_account(),
-        samples: Halves::new(SampleTree::new),
-        counts: Halves::new(Counts::new),
-        rows: Rows::new(),
-    });
-    lock(&run.threads).push(counted.clone());
-    counted
+    of_process().begin_thread()
 }
 
 /// The thread counts no more: what it has becomes the run's.
 pub fn end_thread(counted: &Arc<Counted>) {
-    let Some(run) = current() else { return };
-    let _writing = lock(&run.writing);
-    lock(&run.threads).retain(|known| !Arc::ptr_eq(known, counted));
-    let mut merged = lock(&run.merged);
-    // SAFETY: the thread is at its end, and its handler comes no more.
-    unsafe {
-        counted.samples.both(|samples| samples.merge_into(&mut merged.tree));
-        counted.counts.both(|counts| counts.merge_into(&mut merged.tree));
+    if let Some(run) = current() {
+        run.end_thread(counted);
     }
-    counted.merge_rows(&mut merged.tree);
-    merged.threads += 1;
-    let now = clock::now();
-    let reading = counted.account.read(now, teams::over_since);
-    if reading.is_worker {
-        merged.workers += 1;
-        for (sum, own) in merged.ended.iter_mut().zip(reading.sums) {
-            *sum += own;
-        }
-        book(&mut merged.ended, Cause::NotStarted, reading.began.saturating_sub(run.began));
-        // Grows with the run: what is missing to its end is added when that is known.
-        book(&mut merged.ended, Cause::Ended, now.saturating_sub(run.began).wrapping_neg());
-    }
-    run.free_account(counted.account);
+}
+
+/// Time of all workers.
+pub struct Totals {
+    /// When: nanoseconds since the run began.
+    pub wall: u64,
+    pub workers: u64,
+    /// By cause, as a trace's ledger books it: each worker has a cause from the begin of the run on.
+    pub sums: Sums,
 }
 
 impl Run {
+    fn new(pid: u32) -> Run {
+        Run {
+            pid,
+            began: clock::now(),
+            place: process::place(),
+            accounts: (0..ACCOUNTS).map(|_| AtomicPtr::default()).collect(),
+            used: AtomicUsize::new(0),
+            threads: Mutex::default(),
+            merged: Mutex::new(Merged {
+                tree: Tree::growing_to(MOST_PATHS),
+                threads: 0,
+                ended: [0; CAUSES],
+                workers: 0,
+                is_written: false,
+            }),
+            writing: Mutex::default(),
+            housekeeping: Housekeeping::default(),
+        }
+    }
+
     /// Whether it is not that of a parent.
     pub fn is_of_this_process(&self) -> bool {
         self.pid == std::process::id()
+    }
+
+    fn begin_thread(&self) -> Arc<Counted> {
+        let counted = Arc::new(Counted {
+            account: self.new_account(),
+            samples: Halves::new(SampleTree::new),
+            counts: Halves::new(Counts::new),
+            rows: Rows::new(),
+        });
+        lock(&self.threads).push(counted.clone());
+        counted
+    }
+
+    fn end_thread(&self, counted: &Arc<Counted>) {
+        let _writing = lock(&self.writing);
+        lock(&self.threads).retain(|known| !Arc::ptr_eq(known, counted));
+        // Until its account is free: `totals` finds the thread as one that lives or as one that has ended.
+        let mut merged = lock(&self.merged);
+        // SAFETY: the thread is at its end, and its handler comes no more.
+        unsafe {
+            counted.samples.both(|samples| samples.merge_into(&mut merged.tree));
+            counted.counts.both(|counts| counts.merge_into(&mut merged.tree));
+        }
+        counted.merge_rows(&mut merged.tree);
+        merged.threads += 1;
+        let now = clock::now();
+        let reading = counted.account.read(now, teams::over_since);
+        if reading.is_worker {
+            merged.workers += 1;
+            for (sum, own) in merged.ended.iter_mut().zip(reading.sums) {
+                *sum += own;
+            }
+            book(&mut merged.ended, Cause::NotStarted, reading.began.saturating_sub(self.began));
+            // Grows with the run: what is missing to its end is added when that is known.
+            book(&mut merged.ended, Cause::Ended, now.saturating_sub(self.began).wrapping_neg());
+        }
+        self.free_account(counted.account);
     }
 
     fn new_account(&self) -> &'static Account {
@@ -210,26 +232,23 @@ impl Run {
         used.iter().filter_map(|place| unsafe { place.load(Acquire).as_ref() })
     }
 
-    /// Time of the workers by cause until `now`, as a trace's ledger books it: each has a cause from the
-    /// begin of the run on. And their number.
-    pub fn sums(&self, now: u64) -> (Sums, u64) {
+    /// What the workers' time went to until now.
+    pub fn totals(&self) -> Totals {
         let merged = lock(&self.merged);
-        let mut sums = merged.ended;
-        let mut workers = merged.workers;
-        drop(merged);
-        let length = now.saturating_sub(self.began);
-        book(&mut sums, Cause::Ended, workers * length);
+        // While it is held no thread ends: none has ended after this moment.
+        let now = clock::now();
+        let (mut sums, mut workers) = (merged.ended, merged.workers);
+        let wall = now.saturating_sub(self.began);
+        book(&mut sums, Cause::Ended, workers * wall);
         for account in self.accounts() {
             let reading = account.read(now, teams::over_since);
             if reading.is_worker {
                 workers += 1;
                 book(&mut sums, Cause::NotStarted, reading.began.saturating_sub(self.began));
-                sums.iter_mut().zip(reading.sums).for_each(|(sum, own)| *sum = sum.wrapping_add(own));
+                sums.iter_mut().zip(reading.sums).for_each(|(sum, own)| *sum += own);
             }
         }
-        // What was booked ahead of `now` is negative here, and nothing yet.
-        sums.iter_mut().filter(|sum| **sum > i64::MAX as u64).for_each(|sum| *sum = 0);
-        (sums, workers)
+        Totals { wall, workers, sums }
     }
 
     /// Takes what the threads have counted; what one is just counting into stays for the next time.
@@ -269,5 +288,32 @@ impl Run {
     /// Threads that live.
     pub fn living(&self) -> u64 {
         lock(&self.threads).len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_ends_while_others_ask_has_ended_before_or_lives() {
+        for _ in 0..500 {
+            let run = Run::new(std::process::id());
+            let counted = run.begin_thread();
+            counted.account.set_worker(true);
+            let together = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    together.wait();
+                    run.end_thread(&counted);
+                });
+                together.wait();
+                for _ in 0..50 {
+                    let totals = run.totals();
+                    let longest = totals.sums.into_iter().max();
+                    assert!(totals.workers == 1 && longest <= Some(totals.wall), "{:?}", totals.sums);
+                }
+            });
+        }
     }
 }

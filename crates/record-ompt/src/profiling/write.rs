@@ -6,11 +6,10 @@ use std::path::Path;
 
 use taskscope_profile::{Frame, Marker, Metric, NodeId, Process, Profile, ROOT, Tree};
 use taskscope_profile::{conservation, form, key, settle};
-use taskscope_record::clock;
 
 use super::account::{Cause, Sums};
 use super::locks::unsettled;
-use super::run::{Run, current};
+use super::run::{Run, Totals, current};
 use crate::sampling::{Clock, code_map, most_workers, settings};
 
 /// The process has ended, and its threads with it.
@@ -41,11 +40,9 @@ pub(super) fn write(run: &Run, finished: bool) {
     let mut tree = merged.tree.clone();
     drop(merged);
     let Some((directory, name)) = &run.place else { return };
-    let now = clock::now();
-    let (sums, _) = run.sums(now);
+    let Totals { wall, sums, .. } = run.totals();
     balance_locks(&mut tree, finished);
     settle_idleness(&mut tree, &sums);
-    let wall = now.saturating_sub(run.began);
     let profile = Profile {
         processes: vec![describe(name, wall, threads, finished)],
         modules: code_map::all_modules(),
