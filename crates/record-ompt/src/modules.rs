@@ -57,11 +57,22 @@ pub fn all() -> Vec<Module> {
     // SAFETY: `visit` takes what is passed here, and does not keep it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
     for module in found.iter_mut().filter(|module| module.is_program) {
-        use std::os::unix::ffi::OsStringExt;
-        let path = std::fs::read_link("/proc/self/exe").unwrap_or_default().into_os_string().into_vec();
-        module.path = CString::new(path).unwrap_or_default();
+        module.path = path_of_program();
     }
     found
+}
+
+/// The program's file. The system marks one that was removed or replaced since it was started; who has the
+/// same build anywhere, mostly at the same place, still finds names in it.
+fn path_of_program() -> CString {
+    use std::os::unix::ffi::OsStringExt;
+    let told = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    let is_there = told.exists();
+    let mut path = told.into_os_string().into_vec();
+    if !is_there && path.ends_with(b" (deleted)") {
+        path.truncate(path.len() - b" (deleted)".len());
+    }
+    CString::new(path).unwrap_or_default()
 }
 
 /// How often modules were loaded and unloaded so far.

@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use common::profiled::{Names, Profiled};
 use taskscope_profile::{Marker, Metric, Profile, conservation, key};
 
@@ -80,6 +83,30 @@ fn idleness_is_shared_by_those_that_work() {
         .map(|node| profile.tree.value(node, Metric::shared(Marker::Idle)))
         .sum();
     assert!(in_serial * 100 >= shared * 90, "{in_serial} of {shared}");
+}
+
+/// Somebody builds it anew while it runs: the system says then that its file is deleted.
+#[test]
+fn names_are_found_in_a_program_that_was_replaced_by_the_same_build() {
+    let Some(mut profiled) = Profiled::new("sampled", 2, "500", &["phases", "60"]) else { return };
+    let program = profiled.directory.with_extension("sampled");
+    std::fs::copy(profiled.command.get_program(), &program).unwrap();
+    let mut command = Command::new(&program);
+    let variables = profiled.command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    command.envs(variables).args(profiled.command.get_args());
+    profiled.command = command;
+    let mut child = profiled.command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    // It has been started, and waits for a line before it calls the runtime.
+    let copy = program.with_extension("copy");
+    std::fs::copy(&program, &copy).unwrap();
+    std::fs::rename(&copy, &program).unwrap();
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    let (profile, _) = profiled.profile().unwrap();
+    let named = Names::of(&profile).sum_in(Metric::WORK, "with_array");
+    let work = profile.tree.total(Metric::WORK);
+    let _ = std::fs::remove_file(&program);
+    assert!(named > 0 && named * 10 >= work * 9, "{named} of {work}: {:?}", profile.modules);
 }
 
 /// Threads that wait for work are woken by every signal: many of them to a CPU are sampled more rarely, and
