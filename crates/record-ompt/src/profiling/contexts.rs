@@ -2,18 +2,21 @@
 //!
 //! A context is its creator's context and the path from there (`sampling::paths`); 0 is an initial
 //! task. A task that is created by the path which one of its ancestors was created by has that
-//! ancestor's context: recursion of any depth makes as many contexts as there are different paths.
+//! ancestor's context: recursion of any depth makes as many contexts as there are different paths. Regions, of which
+//! there are few, are told apart until so many of one path are nested as runtimes nest usually.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use taskscope_profile::{Frame, NodeId, ROOT, Tree};
+use taskscope_profile::{Frame, FrameKind, NodeId, ROOT, Tree};
 
 use super::samples::locate;
 
 /// More contexts than these are not told apart from their creators'.
 const MAX_CONTEXTS: usize = 1 << 16;
+/// Regions of one path in each other that are told apart.
+const NESTED_REGIONS: usize = 8;
 const REMEMBERED: usize = 64;
 
 struct All {
@@ -24,19 +27,30 @@ struct All {
     paths: HashMap<u32, Box<[u64]>>,
 }
 
-/// Of each context its creator's, for those who must not wait; with [`RECURS`].
+/// Of each context its creator's, for those who must not wait; with [`RECURS`] and [`IS_TASK`].
 static CREATORS: [AtomicU32; MAX_CONTEXTS + 1] = [const { AtomicU32::new(0) }; MAX_CONTEXTS + 1];
 /// Tasks of this context have created tasks that have it too.
 const RECURS: u32 = 1 << 31;
+/// It is that of tasks, not of regions.
+const IS_TASK: u32 = 1 << 30;
 
 fn creator_of(context: u32) -> u32 {
     CREATORS.get(context as usize).map_or(0, |creator| creator.load(Relaxed))
 }
 
+/// What the outermost frame in a context is. Takes no lock.
+pub fn body_of(context: u32) -> FrameKind {
+    match context {
+        0 => FrameKind::User,
+        _ if creator_of(context) & IS_TASK != 0 => FrameKind::Task,
+        _ => FrameKind::Region,
+    }
+}
+
 fn is_above(ancestor: u32, context: u32) -> bool {
     let mut at = context;
     while at != 0 {
-        at = creator_of(at) & !RECURS;
+        at = creator_of(at) & !(RECURS | IS_TASK);
         if at == ancestor {
             return true;
         }
@@ -76,21 +90,26 @@ pub fn define_path(path: u32, addresses: &[u64]) {
     });
 }
 
-fn number(creator: u32, path: u32) -> u32 {
+fn number(creator: u32, path: u32, is_task: bool) -> u32 {
     with_all(|all| {
         if let Some(number) = all.numbers.get(&(creator, path)) {
             return *number;
         }
-        let mut ancestor = creator;
+        // The innermost one that was created by this path, and how many were.
+        let (mut ancestor, mut innermost, mut nested) = (creator, 0, 0);
         while let Some((above, by)) = all.list.get((ancestor as usize).wrapping_sub(1)).copied() {
             if by == path {
-                if let Some(above) = CREATORS.get(ancestor as usize) {
-                    above.fetch_or(RECURS, Relaxed);
-                }
-                all.numbers.insert((creator, path), ancestor);
-                return ancestor;
+                innermost = if nested == 0 { ancestor } else { innermost };
+                nested += 1;
             }
             ancestor = above;
+        }
+        if nested >= if is_task { 1 } else { NESTED_REGIONS } {
+            if let Some(above) = CREATORS.get(innermost as usize) {
+                above.fetch_or(RECURS, Relaxed);
+            }
+            all.numbers.insert((creator, path), innermost);
+            return innermost;
         }
         if all.list.len() >= MAX_CONTEXTS {
             return creator;
@@ -98,7 +117,7 @@ fn number(creator: u32, path: u32) -> u32 {
         all.list.push((creator, path));
         let number = all.list.len() as u32;
         if let Some(place) = CREATORS.get(number as usize) {
-            place.store(creator, Relaxed);
+            place.store(if is_task { creator | IS_TASK } else { creator }, Relaxed);
         }
         all.numbers.insert((creator, path), number);
         number
@@ -112,24 +131,25 @@ pub fn expand(tree: &mut Tree, context: u32) -> NodeId {
     with_all(|all| {
         let mut at = context;
         while let Some((creator, path)) = all.list.get((at as usize).wrapping_sub(1)).copied() {
-            steps.push(all.paths.get(&path).cloned().unwrap_or_default());
+            steps.push((body_of(creator), all.paths.get(&path).cloned().unwrap_or_default()));
             at = creator;
         }
     });
     let mut node = ROOT;
-    for path in steps.iter().rev() {
-        node = descend(tree, node, path);
+    for (body, path) in steps.iter().rev() {
+        node = descend(tree, node, *body, path);
     }
     node
 }
 
-/// The node of these return addresses, innermost first, below `from`.
-pub fn descend(tree: &mut Tree, from: NodeId, addresses: &[u64]) -> NodeId {
+/// The node of these return addresses, innermost first, below `from`; the outermost is a frame of kind `body`.
+pub fn descend(tree: &mut Tree, from: NodeId, body: FrameKind, addresses: &[u64]) -> NodeId {
+    let kinds = std::iter::once(body).chain(std::iter::repeat(FrameKind::User));
     tree.descend(
         from,
-        addresses.iter().rev().map(|address| {
+        addresses.iter().rev().zip(kinds).map(|(address, kind)| {
             let (module, offset) = locate(address - 1);
-            Frame::user(module, offset)
+            Frame { kind, module, offset }
         }),
     )
 }
@@ -160,11 +180,11 @@ impl Default for Contexts {
 impl Contexts {
     /// The context of what is created by this path in this context.
     #[inline(always)]
-    pub fn of(&mut self, creator: u32, path: u32) -> u32 {
+    pub fn of(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
         let slot = (creator.wrapping_mul(0x9e37_79b1) ^ path.wrapping_mul(0x85eb_ca6b)) >> 26;
         let Some(known) = self.known.get_mut(slot as usize % REMEMBERED) else { return creator };
         if (known.creator, known.path) != (creator, path) || known.context == 0 {
-            *known = Known { creator, path, context: number(creator, path) };
+            *known = Known { creator, path, context: number(creator, path, is_task) };
         }
         known.context
     }
@@ -177,14 +197,27 @@ mod tests {
     #[test]
     fn recursion_makes_as_many_contexts_as_there_are_paths() {
         let (left, right) = (7001, 7002);
-        let outer = number(0, 7000);
-        let first = number(outer, left);
-        assert_eq!(number(first, left), first, "a left within a left");
-        let second = number(first, right);
+        let outer = number(0, 7000, false);
+        let first = number(outer, left, true);
+        assert_eq!(number(first, left, true), first, "a left within a left");
+        let second = number(first, right, true);
         assert_ne!(second, first);
-        assert_eq!(number(second, left), first);
-        assert_eq!(number(second, right), second);
-        assert_eq!(number(0, 7000), outer);
+        assert_eq!(number(second, left, true), first);
+        assert_eq!(number(second, right, true), second);
+        assert_eq!(number(0, 7000, false), outer);
+        let mut region = outer;
+        let nested: Vec<u32> = (0..10)
+            .map(|_| {
+                region = number(region, 7003, false);
+                region
+            })
+            .collect();
+        assert!(nested[..NESTED_REGIONS].is_sorted_by(|one, other| one < other), "{nested:?}");
+        assert!(nested[NESTED_REGIONS..].iter().all(|deeper| *deeper == nested[NESTED_REGIONS - 1]));
+        assert_eq!([0, outer, first, second].map(body_of), {
+            use FrameKind::*;
+            [User, Region, Task, Task]
+        });
         assert!(may_descend(first, outer) && may_descend(second, first));
         assert!(may_descend(first, first) && may_descend(first, second), "a left within a right");
         assert!(!may_descend(outer, first) && !may_descend(outer, outer));

@@ -1,8 +1,8 @@
 //! What callbacks count on a thread: creations, time in tasks, waiting and blame, by place.
 
-use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
+use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
-use super::contexts::{Contexts, addresses_of, descend, expand};
+use super::contexts::{Contexts, addresses_of, body_of, descend, expand};
 use super::locks::{Blame, Place};
 use super::rows::Sums;
 use super::samples::{locate, place_of_context};
@@ -44,8 +44,8 @@ impl Counts {
     }
 
     /// The context of a task or region that is created by `path` in the context `creator`.
-    pub fn context(&mut self, creator: u32, path: u32) -> u32 {
-        self.contexts.of(creator, path)
+    pub fn context(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
+        self.contexts.of(creator, path, is_task)
     }
 
     /// Something of a context.
@@ -135,7 +135,7 @@ pub fn merge_row(merged: &mut Tree, context: u32, sums: Sums, codeptr: u64) {
             merged.add(node, metric, value);
         }
     }
-    count_short(merged, node, Marker::Taskwait, (codeptr, sums.waited));
+    count_short(merged, (node, body_of(context)), Marker::Taskwait, (codeptr, sums.waited));
 }
 
 #[cold]
@@ -143,16 +143,21 @@ pub fn merge_row(merged: &mut Tree, context: u32, sums: Sums, codeptr: u64) {
 fn flush_short(tree: &mut Tree, short: Short) {
     if let Some(kind) = short.kind {
         let node = context_node(tree, short.context);
-        count_short(tree, node, kind, (short.codeptr, short.ns));
+        count_short(tree, (node, body_of(short.context)), kind, (short.codeptr, short.ns));
     }
 }
 
-fn count_short(tree: &mut Tree, mut node: NodeId, kind: Marker, (codeptr, ns): (u64, u64)) {
+fn count_short(
+    tree: &mut Tree,
+    (mut node, body): (NodeId, FrameKind),
+    kind: Marker,
+    (codeptr, ns): (u64, u64),
+) {
     if ns == 0 {
         return;
     }
     if codeptr != 0 {
-        node = descend(tree, node, &[codeptr]);
+        node = descend(tree, node, body, &[codeptr]);
     }
     let node = tree.child(node, Frame::state(kind));
     tree.add(node, Metric::taken(kind), ns);
@@ -172,15 +177,16 @@ fn context_node(tree: &mut Tree, context: u32) -> NodeId {
 
 fn node_of(tree: &mut Tree, (context, path): Place) -> NodeId {
     let from = context_node(tree, context);
-    if path == 0 { from } else { descend(tree, from, &addresses_of(path)) }
+    if path == 0 { from } else { descend(tree, from, body_of(context), &addresses_of(path)) }
 }
 
 /// As the handler places a sample of work.
 fn node_of_sample(tree: &mut Tree, context: u32, addresses: &[u64]) -> NodeId {
-    let mut node = context_node(tree, context);
+    let (mut node, mut kind) = (context_node(tree, context), body_of(context));
     for (index, address) in addresses.iter().enumerate().rev() {
         let (module, offset) = locate(address.wrapping_sub(u64::from(index > 0)));
-        node = tree.child(node, Frame::user(module, offset));
+        node = tree.child(node, Frame { kind, module, offset });
+        kind = FrameKind::User;
     }
     node
 }

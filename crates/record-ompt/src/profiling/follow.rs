@@ -31,6 +31,7 @@ pub struct Follower {
 }
 
 struct Membership {
+    region: u32,
     team: u32,
     /// Context of its region.
     context: u32,
@@ -57,6 +58,13 @@ impl Follower {
     #[inline(always)]
     pub(super) fn context_of_team(&self) -> u32 {
         self.members.last().map_or(0, |member| member.context)
+    }
+
+    /// The context of a region that the thread is in, or waits at whose end; by then it may be over for the
+    /// thread that forked it.
+    pub fn context_of(&self, region: u32) -> Option<u32> {
+        let member = self.members.iter().rev().find(|member| member.region == region)?;
+        Some(member.context)
     }
 
     /// The thread is at its end; it has closed everything.
@@ -222,7 +230,7 @@ impl Moment<'_> {
             }
             teams::hold(team);
             let context = regions::context(region);
-            follower.members.push(Membership { team, context, index, barriers: 0 });
+            follower.members.push(Membership { region, team, context, index, barriers: 0 });
         }
     }
 
@@ -343,7 +351,7 @@ impl Moment<'_> {
     /// A task or region is created by `path` in the context `creator`.
     pub fn count_creation(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
         let Some(Follower { counted, .. }) = self.thread.profile.as_deref() else { return 0 };
-        let context = counted.counts.count(|counts| counts.context(creator, path));
+        let context = counted.counts.count(|counts| counts.context(creator, path, is_task));
         if is_task {
             counted.created(context);
         } else {

@@ -3,7 +3,7 @@
 use taskscope_event::models::samples::state;
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NO_MODULE, NodeId, ROOT, Tree};
 
-use super::contexts::expand;
+use super::contexts::{body_of, expand};
 use super::locks::marker;
 use crate::sampling::code_map::{self, NO_PLACE};
 use crate::sampling::levels::Levels;
@@ -71,14 +71,16 @@ impl SampleTree {
         });
         // Without user frames on this stack, all of it is the runtime's.
         let first = if first == end { addresses.len() } else { first };
+        let mut kind = body_of(sample.context);
         for index in (first..end).rev() {
-            node = tree.child(node, frame(addresses, index, Frame::user));
+            node = tree.child(node, frame(addresses, index, kind));
+            kind = FrameKind::User;
         }
         if !works {
             node = tree.child(node, Frame::state(marker(sample.state)));
         }
         for index in (0..first).rev() {
-            node = tree.child(node, frame(addresses, index, Frame::runtime));
+            node = tree.child(node, frame(addresses, index, FrameKind::Runtime));
         }
         // How long it waited is known better, from events.
         let metric = match (works, overhead) {
@@ -99,10 +101,10 @@ impl SampleTree {
 }
 
 /// The frame of an address; all but the innermost are return addresses.
-fn frame(addresses: &[u64], index: usize, of: fn(u32, u64) -> Frame) -> Frame {
+fn frame(addresses: &[u64], index: usize, kind: FrameKind) -> Frame {
     let address = addresses.get(index).copied().unwrap_or(0);
     let (module, offset) = locate(address.wrapping_sub(u64::from(index > 0)));
-    of(module, offset)
+    Frame { kind, module, offset }
 }
 
 /// The module of an address, by its number, and the address in its file.

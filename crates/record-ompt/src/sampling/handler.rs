@@ -101,7 +101,13 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     memory.last_ns = time;
     let (idle, working) = follow_activity(memory, kind, state);
     if let Some(counted) = &sampler.counted {
-        let context = if level.task != 0 { level.task } else { regions::context(level.region) };
+        // SAFETY: unless a callback is being executed, nothing of the thread is half changed.
+        let follower = if in_callback { None } else { unsafe { (*thread).profile.as_deref() } };
+        let of_region = || follower.and_then(|follower| follower.context_of(level.region));
+        let context = match level.task {
+            0 => of_region().unwrap_or_else(|| regions::context(level.region)),
+            task => task,
+        };
         let sample = Sample { levels: &memory.levels, context, state, weight, idle, working };
         counted.samples.count(|tree| tree.take(&sample));
         if !in_callback && sample.works() {

@@ -7,9 +7,9 @@
 //! ```text
 //!     sp > enter(l), or enter(l) = 0        end <= exit(l), or l is an initial task
 //! ```
-//! Runtimes leave `enter` at 0 in places (LLVM's in locks, criticals and ordered): there everything up
-//! to the outermost frame in the runtime's own code is the runtime's too. Which functions a
-//! frame belongs to is never asked: both sides call the same C library.
+//! Runtimes leave `enter` at 0 in places (LLVM's in locks, criticals and ordered), or name a function that their
+//! entry for gcc's programs has called: everything up to the outermost frame in the runtime's own code is the
+//! runtime's too. Which other functions a frame belongs to is never asked: both sides call the same C library.
 //!
 //! **What is not asked.** LLVM's runtime follows a pointer from an explicit task to what it interrupted,
 //! which it sets only after it has told that the task begins: until then that points anywhere, and
@@ -229,8 +229,9 @@ impl Levels {
                 continue;
             }
             let (first, past) = &mut known.frames;
-            if known.enter == 0 && owner == Owner::Runtime {
-                // What was met so far in this level was called by the runtime.
+            if owner == Owner::Runtime {
+                // What was met so far in this level was called by the runtime, whose entry it told for a
+                // function further in (`GOMP_taskwait` calls LLVM's own), or not at all.
                 (*first, *past) = (at + 1, at + 1);
             } else if first == past || level == 0 && known.enter == 0 && *address == first_user {
                 (*first, *past) = (at, at + 1);

@@ -3,7 +3,7 @@
 use super::{Compiler, Run, compile, fresh_directory, tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use taskscope_profile::{FrameKind, Metric, NodeId, Profile};
+use taskscope_profile::{Metric, NodeId, Profile};
 use taskscope_symbol::{LoadedModule, Symbolizer};
 
 /// A program of `tests/programs`, and where its profile goes.
@@ -91,7 +91,7 @@ impl<'a> Names<'a> {
             let module = self.profile.modules.get(module as usize);
             module.is_some_and(|module| programs.iter().any(|name| module.path.contains(name)))
         };
-        let user = self.profile.tree.path(node).filter(|frame| frame.kind == FrameKind::User);
+        let user = self.profile.tree.path(node).filter(|frame| frame.kind.is_user());
         user.filter(|frame| is_program(frame.module))
             .filter_map(|frame| {
                 self.symbolizers.get_mut(frame.module as usize)?.call_place(frame.offset + 1).frame.function
