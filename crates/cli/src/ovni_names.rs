@@ -100,7 +100,6 @@ fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
         options: MachineOptions { all_models: options.all_models, breakdown: options.breakdown },
         judge,
         selection: Selection::default(),
-        threads: Vec::new(),
         gzip: false,
         directory: trace.root().to_path_buf(),
     };

@@ -95,6 +95,51 @@ fn emulate_cuts_and_compresses() {
 }
 
 #[test]
+fn views_of_some_threads_know_what_the_others_made_and_moved() {
+    let root = tempfile::tempdir().unwrap();
+    let shown = StreamBuilder::new(0, 1, 101)
+        .require(&["ovni", "nosv"])
+        .cpus(2)
+        .execute(1_000, 0)
+        .event(4_000, nosv::TASK_EXECUTE, &pair(1, 0))
+        .event(8_000, nosv::TASK_END, &pair(1, 0))
+        .end(9_000);
+    let other = StreamBuilder::new(0, 1, 102)
+        .require(&["ovni", "nosv"])
+        .cpus(2)
+        .execute(1_001, -1)
+        .jumbo(2_000, nosv::TYPE_CREATE, &type_payload(7, "work"))
+        .event(3_000, nosv::TASK_CREATE, &pair(1, 7))
+        .point(3_500, nosv::SCHEDULER_SERVING_BEGIN)
+        .point(3_600, nosv::SCHEDULER_SERVING_END)
+        .event(5_000, ovni::REMOTE_AFFINITY, &pair(1, 101))
+        .end(9_001);
+    shown.write(root.path()).unwrap();
+    other.write(root.path()).unwrap();
+    let path = root.path().to_str().unwrap();
+    let lines = |row: u32, number: u32| -> Vec<String> {
+        let prv = fs::read_to_string(root.path().join("thread.prv")).unwrap();
+        let of_it = |line: &str| {
+            let fields: Vec<&str> = line.split(':').collect();
+            (fields.get(4) == Some(&row.to_string().as_str())
+                && fields.get(6) == Some(&number.to_string().as_str()))
+            .then(|| [fields[5], fields[7]].join(":"))
+        };
+        prv.lines().filter_map(of_it).collect()
+    };
+    assert_eq!(taskscope(&["emulate", path]).status.code(), Some(0));
+    let (types, cpus) = (lines(1, 11), lines(1, 6));
+    assert_eq!((types.len(), cpus.len()), (3, 3), "{types:?} {cpus:?}");
+    let of_the_other = || lines(2, 13).into_iter().filter(|line| !line.ends_with(":0")).count();
+    assert_eq!(of_the_other(), 1);
+    let output = taskscope(&["emulate", "--threads", "101", path]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    assert_eq!((lines(1, 11), lines(1, 6)), (types, cpus));
+    assert_eq!(of_the_other(), 0, "what the other thread did is not asked for");
+    assert_eq!(taskscope(&["emulate", "-l", "--threads", "101", path]).status.code(), Some(2));
+}
+
+#[test]
 fn sort_writes_the_order_and_says_so() {
     let unsorted = StreamBuilder::new(0, 1, 101)
         .require(&["ovni"])

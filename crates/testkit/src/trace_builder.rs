@@ -74,6 +74,12 @@ impl StreamBuilder {
         }
     }
 
+    /// Of a loom of this name; the host is what stands before its first dot.
+    pub fn loom(mut self, name: &str) -> Self {
+        self.metadata["ovni"]["loom"] = json!(name);
+        self
+    }
+
     /// Requires only these models.
     pub fn require(mut self, models: &[&str]) -> Self {
         let require = MODELS.iter().filter(|model| models.contains(&model.name));

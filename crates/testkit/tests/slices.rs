@@ -9,7 +9,7 @@ use taskscope_model::MachineOptions;
 use taskscope_session::judgement::Judge;
 use taskscope_testkit::generator::{Generator, Runtime};
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
-use taskscope_trace::{OpenOptions, Slice, Trace};
+use taskscope_trace::{OpenOptions, ProblemKind, Slice, Trace};
 
 fn slice(trace: &Path, output: &Path, slice: &Slice) -> u64 {
     let trace = Trace::open(trace, &OpenOptions::default()).unwrap();
@@ -57,6 +57,35 @@ fn a_slice_shows_what_the_whole_shows() {
         assert!(of_whole.len() > 100);
         assert_eq!(of_part, of_whole, "{runtime:?}");
     }
+}
+
+#[test]
+fn a_slice_of_several_hosts_says_that_its_clocks_are_right() {
+    let (root, part) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (loom, name) in ["east.0", "west.0"].into_iter().enumerate() {
+        let stream = StreamBuilder::new(loom as u32, 1, 1).loom(name).cpus(1).execute(1000, 0);
+        stream.point(1010, ovni::BURST).end(3000).write(root.path()).unwrap();
+    }
+    let kinds = |trace: &Path| -> Vec<ProblemKind> {
+        let trace = Trace::open(trace, &OpenOptions::default()).unwrap();
+        trace.problems().iter().map(|problem| problem.kind).collect()
+    };
+    slice(root.path(), part.path(), &Slice::default());
+    assert_eq!(kinds(part.path()), [ProblemKind::NoClockOffsets], "nobody knows them");
+
+    let table = "rank host median mean std\n0 east 0 0 0\n1 west 500 500 1\n";
+    std::fs::write(root.path().join("clock-offsets.txt"), table).unwrap();
+    let part = tempfile::tempdir().unwrap();
+    slice(root.path(), part.path(), &Slice::default());
+    assert_eq!(kinds(part.path()), []);
+    let clocks = |trace: &Path| -> Vec<i64> {
+        Trace::open(trace, &OpenOptions::default())
+            .unwrap()
+            .merge()
+            .map(|merged| merged.event.clock_ns)
+            .collect()
+    };
+    assert_eq!(clocks(part.path()), clocks(root.path()));
 }
 
 #[test]

@@ -8,8 +8,11 @@ use crate::metadata::MAX_METADATA_BYTES;
 use std::fmt::Write as _;
 use std::path::Path;
 
+/// Its name, in the trace's root.
+pub const FILE: &str = "clock-offsets.txt";
+
 /// The line of one host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClockOffset {
     /// Rank of the process that measured it.
     pub rank: i64,

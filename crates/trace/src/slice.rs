@@ -12,12 +12,15 @@
 //!
 //! Threads that do not run come first and leave last, so that no CPU ever has two running threads.
 
+use crate::clock_offsets::{ClockOffset, ClockOffsets, FILE};
+use crate::problem::ProblemKind;
 use crate::rewrite::replace_file;
 use crate::stream::{File, Stream};
 use crate::trace::Trace;
 use crate::{Event, MergedEvent};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -248,7 +251,23 @@ impl<'a> Slicer<'a> {
                 self.write_stream(stream, output, &standard[index], &own[index])?;
             }
         }
+        self.write_clock_offsets(output, &touched)?;
         Ok(sliced)
+    }
+
+    /// Clocks are corrected in the slice. Where several hosts are left, a table of zeros says so.
+    fn write_clock_offsets(&self, output: &Path, touched: &[bool]) -> io::Result<()> {
+        let streams = self.trace.streams().iter().zip(touched).filter(|(_, touched)| **touched);
+        let hosts: BTreeSet<&str> = streams.map(|(stream, _)| stream.metadata.host()).collect();
+        let are_known =
+            !self.trace.problems().iter().any(|problem| problem.kind == ProblemKind::NoClockOffsets);
+        if hosts.len() < 2 || !are_known {
+            return Ok(());
+        }
+        let entry =
+            |(rank, host): (i64, &str)| ClockOffset { rank, host: host.to_owned(), ..ClockOffset::default() };
+        let table = ClockOffsets { entries: (0..).zip(hosts).map(entry).collect() };
+        std::fs::write(output.join(FILE), table.to_text())
     }
 
     /// Tasks that events of the range name, by process and model.

@@ -1,7 +1,7 @@
 //! A trace directory as a whole.
 
 use crate::clock_drift::{ClockCorrection, ClockDrift, DRIFT_FILE, load_drifts};
-use crate::clock_offsets::ClockOffsets;
+use crate::clock_offsets::{self, ClockOffsets};
 use crate::discover::find_streams;
 use crate::location::Location;
 use crate::merge::Merged;
@@ -167,7 +167,7 @@ impl Trace {
                 Some(ClockOffsets::load(path).map_err(|text| OpenError::ClockOffsets { text })?)
             }
             ClockSource::Beside => {
-                let path = self.root.join("clock-offsets.txt");
+                let path = self.root.join(clock_offsets::FILE);
                 match path.exists().then(|| ClockOffsets::load(&path)) {
                     Some(Ok(offsets)) => Some(offsets),
                     Some(Err(text)) => {

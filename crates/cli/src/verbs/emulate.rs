@@ -8,7 +8,7 @@ use anyhow::Context;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_execution::filter::TimeRange;
+use taskscope_execution::filter::{Filter, Literal, TimeRange};
 use taskscope_execution::view::{NoViews, View};
 use taskscope_export::RangeObserver;
 use taskscope_export::paraver::{ParaverWriter, ViewFile, write_queues};
@@ -39,7 +39,7 @@ pub struct Args {
     pub all_models: bool,
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// Only the threads with these ids
+    /// What only the threads with these ids did; short for --where "thread in …"
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub threads: Vec<i64>,
     /// Compress the `.prv` files
@@ -77,7 +77,6 @@ pub struct Job {
     pub options: MachineOptions,
     pub judge: Judge,
     pub selection: Selection,
-    pub threads: Vec<i64>,
     pub gzip: bool,
     pub directory: PathBuf,
 }
@@ -89,9 +88,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         super::emulate_nanos::write(&trace, &directory, behaviour)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let selection = args.selection.parse()?;
+    let mut selection = args.selection.parse()?;
+    selection.filter = and_thread_in(selection.filter, &args.threads);
     if args.strict && selection.filter.is_some() {
-        return Err(Failure::new("--where and -l exclude each other")
+        return Err(Failure::new("-l excludes --where and --threads")
             .why("without all of its events a trace breaks rules that it does not break")
             .remedy("taskscope check --where FILTER TRACE        (lists the violations of what is selected)")
             .into());
@@ -100,11 +100,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.strict {
         require_events(&args.trace, &trace)?;
     }
+    require_threads(&trace, &args.threads)?;
     let job = Job {
         options: MachineOptions { all_models: args.all_models, breakdown: args.breakdown },
         judge: if args.strict { Judge::Ovni { lint: true } } else { Judge::Own },
         selection,
-        threads: args.threads,
         gzip: args.gzip,
         directory: args.output.unwrap_or_else(|| trace.root().to_path_buf()),
     };
@@ -130,16 +130,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(args.strict && !verdict.accepts(job.judge))))
 }
 
-/// Plays the trace into views. Violations go to the printer, remarks to `note`.
-pub fn emulate(
-    trace: &Trace,
-    system: &System,
-    violations: Vec<Violation>,
-    job: &Job,
-    mut printer: ViolationPrinter,
-    mut note: impl FnMut(&str),
-) -> anyhow::Result<Verdict> {
-    for tid in &job.threads {
+/// What `--threads` says, as a part of the filter.
+fn and_thread_in(filter: Option<Filter>, threads: &[i64]) -> Option<Filter> {
+    if threads.is_empty() {
+        return filter;
+    }
+    let ids = threads.iter().copied().map(Literal::Integer).collect();
+    Some(Filter::And(filter.into_iter().chain([Filter::OneOf("thread".to_owned(), ids)]).collect()))
+}
+
+fn require_threads(trace: &Trace, threads: &[i64]) -> anyhow::Result<()> {
+    for tid in threads {
         if !trace.streams().iter().any(|stream| stream.tid() == Some(*tid)) {
             let known: Vec<String> = trace
                 .streams()
@@ -152,6 +153,18 @@ pub fn emulate(
                 .into());
         }
     }
+    Ok(())
+}
+
+/// Plays the trace into views. Violations go to the printer, remarks to `note`.
+pub fn emulate(
+    trace: &Trace,
+    system: &System,
+    violations: Vec<Violation>,
+    job: &Job,
+    mut printer: ViolationPrinter,
+    mut note: impl FnMut(&str),
+) -> anyhow::Result<Verdict> {
     let files = view_files(system, job.options);
     let duration = emulation::duration_ns(trace);
     let range = range_of_views(trace, &job.selection)?;
@@ -173,31 +186,34 @@ pub fn emulate(
     printer.take(violations, &mut verdict)?;
     let mut progress = Progress::new("events", trace.event_count());
     let mut failure = None;
-    let of_threads = |stream: usize| {
-        job.threads.is_empty() || trace.streams()[stream].tid().is_some_and(|tid| job.threads.contains(&tid))
-    };
     let plays = |merged: &MergedEvent<'_>| selected.plays(merged);
-    let played = emulation::play_part(trace, &mut machine, of_threads, plays, |played, machine| {
-        progress.show(played.events);
-        machine.take_notes().iter().for_each(|text| note(text));
-        let mut violations = machine.take_violations();
-        if job.selection.filter.is_some() {
-            // What is missing was left out; that is no fault of the trace.
-            violations.clear();
-        }
-        if !violations.is_empty()
-            && let Err(error) = printer.take(violations, &mut verdict)
-        {
-            failure = Some(error);
-            return ControlFlow::Break(());
-        }
-        // Before the range everything must be played, after it nothing.
-        let past_range = played.end_ns >= range.1 && matches!(job.judge, Judge::Own);
-        if past_range || interruption.is_requested() || machine.observer.inner().has_failed() {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
+    let played = emulation::play_part(
+        trace,
+        &mut machine,
+        |_| true,
+        plays,
+        |played, machine| {
+            progress.show(played.events);
+            machine.take_notes().iter().for_each(|text| note(text));
+            let mut violations = machine.take_violations();
+            if job.selection.filter.is_some() {
+                // What is missing was left out; that is no fault of the trace.
+                violations.clear();
+            }
+            if !violations.is_empty()
+                && let Err(error) = printer.take(violations, &mut verdict)
+            {
+                failure = Some(error);
+                return ControlFlow::Break(());
+            }
+            // Before the range everything must be played, after it nothing.
+            let past_range = played.end_ns >= range.1 && matches!(job.judge, Judge::Own);
+            if past_range || interruption.is_requested() || machine.observer.inner().has_failed() {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        },
+    );
     progress.finish();
     let descriptions: Vec<_> = files.iter().map(|file| (file.view, machine.describe(file.view))).collect();
     let writer = machine.into_observer().finish();
