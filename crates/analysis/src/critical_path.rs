@@ -8,9 +8,9 @@
 
 use crate::slo::Deciding;
 use crate::span::tasks_by_start;
-use crate::timeline::{Limits, Segment, activity_segments};
+use crate::timeline::{Limits, Segments, activity_segments};
 use taskscope_execution::NO_TIME;
-use taskscope_execution::graph::{ActivityKind, Lists, NONE, OperationWait, TaskGraph};
+use taskscope_execution::graph::{ActivityKind, NONE, OperationWait, TaskGraph};
 
 /// What a step of the path is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -194,7 +194,7 @@ fn piece_until(graph: &TaskGraph, task: u32, at: u64) -> usize {
 
 struct Path<'a> {
     graph: &'a TaskGraph,
-    segments: &'a Lists<Segment>,
+    segments: &'a Segments<'a>,
     /// No step is before it.
     begin: u64,
     steps: Vec<Step>,

@@ -8,7 +8,7 @@
 //! tells the error of the replay itself, which is to be read with every prediction.
 
 use crate::slo::Deciding;
-use crate::timeline::{Limits, Segment, runtime_segments, start_segments, time_outside};
+use crate::timeline::{Limits, Segment, Segments, runtime_segments, start_segments, time_outside};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use taskscope_execution::NO_TIME;
@@ -119,7 +119,7 @@ fn inside(segments: &[Segment], start: u64, end: u64) -> u64 {
 
 /// Where sending is not recorded: the end of the runtime section that the producer's worker entered as it
 /// had produced the data, which is taken to be the one that sent it.
-fn post_end(graph: &TaskGraph, segments: &Lists<Segment>, data: usize) -> u64 {
+fn post_end(graph: &TaskGraph, segments: &Segments<'_>, data: usize) -> u64 {
     let (producer, produced) = (graph.data.producer[data], graph.data.produced[data]);
     if producer == NONE {
         return produced;

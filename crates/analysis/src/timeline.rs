@@ -2,57 +2,68 @@
 
 use crate::fine::Share;
 use crate::slo::Deciding;
+use rayon::prelude::*;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use taskscope_execution::NO_TIME;
-use taskscope_execution::graph::{Activity, ActivityKind, Lists, NONE, Piece, TaskGraph};
+use taskscope_execution::graph::{Activity, ActivityKind, NONE, Piece, TaskGraph};
 
-/// Time in which a worker is in one activity. Segments of one worker do not overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Segment {
-    pub start: u64,
-    pub end: u64,
-    pub kind: ActivityKind,
-    /// Row of the graph's names.
-    pub name: u32,
-    /// Row of the holder's place.
-    pub holder: u32,
-    /// Row of the place that waits for a lock.
-    pub waiter: u32,
+/// Time in which a worker is in one activity: an activity, or a part of one. Segments of one worker do not overlap.
+pub(crate) type Segment = Activity;
+
+/// The segments of every worker; those of the graph itself where its activities overlap nothing, as most do.
+pub(crate) struct Segments<'a>(Vec<Cow<'a, [Segment]>>);
+
+impl Segments<'_> {
+    /// Those of a worker, in the order of time.
+    #[inline]
+    pub fn get(&self, worker: usize) -> &[Segment] {
+        self.0.get(worker).map_or(&[], |own| own)
+    }
+
+    /// Those of each worker.
+    pub fn iter(&self) -> impl Iterator<Item = &[Segment]> {
+        self.0.iter().map(|own| &**own)
+    }
 }
 
 /// The runtime segments of every worker. Where several intervals cover an instant, the one that sorts
 /// first by (start, end, name) names it.
-pub(crate) fn runtime_segments(graph: &TaskGraph) -> Lists<Segment> {
+pub(crate) fn runtime_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |activity| activity.kind == ActivityKind::Runtime)
 }
 
 /// Those in which each worker was in any of the two: overhead that is known in place.
-pub(crate) fn overhead_segments(graph: &TaskGraph) -> Lists<Segment> {
+pub(crate) fn overhead_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |activity| matches!(activity.kind, ActivityKind::Runtime | ActivityKind::Start))
 }
 
 /// The segments in which each worker started or ended a library.
-pub(crate) fn start_segments(graph: &TaskGraph) -> Lists<Segment> {
+pub(crate) fn start_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |activity| activity.kind == ActivityKind::Start)
 }
 
 /// The segments of all activities: where several cover an instant, the kind that comes first decides,
 /// then the order above.
-pub(crate) fn activity_segments(graph: &TaskGraph) -> Lists<Segment> {
+pub(crate) fn activity_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |_| true)
 }
 
-fn segments(graph: &TaskGraph, wanted: impl Fn(&Activity) -> bool) -> Lists<Segment> {
-    let mut all = Lists::with_capacity(graph.workers.len(), graph.activities.items().len());
-    let mut own: Vec<Segment> = Vec::new();
-    for activities in graph.activities.iter() {
-        own.clear();
-        let chosen: Vec<&Activity> = activities.iter().filter(|a| wanted(a) && a.start < a.end).collect();
+fn segments(graph: &TaskGraph, wanted: impl Fn(&Activity) -> bool + Sync) -> Segments<'_> {
+    let of_worker = |worker: usize| {
+        let activities = graph.activities.get(worker);
+        let is_segment = |a: &Activity| wanted(a) && a.start < a.end;
+        let apart = |pair: &[Activity]| pair[0].end <= pair[1].start && !continues(&pair[0], &pair[1]);
+        if activities.iter().all(is_segment) && activities.windows(2).all(apart) {
+            return Cow::Borrowed(activities);
+        }
+        let chosen: Vec<&Activity> = activities.iter().filter(|a| is_segment(a)).collect();
+        let mut own = Vec::new();
         flatten(&chosen, &mut own);
-        all.push(own.iter().copied());
-    }
-    all
+        Cow::Owned(own)
+    };
+    Segments((0..graph.activities.len()).into_par_iter().map(of_worker).collect())
 }
 
 /// Cuts activities, which come by start, into segments that do not overlap.
@@ -91,18 +102,21 @@ fn flatten(activities: &[&Activity], out: &mut Vec<Segment>) {
 
 /// Appends a part of an activity, which goes on where the last one is the same.
 fn append(out: &mut Vec<Segment>, of: &Activity, start: u64, end: u64) {
-    let &Activity { kind, name, holder, waiter, .. } = of;
-    let same = |s: &&mut Segment| {
-        s.end == start && (s.kind, s.name, s.holder, s.waiter) == (kind, name, holder, waiter)
-    };
-    match out.last_mut().filter(same) {
-        Some(same) => same.end = end,
-        None => out.push(Segment { start, end, kind, name, holder, waiter }),
+    let part = Segment { start, end, ..*of };
+    match out.last_mut().filter(|last| continues(last, &part)) {
+        Some(last) => last.end = end,
+        None => out.push(part),
     }
 }
 
+/// Whether a segment goes on in the next one.
+fn continues(segment: &Segment, next: &Segment) -> bool {
+    let what = |s: &Segment| (s.kind, s.name, s.holder, s.waiter);
+    segment.end == next.start && what(segment) == what(next)
+}
+
 /// Nanoseconds of each task outside of `segments`.
-pub(crate) fn time_outside(graph: &TaskGraph, segments: &Lists<Segment>) -> Vec<u64> {
+pub(crate) fn time_outside(graph: &TaskGraph, segments: &Segments<'_>) -> Vec<u64> {
     let mut outside = vec![0; graph.tasks.len()];
     for (pieces, segments) in graph.pieces.iter().zip(segments.iter()) {
         for piece in pieces {
@@ -117,7 +131,7 @@ pub(crate) fn time_outside(graph: &TaskGraph, segments: &Lists<Segment>) -> Vec<
 }
 
 /// The share of each task's time outside of `segments` that is runtime work; empty where no task has any.
-pub(crate) fn uniform_shares(graph: &TaskGraph, segments: &Lists<Segment>) -> Vec<Share> {
+pub(crate) fn uniform_shares(graph: &TaskGraph, segments: &Segments<'_>) -> Vec<Share> {
     if graph.tasks.uniform.is_empty() {
         return Vec::new();
     }
@@ -262,7 +276,7 @@ pub(crate) struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    pub fn new(graph: &'a TaskGraph, segments: &'a Lists<Segment>, worker: usize) -> Self {
+    pub fn new(graph: &'a TaskGraph, segments: &'a Segments<'a>, worker: usize) -> Self {
         let segments = segments.get(worker);
         let begin = graph.workers[worker].begin;
         Timeline {

@@ -18,14 +18,14 @@ use crate::fine::Share;
 use crate::forest::{Forest, Letter, Now};
 use crate::keys::{Keys, Who};
 use crate::slo::{Deciding, deciding_inputs};
-use crate::timeline::{Limits, Segment, Timeline, Waits, activity_segments, time_outside, uniform_shares};
+use crate::timeline::{Limits, Segments, Timeline, Waits, activity_segments, time_outside, uniform_shares};
 use drain::DrainBlame;
 use ready::ReadyAxis;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use taskscope_execution::graph::{ActivityKind, Lists, NONE, TaskGraph};
+use taskscope_execution::graph::{ActivityKind, NONE, TaskGraph};
 
 /// Nanoseconds by leaf.
 pub type ByLeaf = [u64; Leaf::ALL.len()];
@@ -141,7 +141,7 @@ struct Position {
 
 struct Booking<'a> {
     graph: &'a TaskGraph,
-    segments: &'a Lists<Segment>,
+    segments: &'a Segments<'a>,
     deciding: &'a [Deciding],
     uniform: Vec<Share>,
     timelines: Vec<Timeline<'a>>,
@@ -158,7 +158,7 @@ struct Booking<'a> {
 }
 
 impl<'a> Booking<'a> {
-    fn new(graph: &'a TaskGraph, segments: &'a Lists<Segment>, deciding: &'a [Deciding]) -> Self {
+    fn new(graph: &'a TaskGraph, segments: &'a Segments<'a>, deciding: &'a [Deciding]) -> Self {
         let workers = graph.workers.len();
         let mut keys = Keys::new(graph);
         let startup = Now::has(Letter::Overhead, keys.number(Who::Startup));

@@ -24,11 +24,11 @@ pub use window::{WindowTimes, window_times};
 use crate::fine::{FineNanos, Share};
 use crate::forest::{Forest, Letter, Now, Shares};
 use crate::keys::{Keys, Who};
-use crate::timeline::{Idle, Limits, Segment, Timeline, Waits, overhead_segments, uniform_shares};
+use crate::timeline::{Idle, Limits, Segments, Timeline, Waits, overhead_segments, uniform_shares};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use taskscope_execution::graph::{ActivityKind, Lists, NONE, TaskGraph};
+use taskscope_execution::graph::{ActivityKind, NONE, TaskGraph};
 
 /// What an instant becomes at which the worker that is to compute the last input is itself idle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -123,7 +123,7 @@ pub struct Slo {
 pub struct Prepared<'a> {
     graph: &'a TaskGraph,
     deciding: Vec<Deciding>,
-    segments: Lists<Segment>,
+    segments: Segments<'a>,
     /// By task; empty where no task has uniform runtime work.
     uniform: Vec<Share>,
 }

@@ -98,7 +98,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let of_threads = session.execution.range() != (0, 0);
     if args.timeline {
         let execution = &session.execution;
-        let text = taskscope_view::timeline_text(execution, &Timeline::build(execution), width);
+        let text = taskscope_view::timeline_text(execution, &Timeline::of_sections(execution), width);
         out.write_all(text.as_bytes())?;
         for note in taskscope_view::notes_of_filter(&session) {
             writeln!(out, "note: {note}")?;

@@ -1,5 +1,6 @@
 //! Collects a graph row by row, in any order, by the numbers of its source.
 
+use super::rows_of_workers::RowsOfWorkers;
 use super::{
     Activity, ActivityKind, Copy, Data, GraphError, Lists, NONE, Node, Operation, OperationWait, Piece,
     Table, TaskGraph, TaskType, Tasks, Told, Worker, check, device_work,
@@ -67,9 +68,9 @@ pub struct GraphBuilder {
     inputs: Vec<(u64, u64)>,
     /// Data, node, sent, arrived.
     copies: Vec<(u64, u64, u64, u64)>,
-    /// Worker, task, start, end.
-    pieces: Vec<(u64, u64, u64, u64)>,
-    activities: Vec<(u64, Activity)>,
+    /// Task, start, end.
+    pieces: RowsOfWorkers<(u64, u64, u64)>,
+    activities: RowsOfWorkers<Activity>,
     operations: Vec<Operation>,
     operation_waits: Vec<(u64, OperationWait)>,
 }
@@ -126,12 +127,26 @@ impl GraphBuilder {
 
     /// `worker` executed `task`.
     pub fn add_piece(&mut self, worker: u64, task: u64, start: u64, end: u64) {
-        self.pieces.push((worker, task, start, end));
+        self.pieces.push(worker, (task, start, end));
     }
 
     /// `worker` did something else.
     pub fn add_activity(&mut self, worker: u64, kind: ActivityKind, name: u32, start: u64, end: u64) {
-        self.activities.push((worker, Activity { start, end, kind, name, holder: NONE, waiter: NONE }));
+        self.activities.push(worker, Activity { start, end, kind, name, holder: NONE, waiter: NONE });
+    }
+
+    /// The same, but where this is what was added last and ended at its start, that goes on.
+    pub(super) fn go_on_with_activity(
+        &mut self,
+        worker: u64,
+        kind: ActivityKind,
+        name: u32,
+        (start, end): (u64, u64),
+    ) {
+        match self.activities.last_mut(worker) {
+            Some(last) if (last.end, last.kind, last.name) == (start, kind, name) => last.end = end,
+            _ => self.add_activity(worker, kind, name, start, end),
+        }
     }
 
     /// `worker` waited for the lock called `name`, held by one that had asked for it at `holder`.
@@ -143,8 +158,8 @@ impl GraphBuilder {
         start: u64,
         end: u64,
     ) {
-        self.activities
-            .push((worker, Activity { start, end, kind: ActivityKind::LockWait, name, holder, waiter }));
+        let kind = ActivityKind::LockWait;
+        self.activities.push(worker, Activity { start, end, kind, name, holder, waiter });
     }
 
     /// Adds an operation of a device; its number is how many there were before it. Rows of workers are those in which
@@ -193,10 +208,12 @@ impl GraphBuilder {
         let task_order = order_by_id(&self.tasks, |t| t.id, Table::Tasks, &mut errors);
         graph.tasks.id = task_order.iter().map(|row| self.tasks[*row as usize].id).collect();
         self.fill_tasks(&mut graph, &task_order, &mut errors);
+        self.tasks = Vec::new();
         let task_ids = Index::new(&graph.tasks.id);
 
         let data_order = order_by_id(&self.data, |d| d.id, Table::Data, &mut errors);
         graph.data = ordered_data(&self.data, &data_order, &task_ids, node_row, &mut errors);
+        self.data = Vec::new();
         let data_ids = Index::new(&graph.data.id);
 
         for (row, (task, data)) in self.inputs.iter().enumerate() {
@@ -227,24 +244,25 @@ impl GraphBuilder {
         });
         graph.copies = Lists::group(graph.data.len(), copies);
 
-        for (row, (worker, task, ..)) in self.pieces.iter().enumerate() {
-            if worker_ids.row(*worker) == NONE {
+        for (row, (worker, (task, ..))) in self.pieces.iter().enumerate() {
+            if worker_ids.row(worker) == NONE {
                 errors.add(Table::Pieces, row, "worker", format!("there is no worker {worker}"));
             }
             if task_ids.row(*task) == NONE {
                 errors.add(Table::Pieces, row, "task", format!("there is no task {task}"));
             }
         }
-        let pieces = self.pieces.iter().map(|(worker, task, start, end)| {
-            let piece = Piece { task: task_ids.row(*task), start: *start, end: *end };
-            (worker_ids.row(*worker) as usize, piece)
-        });
-        graph.pieces = Lists::group(graph.workers.len(), pieces.filter(|(_, p)| p.task != NONE));
+        let mut pieces = std::mem::take(&mut self.pieces);
+        if pieces.iter().any(|(_, (task, ..))| task_ids.row(*task) == NONE) {
+            // An error by now.
+            pieces = RowsOfWorkers::default();
+        }
+        let piece = |(task, start, end): (u64, u64, u64)| Piece { task: task_ids.row(task), start, end };
+        graph.pieces = pieces.map(piece).into_lists(graph.workers.len(), |worker| worker_ids.row(worker));
         graph.pieces.sort_each(|a, b| (a.start, a.end).cmp(&(b.start, b.end)));
-        self.pieces = Vec::new();
 
         for (row, (worker, activity)) in self.activities.iter().enumerate() {
-            if worker_ids.row(*worker) == NONE {
+            if worker_ids.row(worker) == NONE {
                 errors.add(Table::Activities, row, "worker", format!("there is no worker {worker}"));
             }
             if activity.end < activity.start {
@@ -252,14 +270,13 @@ impl GraphBuilder {
                 errors.add(Table::Activities, row, "end", text);
             }
         }
-        let activities = self.activities.iter().map(|(w, activity)| (worker_ids.row(*w) as usize, *activity));
-        graph.activities = Lists::group(graph.workers.len(), activities);
+        let activities = std::mem::take(&mut self.activities);
+        graph.activities = activities.into_lists(graph.workers.len(), |worker| worker_ids.row(worker));
         let names = &graph.names;
         graph.activities.sort_each(|a, b| {
             let named = |activity: &Activity| &names[activity.name as usize];
             (a.start, a.end).cmp(&(b.start, b.end)).then_with(|| named(a).cmp(named(b)))
         });
-        self.activities = Vec::new();
 
         graph.operations = device_work::in_order(std::mem::take(&mut self.operations));
         self.operation_waits.sort_by_key(|(_, wait)| (wait.end, wait.start));

@@ -94,8 +94,8 @@ pub fn from_execution(
     maker.add_edge_data();
     maker.order_by_messages(&last);
     maker.add_edge_inputs();
-    let (dropped, threads) = (maker.dropped, maker.threads);
-    let mut graph = maker.builder.finish()?;
+    let (builder, threads, dropped) = maker.into_parts();
+    let mut graph = builder.finish()?;
     for worker in &mut graph.workers {
         // Workers are numbered as their threads were found.
         let thread = threads.get(worker.id as usize).copied();
@@ -208,6 +208,11 @@ pub(super) struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    /// The rows of the graph, the threads of its workers, and how many relations were dropped; nothing else stays in memory.
+    fn into_parts(self) -> (GraphBuilder, Vec<u32>, u64) {
+        (self.builder, self.threads, self.dropped)
+    }
+
     fn add_workers(&mut self, names: &mut dyn Names) {
         let holders = Holders::of(&self.execution.holds);
         let calls = self.calls_by_thread();
@@ -227,7 +232,7 @@ impl Maker<'_> {
                 if section.state == State::OutOfCpu {
                     let name = self.state_name(section.state);
                     let (start, end) = (span.start, span.end);
-                    self.builder.add_activity(worker.into(), ActivityKind::OffCpu, name, start, end);
+                    self.builder.go_on_with_activity(worker.into(), ActivityKind::OffCpu, name, (start, end));
                 }
                 // Code that is off the CPU is no less in its task: that may be off for all of its length.
                 let inside = match under.group() {
@@ -257,13 +262,8 @@ impl Maker<'_> {
                     }
                     Group::Runtime | Group::Unknown => {
                         let name = self.state_name(section.state);
-                        self.builder.add_activity(
-                            worker.into(),
-                            ActivityKind::Runtime,
-                            name,
-                            span.start,
-                            span.end,
-                        );
+                        let time = (span.start, span.end);
+                        self.builder.go_on_with_activity(worker.into(), ActivityKind::Runtime, name, time);
                         matches!(section.state, State::TaskCreation | State::Dependences)
                     }
                     Group::Off => true,

@@ -25,6 +25,12 @@ impl<T> Lists<T> {
         Lists { starts, items: Vec::with_capacity(items) }
     }
 
+    /// Lists of items that lie one list after the other, by where each list ends.
+    pub(super) fn of_items(ends: impl IntoIterator<Item = usize>, items: Vec<T>) -> Self {
+        let end = |end: usize| u32::try_from(end).expect("at most 2^32 - 1 items");
+        Lists { starts: std::iter::once(0).chain(ends.into_iter().map(end)).collect(), items }
+    }
+
     /// Appends a list.
     ///
     /// # Panics

@@ -19,6 +19,7 @@ mod device_work;
 mod from_execution;
 mod lists;
 mod messages;
+mod rows_of_workers;
 
 pub use accesses::{Access, DeclaredGraph};
 pub use builder::{GraphBuilder, NewData, NewTask};

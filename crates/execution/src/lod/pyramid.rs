@@ -85,6 +85,11 @@ impl Pyramid {
         builder.finish()
     }
 
+    /// One that keeps no bucket: it answers the same by walking over the sections.
+    pub fn of_sections(rules: &FlagRules) -> Pyramid {
+        Pyramid { rules: rules.clone(), ..Pyramid::default() }
+    }
+
     /// Its columns as bytes, in a fixed order, for who stores it; [`from_stored`](Self::from_stored)
     /// takes them back.
     pub fn stored(&self) -> [&[u8]; STORED] {
@@ -307,9 +312,13 @@ impl<C: Fn(usize) -> u8> Builder<'_, C> {
     }
 
     fn finish(self) -> Pyramid {
-        let mut all = Level::default();
+        let (buckets, shares) = self.levels.iter().fold((0, 0), |(buckets, shares), level| {
+            (buckets + level.bucket.len(), shares + level.share_ns.len())
+        });
+        let mut all = Level::with_capacity(buckets, shares);
         let mut level_begin = vec![0];
-        let mut shares_begin = vec![0];
+        let mut shares_begin = Vec::with_capacity(buckets + 1);
+        shares_begin.push(0);
         for level in self.levels {
             let before = all.share_class.len() as u32;
             all.bucket.extend(level.bucket);
@@ -338,6 +347,19 @@ impl<C: Fn(usize) -> u8> Builder<'_, C> {
 }
 
 impl Level {
+    fn with_capacity(buckets: usize, shares: usize) -> Level {
+        Level {
+            bucket: Vec::with_capacity(buckets),
+            first_row: Vec::with_capacity(buckets),
+            starts: Vec::with_capacity(buckets),
+            longest: Vec::with_capacity(buckets),
+            flags: Vec::with_capacity(buckets),
+            shares: Vec::new(),
+            share_class: Vec::with_capacity(shares),
+            share_ns: Vec::with_capacity(shares),
+        }
+    }
+
     fn push(&mut self, bucket: u64, first_row: usize, sum: &Sum) {
         self.bucket.push(bucket);
         self.first_row.push(first_row as u32);

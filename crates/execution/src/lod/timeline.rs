@@ -31,6 +31,14 @@ impl Timeline {
         Timeline::with_marks(execution, rules, pyramids)
     }
 
+    /// One that keeps no bucket and walks over all sections for each answer: for who asks for the whole run once or
+    /// twice, which takes less than building pyramids.
+    pub fn of_sections(execution: &Execution) -> Timeline {
+        let rules = flag_rules(execution);
+        let pyramids = vec![Pyramid::of_sections(&rules); execution.threads.len()];
+        Timeline::with_marks(execution, rules, pyramids)
+    }
+
     /// A timeline of stored pyramids, one for each thread, with the rules that they were built by;
     /// losses and what is uncertain are marked as [`build`](Self::build) does.
     pub fn from_pyramids(execution: &Execution, pyramids: Vec<Pyramid>) -> Option<Timeline> {

@@ -4,7 +4,7 @@ use crate::NamedFinding;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_analysis::FindingKind;
-use taskscope_execution::{Execution, Place, State, ThreadIndex};
+use taskscope_execution::{Execution, Place, Span, State, ThreadIndex};
 
 /// Where and when a finding was worst.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
         let mut longest: [Longest; FINDINGS] = [None; FINDINGS];
         // Sections of a state mostly are at the same place as the one before.
         let mut last = State::ALL.map(|state| (Place::UNKNOWN, wanted.of(state, Place::UNKNOWN)));
-        execution.spans_of_run(thread).for_each(|span| {
+        let mut take = |span: Span| {
             let (state, place) = (span.section.state, span.section.place);
             let last = &mut last[state as usize];
             if last.0 != place {
@@ -98,7 +98,21 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
                 }
                 findings &= findings - 1;
             }
-        });
+        };
+        if execution.off_cpu_of(thread).is_empty() {
+            let edges = execution.edges_of_run(thread);
+            edges.into_iter().filter(|edge| edge.end > edge.start).for_each(&mut take);
+            let is_wanted = |state| wanted.states[state as usize] != 0 || wanted.asked[state as usize];
+            let track = &execution.threads[index].track;
+            // Sections without time are not shown.
+            track.for_each_in(is_wanted, |span| {
+                if span.end > span.start {
+                    take(span);
+                }
+            });
+        } else {
+            execution.spans_of_run(thread).for_each(take);
+        }
         longest
     };
     (0..execution.threads.len()).into_par_iter().map(of_thread).reduce(|| [None; FINDINGS], later)

@@ -92,21 +92,26 @@ impl Page {
     /// Analyses an opened run and builds its level of detail, both at once; without the critical path,
     /// which the viewer does not show.
     pub fn analysed(session: Session) -> Page {
-        Page::analysed_while(session, |_| Value::Null)
+        Page::analysed_while(session, Timeline::build, |_| Value::Null)
     }
 
-    /// The same with the critical path.
+    /// The same with the critical path, for a report, which shows the run at one zoom.
     pub fn reported(session: Session) -> Page {
-        Page::analysed_while(session, overview::critical_path)
+        let page = Page::analysed_while(session, Timeline::of_sections, overview::critical_path);
+        Page { type_rows: TypeRows::of_sections(&page.execution).into(), ..page }
     }
 
-    fn analysed_while(session: Session, path: impl FnOnce(&Session) -> Value) -> Page {
+    fn analysed_while(
+        session: Session,
+        timeline_of: impl FnOnce(&Execution) -> Timeline + Send,
+        path: impl FnOnce(&Session) -> Value,
+    ) -> Page {
         let execution = &session.execution;
         let (mut analysed, mut timeline) = (None, None);
         // Names of places stay on this thread, and so does the critical path, which needs them.
         let critical_path = rayon::in_place_scope(|scope| {
             scope.spawn(|_| analysed = Some(taskscope_analysis::analyse(execution)));
-            scope.spawn(|_| timeline = Some(Timeline::build(execution)));
+            scope.spawn(|_| timeline = Some(timeline_of(execution)));
             path(&session)
         });
         let (analysis, problems) = analysed.unwrap_or_else(|| taskscope_analysis::analyse(execution));

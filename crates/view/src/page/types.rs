@@ -87,6 +87,12 @@ impl TypeRows {
         TypeRows { types, others, slots, pyramids: OnceLock::new() }
     }
 
+    /// The same, but each answer walks over all sections; see [`Pyramid::of_sections`].
+    pub fn of_sections(execution: &Execution) -> TypeRows {
+        let pyramid = Pyramid::of_sections(&FlagRules::default());
+        TypeRows { pyramids: vec![pyramid; execution.threads.len()].into(), ..TypeRows::of(execution) }
+    }
+
     /// The levels of detail of all threads, built in parallel.
     fn pyramids(&self, execution: &Execution) -> &[Pyramid] {
         self.pyramids.get_or_init(|| {
@@ -178,6 +184,7 @@ mod tests {
             [Window::covering(start, end, 40), Window::covering(start + end / 9, start + end / 8, 300)]
         {
             let shares = rows.shares(&execution, window);
+            assert!(TypeRows::of_sections(&execution).shares(&execution, window) == shares);
             let mut expected = vec![0; shares.len()];
             for span in execution.threads[1..].iter().flat_map(|thread| thread.track.spans()) {
                 let Some(ty) = running_type(&execution.tasks.ty, &span.section) else { continue };
