@@ -151,6 +151,24 @@ fn a_killed_process_leaves_what_the_last_round_knew() {
 }
 
 #[test]
+fn what_happens_in_a_pause_does_not_count() {
+    let Some(mut profiled) = Profiled::new("blamed", 2, "200", &["pause", "20"]) else { return };
+    let output = profiled.command.output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let paused: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+    let (profile, _) = profiled.profile().unwrap();
+    assert_conserved(&profile);
+    assert_eq!(profile.tree.total(Metric::REGIONS), 2, "one before and one after it");
+    assert_eq!(profile.tree.total(Metric::TASKS) + profile.tree.total(Metric::TASK_TIME), 0);
+    for wait in [Marker::Taskwait, Marker::Barrier] {
+        assert_eq!(profile.tree.total(Metric::taken(wait)), 0, "{wait:?}");
+    }
+    // The initial thread is paused at once, the worker with its next event, which comes with the first region.
+    let unknown = profile.totals["state.unknown"];
+    assert!(unknown >= paused, "{unknown} of {paused}");
+}
+
+#[test]
 fn the_program_can_have_it_written() {
     let Some(mut profiled) = Profiled::new("blamed", 2, "200", &["flush", "20"]) else { return };
     profiled.command.env_remove("TASKSCOPE_LIVE");

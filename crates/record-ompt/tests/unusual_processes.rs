@@ -114,6 +114,9 @@ fn with_tools_disabled_a_program_is_sampled_as_one_without_openmp() {
     assert_rooted(&trace);
     assert_eq!(trace.count(omp::REGION_BEGIN), 0);
     assert!(states(&trace).is_subset(&BTreeSet::from([state::NO_OPENMP, state::OVERHEAD])));
+    // Code that the runtime calls is the program's, too, as none of its calls is known.
+    let of_user = all(&trace).filter(|s| s.number("flags") as u32 & flag::IN_RUNTIME == 0).count();
+    assert!(of_user * 10 >= all(&trace).count() * 8, "{of_user} of {}", all(&trace).count());
     // Without samples nothing at all is left.
     let Some(mut run) = sampled(Compiler::Clang, &["work", "20"]) else { return };
     run.command.env_remove("TASKSCOPE_SAMPLE");

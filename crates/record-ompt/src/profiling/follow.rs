@@ -28,6 +28,8 @@ pub struct Follower {
     held: Held,
     /// Teams that it is a member of, innermost last.
     members: Vec<Membership>,
+    /// Recording is paused: nothing is counted, and all time is of no known cause.
+    is_paused: bool,
 }
 
 struct Membership {
@@ -51,6 +53,7 @@ impl Follower {
             waits: Waits::default(),
             held: Held::default(),
             members: Vec::new(),
+            is_paused: false,
         })
     }
 
@@ -128,7 +131,7 @@ impl Moment<'_> {
         let cause = self.thread.cause();
         if let Some(follower) = &self.thread.profile {
             follower.account.set_worker(is_worker);
-            follower.account.switch(cause, self.at);
+            follower.switch(cause, self.at);
         }
     }
 
@@ -338,21 +341,30 @@ impl Moment<'_> {
         }
     }
 
-    /// Recording is paused, or goes on: nothing of what is open is charged beyond that.
+    /// Recording is paused, or goes on. What was waited until then counts; what is open is charged no further.
     pub fn follow_pause(&mut self, paused: bool) {
-        let cause = if paused { Cause::Unknown } else { self.thread.cause() };
-        let at = self.at;
-        if let Some(follower) = &mut self.thread.profile {
-            follower.account.switch(cause, at);
-            follower.waits.clear();
+        let (before, at) = (self.thread.cause(), self.at);
+        let over = self.over_since().filter(|_| before == Cause::JoinBarrier);
+        while self.thread.profile.as_ref().is_some_and(|follower| follower.waits.depth() != NO_WAIT) {
+            self.end_followed_wait(over.unwrap_or(at));
         }
+        let Some(follower) = &mut self.thread.profile else { return };
+        follower.held.forget_wait();
+        follower.is_paused = false;
+        match over.filter(|_| paused) {
+            Some(over) => follower.switch_with_cut(over, Cause::Unknown, at),
+            None => follower.switch(if paused { Cause::Unknown } else { before }, at),
+        }
+        follower.is_paused = paused;
     }
 
     /// A task or region is created by `path` in the context `creator`.
     pub fn count_creation(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
         let Some(Follower { counted, .. }) = self.thread.profile.as_deref() else { return 0 };
         let context = counted.counts.count(|counts| counts.context(creator, path, is_task));
-        if is_task {
+        if self.thread.is_paused {
+            // It has a context, in which it may go on when recording does.
+        } else if is_task {
             counted.created(context);
         } else {
             counted.counts.count(|counts| counts.add(context, Metric::REGIONS, 1));
@@ -363,7 +375,7 @@ impl Moment<'_> {
     /// The thread wants a lock.
     pub fn follow_acquire(&mut self, object: u64) {
         let at = self.at;
-        if let Some(follower) = &mut self.thread.profile {
+        if let Some(follower) = self.thread.profile.as_mut().filter(|follower| !follower.is_paused) {
             follower.held.acquire(object, at);
         }
     }
@@ -374,9 +386,10 @@ impl Moment<'_> {
         let kind = marker(wait_state(mutex_kind));
         let Some(follower) = &mut self.thread.profile else { return };
         let (waited, blame) = follower.held.acquired(object, kind, at);
+        let taken = u64::from(!follower.is_paused);
         if waited < SHORTEST_NS {
             return follower.counted.counts.count(|counts| {
-                counts.add(context, Metric::ACQUISITIONS, 1);
+                counts.add(context, Metric::ACQUISITIONS, taken);
                 if waited > 0 {
                     counts.waited_shortly((kind, context, codeptr as u64), waited);
                 }
@@ -420,12 +433,18 @@ impl Follower {
     /// From `at` on the thread is in `cause`; if it was in a task's body, that is counted at the task.
     #[inline(always)]
     fn switch(&self, cause: Cause, at: u64) {
+        if self.is_paused {
+            return;
+        }
         let stretch = self.account.switch(cause, at);
         self.count_body(&stretch);
     }
 
     /// The same, where it was idle since `cut`.
     fn switch_with_cut(&self, cut: u64, cause: Cause, at: u64) {
+        if self.is_paused {
+            return;
+        }
         let stretch = self.account.switch_with_cut(cut, Cause::Idle, cause, at);
         self.count_body(&stretch);
     }

@@ -87,6 +87,13 @@ impl Held {
         self.is_counted = with_lock(object, |lock| lock.waiters += 1).is_some();
     }
 
+    /// What it waits for, if it does, is not counted.
+    pub fn forget_wait(&mut self) {
+        if let Some((object, _)) = self.waits_since.take().filter(|_| core::mem::take(&mut self.is_counted)) {
+            with_lock(object, |lock| lock.waiters = lock.waiters.saturating_sub(1));
+        }
+    }
+
     /// It has it, a lock of this kind: how long it waited, and who is to blame. Of what is shorter than
     /// [`SHORTEST_NS`] nobody is: taking a free lock is no wait. Of the rest, what is not in the list is
     /// in the lock's memory, until its holder's place is known.

@@ -192,12 +192,6 @@ impl Waits {
         settle(&wait, &Settled { nobody: wait.nobody, blame, for_work });
         self.blame.truncate(wait.blame_from);
     }
-
-    /// None any more.
-    pub fn clear(&mut self) {
-        self.list.clear();
-        self.blame.clear();
-    }
 }
 
 impl Wait {

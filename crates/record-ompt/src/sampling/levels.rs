@@ -210,6 +210,8 @@ impl Levels {
     pub fn assign(&mut self, frames: &Frames, map: &CodeMap, first_user: u64) {
         self.kept_count = 0;
         let mut level = 0;
+        // A runtime that takes no tool is a library as any other.
+        let has_runtime = GET_TASK_INFO.load(Relaxed) != 0;
         for (index, address) in frames.addresses().iter().enumerate() {
             let owner = map.owner(address.wrapping_sub(u64::from(index > 0)));
             if owner == Owner::Recorder {
@@ -229,7 +231,7 @@ impl Levels {
                 continue;
             }
             let (first, past) = &mut known.frames;
-            if owner == Owner::Runtime {
+            if owner == Owner::Runtime && has_runtime {
                 // What was met so far in this level was called by the runtime, whose entry it told for a
                 // function further in (`GOMP_taskwait` calls LLVM's own), or not at all.
                 (*first, *past) = (at + 1, at + 1);

@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|forever
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|forever|flush|pause
    MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
 #include <omp.h>
 #include <stdio.h>
@@ -97,6 +97,21 @@ int main(int count, char **arguments) {
         printf("begun\n");
         fflush(stdout);
         for (;;) joined();
+    } else if (!strcmp(mode, "pause")) {
+        /* How long recording was paused, in nanoseconds; some regions, tasks and waits are in that. */
+        joined();
+        omp_control_tool(omp_control_tool_pause, 0, NULL);
+        double since = now();
+        for (int i = 0; i < 3; i++) {
+            created = 0;
+#pragma omp parallel
+            if (omp_get_thread_num() == 0) wait_for_children("children");
+            else while (!created) work(0.01);
+            rounds();
+        }
+        printf("%.0f\n", (now() - since) * 1e6);
+        omp_control_tool(omp_control_tool_start, 0, NULL);
+        joined();
     } else if (!strcmp(mode, "flush")) {
         joined();
         int answer = omp_control_tool(omp_control_tool_flush, 0, NULL);

@@ -52,7 +52,7 @@ impl Environment {
             environment.set(NEXT_TOOLS, &next);
         }
         if std::env::var_os("OMP_TOOL").is_some_and(|value| value == "disabled") {
-            let text = "OMP_TOOL=disabled is set: the OpenMP runtime will load no tool, nothing will be recorded; \
+            let text = "OMP_TOOL=disabled is set: the OpenMP runtime will load no tool, nothing will be recorded of OpenMP; \
                         unset OMP_TOOL to record";
             environment.notice("tool-disabled", text.to_owned());
         }
