@@ -84,6 +84,8 @@ mod proto {
         pub function: Vec<Function>,
         #[prost(string, repeated, tag = "6")]
         pub string_table: Vec<String>,
+        #[prost(int64, tag = "14")]
+        pub default_sample_type: i64,
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -124,6 +126,8 @@ mod proto {
         pub id: u64,
         #[prost(int64, tag = "2")]
         pub name: i64,
+        #[prost(int64, tag = "3")]
+        pub system_name: i64,
         #[prost(int64, tag = "4")]
         pub filename: i64,
     }
@@ -140,6 +144,9 @@ fn pprof_decodes_with_its_lines() {
     let types: Vec<(&str, &str)> =
         profile.sample_type.iter().map(|t| (text(t.r#type), text(t.unit))).collect();
     assert_eq!((text(0), types.len(), types[0]), ("", 4, ("time", "nanoseconds")));
+    assert_eq!(text(profile.default_sample_type), "time");
+    // pprof takes names that are the linker's too for C++, and `<idle>` for one without anything.
+    assert!(profile.function.iter().all(|function| function.system_name != function.name));
     let place = |id: &u64| {
         let location = profile.location.iter().find(|location| location.id == *id).unwrap();
         let line = &location.line[0];

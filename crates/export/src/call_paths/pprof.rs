@@ -21,6 +21,7 @@ mod field {
     pub const TIME_NANOS: u64 = 9;
     pub const DURATION_NANOS: u64 = 10;
     pub const COMMENT: u64 = 13;
+    pub const DEFAULT_SAMPLE_TYPE: u64 = 14;
 }
 
 /// Writes the paths, a sample each, with a value for each column that occurs.
@@ -83,6 +84,10 @@ pub fn write_pprof(tree: &CallTree, out: &mut dyn Write) -> io::Result<()> {
     let comment =
         made.text("taskscope: waiting is where it was felt, blame and idleness are where it was caused");
     number(&mut message, field::COMMENT, comment);
+    // Else it shows the last one.
+    if let Some(first) = types.first() {
+        number(&mut message, field::DEFAULT_SAMPLE_TYPE, made.text(first.name));
+    }
     for text in &made.texts {
         bytes(&mut message, field::STRING, text.as_bytes());
     }
@@ -119,8 +124,9 @@ impl Builder {
         if function == next {
             let mut row = Vec::new();
             number(&mut row, 1, function);
+            // Without the linker's name, which is of another form for pprof only where it differs: it takes names that
+            // are the same in both for C++, and what is in angle brackets out of them, of `<idle>` all.
             number(&mut row, 2, name);
-            number(&mut row, 3, name);
             number(&mut row, 4, file);
             bytes(&mut self.rows, field::FUNCTION, &row);
         }
