@@ -235,6 +235,9 @@ pub fn attach_outside_openmp() {
     record(|moment| {
         moment.write_anyway(|moment| moment.begin_thread());
         moment.thread.profile = follower;
+        if moment.thread.is_paused {
+            moment.follow_pause(true);
+        }
         if sampling::is_active() {
             code_map::catch_up(moment);
             let counted = moment.thread.profile.as_ref().map(|follower| follower.counted.clone());

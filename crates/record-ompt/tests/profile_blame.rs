@@ -169,6 +169,19 @@ fn what_happens_in_a_pause_does_not_count() {
 }
 
 #[test]
+fn a_program_that_starts_paused_counts_nothing() {
+    let Some(mut profiled) = Profiled::new("blamed", 2, "200", &["join", "20"]) else { return };
+    profiled.command.env("TASKSCOPE_SWITCH", "off");
+    let (profile, _) = profiled.run();
+    assert_eq!(profile.tree.total(Metric::REGIONS) + profile.tree.total(Metric::SAMPLES), 0);
+    // A thread's first moments pass before it looks.
+    let known = ["state.unknown", "state.not_started", "state.ended", "state.serial"];
+    let mut states = profile.totals.keys().filter(|name| name.starts_with("state."));
+    assert!(states.all(|name| known.contains(&name.as_str())), "{:?}", profile.totals);
+    assert!(profile.totals["state.unknown"] > 10 * profile.totals["state.serial"], "{:?}", profile.totals);
+}
+
+#[test]
 fn the_program_can_have_it_written() {
     let Some(mut profiled) = Profiled::new("blamed", 2, "200", &["flush", "20"]) else { return };
     profiled.command.env_remove("TASKSCOPE_LIVE");

@@ -96,7 +96,12 @@ pub fn count(number: u64) -> String {
 
 /// A count with its noun: `1 thread`, `12 threads`.
 pub fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+    let ending = match number {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", count(number))
 }
 
 /// A large count short: `21.4 M`; below 100 000 in full.
