@@ -249,6 +249,13 @@ await step('the viewer opens', async () => {
   box = await page.locator('canvas.timeline').boundingBox();
   assert.equal(await timeline('t.span'), expected.length_ns);
 });
+await step('the timeline follows the colours of the system', async () => {
+  const corner = () => timeline("[...t.context.getImageData(2, 2, 1, 1).data].slice(0, 3).join(' ')");
+  for (const [colorScheme, colour] of [['dark', '20 23 26'], ['light', '255 255 255']]) {
+    await page.emulateMedia({ colorScheme });
+    await eventually(async () => assert.equal(await corner(), colour));
+  }
+});
 await step('rows at the whole run are the library\'s buckets', async () => {
   for (const row of expected.rows) {
     const got = await page.evaluate(async (r) => {
@@ -348,6 +355,27 @@ await step('a search goes to the next match, and on', async () => {
   await page.fill('#search', 'there is no such name');
   await page.keyboard.press('Enter');
   await until(page, () => document.getElementById('nothing'));
+});
+await step('a search that has come to the end goes on from the beginning, and says so', async () => {
+  await page.keyboard.press('Escape');
+  await timeline(`t.show(${expected.length_ns} - 10, ${expected.length_ns})`);
+  await page.fill('#search', expected.search.text);
+  await page.focus('#search');
+  await page.keyboard.press('Enter');
+  await until(page, () => document.getElementById('around'));
+  assert.ok((await page.textContent('#around')).includes('from the beginning again'));
+  const [first] = expected.search.answers;
+  assert.deepEqual(await page.evaluate(() => window.taskscope.found), first);
+});
+await step('names in tables have room in a narrow window', async () => {
+  const narrow = await startBrowser({ width: 400, height: 800 });
+  await narrow.page.goto(pathToFileURL(join(folder, 'report.html')).href);
+  await ready(narrow.page);
+  const [widths, page] = await narrow.page.evaluate(() => [
+    [...document.querySelectorAll('#tables td:has(.name), #tables th:has(.name)')].map((cell) => cell.getBoundingClientRect().width), document.documentElement.scrollWidth]);
+  assert.ok(widths.length > 3 && widths.every((width) => width > 80), widths.join(' '));
+  assert.equal(page, 400);
+  await narrow.close();
 });
 await step('what does not match a filter is shown pale, and a wrong filter is told', async () => {
   await timeline(`t.show(0, ${expected.length_ns})`);

@@ -55,6 +55,10 @@ fn add_up(page: &Page) {
             );
         }
         let rows = answer["places"].as_array().unwrap();
+        let mut names: Vec<_> =
+            rows.iter().map(|row| (row["state"].as_str(), row["place"].as_str())).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
         let places: u64 = rows.iter().map(|row| row["ns"].as_u64().unwrap()).sum();
         assert_eq!(places + answer["others_ns"].as_u64().unwrap(), sums.iter().sum::<u64>());
         let threads = answer["threads"].as_array().unwrap().iter();
@@ -365,4 +369,52 @@ fn a_page_from_the_cache_answers_as_the_one_that_was_stored() {
     // Its bytes stay readable for whoever has them open.
     assert_eq!(range(&stored), range(&page));
     assert!(Page::stored(&root, &key).is_none());
+}
+
+#[test]
+fn a_search_from_either_end_finds_what_begins_there() {
+    let page = page_of(small());
+    let spans = || page.execution.threads.iter().flat_map(|thread| thread.track.spans());
+    let base = page.start();
+    let mut begins_with_the_run = 0;
+    for state in State::ALL {
+        let of_state = || spans().filter(|span| span.section.state == state).map(|span| span.start - base);
+        let filter = format!("state={}", state.name());
+        let found =
+            |direction| page.search(&filter, 7, direction).map(|found| found["start"].as_u64().unwrap());
+        assert_eq!(found(Direction::First), of_state().min(), "{filter}");
+        assert_eq!(found(Direction::Last), of_state().max(), "{filter}");
+        begins_with_the_run += usize::from(of_state().min() == Some(0));
+    }
+    assert!(begins_with_the_run > 0);
+}
+
+#[test]
+fn the_small_timeline_of_a_finding_shows_what_was_off_the_cpu() {
+    let page = page_of(doubtful());
+    let text = html::report(&page);
+    let data = text.split_once("id=\"overview\">").unwrap().1.split_once("</script>").unwrap().0;
+    let overview: Value = serde_json::from_str(data).unwrap();
+    let instances = overview["instance_sections"].as_array().unwrap();
+    let mut off = 0;
+    for instance in instances.iter().filter(|instance| instance["whole"] == true) {
+        let (from, to) = (instance["from"].as_u64().unwrap(), instance["to"].as_u64().unwrap());
+        for row in instance["tracks"].as_array().unwrap() {
+            let thread = ThreadIndex(row["track"].as_u64().unwrap() as u32);
+            let base = page.start();
+            let mut expected = Vec::new();
+            for span in page.execution.spans_of_run(thread) {
+                let edge = matches!(span.section.state, State::NotStarted | State::Ended);
+                let (start, end) = ((span.start - base).max(from), (span.end - base).min(to));
+                if start < end && !edge {
+                    expected.push((start, end, span.section.state as u64));
+                }
+            }
+            let numbers = |section: &Value| [0, 1, 2].map(|at| section[at].as_u64().unwrap());
+            let shown = row["sections"].as_array().unwrap().iter().map(numbers).map(|[a, b, c]| (a, b, c));
+            assert!(shown.eq(expected.iter().copied()), "{row} {expected:?}");
+            off += expected.iter().filter(|(.., state)| *state == State::OutOfCpu as u64).count();
+        }
+    }
+    assert!(off > 0, "{instances:?}");
 }

@@ -56,6 +56,7 @@ class Viewer {
     setInterval(() => this.tellProgress(), 400);
     window.addEventListener('hashchange', () => { if (location.hash !== this.written) this.restore(); });
     document.addEventListener('keydown', (event) => this.key(event));
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => this.followSystem(event.matches));
     onPaper(() => {
       this.focused = document.activeElement;
       this.paint(false);
@@ -236,6 +237,13 @@ class Viewer {
     this.paint(this.dark);
   }
 
+  /** Follows the colours of the system, unless the reader chose. @param {boolean} dark */
+  followSystem(dark) {
+    if (document.documentElement.dataset.theme) return;
+    this.dark = dark;
+    this.paint(dark);
+  }
+
   /** Draws everything in this theme, at once. @param {boolean} dark */
   paint(dark) {
     this.theme = makeTheme(dark, this.overview.states);
@@ -411,24 +419,36 @@ class Viewer {
   async find(step) {
     const text = this.search.value.trim();
     if (!text) { this.search.focus(); return; }
-    const at = this.timeline.marked && text === this.searched ? this.timeline.marked.start : Math.max(0, Math.floor(this.timeline.from) - (step === 'next' ? 1 : 0));
+    const goesOn = this.timeline.marked && text === this.searched;
+    const at = goesOn ? this.timeline.marked.start : Math.max(0, Math.floor(this.timeline.from) - (step === 'next' ? 1 : 0));
     this.searched = text;
-    let found;
+    const ask = (step) => this.source.json('search', { text, at, step });
+    const end = step === 'next' ? 'first' : 'last';
+    let found, around = '';
     try {
-      found = await this.source.json('search', { text, at, step });
+      // What begins with the run begins after nothing.
+      found = await ask(!goesOn && step === 'next' && this.timeline.from <= 0 ? end : step);
+      if (!found) {
+        found = await ask(end);
+        around = found ? `nothing ${step === 'next' ? 'after' : 'before'} ${formatTime(at)} matches: from the ${step === 'next' ? 'beginning' : 'end'} again` : '';
+      }
     } catch (error) {
       this.say(error);
       return;
     }
     this.found = found;
     if (!found) {
-      this.live.textContent = `nothing ${step === 'next' ? 'after' : 'before'} ${formatTime(at)} matches`;
+      this.live.textContent = 'nothing matches';
       this.panel.replaceChildren(element('p', { id: 'nothing' }, this.live.textContent));
       return;
     }
     this.timeline.reveal(found);
     if (found.view) this.showOperation(found);
     else await this.showSection(found);
+    if (around) {
+      this.live.textContent = around;
+      this.panel.prepend(element('p', { id: 'around', class: 'note' }, around));
+    }
   }
 
   /** @param {{from: number, to: number} | null} range */

@@ -258,29 +258,69 @@ fn instances(page: &Page) -> Value {
 /// Begin, end, state.
 type Stretch = (u64, u64, u8);
 
-/// Sections of a track in a range; reading stops where they are too many to be drawn exactly.
+/// Sections of a track in a range, cut where the operating system kept it off its CPU; reading stops where they are too
+/// many to be drawn exactly.
 fn exact_stretches(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Vec<Stretch> {
-    let track = &page.execution.threads[track.index()].track;
-    let first = track.start_column().partition_point(|start| *start <= from).saturating_sub(1);
-    let last = track.start_column().partition_point(|start| *start < to).max(first);
-    let rows = (first..last).take(INSTANCE_SECTIONS + 1).map(|row| track.span(row));
-    rows.filter(|s| s.end > from).map(|s| (s.start, s.end, s.section.state as u8)).collect()
+    let starts = page.execution.threads[track.index()].track.start_column();
+    let first = starts.partition_point(|start| *start <= from).saturating_sub(1);
+    let last = starts.partition_point(|start| *start < to).max(first);
+    let spans = page.execution.cut_spans_of_rows(track, first..last).map(|cut| cut.span);
+    let there = spans.filter(|s| s.end > from).take_while(|s| s.start < to).take(INSTANCE_SECTIONS + 1);
+    there.map(|s| (s.start, s.end, s.section.state as u8)).collect()
 }
 
-/// Neighbouring buckets of one dominant state, joined.
+/// Neighbouring buckets in which a track was mostly in one state, joined; out of CPU too.
 fn dominant_stretches(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Vec<Stretch> {
     let window = Window::covering(from, to, 400);
     let width = 1_u64 << window.width_log2;
     let mut stretches: Vec<Stretch> = Vec::new();
-    for (number, bucket) in page.timeline.buckets(&page.execution, track, window).iter().enumerate() {
+    for (number, sums) in page.timeline.breakdown(&page.execution, &[track], window).iter().enumerate() {
         let start = window.start() + number as u64 * width;
+        // The lower number of equals, as everywhere.
+        let Some(state) = (0..sums.len()).rev().max_by_key(|state| sums[*state]).filter(|s| sums[*s] > 0)
+        else {
+            continue;
+        };
         match stretches.last_mut() {
-            Some(last) if last.2 == bucket.class && last.1 == start => last.1 = start + width,
-            _ if usize::from(bucket.class) < State::ALL.len() => {
-                stretches.push((start, start + width, bucket.class));
-            }
-            _ => {}
+            Some(last) if usize::from(last.2) == state && last.1 == start => last.1 = start + width,
+            _ => stretches.push((start, start + width, state as u8)),
         }
     }
     stretches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_execution::OsSource;
+    use taskscope_session::Session;
+    use taskscope_testkit::synthetic::{Shape, execution};
+
+    #[test]
+    fn stretches_of_many_sections_are_what_most_of_their_time_was_and_off_the_cpu_too() {
+        let shape = Shape { threads: 4, team: 4, processes_of_node: 1, events: 20_000, seed: 3 };
+        let mut execution = execution(shape);
+        let thread = ThreadIndex(1);
+        let (start, end) = execution.range();
+        let third = (end - start) / 3;
+        execution.add_off_cpu(thread, OsSource::Switches, &[(start + third, start + 2 * third)], &[]);
+        let session = Session::in_memory("synthetic.trace", execution);
+        let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
+        let page = Page::new(session, &analysis, &problems);
+        let stretches = dominant_stretches(&page, thread, start, end);
+        let off = State::OutOfCpu as u8;
+        assert!(stretches.iter().any(|(.., state)| *state == off));
+        assert!(stretches.iter().any(|(.., state)| *state != off));
+        for (from, to, state) in stretches {
+            let mut sums = [0_u64; State::ALL.len()];
+            for span in page.execution.spans_of_run(thread) {
+                sums[span.section.state as usize] += span.end.min(to).saturating_sub(span.start.max(from));
+            }
+            let most = sums.iter().copied().max().unwrap_or(0);
+            // Of several buckets each is of the state, and so is the most of all.
+            assert!(sums[usize::from(state)] * State::ALL.len() as u64 >= most && most > 0);
+            let is_one = to - from == 1 << Window::covering(start, end, 400).width_log2;
+            assert!(!is_one || sums[usize::from(state)] == most, "{from} {to} {state}");
+        }
+    }
 }

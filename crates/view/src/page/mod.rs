@@ -98,7 +98,8 @@ impl Page {
     /// The same with the critical path, for a report, which shows the run at one zoom.
     pub fn reported(session: Session) -> Page {
         let page = Page::analysed_while(session, Timeline::of_sections, overview::critical_path);
-        Page { type_rows: TypeRows::of_sections(&page.execution).into(), ..page }
+        let type_rows = page.new_type_rows().of_sections(&page.execution);
+        Page { type_rows: type_rows.into(), ..page }
     }
 
     fn analysed_while(

@@ -11,6 +11,8 @@ use taskscope_execution::{Place, State, ThreadIndex};
 
 /// Rows of a table at most; the rest is summed up in `others_ns`.
 const ROWS: usize = 50;
+/// Places whose names are looked up, those with most time first.
+const NAMED: usize = 1000;
 
 impl Page {
     /// Where the time of `tracks` went in `[from, to)`: by state, by thread, and by state and place; where the
@@ -35,13 +37,22 @@ impl Page {
         let mut places: Vec<((State, Place), (u64, u64))> =
             self.places_in(tracks, low, high).into_iter().collect();
         places.sort_by_key(|(key, (ns, _))| (Reverse(*ns), *key));
-        let others_ns: u64 = places.iter().skip(ROWS).map(|(_, (ns, _))| ns).sum();
-        let shown: Vec<_> = places.into_iter().take(ROWS).collect();
-        let keys: Vec<(State, Place)> = shown.iter().map(|(key, _)| *key).collect();
+        let all_ns: u64 = places.iter().map(|(_, (ns, _))| ns).sum();
+        let keys: Vec<(State, Place)> = places.iter().map(|(key, _)| *key).take(NAMED).collect();
         let words: Vec<String> = self
             .names
             .ask(move |names| keys.iter().map(|(state, place)| names.name(*state, *place)).collect());
-        let rows = shown.iter().zip(words).map(|(((state, _), (ns, sections)), place)| {
+        // Each process of a job has places of its own: those of one name are one row.
+        let mut by_name: FxHashMap<(State, String), (u64, u64)> = FxHashMap::default();
+        for (((state, _), (ns, sections)), place) in places.into_iter().zip(words) {
+            let sum = by_name.entry((state, place)).or_default();
+            *sum = (sum.0 + ns, sum.1 + sections);
+        }
+        let mut shown: Vec<((State, String), (u64, u64))> = by_name.into_iter().collect();
+        shown.sort_by(|(a, (a_ns, _)), (b, (b_ns, _))| (Reverse(a_ns), a).cmp(&(Reverse(b_ns), b)));
+        shown.truncate(ROWS);
+        let others_ns = all_ns - shown.iter().map(|(_, (ns, _))| ns).sum::<u64>();
+        let rows = shown.iter().map(|((state, place), (ns, sections))| {
             json!({ "state": state.name(), "label": state.label(), "place": place, "ns": ns, "sections": sections })
         });
         json!({

@@ -19,6 +19,17 @@ pub enum Direction {
     Next,
     /// Towards earlier times.
     Previous,
+    /// From the begin of the run towards later times, what begins with it included.
+    First,
+    /// From the end of the run towards earlier times.
+    Last,
+}
+
+impl Direction {
+    /// Whether the earliest is wanted of what is found.
+    fn is_later(self) -> bool {
+        matches!(self, Direction::Next | Direction::First)
+    }
 }
 
 /// Fields of a section in the filter language.
@@ -118,7 +129,11 @@ impl Page {
         if pattern.is_nothing() {
             return operation;
         }
-        let time = at;
+        let time = match direction {
+            Direction::First => 0,
+            Direction::Last => u64::MAX,
+            Direction::Next | Direction::Previous => at,
+        };
         let at = self.start().saturating_add(at);
         let found = (0..self.tracks() as u32).into_par_iter().filter_map(|track| {
             let track = ThreadIndex(track);
@@ -128,14 +143,13 @@ impl Page {
             let row = match direction {
                 Direction::Next => (starts.partition_point(|s| *s <= at)..starts.len()).find(matching),
                 Direction::Previous => (0..starts.partition_point(|s| *s < at)).rev().find(matching),
+                Direction::First => (0..starts.len()).find(matching),
+                Direction::Last => (0..starts.len()).rev().find(matching),
             }?;
             Some((starts[row], track, row))
         });
-        let (_, track, row) = match direction {
-            Direction::Next => found.min(),
-            Direction::Previous => found.max(),
-        }
-        .map_or((0, ThreadIndex::NONE, 0), |found| found);
+        let (_, track, row) = if direction.is_later() { found.min() } else { found.max() }
+            .map_or((0, ThreadIndex::NONE, 0), |found| found);
         let section = (track.is_some())
             .then(|| self.section(track, self.execution.threads[track.index()].track.span(row)));
         // The nearer of the two.
@@ -148,10 +162,15 @@ impl Page {
         if text.is_empty() {
             return None;
         }
-        let later = direction == Direction::Next;
+        let later = direction.is_later();
+        let at = match direction {
+            Direction::First => 0,
+            Direction::Last => u64::MAX,
+            Direction::Next | Direction::Previous => self.start().saturating_add(at),
+        };
         let found = (0..self.queues.len() as u32).filter_map(|row| {
             let has_text = |name: &str| name.to_lowercase().contains(text);
-            let start = self.queues.named_start(row, self.start().saturating_add(at), later, has_text)?;
+            let start = self.queues.named_start(row, at, later, has_text)?;
             Some((start, row))
         });
         let (start, row) = if later { found.min() } else { found.max() }?;

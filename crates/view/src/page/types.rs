@@ -3,6 +3,7 @@
 use super::Page;
 use super::apart::apart;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::sync::OnceLock;
@@ -19,8 +20,8 @@ const NOTHING: u8 = TYPES as u8 + 1;
 /// The time of every thread by task type, at any zoom.
 #[derive(Debug, Default)]
 pub struct TypeRows {
-    /// The types with rows, those with most tasks first.
-    types: Vec<TypeIndex>,
+    /// What the rows are called, those with most tasks first.
+    labels: Vec<String>,
     /// Whether there are more.
     others: bool,
     slots: Vec<u8>,
@@ -66,8 +67,8 @@ fn running_type(types: &[TypeIndex], section: &Section) -> Option<TypeIndex> {
 }
 
 impl TypeRows {
-    /// Chooses the types.
-    pub fn of(execution: &Execution) -> TypeRows {
+    /// Chooses the types. Those of one name are one row: each process of a job has types of its own.
+    pub fn of(execution: &Execution, names_of: impl FnOnce(Vec<TypeIndex>) -> Vec<String>) -> TypeRows {
         let mut counts = vec![0_u64; execution.catalog.types.len()];
         let constructs = execution.works.iter().map(|work| work.ty);
         for ty in execution.tasks.ty.iter().copied().chain(constructs) {
@@ -75,22 +76,30 @@ impl TypeRows {
                 *count += 1;
             }
         }
-        let mut types: Vec<TypeIndex> =
+        let types: Vec<TypeIndex> =
             (0..counts.len()).filter(|ty| counts[*ty] > 0).map(|ty| TypeIndex(ty as u32)).collect();
-        types.sort_by_key(|ty| (Reverse(counts[ty.index()]), *ty));
-        let others = types.len() > TYPES;
-        types.truncate(TYPES);
-        let mut slots = vec![OTHERS; counts.len()];
-        for (slot, ty) in types.iter().enumerate() {
-            slots[ty.index()] = slot as u8;
+        let mut of_name: FxHashMap<String, (u64, Vec<TypeIndex>)> = FxHashMap::default();
+        for (ty, name) in types.iter().zip(names_of(types.clone())) {
+            let row = of_name.entry(name).or_default();
+            row.0 += counts[ty.index()];
+            row.1.push(*ty);
         }
-        TypeRows { types, others, slots, pyramids: OnceLock::new() }
+        let mut rows: Vec<(String, (u64, Vec<TypeIndex>))> = of_name.into_iter().collect();
+        rows.sort_by(|(_, a), (_, b)| (Reverse(a.0), &a.1).cmp(&(Reverse(b.0), &b.1)));
+        let others = rows.len() > TYPES;
+        rows.truncate(TYPES);
+        let mut slots = vec![OTHERS; counts.len()];
+        for (slot, (_, (_, types))) in rows.iter().enumerate() {
+            types.iter().for_each(|ty| slots[ty.index()] = slot as u8);
+        }
+        let labels = rows.into_iter().map(|(name, _)| name).collect();
+        TypeRows { labels, others, slots, pyramids: OnceLock::new() }
     }
 
-    /// The same, but each answer walks over all sections; see [`Pyramid::of_sections`].
-    pub fn of_sections(execution: &Execution) -> TypeRows {
+    /// The same rows, but each answer walks over all sections; see [`Pyramid::of_sections`].
+    pub fn of_sections(self, execution: &Execution) -> TypeRows {
         let pyramid = Pyramid::of_sections(&FlagRules::default());
-        TypeRows { pyramids: vec![pyramid; execution.threads.len()].into(), ..TypeRows::of(execution) }
+        TypeRows { pyramids: vec![pyramid; execution.threads.len()].into(), ..self }
     }
 
     /// The levels of detail of all threads, built in parallel.
@@ -117,7 +126,7 @@ impl TypeRows {
             .fold(zero, |mut sums, (thread, pyramid)| {
                 let steps = ByType { execution, track: &thread.track, slots: &self.slots };
                 pyramid.shares_of(&steps, window, |bucket, class, ns| {
-                    let slot = if class == OTHERS { self.types.len() } else { class as usize };
+                    let slot = if class == OTHERS { self.labels.len() } else { class as usize };
                     if class != NOTHING && slot < rows {
                         sums[bucket * rows + slot] += ns;
                     }
@@ -132,22 +141,27 @@ impl TypeRows {
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.types.len() + usize::from(self.others)
+        self.labels.len() + usize::from(self.others)
     }
 }
 
 impl Page {
     /// Time by task type, found when first asked for.
     pub fn type_rows(&self) -> &TypeRows {
-        self.type_rows.get_or_init(|| TypeRows::of(&self.execution))
+        self.type_rows.get_or_init(|| self.new_type_rows())
+    }
+
+    pub(super) fn new_type_rows(&self) -> TypeRows {
+        let names_of = |types: Vec<TypeIndex>| {
+            self.names.ask(move |names| types.iter().map(|ty| names.type_name(*ty)).collect())
+        };
+        TypeRows::of(&self.execution, names_of)
     }
 
     /// Names of the rows by task type.
     pub fn type_rows_json(&self) -> Value {
         let rows = self.type_rows();
-        let types = rows.types.clone();
-        let mut labels =
-            self.names.ask(move |names| types.iter().map(|ty| names.type_name(*ty)).collect::<Vec<_>>());
+        let mut labels = rows.labels.clone();
         if rows.others {
             labels.push("all other types".to_string());
         }
@@ -177,18 +191,22 @@ mod tests {
         });
         // What a CPU shows is that of a thread.
         execution.threads[0].kind = ThreadKind::Cpu;
-        let rows = TypeRows::of(&execution);
-        assert!(rows.types.len() > 3 && !rows.others);
+        // Of two types each one name.
+        let name = |ty: TypeIndex| format!("type {}", ty.0 / 2);
+        let rows_of = || TypeRows::of(&execution, |types| types.into_iter().map(name).collect());
+        let rows = rows_of();
+        assert!(rows.labels.len() > 2 && !rows.others);
+        assert!(rows.labels.len() <= execution.catalog.types.len().div_ceil(2));
         let (start, end) = execution.range();
         for window in
             [Window::covering(start, end, 40), Window::covering(start + end / 9, start + end / 8, 300)]
         {
             let shares = rows.shares(&execution, window);
-            assert!(TypeRows::of_sections(&execution).shares(&execution, window) == shares);
+            assert!(rows_of().of_sections(&execution).shares(&execution, window) == shares);
             let mut expected = vec![0; shares.len()];
             for span in execution.threads[1..].iter().flat_map(|thread| thread.track.spans()) {
                 let Some(ty) = running_type(&execution.tasks.ty, &span.section) else { continue };
-                let slot = rows.types.iter().position(|row| *row == ty).unwrap();
+                let slot = rows.labels.iter().position(|row| *row == name(ty)).unwrap();
                 for bucket in 0..window.count as usize {
                     let from = (window.first + bucket as u64) << window.width_log2;
                     let to = from + (1 << window.width_log2);

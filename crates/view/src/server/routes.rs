@@ -210,7 +210,9 @@ fn search(page: &Page, query: &Query) -> Result<Value, Refused> {
     let direction = match query.text("step") {
         "" | "next" => Direction::Next,
         "previous" => Direction::Previous,
-        _ => return Err(refused("`step` is `next` or `previous`".to_string())),
+        "first" => Direction::First,
+        "last" => Direction::Last,
+        _ => return Err(refused("`step` is `next`, `previous`, `first` or `last`".to_string())),
     };
     if let Some(problem) = page.filter_problem(query.text("text")) {
         return Err(refused(problem));
