@@ -76,6 +76,7 @@ struct Sums {
 
 impl Sweep for Sums {
     type Key = KeyNumber;
+    const OF_SECTIONS: bool = false;
 
     fn key(&mut self, _thread: ThreadIndex, span: &Span) -> KeyNumber {
         let key = self.keys.number(span.section.state, span.section.place);

@@ -310,14 +310,14 @@ fn creations(execution: &Execution) -> FxHashMap<(State, Place), u64> {
         if times.is_empty() || thread.track.is_empty() {
             continue;
         }
-        let (starts, spans) = (thread.track.start_column(), thread.track.rows());
+        let (mut starts, mut spans) = (thread.track.starts().one_by_one(), thread.track.rows());
         let mut row = 0;
         // Tasks are numbered by creation, so each thread's times only rise; a clamped one is just late.
         for at in times {
-            while starts.get(row + 1).is_some_and(|next| next <= at) {
+            while starts.get(row + 1).is_some_and(|next| next <= *at) {
                 row += 1;
             }
-            let section = spans.at(row).section;
+            let section = spans.read(row).section;
             created.add(section.state, section.place, 1);
         }
     }

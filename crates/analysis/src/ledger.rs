@@ -2,7 +2,9 @@
 
 use crate::state_places::SumsByPlace;
 use rustc_hash::FxHashMap;
-use taskscope_execution::{Execution, Group, NO_TIME, Place, Span, State, ThreadIndex, ThreadKind};
+use taskscope_execution::{
+    ActivityTimes, Execution, Group, NO_TIME, Place, Span, State, ThreadIndex, ThreadKind,
+};
 
 /// Nanoseconds by state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,7 @@ pub fn book(execution: &Execution) -> Ledger {
     let mut ledger = Ledger { wall_ns: last - first, ..Ledger::default() };
     let (mut causes, mut of_others) = (SumsByPlace::default(), SumsByPlace::default());
     let starts = starts(execution);
+    let mut times = ActivityTimes::of(&execution.activities);
     for (index, thread) in execution.threads.iter().enumerate().filter(|(_, t)| t.first != NO_TIME) {
         let index = ThreadIndex(index as u32);
         let mut time = ThreadTime {
@@ -139,8 +142,14 @@ pub fn book(execution: &Execution) -> Ledger {
         let causes = if thread.selected { &mut causes } else { &mut of_others };
         if execution.off_cpu_of(index).is_empty() && start.is_empty() {
             let edges = execution.edges_of_run(index);
-            book_spans(edges.into_iter(), &mut time, causes);
-            book_spans(thread.track.spans(), &mut time, causes);
+            let edges = edges.map(|edge| ((edge.section.state, edge.section.place), edge.nanos()));
+            thread.track.add_times(&mut times);
+            for ((state, place), ns) in edges.into_iter().chain(times.take(&execution.activities)) {
+                time.by_state.add(state, ns);
+                if time.worker {
+                    causes.add(state, place, ns);
+                }
+            }
         } else {
             book_cut_spans(execution, start, &mut time, causes);
         }
@@ -165,19 +174,6 @@ pub fn book(execution: &Execution) -> Ledger {
     (ledger.causes, ledger.of_others) = (in_rows(&causes), in_rows(&of_others));
     ledger.causes.sort_by_key(|c| (std::cmp::Reverse(c.ns), c.state, c.place));
     ledger
-}
-
-/// Books spans of a thread that was never off the CPU, in a process that did not start MPI.
-#[inline(always)]
-fn book_spans(spans: impl Iterator<Item = Span>, time: &mut ThreadTime, causes: &mut SumsByPlace) {
-    if time.worker {
-        spans.for_each(|span| {
-            time.by_state.add(span.section.state, span.nanos());
-            causes.add(span.section.state, span.section.place, span.nanos());
-        });
-    } else {
-        spans.for_each(|span| time.by_state.add(span.section.state, span.nanos()));
-    }
 }
 
 /// Books all spans of a thread; `start` is when its process started or ended MPI.

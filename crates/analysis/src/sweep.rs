@@ -111,6 +111,9 @@ pub(crate) trait Sweep {
     /// What code is charged by: threads that work on the same key are the same culprit.
     type Key: Copy + Eq;
 
+    /// Whether keys tell apart tasks, regions and what is waited for. Where not, spans come without these.
+    const OF_SECTIONS: bool;
+
     /// The key of a span. Asked for the spans of each thread in order, some time ahead of the sweep.
     fn key(&mut self, thread: ThreadIndex, span: &Span) -> Self::Key;
 
@@ -157,7 +160,7 @@ impl<K: Copy + Eq> Lane<'_, K> {
         self.passed = 0;
         let mut last = self.changes.last().or(self.now.as_ref()).map(|change| (change.role, change.key));
         let Lane { thread, spans, changes, .. } = self;
-        self.ended = spans.hand_over(|CutSpan { span, under }| {
+        let take = |CutSpan { span, under }: CutSpan| {
             // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
             let waits_off_cpu = under != span.section.state && !under.is_useful();
             let role = if waits_off_cpu { Role::NEITHER } else { roles[span.section.state as usize] };
@@ -167,7 +170,9 @@ impl<K: Copy + Eq> Lane<'_, K> {
                 changes.push(Change { start: span.start, role, key });
             }
             changes.len() < count
-        });
+        };
+        self.ended =
+            if S::OF_SECTIONS { spans.hand_over::<true>(take) } else { spans.hand_over::<false>(take) };
     }
 
     fn ahead(&self) -> &[Change<K>] {

@@ -1,10 +1,11 @@
 //! The observer that keeps an execution.
 
+use crate::activities::ActivityNumbers;
 use crate::catalog::grown;
 use crate::messages_builder::MessagesBuilder;
 use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
 use crate::splice::{Shown, Splice};
-use crate::track_builder::{Nothing, TrackBuilder};
+use crate::track_builder::TrackBuilder;
 use crate::{
     Anomaly, Catalog, Change, Definition, Dependence, Doubt, Execution, Gap, GapIndex, Hold, Loss, NO_TIME,
     Object, ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section,
@@ -12,6 +13,7 @@ use crate::{
     WorkShare,
 };
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Builds an [`Execution`] from changes.
 ///
@@ -30,6 +32,7 @@ pub struct ExecutionBuilder {
     ready: FxHashMap<TaskIndex, u64>,
     messages: MessagesBuilder,
     samples: SamplesBuilder,
+    activities: ActivityNumbers,
 }
 
 #[derive(Debug)]
@@ -141,26 +144,16 @@ impl ExecutionBuilder {
         for process in &mut self.execution.processes {
             process.first = process.first.min(process.last);
         }
-        // One more section than there are, for threads that changed nothing.
-        let longest = self.open.iter().map(|open| open.track.len() + 1).max();
-        let nothing = Nothing::of(longest.unwrap_or(0));
-        for (number, (thread, open)) in self.execution.threads.iter_mut().zip(&mut self.open).enumerate() {
-            if !open.shows.is_empty() {
-                // Spliced when the tracks of all threads are there.
-                continue;
-            }
-            let mut track = std::mem::take(&mut open.track);
-            if thread.first == NO_TIME {
-                thread.track = track.finish(&nothing);
+        for (number, (thread, open)) in self.execution.threads.iter().zip(&mut self.open).enumerate() {
+            if !open.shows.is_empty() || thread.first == NO_TIME {
                 continue;
             }
             let last = self.execution.processes[thread.process.index()].last;
-            if track.is_empty() {
-                track.set(thread.first, Section::of(State::Unknown));
+            if open.track.is_empty() {
+                open.track.set(thread.first, Section::of(State::Unknown), &mut self.activities);
             }
-            track.close(if thread.ended { track.end() } else { last });
-            thread.track = track.finish(&nothing);
-            let end = thread.track.end();
+            open.track.close(if thread.ended { open.track.end() } else { last });
+            let end = open.track.end();
             if let Some((start, events)) = open.blind {
                 let thread = ThreadIndex::of(number);
                 self.execution.losses.push(Loss { thread, start, end: end.max(start), events });
@@ -169,7 +162,7 @@ impl ExecutionBuilder {
                 .works
                 .extend(open.works.drain(..).map(|w| WorkShare { end: end.max(w.start), ..w }));
         }
-        self.splice_cpus();
+        self.finish_tracks();
         for hold in self.holders.into_iter().flatten() {
             let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
@@ -185,6 +178,23 @@ impl ExecutionBuilder {
         self.execution
     }
 
+    /// Gives threads their tracks, when all of them know what they were in.
+    fn finish_tracks(&mut self) {
+        for open in &mut self.open {
+            open.track.store_all(&mut self.activities);
+        }
+        // That of CPUs on which nobody is.
+        self.activities.number(State::Idle, Place::UNKNOWN);
+        self.execution.activities = Arc::new(std::mem::take(&mut self.activities).finish());
+        for (thread, open) in self.execution.threads.iter_mut().zip(&mut self.open) {
+            // Those of CPUs are spliced when all others are there.
+            if open.shows.is_empty() {
+                thread.track = std::mem::take(&mut open.track).finish(&self.execution.activities);
+            }
+        }
+        self.splice_cpus();
+    }
+
     /// CPUs show what the threads on them are in.
     fn splice_cpus(&mut self) {
         for number in 0..self.open.len() {
@@ -195,8 +205,9 @@ impl ExecutionBuilder {
             let thread = &self.execution.threads[number];
             let last = self.execution.processes[thread.process.index()].last;
             let end = if thread.ended { open.track.end() } else { last };
-            let threads = &self.execution.threads;
-            let splice = Splice::of(&open.shows, end, |thread| Some(&threads.get(thread.index())?.track));
+            let Execution { threads, activities, .. } = &self.execution;
+            let track = |thread: ThreadIndex| Some(&threads.get(thread.index())?.track);
+            let splice = Splice::of(&open.shows, end, activities, track);
             self.execution.threads[number].track = Track::spliced(splice);
         }
     }
@@ -229,7 +240,7 @@ impl ExecutionBuilder {
         } else {
             section
         };
-        let back = open.track.set(at, shown);
+        let back = open.track.set(at, shown, &mut self.activities);
         if back > 0 {
             self.execution.anomalies.count(thread, at, Anomaly::TimeRunsBack { ns: back });
         }
@@ -412,7 +423,7 @@ impl ExecutionBuilder {
             Change::Was(section) => {
                 let open = &mut self.open[thread.index()];
                 if open.blind.is_none() {
-                    open.track.amend(at, section);
+                    open.track.amend(at, section, &mut self.activities);
                 }
             }
             Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,

@@ -1,8 +1,10 @@
 //! A part of an execution in time, as an execution of its own.
 
+use crate::activities::{Activities, ActivityNumbers};
 use crate::messages::{Call, Communication};
-use crate::track_builder::{Nothing, TrackBuilder};
+use crate::track_builder::TrackBuilder;
 use crate::{Execution, NO_TIME, Region, RegionIndex, TaskIndex, TaskStatus, Tasks, ThreadIndex, Track};
+use std::sync::Arc;
 
 /// A part of the time, and the new numbers of what lives in it.
 struct Part {
@@ -30,6 +32,7 @@ impl Execution {
             processes,
             threads,
             catalog: _,
+            activities,
             tasks,
             regions,
             works,
@@ -46,8 +49,9 @@ impl Execution {
         for process in processes {
             (process.first, process.last) = part.within(process.first, process.last).unwrap_or((0, 0));
         }
+        let mut activity_numbers = ActivityNumbers::of(activities);
         for thread in threads.iter_mut() {
-            thread.track = part.of_track(&thread.track);
+            thread.track = part.of_track(&thread.track, activities, &mut activity_numbers);
             (thread.first, thread.last) = part.within(thread.first, thread.last).unwrap_or((NO_TIME, 0));
             thread.lost_events = 0;
         }
@@ -143,7 +147,8 @@ impl Part {
         (first <= last).then_some((first, last))
     }
 
-    fn of_track(&self, track: &Track) -> Track {
+    /// The same activities as before, of which `numbers` are.
+    fn of_track(&self, track: &Track, activities: &Arc<Activities>, numbers: &mut ActivityNumbers) -> Track {
         let mut part = TrackBuilder::default();
         let mut last = None;
         for span in track.spans() {
@@ -154,15 +159,15 @@ impl Part {
                 let mut section = span.section;
                 section.task = self.task(section.task);
                 section.region = self.region(section.region);
-                part.set(span.start.max(self.begin), section);
+                part.set(span.start.max(self.begin), section, numbers);
                 last = Some(span.end.min(self.end));
             }
         }
         if let Some(last) = last {
             part.close(last);
         }
-        let nothing = Nothing::of(part.len());
-        part.finish(&nothing)
+        part.store_all(numbers);
+        part.finish(activities)
     }
 
     fn cut_tasks(&self, tasks: &mut Tasks) {

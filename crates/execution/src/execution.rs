@@ -3,10 +3,11 @@
 use crate::messages::Communication;
 use crate::samples::Samples;
 use crate::{
-    Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex, Queued,
-    Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, TrackSpans, WorkShare,
+    Activities, Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex,
+    Queued, Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, TrackSpans, WorkShare,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A thread and its time.
 #[derive(Clone, Debug)]
@@ -152,6 +153,8 @@ pub struct Execution {
     pub threads: Vec<Thread>,
     /// Names and origins.
     pub catalog: Catalog,
+    /// What threads do and where, by the numbers that their tracks have for it.
+    pub activities: Arc<Activities>,
     /// Task instances.
     pub tasks: Tasks,
     /// Parallel region instances, by [`RegionIndex`](crate::RegionIndex).
@@ -252,14 +255,14 @@ pub(crate) struct TrackOfRun<'a> {
 impl TrackOfRun<'_> {
     /// As `TrackSpans::hand_over`.
     #[inline(always)]
-    pub(crate) fn hand_over(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
+    pub(crate) fn hand_over<const ALL: bool>(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
         if let Some(before) = self.before.take()
             && !take(before)
         {
             return false;
         }
         // Sections without time are not shown.
-        let more = self.spans.hand_over(|span| span.end <= span.start || take(span));
+        let more = self.spans.hand_over::<ALL>(|span| span.end <= span.start || take(span));
         more && self.after.take().is_none_or(take)
     }
 }

@@ -13,6 +13,7 @@
 //! No I/O, no names of functions (see `symbol`), no judgement (see `analysis`).
 #![forbid(unsafe_code)]
 
+mod activities;
 mod builder;
 mod catalog;
 mod change;
@@ -28,14 +29,17 @@ pub mod lod;
 pub mod messages;
 mod messages_builder;
 mod off_cpu;
+mod runs;
 pub mod samples;
 mod splice;
+mod starts;
 mod state;
 mod tables;
 mod track;
 mod track_builder;
 pub mod view;
 
+pub use activities::{Activities, Activity, ActivityTimes, RareRow};
 pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, DataName, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
@@ -48,6 +52,8 @@ pub use ids::{
 };
 pub use messages_builder::MessageChange;
 pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, RunDelay};
+pub use runs::Runs;
+pub use starts::{RisingStarts, Starts, TrackStarts};
 pub use state::{Group, State};
 pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WorkShare};
-pub use track::{Span, Spans, Track, TrackColumns, TrackSpans};
+pub use track::{Span, Spans, Track, TrackColumns, TrackSpans, TrackStates};

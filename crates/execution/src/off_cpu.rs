@@ -170,11 +170,12 @@ pub struct CutSpans<'a>(Cut<'a, TrackOfRun<'a>>);
 
 impl CutSpans<'_> {
     /// Hands sections over for as long as `take` says so; whether it still does at the end. For who reads some of many
-    /// threads' sections at a time: going through all of one is as fast by [`for_each`](Iterator::for_each).
+    /// threads' sections at a time: going through all of one is as fast by [`for_each`](Iterator::for_each). Where not
+    /// all is wanted, tasks, regions and what is waited for may be left out, which takes less time.
     #[inline(always)]
-    pub fn hand_over(&mut self, mut take: impl FnMut(CutSpan) -> bool) -> bool {
+    pub fn hand_over<const ALL: bool>(&mut self, mut take: impl FnMut(CutSpan) -> bool) -> bool {
         if self.0.off.is_empty() && self.0.rest.is_none() {
-            return self.0.spans.hand_over(|span| take(CutSpan { span, under: span.section.state }));
+            return self.0.spans.hand_over::<ALL>(|span| take(CutSpan { span, under: span.section.state }));
         }
         self.by_ref().all(take)
     }

@@ -6,8 +6,10 @@
 //! CPU 0     ├A┬───B──┬────D──────┴E┤         7 runs until within B, then 9
 //! ```
 
+use crate::activities::{Activities, ActivityNumbers, ActivityTimes};
+use crate::starts::Starts;
 use crate::track::{Track, TrackColumns, Wanted};
-use crate::track_builder::{Nothing, TrackBuilder};
+use crate::track_builder::TrackBuilder;
 use crate::{Section, Span, State, ThreadIndex};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -58,13 +60,21 @@ pub(crate) struct Splice {
     pieces: Vec<Piece>,
     rows: usize,
     end: u64,
+    /// Of the tracks that the pieces are of.
+    activities: Arc<Activities>,
     columns: OnceLock<TrackColumns>,
 }
 
 impl Splice {
     /// The track of who was `shown`, of which there is at least one, until `end`; `track` gives the tracks of threads.
-    pub fn of<'a>(shown: &[Shown], end: u64, track: impl Fn(ThreadIndex) -> Option<&'a Track>) -> Splice {
-        let mut splice = Splice { pieces: Vec::new(), rows: 0, end, columns: OnceLock::new() };
+    pub fn of<'a>(
+        shown: &[Shown],
+        end: u64,
+        activities: &Arc<Activities>,
+        track: impl Fn(ThreadIndex) -> Option<&'a Track>,
+    ) -> Splice {
+        let activities = activities.clone();
+        let mut splice = Splice { pieces: Vec::new(), rows: 0, end, activities, columns: OnceLock::new() };
         for (number, (start, thread)) in shown.iter().enumerate() {
             let until = shown.get(number + 1).map_or(end, |next| next.0).min(end);
             // What is shown for no time is not, but for the only one.
@@ -84,7 +94,7 @@ impl Splice {
             match &mut last.of {
                 Source::Rows(columns, rows) if rows.len() > 1 => {
                     rows.end -= 1;
-                    last.end = columns.start[rows.end];
+                    last.end = columns.starts().at(rows.end);
                     piece.start = last.end;
                 }
                 _ => {
@@ -113,16 +123,17 @@ impl Splice {
     }
 
     /// See [`Track::for_each_in`].
-    pub fn for_each_in(&self, wanted: &Wanted, mut take: impl FnMut(Span)) {
+    pub fn for_each_in(&self, wanted: impl Fn(State) -> bool, mut take: impl FnMut(Span)) {
+        let wanted = Wanted::of(wanted, &self.activities);
         for piece in &self.pieces {
             match &piece.of {
                 Source::Section(section) => {
-                    if wanted[section.state as usize] {
+                    if wanted.has_state(section.state) {
                         take(Span { start: piece.start, end: piece.end, section: *section });
                     }
                 }
                 Source::Rows(columns, rows) => {
-                    columns.spans_of(rows.clone()).for_each_of(wanted, |row, mut span| {
+                    columns.spans_of(rows.clone()).for_each_of(&wanted, |row, mut span| {
                         if row == rows.start {
                             span.start = piece.start;
                         }
@@ -136,17 +147,30 @@ impl Splice {
         }
     }
 
+    /// See [`Track::add_times`].
+    pub fn add_times(&self, sums: &mut ActivityTimes) {
+        for piece in &self.pieces {
+            match &piece.of {
+                Source::Section(section) => {
+                    sums.add_rare((section.state, section.place), piece.end - piece.start);
+                }
+                Source::Rows(columns, rows) => {
+                    columns.add_times(rows.clone(), piece.start, piece.end, sums);
+                }
+            }
+        }
+    }
+
     /// Columns of its own, made when they are first asked for.
     pub fn columns(&self) -> &TrackColumns {
         self.columns.get_or_init(|| {
             let mut track = TrackBuilder::default();
             track.expect(self.rows);
-            self.pieces().for_each(|span| {
-                track.push(span.start, span.section);
-            });
+            let mut numbers = ActivityNumbers::of(&self.activities);
+            self.pieces().for_each(|span| track.push(span.start, span.section, &mut numbers));
             track.close(self.end);
-            let nothing = Nothing::of(track.len());
-            track.finish_columns(&nothing)
+            track.store_all(&mut numbers);
+            track.finish_columns(&self.activities)
         })
     }
 }
@@ -155,9 +179,10 @@ impl Splice {
 fn source(track: Option<&Track>, start: u64, end: u64) -> Source {
     let idle = Source::Section(Section::of(State::Idle));
     let Some(columns) = track.and_then(Track::shared_columns) else { return idle };
-    let first = columns.start.partition_point(|row| *row <= start).saturating_sub(1);
-    let rows = first..columns.start.partition_point(|row| *row < end).max(first + 1);
-    if rows.end > columns.start.len() { idle } else { Source::Rows(columns.clone(), rows) }
+    let starts = columns.starts();
+    let first = starts.partition_point(|row| row <= start).saturating_sub(1);
+    let rows = first..starts.partition_point(|row| row < end).max(first + 1);
+    if rows.end > columns.len() { idle } else { Source::Rows(columns.clone(), rows) }
 }
 
 /// The sections of a spliced track.
@@ -180,8 +205,8 @@ struct Open<'a> {
 impl Open<'_> {
     /// The section of its next row, which is this one.
     #[inline(always)]
-    fn span(&mut self, row: usize) -> Span {
-        let span = self.spans.at(row);
+    fn span<const ALL: bool>(&mut self, row: usize) -> Span {
+        let span = self.spans.read_part::<ALL>(row);
         let end = if row + 1 == self.rows.end { self.end } else { span.end };
         let start = std::mem::replace(&mut self.at, end);
         Span { start, end, ..span }
@@ -191,13 +216,13 @@ impl Open<'_> {
 impl Pieces<'_> {
     /// As [`Spans::hand_over`](crate::Spans::hand_over).
     #[inline(always)]
-    pub(crate) fn hand_over(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
+    pub(crate) fn hand_over<const ALL: bool>(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
         loop {
             if let Some(open) = &mut self.now {
                 while open.rows.start < open.rows.end {
                     let row = open.rows.start;
                     open.rows.start += 1;
-                    if !take(open.span(row)) {
+                    if !take(open.span::<ALL>(row)) {
                         return false;
                     }
                 }
@@ -237,7 +262,7 @@ impl Iterator for Pieces<'_> {
             if let Some(open) = &mut self.now
                 && let Some(row) = open.rows.next()
             {
-                return Some(open.span(row));
+                return Some(open.span::<true>(row));
             }
             if let Some(span) = self.open_next()? {
                 return Some(span);
@@ -251,7 +276,7 @@ impl Iterator for Pieces<'_> {
         loop {
             if let Some(open) = &mut self.now {
                 while let Some(row) = open.rows.next() {
-                    folded = f(folded, open.span(row));
+                    folded = f(folded, open.span::<true>(row));
                 }
             }
             match self.open_next() {

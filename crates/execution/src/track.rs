@@ -3,7 +3,10 @@
 //! A CPU shows what the threads on it are in: its track refers to the rows of theirs, and has columns of its own only
 //! once somebody asks for a row by its number.
 
+use crate::activities::{Activities, ActivityTimes, RareRow, rare_activity};
+use crate::runs::{RunSlices, Runs};
 use crate::splice::{Pieces, Splice};
+use crate::starts::{Starts, TrackStarts};
 use crate::{Column, ObjectIndex, Place, RegionIndex, Section, State, TaskIndex};
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,41 +21,82 @@ enum Kind {
     Spliced(Box<Splice>),
 }
 
-/// The columns of a track, for who stores it.
+/// The columns of a track, for who stores it: six bytes a section, and what changes less often than from section to
+/// section only where it changes.
 #[derive(Clone, Debug, Default)]
 pub struct TrackColumns {
-    /// Starts of sections, strictly rising.
-    pub start: Column<u64>,
-    /// Numbers of their states.
-    pub state: Column<u8>,
-    /// Their places.
-    pub place: Column<Place>,
+    /// Lower halves of the starts of sections, which rise strictly.
+    pub start: Column<u32>,
+    /// Upper halves.
+    pub start_high: Runs<u32>,
+    /// Numbers of what they are, in `activities`.
+    pub activity: Column<u16>,
+    /// What those sections are whose activity has no number.
+    pub rare: Column<RareRow>,
     /// Their tasks.
-    pub task: Column<TaskIndex>,
+    pub task: Runs<TaskIndex>,
     /// Their regions.
-    pub region: Column<RegionIndex>,
+    pub region: Runs<RegionIndex>,
     /// What they wait for.
-    pub object: Column<ObjectIndex>,
+    pub object: Runs<ObjectIndex>,
     /// When the last one ends.
     pub end: u64,
+    /// What the numbers mean; the tracks of an execution share them.
+    pub activities: Arc<Activities>,
 }
 
 impl TrackColumns {
+    pub(crate) fn starts(&self) -> TrackStarts<'_> {
+        TrackStarts { low: &self.start, high: self.start_high.slices() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    fn slices(&self) -> Slices<'_> {
+        let low: &[u32] = &self.start;
+        Slices {
+            low,
+            high: self.start_high.slices(),
+            // As many as there are sections, so that no row needs a check of its own.
+            activity: &self.activity[..low.len()],
+            numbered: self.activities.all(),
+            rare: &self.rare,
+            task: self.task.slices(),
+            region: self.region.slices(),
+            object: self.object.slices(),
+            end: self.end,
+        }
+    }
+
+    /// Adds the time of each of these rows to `sums`; the first one begins at `start`, the last one ends at `end`.
+    pub(crate) fn add_times(&self, rows: Range<usize>, start: u64, end: u64, sums: &mut ActivityTimes) {
+        let Some(last) = rows.len().checked_sub(1).map(|rest| rows.start + rest) else { return };
+        let (columns, starts) = (self.slices(), self.starts());
+        let mut add = |row: usize, ns: u64| match sums.of_number(columns.activity[row]) {
+            Some(sum) => *sum = sum.wrapping_add(ns),
+            None => sums.add_rare(columns.rare_activity(row), ns),
+        };
+        let start_of = |row: usize| starts.get(row).unwrap_or(columns.end);
+        let (mut row, mut run) = (rows.start, columns.high.run_of(rows.start));
+        while row < rows.end {
+            // Lower halves tell the time between starts whose upper halves are alike.
+            let until = columns.high.end(run).min(rows.end).max(row + 1);
+            for row in row..until - 1 {
+                add(row, u64::from(columns.low[row + 1].wrapping_sub(columns.low[row])));
+            }
+            add(until - 1, start_of(until).wrapping_sub(start_of(until - 1)));
+            (row, run) = (until, run + 1);
+        }
+        add(rows.start, start_of(rows.start).wrapping_sub(start));
+        add(last, end.wrapping_sub(start_of(last + 1)));
+    }
+
     /// The sections of these rows, of those that there are.
     pub(crate) fn spans_of(&self, rows: Range<usize>) -> Spans<'_> {
-        let count = self.start.len();
-        let end = rows.end.min(count);
-        Spans {
-            // As many as there are sections, so that no row needs a check of its own.
-            start: &self.start,
-            state: &self.state[..count],
-            place: &self.place[..count],
-            task: &self.task[..count],
-            region: &self.region[..count],
-            object: &self.object[..count],
-            end: self.end,
-            rows: rows.start.min(end)..end,
-        }
+        let end = rows.end.min(self.len());
+        Spans { columns: self.slices(), rows: rows.start.min(end)..end, now: Alike::default() }
     }
 }
 
@@ -74,17 +118,71 @@ impl Span {
     }
 }
 
-/// Sections of a track, one after the other: the columns are looked up once, not for each row.
+/// Columns that were looked up once: one may lie in a file, and to find it there costs more than to read a row.
+#[derive(Clone, Copy, Debug)]
+struct Slices<'a> {
+    low: &'a [u32],
+    high: RunSlices<'a, u32>,
+    activity: &'a [u16],
+    numbered: &'a [(State, Place)],
+    rare: &'a [RareRow],
+    task: RunSlices<'a, TaskIndex>,
+    region: RunSlices<'a, RegionIndex>,
+    object: RunSlices<'a, ObjectIndex>,
+    end: u64,
+}
+
+impl Slices<'_> {
+    #[inline(always)]
+    fn activity_of(&self, row: usize) -> (State, Place) {
+        match self.numbered.get(usize::from(self.activity[row])) {
+            Some(activity) => *activity,
+            None => self.rare_activity(row),
+        }
+    }
+
+    #[cold]
+    fn rare_activity(&self, row: usize) -> (State, Place) {
+        rare_activity(self.rare, row).unwrap_or((State::Unknown, Place::UNKNOWN))
+    }
+}
+
+/// What rows up to `until` have alike, and the runs in which that is.
+#[derive(Clone, Copy, Debug)]
+struct Alike {
+    until: usize,
+    /// The same without the tasks, which change most.
+    until_without_task: usize,
+    /// The upper half of their starts, and of the starts of the rows after them, in their places.
+    high: u64,
+    high_of_next: u64,
+    task: TaskIndex,
+    region: RegionIndex,
+    object: ObjectIndex,
+    runs: [usize; 4],
+}
+
+impl Default for Alike {
+    fn default() -> Self {
+        Alike {
+            until: 0,
+            until_without_task: 0,
+            high: 0,
+            high_of_next: 0,
+            task: TaskIndex::NONE,
+            region: RegionIndex::NONE,
+            object: ObjectIndex::NONE,
+            runs: [0; 4],
+        }
+    }
+}
+
+/// Sections of a track, one after the other.
 #[derive(Clone, Debug)]
 pub struct Spans<'a> {
-    start: &'a [u64],
-    state: &'a [u8],
-    place: &'a [Place],
-    task: &'a [TaskIndex],
-    region: &'a [RegionIndex],
-    object: &'a [ObjectIndex],
-    end: u64,
+    columns: Slices<'a>,
     rows: Range<usize>,
+    now: Alike,
 }
 
 impl Spans<'_> {
@@ -92,48 +190,117 @@ impl Spans<'_> {
     ///
     /// # Panics
     /// If the track has no such row.
-    #[inline(always)]
+    #[inline]
     pub fn at(&self, row: usize) -> Span {
-        // All columns are equally long; without further panics those that are not used are not read.
+        let Slices { low, high, task, region, object, end, .. } = self.columns;
+        let starts = TrackStarts { low, high };
+        let (state, place) = self.columns.activity_of(row);
         Span {
-            start: self.start[row],
-            end: self.start.get(row + 1).copied().unwrap_or(self.end),
+            start: starts.at(row),
+            end: starts.get(row + 1).unwrap_or(end),
             section: Section {
-                state: self
-                    .state
-                    .get(row)
-                    .and_then(|state| State::ALL.get(usize::from(*state)))
-                    .copied()
-                    .unwrap_or(State::Unknown),
-                place: self.place.get(row).copied().unwrap_or(Place::UNKNOWN),
-                task: self.task.get(row).copied().unwrap_or(TaskIndex::NONE),
-                region: self.region.get(row).copied().unwrap_or(RegionIndex::NONE),
-                object: self.object.get(row).copied().unwrap_or(ObjectIndex::NONE),
+                state,
+                place,
+                task: task.at(row, TaskIndex::NONE),
+                region: region.at(row, RegionIndex::NONE),
+                object: object.at(row, ObjectIndex::NONE),
             },
         }
     }
-}
 
-impl Spans<'_> {
+    /// The section of a row that does not lie before the one that was read last.
+    ///
+    /// # Panics
+    /// As [`Spans::at`].
+    #[inline(always)]
+    pub fn read(&mut self, row: usize) -> Span {
+        self.read_part::<true>(row)
+    }
+
+    /// The same; where not all is wanted, without task, region and object, which takes less time.
+    #[inline(always)]
+    pub(crate) fn read_part<const ALL: bool>(&mut self, row: usize) -> Span {
+        if ALL && row >= self.now.until {
+            self.find(row);
+        } else if !ALL && row >= self.now.until_without_task {
+            self.find_all(row);
+        }
+        let Slices { low, end, .. } = self.columns;
+        let Alike { high, high_of_next, task, region, object, .. } = self.now;
+        let (state, place) = self.columns.activity_of(row);
+        Span {
+            start: high | u64::from(low[row]),
+            end: low.get(row + 1).map_or(end, |low| high_of_next | u64::from(*low)),
+            section: if ALL {
+                Section { state, place, task, region, object }
+            } else {
+                Section { place, ..Section::of(state) }
+            },
+        }
+    }
+
+    /// Finds the runs of a row.
+    #[inline(always)]
+    fn find(&mut self, row: usize) {
+        if row >= self.now.until_without_task {
+            return self.find_all(row);
+        }
+        let Slices { task, .. } = self.columns;
+        let run = task.later(self.now.runs[1], row);
+        self.now.runs[1] = run;
+        self.now.task = task.value(run, TaskIndex::NONE);
+        self.now.until = task.end(run).min(self.now.until_without_task);
+    }
+
+    #[inline(never)]
+    fn find_all(&mut self, row: usize) {
+        let Slices { high, task, region, object, .. } = self.columns;
+        let is_first = self.now.until == 0;
+        let [a, b, c, d] = self.now.runs;
+        let runs = match is_first {
+            true => [high.run_of(row), task.run_of(row), region.run_of(row), object.run_of(row)],
+            false => [high.later(a, row), task.later(b, row), region.later(c, row), object.later(d, row)],
+        };
+        let upper = |run| u64::from(high.value(run, 0)) << 32;
+        // The row after the last of a run has another upper half.
+        let is_last = high.end(runs[0]) == row + 1;
+        let same_high = if is_last { row + 1 } else { high.end(runs[0]).saturating_sub(1) };
+        let until_without_task = same_high.min(region.end(runs[2])).min(object.end(runs[3]));
+        self.now = Alike {
+            until: until_without_task.min(task.end(runs[1])),
+            until_without_task,
+            high: upper(runs[0]),
+            high_of_next: upper(runs[0] + usize::from(is_last)),
+            task: task.value(runs[1], TaskIndex::NONE),
+            region: region.value(runs[2], RegionIndex::NONE),
+            object: object.value(runs[3], ObjectIndex::NONE),
+            runs,
+        };
+    }
+
     /// Hands over the sections whose states are wanted, with their rows.
     #[inline(always)]
-    pub(crate) fn for_each_of(&self, wanted: &Wanted, mut take: impl FnMut(usize, Span)) {
+    pub(crate) fn for_each_of(&mut self, wanted: &Wanted, mut take: impl FnMut(usize, Span)) {
+        if !wanted.some && self.columns.rare.is_empty() {
+            return;
+        }
         let first = self.rows.start;
-        for (row, state) in self.state[self.rows.clone()].iter().enumerate() {
-            if wanted[usize::from(*state)] {
-                take(first + row, self.at(first + row));
+        let activity = self.columns.activity;
+        for (row, number) in activity[self.rows.clone()].iter().enumerate() {
+            if wanted.has(*number, || self.columns.activity_of(first + row).0) {
+                take(first + row, self.read(first + row));
             }
         }
     }
 
-    /// Hands sections over for as long as `take` says so; whether it still does at the end. Of the columns only
-    /// those that `take` looks at are read, and no section passes through memory.
+    /// Hands sections over for as long as `take` says so; whether it still does at the end. No section passes through
+    /// memory. Where not all is wanted, they are without task, region and object.
     #[inline(always)]
-    pub(crate) fn hand_over(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
+    pub(crate) fn hand_over<const ALL: bool>(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
         while self.rows.start < self.rows.end {
             let row = self.rows.start;
             self.rows.start += 1;
-            if !take(self.at(row)) {
+            if !take(self.read_part::<ALL>(row)) {
                 return false;
             }
         }
@@ -146,35 +313,20 @@ impl Iterator for Spans<'_> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Span> {
-        self.rows.next().map(|row| self.at(row))
+        let row = self.rows.next()?;
+        Some(self.read(row))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.rows.size_hint()
     }
 
-    /// What `for_each` and the like rest on: the columns' ends are looked at once, not at each row.
+    /// What `for_each` and the like rest on.
     #[inline]
-    fn fold<B, F: FnMut(B, Span) -> B>(self, init: B, mut f: F) -> B {
-        let (first, count) = (self.rows.start, self.rows.len());
-        let start = &self.start[first..][..count];
-        let state = &self.state[first..][..count];
-        let place = &self.place[first..][..count];
-        let task = &self.task[first..][..count];
-        let region = &self.region[first..][..count];
-        let object = &self.object[first..][..count];
-        let end = self.start.get(self.rows.end).copied().unwrap_or(self.end);
+    fn fold<B, F: FnMut(B, Span) -> B>(mut self, init: B, mut f: F) -> B {
         let mut folded = init;
-        for row in 0..count {
-            let section = Section {
-                state: State::ALL.get(state[row] as usize).copied().unwrap_or(State::Unknown),
-                place: place[row],
-                task: task[row],
-                region: region[row],
-                object: object[row],
-            };
-            let end = start.get(row + 1).copied().unwrap_or(end);
-            folded = f(folded, Span { start: start[row], end, section });
+        for row in self.rows.clone() {
+            folded = f(folded, self.read(row));
         }
         folded
     }
@@ -222,16 +374,57 @@ impl Iterator for TrackSpans<'_> {
 impl TrackSpans<'_> {
     /// As [`Spans::hand_over`].
     #[inline(always)]
-    pub(crate) fn hand_over(&mut self, take: impl FnMut(Span) -> bool) -> bool {
+    pub(crate) fn hand_over<const ALL: bool>(&mut self, take: impl FnMut(Span) -> bool) -> bool {
         match &mut self.0 {
-            Parts::Rows(spans) => spans.hand_over(take),
-            Parts::Pieces(pieces) => pieces.hand_over(take),
+            Parts::Rows(spans) => spans.hand_over::<ALL>(take),
+            Parts::Pieces(pieces) => pieces.hand_over::<ALL>(take),
         }
     }
 }
 
-/// Which numbers of states are wanted.
-pub(crate) type Wanted = [bool; 256];
+/// Which states are wanted, and so which activities.
+pub(crate) struct Wanted {
+    states: [bool; State::ALL.len()],
+    numbers: Vec<bool>,
+    /// Whether any number is.
+    some: bool,
+}
+
+impl Wanted {
+    pub fn of(wanted: impl Fn(State) -> bool, activities: &Activities) -> Wanted {
+        let states = State::ALL.map(wanted);
+        let numbers: Vec<bool> = activities.all().iter().map(|(state, _)| states[*state as usize]).collect();
+        let some = numbers.contains(&true);
+        Wanted { states, numbers, some }
+    }
+
+    #[inline(always)]
+    pub fn has(&self, number: u16, state: impl FnOnce() -> State) -> bool {
+        match self.numbers.get(usize::from(number)) {
+            Some(wanted) => *wanted,
+            None => self.states[state() as usize],
+        }
+    }
+
+    pub fn has_state(&self, state: State) -> bool {
+        self.states[state as usize]
+    }
+}
+
+/// The states of a track's sections.
+#[derive(Clone, Copy, Debug)]
+pub struct TrackStates<'a>(Slices<'a>);
+
+impl TrackStates<'_> {
+    /// The state of a row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline(always)]
+    pub fn at(&self, row: usize) -> State {
+        self.0.activity_of(row).0
+    }
+}
 
 impl Default for Track {
     fn default() -> Self {
@@ -259,7 +452,7 @@ impl Track {
     /// Number of sections.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Kind::Rows(columns) => columns.start.len(),
+            Kind::Rows(columns) => columns.len(),
             Kind::Spliced(splice) => splice.len(),
         }
     }
@@ -272,7 +465,7 @@ impl Track {
     /// When the first section starts; `end` where there is none.
     pub fn start(&self) -> u64 {
         match &self.0 {
-            Kind::Rows(columns) => columns.start.first().copied().unwrap_or(columns.end),
+            Kind::Rows(columns) => columns.starts().get(0).unwrap_or(columns.end),
             Kind::Spliced(splice) => splice.start(),
         }
     }
@@ -290,24 +483,13 @@ impl Track {
     /// # Panics
     /// If there is no such row.
     pub fn span(&self, row: usize) -> Span {
-        let TrackColumns { start, state, place, task, region, object, end } = self.columns();
-        Span {
-            start: start[row],
-            end: start.get(row + 1).copied().unwrap_or(*end),
-            section: Section {
-                state: State::ALL.get(state[row] as usize).copied().unwrap_or(State::Unknown),
-                place: place[row],
-                task: task[row],
-                region: region[row],
-                object: object[row],
-            },
-        }
+        self.rows().at(row)
     }
 
     /// All sections in time order.
     pub fn spans(&self) -> TrackSpans<'_> {
         TrackSpans(match &self.0 {
-            Kind::Rows(columns) => Parts::Rows(columns.spans_of(0..columns.start.len())),
+            Kind::Rows(columns) => Parts::Rows(columns.spans_of(0..columns.len())),
             Kind::Spliced(splice) => Parts::Pieces(splice.pieces()),
         })
     }
@@ -327,40 +509,47 @@ impl Track {
         if at >= self.end() {
             return None;
         }
-        self.columns().start.partition_point(|start| *start <= at).checked_sub(1)
+        self.starts().partition_point(|start| start <= at).checked_sub(1)
     }
 
-    /// Starts of all sections, strictly rising.
-    pub fn start_column(&self) -> &[u64] {
-        &self.columns().start
+    /// Starts of all sections.
+    pub fn starts(&self) -> TrackStarts<'_> {
+        self.columns().starts()
     }
 
-    /// Numbers of the states of all sections.
-    pub fn state_column(&self) -> &[u8] {
-        &self.columns().state
+    /// States of all sections.
+    pub fn states(&self) -> TrackStates<'_> {
+        TrackStates(self.columns().slices())
     }
 
-    /// Hands over the sections whose states are wanted: of the others nothing but the state is read.
+    /// Hands over the sections whose states are wanted: of the others nothing but what they are is read.
     pub fn for_each_in(&self, wanted: impl Fn(State) -> bool, mut take: impl FnMut(Span)) {
-        let mut of_number: Wanted = [false; 256];
-        for (number, of_number) in of_number.iter_mut().enumerate() {
-            *of_number = wanted(State::ALL.get(number).copied().unwrap_or(State::Unknown));
-        }
         match &self.0 {
             Kind::Rows(columns) => {
-                columns.spans_of(0..columns.start.len()).for_each_of(&of_number, |_, span| take(span));
+                let wanted = Wanted::of(wanted, &columns.activities);
+                columns.spans_of(0..columns.len()).for_each_of(&wanted, |_, span| take(span));
             }
-            Kind::Spliced(splice) => splice.for_each_in(&of_number, take),
+            Kind::Spliced(splice) => splice.for_each_in(wanted, take),
+        }
+    }
+
+    /// Adds the time of each section to `sums`.
+    pub fn add_times(&self, sums: &mut ActivityTimes) {
+        match &self.0 {
+            Kind::Rows(columns) => columns.add_times(0..columns.len(), self.start(), columns.end, sums),
+            Kind::Spliced(splice) => splice.add_times(sums),
         }
     }
 
     /// Its columns as bytes, in the order of [`TrackColumns`], for who stores it.
-    pub fn stored(&self) -> [&[u8]; 6] {
-        let TrackColumns { start, state, place, task, region, object, end: _ } = self.columns();
+    pub fn stored(&self) -> [&[u8]; 7] {
+        let TrackColumns { start, start_high, activity, rare, task, region, object, end: _, activities: _ } =
+            self.columns();
         [
             start.as_bytes(),
-            state.as_bytes(),
-            place.as_bytes(),
+            start_high.as_bytes(),
+            activity.as_bytes(),
+            rare.as_bytes(),
             task.as_bytes(),
             region.as_bytes(),
             object.as_bytes(),
@@ -369,10 +558,9 @@ impl Track {
 
     /// A track of stored columns; `None` where they are not equally long.
     pub fn from_columns(columns: TrackColumns) -> Option<Track> {
-        let TrackColumns { start, state, place, task, region, object, end } = &columns;
-        let lengths = [state.len(), place.len(), task.len(), region.len(), object.len()];
-        let sound = lengths.iter().all(|length| *length == start.len())
-            && start.last().is_none_or(|last| last <= end);
+        let starts = columns.starts();
+        let sound = columns.activity.len() == starts.len()
+            && starts.len().checked_sub(1).is_none_or(|last| starts.at(last) <= columns.end);
         sound.then(|| Track::of(columns))
     }
 

@@ -1,15 +1,16 @@
 //! A track while it grows.
 //!
 //! A merged trace goes from thread to thread with each event. So the newest sections of a thread lie beside
-//! each other, where one line of the cache holds two of them, and go to the six columns by the dozen.
+//! each other, where one line of the cache holds two of them, and go to the columns by the dozen.
 //!
-//! Most threads never wait for a named object, and those of many runtimes are in no region: of these columns nothing
-//! is kept while they name nothing, a third of a track's memory.
+//! Of each section half of its start and a number of what it is are kept; its task, its region and what it waits for
+//! only where they are not those of the section before.
 
-use crate::column::SharedBytes;
+use crate::activities::{Activities, ActivityNumbers, RARE, RareRow, rare_activity, set_rare};
+use crate::runs::RunsBuilder;
+use crate::starts::{Starts, TrackStarts};
 use crate::track::Track;
-use crate::{Column, Group, ObjectIndex, Place, RegionIndex, Section, State, TaskIndex, TrackColumns};
-use bytemuck::Pod;
+use crate::{Group, ObjectIndex, RegionIndex, Section, State, TaskIndex, TrackColumns};
 use std::sync::Arc;
 
 /// So many sections wait. 64 threads' fit into the first cache of a core.
@@ -25,13 +26,16 @@ struct Row {
 /// Takes the sections of one thread, in time order.
 #[derive(Debug)]
 pub(crate) struct TrackBuilder {
-    start: Vec<u64>,
-    state: Vec<u8>,
-    place: Vec<Place>,
-    task: Vec<TaskIndex>,
-    region: MostlyNone<RegionIndex>,
-    object: MostlyNone<ObjectIndex>,
+    start: Vec<u32>,
+    start_high: RunsBuilder<u32>,
+    activity: Vec<u16>,
+    rare: Vec<RareRow>,
+    task: RunsBuilder<TaskIndex>,
+    region: RunsBuilder<RegionIndex>,
+    object: RunsBuilder<ObjectIndex>,
     end: u64,
+    /// The last section in the columns, where there is one.
+    stored: Row,
     /// What follows the columns; never empty once there is a section. It lies in place, as each change looks for it.
     newest: [Row; WAITING],
     waiting: usize,
@@ -41,12 +45,14 @@ impl Default for TrackBuilder {
     fn default() -> Self {
         TrackBuilder {
             start: Vec::new(),
-            state: Vec::new(),
-            place: Vec::new(),
-            task: Vec::new(),
-            region: MostlyNone::default(),
-            object: MostlyNone::default(),
+            start_high: RunsBuilder::default(),
+            activity: Vec::new(),
+            rare: Vec::new(),
+            task: RunsBuilder::default(),
+            region: RunsBuilder::default(),
+            object: RunsBuilder::default(),
             end: 0,
+            stored: Row { start: 0, section: Section::of(State::Unknown) },
             newest: [Row { start: 0, section: Section::of(State::Unknown) }; WAITING],
             waiting: 0,
         }
@@ -58,11 +64,7 @@ impl TrackBuilder {
     /// takes no memory.
     pub(crate) fn expect(&mut self, sections: usize) {
         self.start.reserve_exact(sections);
-        self.state.reserve_exact(sections);
-        self.place.reserve_exact(sections);
-        self.task.reserve_exact(sections);
-        self.region.expected = sections;
-        self.object.expected = sections;
+        self.activity.reserve_exact(sections);
     }
 
     /// Whether nothing is known of the thread.
@@ -78,7 +80,7 @@ impl TrackBuilder {
     /// From `at` on the thread is in `section`. A time before the last section's start is taken as
     /// that start; the answer is how far it was before.
     #[inline(always)]
-    pub(crate) fn set(&mut self, at: u64, section: Section) -> u64 {
+    pub(crate) fn set(&mut self, at: u64, section: Section, numbers: &mut ActivityNumbers) -> u64 {
         let Some(last) = self.newest[..self.waiting].last_mut() else {
             self.end = self.end.max(at);
             self.newest[0] = Row { start: at, section };
@@ -91,63 +93,102 @@ impl TrackBuilder {
         if last.start == at {
             last.section = section;
         } else if last.section != section {
-            self.push(at, section);
+            self.push(at, section, numbers);
         }
         back
     }
 
     /// A section starts at `start`, later than those before.
     #[inline(always)]
-    pub(crate) fn push(&mut self, start: u64, section: Section) {
+    pub(crate) fn push(&mut self, start: u64, section: Section, numbers: &mut ActivityNumbers) {
         if self.waiting == WAITING {
-            self.store(WAITING - 1);
+            self.store(WAITING - 1, numbers);
         }
         self.newest[self.waiting] = Row { start, section };
         self.waiting += 1;
     }
 
     /// The section that ended at `at` was this one, if it was a wait for a lock too.
-    pub(crate) fn amend(&mut self, at: u64, section: Section) {
-        let is_wait = |section: Section| section.state.group() == Group::Mutex;
+    pub(crate) fn amend(&mut self, at: u64, section: Section, numbers: &mut ActivityNumbers) {
+        let is_wait = |state: State| state.group() == Group::Mutex;
         let newest = &mut self.newest[..self.waiting];
         if let Some(row) = newest.iter().rposition(|row| row.start < at) {
             let end = newest.get(row + 1).map_or(self.end, |next| next.start);
-            if end == at && is_wait(newest[row].section) {
+            if end == at && is_wait(newest[row].section.state) {
                 newest[row].section = section;
             }
             return;
         }
         // What follows the columns starts later: rare, as waits are told of when they end.
-        let Some(row) = self.start.partition_point(|start| *start < at).checked_sub(1) else {
+        let starts = TrackStarts { low: &self.start, high: self.start_high.slices() };
+        let Some(row) = starts.partition_point(|start| start < at).checked_sub(1) else {
             return;
         };
-        let next = self.start.get(row + 1).copied().or(newest.first().map(|row| row.start));
-        let state = State::ALL.get(usize::from(self.state[row])).copied().unwrap_or(State::Unknown);
-        if next == Some(at) && is_wait(Section::of(state)) {
-            self.replace(row, section);
+        let next = starts.get(row + 1).or(newest.first().map(|row| row.start));
+        let activity = numbers.activity(self.activity[row]).or_else(|| rare_activity(&self.rare, row));
+        if next == Some(at) && activity.is_some_and(|(state, _)| is_wait(state)) {
+            self.replace(row, section, numbers);
         }
     }
 
     /// Moves the first of the newest sections to the columns.
     #[inline(never)]
-    fn store(&mut self, count: usize) {
-        let rows = &self.newest[..count];
-        self.start.extend(rows.iter().map(|row| row.start));
-        self.state.extend(rows.iter().map(|row| row.section.state as u8));
-        self.place.extend(rows.iter().map(|row| row.section.place));
-        self.task.extend(rows.iter().map(|row| row.section.task));
-        self.region.extend(rows.iter().map(|row| row.section.region), RegionIndex::NONE);
-        self.object.extend(rows.iter().map(|row| row.section.object), ObjectIndex::NONE);
+    fn store(&mut self, count: usize, numbers: &mut ActivityNumbers) {
+        let before = self.start.len();
+        // Rows are numbered by 32 bits: what is beyond, some 30 GB of memory, is what the last one is.
+        let rows = &self.newest[..count.min(u32::MAX as usize - before)];
+        if let Some(first) = rows.first().filter(|_| before == 0) {
+            self.task.push(0, first.section.task);
+            self.start_high.push(0, (first.start >> 32) as u32);
+            self.region.push(0, first.section.region);
+            self.object.push(0, first.section.object);
+            self.stored = *first;
+        }
+        self.start.extend(rows.iter().map(|row| row.start as u32));
+        let (mut activities, mut has_rare) = ([0; WAITING], false);
+        let mut last = &self.stored;
+        for (number, (row, activity)) in rows.iter().zip(&mut activities).enumerate() {
+            let section = &row.section;
+            *activity = numbers.number(section.state, section.place);
+            has_rare |= *activity == RARE;
+            // Nearly always only the task, if anything.
+            let same = (row.start ^ last.start) >> 32 == 0
+                && section.region == last.section.region
+                && section.object == last.section.object;
+            if section.task != last.section.task || !same {
+                self.task.push(before + number, section.task);
+                self.start_high.push(before + number, (row.start >> 32) as u32);
+                self.region.push(before + number, section.region);
+                self.object.push(before + number, section.object);
+            }
+            last = row;
+        }
+        self.activity.extend_from_slice(&activities[..rows.len()]);
+        if has_rare {
+            for (row, Row { section, .. }) in (before..).zip(rows) {
+                if self.activity[row] == RARE {
+                    set_rare(&mut self.rare, row, section.state, section.place);
+                }
+            }
+        }
+        self.stored = rows.last().copied().unwrap_or(self.stored);
         self.newest.copy_within(count..self.waiting, 0);
         self.waiting -= count;
     }
 
-    fn replace(&mut self, row: usize, section: Section) {
-        self.state[row] = section.state as u8;
-        self.place[row] = section.place;
-        self.task[row] = section.task;
-        self.region.replace(row, section.region, RegionIndex::NONE);
-        self.object.replace(row, section.object, ObjectIndex::NONE);
+    fn replace(&mut self, row: usize, section: Section, numbers: &mut ActivityNumbers) {
+        let rows = self.start.len();
+        let activity = numbers.number(section.state, section.place);
+        self.activity[row] = activity;
+        if activity == RARE {
+            set_rare(&mut self.rare, row, section.state, section.place);
+        }
+        if row + 1 == rows {
+            self.stored.section = section;
+        }
+        self.task.replace(row, rows, section.task);
+        self.region.replace(row, rows, section.region);
+        self.object.replace(row, rows, section.object);
     }
 
     /// The last section ends at `at`, or where it started, if that is later.
@@ -155,116 +196,71 @@ impl TrackBuilder {
         self.end = self.newest[..self.waiting].last().map_or(at, |last| at.max(last.start));
     }
 
-    /// Sections so far.
-    pub(crate) fn len(&self) -> usize {
-        self.start.len() + self.waiting
+    /// Moves all sections to the columns, when no more will come.
+    pub(crate) fn store_all(&mut self, numbers: &mut ActivityNumbers) {
+        self.store(self.waiting, numbers);
     }
 
-    /// The track. `nothing` is as long as the longest of the tracks.
-    pub(crate) fn finish(self, nothing: &Nothing) -> Track {
-        Track::of(self.finish_columns(nothing))
-    }
-
-    /// The columns of the track.
-    pub(crate) fn finish_columns(mut self, nothing: &Nothing) -> TrackColumns {
-        self.store(self.waiting);
+    /// The columns of the track, of which all sections were stored.
+    pub(crate) fn finish_columns(self, activities: &Arc<Activities>) -> TrackColumns {
         TrackColumns {
             start: self.start.into(),
-            state: self.state.into(),
-            place: self.place.into(),
-            task: self.task.into(),
-            region: self.region.finish(nothing, RegionIndex::NONE),
-            object: self.object.finish(nothing, ObjectIndex::NONE),
+            start_high: self.start_high.finish(),
+            activity: self.activity.into(),
+            rare: self.rare.into(),
+            task: self.task.finish(),
+            region: self.region.finish(),
+            object: self.object.finish(),
             end: self.end,
+            activities: activities.clone(),
         }
     }
-}
 
-/// A column of which nothing is kept while all its rows are none.
-#[derive(Debug)]
-struct MostlyNone<T> {
-    /// Rows, while all are none; later 0.
-    none: usize,
-    values: Vec<T>,
-    /// Rows that there will be, about.
-    expected: usize,
-}
-
-impl<T> Default for MostlyNone<T> {
-    fn default() -> Self {
-        MostlyNone { none: 0, values: Vec::new(), expected: 0 }
-    }
-}
-
-impl<T: Pod + PartialEq> MostlyNone<T> {
-    fn extend(&mut self, rows: impl ExactSizeIterator<Item = T> + Clone, none: T) {
-        if self.values.is_empty() {
-            if rows.clone().all(|row| row == none) {
-                self.none += rows.len();
-                return;
-            }
-            self.fill(none);
-        }
-        self.values.extend(rows);
-    }
-
-    fn replace(&mut self, row: usize, value: T, none: T) {
-        if self.values.is_empty() {
-            if value == none {
-                return;
-            }
-            self.fill(none);
-        }
-        self.values[row] = value;
-    }
-
-    #[cold]
-    fn fill(&mut self, none: T) {
-        self.values.reserve_exact(self.expected.max(self.none + WAITING));
-        self.values.resize(std::mem::take(&mut self.none), none);
-    }
-
-    fn finish(mut self, nothing: &Nothing, none: T) -> Column<T> {
-        if self.none > 0 {
-            match Column::shared(&nothing.0, 0..self.none * size_of::<T>()) {
-                Some(column) => return column,
-                None => self.fill(none),
-            }
-        }
-        self.values.into()
-    }
-}
-
-/// Rows of none for the columns of all tracks that name nothing.
-pub(crate) struct Nothing(SharedBytes);
-
-impl Nothing {
-    /// So many rows.
-    pub(crate) fn of(rows: usize) -> Nothing {
-        let none: Column<RegionIndex> = vec![RegionIndex::NONE; rows].into();
-        Nothing(Arc::new(none))
-    }
-}
-
-impl AsRef<[u8]> for Column<RegionIndex> {
-    fn as_ref(&self) -> &[u8] {
-        self.as_bytes()
+    /// The track.
+    pub(crate) fn finish(self, activities: &Arc<Activities>) -> Track {
+        Track::of(self.finish_columns(activities))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::State;
+    use crate::{Place, SiteIndex, State};
+
+    /// A track with the numbers of what is in it.
+    #[derive(Default)]
+    struct Building {
+        track: TrackBuilder,
+        numbers: ActivityNumbers,
+    }
+
+    impl Building {
+        fn is_empty(&self) -> bool {
+            self.track.is_empty()
+        }
+
+        fn set(&mut self, at: u64, section: Section) -> u64 {
+            self.track.set(at, section, &mut self.numbers)
+        }
+
+        fn amend(&mut self, at: u64, section: Section) {
+            self.track.amend(at, section, &mut self.numbers);
+        }
+
+        fn finish(mut self, end: u64) -> Track {
+            self.track.close(end);
+            self.track.store_all(&mut self.numbers);
+            self.track.finish(&Arc::new(self.numbers.finish()))
+        }
+    }
 
     #[test]
     fn a_section_set_twice_at_one_time_keeps_the_second() {
-        let mut track = TrackBuilder::default();
+        let mut track = Building::default();
         track.set(5, Section::of(State::Serial));
         track.set(9, Section::of(State::Task));
         track.set(9, Section::of(State::Barrier));
-        track.close(12);
-        let track = track.finish(&Nothing::of(1000));
+        let track = track.finish(12);
         let spans: Vec<_> = track.spans().map(|s| (s.start, s.end, s.section.state)).collect();
         assert_eq!(spans, [(5, 9, State::Serial), (9, 12, State::Barrier)]);
         assert_eq!((track.row_at(4), track.row_at(8), track.row_at(12)), (None, Some(0), None));
@@ -272,25 +268,23 @@ mod tests {
 
     #[test]
     fn time_that_runs_back_is_clamped_and_told() {
-        let mut track = TrackBuilder::default();
+        let mut track = Building::default();
         assert_eq!((track.is_empty(), track.set(10, Section::of(State::Serial))), (true, 0));
         assert_eq!((track.is_empty(), track.set(7, Section::of(State::Task))), (false, 3));
-        track.close(3);
-        let track = track.finish(&Nothing::of(1000));
+        let track = track.finish(3);
         assert_eq!((track.len(), track.start(), track.end()), (1, 10, 10));
     }
 
     #[test]
     fn many_sections_come_out_as_they_went_in_and_those_that_are_alike_join() {
         for count in [1, 15, 16, 17, 31, 32, 33, 1000_u64] {
-            let mut track = TrackBuilder::default();
+            let mut track = Building::default();
             for at in 0..count {
                 let state = if at % 2 == 0 { State::Task } else { State::Barrier };
                 track.set(10 * at, Section::of(state));
                 track.set(10 * at + 5, Section::of(state));
             }
-            track.close(10 * count);
-            let track = track.finish(&Nothing::of(1000));
+            let track = track.finish(10 * count);
             let starts: Vec<u64> = track.spans().map(|span| span.start).collect();
             assert_eq!(starts, (0..count).map(|at| 10 * at).collect::<Vec<_>>());
             assert_eq!(track.end(), 10 * count);
@@ -301,15 +295,15 @@ mod tests {
     fn a_wait_is_told_of_at_its_end_and_nothing_else_is_changed() {
         for count in [3, 16, 17, 40_u64] {
             for told in 1..=count {
-                let mut track = TrackBuilder::default();
+                let mut track = Building::default();
                 for at in 0..count {
                     let state = if at % 3 == 0 { State::CriticalWait } else { State::Task };
                     track.set(10 * at, Section::of(state));
                 }
-                track.close(10 * count);
+                track.track.close(10 * count);
                 track.amend(10 * told, Section::of(State::LockWait));
                 track.amend(10 * told - 3, Section::of(State::OrderedWait));
-                let track = track.finish(&Nothing::of(1000));
+                let track = track.finish(10 * count);
                 let changed: Vec<u64> =
                     track.spans().filter(|s| s.section.state == State::LockWait).map(|s| s.end).collect();
                 let is_wait = (told - 1) % 3 == 0;
@@ -319,25 +313,85 @@ mod tests {
         }
     }
 
+    /// What a track is made of may change with each section or hardly ever; it reads as it was written, by row, one
+    /// after the other from any row on, and by state.
     #[test]
-    fn what_names_nothing_is_kept_once_and_what_names_something_is_kept() {
-        for named in [None, Some(0), Some(15), Some(40), Some(99)] {
-            let mut track = TrackBuilder::default();
-            track.expect(if named == Some(40) { 100 } else { 0 });
-            for at in 0..100_u64 {
-                let state = if at % 2 == 0 { State::CriticalWait } else { State::Task };
-                let region = if named == Some(at) { RegionIndex(7) } else { RegionIndex::NONE };
-                track.set(10 * at, Section { region, ..Section::of(state) });
+    fn tracks_read_as_they_were_written() {
+        for seed in 1..60_u64 {
+            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut dice = |sides: u64| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (random >> 33) % sides
+            };
+            let mut track = Building::default();
+            track.track.expect(if seed % 2 == 0 { 300 } else { 0 });
+            let mut expected: Vec<(u64, Section)> = Vec::new();
+            // Upper halves of starts change at once, after some, and by more than one.
+            let mut at = (1 << 32) - dice(3) * 200;
+            for _ in 0..300 {
+                let last = expected.last().map_or(Section::of(State::Serial), |last| last.1);
+                let section = Section {
+                    state: [State::Task, State::CriticalWait, State::LockWait][dice(3) as usize],
+                    place: Place::site(SiteIndex(dice(4) as u32)),
+                    task: if dice(5) == 0 { TaskIndex(dice(9) as u32) } else { last.task },
+                    region: if dice(40) == 0 { RegionIndex(dice(3) as u32) } else { last.region },
+                    object: if dice(3) == 0 { ObjectIndex(7) } else { ObjectIndex::NONE },
+                };
+                at += 1 + dice(9) + if dice(60) == 0 { 3 << 32 } else { 0 };
+                track.set(at, section);
+                if section != last {
+                    expected.push((at, section));
+                }
+                if dice(3) == 0 && expected.len() > 20 {
+                    // One that was told of late, of those that have been stored too.
+                    let row = expected.len() - 2 - dice(18) as usize;
+                    let changed = Section { task: TaskIndex(70), ..Section::of(State::OrderedWait) };
+                    let is_wait = expected[row].1.state.group() == Group::Mutex;
+                    track.amend(expected[row + 1].0, changed);
+                    if is_wait {
+                        expected[row].1 = changed;
+                    }
+                }
             }
-            track.close(1000);
-            let amended = Section { object: ObjectIndex(3), ..Section::of(State::LockWait) };
-            track.amend(10, amended);
-            let track = track.finish(&Nothing::of(100));
-            let regions: Vec<u64> =
-                track.spans().filter(|s| s.section.region == RegionIndex(7)).map(|s| s.start / 10).collect();
-            assert_eq!(regions, named.filter(|at| *at > 0).into_iter().collect::<Vec<_>>());
-            let objects = track.spans().filter(|span| span.section.object.is_some()).count();
-            assert_eq!((track.len(), objects), (100, 1));
+            let track = track.finish(at + 5);
+            let ends = expected[1..].iter().map(|(start, _)| *start).chain([at + 5]);
+            let spans: Vec<crate::Span> = (expected.iter().zip(ends))
+                .map(|((start, section), end)| crate::Span { start: *start, end, section: *section })
+                .collect();
+            assert!(track.spans().eq(spans.iter().copied()), "seed {seed}");
+            assert!(track.rows().rev().eq(spans.iter().rev().copied()), "seed {seed}");
+            let row = dice(spans.len() as u64) as usize;
+            assert!(track.spans_of(row..usize::MAX).eq(spans[row..].iter().copied()), "seed {seed}");
+            assert_eq!(track.row_at(spans[row].end - 1), Some(row));
+            let mut tasks = Vec::new();
+            track.for_each_in(|state| state == State::Task, |span| tasks.push(span));
+            let of_tasks = spans.iter().filter(|span| span.section.state == State::Task);
+            assert!(of_tasks.copied().eq(tasks), "seed {seed}");
+            assert!((0..track.len()).all(|row| track.states().at(row) == spans[row].section.state));
         }
+    }
+
+    #[test]
+    fn what_is_beyond_the_numbers_is_kept_all_the_same() {
+        let place = |number: u64| Place::site(SiteIndex(number as u32));
+        let mut track = Building::default();
+        let many = 70_000_u64;
+        for at in 0..2 * many {
+            track.set(at, Section { place: place(at % many), ..Section::of(State::CriticalWait) });
+        }
+        track.amend(2 * many - 40, Section { place: place(3 * many), ..Section::of(State::LockWait) });
+        track.amend(2 * many - 90, Section::of(State::CriticalWait));
+        let track = track.finish(2 * many);
+        for (row, span) in track.spans().enumerate() {
+            let expected = match row as u64 + 1 {
+                end if end == 2 * many - 40 => (State::LockWait, place(3 * many)),
+                end if end == 2 * many - 90 => (State::CriticalWait, Place::UNKNOWN),
+                _ => (State::CriticalWait, place(row as u64 % many)),
+            };
+            assert_eq!((span.section.state, span.section.place), expected, "{row}");
+        }
+        let mut amended = 0;
+        track.for_each_in(|state| state == State::LockWait, |_| amended += 1);
+        assert_eq!(amended, 1);
     }
 }

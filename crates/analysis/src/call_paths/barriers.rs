@@ -8,7 +8,7 @@
 use super::contexts::Contexts;
 use super::running::{Running, give_to_running};
 use rustc_hash::FxHashMap;
-use taskscope_execution::{Execution, Group, RegionIndex, Section, State, TaskIndex, ThreadIndex};
+use taskscope_execution::{Execution, Group, RegionIndex, Section, Starts, State, TaskIndex, ThreadIndex};
 use taskscope_profile::{Marker, Metric, NodeId, Tree, settle};
 
 /// A passage through a barrier: region, kind, number.
@@ -164,7 +164,7 @@ fn work_of(
         return own.iter().zip(samples).map(|(node, row)| (*node, row.weight_ns.max(1) as u128)).collect();
     }
     let track = &execution.threads[last.thread.index()].track;
-    let first = track.start_column().partition_point(|start| *start < last.since);
+    let first = track.starts().partition_point(|start| start < last.since);
     let rows = (first.saturating_sub(1)..track.len()).map(|row| track.span(row));
     let spans = rows.take_while(|span| span.start < last.at).filter(|span| span.end > last.since);
     let mut shares = Vec::new();

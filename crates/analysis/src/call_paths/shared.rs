@@ -35,6 +35,7 @@ struct PathSums<'c, 'e, 't> {
 
 impl Sweep for PathSums<'_, '_, '_> {
     type Key = Section;
+    const OF_SECTIONS: bool = true;
 
     fn key(&mut self, _thread: ThreadIndex, span: &Span) -> Section {
         span.section

@@ -1,8 +1,8 @@
 //! The kept buckets of one track, and how they are built.
 
-use super::steps::{CLASSES, Rows, Steps};
+use super::steps::{CLASSES, Rows, Steps, rows_of};
 use super::{Flags, edge};
-use crate::{Column, SharedBytes};
+use crate::{Column, SharedBytes, Starts};
 use std::hint::select_unpredictable;
 
 /// A bucket is kept when more sections than this start in it. With 16, the kept buckets of evenly
@@ -68,17 +68,17 @@ pub struct Pyramid {
 impl Pyramid {
     /// Builds the pyramid of a track.
     pub fn build(track: &impl Steps, rules: &FlagRules) -> Pyramid {
-        let rows = Rows::of(track);
+        let rows = rows_of(track);
         let starts = rows.starts;
         let levels = (0..LEVELS).map(|_| Level::default()).collect();
         let mut builder = Builder { rows, rules, levels, sums: vec![Sum::new(); LEVELS + 1] };
-        if let (Some(first), Some(last)) = (starts.first(), track.end().checked_sub(1))
-            && last >= *first
+        if let (Some(first), Some(last)) = (starts.get(0), track.end().checked_sub(1))
+            && last >= first
         {
             // From the widest level down, so that any width can be asked for.
             for bucket in (first >> TOP)..=(last >> TOP) {
-                let low = starts.partition_point(|start| *start < edge(bucket, TOP));
-                let high = starts.partition_point(|start| *start < edge(bucket + 1, TOP));
+                let low = starts.partition_point(|start| start < edge(bucket, TOP));
+                let high = starts.partition_point(|start| start < edge(bucket + 1, TOP));
                 builder.visit(bucket, TOP, low, high);
             }
         }
@@ -241,7 +241,7 @@ impl Sum {
     #[inline]
     pub(super) fn walk(
         &mut self,
-        track: &Rows<'_, impl Fn(usize) -> u8>,
+        track: &Rows<impl Starts, impl Fn(usize) -> u8>,
         rules: &FlagRules,
         first: usize,
         from: u64,
@@ -276,15 +276,15 @@ struct Level {
     share_ns: Vec<u64>,
 }
 
-struct Builder<'a, C> {
-    rows: Rows<'a, C>,
+struct Builder<'a, S, C> {
+    rows: Rows<S, C>,
     rules: &'a FlagRules,
     levels: Vec<Level>,
     /// One for each level: a bucket is summed up before the next one of its level is begun.
     sums: Vec<Sum>,
 }
 
-impl<C: Fn(usize) -> u8> Builder<'_, C> {
+impl<S: Starts, C: Fn(usize) -> u8> Builder<'_, S, C> {
     /// Adds a bucket, whose sections start in rows `low..high`, to the sum of the level above; keeps it if they are many.
     fn visit(&mut self, bucket: u64, level: u8, low: usize, high: usize) {
         let (from, to) = (edge(bucket, level), edge(bucket.saturating_add(1), level));
@@ -294,7 +294,7 @@ impl<C: Fn(usize) -> u8> Builder<'_, C> {
             return;
         }
         let middle = edge(2 * bucket + 1, level - 1);
-        let split = low + self.rows.starts[low..high].partition_point(|start| *start < middle);
+        let split = self.rows.starts.partition_point_in(low..high, |start| start < middle);
         self.sums[above - 1].clear();
         self.visit(2 * bucket, level - 1, low, split);
         self.visit(2 * bucket + 1, level - 1, split, high);
@@ -302,7 +302,7 @@ impl<C: Fn(usize) -> u8> Builder<'_, C> {
         let (sum, wider) = (&mut sums[above - 1], &mut wider[0]);
         // Only the section over the middle lies in both halves.
         if let Some(over) = split.checked_sub(1) {
-            let (start, end) = (self.rows.starts[over].max(from), self.rows.end_of(over).min(to));
+            let (start, end) = (self.rows.starts.at(over).max(from), self.rows.end_of(over).min(to));
             if start < middle && end > middle {
                 sum.see(over as u32, end - start);
             }

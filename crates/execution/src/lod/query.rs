@@ -1,8 +1,9 @@
 //! Answers from a pyramid: rows of buckets, and sums over any range.
 
 use super::pyramid::{Pyramid, Sum};
-use super::steps::{Rows, Steps};
+use super::steps::{Rows, Steps, rows_of};
 use super::{Bucket, CLASSES, Flags, NO_CLASS, Window, edge};
+use crate::Starts;
 use std::hint::select_unpredictable;
 
 impl Pyramid {
@@ -10,13 +11,13 @@ impl Pyramid {
     /// the pyramid was built from.
     pub fn buckets(&self, track: &impl Steps, window: Window, mut put: impl FnMut(Bucket)) {
         let mut times = Times::new();
-        let track = Rows::of(track);
+        let track = rows_of(track);
         let shares = self.shares();
         let (flags, starts, longest): (&[u8], &[u32], &[u32]) = (&self.flags, &self.starts, &self.longest);
         self.visit(&track, window, |piece| match piece {
             Piece::Within { row, width } => {
                 let class = (track.class)(row);
-                let flags = self.rules.of(class, track.end_of(row) - track.starts[row]);
+                let flags = self.rules.of(class, track.end_of(row) - track.starts.at(row));
                 put(shown((class, width), width, flags, 0, row as u32));
                 row + 1
             }
@@ -54,7 +55,7 @@ impl Pyramid {
     pub fn shares_of(&self, track: &impl Steps, window: Window, mut put: impl FnMut(usize, u8, u64)) {
         let mut scratch = Sum::new();
         let mut bucket = 0;
-        let track = Rows::of(track);
+        let track = rows_of(track);
         let shares = self.shares();
         self.visit(&track, window, |piece| {
             let next = match piece {
@@ -81,7 +82,7 @@ impl Pyramid {
     /// Exact nanoseconds by class in `[from, to)`, which need not lie on bucket borders.
     pub fn sums(&self, track: &impl Steps, from: u64, to: u64) -> [u64; CLASSES] {
         let mut total = [0; CLASSES];
-        let from = from.max(track.starts().first().copied().unwrap_or(u64::MAX));
+        let from = from.max(track.starts().get(0).unwrap_or(u64::MAX));
         let mut at = from;
         let to = to.min(track.end());
         // From the left, always the widest bucket that starts here and lies within the range.
@@ -96,7 +97,7 @@ impl Pyramid {
 
     /// Walks a window's buckets from left to right. Of a bucket that is not kept, `put` gives the first row that starts
     /// after it.
-    fn visit<C>(&self, track: &Rows<'_, C>, window: Window, mut put: impl FnMut(Piece) -> usize) {
+    fn visit<S: Starts, C>(&self, track: &Rows<S, C>, window: Window, mut put: impl FnMut(Piece) -> usize) {
         let level = window.width_log2;
         let last = window.first.saturating_add(u64::from(window.count));
         let mut kept = self.level(level);
@@ -104,7 +105,7 @@ impl Pyramid {
             (&self.bucket, &self.first_row, &self.starts);
         kept.start += buckets[kept.clone()].partition_point(|bucket| *bucket < window.first);
         kept.end = kept.start + buckets[kept.clone()].partition_point(|bucket| *bucket < last);
-        let mut next = track.starts.partition_point(|start| *start < window.start());
+        let mut next = track.starts.partition_point(|start| start < window.start());
         fetch(track.starts, next, &first_rows[kept.clone()], &counts[kept.clone()]);
         for bucket in window.first..last {
             let (from, to) = (edge(bucket, level), edge(bucket.saturating_add(1), level));
@@ -126,12 +127,14 @@ impl Pyramid {
 
 /// Reads the rows that lie between kept buckets. They are wanted one after the other, here and there in memory, and
 /// what waits for each would wait for the sum of all; reads of which none needs another wait together.
-fn fetch(starts: &[u64], first: usize, kept_first: &[u32], kept_count: &[u32]) {
+fn fetch(starts: impl Starts, first: usize, kept_first: &[u32], kept_count: &[u32]) {
     const ROWS_OF_CACHE_LINE: usize = 8;
     let (mut from, mut read) = (first, 0);
     for (first, count) in kept_first.iter().zip(kept_count) {
-        let rows = starts.get(from..=*first as usize).filter(|rows| rows.len() > 1).unwrap_or(&[]);
-        read ^= rows.iter().step_by(ROWS_OF_CACHE_LINE).fold(0, |all, start| all ^ start);
+        let rows = from..(*first as usize + 1).min(starts.len());
+        if rows.len() > 1 {
+            read ^= rows.step_by(ROWS_OF_CACHE_LINE).fold(0, |all, row| all ^ starts.at(row));
+        }
         from = (first + count) as usize;
     }
     std::hint::black_box(read);
@@ -215,7 +218,7 @@ mod tests {
     fn naive(track: &Values, rules: &FlagRules, from: u64, to: u64) -> Bucket {
         let mut ns = [0_u64; CLASSES];
         let (mut flags, mut starts, mut longest, mut most) = (Flags::NONE, 0, u32::MAX, 0);
-        let rows = Rows::of(track);
+        let rows = rows_of(track);
         for row in 0..track.start.len() {
             let (start, end) = (track.start[row], rows.end_of(row));
             starts += u32::from(start >= from && start < to);
@@ -271,7 +274,7 @@ mod tests {
             let from = low - 5 + (high - low) * (i * 37 % 200) / 200;
             let to = from + (high - low) * (i % 13) / 20 + i;
             let mut expected = [0; CLASSES];
-            let rows = Rows::of(&track);
+            let rows = rows_of(&track);
             for row in 0..track.start.len() {
                 let overlap = rows.end_of(row).min(to).saturating_sub(track.start[row].max(from));
                 expected[(rows.class)(row) as usize] += overlap;

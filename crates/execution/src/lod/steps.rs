@@ -1,6 +1,6 @@
 //! What a pyramid is built from: rows in time order, each with a class.
 
-use crate::{Column, State, Track};
+use crate::{Column, Starts, State, Track};
 
 /// Number of classes that a pyramid tells apart.
 pub const CLASSES: usize = 64;
@@ -11,7 +11,7 @@ pub const NO_CLASS: u8 = u8::MAX;
 /// Rows that never overlap; each ends where the next one starts.
 pub trait Steps: Sync {
     /// When each row starts; strictly rising.
-    fn starts(&self) -> &[u64];
+    fn starts(&self) -> impl Starts;
 
     /// When the last row ends; not before it starts.
     fn end(&self) -> u64;
@@ -22,23 +22,22 @@ pub trait Steps: Sync {
 
 /// Rows whose columns were looked up once: a column may lie in a file, and to find it there costs more
 /// than to read a row of it.
-pub(super) struct Rows<'a, C> {
-    pub starts: &'a [u64],
+pub(super) struct Rows<S, C> {
+    pub starts: S,
     pub end: u64,
     pub class: C,
 }
 
-impl<'a> Rows<'a, ()> {
-    pub fn of(track: &'a impl Steps) -> Rows<'a, impl Fn(usize) -> u8> {
-        Rows { starts: track.starts(), end: track.end(), class: track.classes() }
-    }
+/// The rows of a track.
+pub(super) fn rows_of(track: &impl Steps) -> Rows<impl Starts, impl Fn(usize) -> u8> {
+    Rows { starts: track.starts(), end: track.end(), class: track.classes() }
 }
 
-impl<C> Rows<'_, C> {
+impl<S: Starts, C> Rows<S, C> {
     /// When a row ends.
     #[inline]
     pub fn end_of(&self, row: usize) -> u64 {
-        self.starts.get(row + 1).copied().unwrap_or(self.end)
+        self.starts.get(row + 1).unwrap_or(self.end)
     }
 
     /// The rows that overlap `[from, to)`, of those from `first` on, before which none starts in it, and the one before
@@ -46,10 +45,9 @@ impl<C> Rows<'_, C> {
     #[inline]
     pub fn overlaps(&self, first: usize, from: u64, to: u64, mut each: impl FnMut(usize, u64, u64)) -> usize {
         let mut row = first.saturating_sub(1);
-        let mut starts = self.starts[row..].iter().copied();
-        let mut next = starts.next();
+        let mut next = self.starts.get(row);
         while let Some(start) = next.filter(|start| *start < to) {
-            next = starts.next();
+            next = self.starts.get(row + 1);
             let end = next.unwrap_or(self.end);
             let (inner_start, inner_end) = (start.max(from), end.min(to));
             if inner_start < inner_end {
@@ -62,8 +60,8 @@ impl<C> Rows<'_, C> {
 }
 
 impl Steps for Track {
-    fn starts(&self) -> &[u64] {
-        self.start_column()
+    fn starts(&self) -> impl Starts {
+        Track::starts(self)
     }
 
     fn end(&self) -> u64 {
@@ -71,8 +69,8 @@ impl Steps for Track {
     }
 
     fn classes(&self) -> impl Fn(usize) -> u8 {
-        let states = self.state_column();
-        move |row| states[row]
+        let states = self.states();
+        move |row| states.at(row) as u8
     }
 }
 
@@ -122,8 +120,8 @@ impl Values {
 }
 
 impl Steps for Values {
-    fn starts(&self) -> &[u64] {
-        &self.start
+    fn starts(&self) -> impl Starts {
+        &*self.start
     }
 
     fn end(&self) -> u64 {

@@ -210,13 +210,9 @@ fn flag_rules(execution: &Execution) -> FlagRules {
     // Lengths by powers of two: enough to tell sixteen times the median.
     let histogram = |thread: &crate::Thread| {
         let mut counts = vec![[0_u64; 65]; State::ALL.len()];
-        let (starts, states) = (thread.track.start_column(), thread.track.state_column());
-        let waits = State::ALL.map(is_wait);
-        let is_wait = |state: u8| waits.get(state as usize).copied().unwrap_or(false);
-        for (row, state) in states.iter().enumerate().filter(|(_, state)| is_wait(**state)) {
-            let end = starts.get(row + 1).copied().unwrap_or(thread.track.end());
-            counts[*state as usize][(u64::BITS - (end - starts[row]).leading_zeros()) as usize] += 1;
-        }
+        thread.track.for_each_in(is_wait, |wait| {
+            counts[wait.section.state as usize][(u64::BITS - wait.nanos().leading_zeros()) as usize] += 1;
+        });
         counts
     };
     let none = || vec![[0_u64; 65]; State::ALL.len()];

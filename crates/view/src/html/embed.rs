@@ -9,7 +9,7 @@ use flate2::write::DeflateEncoder;
 use serde_json::{Value, json};
 use std::io::Write;
 use taskscope_execution::lod::Window;
-use taskscope_execution::{State, ThreadIndex};
+use taskscope_execution::{Starts, State, ThreadIndex};
 
 /// No report is larger, whatever the trace.
 pub const LARGEST_REPORT_BYTES: usize = 5_000_000;
@@ -261,9 +261,9 @@ type Stretch = (u64, u64, u8);
 /// Sections of a track in a range, cut where the operating system kept it off its CPU; reading stops where they are too
 /// many to be drawn exactly.
 fn exact_stretches(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Vec<Stretch> {
-    let starts = page.execution.threads[track.index()].track.start_column();
-    let first = starts.partition_point(|start| *start <= from).saturating_sub(1);
-    let last = starts.partition_point(|start| *start < to).max(first);
+    let starts = page.execution.threads[track.index()].track.starts();
+    let first = starts.partition_point(|start| start <= from).saturating_sub(1);
+    let last = starts.partition_point(|start| start < to).max(first);
     let spans = page.execution.cut_spans_of_rows(track, first..last).map(|cut| cut.span);
     let there = spans.filter(|s| s.end > from).take_while(|s| s.start < to).take(INSTANCE_SECTIONS + 1);
     there.map(|s| (s.start, s.end, s.section.state as u8)).collect()

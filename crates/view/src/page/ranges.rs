@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use taskscope_execution::lod::CLASSES;
-use taskscope_execution::{Place, State, ThreadIndex};
+use taskscope_execution::{Place, Starts, State, ThreadIndex};
 
 /// Rows of a table at most; the rest is summed up in `others_ns`.
 const ROWS: usize = 50;
@@ -77,9 +77,9 @@ impl Page {
         let of_track = |track: &ThreadIndex| {
             let mut sums: FxHashMap<(State, Place), (u64, u64)> = FxHashMap::default();
             let Some(thread) = self.execution.threads.get(track.index()) else { return sums };
-            let rows = thread.track.start_column();
-            let first = rows.partition_point(|start| *start <= low).saturating_sub(1);
-            let last = rows.partition_point(|start| *start < high);
+            let rows = thread.track.starts();
+            let first = rows.partition_point(|start| start <= low).saturating_sub(1);
+            let last = rows.partition_point(|start| start < high);
             for span in self.execution.cut_spans_of_rows(*track, first..last).map(|cut| cut.span) {
                 let ns = span.end.min(high).saturating_sub(span.start.max(low));
                 if ns > 0 {

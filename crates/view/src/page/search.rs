@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use taskscope_execution::filter::{self, Filter, Record};
 use taskscope_execution::lod::{Flags, Marks};
 use taskscope_execution::{
-    GapIndex, Place, Section, SiteIndex, Span, State, TaskIndex, ThreadIndex, TypeIndex,
+    GapIndex, Place, Section, SiteIndex, Span, Starts, State, TaskIndex, ThreadIndex, TypeIndex,
 };
 
 /// Which way to look.
@@ -138,15 +138,15 @@ impl Page {
         let found = (0..self.tracks() as u32).into_par_iter().filter_map(|track| {
             let track = ThreadIndex(track);
             let sections = &self.execution.threads[track.index()].track;
-            let starts = sections.start_column();
+            let starts = sections.starts();
             let matching = |row: &usize| pattern.matches(self, track, &sections.span(*row));
             let row = match direction {
-                Direction::Next => (starts.partition_point(|s| *s <= at)..starts.len()).find(matching),
-                Direction::Previous => (0..starts.partition_point(|s| *s < at)).rev().find(matching),
+                Direction::Next => (starts.partition_point(|s| s <= at)..starts.len()).find(matching),
+                Direction::Previous => (0..starts.partition_point(|s| s < at)).rev().find(matching),
                 Direction::First => (0..starts.len()).find(matching),
                 Direction::Last => (0..starts.len()).rev().find(matching),
             }?;
-            Some((starts[row], track, row))
+            Some((starts.at(row), track, row))
         });
         let (_, track, row) = if direction.is_later() { found.min() } else { found.max() }
             .map_or((0, ThreadIndex::NONE, 0), |found| found);

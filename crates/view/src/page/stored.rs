@@ -13,21 +13,23 @@ use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::messages::{Call, Communication, PeerWait, PeerWaitKind, Rank};
 use taskscope_execution::{
-    Catalog, Column, Doubt, Execution, Gap, Loss, Module, Object, OffCpu, OsSource, Process, ProcessIndex,
-    Region, RegionIndex, SharedBytes, Site, SiteIndex, TaskStatus, Tasks, Thread, ThreadIndex, ThreadKind,
-    Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
+    Activities, Activity, Catalog, Column, Doubt, Execution, Gap, Loss, Module, Object, OffCpu, OsSource,
+    Process, ProcessIndex, Region, RegionIndex, Runs, SharedBytes, Site, SiteIndex, TaskStatus, Tasks,
+    Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
-/// Blocks of a thread: six columns of sections, nine of its pyramid.
-const OF_THREAD: usize = 15;
+/// Blocks of a thread: seven columns of sections, nine of its pyramid.
+const OF_THREAD: usize = 16;
 /// Tables, which follow the threads; after them the tasks, then two blocks of each device queue.
 const TABLES: usize = 9;
 /// Holds and dependences, after the tables, which stay in the file.
 const HOLDS: usize = TABLES;
 const DEPENDENCES: usize = HOLDS + 1;
+/// What the numbers in the tracks mean.
+const ACTIVITIES: usize = DEPENDENCES + 1;
 /// Columns of tasks, after them.
-const TASKS: usize = DEPENDENCES + 1;
+const TASKS: usize = ACTIVITIES + 1;
 const TASK_COLUMNS: usize = 9;
 /// Where the blocks of device queues begin.
 const QUEUES: usize = TASKS + TASK_COLUMNS;
@@ -53,6 +55,7 @@ impl Page {
             processes,
             threads,
             catalog,
+            activities,
             tasks,
             regions,
             works,
@@ -131,7 +134,8 @@ impl Page {
             words(calls, words_of_call),
         ];
         blocks.extend(tables.iter().map(Column::as_bytes));
-        blocks.extend([holds.as_bytes(), dependences.as_bytes()]);
+        let activities = activities.stored();
+        blocks.extend([holds.as_bytes(), dependences.as_bytes(), activities.as_bytes()]);
         let Tasks { ty, parent, region, creator, runner, created, began, ended, status } = tasks;
         let status: Vec<u8> = status.iter().map(|status| *status as u8).collect();
         blocks.extend([ty.as_bytes(), parent.as_bytes(), region.as_bytes(), creator.as_bytes()]);
@@ -161,19 +165,23 @@ impl Page {
             rules.always[class] = Flags(u8::try_from(number(&more["always"][class])?).ok()?);
         }
         let mut execution = Execution::default();
+        let activities = Column::<Activity>::shared(cache.bytes(), tables.get(ACTIVITIES)?.clone())?;
+        execution.activities = Arc::new(Activities::from_stored(&activities));
         let mut pyramids = Vec::with_capacity(thread_rows.len());
         for (row, at) in thread_rows.iter().zip(of_threads.chunks_exact(OF_THREAD)) {
             let bytes = cache.bytes();
             let track = Track::from_columns(TrackColumns {
                 start: Column::shared(bytes, at[0].clone())?,
-                state: Column::shared(bytes, at[1].clone())?,
-                place: Column::shared(bytes, at[2].clone())?,
-                task: Column::shared(bytes, at[3].clone())?,
-                region: Column::shared(bytes, at[4].clone())?,
-                object: Column::shared(bytes, at[5].clone())?,
+                start_high: Runs::stored(Column::shared(bytes, at[1].clone())?),
+                activity: Column::shared(bytes, at[2].clone())?,
+                rare: Column::shared(bytes, at[3].clone())?,
+                task: Runs::stored(Column::shared(bytes, at[4].clone())?),
+                region: Runs::stored(Column::shared(bytes, at[5].clone())?),
+                object: Runs::stored(Column::shared(bytes, at[6].clone())?),
                 end: number(&row[9])?,
+                activities: execution.activities.clone(),
             })?;
-            pyramids.push(Pyramid::from_stored(bytes, at[6..].try_into().ok()?, &rules)?);
+            pyramids.push(Pyramid::from_stored(bytes, at[7..].try_into().ok()?, &rules)?);
             execution.threads.push(Thread {
                 process: ProcessIndex(small(&row[0])?),
                 tid: number(&row[1])?,

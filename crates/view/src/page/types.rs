@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::sync::OnceLock;
 use taskscope_execution::lod::{FlagRules, Pyramid, Steps, Window};
-use taskscope_execution::{Execution, PlaceKind, Section, State, Thread, ThreadKind, Track, TypeIndex};
+use taskscope_execution::{
+    Execution, PlaceKind, Section, Starts, State, Thread, ThreadKind, Track, TypeIndex,
+};
 
 /// Types with a row of their own; the classes of a pyramid leave room for no more.
 const TYPES: usize = 60;
@@ -37,8 +39,8 @@ struct ByType<'a> {
 }
 
 impl Steps for ByType<'_> {
-    fn starts(&self) -> &[u64] {
-        self.track.start_column()
+    fn starts(&self) -> impl Starts {
+        self.track.starts()
     }
 
     fn end(&self) -> u64 {

@@ -1,0 +1,179 @@
+//! What a thread does and where: a run has few such pairs, and tracks name them by number.
+
+use crate::{Column, Place, State};
+use bytemuck::{Pod, Zeroable};
+use rustc_hash::FxHashMap;
+
+/// A state at a place, as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(C)]
+pub struct Activity {
+    /// Number of the state.
+    state: u32,
+    place: Place,
+}
+
+impl Activity {
+    fn of(state: State, place: Place) -> Activity {
+        Activity { state: state as u32, place }
+    }
+
+    /// State and place.
+    fn told(self) -> (State, Place) {
+        let state = State::ALL.get(self.state as usize).copied();
+        (state.unwrap_or(State::Unknown), self.place)
+    }
+}
+
+/// Stands for what has no number: each row of a track then keeps what it is itself.
+pub(crate) const RARE: u16 = u16::MAX;
+
+/// What numbers mean, for the tracks of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Activities(Vec<(State, Place)>);
+
+impl Activities {
+    /// By number; [`RARE`] is none of them.
+    #[inline(always)]
+    pub(crate) fn all(&self) -> &[(State, Place)] {
+        &self.0
+    }
+
+    /// As who stores it keeps it.
+    pub fn stored(&self) -> Column<Activity> {
+        let stored = self.0.iter().map(|(state, place)| Activity::of(*state, *place));
+        stored.collect::<Vec<_>>().into()
+    }
+
+    /// Those that were stored.
+    pub fn from_stored(stored: &[Activity]) -> Activities {
+        Activities(stored.iter().take(usize::from(RARE)).map(|activity| activity.told()).collect())
+    }
+}
+
+/// Nanoseconds by activity.
+#[derive(Clone, Debug)]
+pub struct ActivityTimes {
+    of_numbers: Vec<u64>,
+    rare: FxHashMap<(State, Place), u64>,
+}
+
+impl ActivityTimes {
+    /// Nothing yet.
+    pub fn of(activities: &Activities) -> ActivityTimes {
+        ActivityTimes { of_numbers: vec![0; activities.0.len()], rare: FxHashMap::default() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn of_number(&mut self, number: u16) -> Option<&mut u64> {
+        self.of_numbers.get_mut(usize::from(number))
+    }
+
+    #[cold]
+    pub(crate) fn add_rare(&mut self, activity: (State, Place), ns: u64) {
+        let sum = self.rare.entry(activity).or_default();
+        *sum = sum.wrapping_add(ns);
+    }
+
+    /// Takes out all that is not zero.
+    pub fn take(&mut self, activities: &Activities) -> impl Iterator<Item = ((State, Place), u64)> {
+        let numbered = activities.0.iter().copied().zip(self.of_numbers.iter_mut().map(std::mem::take));
+        numbered.chain(self.rare.drain()).filter(|(_, ns)| *ns > 0)
+    }
+}
+
+/// Activities that are found without the map; a power of two.
+const RECENT: usize = 256;
+
+/// Gives numbers to activities.
+#[derive(Debug)]
+pub(crate) struct ActivityNumbers {
+    all: Vec<(State, Place)>,
+    numbers: FxHashMap<(State, Place), u16>,
+    /// The one that was asked for last among those that share a place here, as one number, and its number.
+    recent: Box<[(u64, u16); RECENT]>,
+    /// Whether others rest on these numbers already, so that nothing gets a new one.
+    is_complete: bool,
+}
+
+impl Default for ActivityNumbers {
+    fn default() -> Self {
+        ActivityNumbers {
+            all: Vec::new(),
+            numbers: FxHashMap::default(),
+            recent: Box::new([(u64::MAX, RARE); RECENT]),
+            is_complete: false,
+        }
+    }
+}
+
+impl ActivityNumbers {
+    /// The numbers that others rest on.
+    pub fn of(known: &Activities) -> ActivityNumbers {
+        let numbers = known.0.iter().zip(0..).map(|(activity, number)| (*activity, number)).collect();
+        ActivityNumbers { all: known.0.clone(), numbers, is_complete: true, ..ActivityNumbers::default() }
+    }
+
+    /// The number, or [`RARE`].
+    #[inline(always)]
+    pub fn number(&mut self, state: State, place: Place) -> u16 {
+        let key = u64::from(place.packed()) << 8 | state as u64;
+        // Fibonacci hashing.
+        let row = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT.ilog2())) as usize;
+        let (known, number) = self.recent[row];
+        if known == key {
+            return number;
+        }
+        let number = self.look_up((state, place));
+        self.recent[row] = (key, number);
+        number
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, activity: (State, Place)) -> u16 {
+        if let Some(number) = self.numbers.get(&activity) {
+            return *number;
+        }
+        if self.is_complete || self.all.len() == usize::from(RARE) {
+            return RARE;
+        }
+        let number = self.all.len() as u16;
+        self.numbers.insert(activity, number);
+        self.all.push(activity);
+        number
+    }
+
+    /// What has this number.
+    pub fn activity(&self, number: u16) -> Option<(State, Place)> {
+        self.all.get(usize::from(number)).copied()
+    }
+
+    /// What the numbers mean.
+    pub fn finish(self) -> Activities {
+        Activities(self.all)
+    }
+}
+
+/// A row of a track that keeps itself what it is.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct RareRow {
+    row: u32,
+    activity: Activity,
+}
+
+/// What a row is, of those that keep it themselves, which are in their order.
+pub(crate) fn rare_activity(rare: &[RareRow], row: usize) -> Option<(State, Place)> {
+    let at = rare.binary_search_by_key(&row, |rare| rare.row as usize).ok()?;
+    Some(rare[at].activity.told())
+}
+
+/// A row is this, whatever it was before.
+pub(crate) fn set_rare(rare: &mut Vec<RareRow>, row: usize, state: State, place: Place) {
+    let new = RareRow { row: row as u32, activity: Activity::of(state, place) };
+    let at = rare.partition_point(|other| other.row < new.row);
+    match rare.get_mut(at).filter(|other| other.row == new.row) {
+        Some(known) => *known = new,
+        None => rare.insert(at, new),
+    }
+}

@@ -1,0 +1,114 @@
+//! When rows start: strictly rising times.
+//!
+//! A track keeps the lower halves of its times; the upper ones, which change every 4.3 s, are runs.
+
+use crate::runs::RunSlices;
+use std::ops::Range;
+
+/// Times at which rows start, strictly rising.
+#[allow(clippy::len_without_is_empty)]
+pub trait Starts: Copy {
+    /// Number of rows.
+    fn len(self) -> usize;
+
+    /// When a row starts.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    fn at(self, row: usize) -> u64;
+
+    /// When a row starts, if there is one.
+    #[inline(always)]
+    fn get(self, row: usize) -> Option<u64> {
+        (row < self.len()).then(|| self.at(row))
+    }
+
+    /// The first of these rows of which `is_before` does not hold; it holds of none after that.
+    #[inline]
+    fn partition_point_in(self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> usize {
+        let (mut low, mut high) = (rows.start, rows.end.max(rows.start));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_before(self.at(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The same of all rows.
+    #[inline]
+    fn partition_point(self, is_before: impl Fn(u64) -> bool) -> usize {
+        self.partition_point_in(0..self.len(), is_before)
+    }
+}
+
+impl Starts for &[u64] {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.len()
+    }
+
+    #[inline(always)]
+    fn at(self, row: usize) -> u64 {
+        self[row]
+    }
+}
+
+/// When the sections of a track start.
+#[derive(Clone, Copy, Debug)]
+pub struct TrackStarts<'a> {
+    pub(crate) low: &'a [u32],
+    pub(crate) high: RunSlices<'a, u32>,
+}
+
+impl<'a> TrackStarts<'a> {
+    /// The same, for who asks for one row after the other.
+    pub fn one_by_one(self) -> RisingStarts<'a> {
+        RisingStarts { starts: self, run: 0, until: 0, high: 0 }
+    }
+}
+
+/// When the sections of a track start, asked for in the order of rows.
+#[derive(Clone, Debug)]
+pub struct RisingStarts<'a> {
+    starts: TrackStarts<'a>,
+    run: usize,
+    /// Rows before it have this upper half of their starts, in its place.
+    until: usize,
+    high: u64,
+}
+
+impl RisingStarts<'_> {
+    /// When a row starts that does not lie before the one asked for last, if there is one.
+    #[inline(always)]
+    pub fn get(&mut self, row: usize) -> Option<u64> {
+        let low = *self.starts.low.get(row)?;
+        if row >= self.until {
+            self.find(row);
+        }
+        Some(self.high | u64::from(low))
+    }
+
+    #[cold]
+    fn find(&mut self, row: usize) {
+        let high = self.starts.high;
+        self.run = high.later(self.run, row);
+        self.until = high.end(self.run);
+        self.high = u64::from(high.value(self.run, 0)) << 32;
+    }
+}
+
+impl Starts for TrackStarts<'_> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.low.len()
+    }
+
+    #[inline(always)]
+    fn at(self, row: usize) -> u64 {
+        u64::from(self.high.at(row, 0)) << 32 | u64::from(self.low[row])
+    }
+}
