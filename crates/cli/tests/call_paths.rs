@@ -31,10 +31,27 @@ struct How<'a> {
     arguments: &'a [&'a str],
     /// Of `report`.
     report: &'a [&'a str],
+    /// Directory of the OpenMP runtime, if it is not the usual one.
+    runtime: Option<&'a Path>,
 }
 
-const TRACED: How<'static> =
-    How { compiler: Compiler::Clang, flags: &[], threads: "2", options: &[], arguments: &[], report: &[] };
+const TRACED: How<'static> = How {
+    compiler: Compiler::Clang,
+    flags: &[],
+    threads: "2",
+    options: &[],
+    arguments: &[],
+    report: &[],
+    runtime: None,
+};
+
+/// Directories of further runtimes: of LLVM's other packages, and those in `TASKSCOPE_OPENMP_RUNTIMES`.
+fn further_runtimes() -> Vec<PathBuf> {
+    let packages = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-16/lib"].map(PathBuf::from);
+    let named = std::env::var_os("TASKSCOPE_OPENMP_RUNTIMES").unwrap_or_default();
+    let all = packages.into_iter().chain(std::env::split_paths(&named).collect::<Vec<_>>());
+    all.filter(|directory| directory.join("libomp.so.5").exists()).collect()
+}
 
 /// Each way in which paths are to be the same. gcc makes calls at the end of a task jumps, of which nothing is left.
 const WAYS: [How<'static>; 4] = [
@@ -54,8 +71,15 @@ fn call_paths(here: &Path, source: &Path, how: &How<'_>) -> Value {
     // Without the dynamic linker's work at first calls, which are paths of their own.
     let flags = [&["-Wl,-z,now"], how.flags].concat();
     let built = how.compiler.build_file(source, &here.join("program"), &flags);
+    let mut command = record(here);
+    if let Some(directory) = how.runtime {
+        command.env("LD_LIBRARY_PATH", directory);
+        if matches!(how.compiler, Compiler::Gcc) {
+            command.env("LD_PRELOAD", directory.join("libomp.so.5"));
+        }
+    }
     let run = output(
-        record(here)
+        command
             .env("OMP_NUM_THREADS", how.threads)
             .args(["--sample", "1000", "-o", "trace"])
             .args(how.options)
@@ -162,39 +186,48 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
 
 #[test]
 fn functions_of_the_c_library_are_on_the_side_of_their_caller() {
-    let here = tempfile::tempdir().unwrap();
-    let source = program("copies");
-    let paths = call_paths(here.path(), &source, &How { arguments: &["60"], ..TRACED });
-    let mut copied = 0;
-    let mut waited = 0;
-    for path in rows(&paths, "paths") {
-        let steps = frames(path);
-        let own = ["main", "main [parallel", "copy", "wait_here", "<"];
-        let library: Vec<&&str> =
-            steps.iter().filter(|step| !own.iter().any(|o| step.starts_with(o))).collect();
-        let time = path["values"]["time_ns"].as_u64().unwrap_or(0);
-        if !library.is_empty() && time > 0 {
-            let caller = steps.iter().position(|step| step == library[0]).unwrap();
-            // main allocates; what runs before it is the dynamic linker's.
-            let before_main = caller == 0 && library.len() == steps.len();
-            assert!(before_main || ["copy", "main"].contains(&steps[caller - 1]), "{steps:?}");
-            copied += if steps.contains(&"copy") { time } else { 0 };
-        }
-        if steps.last() == Some(&"<lock wait>") && time > 0 {
-            assert!(library.is_empty() && steps[steps.len() - 2] == "wait_here", "{steps:?}");
-            waited += time;
+    let runtimes = further_runtimes();
+    for runtime in std::iter::once(None).chain(runtimes.iter().map(|runtime| Some(runtime.as_path()))) {
+        for how in WAYS {
+            calls_are_on_the_side_of_their_caller(&How { arguments: &["60"], runtime, ..how });
         }
     }
-    assert!(copied > 0 && waited > 0, "{copied} {waited}");
-    // On demand the runtime's frames are there, below the state.
+}
+
+fn calls_are_on_the_side_of_their_caller(how: &How<'_>) {
+    let here = tempfile::tempdir().unwrap();
+    let paths = call_paths(here.path(), &program("copies"), how);
+    let (mut copied, mut waited, mut given) = (0, 0, 0);
+    for path in rows(&paths, "paths") {
+        let steps = frames(path);
+        let time = path["values"]["time_ns"].as_u64().unwrap_or(0);
+        if time == 0 {
+            continue;
+        }
+        // Of what the program calls itself, `copy` copies and allocates, and `main` prints and allocates.
+        let own = ["main", "main [parallel", "copy", "wait_here", "give_copies", "<"];
+        if let Some(first) = steps.iter().position(|step| !own.iter().any(|own| step.starts_with(own))) {
+            let of_the_loader = first == 0;
+            assert!(of_the_loader || ["copy", "main"].contains(&steps[first - 1]), "{steps:?}");
+        }
+        copied += if steps.contains(&"copy") { time } else { 0 };
+        waited += if steps.ends_with(&["wait_here", "<lock wait>"]) { time } else { 0 };
+        given += if steps.ends_with(&["give_copies", "<runtime>"]) { time } else { 0 };
+    }
+    assert!(copied > 0 && waited > 0 && given > 0, "{copied} {waited} {given}");
+    // On demand the runtime's frames are there, below the state: how it waits, and that it copies.
     let printed =
         output(taskscope().args(["report", "--json", "--runtime-frames"]).arg(here.path().join("trace")));
     let shown: Value = serde_json::from_slice(&printed.stdout).unwrap();
-    let inside = rows(&shown["call_paths"], "paths").iter().any(|path| {
-        let steps = frames(path);
-        steps.iter().position(|step| *step == "<lock wait>").is_some_and(|at| at + 1 < steps.len())
-    });
-    assert!(inside, "no frame of the runtime below the lock wait");
+    let inside = |state: &str, function: &str| {
+        rows(&shown["call_paths"], "paths").iter().any(|path| {
+            let steps = frames(path);
+            let at = steps.iter().position(|step| *step == state);
+            at.is_some_and(|at| steps[at + 1..].iter().any(|step| step.contains(function)))
+        })
+    };
+    assert!(inside("<lock wait>", ""), "no frame of the runtime below the lock wait");
+    assert!(inside("<runtime>", "mem"), "no copying below the runtime");
 }
 
 /// The demonstration of the talk: top-down reaches every parallel loop by its user path and line, bottom-up the

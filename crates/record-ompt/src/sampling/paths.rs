@@ -149,9 +149,10 @@ impl Content {
     fn segment(&self, map: &CodeMap, codeptr: u64, exit: u64) -> (usize, usize) {
         let addresses = self.frames.addresses();
         let ours = |address: &u64| matches!(map.owner(address - 1), Owner::Recorder | Owner::Runtime);
+        // LLVM's runtime names a place in itself for the tasks of a taskloop.
         let first = addresses
             .iter()
-            .position(|address| *address == codeptr)
+            .position(|address| *address == codeptr && !ours(address))
             .or_else(|| addresses.iter().position(|address| *address != 0 && !ours(address)))
             .unwrap_or(addresses.len());
         // LLVM's runtime knows no exit for the body of a region of one thread: that ends where the
