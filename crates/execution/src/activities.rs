@@ -168,6 +168,14 @@ pub(crate) fn rare_activity(rare: &[RareRow], row: usize) -> Option<(State, Plac
     Some(rare[at].activity.told())
 }
 
+/// How many of them come before a row, which mostly is one of the next.
+pub(crate) fn rare_rows_before(rare: &[RareRow], row: usize) -> usize {
+    const NEAR: usize = 4;
+    let is_before = |rare: &RareRow| (rare.row as usize) < row;
+    let near = rare.iter().take(NEAR).take_while(|rare| is_before(rare)).count();
+    if near < NEAR { near } else { near + rare[near..].partition_point(is_before) }
+}
+
 /// A row is this, whatever it was before.
 pub(crate) fn set_rare(rare: &mut Vec<RareRow>, row: usize, state: State, place: Place) {
     let new = RareRow { row: row as u32, activity: Activity::of(state, place) };

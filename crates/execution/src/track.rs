@@ -3,7 +3,7 @@
 //! A CPU shows what the threads on it are in: its track refers to the rows of theirs, and has columns of its own only
 //! once somebody asks for a row by its number.
 
-use crate::activities::{Activities, ActivityTimes, RareRow, rare_activity};
+use crate::activities::{Activities, ActivityTimes, RareRow, rare_activity, rare_rows_before};
 use crate::runs::{RunSlices, Runs};
 use crate::splice::{Pieces, Splice};
 use crate::starts::{Starts, TrackStarts};
@@ -73,12 +73,13 @@ impl TrackColumns {
     /// Adds the time of each of these rows to `sums`; the first one begins at `start`, the last one ends at `end`.
     pub(crate) fn add_times(&self, rows: Range<usize>, start: u64, end: u64, sums: &mut ActivityTimes) {
         let Some(last) = rows.len().checked_sub(1).map(|rest| rows.start + rest) else { return };
-        let (columns, starts) = (self.slices(), self.starts());
+        let (columns, starts, mut rare) = (self.slices(), self.starts(), 0);
         let mut add = |row: usize, ns: u64| match sums.of_number(columns.activity[row]) {
             Some(sum) => *sum = sum.wrapping_add(ns),
-            None => sums.add_rare(columns.rare_activity(row), ns),
+            None => sums.add_rare(columns.rare_after(row, &mut rare), ns),
         };
         let start_of = |row: usize| starts.get(row).unwrap_or(columns.end);
+        add(rows.start, start_of(rows.start).wrapping_sub(start));
         let (mut row, mut run) = (rows.start, columns.high.run_of(rows.start));
         while row < rows.end {
             // Lower halves tell the time between starts whose upper halves are alike.
@@ -89,14 +90,13 @@ impl TrackColumns {
             add(until - 1, start_of(until).wrapping_sub(start_of(until - 1)));
             (row, run) = (until, run + 1);
         }
-        add(rows.start, start_of(rows.start).wrapping_sub(start));
         add(last, end.wrapping_sub(start_of(last + 1)));
     }
 
     /// The sections of these rows, of those that there are.
     pub(crate) fn spans_of(&self, rows: Range<usize>) -> Spans<'_> {
         let end = rows.end.min(self.len());
-        Spans { columns: self.slices(), rows: rows.start.min(end)..end, now: Alike::default() }
+        Spans { columns: self.slices(), rows: rows.start.min(end)..end, now: Alike::default(), rare: 0 }
     }
 }
 
@@ -145,17 +145,34 @@ impl Slices<'_> {
     fn rare_activity(&self, row: usize) -> (State, Place) {
         rare_activity(self.rare, row).unwrap_or((State::Unknown, Place::UNKNOWN))
     }
+
+    /// The same, for who asks for one row after the other; `rare` are rows of those that keep it themselves, of which
+    /// none after this one.
+    #[inline(always)]
+    fn activity_after(&self, row: usize, rare: &mut usize) -> (State, Place) {
+        match self.numbered.get(usize::from(self.activity[row])) {
+            Some(activity) => *activity,
+            None => self.rare_after(row, rare),
+        }
+    }
+
+    #[inline(never)]
+    fn rare_after(&self, row: usize, rare: &mut usize) -> (State, Place) {
+        *rare += rare_rows_before(self.rare.get(*rare..).unwrap_or(&[]), row);
+        let here = self.rare.get(*rare..).unwrap_or(&[]);
+        rare_activity(&here[..here.len().min(1)], row).unwrap_or((State::Unknown, Place::UNKNOWN))
+    }
 }
 
-/// What rows up to `until` have alike, and the runs in which that is.
+/// What rows have alike, and the runs in which that is.
 #[derive(Clone, Copy, Debug)]
 struct Alike {
-    until: usize,
-    /// The same without the tasks, which change most.
-    until_without_task: usize,
-    /// The upper half of their starts, and of the starts of the rows after them, in their places.
+    /// Rows before it have these upper halves of their starts, and of the starts of the rows after them, in their places.
+    until_high: usize,
     high: u64,
     high_of_next: u64,
+    /// Rows before it have all of this.
+    until: usize,
     task: TaskIndex,
     region: RegionIndex,
     object: ObjectIndex,
@@ -165,10 +182,10 @@ struct Alike {
 impl Default for Alike {
     fn default() -> Self {
         Alike {
-            until: 0,
-            until_without_task: 0,
+            until_high: 0,
             high: 0,
             high_of_next: 0,
+            until: 0,
             task: TaskIndex::NONE,
             region: RegionIndex::NONE,
             object: ObjectIndex::NONE,
@@ -183,6 +200,8 @@ pub struct Spans<'a> {
     columns: Slices<'a>,
     rows: Range<usize>,
     now: Alike,
+    /// Rows that keep themselves what they are, up to where was read.
+    rare: usize,
 }
 
 impl Spans<'_> {
@@ -222,12 +241,12 @@ impl Spans<'_> {
     pub(crate) fn read_part<const ALL: bool>(&mut self, row: usize) -> Span {
         if ALL && row >= self.now.until {
             self.find(row);
-        } else if !ALL && row >= self.now.until_without_task {
-            self.find_all(row);
+        } else if !ALL && row >= self.now.until_high {
+            self.find_high(row);
         }
         let Slices { low, end, .. } = self.columns;
         let Alike { high, high_of_next, task, region, object, .. } = self.now;
-        let (state, place) = self.columns.activity_of(row);
+        let (state, place) = self.columns.activity_after(row, &mut self.rare);
         Span {
             start: high | u64::from(low[row]),
             end: low.get(row + 1).map_or(end, |low| high_of_next | u64::from(*low)),
@@ -240,42 +259,36 @@ impl Spans<'_> {
     }
 
     /// Finds the runs of a row.
-    #[inline(always)]
+    #[inline(never)]
     fn find(&mut self, row: usize) {
-        if row >= self.now.until_without_task {
-            return self.find_all(row);
+        if row >= self.now.until_high {
+            self.find_high(row);
         }
-        let Slices { task, .. } = self.columns;
-        let run = task.later(self.now.runs[1], row);
-        self.now.runs[1] = run;
-        self.now.task = task.value(run, TaskIndex::NONE);
-        self.now.until = task.end(run).min(self.now.until_without_task);
+        let Slices { task, region, object, .. } = self.columns;
+        let now = &mut self.now;
+        let [_, a, b, c] = now.runs;
+        let (a, b, c) = match now.until {
+            0 => (task.run_of(row), region.run_of(row), object.run_of(row)),
+            _ => (task.later(a, row), region.later(b, row), object.later(c, row)),
+        };
+        now.runs = [now.runs[0], a, b, c];
+        now.until = now.until_high.min(task.end(a)).min(region.end(b)).min(object.end(c));
+        now.task = task.value(a, TaskIndex::NONE);
+        now.region = region.value(b, RegionIndex::NONE);
+        now.object = object.value(c, ObjectIndex::NONE);
     }
 
     #[inline(never)]
-    fn find_all(&mut self, row: usize) {
-        let Slices { high, task, region, object, .. } = self.columns;
-        let is_first = self.now.until == 0;
-        let [a, b, c, d] = self.now.runs;
-        let runs = match is_first {
-            true => [high.run_of(row), task.run_of(row), region.run_of(row), object.run_of(row)],
-            false => [high.later(a, row), task.later(b, row), region.later(c, row), object.later(d, row)],
-        };
+    fn find_high(&mut self, row: usize) {
+        let high = self.columns.high;
+        let now = &mut self.now;
+        let run = if now.until_high == 0 { high.run_of(row) } else { high.later(now.runs[0], row) };
         let upper = |run| u64::from(high.value(run, 0)) << 32;
         // The row after the last of a run has another upper half.
-        let is_last = high.end(runs[0]) == row + 1;
-        let same_high = if is_last { row + 1 } else { high.end(runs[0]).saturating_sub(1) };
-        let until_without_task = same_high.min(region.end(runs[2])).min(object.end(runs[3]));
-        self.now = Alike {
-            until: until_without_task.min(task.end(runs[1])),
-            until_without_task,
-            high: upper(runs[0]),
-            high_of_next: upper(runs[0] + usize::from(is_last)),
-            task: task.value(runs[1], TaskIndex::NONE),
-            region: region.value(runs[2], RegionIndex::NONE),
-            object: object.value(runs[3], ObjectIndex::NONE),
-            runs,
-        };
+        let is_last = high.end(run) == row + 1;
+        now.until_high = if is_last { row + 1 } else { high.end(run).saturating_sub(1) };
+        (now.high, now.high_of_next) = (upper(run), upper(run + usize::from(is_last)));
+        now.runs[0] = run;
     }
 
     /// Hands over the sections whose states are wanted, with their rows.
@@ -284,10 +297,9 @@ impl Spans<'_> {
         if !wanted.some && self.columns.rare.is_empty() {
             return;
         }
-        let first = self.rows.start;
-        let activity = self.columns.activity;
-        for (row, number) in activity[self.rows.clone()].iter().enumerate() {
-            if wanted.has(*number, || self.columns.activity_of(first + row).0) {
+        let (first, columns, mut rare) = (self.rows.start, self.columns, 0);
+        for (row, number) in columns.activity[self.rows.clone()].iter().enumerate() {
+            if wanted.has(*number, || columns.rare_after(first + row, &mut rare).0) {
                 take(first + row, self.read(first + row));
             }
         }
