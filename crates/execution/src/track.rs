@@ -227,6 +227,33 @@ impl Spans<'_> {
         }
     }
 
+    /// State and place of a row. What else its section names takes a search.
+    ///
+    /// # Panics
+    /// As [`Spans::at`].
+    #[inline]
+    pub fn activity_at(&self, row: usize) -> (State, Place) {
+        self.columns.activity_of(row)
+    }
+
+    /// The task of a row.
+    #[inline]
+    pub fn task_at(&self, row: usize) -> TaskIndex {
+        self.columns.task.at(row, TaskIndex::NONE)
+    }
+
+    /// The region of a row.
+    #[inline]
+    pub fn region_at(&self, row: usize) -> RegionIndex {
+        self.columns.region.at(row, RegionIndex::NONE)
+    }
+
+    /// What a row waits for.
+    #[inline]
+    pub fn object_at(&self, row: usize) -> ObjectIndex {
+        self.columns.object.at(row, ObjectIndex::NONE)
+    }
+
     /// The section of a row that does not lie before the one that was read last.
     ///
     /// # Panics

@@ -399,6 +399,7 @@ fn the_small_timeline_of_a_finding_shows_what_was_off_the_cpu() {
     let mut off = 0;
     for instance in instances.iter().filter(|instance| instance["whole"] == true) {
         let (from, to) = (instance["from"].as_u64().unwrap(), instance["to"].as_u64().unwrap());
+        assert!(from < to && to <= page.length(), "{instance}");
         for row in instance["tracks"].as_array().unwrap() {
             let thread = ThreadIndex(row["track"].as_u64().unwrap() as u32);
             let base = page.start();

@@ -227,7 +227,8 @@ fn instances(page: &Page) -> Value {
     let base = page.start();
     let rows = page.instances.iter().map(|instance| {
         let margin = ((instance.end - instance.start) / 8).max(1);
-        let (from, to) = (instance.start.saturating_sub(margin).max(base), instance.end + margin);
+        let (from, to) =
+            (instance.start.saturating_sub(margin).max(base), (instance.end + margin).min(page.time().1));
         let process = page.execution.threads[instance.thread.index()].process;
         let others =
             page.execution.workers().filter(|(t, row)| row.process == process && *t != instance.thread);

@@ -3,7 +3,7 @@
 use super::{Matches, Page};
 use rayon::prelude::*;
 use taskscope_execution::lod::{Bucket, Window};
-use taskscope_execution::{PlaceKind, Span, State, ThreadIndex, TypeIndex};
+use taskscope_execution::{PlaceKind, Spans, State, ThreadIndex, TypeIndex};
 
 /// What colours a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ impl View {
         let (spans, sections) = (thread.track.rows(), thread.track.len());
         let types: &[TypeIndex] = &page.execution.tasks.ty;
         let value = |bucket: &Bucket| match bucket.longest as usize {
-            longest if longest < sections => self.value(types, &spans.at(longest)),
+            longest if longest < sections => self.value(types, &spans, longest),
             _ => 0,
         };
         let mut bytes = Vec::with_capacity(4 * buckets.len());
@@ -70,20 +70,20 @@ impl View {
     }
 
     /// What a section shows, where tasks have these types; 0 is nothing.
-    fn value(self, types: &[TypeIndex], span: &Span) -> u32 {
-        let section = span.section;
+    fn value(self, types: &[TypeIndex], spans: &Spans<'_>, row: usize) -> u32 {
         let one_more = |index: u32| index.wrapping_add(1);
+        let (state, place) = spans.activity_at(row);
         match self {
-            View::State => section.state as u32 + 1,
-            View::Task => one_more(section.task.0),
-            View::Region => one_more(section.region.0),
-            View::Object => one_more(section.object.0),
-            View::Type => match (section.state, section.place.kind()) {
+            View::State => state as u32 + 1,
+            View::Task => one_more(spans.task_at(row).0),
+            View::Region => one_more(spans.region_at(row).0),
+            View::Object => one_more(spans.object_at(row).0),
+            View::Type => match (state, place.kind()) {
                 (State::Task | State::Worksharing, PlaceKind::Type(ty)) => one_more(ty.0),
-                _ if section.task.is_some() => types.get(section.task.index()).map_or(0, |ty| one_more(ty.0)),
-                _ => 0,
+                // A task that is none has no type.
+                _ => types.get(spans.task_at(row).index()).map_or(0, |ty| one_more(ty.0)),
             },
-            View::Place => match section.place.kind() {
+            View::Place => match place.kind() {
                 PlaceKind::Unknown => 0,
                 PlaceKind::Site(site) => one_more(site.0).wrapping_mul(4) | 1,
                 PlaceKind::Type(ty) => one_more(ty.0).wrapping_mul(4) | 2,

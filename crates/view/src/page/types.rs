@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::sync::OnceLock;
 use taskscope_execution::lod::{FlagRules, Pyramid, Steps, Window};
 use taskscope_execution::{
-    Execution, PlaceKind, Section, Starts, State, Thread, ThreadKind, Track, TypeIndex,
+    Execution, Place, PlaceKind, Starts, State, TaskIndex, Thread, ThreadKind, Track, TypeIndex,
 };
 
 /// Types with a row of their own; the classes of a pyramid leave room for no more.
@@ -51,20 +51,26 @@ impl Steps for ByType<'_> {
         let spans = self.track.rows();
         let types: &[TypeIndex] = &self.execution.tasks.ty;
         move |row| {
-            let ty = running_type(types, &spans.at(row).section);
+            let (state, place) = spans.activity_at(row);
+            let ty = running_type(types, state, place, || spans.task_at(row));
             ty.map_or(NOTHING, |ty| self.slots.get(ty.index()).copied().unwrap_or(OTHERS))
         }
     }
 }
 
 /// The type of the task or construct whose body runs in a section; `types` are those of all tasks.
-fn running_type(types: &[TypeIndex], section: &Section) -> Option<TypeIndex> {
-    if !matches!(section.state, State::Task | State::Worksharing) {
+fn running_type(
+    types: &[TypeIndex],
+    state: State,
+    place: Place,
+    task: impl FnOnce() -> TaskIndex,
+) -> Option<TypeIndex> {
+    if !matches!(state, State::Task | State::Worksharing) {
         return None;
     }
-    match section.place.kind() {
+    match place.kind() {
         PlaceKind::Type(ty) => Some(ty),
-        _ => types.get(section.task.index()).copied().filter(|ty| ty.is_some()),
+        _ => types.get(task().index()).copied().filter(|ty| ty.is_some()),
     }
 }
 
@@ -181,6 +187,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taskscope_execution::Section;
 
     #[test]
     fn the_time_of_each_type_is_that_of_a_walk_over_all_sections() {
@@ -207,7 +214,8 @@ mod tests {
             assert!(rows_of().of_sections(&execution).shares(&execution, window) == shares);
             let mut expected = vec![0; shares.len()];
             for span in execution.threads[1..].iter().flat_map(|thread| thread.track.spans()) {
-                let Some(ty) = running_type(&execution.tasks.ty, &span.section) else { continue };
+                let Section { state, place, task, .. } = span.section;
+                let Some(ty) = running_type(&execution.tasks.ty, state, place, || task) else { continue };
                 let slot = rows.labels.iter().position(|row| *row == name(ty)).unwrap();
                 for bucket in 0..window.count as usize {
                     let from = (window.first + bucket as u64) << window.width_log2;
