@@ -312,3 +312,29 @@ fn paths_go_through_regions_eight_deep(how: &How<'_>) {
     });
     assert!(found);
 }
+
+/// The runtime's part for devices is the runtime's, and what it runs for a device is what is waited for.
+#[test]
+fn waiting_for_a_device_is_at_the_construct() {
+    let offload =
+        ["-fopenmp-targets=x86_64-pc-linux-gnu", "-L/usr/lib/llvm-19/lib", "-Wl,-rpath,/usr/lib/llvm-19/lib"];
+    if !Path::new("/usr/lib/llvm-19/lib/libomptarget.so").exists() {
+        eprintln!("skipped: LLVM's runtime for devices is not installed");
+        return;
+    }
+    for options in [&[][..], &["--mode", "profile"]] {
+        let here = tempfile::tempdir().unwrap();
+        let paths =
+            call_paths(here.path(), &program("offloaded"), &How { flags: &offload, options, ..TRACED });
+        let mut at = [0, 0];
+        for path in rows(&paths, "paths") {
+            let (steps, time) = (frames(path), path["values"]["time_ns"].as_u64().unwrap_or(0));
+            let of = |place: &str| u64::from(steps == ["main", place, "<device wait>"]) * time;
+            at = [at[0] + of("copy_much"), at[1] + of("compute_long")];
+            let of_device = |step: &&str| step.contains("libomptarget") || step.contains("omp_offloading");
+            // What comes before `main` runs before the runtime is up.
+            assert!(time == 0 || steps[0] != "main" || !steps.iter().any(of_device), "{steps:?}");
+        }
+        assert!(at[0] > 0 && at[1] > at[0] / 10, "{at:?}");
+    }
+}

@@ -160,9 +160,12 @@ impl CodeMap {
         let known: Vec<Known> = modules::all()
             .into_iter()
             .map(|module| {
-                let owner = if module.contains(own) && !module.is_program {
+                // What records devices lies in a library of its own, as the runtime's part for devices does.
+                let is_named = |name: &[u8]| module.file_name().starts_with(name);
+                let records = module.contains(own) || is_named(b"libtaskscope_device.so");
+                let owner = if records && !module.is_program {
                     Owner::Recorder
-                } else if dictionary::is_in_runtime(module.start as *const _) {
+                } else if dictionary::is_in_runtime(module.start as *const _) || is_named(b"libomptarget") {
                     Owner::Runtime
                 } else {
                     Owner::Anybody
