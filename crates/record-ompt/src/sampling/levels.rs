@@ -18,7 +18,7 @@
 
 use core::ffi::c_int;
 use core::mem::transmute;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use taskscope_event::models::samples::LEVEL_BYTES;
 
@@ -36,6 +36,14 @@ const INITIAL: c_int = 1;
 const IMPLICIT: c_int = 2;
 
 static GET_TASK_INFO: AtomicUsize = AtomicUsize::new(0);
+/// `OMP_TOOL=disabled`: the runtime takes no tool, and is a library as any other.
+static TAKES_NO_TOOL: AtomicBool = AtomicBool::new(false);
+
+/// Reads the environment, as handlers may not.
+pub fn look_whether_tools_are_taken() {
+    let disabled = std::env::var_os("OMP_TOOL").is_some_and(|value| value == "disabled");
+    TAKES_NO_TOOL.store(disabled, Relaxed);
+}
 
 /// Keeps the runtime's `ompt_get_task_info`.
 ///
@@ -210,8 +218,7 @@ impl Levels {
     pub fn assign(&mut self, frames: &Frames, map: &CodeMap, first_user: u64) {
         self.kept_count = 0;
         let mut level = 0;
-        // A runtime that takes no tool is a library as any other.
-        let has_runtime = GET_TASK_INFO.load(Relaxed) != 0;
+        let has_runtime = !TAKES_NO_TOOL.load(Relaxed);
         for (index, address) in frames.addresses().iter().enumerate() {
             let owner = map.owner(address.wrapping_sub(u64::from(index > 0)));
             if owner == Owner::Recorder {

@@ -108,6 +108,7 @@ pub fn start() {
         return;
     }
     code_map::refresh();
+    levels::look_whether_tools_are_taken();
     let Some(signal) = signal::install(handler::on_signal) else { return };
     process::set_attribute(
         "sampling",
