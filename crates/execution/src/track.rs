@@ -8,20 +8,12 @@ use crate::runs::{RunSlices, Runs};
 use crate::splice::{Pieces, Splice};
 use crate::starts::{Starts, TrackStarts};
 use crate::{Column, ObjectIndex, Place, RegionIndex, Section, State, TaskIndex};
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The sections of one thread, in time order. A section ends where the next one starts.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Track(Kind);
-
-/// What it says, however it is stored: numbers of activities depend on who came first.
-impl fmt::Debug for Track {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.spans()).finish()
-    }
-}
 
 #[derive(Clone, Debug)]
 enum Kind {
