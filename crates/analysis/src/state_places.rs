@@ -1,17 +1,13 @@
 //! Numbers for states at places: walks over sections sum by them, and few of them follow each other again and again.
 
 use rustc_hash::FxHashMap;
-use taskscope_execution::{Place, State};
-
-/// Keys that are found without the map; a power of two.
-const RECENT: usize = 256;
+use taskscope_execution::{Place, RecentNumbers, State};
 
 /// Numbers of keys in the order in which they were first asked for.
 pub(crate) struct StatePlaces {
     keys: Vec<(State, Place)>,
     numbers: FxHashMap<(State, Place), u32>,
-    /// The key that was asked for last among those that share a place here, as one number, and its number.
-    recent: Box<[(u64, u32); RECENT]>,
+    recent: RecentNumbers<u32>,
 }
 
 /// No number, as there are not so many keys.
@@ -19,8 +15,7 @@ const NOBODY: u32 = u32::MAX;
 
 impl Default for StatePlaces {
     fn default() -> Self {
-        let none = (u64::MAX, NOBODY);
-        StatePlaces { keys: Vec::new(), numbers: FxHashMap::default(), recent: Box::new([none; RECENT]) }
+        StatePlaces { keys: Vec::new(), numbers: FxHashMap::default(), recent: RecentNumbers::new(NOBODY) }
     }
 }
 
@@ -28,30 +23,26 @@ impl StatePlaces {
     /// The number of a key. New ones are 0, 1, 2, …
     #[inline]
     pub fn number(&mut self, state: State, place: Place) -> u32 {
-        let key = u64::from(place.packed()) << 8 | state as u64;
-        // Fibonacci hashing.
-        let row = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT.ilog2())) as usize;
-        let (known, number) = self.recent[row];
-        if known == key {
-            return number;
-        }
-        let number = self.look_up((state, place));
-        self.recent[row] = (key, number);
-        number
-    }
-
-    #[cold]
-    fn look_up(&mut self, key: (State, Place)) -> u32 {
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.keys.push(key);
-            self.keys.len() as u32 - 1
-        })
+        let (keys, numbers) = (&mut self.keys, &mut self.numbers);
+        self.recent.number(state, place, || look_up(keys, numbers, (state, place)))
     }
 
     /// All keys, in the order of their numbers.
     pub fn keys(&self) -> &[(State, Place)] {
         &self.keys
     }
+}
+
+#[cold]
+fn look_up(
+    keys: &mut Vec<(State, Place)>,
+    numbers: &mut FxHashMap<(State, Place), u32>,
+    key: (State, Place),
+) -> u32 {
+    *numbers.entry(key).or_insert_with(|| {
+        keys.push(key);
+        keys.len() as u32 - 1
+    })
 }
 
 /// Sums by state and place.
@@ -96,7 +87,7 @@ mod tests {
             sums.add(state, place, step);
             *map.entry((state, place)).or_default() += step;
         }
-        assert!(map.len() > 2 * RECENT);
+        assert!(map.len() > 500);
         assert_eq!(sums.iter().collect::<FxHashMap<_, _>>(), map);
         assert_eq!(sums.iter().count(), map.len());
     }

@@ -82,28 +82,56 @@ impl ActivityTimes {
     }
 }
 
-/// Activities that are found without the map; a power of two.
+/// Activities that are found without a map; a power of two.
 const RECENT: usize = 256;
+
+/// Numbers of activities that were asked for last: few of them follow each other again and again.
+#[derive(Debug)]
+pub struct RecentNumbers<N> {
+    /// The activity that came last of those that share a place here, as one number, and its number.
+    places: Box<[(u64, N); RECENT]>,
+}
+
+impl<N: Copy> RecentNumbers<N> {
+    /// Nothing yet; `nobody` is not asked for.
+    pub fn new(nobody: N) -> RecentNumbers<N> {
+        RecentNumbers { places: Box::new([(u64::MAX, nobody); RECENT]) }
+    }
+
+    /// The number of an activity, as `look_up` tells it where it was not asked for lately.
+    #[inline(always)]
+    pub fn number(&mut self, state: State, place: Place, look_up: impl FnOnce() -> N) -> N {
+        let key = u64::from(place.packed()) << 8 | state as u64;
+        // Fibonacci hashing.
+        let row = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT.ilog2())) as usize;
+        let (known, number) = self.places[row];
+        if known == key {
+            return number;
+        }
+        let number = look_up();
+        self.places[row] = (key, number);
+        number
+    }
+}
 
 /// Gives numbers to activities.
 #[derive(Debug)]
 pub(crate) struct ActivityNumbers {
+    known: KnownNumbers,
+    recent: RecentNumbers<u16>,
+}
+
+#[derive(Debug, Default)]
+struct KnownNumbers {
     all: Vec<(State, Place)>,
     numbers: FxHashMap<(State, Place), u16>,
-    /// The one that was asked for last among those that share a place here, as one number, and its number.
-    recent: Box<[(u64, u16); RECENT]>,
     /// Whether others rest on these numbers already, so that nothing gets a new one.
     is_complete: bool,
 }
 
 impl Default for ActivityNumbers {
     fn default() -> Self {
-        ActivityNumbers {
-            all: Vec::new(),
-            numbers: FxHashMap::default(),
-            recent: Box::new([(u64::MAX, RARE); RECENT]),
-            is_complete: false,
-        }
+        ActivityNumbers { known: KnownNumbers::default(), recent: RecentNumbers::new(RARE) }
     }
 }
 
@@ -111,24 +139,29 @@ impl ActivityNumbers {
     /// The numbers that others rest on.
     pub fn of(known: &Activities) -> ActivityNumbers {
         let numbers = known.0.iter().zip(0..).map(|(activity, number)| (*activity, number)).collect();
-        ActivityNumbers { all: known.0.clone(), numbers, is_complete: true, ..ActivityNumbers::default() }
+        let known = KnownNumbers { all: known.0.clone(), numbers, is_complete: true };
+        ActivityNumbers { known, ..ActivityNumbers::default() }
     }
 
     /// The number, or [`RARE`].
     #[inline(always)]
     pub fn number(&mut self, state: State, place: Place) -> u16 {
-        let key = u64::from(place.packed()) << 8 | state as u64;
-        // Fibonacci hashing.
-        let row = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT.ilog2())) as usize;
-        let (known, number) = self.recent[row];
-        if known == key {
-            return number;
-        }
-        let number = self.look_up((state, place));
-        self.recent[row] = (key, number);
-        number
+        let known = &mut self.known;
+        self.recent.number(state, place, || known.look_up((state, place)))
     }
 
+    /// What has this number.
+    pub fn activity(&self, number: u16) -> Option<(State, Place)> {
+        self.known.all.get(usize::from(number)).copied()
+    }
+
+    /// What the numbers mean.
+    pub fn finish(self) -> Activities {
+        Activities(self.known.all)
+    }
+}
+
+impl KnownNumbers {
     #[inline(never)]
     fn look_up(&mut self, activity: (State, Place)) -> u16 {
         if let Some(number) = self.numbers.get(&activity) {
@@ -141,16 +174,6 @@ impl ActivityNumbers {
         self.numbers.insert(activity, number);
         self.all.push(activity);
         number
-    }
-
-    /// What has this number.
-    pub fn activity(&self, number: u16) -> Option<(State, Place)> {
-        self.all.get(usize::from(number)).copied()
-    }
-
-    /// What the numbers mean.
-    pub fn finish(self) -> Activities {
-        Activities(self.all)
     }
 }
 

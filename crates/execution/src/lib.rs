@@ -39,7 +39,7 @@ mod track;
 mod track_builder;
 pub mod view;
 
-pub use activities::{Activities, Activity, ActivityTimes, RareRow};
+pub use activities::{Activities, Activity, ActivityTimes, RareRow, RecentNumbers};
 pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, DataName, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};

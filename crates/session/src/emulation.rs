@@ -153,30 +153,28 @@ fn end_of(event: &Event<'_>) -> u64 {
     event.offset + (header + event.payload.len()) as u64
 }
 
-/// Plays the events of the streams for which `selected` holds. Between rounds of some thousand
+/// Plays all events. Between rounds of some thousand
 /// events, `between` sees how many were played and the machine (to take its violations), and may
 /// stop the run; it also sees the end, after [`Machine::finish`].
 pub fn play<O: ViewObserver>(
     trace: &Trace,
     machine: &mut Machine<'_, O>,
-    selected: impl Fn(usize) -> bool,
     between: impl FnMut(Played, &mut Machine<'_, O>) -> ControlFlow<()>,
 ) -> Played {
-    play_part(trace, machine, selected, |_| true, between)
+    play_part(trace, machine, |_| true, between)
 }
 
 /// As [`play`], but leaves out events for which `plays` does not hold; they count as played all the same.
 pub fn play_part<'t, O: ViewObserver>(
     trace: &'t Trace,
     machine: &mut Machine<'_, O>,
-    selected: impl Fn(usize) -> bool,
     plays: impl Fn(&MergedEvent<'t>) -> bool,
     mut between: impl FnMut(Played, &mut Machine<'_, O>) -> ControlFlow<()>,
 ) -> Played {
     let origin = first_clock_ns(trace).unwrap_or(0);
     let mut played = Played::default();
     let ends = ends_of_broken_streams(trace);
-    for merged in trace.merge_of((0..trace.streams().len()).filter(|stream| selected(*stream))) {
+    for merged in trace.merge() {
         let event = merged.event;
         let time_ns = event.clock_ns.saturating_sub(origin);
         let input = InputEvent {

@@ -273,22 +273,13 @@ impl ModelViews {
         }
         let options = MachineOptions { breakdown, ..OPTIONS };
         let mut machine = Machine::new(&self.system, options, collector);
-        let played = emulation::play(
-            &self.trace,
-            &mut machine,
-            |_| true,
-            |played, machine| {
-                // Violations are told by `emulate` and `check`; here they would only take memory.
-                drop(machine.take_violations());
-                drop(machine.take_notes());
-                self.played.store(played.events, Ordering::Relaxed);
-                if self.stop.load(Ordering::Relaxed) {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
-            },
-        );
+        let played = emulation::play(&self.trace, &mut machine, |played, machine| {
+            // Violations are told by `emulate` and `check`; here they would only take memory.
+            drop(machine.take_violations());
+            drop(machine.take_notes());
+            self.played.store(played.events, Ordering::Relaxed);
+            if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
         self.played.store(0, Ordering::Relaxed);
         if played.interrupted {
             return None;

@@ -151,15 +151,6 @@ impl Trace {
         Turns::new(&self.streams, needs_order)
     }
 
-    /// The events of the streams with these indices in one total order; indices out of range are
-    /// left out.
-    pub fn merge_of(&self, streams: impl IntoIterator<Item = usize>) -> Merged<'_> {
-        let mut indices: Vec<usize> = streams.into_iter().collect();
-        indices.sort_unstable();
-        indices.dedup();
-        Merged::new(indices.into_iter().filter_map(|index| Some((index, self.streams.get(index)?))))
-    }
-
     fn correct_clocks(&mut self, source: &ClockSource) -> Result<(), OpenError> {
         let offsets = match source {
             ClockSource::None => None,

@@ -51,21 +51,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
     let mut failure = None;
-    let played = emulation::play(
-        &trace,
-        &mut machine,
-        |_| true,
-        |played, machine| {
-            progress.show(played.events);
-            if machine.has_violations()
-                && let Err(error) = printer.take(select(machine.take_violations()), &mut verdict)
-            {
-                failure = Some(error);
-                return ControlFlow::Break(());
-            }
-            if interruption.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        },
-    );
+    let played = emulation::play(&trace, &mut machine, |played, machine| {
+        progress.show(played.events);
+        if machine.has_violations()
+            && let Err(error) = printer.take(select(machine.take_violations()), &mut verdict)
+        {
+            failure = Some(error);
+            return ControlFlow::Break(());
+        }
+        if interruption.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
     progress.finish();
     if let Some(error) = failure {
         return Err(error);

@@ -187,33 +187,27 @@ pub fn emulate(
     let mut progress = Progress::new("events", trace.event_count());
     let mut failure = None;
     let plays = |merged: &MergedEvent<'_>| selected.plays(merged);
-    let played = emulation::play_part(
-        trace,
-        &mut machine,
-        |_| true,
-        plays,
-        |played, machine| {
-            progress.show(played.events);
-            machine.take_notes().iter().for_each(|text| note(text));
-            let mut violations = machine.take_violations();
-            if job.selection.filter.is_some() {
-                // What is missing was left out; that is no fault of the trace.
-                violations.clear();
-            }
-            if !violations.is_empty()
-                && let Err(error) = printer.take(violations, &mut verdict)
-            {
-                failure = Some(error);
-                return ControlFlow::Break(());
-            }
-            // Before the range everything must be played, after it nothing.
-            let past_range = played.end_ns >= range.1 && matches!(job.judge, Judge::Own);
-            if past_range || interruption.is_requested() || machine.observer.inner().has_failed() {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        },
-    );
+    let played = emulation::play_part(trace, &mut machine, plays, |played, machine| {
+        progress.show(played.events);
+        machine.take_notes().iter().for_each(|text| note(text));
+        let mut violations = machine.take_violations();
+        if job.selection.filter.is_some() {
+            // What is missing was left out; that is no fault of the trace.
+            violations.clear();
+        }
+        if !violations.is_empty()
+            && let Err(error) = printer.take(violations, &mut verdict)
+        {
+            failure = Some(error);
+            return ControlFlow::Break(());
+        }
+        // Before the range everything must be played, after it nothing.
+        let past_range = played.end_ns >= range.1 && matches!(job.judge, Judge::Own);
+        if past_range || interruption.is_requested() || machine.observer.inner().has_failed() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
     progress.finish();
     let descriptions: Vec<_> = files.iter().map(|file| (file.view, machine.describe(file.view))).collect();
     let writer = machine.into_observer().finish();

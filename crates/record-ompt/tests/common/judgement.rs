@@ -16,7 +16,7 @@ pub fn assert_accepted(directory: &Path) {
     let trace = Trace::open(directory, &options).unwrap();
     let (system, mut violations) = emulation::system_of(&trace);
     let mut machine = Machine::new(&system, MachineOptions { all_models: false, breakdown: true }, NoViews);
-    emulation::play(&trace, &mut machine, |_| true, |_, _| ControlFlow::Continue(()));
+    emulation::play(&trace, &mut machine, |_, _| ControlFlow::Continue(()));
     violations.extend(machine.take_violations());
     let mut verdict = Verdict::default();
     violations.iter().for_each(|violation| verdict.add(violation));

@@ -30,15 +30,10 @@ pub fn emulate(trace: &Path, output: &Path, options: MachineOptions) -> Emulated
     let end_ns = emulation::duration_ns(&trace);
     let writer = ParaverWriter::create(output, &files, end_ns, false).expect("files can be created");
     let mut machine = Machine::new(&system, options, writer);
-    emulation::play(
-        &trace,
-        &mut machine,
-        |_| true,
-        |_, machine| {
-            violations.extend(machine.take_violations());
-            ControlFlow::Continue(())
-        },
-    );
+    emulation::play(&trace, &mut machine, |_, machine| {
+        violations.extend(machine.take_violations());
+        ControlFlow::Continue(())
+    });
     let notes = machine.take_notes();
     let descriptions: Vec<_> = View::ALL.map(|view| machine.describe(view)).into();
     let describe = |view| descriptions[View::ALL.iter().position(|other| *other == view).unwrap()].clone();
