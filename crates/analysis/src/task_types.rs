@@ -1,7 +1,9 @@
 //! Task types: how many, how long.
 
 use rustc_hash::FxHashMap;
-use taskscope_execution::{Execution, NO_TIME, Span, State, ThreadIndex, ThreadKind, TypeIndex, TypeKind};
+use taskscope_execution::{
+    Execution, NO_TIME, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
+};
 
 /// OMPT's task flag of explicit tasks.
 const TASK_EXPLICIT: u32 = 0x4;
@@ -57,9 +59,11 @@ pub fn explicit_tasks_begun(execution: &Execution) -> u64 {
 /// Nanoseconds that each task spent in its own body, on any thread, without times off the CPU.
 pub fn body_times(execution: &Execution) -> Vec<u64> {
     let mut times = vec![0; execution.tasks.len()];
+    let mut parts: Vec<(TaskIndex, u64)> = Vec::with_capacity(PARTS);
     let mut add = |span: Span| {
-        if let Some(time) = times.get_mut(span.section.task.index()) {
-            *time += span.nanos();
+        parts.push((span.section.task, span.nanos()));
+        if parts.len() == PARTS {
+            add_parts(&mut parts, &mut times);
         }
     };
     // A CPU shows what the threads on it are in: that is no second time.
@@ -72,7 +76,20 @@ pub fn body_times(execution: &Execution) -> Vec<u64> {
             execution.spans_of_run(index).filter(|span| span.section.state == State::Task).for_each(&mut add);
         }
     }
+    add_parts(&mut parts, &mut times);
     times
+}
+
+/// Parts of tasks that are added at once. A thread's tasks lie far apart, and a processor waits for many of them at a
+/// time only where nothing else is between them.
+const PARTS: usize = 512;
+
+fn add_parts(parts: &mut Vec<(TaskIndex, u64)>, times: &mut [u64]) {
+    for (task, ns) in parts.drain(..) {
+        if let Some(time) = times.get_mut(task.index()) {
+            *time += ns;
+        }
+    }
 }
 
 /// All task types, those with most time first.

@@ -1,8 +1,7 @@
 //! Whose turn it is, where only some events need an order among streams.
 //!
 //! A heap would move once for each turn, and how far is never known before: so the clocks of each stream's next turns are
-//! read ahead, and those up to where all streams are known are sorted. Each stream's lie in order already, which sorting
-//! makes use of.
+//! read ahead, and those up to where all streams are known are sorted, digit by digit.
 
 use crate::stream::{Stream, ThreadEvents};
 use taskscope_event::Code;
@@ -109,7 +108,7 @@ impl<'a, N: Fn(u32, Code) -> bool> Turns<'a, N> {
                 false => (lane.count / 2).max(self.of_lane),
             };
         }
-        self.round.sort();
+        radsort::sort(&mut self.round);
     }
 }
 
