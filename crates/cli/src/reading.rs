@@ -57,6 +57,7 @@ pub fn open_in_order(
             OpenError::NoStreams { .. } => failure
                 .why("a thread's stream is a directory with a stream.json and a stream.obs")
                 .remedy("record one: taskscope record -- PROGRAM"),
+            OpenError::PlayedLost { .. } => failure,
             OpenError::ClockOffsets { .. } => failure.remedy("measure them again: taskscope sync"),
         }
         .into()

@@ -2,6 +2,7 @@
 
 use crate::activities::ActivityNumbers;
 use crate::catalog::grown;
+use crate::growing::{ColumnFile, FileParts};
 use crate::messages_builder::MessagesBuilder;
 use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
 use crate::splice::{Shown, Splice};
@@ -33,6 +34,8 @@ pub struct ExecutionBuilder {
     messages: MessagesBuilder,
     samples: SamplesBuilder,
     activities: ActivityNumbers,
+    /// Where long tracks are kept, if not in memory.
+    parts: Option<FileParts>,
 }
 
 #[derive(Debug)]
@@ -98,10 +101,15 @@ impl ExecutionBuilder {
         index
     }
 
+    /// Tracks of which many sections are expected from now on lie in this file and not in memory.
+    pub fn keep_long_tracks_in(&mut self, file: Arc<dyn ColumnFile>) {
+        self.parts = Some(FileParts::of(file, 2 * self.open.len()));
+    }
+
     /// The thread will have no more than about so many sections.
     pub fn expect_sections(&mut self, thread: ThreadIndex, sections: u64) {
         let sections = usize::try_from(sections).unwrap_or(0);
-        self.open[thread.index()].track.expect(sections);
+        self.open[thread.index()].track.expect(sections, self.parts.as_mut());
     }
 
     /// An event of `thread` lies at `at`, whether or not it changes anything.
@@ -186,10 +194,12 @@ impl ExecutionBuilder {
         // That of CPUs on which nobody is.
         self.activities.number(State::Idle, Place::UNKNOWN);
         self.execution.activities = Arc::new(std::mem::take(&mut self.activities).finish());
+        let file = self.parts.as_ref().and_then(FileParts::shared);
         for (thread, open) in self.execution.threads.iter_mut().zip(&mut self.open) {
             // Those of CPUs are spliced when all others are there.
             if open.shows.is_empty() {
-                thread.track = std::mem::take(&mut open.track).finish(&self.execution.activities);
+                let track = std::mem::take(&mut open.track);
+                thread.track = track.finish(&self.execution.activities, file.as_ref());
             }
         }
         self.splice_cpus();

@@ -167,7 +167,7 @@ impl Part {
             part.close(last);
         }
         part.store_all(numbers);
-        part.finish(activities)
+        part.finish(activities, None)
     }
 
     fn cut_tasks(&self, tasks: &mut Tasks) {

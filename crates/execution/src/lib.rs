@@ -10,7 +10,7 @@
 //! - with "not started" and "ended" they tile the time of its process;
 //! - edges that clocks put in the wrong order are clamped to zero length and counted.
 //!
-//! No I/O, no names of functions (see `symbol`), no judgement (see `analysis`).
+//! No I/O but through [`ColumnFile`], no names of functions (see `symbol`), no judgement (see `analysis`).
 #![forbid(unsafe_code)]
 
 mod activities;
@@ -23,6 +23,7 @@ pub mod devices;
 mod execution;
 pub mod filter;
 pub mod graph;
+mod growing;
 mod holders;
 mod ids;
 pub mod lod;
@@ -45,6 +46,7 @@ pub use catalog::{Catalog, DataName, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
 pub use column::{Column, SharedBytes};
 pub use execution::{Anomalies, Doubt, Execution, Loss, Tally, Thread, Uncertain};
+pub use growing::ColumnFile;
 pub use holders::Holders;
 pub use ids::{
     GapIndex, ObjectIndex, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex,

@@ -165,12 +165,12 @@ impl Splice {
     pub fn columns(&self) -> &TrackColumns {
         self.columns.get_or_init(|| {
             let mut track = TrackBuilder::default();
-            track.expect(self.rows);
+            track.expect(self.rows, None);
             let mut numbers = ActivityNumbers::of(&self.activities);
             self.pieces().for_each(|span| track.push(span.start, span.section, &mut numbers));
             track.close(self.end);
             track.store_all(&mut numbers);
-            track.finish_columns(&self.activities)
+            track.finish_columns(&self.activities, None)
         })
     }
 }

@@ -7,10 +7,11 @@
 //! only where they are not those of the section before.
 
 use crate::activities::{Activities, ActivityNumbers, RARE, RareRow, rare_activity, set_rare};
-use crate::runs::RunsBuilder;
-use crate::starts::{Starts, TrackStarts};
+use crate::growing::{FileParts, GrowingColumn};
+use crate::runs::{RunSlices, RunsBuilder};
+use crate::starts::Starts;
 use crate::track::Track;
-use crate::{Group, ObjectIndex, RegionIndex, Section, State, TaskIndex, TrackColumns};
+use crate::{Group, ObjectIndex, RegionIndex, Section, SharedBytes, State, TaskIndex, TrackColumns};
 use std::sync::Arc;
 
 /// So many sections wait. 64 threads' fit into the first cache of a core.
@@ -26,9 +27,9 @@ struct Row {
 /// Takes the sections of one thread, in time order.
 #[derive(Debug)]
 pub(crate) struct TrackBuilder {
-    start: Vec<u32>,
+    start: GrowingColumn<u32>,
     start_high: RunsBuilder<u32>,
-    activity: Vec<u16>,
+    activity: GrowingColumn<u16>,
     rare: Vec<RareRow>,
     task: RunsBuilder<TaskIndex>,
     region: RunsBuilder<RegionIndex>,
@@ -44,9 +45,9 @@ pub(crate) struct TrackBuilder {
 impl Default for TrackBuilder {
     fn default() -> Self {
         TrackBuilder {
-            start: Vec::new(),
+            start: GrowingColumn::default(),
             start_high: RunsBuilder::default(),
-            activity: Vec::new(),
+            activity: GrowingColumn::default(),
             rare: Vec::new(),
             task: RunsBuilder::default(),
             region: RunsBuilder::default(),
@@ -60,11 +61,11 @@ impl Default for TrackBuilder {
 }
 
 impl TrackBuilder {
-    /// Makes room for so many sections, so that the columns need not be moved while they grow. Room that is not used
-    /// takes no memory.
-    pub(crate) fn expect(&mut self, sections: usize) {
-        self.start.reserve_exact(sections);
-        self.activity.reserve_exact(sections);
+    /// Makes room for so many sections, so that the columns need not be moved while they grow: in a file, if there is
+    /// one.
+    pub(crate) fn expect(&mut self, sections: usize, mut parts: Option<&mut FileParts>) {
+        self.start.expect(sections, parts.as_deref_mut());
+        self.activity.expect(sections, parts);
     }
 
     /// Whether nothing is known of the thread.
@@ -120,12 +121,12 @@ impl TrackBuilder {
             return;
         }
         // What follows the columns starts later: rare, as waits are told of when they end.
-        let starts = TrackStarts { low: &self.start, high: self.start_high.slices() };
+        let starts = StoredStarts { low: &self.start, high: self.start_high.slices() };
         let Some(row) = starts.partition_point(|start| start < at).checked_sub(1) else {
             return;
         };
         let next = starts.get(row + 1).or(newest.first().map(|row| row.start));
-        let activity = numbers.activity(self.activity[row]).or_else(|| rare_activity(&self.rare, row));
+        let activity = numbers.activity(self.activity.get(row)).or_else(|| rare_activity(&self.rare, row));
         if next == Some(at) && activity.is_some_and(|(state, _)| is_wait(state)) {
             self.replace(row, section, numbers);
         }
@@ -144,7 +145,9 @@ impl TrackBuilder {
             self.object.push(0, first.section.object);
             self.stored = *first;
         }
-        self.start.extend(rows.iter().map(|row| row.start as u32));
+        let mut starts = [0; WAITING];
+        rows.iter().zip(&mut starts).for_each(|(row, start)| *start = row.start as u32);
+        self.start.extend(&starts[..rows.len()]);
         let (mut activities, mut has_rare) = ([0; WAITING], false);
         let mut last = &self.stored;
         for (number, (row, activity)) in rows.iter().zip(&mut activities).enumerate() {
@@ -163,10 +166,10 @@ impl TrackBuilder {
             }
             last = row;
         }
-        self.activity.extend_from_slice(&activities[..rows.len()]);
+        self.activity.extend(&activities[..rows.len()]);
         if has_rare {
-            for (row, Row { section, .. }) in (before..).zip(rows) {
-                if self.activity[row] == RARE {
+            for ((row, Row { section, .. }), activity) in (before..).zip(rows).zip(&activities) {
+                if *activity == RARE {
                     set_rare(&mut self.rare, row, section.state, section.place);
                 }
             }
@@ -179,7 +182,7 @@ impl TrackBuilder {
     fn replace(&mut self, row: usize, section: Section, numbers: &mut ActivityNumbers) {
         let rows = self.start.len();
         let activity = numbers.number(section.state, section.place);
-        self.activity[row] = activity;
+        self.activity.set(row, activity);
         if activity == RARE {
             set_rare(&mut self.rare, row, section.state, section.place);
         }
@@ -199,14 +202,20 @@ impl TrackBuilder {
     /// Moves all sections to the columns, when no more will come.
     pub(crate) fn store_all(&mut self, numbers: &mut ActivityNumbers) {
         self.store(self.waiting, numbers);
+        self.start.complete();
+        self.activity.complete();
     }
 
-    /// The columns of the track, of which all sections were stored.
-    pub(crate) fn finish_columns(self, activities: &Arc<Activities>) -> TrackColumns {
+    /// The columns of the track, of which all sections were stored; `file` is what they were stored in, if anything.
+    pub(crate) fn finish_columns(
+        self,
+        activities: &Arc<Activities>,
+        file: Option<&SharedBytes>,
+    ) -> TrackColumns {
         TrackColumns {
-            start: self.start.into(),
+            start: self.start.finish(file),
             start_high: self.start_high.finish(),
-            activity: self.activity.into(),
+            activity: self.activity.finish(file),
             rare: self.rare.into(),
             task: self.task.finish(),
             region: self.region.finish(),
@@ -217,21 +226,41 @@ impl TrackBuilder {
     }
 
     /// The track.
-    pub(crate) fn finish(self, activities: &Arc<Activities>) -> Track {
-        Track::of(self.finish_columns(activities))
+    pub(crate) fn finish(self, activities: &Arc<Activities>, file: Option<&SharedBytes>) -> Track {
+        Track::of(self.finish_columns(activities, file))
+    }
+}
+
+/// When the sections in the columns start.
+#[derive(Clone, Copy)]
+struct StoredStarts<'a> {
+    low: &'a GrowingColumn<u32>,
+    high: RunSlices<'a, u32>,
+}
+
+impl Starts for StoredStarts<'_> {
+    fn len(self) -> usize {
+        self.low.len()
+    }
+
+    fn at(self, row: usize) -> u64 {
+        u64::from(self.high.at(row, 0)) << 32 | u64::from(self.low.get(row))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growing::tests::SmallDisk;
     use crate::{Place, SiteIndex, State};
+    use std::sync::Mutex;
 
     /// A track with the numbers of what is in it.
     #[derive(Default)]
     struct Building {
         track: TrackBuilder,
         numbers: ActivityNumbers,
+        parts: Option<FileParts>,
     }
 
     impl Building {
@@ -250,7 +279,8 @@ mod tests {
         fn finish(mut self, end: u64) -> Track {
             self.track.close(end);
             self.track.store_all(&mut self.numbers);
-            self.track.finish(&Arc::new(self.numbers.finish()))
+            let file = self.parts.and_then(|parts| parts.shared());
+            self.track.finish(&Arc::new(self.numbers.finish()), file.as_ref())
         }
     }
 
@@ -324,7 +354,14 @@ mod tests {
                 (random >> 33) % sides
             };
             let mut track = Building::default();
-            track.track.expect(if seed % 2 == 0 { 300 } else { 0 });
+            let disk = SmallDisk { bytes: Mutex::default(), most: 900 * (seed % 3), can_be_shared: true };
+            let mut parts = FileParts { file: Arc::new(disk), next: 0, newest: 128 };
+            match seed % 4 {
+                0 => track.track.expect(0, None),
+                1 => track.track.expect(300, None),
+                _ => track.track.expect(600, Some(&mut parts)),
+            }
+            track.parts = Some(parts);
             let mut expected: Vec<(u64, Section)> = Vec::new();
             // Upper halves of starts change at once, after some, and by more than one.
             let mut at = (1 << 32) - dice(3) * 200;

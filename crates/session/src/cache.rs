@@ -105,14 +105,19 @@ fn places_of(root: &Path, part: &str) -> Vec<PathBuf> {
         name.push(&ending);
         places.push(root.with_file_name(name));
     }
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    if let Some(directory) = cache.or_else(home) {
+    if let Some(directory) = directory() {
         let mut hash = FxHasher::default();
         hash.write(root.as_os_str().as_encoded_bytes());
-        places.push(directory.join("taskscope").join(format!("{:016x}{ending}", hash.finish())));
+        places.push(directory.join(format!("{:016x}{ending}", hash.finish())));
     }
     places
+}
+
+/// Where caches go that cannot lie beside their traces.
+pub(crate) fn directory() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    Some(cache.or_else(home)?.join("taskscope"))
 }
 
 /// A cache that fits its trace.

@@ -27,6 +27,7 @@ mod run_file;
 pub mod selection;
 mod task_graph;
 mod told_ranks;
+mod track_file;
 
 pub use call_tree::name_call_paths;
 pub use places::Places;
@@ -47,6 +48,7 @@ use taskscope_execution::{
 };
 use taskscope_model::semantic::{Interpreter, LoomNumber};
 use taskscope_trace::{File, OpenOptions, Stream, Trace};
+use track_file::TrackFile;
 
 /// A thread's stream, as far as a reader of the report needs it.
 #[derive(Clone, Debug)]
@@ -154,6 +156,10 @@ impl Session {
         let mut builder = ExecutionBuilder::new();
         let mut interpreter = Interpreter::new();
         let all = add_threads(&trace, &mut builder, &mut interpreter);
+        let track_file = TrackFile::for_events(trace.event_count());
+        if let Some(file) = &track_file {
+            builder.keep_long_tracks_in(file.clone());
+        }
         if selection.is_everything() {
             // An event changes what its thread is in at most once, or hardly ever more often.
             for (stream, thread) in trace.streams().iter().zip(&all.threads) {
@@ -184,6 +190,9 @@ impl Session {
             unreadable_samples += read_samples(stream, threads[number], &interpreter, &mut out, latest);
         }
         let mut execution = builder.finish();
+        if let Some(error) = track_file.as_ref().and_then(|file| file.failure()) {
+            return Err(OpenError::PlayedLost { path: root.to_path_buf(), text: error.to_string() });
+        }
         os_time::add_os_times(&trace, &names, &mut execution);
         add_ends_of_streams(&trace, &threads, &mut execution);
         told_ranks::add_told_ranks(&trace, &threads, &mut execution);

@@ -141,6 +141,15 @@ impl UnchangingFile {
     pub fn open(path: &Path) -> io::Result<UnchangingFile> {
         FileBytes::load(path, true).map(UnchangingFile)
     }
+
+    /// A file without a name, which nobody else can open, and into which nothing is written any more.
+    ///
+    /// # Errors
+    /// If it cannot be mapped.
+    pub fn of_nameless(file: &File) -> io::Result<UnchangingFile> {
+        // SAFETY: the map is read-only; nobody but the caller, who writes no more, can change or shrink the file.
+        unsafe { memmap2::Mmap::map(file) }.map(|map| UnchangingFile(FileBytes::Mapped(map)))
+    }
 }
 
 impl AsRef<[u8]> for UnchangingFile {

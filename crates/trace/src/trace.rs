@@ -57,6 +57,14 @@ pub enum OpenError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// What was played could not be read back from the file that keeps it meanwhile.
+    #[error("cannot read back what was played of {}: {text}", path.display())]
+    PlayedLost {
+        /// As it was given.
+        path: PathBuf,
+        /// What the system said.
+        text: String,
+    },
     /// There is no stream below it.
     #[error("no streams in {}: no directory in it holds a stream.json", path.display())]
     NoStreams {

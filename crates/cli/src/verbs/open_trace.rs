@@ -51,6 +51,11 @@ pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> 
         OpenError::Unreadable { source, .. } => {
             Failure::new(format!("cannot read {shown}")).why(source.to_string())
         }
+        OpenError::PlayedLost { text, .. } => {
+            Failure::new(format!("cannot read back what was played of {shown}"))
+                .why(text)
+                .remedy("let XDG_CACHE_HOME name a directory on another disk")
+        }
         OpenError::NoStreams { .. } => no_streams(trace),
         OpenError::ClockOffsets { text } => Failure::new("cannot use the clock offsets").why(text),
     })?;

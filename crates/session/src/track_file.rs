@@ -1,0 +1,73 @@
+//! The file in which a long run's tracks lie while it is open: the system can take their memory back then.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, OnceLock};
+use taskscope_execution::{ColumnFile, SharedBytes};
+use taskscope_trace::UnchangingFile;
+
+/// Tracks of runs with fewer events stay in memory: they take six bytes for most of these.
+const FEW_EVENTS: u64 = 1 << 24;
+
+/// A file without a name, so that it is gone when this process is.
+#[derive(Debug)]
+pub(crate) struct TrackFile {
+    file: File,
+    failed: OnceLock<io::Error>,
+}
+
+impl TrackFile {
+    /// For a run of so many events. `None` where these are few, and where no file can be made.
+    pub fn for_events(events: u64) -> Option<Arc<TrackFile>> {
+        if events < FEW_EVENTS {
+            return None;
+        }
+        let beside_caches = crate::cache::directory().and_then(|directory| {
+            std::fs::create_dir_all(&directory).ok()?;
+            tempfile::tempfile_in(directory).ok()
+        });
+        let file = beside_caches.or_else(|| tempfile::tempfile().ok())?;
+        Some(Arc::new(TrackFile { file, failed: OnceLock::new() }))
+    }
+
+    /// What could not be read back.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failed.get()
+    }
+}
+
+impl ColumnFile for TrackFile {
+    fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, at)
+    }
+
+    fn read(&self, bytes: &mut [u8], at: u64) {
+        if let Err(error) = self.file.read_exact_at(bytes, at) {
+            let _ = self.failed.set(error);
+        }
+    }
+
+    fn shared(&self) -> io::Result<SharedBytes> {
+        Ok(Arc::new(UnchangingFile::of_nameless(&self.file)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_read_and_what_is_not_there_is_told() {
+        assert!(TrackFile::for_events(FEW_EVENTS - 1).is_none());
+        let file = TrackFile::for_events(FEW_EVENTS).unwrap();
+        file.write(&[1, 2, 3], 5_000).unwrap();
+        let mut read = [0; 3];
+        file.read(&mut read, 5_000);
+        assert_eq!((read, file.failure().is_none()), ([1, 2, 3], true));
+        let shared = file.shared().unwrap();
+        assert_eq!((*shared).as_ref()[4_999..], [0, 1, 2, 3]);
+        file.read(&mut read, 5_001);
+        assert!(file.failure().is_some());
+    }
+}
