@@ -175,7 +175,7 @@ pub struct WaitPart {
 pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     let holders = Holders::of(&execution.holds);
     for (thread, row) in execution.selected_workers() {
-        let is_wait = |state: State| state.group() == Group::Mutex;
+        let is_wait = |state: State, _| state.group() == Group::Mutex;
         row.track.for_each_in(is_wait, |wait| {
             holders.split(thread, &wait, |holder, start, end| {
                 take(WaitPart { thread, section: wait.section, holder, ns: end - start });

@@ -45,7 +45,7 @@ pub fn locks(execution: &Execution) -> Vec<Lock> {
         row.longest_hold_ns = row.longest_hold_ns.max(hold.end - hold.start);
     }
     for (_, thread) in execution.selected_workers() {
-        let is_wait = |state: State| state.group() == Group::Mutex;
+        let is_wait = |state: State, _| state.group() == Group::Mutex;
         thread.track.for_each_in(is_wait, |wait| row_of(&mut rows, wait.section.object).waits += 1);
     }
     let mut holders: FxHashMap<(ObjectIndex, SiteIndex), u64> = FxHashMap::default();

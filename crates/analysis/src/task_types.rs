@@ -71,7 +71,7 @@ pub fn body_times(execution: &Execution) -> Vec<u64> {
     for (index, thread) in threads {
         let index = ThreadIndex(index as u32);
         if execution.off_cpu_of(index).is_empty() {
-            thread.track.for_each_in(|state| state == State::Task, &mut add);
+            thread.track.for_each_in(|state, _| state == State::Task, &mut add);
         } else {
             execution.spans_of_run(index).filter(|span| span.section.state == State::Task).for_each(&mut add);
         }

@@ -10,7 +10,7 @@ use crate::activities::{Activities, ActivityNumbers, ActivityTimes};
 use crate::starts::Starts;
 use crate::track::{Track, TrackColumns, Wanted};
 use crate::track_builder::TrackBuilder;
-use crate::{Section, Span, State, ThreadIndex};
+use crate::{Place, Section, Span, State, ThreadIndex};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -123,12 +123,12 @@ impl Splice {
     }
 
     /// See [`Track::for_each_in`].
-    pub fn for_each_in(&self, wanted: impl Fn(State) -> bool, mut take: impl FnMut(Span)) {
+    pub fn for_each_in(&self, wanted: impl Fn(State, Place) -> bool, mut take: impl FnMut(Span)) {
         let wanted = Wanted::of(wanted, &self.activities);
         for piece in &self.pieces {
             match &piece.of {
                 Source::Section(section) => {
-                    if wanted.has_state(section.state) {
+                    if wanted.has_activity((section.state, section.place)) {
                         take(Span { start: piece.start, end: piece.end, section: *section });
                     }
                 }
@@ -358,7 +358,7 @@ mod tests {
             // Read by rows it is the same, and of some states too.
             assert!(cpu.rows().eq(spans.iter().copied()), "seed {seed}");
             let mut waits = Vec::new();
-            cpu.for_each_in(|state| state == State::LockWait, |span| waits.push(span));
+            cpu.for_each_in(|state, _| state == State::LockWait, |span| waits.push(span));
             let expected: Vec<Span> =
                 spans.iter().filter(|span| span.section.state == State::LockWait).copied().collect();
             assert_eq!(waits, expected, "seed {seed}");

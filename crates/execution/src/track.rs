@@ -318,15 +318,19 @@ impl Spans<'_> {
         now.runs[0] = run;
     }
 
-    /// Hands over the sections whose states are wanted, with their rows.
+    /// Hands over the sections whose activities are wanted, with their rows.
     #[inline(always)]
-    pub(crate) fn for_each_of(&mut self, wanted: &Wanted, mut take: impl FnMut(usize, Span)) {
+    pub(crate) fn for_each_of<W: Fn(State, Place) -> bool>(
+        &mut self,
+        wanted: &Wanted<W>,
+        mut take: impl FnMut(usize, Span),
+    ) {
         if !wanted.some && self.columns.rare.is_empty() {
             return;
         }
         let (first, columns, mut rare) = (self.rows.start, self.columns, 0);
         for (row, number) in columns.activity[self.rows.clone()].iter().enumerate() {
-            if wanted.has(*number, || columns.rare_after(first + row, &mut rare).0) {
+            if wanted.has(*number, || columns.rare_after(first + row, &mut rare)) {
                 take(first + row, self.read(first + row));
             }
         }
@@ -421,32 +425,33 @@ impl TrackSpans<'_> {
     }
 }
 
-/// Which states are wanted, and so which activities.
-pub(crate) struct Wanted {
-    states: [bool; State::ALL.len()],
+/// Which activities are wanted.
+pub(crate) struct Wanted<W> {
+    wanted: W,
     numbers: Vec<bool>,
     /// Whether any number is.
     some: bool,
 }
 
-impl Wanted {
-    pub fn of(wanted: impl Fn(State) -> bool, activities: &Activities) -> Wanted {
-        let states = State::ALL.map(wanted);
-        let numbers: Vec<bool> = activities.all().iter().map(|(state, _)| states[*state as usize]).collect();
+impl<W: Fn(State, Place) -> bool> Wanted<W> {
+    pub fn of(wanted: W, activities: &Activities) -> Wanted<W> {
+        let numbers: Vec<bool> =
+            activities.all().iter().map(|(state, place)| wanted(*state, *place)).collect();
         let some = numbers.contains(&true);
-        Wanted { states, numbers, some }
+        Wanted { wanted, numbers, some }
     }
 
+    /// Whether a number is, or what has none.
     #[inline(always)]
-    pub fn has(&self, number: u16, state: impl FnOnce() -> State) -> bool {
+    pub fn has(&self, number: u16, activity: impl FnOnce() -> (State, Place)) -> bool {
         match self.numbers.get(usize::from(number)) {
             Some(wanted) => *wanted,
-            None => self.states[state() as usize],
+            None => self.has_activity(activity()),
         }
     }
 
-    pub fn has_state(&self, state: State) -> bool {
-        self.states[state as usize]
+    pub fn has_activity(&self, (state, place): (State, Place)) -> bool {
+        (self.wanted)(state, place)
     }
 }
 
@@ -561,8 +566,8 @@ impl Track {
         TrackStates(self.columns().slices())
     }
 
-    /// Hands over the sections whose states are wanted: of the others nothing but what they are is read.
-    pub fn for_each_in(&self, wanted: impl Fn(State) -> bool, mut take: impl FnMut(Span)) {
+    /// Hands over the sections whose states and places are wanted: of the others nothing but what they are is read.
+    pub fn for_each_in(&self, wanted: impl Fn(State, Place) -> bool, mut take: impl FnMut(Span)) {
         match &self.0 {
             Kind::Rows(columns) => {
                 let wanted = Wanted::of(wanted, &columns.activities);

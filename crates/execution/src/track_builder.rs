@@ -401,7 +401,7 @@ mod tests {
             assert!(track.spans_of(row..usize::MAX).eq(spans[row..].iter().copied()), "seed {seed}");
             assert_eq!(track.row_at(spans[row].end - 1), Some(row));
             let mut tasks = Vec::new();
-            track.for_each_in(|state| state == State::Task, |span| tasks.push(span));
+            track.for_each_in(|state, _| state == State::Task, |span| tasks.push(span));
             let of_tasks = spans.iter().filter(|span| span.section.state == State::Task);
             assert!(of_tasks.copied().eq(tasks), "seed {seed}");
             assert!((0..track.len()).all(|row| track.states().at(row) == spans[row].section.state));
@@ -428,7 +428,7 @@ mod tests {
             assert_eq!((span.section.state, span.section.place), expected, "{row}");
         }
         let mut amended = 0;
-        track.for_each_in(|state| state == State::LockWait, |_| amended += 1);
+        track.for_each_in(|state, _| state == State::LockWait, |_| amended += 1);
         assert_eq!(amended, 1);
     }
 }

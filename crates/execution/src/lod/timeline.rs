@@ -210,9 +210,12 @@ fn flag_rules(execution: &Execution) -> FlagRules {
     // Lengths by powers of two: enough to tell sixteen times the median.
     let histogram = |thread: &crate::Thread| {
         let mut counts = vec![[0_u64; 65]; State::ALL.len()];
-        thread.track.for_each_in(is_wait, |wait| {
-            counts[wait.section.state as usize][(u64::BITS - wait.nanos().leading_zeros()) as usize] += 1;
-        });
+        thread.track.for_each_in(
+            |state, _| is_wait(state),
+            |wait| {
+                counts[wait.section.state as usize][(u64::BITS - wait.nanos().leading_zeros()) as usize] += 1;
+            },
+        );
         counts
     };
     let none = || vec![[0_u64; 65]; State::ALL.len()];

@@ -102,7 +102,7 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
         if execution.off_cpu_of(thread).is_empty() {
             let edges = execution.edges_of_run(thread);
             edges.into_iter().filter(|edge| edge.end > edge.start).for_each(&mut take);
-            let is_wanted = |state| wanted.states[state as usize] != 0 || wanted.asked[state as usize];
+            let is_wanted = |state, place| wanted.of(state, place) != 0;
             let track = &execution.threads[index].track;
             // Sections without time are not shown.
             track.for_each_in(is_wanted, |span| {

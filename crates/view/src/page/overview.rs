@@ -91,16 +91,25 @@ fn node_of(loom: &str, pid: u64) -> String {
 /// Body times of each task type, in the order of the report's: classes of a quarter octave, each
 /// with its lower limit in nanoseconds and the number of tasks in it.
 pub(super) fn histograms(execution: &Execution, analysis: &Analysis) -> Vec<Vec<(u64, u64)>> {
-    let mut classes: FxHashMap<TypeIndex, [u64; CLASSES]> = FxHashMap::default();
+    let shown = analysis.task_types.iter().map(|row| row.ty).zip(0..);
+    let rows: FxHashMap<TypeIndex, usize> = shown.collect();
+    let mut classes = vec![[0_u64; CLASSES]; rows.len()];
+    // A task mostly is of the type of the one before.
+    let mut last = (TypeIndex::NONE, rows.get(&TypeIndex::NONE).copied());
     let begun = execution.tasks.began.iter().zip(&execution.tasks.ty).zip(&analysis.body_times);
     for ((_, ty), ns) in begun.filter(|((began, _), _)| **began != NO_TIME) {
-        classes.entry(*ty).or_insert([0; CLASSES])[quarter_octave(*ns) as usize] += 1;
+        if last.0 != *ty {
+            last = (*ty, rows.get(ty).copied());
+        }
+        if let Some(row) = last.1 {
+            classes[row][quarter_octave(*ns) as usize] += 1;
+        }
     }
     let counted = |classes: &[u64; CLASSES]| {
         let rows = classes.iter().enumerate().filter(|(_, count)| **count > 0);
         rows.map(|(class, count)| (lower_limit(class as u32), *count)).collect()
     };
-    analysis.task_types.iter().map(|row| classes.get(&row.ty).map(counted).unwrap_or_default()).collect()
+    classes.iter().map(counted).collect()
 }
 
 /// Classes of times of 64 bits.
