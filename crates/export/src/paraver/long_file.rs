@@ -1,96 +1,121 @@
 //! A file that grows beyond what should stay in memory.
 //!
 //! The kernel keeps what is written as long as it has memory. Ten gigabytes of records then take ten gigabytes of
-//! pages that nothing was in before, which cost three times as much as pages that were used a moment ago (5.3 s
-//! against 1.5 s of the kernel's time for 4 GB, on a virtual machine), and push everything else out of memory. So
-//! what was written a while ago is brought to the disk, and its pages are given back, on a thread of its own.
+//! pages that nothing was in before, which cost a virtual machine ten times as much as the copying itself, and push
+//! everything else out of memory. So a file goes through the page cache up to a length, as most are short and are
+//! read soon, and past it beyond that, where the file system lets it (`O_DIRECT`).
 
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 
-/// What a file may keep in memory: most files are no longer, and are read soon.
-const KEPT_BYTES: u64 = 2 << 30;
-/// Beyond that, what is given back at once.
-const WINDOW_BYTES: u64 = 32 << 20;
+/// What is written at once past the page cache.
+pub(crate) const BLOCK_BYTES: usize = 1 << 20;
+/// What is written at once through it: for larger pieces the kernel takes larger pages, which nobody used for long.
+const CACHED_BYTES: usize = 256 << 10;
+/// What goes through the page cache.
+const KEPT_BYTES: u64 = 256 << 20;
+/// What goes past it lies at multiples of this in memory and in the file, whatever the disk.
+const ALIGNMENT: usize = 4096;
 
-/// A file that is written from its beginning to its end.
+/// A file that is written from its beginning to its end, block by block.
 pub(crate) struct LongFile {
-    file: Arc<File>,
+    file: File,
     written: u64,
-    /// Length at which pages are given back the next time.
-    next: u64,
-    cleaner: Option<Cleaner>,
+    /// Whether it goes past the page cache.
+    direct: bool,
+    /// Length at which it does so next.
+    direct_from: u64,
 }
 
-/// Gives pages back when it is told to.
-struct Cleaner {
-    /// Room for one: who writes faster than the disk waits.
-    turns: SyncSender<()>,
-    thread: JoinHandle<io::Result<()>>,
+/// A block to be and some room behind it, at an address that serves all ways.
+pub(crate) struct Block {
+    bytes: Vec<u8>,
+    begin: usize,
+}
+
+impl Block {
+    pub(crate) fn with_room(room: usize) -> Block {
+        let bytes = vec![0; BLOCK_BYTES + room + ALIGNMENT];
+        let begin = bytes.as_ptr().align_offset(ALIGNMENT);
+        Block { bytes, begin }
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.begin..]
+    }
+}
+
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.begin..]
+    }
 }
 
 impl LongFile {
     pub(crate) fn create(path: &Path) -> io::Result<LongFile> {
-        Ok(LongFile { file: Arc::new(File::create(path)?), written: 0, next: KEPT_BYTES, cleaner: None })
+        let file = File::create(path)?;
+        // Of a pipe, the flag would make packets.
+        let direct_from = if file.metadata()?.is_file() { KEPT_BYTES } else { u64::MAX };
+        Ok(LongFile { file, written: 0, direct: false, direct_from })
     }
 
-    fn give_back(&mut self) -> io::Result<()> {
-        self.next = self.written + WINDOW_BYTES;
-        let cleaner = self.cleaner.get_or_insert_with(|| {
-            let (turns, told) = sync_channel(1);
-            let file = self.file.clone();
-            Cleaner { turns, thread: std::thread::spawn(move || clean(&file, &told)) }
-        });
-        if cleaner.turns.send(()).is_err() {
-            // It gave up: the disk failed, or there is nothing to give back.
-            self.next = u64::MAX;
-            return self.join();
+    /// Writes the next [`BLOCK_BYTES`].
+    pub(crate) fn write_block(&mut self, block: &Block) -> io::Result<()> {
+        if !self.direct && self.written >= self.direct_from {
+            self.direct = self.pass_cache(true).is_ok();
+            self.direct_from = u64::MAX;
+        }
+        self.write(&block[..BLOCK_BYTES])
+    }
+
+    /// Writes the last piece.
+    pub(crate) fn write_end(mut self, text: &[u8]) -> io::Result<()> {
+        self.leave_direct()?;
+        self.write(text)
+    }
+
+    fn write(&mut self, mut text: &[u8]) -> io::Result<()> {
+        while !text.is_empty() {
+            let most = if self.direct { BLOCK_BYTES } else { CACHED_BYTES };
+            match self.file.write(&text[..text.len().min(most)]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    self.written += count as u64;
+                    text = &text[count..];
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The file system cannot after all, or wrote a part, and what is left begins at an odd place.
+                Err(error) if self.direct && error.raw_os_error() == Some(Errno::EINVAL as i32) => {
+                    self.leave_direct()?;
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
 
-    fn join(&mut self) -> io::Result<()> {
-        let Some(Cleaner { turns, thread }) = self.cleaner.take() else { return Ok(()) };
-        drop(turns);
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that gives pages back panicked")))
-    }
-
-    /// Waits for what is on its way to the disk, and says whether it got there.
-    pub(crate) fn close(mut self) -> io::Result<()> {
-        self.join()
-    }
-}
-
-fn clean(file: &File, told: &Receiver<()>) -> io::Result<()> {
-    while told.recv().is_ok() {
-        match file.sync_data() {
-            // Advice: where it is not taken, pages stay.
-            Ok(()) => drop(posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)),
-            // A pipe or a device has no pages.
-            Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(()),
-            Err(error) => return Err(error),
+    /// What was written past the page cache is in none of its pages, and what follows begins where that ends.
+    fn leave_direct(&mut self) -> io::Result<()> {
+        if self.direct {
+            self.direct = false;
+            self.pass_cache(false)?;
         }
-    }
-    Ok(())
-}
-
-impl Write for LongFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.file.write(bytes)?;
-        self.written += count as u64;
-        if self.written >= self.next {
-            self.give_back()?;
-        }
-        Ok(count)
+        Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+    fn pass_cache(&self, pass: bool) -> io::Result<()> {
+        let mut flags = OFlag::from_bits_retain(fcntl(&self.file, FcntlArg::F_GETFL)?);
+        flags.set(OFlag::O_DIRECT, pass);
+        fcntl(&self.file, FcntlArg::F_SETFL(flags))?;
+        Ok(())
     }
 }
 
@@ -98,31 +123,72 @@ impl Write for LongFile {
 mod tests {
     use super::*;
 
+    /// The block with this number: no two pages are alike.
+    fn block(number: u8) -> Block {
+        let mut block = Block::with_room(0);
+        for (index, byte) in block.iter_mut().enumerate() {
+            *byte = number ^ (index as u8) ^ (index >> 12) as u8;
+        }
+        block
+    }
+
+    /// Whether the whole text went to the file, whichever ways it took.
+    fn is_whole(path: &Path, blocks: u8, end: &[u8]) -> bool {
+        let mut text: Vec<u8> =
+            (0..blocks).flat_map(|number| block(number)[..BLOCK_BYTES].to_vec()).collect();
+        text.extend(end);
+        std::fs::read(path).unwrap() == text
+    }
+
+    fn written(path: &Path, blocks: u8, set: impl FnOnce(&mut LongFile)) -> LongFile {
+        let mut file = LongFile::create(path).unwrap();
+        set(&mut file);
+        (0..blocks).for_each(|number| file.write_block(&block(number)).unwrap());
+        file
+    }
+
     #[test]
-    fn what_was_given_back_is_in_the_file() {
+    fn a_file_passes_the_cache_from_a_length_on() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("long");
-        let mut file = LongFile::create(&path).unwrap();
-        for number in 0..5000_u32 {
-            if number % 1000 == 999 {
-                file.next = 0;
-            }
-            file.write_all(&number.to_le_bytes()).unwrap();
-        }
-        assert!(file.cleaner.is_some());
-        file.close().unwrap();
-        let numbers: Vec<u8> = (0..5000_u32).flat_map(u32::to_le_bytes).collect();
-        assert_eq!(std::fs::read(&path).unwrap(), numbers);
+        // A longer file that was there leaves nothing behind.
+        std::fs::write(&path, vec![7; 9 * BLOCK_BYTES]).unwrap();
+        let file = written(&path, 4, |file| file.direct_from = 2 * BLOCK_BYTES as u64);
+        let passes =
+            OFlag::from_bits_retain(fcntl(&file.file, FcntlArg::F_GETFL).unwrap()).contains(OFlag::O_DIRECT);
+        assert_eq!((passes, file.direct_from), (file.direct, u64::MAX));
+        file.write_end(b"the end, which is no whole page").unwrap();
+        assert!(is_whole(&path, 4, b"the end, which is no whole page"));
+    }
+
+    #[test]
+    fn a_short_file_stays_in_the_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("short");
+        let file = written(&path, 3, |_| ());
+        assert!(!file.direct);
+        file.write_end(b"").unwrap();
+        assert!(is_whole(&path, 3, b""));
+    }
+
+    #[test]
+    fn what_is_left_at_an_odd_place_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long");
+        let mut file = written(&path, 1, |file| file.direct_from = 0);
+        // As after a write that the file system cut short.
+        let second = block(1);
+        file.write(&second[..1000]).unwrap();
+        file.write(&second[1000..BLOCK_BYTES]).unwrap();
+        file.write_block(&block(2)).unwrap();
+        file.write_end(b"end").unwrap();
+        assert!(is_whole(&path, 3, b"end"));
     }
 
     #[test]
     fn devices_are_written_like_files() {
-        let mut file = LongFile::create(Path::new("/dev/null")).unwrap();
-        for _ in 0..100 {
-            file.next = file.next.min(10);
-            file.write_all(&[0; 100]).unwrap();
-        }
-        assert_eq!(file.written, 10_000);
-        file.close().unwrap();
+        let file = written(Path::new("/dev/null"), 2, |_| ());
+        assert_eq!((file.direct_from, file.written), (u64::MAX, 2 * BLOCK_BYTES as u64));
+        file.write_end(b"end").unwrap();
     }
 }

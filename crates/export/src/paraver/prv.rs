@@ -7,15 +7,14 @@
 //!
 //! The date is fixed, so that equal traces give equal files.
 
-use super::long_file::LongFile;
+use super::long_file::{BLOCK_BYTES, Block, LongFile};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use taskscope_execution::view::ViewChange;
 
-/// Written at once.
-const BLOCK_BYTES: usize = 256 * 1024;
 /// No part of a record is longer; parts are copied with this fixed size, which needs no call.
 const PART_BYTES: usize = 32;
 /// The last digits of a time, which differ from record to record, are made apart from those before.
@@ -25,7 +24,7 @@ const KEPT_TAILS: usize = 512;
 
 pub(crate) struct PrvFile {
     out: Output,
-    block: Vec<u8>,
+    block: Block,
     used: usize,
     /// `2:0:1:1:<row>` of each row.
     rows: Vec<Part>,
@@ -36,7 +35,7 @@ pub(crate) struct PrvFile {
 
 enum Output {
     Plain(LongFile),
-    Gzip(GzEncoder<LongFile>),
+    Gzip(GzEncoder<File>),
 }
 
 /// The text `:<time>:` of the last record, as most records come in groups of equal time and are close to
@@ -112,13 +111,15 @@ impl Part {
 
 impl PrvFile {
     pub(crate) fn create(path: &Path, rows: usize, end_ns: i64, gzip: bool) -> io::Result<PrvFile> {
-        let file = LongFile::create(path)?;
-        let out =
-            if gzip { Output::Gzip(GzEncoder::new(file, Compression::fast())) } else { Output::Plain(file) };
+        let out = if gzip {
+            Output::Gzip(GzEncoder::new(File::create(path)?, Compression::fast()))
+        } else {
+            Output::Plain(LongFile::create(path)?)
+        };
         let header = format!("#Paraver (19/01/38 at 03:14):{end_ns:020}_ns:0:1:1({rows}:1)\n");
         let mut prv = PrvFile {
             out,
-            block: vec![0; BLOCK_BYTES + 4 * PART_BYTES],
+            block: Block::with_room(4 * PART_BYTES),
             used: header.len(),
             rows: (1..=rows as i64).map(|row| Part::EMPTY.text(b"2:0:1:1:").number(row)).collect(),
             time: TimeText::zero(),
@@ -146,21 +147,25 @@ impl PrvFile {
         Ok(())
     }
 
+    /// Writes a whole block; what is beyond it begins the next.
     fn flush_block(&mut self) -> io::Result<()> {
-        let text = &self.block[..self.used];
         match &mut self.out {
-            Output::Plain(file) => file.write_all(text)?,
-            Output::Gzip(encoder) => encoder.write_all(text)?,
+            Output::Plain(file) => file.write_block(&self.block)?,
+            Output::Gzip(encoder) => encoder.write_all(&self.block[..BLOCK_BYTES])?,
         }
-        self.used = 0;
+        self.block.copy_within(BLOCK_BYTES..self.used, 0);
+        self.used -= BLOCK_BYTES;
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.flush_block()?;
+    pub(crate) fn finish(self) -> io::Result<()> {
+        let text = &self.block[..self.used];
         match self.out {
-            Output::Plain(file) => file.close(),
-            Output::Gzip(encoder) => encoder.finish()?.close(),
+            Output::Plain(file) => file.write_end(text),
+            Output::Gzip(mut encoder) => {
+                encoder.write_all(text)?;
+                encoder.finish().map(drop)
+            }
         }
     }
 }
