@@ -20,8 +20,10 @@ mod verbs;
 mod watch;
 
 use clap::{Parser, Subcommand};
+use signal_hook::consts::SIGXFSZ;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 use verbs::{
     check, diff, doctor, dump, emulate, explain, export, generate, import, info, record, report, slice, sort,
     sync, top, view,
@@ -90,7 +92,17 @@ impl Verb {
 fn main() -> ExitCode {
     // A link under another name (`ovniemu`, …) is another command line.
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    // A recorded program inherits what its signals do.
+    if arguments.get(1).is_none_or(|verb| verb != "record") {
+        outlive_file_limits();
+    }
     ovni_names::run(&arguments).unwrap_or_else(|| taskscope(arguments))
+}
+
+/// What goes beyond `ulimit -f` is an error of writing, which is told; else the signal would end us amid the file.
+fn outlive_file_limits() {
+    // Where there can be no handler, the signal is what remains.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 fn taskscope(arguments: Vec<OsString>) -> ExitCode {
