@@ -183,6 +183,21 @@ fn check_lists_the_violations_of_what_is_selected() {
     assert_eq!(taskscope(&["check", "--where", "thread = 7", path]).status.code(), Some(0));
 }
 
+#[test]
+fn emulate_says_that_it_does_not_tell_violations_of_a_part() {
+    let root = tempfile::tempdir().unwrap();
+    worker(101, 0).point(71_000, nosv::SCHEDULER_SERVING_END).write(root.path()).unwrap();
+    worker(102, 1).write(root.path()).unwrap();
+    let path = root.path().to_str().unwrap();
+    let told = |filter: &str| stderr(&taskscope(&["emulate", "--where", filter, path]));
+    assert!(
+        told("thread = 101").contains("taskscope check --where FILTER TRACE"),
+        "{}",
+        told("thread = 101")
+    );
+    assert_eq!(told("thread = 102"), "");
+}
+
 fn truncated() -> (tempfile::TempDir, String) {
     let (root, path) = two_workers();
     let stream = root.path().join("loom.node.0/proc.1/thread.102/stream.obs");

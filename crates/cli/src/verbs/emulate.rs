@@ -185,14 +185,15 @@ pub fn emulate(
     let mut verdict = Verdict::default();
     printer.take(violations, &mut verdict)?;
     let mut progress = Progress::new("events", trace.event_count());
-    let mut failure = None;
+    let (mut failure, mut are_untold) = (None, false);
     let plays = |merged: &MergedEvent<'_>| selected.plays(merged);
     let played = emulation::play_part(trace, &mut machine, plays, |played, machine| {
         progress.show(played.events);
         machine.take_notes().iter().for_each(|text| note(text));
         let mut violations = machine.take_violations();
         if job.selection.filter.is_some() {
-            // What is missing was left out; that is no fault of the trace.
+            // Of what is missing, what was left out is no fault of the trace.
+            are_untold |= !violations.is_empty();
             violations.clear();
         }
         if !violations.is_empty()
@@ -218,6 +219,11 @@ pub fn emulate(
         .map_err(cannot_write)?;
     if let Some(error) = failure {
         return Err(error);
+    }
+    if are_untold {
+        note(
+            "violations are not told of a part of a trace; taskscope check --where FILTER TRACE lists its own",
+        );
     }
     printer.summary(&verdict)?;
     if interruption.is_requested() {
