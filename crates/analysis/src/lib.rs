@@ -28,6 +28,7 @@ mod late;
 mod ledger;
 mod locks;
 pub mod pop;
+mod radix;
 pub mod replay;
 pub mod slo;
 pub mod span;

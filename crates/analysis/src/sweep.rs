@@ -9,6 +9,7 @@
 //! round     └──────────────┘
 //! ```
 
+use crate::radix;
 use taskscope_execution::{CutSpan, CutSpans, Execution, Group, ProcessIndex, Span, State, ThreadIndex};
 
 /// States whose time is charged undirected; the index is the column of the integrals.
@@ -324,7 +325,7 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
     // A time since the round's begin and a lane's number are sorted as one number.
     let lane_bits = usize::BITS - lanes.len().leading_zeros();
     let longest_round = u64::MAX >> lane_bits;
-    let mut order: Vec<u64> = Vec::new();
+    let (mut order, mut spare): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= of_lane / 2) {
             let roles = if execution.is_selected(lane.thread) { &roles } else { &of_others };
@@ -340,7 +341,8 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
             let round = lane.ahead().iter().take_while(|change| change.start <= until);
             order.extend(round.map(|change| (change.start - begin) << lane_bits | number as u64));
         }
-        radsort::sort(&mut order);
+        // Changes of one instant come by their lanes already.
+        radix::sort(&mut order, &mut spare, lane_bits);
         for place in &order {
             lanes[(place & ((1 << lane_bits) - 1)) as usize].step(&mut at, sums);
         }

@@ -21,10 +21,8 @@ pub struct Turns<'a, N> {
     lanes: Vec<Lane<'a>>,
     needs_order: N,
     of_lane: usize,
-    /// Bits of a lane's number.
-    lane_bits: u32,
-    /// Turns whose order is known: times since the round's begin, and below them the lanes' numbers.
-    round: Vec<u64>,
+    /// Turns whose order is known: times since the round's begin, and the lanes' numbers.
+    round: Vec<(u32, u32)>,
     taken: usize,
 }
 
@@ -69,14 +67,7 @@ impl<'a, N: Fn(u32, Code) -> bool> Turns<'a, N> {
             Lane { events, ahead, taken: 0, count, ended: false }
         };
         let lanes: Vec<_> = streams.iter().map(lane).collect();
-        Turns {
-            of_lane: count,
-            lane_bits: usize::BITS - lanes.len().leading_zeros(),
-            lanes,
-            needs_order,
-            round: Vec::new(),
-            taken: 0,
-        }
+        Turns { of_lane: count, lanes, needs_order, round: Vec::new(), taken: 0 }
     }
 
     /// Orders the turns up to where all streams are known.
@@ -94,13 +85,11 @@ impl<'a, N: Fn(u32, Code) -> bool> Turns<'a, N> {
         };
         let going_on = self.lanes.iter().filter(|lane| !lane.ended);
         let known = going_on.filter_map(|lane| lane.ahead().last().copied()).min();
-        let longest = (u64::MAX >> self.lane_bits).min(i64::MAX as u64) as i64;
-        let until = known.unwrap_or(i64::MAX).min(begin.saturating_add(longest));
+        let until = known.unwrap_or(i64::MAX).min(begin.saturating_add(i64::from(u32::MAX)));
         for (number, lane) in self.lanes.iter_mut().enumerate() {
             let before = self.round.len();
             let round = lane.ahead.iter().skip(lane.taken).take_while(|clock_ns| **clock_ns <= until);
-            let since = |clock_ns: i64| clock_ns.wrapping_sub(begin) as u64;
-            self.round.extend(round.map(|clock_ns| since(*clock_ns) << self.lane_bits | number as u64));
+            self.round.extend(round.map(|clock_ns| ((clock_ns - begin) as u32, number as u32)));
             lane.taken += self.round.len() - before;
             let is_waited_for = !lane.ended && lane.taken == lane.ahead.len();
             lane.count = match is_waited_for {
@@ -108,7 +97,7 @@ impl<'a, N: Fn(u32, Code) -> bool> Turns<'a, N> {
                 false => (lane.count / 2).max(self.of_lane),
             };
         }
-        radsort::sort(&mut self.round);
+        radsort::sort_by_key(&mut self.round, |(since, _)| *since);
     }
 }
 
@@ -120,8 +109,8 @@ impl<N: Fn(u32, Code) -> bool> Iterator for Turns<'_, N> {
         if self.taken == self.round.len() {
             self.order();
         }
-        let turn = self.round.get(self.taken)?;
+        let (_, lane) = self.round.get(self.taken)?;
         self.taken += 1;
-        Some((turn & ((1 << self.lane_bits) - 1)) as u32)
+        Some(*lane)
     }
 }
