@@ -2,7 +2,8 @@
 //!
 //! [`ParaverWriter`] hears of changes and hands them in batches to one thread per file, which
 //! formats and writes. A file that could not be written whole is removed, and the error is returned:
-//! no output is silently short.
+//! no output is silently short. `.pcf` and `.row` come last, and earlier ones go first: a killed writer leaves
+//! a `.prv` without them.
 
 mod cfg;
 mod labels;
@@ -64,15 +65,28 @@ impl ParaverWriter {
         gzip: bool,
     ) -> io::Result<ParaverWriter> {
         std::fs::create_dir_all(directory)?;
-        let mut lanes = View::ALL.map(|_| None);
-        for file in views {
-            let suffix = if gzip { "prv.gz" } else { "prv" };
-            let path = directory.join(format!("{}.{suffix}", file.view.file_name()));
-            let prv = PrvFile::create(&path, file.rows, end_ns, gzip)?;
-            lanes[file.view as usize] = Some(Lane::start(prv, path));
-        }
         let configurations = !directory.join("cfg").exists();
-        Ok(ParaverWriter { directory: directory.to_path_buf(), configurations, lanes })
+        let lanes = View::ALL.map(|_| None);
+        let mut writer = ParaverWriter { directory: directory.to_path_buf(), configurations, lanes };
+        for file in views {
+            if let Err(error) = writer.start(*file, end_ns, gzip) {
+                writer.lanes.iter_mut().flatten().for_each(Lane::discard);
+                return Err(error);
+            }
+        }
+        Ok(writer)
+    }
+
+    fn start(&mut self, file: ViewFile, end_ns: i64, gzip: bool) -> io::Result<()> {
+        let base = self.directory.join(file.view.file_name());
+        for labels in ["pcf", "row"] {
+            // What cannot be removed will not be written either, and that is told.
+            let _ = std::fs::remove_file(base.with_extension(labels));
+        }
+        let path = base.with_extension(if gzip { "prv.gz" } else { "prv" });
+        let prv = PrvFile::create(&path, file.rows, end_ns, gzip)?;
+        self.lanes[file.view as usize] = Some(Lane::start(prv, path));
+        Ok(())
     }
 
     /// Writes what is left, closes the `.prv` files, and writes `.pcf` and `.row` beside them.
@@ -94,8 +108,7 @@ impl ParaverWriter {
                 Ok(())
             });
             if written.is_err() {
-                // The error that is returned matters more than what happens to the remains.
-                let _ = std::fs::remove_file(&lane.path);
+                lane.discard();
             }
             result = result.and(written);
         }
@@ -144,6 +157,12 @@ impl Lane {
         }
     }
 
+    /// Removes the file. Why that is done matters more than what happens to the remains.
+    fn discard(&mut self) {
+        let _ = self.close();
+        let _ = std::fs::remove_file(&self.path);
+    }
+
     fn close(&mut self) -> io::Result<()> {
         self.send();
         self.sender = None;
@@ -170,4 +189,40 @@ pub(crate) fn write_whole(
         let _ = std::fs::remove_file(path);
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    const FILES: [ViewFile; 2] =
+        [ViewFile { view: View::Thread, rows: 1 }, ViewFile { view: View::Cpu, rows: 1 }];
+
+    #[test]
+    fn a_view_that_cannot_be_begun_leaves_none_of_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("cpu.prv")).unwrap();
+        assert!(ParaverWriter::create(directory.path(), &FILES, 10, false).is_err());
+        assert_eq!(names(directory.path()), ["cpu.prv"]);
+    }
+
+    #[test]
+    fn labels_of_earlier_views_do_not_stay_beside_those_that_are_being_written() {
+        let directory = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let writer = ParaverWriter::create(directory.path(), &FILES, 10, false).unwrap();
+            let begun = names(directory.path());
+            assert!(!begun.contains(&"thread.pcf".to_owned()) && !begun.contains(&"cpu.row".to_owned()));
+            writer.finish(|_| None).unwrap();
+            assert!(names(directory.path()).contains(&"thread.pcf".to_owned()));
+        }
+    }
 }
