@@ -17,8 +17,18 @@ const KIND: u32 = 6601;
 /// there was anything to write.
 ///
 /// # Errors
-/// Those of the files.
+/// Those of the files, of which none is left then.
 pub fn write_queues(devices: &Devices, origin_ns: u64, directory: &Path) -> io::Result<bool> {
+    let written = write_files(devices, origin_ns, directory);
+    if written.is_err() {
+        for extension in ["prv", "pcf", "row"] {
+            let _ = std::fs::remove_file(directory.join(format!("device.{extension}")));
+        }
+    }
+    written
+}
+
+fn write_files(devices: &Devices, origin_ns: u64, directory: &Path) -> io::Result<bool> {
     let (rows, first_rows) = rows(devices);
     if rows.is_empty() {
         return Ok(false);
@@ -142,5 +152,10 @@ mod tests {
         assert!(read("device.row").ends_with("SIZE 2\nq lane 0\nq lane 1\n"));
         assert!(read("device.pcf").contains("1    a\n2    b\n"));
         assert!(!write_queues(&Devices::default(), 0, directory.path()).unwrap());
+        // Where labels cannot be written, no records are left.
+        std::fs::remove_file(directory.path().join("device.row")).unwrap();
+        std::fs::create_dir(directory.path().join("device.row")).unwrap();
+        assert!(write_queues(&devices, 100, directory.path()).is_err());
+        assert!(!directory.path().join("device.prv").exists());
     }
 }
