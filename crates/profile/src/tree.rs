@@ -1,7 +1,8 @@
 //! The calling-context tree: one node per distinct path, with the metrics that were counted there.
 //!
 //! A tree with a limit takes all its memory when it is made; nothing later allocates, locks or
-//! panics, so a signal handler may use a tree of its own thread. What does not fit is never lost: a
+//! panics, so a signal handler may use a tree of its own thread. The system gives pages to that memory when
+//! they are first written, or all at once ([`Tree::touch`]). What does not fit is never lost: a
 //! path that finds no room is counted at its longest prefix that is there, and the tree says how
 //! often that happened.
 
@@ -15,6 +16,8 @@ pub struct NodeId(pub u32);
 pub const ROOT: NodeId = NodeId(0);
 
 const NONE: u32 = u32::MAX;
+/// A slot of no node.
+const FREE: u32 = ROOT.0;
 /// Room for one value of every metric at the root, which is kept free so that nothing is ever lost.
 const RESERVE: usize = 64;
 /// Nodes of a tree without limit; beyond, an index could mean "none".
@@ -39,7 +42,8 @@ struct Cell {
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: Vec<Node>,
-    /// Open addressing: a node by its parent and frame. A power of two, at most half full.
+    /// Open addressing: a node by its parent and frame. A power of two, at most half full. The root, which
+    /// nobody looks for, is what a free slot holds: fresh memory is full of them.
     slots: Vec<u32>,
     cells: Vec<Cell>,
     most_nodes: usize,
@@ -67,35 +71,45 @@ impl Tree {
 
     /// Takes everything away; the memory stays.
     pub fn clear(&mut self) {
+        if self.nodes.len() > 1 {
+            self.slots.fill(FREE);
+        }
         self.nodes.truncate(1);
         if let Some(root) = self.nodes.first_mut() {
             root.first = NONE;
         }
-        self.slots.fill(NONE);
         self.cells.clear();
         self.unfit = 0;
     }
 
     /// A tree that holds `nodes` paths and `values` numbers, and never takes more memory: about
-    /// 40 bytes a path and 16 a number, all of it taken (and touched) here.
+    /// 40 bytes a path and 16 a number, all of it taken here.
     pub fn with_limit(nodes: usize, values: usize) -> Tree {
         let nodes = nodes.clamp(1, MOST_NODES);
         let slots = (nodes * 2).next_power_of_two();
         let mut tree = Tree::make(nodes, values.min(MOST_NODES), true, slots);
-        // Fresh pages are written once, so that no page fault is left for a signal handler.
-        let blank = tree.nodes[0];
-        tree.nodes.resize(nodes, blank);
-        tree.nodes.truncate(1);
-        tree.cells.resize(tree.most_cells + RESERVE, Cell { metric: Metric(0), next: 1, value: 1 });
-        tree.cells.clear();
+        tree.nodes.reserve_exact(nodes - 1);
+        tree.cells.reserve_exact(tree.most_cells + RESERVE);
         tree
+    }
+
+    /// Writes to all memory of an empty tree once, so that no page fault is left for a signal handler.
+    pub fn touch(&mut self) {
+        let blank = self.nodes[0];
+        self.nodes.resize(self.nodes.capacity(), blank);
+        self.cells.resize(self.cells.capacity(), Cell { metric: Metric(0), next: 1, value: 1 });
+        self.slots.fill(NONE);
+        // What is there is looked at, or the compiler would leave it out.
+        std::hint::black_box(&mut *self);
+        self.slots.fill(FREE);
+        self.clear();
     }
 
     fn make(most_nodes: usize, most_cells: usize, limited: bool, slots: usize) -> Tree {
         let frame = Frame { kind: FrameKind::State, module: NO_MODULE, offset: 0 };
         Tree {
             nodes: vec![Node { parent: ROOT, frame, first: NONE }],
-            slots: vec![NONE; slots],
+            slots: vec![FREE; slots],
             cells: Vec::new(),
             most_nodes,
             most_cells,
@@ -154,7 +168,7 @@ impl Tree {
         }
         let mask = self.slots.len() - 1;
         let mut slot = hash(parent, frame) & mask;
-        while let Some(&found) = self.slots.get(slot).filter(|found| **found != NONE) {
+        while let Some(&found) = self.slots.get(slot).filter(|found| **found != FREE) {
             if self.nodes.get(found as usize).is_some_and(|n| n.parent == parent && n.frame == frame) {
                 return NodeId(found);
             }
@@ -181,7 +195,7 @@ impl Tree {
     pub fn find(&self, parent: NodeId, frame: Frame) -> Option<NodeId> {
         let mask = self.slots.len() - 1;
         let mut slot = hash(parent, frame) & mask;
-        while let Some(&found) = self.slots.get(slot).filter(|found| **found != NONE) {
+        while let Some(&found) = self.slots.get(slot).filter(|found| **found != FREE) {
             if self.nodes.get(found as usize).is_some_and(|n| n.parent == parent && n.frame == frame) {
                 return Some(NodeId(found));
             }
@@ -193,10 +207,10 @@ impl Tree {
     fn grow(&mut self) {
         let size = self.slots.len() * 4;
         self.slots.clear();
-        self.slots.resize(size, NONE);
+        self.slots.resize(size, FREE);
         for (index, node) in self.nodes.iter().enumerate().skip(1) {
             let mut slot = hash(node.parent, node.frame) & (size - 1);
-            while self.slots[slot] != NONE {
+            while self.slots[slot] != FREE {
                 slot = (slot + 1) & (size - 1);
             }
             self.slots[slot] = index as u32;
@@ -353,6 +367,23 @@ mod tests {
         assert_eq!(tree.value(ROOT, Metric::WORK), 500);
         assert!(tree.unfit() >= 100);
         assert_eq!(capacity, (tree.nodes.capacity(), tree.cells.capacity(), tree.slots.capacity()));
+    }
+
+    #[test]
+    fn a_tree_whose_memory_was_touched_is_an_empty_one() {
+        for limit in [1, 3, 100] {
+            let mut tree = Tree::with_limit(limit, limit);
+            for _ in 0..2 {
+                tree.touch();
+                assert!(tree.is_empty());
+                assert!(tree.slots.iter().all(|slot| *slot == FREE));
+                let leaf = tree.child(ROOT, Frame::user(0, 1));
+                tree.add(leaf, Metric::TIME, 5);
+                assert_eq!((tree.len(), tree.total(Metric::TIME)), (limit.min(2), 5));
+                tree.clear();
+                assert_eq!(tree.find(ROOT, Frame::user(0, 1)), None);
+            }
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub unsafe extern "C" fn mutex_acquire(
     }
     record(|moment| {
         if profiling::is_on() {
-            moment.follow_acquire(object);
+            moment.follow_acquire();
         }
         let site = moment.site(codeptr);
         moment.tell_wait_object(wait_kind(mutex_kind), object, site);
@@ -53,10 +53,10 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, codeptr:
 
 /// `ompt_callback_mutex_released`: called after the unlock, so that another thread's `acquired` may
 /// be earlier.
-pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, codeptr: *const c_void) {
+pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, _codeptr: *const c_void) {
     record(|moment| {
         if profiling::is_on() {
-            moment.follow_released(mutex_kind, object, codeptr);
+            moment.follow_released(object);
         }
         if mutex_kind == mutex::CRITICAL {
             moment.close_section(pair::CRITICAL);

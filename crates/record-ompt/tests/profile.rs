@@ -24,7 +24,7 @@ fn what_is_waited_is_what_is_blamed() {
         for balance in &balances {
             assert!(balance.holds(), "{balance:?}");
         }
-        // At least 95 % of it at the path that held the lock, which is the region's body.
+        // At least 95 % of it where the lock was taken, which is in the region's body.
         let given = Metric::given(Marker::Lock);
         let mut names = Names::of(&profile);
         let blamed: u64 = (profile.tree.ids())

@@ -70,6 +70,19 @@ fn waiting_at_a_regions_end_is_given_to_what_the_last_did() {
     assert_blamed(&profile, Marker::JoinBarrier, 50);
 }
 
+/// As a trace does (`the_talks_master_is_to_blame` of the command's tests), wherever it gives it back.
+#[test]
+fn waiting_for_a_lock_is_given_to_where_its_holder_took_it() {
+    let Some(profile) = profile(3, &["lock", "60"]) else { return };
+    assert_conserved(&profile);
+    let given = balance(&profile, Marker::Lock).given;
+    assert!(given > 60_000_000, "{given}");
+    let mut names = Names::of(&profile);
+    let mut in_function = |name| names.sum_in(Metric::given(Marker::Lock), name);
+    let (taken, given_back) = (in_function("take_it"), in_function("give_it_back"));
+    assert!(taken * 100 >= given * 95 && given_back == 0, "{taken}, {given_back} of {given}");
+}
+
 /// A task's creation is the place of what it does: the functions in it are not told apart.
 #[test]
 fn waiting_for_children_is_given_to_those_that_run() {

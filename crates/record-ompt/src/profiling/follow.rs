@@ -373,10 +373,10 @@ impl Moment<'_> {
     }
 
     /// The thread wants a lock.
-    pub fn follow_acquire(&mut self, object: u64) {
+    pub fn follow_acquire(&mut self) {
         let at = self.at;
         if let Some(follower) = self.thread.profile.as_mut().filter(|follower| !follower.is_paused) {
-            follower.held.acquire(object, at);
+            follower.held.acquire(at);
         }
     }
 
@@ -384,39 +384,27 @@ impl Moment<'_> {
     pub fn follow_acquired(&mut self, mutex_kind: i32, object: u64, codeptr: *const core::ffi::c_void) {
         let (context, at) = (self.thread.context(), self.at);
         let kind = marker(wait_state(mutex_kind));
-        let Some(follower) = &mut self.thread.profile else { return };
-        let (waited, blame) = follower.held.acquired(object, kind, at);
-        let taken = u64::from(!follower.is_paused);
-        if waited < SHORTEST_NS {
-            return follower.counted.counts.count(|counts| {
-                counts.add(context, Metric::ACQUISITIONS, taken);
-                if waited > 0 {
-                    counts.waited_shortly((kind, context, codeptr as u64), waited);
-                }
-                // What a holder that the lock remembers no more was charged with before.
-                counts.blame(kind, &blame);
-            });
-        }
         let path = self.path_here(codeptr, levels::current_exit());
-        if let Some(follower) = &self.thread.profile {
-            let settled = Settled { nobody: 0, blame: &blame, for_work: None };
-            follower.counted.counts.count(|counts| {
-                counts.add(context, Metric::ACQUISITIONS, 1);
+        let Some(follower) = &mut self.thread.profile else { return };
+        let (waited, blame) = follower.held.acquired(object, (context, path), at);
+        let taken = u64::from(!follower.is_paused);
+        follower.counted.counts.count(|counts| {
+            counts.add(context, Metric::ACQUISITIONS, taken);
+            if waited >= SHORTEST_NS {
+                let settled = Settled { nobody: 0, blame: &blame, for_work: None };
                 counts.waited(kind, (context, path), waited, &settled);
-            });
-        }
+            } else if waited > 0 {
+                counts.waited_shortly((kind, context, codeptr as u64), waited);
+            }
+        });
     }
 
     /// It has given it back.
-    pub fn follow_released(&mut self, mutex_kind: i32, object: u64, codeptr: *const core::ffi::c_void) {
-        let context = self.thread.context();
-        let Some(mut follower) = self.thread.profile.take() else { return };
-        let place = || (context, self.path_here(codeptr, levels::current_exit()));
-        if let Some(blame) = follower.held.released(object, place) {
-            let kind = marker(wait_state(mutex_kind));
-            follower.counted.counts.count(|counts| counts.blame(kind, &[blame]));
+    pub fn follow_released(&mut self, object: u64) {
+        let at = self.at;
+        if let Some(follower) = &mut self.thread.profile {
+            follower.held.released(object, at);
         }
-        self.thread.profile = Some(follower);
     }
 
     /// The region of the team that this thread has forked is over.

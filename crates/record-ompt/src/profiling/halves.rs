@@ -9,11 +9,12 @@
 //!   busy = 0
 //! ```
 //! Either the thread sees the new half, or the other one sees it busy. So the counting side, which may be
-//! a signal handler, pays three plain stores.
+//! a signal handler, pays three plain stores. Until the first turn nobody has seen the second half: who turns
+//! prepares it, and a short run pays nothing for it.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
 
 /// Two of them; one is counted into.
 #[repr(C)]
@@ -22,6 +23,7 @@ pub struct Halves<T> {
     /// Bytes from the first half to the one that is counted into.
     current: AtomicUsize,
     halves: [UnsafeCell<T>; 2],
+    has_turned: AtomicBool,
 }
 
 // SAFETY: a half is touched by the counting thread alone while it is current, and by who turned it away
@@ -32,7 +34,8 @@ impl<T> Halves<T> {
     /// Of two empty ones.
     pub fn new(make: impl Fn() -> T) -> Halves<T> {
         let halves = [UnsafeCell::new(make()), UnsafeCell::new(make())];
-        Halves { busy: AtomicU32::new(0), current: AtomicUsize::new(0), halves }
+        let (busy, current) = (AtomicU32::new(0), AtomicUsize::new(0));
+        Halves { busy, current, halves, has_turned: AtomicBool::new(false) }
     }
 
     /// The half that lies so many bytes after the first: none, or as many as one has.
@@ -55,12 +58,17 @@ impl<T> Halves<T> {
     pub fn counting(&self) -> Counting<'_, T> {
         self.busy.store(1, Relaxed);
         compiler_fence(SeqCst);
-        Counting { half: self.half(self.current.load(Relaxed)), busy: &self.busy }
+        Counting { half: self.half(self.current.load(Acquire)), busy: &self.busy }
     }
 
-    /// Turns the halves. [`turned_away`](Self::turned_away) may be called after a fence on every thread.
-    pub fn turn(&self) {
-        self.current.fetch_xor(size_of::<UnsafeCell<T>>(), Relaxed);
+    /// Turns the halves; `prepare` gets the second one before it is counted into for the first time.
+    /// [`turned_away`](Self::turned_away) may be called after a fence on every thread.
+    pub fn turn(&self, prepare: impl FnOnce(&mut T)) {
+        if !self.has_turned.swap(true, Relaxed) {
+            // SAFETY: the counting thread sees it from the turn on only, and turns come from one thread at a time.
+            prepare(unsafe { &mut *self.half(size_of::<UnsafeCell<T>>()) });
+        }
+        self.current.fetch_xor(size_of::<UnsafeCell<T>>(), Release);
     }
 
     /// Hands out the half that is not counted into; nothing while the thread still counts into it.
@@ -137,21 +145,25 @@ mod tests {
             }
         });
         let mut taken = 0;
-        let mut turns = 0;
-        while !ended.load(Acquire) {
-            halves.turn();
+        let (mut turns, mut prepared) = (0, 0);
+        loop {
+            halves.turn(|_| prepared += 1);
             if !taskscope_record::fence_all_threads() {
-                halves.turn();
+                halves.turn(|_| prepared += 1);
                 break;
             }
             while !halves.turned_away(|sum| taken += core::mem::take(sum)) {
                 std::thread::yield_now();
             }
             turns += 1;
+            if ended.load(Acquire) {
+                break;
+            }
         }
         thread.join().unwrap();
         // SAFETY: the thread has ended.
         unsafe { halves.both(|sum| taken += core::mem::take(sum)) };
         assert_eq!(taken, 200_000, "after {turns} turns");
+        assert_eq!(prepared, 1, "the second half, once");
     }
 }

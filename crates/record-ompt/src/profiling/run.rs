@@ -168,9 +168,11 @@ impl Run {
     }
 
     fn begin_thread(&self) -> Arc<Counted> {
+        let samples = Halves::new(SampleTree::new);
+        samples.count(SampleTree::touch);
         let counted = Arc::new(Counted {
             account: self.new_account(),
-            samples: Halves::new(SampleTree::new),
+            samples,
             counts: Halves::new(Counts::new),
             rows: Rows::new(),
         });
@@ -255,8 +257,8 @@ impl Run {
     pub fn collect(&self) {
         let threads: Vec<Arc<Counted>> = lock(&self.threads).clone();
         for counted in &threads {
-            counted.samples.turn();
-            counted.counts.turn();
+            counted.samples.turn(SampleTree::touch);
+            counted.counts.turn(|_| ());
         }
         let fenced = taskscope_record::fence_all_threads();
         let mut merged = lock(&self.merged);

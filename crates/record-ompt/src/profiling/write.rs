@@ -5,10 +5,9 @@ use std::fs::File;
 use std::path::Path;
 
 use taskscope_profile::{Frame, Marker, Metric, NodeId, Process, Profile, ROOT, Tree};
-use taskscope_profile::{conservation, form, key, settle};
+use taskscope_profile::{form, key, settle};
 
 use super::account::{Cause, Sums};
-use super::locks::unsettled;
 use super::run::{Run, Totals, current};
 use crate::sampling::{Clock, code_map, most_workers, settings};
 
@@ -41,7 +40,6 @@ pub(super) fn write(run: &Run, finished: bool) {
     drop(merged);
     let Some((directory, name)) = &run.place else { return };
     let Totals { wall, sums, .. } = run.totals();
-    balance_locks(&mut tree, finished);
     settle_idleness(&mut tree, &sums);
     let profile = Profile {
         processes: vec![describe(name, wall, threads, finished)],
@@ -83,25 +81,6 @@ fn totals(sums: &Sums, wall: u64) -> BTreeMap<String, u64> {
         totals.insert(format!("state.{}", cause.name()), *ns);
     }
     totals
-}
-
-/// What is charged to holders that have not released yet is, for now, nobody's. While threads run, some of
-/// them have been asked for their counts a little earlier than others: what one took and another has not
-/// given yet is nobody's too, and the other way round its place is not known yet.
-fn balance_locks(tree: &mut Tree, finished: bool) {
-    let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
-    if finished {
-        for (kind, pending) in unsettled() {
-            tree.add(nobody, Metric::given(kind), pending);
-        }
-        return;
-    }
-    for balance in conservation(tree) {
-        let (taken, given) = (balance.taken, balance.given);
-        tree.add(nobody, Metric::given(balance.wait), taken.saturating_sub(given));
-        let place = tree.child(ROOT, Frame::state(balance.wait));
-        tree.add(place, Metric::taken(balance.wait), given.saturating_sub(taken));
-    }
 }
 
 /// The idleness of the workers, shared by those that were sampled at work meanwhile.

@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|forever|flush|pause
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|forever|flush|pause
    MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
 #include <omp.h>
 #include <stdio.h>
@@ -86,6 +86,35 @@ __attribute__((noinline)) void wait_for_children(const char *mode) {
     sink += 1;
 }
 
+static omp_lock_t lock;
+
+__attribute__((noinline)) void take_it(void) {
+    omp_set_lock(&lock);
+    sink += 1;
+}
+
+__attribute__((noinline)) void give_it_back(void) {
+    omp_unset_lock(&lock);
+    sink += 1;
+}
+
+/* The first thread takes the lock before the others come, works, and gives it back elsewhere. */
+__attribute__((noinline)) void hold(void) {
+    omp_init_lock(&lock);
+    take_it();
+#pragma omp parallel
+    {
+        if (omp_get_thread_num() == 0) {
+            work(limit);
+            give_it_back();
+        } else {
+            omp_set_lock(&lock);
+            omp_unset_lock(&lock);
+        }
+    }
+    omp_destroy_lock(&lock);
+}
+
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "barrier";
     limit = count > 2 ? atof(arguments[2]) : 50;
@@ -93,6 +122,8 @@ int main(int count, char **arguments) {
         rounds();
     } else if (!strcmp(mode, "join")) {
         for (int i = 0; i < 3; i++) joined();
+    } else if (!strcmp(mode, "lock")) {
+        hold();
     } else if (!strcmp(mode, "forever")) {
         printf("begun\n");
         fflush(stdout);
