@@ -11,7 +11,7 @@ use taskscope_execution::{
     TypeIndex,
 };
 use taskscope_view::html;
-use taskscope_view::page::{Direction, Page};
+use taskscope_view::page::{Direction, Page, Position};
 
 /// Nanoseconds by state of all threads in a range, by a walk over all sections.
 fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len()] {
@@ -387,6 +387,37 @@ fn a_search_from_either_end_finds_what_begins_there() {
         begins_with_the_run += usize::from(of_state().min() == Some(0));
     }
     assert!(begins_with_the_run > 0);
+}
+
+#[test]
+fn a_search_goes_on_to_what_starts_in_the_same_nanosecond_on_another_thread() {
+    let mut execution = small();
+    let copy = execution.threads[1].clone();
+    execution.threads.push(copy);
+    let page = page_of(execution);
+    let last = ThreadIndex(page.tracks() as u32 - 1);
+    let is_barrier = |span: &taskscope_execution::Span| span.section.state == State::Barrier;
+    let mut expected: Vec<(u64, u32)> = Vec::new();
+    for (track, thread) in page.execution.threads.iter().enumerate() {
+        let starts = thread.track.spans().filter(is_barrier).map(|span| span.start - page.start());
+        expected.extend(starts.map(|start| (start, track as u32)));
+    }
+    expected.sort_unstable();
+    assert!(expected.windows(2).any(|pair| pair[0].0 == pair[1].0 && pair[1].1 == last.0));
+    let walk = |from: Direction, step: Direction| {
+        let mut walked = Vec::new();
+        let mut next = page.search("state=barrier", 0, from);
+        while let Some(found) = next {
+            let at = |name: &str| found[name].as_u64().unwrap();
+            walked.push((at("start"), at("track") as u32));
+            let here = Position::on_track(at("start"), ThreadIndex(at("track") as u32));
+            next = page.search("state=barrier", here, step);
+        }
+        walked
+    };
+    assert!(walk(Direction::First, Direction::Next) == expected);
+    expected.reverse();
+    assert!(walk(Direction::Last, Direction::Previous) == expected);
 }
 
 #[test]

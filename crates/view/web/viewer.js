@@ -422,7 +422,10 @@ class Viewer {
     const goesOn = this.timeline.marked && text === this.searched;
     const at = goesOn ? this.timeline.marked.start : Math.max(0, Math.floor(this.timeline.from) - (step === 'next' ? 1 : 0));
     this.searched = text;
-    const ask = (step) => this.source.json('search', { text, at, step });
+    // Others may start in the same nanosecond on other rows. Rows of model views are no threads.
+    const { view, track } = goesOn ? this.timeline.marked : {};
+    const row = goesOn && (!view || view === 'devices') ? { track, view: view || 'state' } : {};
+    const ask = (step) => this.source.json('search', { text, at, step, ...row });
     const end = step === 'next' ? 'first' : 'last';
     let found, around = '';
     try {

@@ -171,12 +171,14 @@ impl Queues {
         })
     }
 
-    /// When the next (or previous) operation of a row begins whose name is wanted.
+    /// When the next (or previous) operation of a row begins whose name is wanted; one that begins at `at` counts where
+    /// `same` says so.
     pub(super) fn named_start(
         &self,
         row: u32,
         at: u64,
         later: bool,
+        same: bool,
         wanted: impl Fn(&str) -> bool,
     ) -> Option<u64> {
         let lane = self.lanes.get(row as usize)?;
@@ -188,9 +190,9 @@ impl Queues {
             operation.is_some_and(|o| names.get(o.name as usize).copied().unwrap_or(false))
         };
         let found = if later {
-            (starts.partition_point(|s| *s <= at)..starts.len()).find(matches)
+            (starts.partition_point(|s| *s < at || (*s == at && !same))..starts.len()).find(matches)
         } else {
-            (0..starts.partition_point(|s| *s < at)).rev().find(matches)
+            (0..starts.partition_point(|s| *s < at || (*s == at && same))).rev().find(matches)
         };
         found.map(|row| starts[row])
     }

@@ -32,6 +32,39 @@ impl Direction {
     }
 }
 
+/// Where a search goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    /// Nanoseconds since the start of the trace.
+    at: u64,
+    /// Which row: tracks, then lanes of device queues. What starts then on rows after it comes after it, on rows before
+    /// it before it.
+    row: Option<usize>,
+}
+
+impl From<u64> for Position {
+    fn from(at: u64) -> Self {
+        Position { at, row: None }
+    }
+}
+
+impl Position {
+    /// What starts at this time on a track.
+    pub fn on_track(at: u64, track: ThreadIndex) -> Position {
+        Position { at, row: Some(track.index()) }
+    }
+
+    /// What starts at this time on a lane of the device queues.
+    pub fn on_lane(page: &Page, at: u64, lane: u32) -> Position {
+        Position { at, row: Some(page.tracks() + lane as usize) }
+    }
+
+    /// Whether what starts in the same nanosecond on another row is still to come.
+    fn has_before_it(self, row: usize, later: bool) -> bool {
+        self.row.is_some_and(|here| if later { here < row } else { row < here })
+    }
+}
+
 /// Fields of a section in the filter language.
 const FIELDS: [&str; 11] =
     ["state", "group", "time", "duration", "thread", "process", "loom", "task", "region", "place", "type"];
@@ -123,9 +156,11 @@ impl Page {
     /// The nearest section that starts after (before) `at` and whose state, task type, construct or
     /// place has `text` in its words, in lower or upper case; `task 123` finds that task, and a filter
     /// (`state=barrier and duration>1ms`) what passes it.
-    pub fn search(&self, text: &str, at: u64, direction: Direction) -> Option<Value> {
+    pub fn search(&self, text: &str, from: impl Into<Position>, direction: Direction) -> Option<Value> {
+        let from = from.into();
+        let at = from.at;
         let pattern = self.pattern(text);
-        let operation = self.search_operations(&text.trim().to_lowercase(), at, direction);
+        let operation = self.search_operations(&text.trim().to_lowercase(), from, direction);
         if pattern.is_nothing() {
             return operation;
         }
@@ -139,10 +174,17 @@ impl Page {
             let track = ThreadIndex(track);
             let sections = &self.execution.threads[track.index()].track;
             let starts = sections.starts();
+            let same = from.has_before_it(track.index(), direction.is_later());
             let matching = |row: &usize| pattern.matches(self, track, &sections.span(*row));
             let row = match direction {
-                Direction::Next => (starts.partition_point(|s| s <= at)..starts.len()).find(matching),
-                Direction::Previous => (0..starts.partition_point(|s| s < at)).rev().find(matching),
+                Direction::Next => {
+                    let first = starts.partition_point(|s| s < at || (s == at && !same));
+                    (first..starts.len()).find(matching)
+                }
+                Direction::Previous => {
+                    let end = starts.partition_point(|s| s < at || (s == at && same));
+                    (0..end).rev().find(matching)
+                }
                 Direction::First => (0..starts.len()).find(matching),
                 Direction::Last => (0..starts.len()).rev().find(matching),
             }?;
@@ -152,13 +194,18 @@ impl Page {
             .map_or((0, ThreadIndex::NONE, 0), |found| found);
         let section = (track.is_some())
             .then(|| self.section(track, self.execution.threads[track.index()].track.span(row)));
-        // The nearer of the two.
+        // The nearer of the two; of those that start together the section comes first.
         let distance = |found: &Value| found["start"].as_u64().unwrap_or(u64::MAX).abs_diff(time);
-        section.into_iter().chain(operation).min_by_key(distance)
+        let section_wins = |(section, operation): (&Value, &Value)| match direction.is_later() {
+            true => distance(section) <= distance(operation),
+            false => distance(section) < distance(operation),
+        };
+        let is_nearer = section.as_ref().zip(operation.as_ref()).is_none_or(section_wins);
+        if is_nearer { section.or(operation) } else { operation }
     }
 
     /// The nearest operation of a device queue whose name has the text.
-    fn search_operations(&self, text: &str, at: u64, direction: Direction) -> Option<Value> {
+    fn search_operations(&self, text: &str, from: Position, direction: Direction) -> Option<Value> {
         if text.is_empty() {
             return None;
         }
@@ -166,11 +213,12 @@ impl Page {
         let at = match direction {
             Direction::First => 0,
             Direction::Last => u64::MAX,
-            Direction::Next | Direction::Previous => self.start().saturating_add(at),
+            Direction::Next | Direction::Previous => self.start().saturating_add(from.at),
         };
         let found = (0..self.queues.len() as u32).filter_map(|row| {
+            let same = from.has_before_it(self.tracks() + row as usize, later);
             let has_text = |name: &str| name.to_lowercase().contains(text);
-            let start = self.queues.named_start(row, at, later, has_text)?;
+            let start = self.queues.named_start(row, at, later, same, has_text)?;
             Some((start, row))
         });
         let (start, row) = if later { found.min() } else { found.max() }?;

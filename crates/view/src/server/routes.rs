@@ -4,8 +4,8 @@ use super::guard;
 use super::query::{Query, Refused, ViewOf, refused};
 use crate::html;
 use crate::page::{
-    CounterKind, Direction, LARGEST_SLICE_BYTES, Matches, Page, SliceError, counter_json, packed_model_rows,
-    packed_rows_with, stacked_rows,
+    CounterKind, Direction, LARGEST_SLICE_BYTES, Matches, Page, Position, SliceError, counter_json,
+    packed_model_rows, packed_rows_with, stacked_rows,
 };
 use axum::Router;
 use axum::body::Bytes;
@@ -217,7 +217,13 @@ fn search(page: &Page, query: &Query) -> Result<Value, Refused> {
     if let Some(problem) = page.filter_problem(query.text("text")) {
         return Err(refused(problem));
     }
-    Ok(page.search(query.text("text"), query.number("at")?, direction).unwrap_or(Value::Null))
+    let at = query.number("at")?;
+    let from = match query.view()? {
+        _ if query.text("track").is_empty() => Position::from(at),
+        ViewOf::Devices => Position::on_lane(page, at, query.row(page.queues.len(), "track")?),
+        _ => Position::on_track(at, query.track(page, "track")?),
+    };
+    Ok(page.search(query.text("text"), from, direction).unwrap_or(Value::Null))
 }
 
 /// Whether a text is a filter or words that can be looked for.
