@@ -1,17 +1,17 @@
 //! The observer that keeps an execution.
 
-use crate::activities::ActivityNumbers;
 use crate::catalog::grown;
-use crate::growing::{ColumnFile, FileParts};
+use crate::growing::ColumnFile;
 use crate::messages_builder::MessagesBuilder;
+use crate::newest::NewestSections;
 use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
 use crate::splice::{Shown, Splice};
-use crate::track_builder::TrackBuilder;
+use crate::storing::{Stored, Storing};
+use crate::task_tables::TaskTables;
 use crate::{
-    Anomaly, Catalog, Change, Definition, Dependence, Doubt, Execution, Gap, GapIndex, Hold, Loss, NO_TIME,
-    Object, ObjectIndex, Observer, Place, Process, ProcessIndex, Queued, Region, RegionIndex, Section,
-    SiteIndex, State, TaskIndex, TaskStatus, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain,
-    WorkShare,
+    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, Loss, NO_TIME, Object,
+    ObjectIndex, Observer, Place, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State,
+    Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -29,13 +29,9 @@ pub struct ExecutionBuilder {
     /// Holders whose release has not been reported although the next holder has the object.
     superseded: Vec<(ObjectIndex, ThreadIndex, u64)>,
     ordinals: FxHashMap<(ThreadIndex, RegionIndex, TypeIndex), u32>,
-    /// Tasks that are able to run and do not, since when.
-    ready: FxHashMap<TaskIndex, u64>,
     messages: MessagesBuilder,
     samples: SamplesBuilder,
-    activities: ActivityNumbers,
-    /// Where long tracks are kept, if not in memory.
-    parts: Option<FileParts>,
+    storing: Storing,
 }
 
 #[derive(Debug)]
@@ -51,7 +47,7 @@ struct OpenThread {
     current: Section,
     /// From when on all that begins is lost, and how many events are.
     blind: Option<(u64, u64)>,
-    track: TrackBuilder,
+    newest: NewestSections,
     /// Of a CPU: whom it shows.
     shows: Vec<Shown>,
 }
@@ -95,21 +91,22 @@ impl ExecutionBuilder {
             depths: Vec::new(),
             current: Section::of(State::Unknown),
             blind: None,
-            track: TrackBuilder::default(),
+            newest: NewestSections::default(),
             shows: Vec::new(),
         });
         index
     }
 
-    /// Tracks of which many sections are expected from now on lie in this file and not in memory.
+    /// Before anything is known of a thread: tracks of which many sections are expected lie in this file and not in
+    /// memory. A run that has such tracks is long: they are stored on a thread of their own.
     pub fn keep_long_tracks_in(&mut self, file: Arc<dyn ColumnFile>) {
-        self.parts = Some(FileParts::of(file, 2 * self.open.len()));
+        self.storing = Storing::long(file, 2 * self.open.len());
     }
 
     /// The thread will have no more than about so many sections.
     pub fn expect_sections(&mut self, thread: ThreadIndex, sections: u64) {
         let sections = usize::try_from(sections).unwrap_or(0);
-        self.open[thread.index()].track.expect(sections, self.parts.as_mut());
+        self.storing.expect(thread.index(), sections);
     }
 
     /// An event of `thread` lies at `at`, whether or not it changes anything.
@@ -157,11 +154,13 @@ impl ExecutionBuilder {
                 continue;
             }
             let last = self.execution.processes[thread.process.index()].last;
-            if open.track.is_empty() {
-                open.track.set(thread.first, Section::of(State::Unknown), &mut self.activities);
+            if open.newest.is_empty() {
+                let storing = &mut self.storing;
+                open.newest
+                    .set(thread.first, Section::of(State::Unknown), |rows| storing.store(number, rows));
             }
-            open.track.close(if thread.ended { open.track.end() } else { last });
-            let end = open.track.end();
+            open.newest.close(if thread.ended { open.newest.end() } else { last });
+            let end = open.newest.end();
             if let Some((start, events)) = open.blind {
                 let thread = ThreadIndex::of(number);
                 self.execution.losses.push(Loss { thread, start, end: end.max(start), events });
@@ -170,7 +169,7 @@ impl ExecutionBuilder {
                 .works
                 .extend(open.works.drain(..).map(|w| WorkShare { end: end.max(w.start), ..w }));
         }
-        self.finish_tracks();
+        self.finish_stored();
         for hold in self.holders.into_iter().flatten() {
             let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
@@ -186,23 +185,25 @@ impl ExecutionBuilder {
         self.execution
     }
 
-    /// Gives threads their tracks, when all of them know what they were in.
-    fn finish_tracks(&mut self) {
-        for open in &mut self.open {
-            open.track.store_all(&mut self.activities);
+    /// Takes what was stored: the tables of tasks, and tracks, when all threads know what they were in.
+    fn finish_stored(&mut self) {
+        for (number, open) in self.open.iter().enumerate() {
+            self.storing.store(number, open.newest.rows());
         }
-        // That of CPUs on which nobody is.
-        self.activities.number(State::Idle, Place::UNKNOWN);
-        self.execution.activities = Arc::new(std::mem::take(&mut self.activities).finish());
-        let file = self.parts.as_ref().and_then(FileParts::shared);
-        for (thread, open) in self.execution.threads.iter_mut().zip(&mut self.open) {
+        let Stored { of_tracks, activities, file, tasks } = std::mem::take(&mut self.storing).finish();
+        let open_threads = self.execution.threads.iter_mut().zip(&self.open);
+        for ((thread, open), columns) in open_threads.zip(of_tracks) {
             // Those of CPUs are spliced when all others are there.
             if open.shows.is_empty() {
-                let track = std::mem::take(&mut open.track);
-                thread.track = track.finish(&self.execution.activities, file.as_ref());
+                thread.track = Track::of(columns.finish(open.newest.end(), &activities, file.as_ref()));
             }
         }
+        self.execution.activities = activities;
         self.splice_cpus();
+        let TaskTables { tasks, queued, dependences, .. } = tasks;
+        self.execution.tasks = tasks;
+        self.execution.queued = queued;
+        self.execution.dependences = dependences.into();
     }
 
     /// CPUs show what the threads on them are in.
@@ -214,7 +215,7 @@ impl ExecutionBuilder {
             }
             let thread = &self.execution.threads[number];
             let last = self.execution.processes[thread.process.index()].last;
-            let end = if thread.ended { open.track.end() } else { last };
+            let end = if thread.ended { open.newest.end() } else { last };
             let Execution { threads, activities, .. } = &self.execution;
             let track = |thread: ThreadIndex| Some(&threads.get(thread.index())?.track);
             let splice = Splice::of(&open.shows, end, activities, track);
@@ -250,7 +251,8 @@ impl ExecutionBuilder {
         } else {
             section
         };
-        let back = open.track.set(at, shown, &mut self.activities);
+        let storing = &mut self.storing;
+        let back = open.newest.set(at, shown, |rows| storing.store(thread.index(), rows));
         if back > 0 {
             self.execution.anomalies.count(thread, at, Anomaly::TimeRunsBack { ns: back });
         }
@@ -359,67 +361,9 @@ impl ExecutionBuilder {
         let open = &self.open[thread.index()];
         let (since, current) = (open.last_change, open.current);
         self.execution.losses.push(Loss { thread, start: since.min(at), end: at, events });
-        if !open.track.is_empty() {
+        if !open.newest.is_empty() {
             self.set(thread, since.min(at), Section::of(State::Unknown));
             self.set(thread, at, current);
-        }
-    }
-
-    fn task_change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
-        let tasks = &mut self.execution.tasks;
-        match change {
-            Change::TaskCreated { task, ty, parent, region } => {
-                tasks.grow_to(task);
-                let row = task.index();
-                tasks.ty[row] = ty;
-                tasks.parent[row] = parent;
-                tasks.region[row] = region;
-                tasks.creator[row] = thread;
-                // A start that another thread's clock puts before the creation: clamp (zero length).
-                tasks.created[row] = at.min(tasks.began[row]);
-            }
-            Change::TaskReady { task } => {
-                tasks.grow_to(task);
-                // One that runs is able to run again when it is put down.
-                self.ready.entry(task).or_insert(at);
-            }
-            Change::TaskIsOver { task } => {
-                tasks.grow_to(task);
-                self.ready.remove(&task);
-                tasks.status[task.index()] = TaskStatus::Ended;
-            }
-            Change::TaskStarts { task } => {
-                tasks.grow_to(task);
-                if let Some(ready) = self.ready.remove(&task).map(|ready| ready.max(tasks.left(task)))
-                    && ready < at
-                {
-                    self.execution.queued.push(Queued { task, ready, began: at });
-                }
-                let row = task.index();
-                if tasks.began[row] == NO_TIME {
-                    tasks.began[row] = at;
-                    tasks.runner[row] = thread;
-                }
-                tasks.status[row] = TaskStatus::Running;
-            }
-            Change::TaskEnds { task } => {
-                tasks.grow_to(task);
-                tasks.ended[task.index()] = at;
-                tasks.status[task.index()] = TaskStatus::Ended;
-            }
-            Change::TaskSuspends { task } => {
-                tasks.grow_to(task);
-                tasks.status[task.index()] = TaskStatus::Suspended;
-            }
-            Change::TaskCancelled { task } => {
-                tasks.grow_to(task);
-                tasks.status[task.index()] = TaskStatus::Cancelled;
-            }
-            Change::TaskDepends { task, address, kind } => {
-                let dependence = Dependence { task, address, kind: u32::from(kind) };
-                self.execution.dependences.to_mut().push(dependence);
-            }
-            _ => {}
         }
     }
 
@@ -432,8 +376,10 @@ impl ExecutionBuilder {
             Change::Shows(shown) => self.shows(thread, at, shown),
             Change::Was(section) => {
                 let open = &mut self.open[thread.index()];
-                if open.blind.is_none() {
-                    open.track.amend(at, section, &mut self.activities);
+                if open.blind.is_none()
+                    && let Some(amendment) = open.newest.amend(at, section)
+                {
+                    self.storing.amend(thread.index(), amendment);
                 }
             }
             Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,
@@ -443,7 +389,7 @@ impl ExecutionBuilder {
                 let thread = &mut self.execution.threads[thread.index()];
                 thread.last = thread.last.max(at);
                 thread.ended = true;
-                open.track.close(at);
+                open.newest.close(at);
             }
             Change::RegionBegins { region, parent, site, requested } => {
                 let begun =
@@ -478,7 +424,7 @@ impl ExecutionBuilder {
                 let process = self.execution.threads[thread.index()].process;
                 self.messages.change(thread, process, at, change);
             }
-            _ => self.task_change(thread, at, change),
+            _ => self.storing.task_change(thread, at, change),
         }
     }
 

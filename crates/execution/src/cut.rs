@@ -149,8 +149,8 @@ impl Part {
 
     /// The same activities as before, of which `numbers` are.
     fn of_track(&self, track: &Track, activities: &Arc<Activities>, numbers: &mut ActivityNumbers) -> Track {
-        let mut part = TrackBuilder::default();
-        let mut last = None;
+        let mut part = TrackBuilder::of(numbers, 0);
+        let mut last = 0;
         for span in track.spans() {
             if span.start >= self.end {
                 break;
@@ -159,15 +159,11 @@ impl Part {
                 let mut section = span.section;
                 section.task = self.task(section.task);
                 section.region = self.region(section.region);
-                part.set(span.start.max(self.begin), section, numbers);
-                last = Some(span.end.min(self.end));
+                part.set(span.start.max(self.begin), section);
+                last = span.end.min(self.end);
             }
         }
-        if let Some(last) = last {
-            part.close(last);
-        }
-        part.store_all(numbers);
-        part.finish(activities, None)
+        Track::of(part.finish(last, activities))
     }
 
     fn cut_tasks(&self, tasks: &mut Tasks) {

@@ -288,6 +288,11 @@ pub(crate) mod tests {
             let mut section = Section::of(states[(at / 3 * 7 % 5 % 3) as usize]);
             section.task = TaskIndex((at / 50) as u32);
             builder.change(thread, 10 * at, Change::Become(section));
+            if at > 150 && at % 7 == 0 {
+                // That of 50 events before, which has been stored.
+                let was = Section { task: crate::TaskIndex(9), ..Section::of(State::OrderedWait) };
+                builder.change(thread, 10 * (at - 150), Change::Was(was));
+            }
         }
         builder.finish()
     }
@@ -302,6 +307,7 @@ pub(crate) mod tests {
             for (plain, in_file) in plain.threads.iter().zip(&in_file.threads) {
                 assert!(plain.track.len() > 40_000 && plain.track.spans().eq(in_file.track.spans()));
                 assert!(plain.track.rows().rev().eq(in_file.track.rows().rev()));
+                assert!(plain.track.spans().any(|span| span.section.task == crate::TaskIndex(9)));
             }
         }
     }

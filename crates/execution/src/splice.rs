@@ -164,13 +164,10 @@ impl Splice {
     /// Columns of its own, made when they are first asked for.
     pub fn columns(&self) -> &TrackColumns {
         self.columns.get_or_init(|| {
-            let mut track = TrackBuilder::default();
-            track.expect(self.rows, None);
             let mut numbers = ActivityNumbers::of(&self.activities);
-            self.pieces().for_each(|span| track.push(span.start, span.section, &mut numbers));
-            track.close(self.end);
-            track.store_all(&mut numbers);
-            track.finish_columns(&self.activities, None)
+            let mut track = TrackBuilder::of(&mut numbers, self.rows);
+            self.pieces().for_each(|span| track.push(span.start, span.section));
+            track.finish(self.end, &self.activities)
         })
     }
 }

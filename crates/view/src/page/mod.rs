@@ -149,11 +149,13 @@ impl Page {
         let streams = session.streams.iter().map(|stream| (stream.path.clone(), stream.thread.index()));
         let tracks_by_stream = streams.collect();
         let execution = Arc::new(session.execution);
-        let instances = instances::of(&execution, &findings);
+        let (instances, histograms) = rayon::join(
+            || instances::of(&execution, &findings),
+            || overview::histograms(&execution, analysis),
+        );
         for instance in &instances {
             timeline.mark(instance.thread, Flags::FINDING, vec![(instance.start, instance.end)]);
         }
-        let histograms = overview::histograms(&execution, analysis);
         Page {
             names: Names::of(execution.clone()),
             timeline,

@@ -1,0 +1,116 @@
+//! What a thread was in lately, on its way to the columns of its track.
+//!
+//! A merged trace goes from thread to thread with each event. So the newest sections of a thread lie beside
+//! each other, where one line of the cache holds two of them, and go to the columns by the dozen.
+
+use crate::{Group, Section, State};
+
+/// So many sections wait. 64 threads' fit into the first cache of a core.
+pub(crate) const WAITING: usize = 16;
+/// So many of them wait on when the others go: those of which more may be told, and what follows them.
+const STAYING: usize = 2;
+
+/// A section that goes on until the next one starts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub start: u64,
+    pub section: Section,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Row { start: 0, section: Section::of(State::Unknown) }
+    }
+}
+
+/// A section that ended at `at` was this one, if it was a wait for a lock too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amendment {
+    pub at: u64,
+    pub section: Section,
+    /// When the first section starts that is not in the columns.
+    pub next: Option<u64>,
+}
+
+/// Whether it may be told of a section later what it was.
+pub(crate) fn can_be_amended(state: State) -> bool {
+    state.group() == Group::Mutex
+}
+
+/// The newest sections of one thread, in time order.
+#[derive(Debug, Default)]
+pub(crate) struct NewestSections {
+    end: u64,
+    /// They lie in place, as each change looks for them; never none once there was a section.
+    rows: [Row; WAITING],
+    waiting: usize,
+}
+
+impl NewestSections {
+    /// Whether nothing is known of the thread.
+    pub fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// When the last section ends, as far as is known.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Those that have not gone to the columns.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows[..self.waiting]
+    }
+
+    /// From `at` on the thread is in `section`. A time before the last section's start is taken as
+    /// that start; the answer is how far it was before. `store` takes those that have to go.
+    #[inline(always)]
+    pub fn set(&mut self, at: u64, section: Section, store: impl FnOnce(&[Row])) -> u64 {
+        let Some(last) = self.rows[..self.waiting].last_mut() else {
+            self.end = self.end.max(at);
+            self.rows[0] = Row { start: at, section };
+            self.waiting = 1;
+            return 0;
+        };
+        let back = last.start.saturating_sub(at);
+        let at = at.max(last.start);
+        self.end = self.end.max(at);
+        if last.start == at {
+            last.section = section;
+        } else if last.section != section {
+            self.push(at, section, store);
+        }
+        back
+    }
+
+    /// A section starts at `start`, later than those before.
+    #[inline(always)]
+    pub fn push(&mut self, start: u64, section: Section, store: impl FnOnce(&[Row])) {
+        if self.waiting == WAITING {
+            store(&self.rows[..WAITING - STAYING]);
+            self.rows.copy_within(WAITING - STAYING.., 0);
+            self.waiting = STAYING;
+        }
+        self.rows[self.waiting] = Row { start, section };
+        self.waiting += 1;
+    }
+
+    /// The section that ended at `at` was this one, if it was a wait for a lock too. The answer is what the
+    /// columns have to change, where it lies there: rare, as waits are told of when they end.
+    pub fn amend(&mut self, at: u64, section: Section) -> Option<Amendment> {
+        let rows = &mut self.rows[..self.waiting];
+        let Some(row) = rows.iter().rposition(|row| row.start < at) else {
+            return Some(Amendment { at, section, next: rows.first().map(|row| row.start) });
+        };
+        let end = rows.get(row + 1).map_or(self.end, |next| next.start);
+        if end == at && can_be_amended(rows[row].section.state) {
+            rows[row].section = section;
+        }
+        None
+    }
+
+    /// The last section ends at `at`, or where it started, if that is later.
+    pub fn close(&mut self, at: u64) {
+        self.end = self.rows().last().map_or(at, |last| at.max(last.start));
+    }
+}

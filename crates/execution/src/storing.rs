@@ -1,0 +1,250 @@
+//! What a run's many changes are stored in while it is played: the columns of its tracks, and the tables of its tasks.
+//! Those of a long run are on a thread of their own.
+//!
+//! ```text
+//! who plays   newest sections of each thread ──┐
+//!             changes of tasks ────────────────┴──▶ batch ──▶ channel
+//!                                                                │
+//! beside                            columns, tables, file ◀──────┘
+//! ```
+//!
+//! Steps are taken in the order in which they were told, so nobody waits for what is stored before [`Storing::finish`].
+
+use crate::SharedBytes;
+use crate::activities::{Activities, ActivityNumbers};
+use crate::columns_builder::ColumnsBuilder;
+use crate::growing::{ColumnFile, FileParts};
+use crate::newest::{Amendment, Row};
+use crate::task_tables::TaskTables;
+use crate::{Change, Place, State, ThreadIndex};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+
+/// Sections and other steps that are handed over at once: half the second cache of a core.
+const BATCH: usize = 4096;
+/// Batches that may wait: enough to even out, little memory.
+const WAITING: usize = 16;
+
+/// The columns of all tracks, and the tables of tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    tasks: TaskTables,
+    of_tracks: Vec<ColumnsBuilder>,
+    activities: ActivityNumbers,
+    /// Where long tracks are kept, if not in memory.
+    parts: Option<FileParts>,
+}
+
+impl Tables {
+    fn of(&mut self, track: usize) -> &mut ColumnsBuilder {
+        if track >= self.of_tracks.len() {
+            self.of_tracks.resize_with(track + 1, ColumnsBuilder::default);
+        }
+        &mut self.of_tracks[track]
+    }
+
+    fn expect(&mut self, track: usize, sections: usize) {
+        let mut parts = self.parts.take();
+        self.of(track).expect(sections, parts.as_mut());
+        self.parts = parts;
+    }
+
+    #[inline(always)]
+    fn store(&mut self, track: usize, rows: &[Row]) {
+        if track >= self.of_tracks.len() {
+            self.of(track);
+        }
+        self.of_tracks[track].store(rows, &mut self.activities);
+    }
+
+    fn amend(&mut self, track: usize, amendment: &Amendment) {
+        if let Some(columns) = self.of_tracks.get_mut(track) {
+            columns.amend(amendment, &mut self.activities);
+        }
+    }
+
+    fn take(&mut self, batch: &Batch) {
+        for (thread, at, change) in &batch.tasks {
+            self.tasks.change(*thread, *at, *change);
+        }
+        let mut rows = batch.rows.as_slice();
+        for (track, step) in &batch.steps {
+            let track = *track as usize;
+            match step {
+                Step::Expect(sections) => self.expect(track, *sections),
+                Step::Store(count) => {
+                    let (now, later) = rows.split_at(*count);
+                    self.store(track, now);
+                    rows = later;
+                }
+                Step::Amend(amendment) => self.amend(track, amendment),
+            }
+        }
+    }
+}
+
+/// What is to be done with a track.
+#[derive(Debug)]
+enum Step {
+    Expect(usize),
+    /// Takes so many of the batch's sections.
+    Store(usize),
+    Amend(Amendment),
+}
+
+#[derive(Debug, Default)]
+struct Batch {
+    /// With the tracks that they are about.
+    steps: Vec<(u32, Step)>,
+    /// Sections of those steps that take some.
+    rows: Vec<Row>,
+    /// Changes of tasks.
+    tasks: Vec<(ThreadIndex, u64, Change)>,
+}
+
+/// A thread that has the tables.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    batch: Batch,
+    full: SyncSender<Batch>,
+    /// Batches that were taken, to be filled again.
+    empty: Receiver<Batch>,
+    thread: JoinHandle<Tables>,
+}
+
+impl Beside {
+    #[inline(always)]
+    fn tell(&mut self, track: usize, step: Step, rows: &[Row]) {
+        self.batch.steps.push((track as u32, step));
+        self.batch.rows.extend_from_slice(rows);
+        if self.batch.rows.len() + self.batch.steps.len() >= BATCH {
+            self.hand_over();
+        }
+    }
+
+    #[inline(always)]
+    fn tell_of_task(&mut self, thread: ThreadIndex, at: u64, change: Change) {
+        self.batch.tasks.push((thread, at, change));
+        if self.batch.tasks.len() >= BATCH {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        let batch = std::mem::replace(&mut self.batch, self.empty.try_recv().unwrap_or_default());
+        // Nobody takes it only where taking one panicked, which `finish` passes on.
+        let _ = self.full.send(batch);
+    }
+
+    fn finish(mut self) -> Tables {
+        self.hand_over();
+        drop(self.full);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn take_all(mut tables: Tables, batches: Receiver<Batch>, taken: Sender<Batch>) -> Tables {
+    for mut batch in batches {
+        tables.take(&batch);
+        batch.steps.clear();
+        batch.rows.clear();
+        batch.tasks.clear();
+        let _ = taken.send(batch);
+    }
+    tables
+}
+
+/// What was stored, when it is complete.
+pub(crate) struct Stored {
+    pub tasks: TaskTables,
+    pub of_tracks: Vec<ColumnsBuilder>,
+    pub activities: Arc<Activities>,
+    /// The file in which they lie, if in any.
+    pub file: Option<SharedBytes>,
+}
+
+/// Where changes are stored.
+#[derive(Debug)]
+pub(crate) enum Storing {
+    Here(Box<Tables>),
+    Beside(Beside),
+}
+
+impl Default for Storing {
+    fn default() -> Self {
+        Storing::Here(Box::default())
+    }
+}
+
+impl Storing {
+    /// Tracks of which many sections are expected from now on lie in this file and not in memory, and all are stored on
+    /// a thread of their own, where there can be one. So many columns are expected.
+    pub fn long(file: Arc<dyn ColumnFile>, columns: usize) -> Storing {
+        let tables = Tables { parts: Some(FileParts::of(file, columns)), ..Tables::default() };
+        let (give, given) = channel();
+        let (full, batches) = sync_channel(WAITING);
+        let (taken, empty) = channel();
+        let spawned = std::thread::Builder::new().spawn(move || {
+            let tables = given.recv().unwrap_or_default();
+            take_all(tables, batches, taken)
+        });
+        let Ok(thread) = spawned else { return Storing::Here(Box::new(tables)) };
+        match give.send(tables) {
+            Ok(()) => Storing::Beside(Beside { batch: Batch::default(), full, empty, thread }),
+            Err(unsent) => Storing::Here(Box::new(unsent.0)),
+        }
+    }
+
+    /// The track will have no more than about so many sections.
+    pub fn expect(&mut self, track: usize, sections: usize) {
+        match self {
+            Storing::Here(tables) => tables.expect(track, sections),
+            Storing::Beside(beside) => beside.tell(track, Step::Expect(sections), &[]),
+        }
+    }
+
+    /// Takes sections of a track, in time order.
+    #[inline(always)]
+    pub fn store(&mut self, track: usize, rows: &[Row]) {
+        match self {
+            Storing::Here(tables) => tables.store(track, rows),
+            Storing::Beside(beside) => beside.tell(track, Step::Store(rows.len()), rows),
+        }
+    }
+
+    /// A section that was stored was another one.
+    pub fn amend(&mut self, track: usize, amendment: Amendment) {
+        match self {
+            Storing::Here(tables) => tables.amend(track, &amendment),
+            Storing::Beside(beside) => beside.tell(track, Step::Amend(amendment), &[]),
+        }
+    }
+
+    /// A task changes.
+    #[inline(always)]
+    pub fn task_change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
+        match self {
+            Storing::Here(tables) => tables.tasks.change(thread, at, change),
+            Storing::Beside(beside) => beside.tell_of_task(thread, at, change),
+        }
+    }
+
+    /// No more changes come.
+    pub fn finish(self) -> Stored {
+        let mut tables = match self {
+            Storing::Here(tables) => *tables,
+            Storing::Beside(beside) => beside.finish(),
+        };
+        tables.of_tracks.iter_mut().for_each(ColumnsBuilder::complete);
+        // That of CPUs on which nobody is.
+        tables.activities.number(State::Idle, Place::UNKNOWN);
+        Stored {
+            tasks: tables.tasks,
+            of_tracks: tables.of_tracks,
+            activities: Arc::new(tables.activities.finish()),
+            file: tables.parts.as_ref().and_then(FileParts::shared),
+        }
+    }
+}
