@@ -154,16 +154,19 @@ impl Finding {
     }
 }
 
+/// Numbers of tasks by the code that created them.
+pub(crate) type Creations = FxHashMap<(State, Place), u64>;
+
 /// All losses, largest first; their sum is capacity minus useful time.
-pub fn findings(
+pub(crate) fn findings(
     execution: &Execution,
     ledger: &Ledger,
     charges: &[Charge],
     works: &[Worksharing],
     types: &[TaskType],
+    created: &Creations,
 ) -> Vec<Finding> {
     let grains = Grains::of(execution, ledger, charges, types);
-    let created = creations(execution);
     let mut in_code: FxHashMap<(State, Place), u64> = FxHashMap::default();
     for cause in ledger.causes.iter().chain(&ledger.of_others) {
         *in_code.entry((cause.state, cause.place)).or_default() += cause.ns;
@@ -295,7 +298,7 @@ fn type_kind(execution: &Execution, ty: TypeIndex) -> Option<TypeKind> {
 }
 
 /// Tasks created by the code at each state and place: what the creator was in at the time.
-fn creations(execution: &Execution) -> FxHashMap<(State, Place), u64> {
+pub(crate) fn creations(execution: &Execution) -> Creations {
     let tasks = &execution.tasks;
     let (creators, created_at): (&[ThreadIndex], &[u64]) = (&tasks.creator, &tasks.created);
     // Creator by creator, so that each one's sections are read once, from the first to the last.

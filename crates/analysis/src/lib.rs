@@ -41,7 +41,8 @@ mod timeline;
 
 pub use blame::{Charge, Culprit, WaitPart, charge, split_lock_waits};
 pub use efficiency::{Efficiency, efficiency, share};
-pub use findings::{Confidence, Finding, FindingKind, findings};
+pub use findings::{Confidence, Finding, FindingKind};
+use findings::{creations, findings};
 pub use fine::FineNanos;
 pub use forest::{Letter, Shares};
 pub use grain::Grain;
@@ -99,12 +100,13 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
         let bodies = body_times(execution);
         let types = task_types(execution, &bodies);
         let (works, regions) = (worksharing(execution), parallel_constructs(execution));
-        (book(execution), bodies, types, works, regions, locks(execution), starvation(execution))
+        let of_tasks = (bodies, types, creations(execution));
+        (book(execution), of_tasks, works, regions, locks(execution), starvation(execution))
     };
     let (tables, charges) = rayon::join(tables, || charge(execution));
-    let (ledger, body_times, task_types, works, regions, locks, starvation) = tables;
+    let (ledger, (body_times, task_types, created), works, regions, locks, starvation) = tables;
     let efficiency = efficiency(&ledger, &charges);
-    let findings = findings(execution, &ledger, &charges, &works, &task_types);
+    let findings = findings(execution, &ledger, &charges, &works, &task_types, &created);
     let analysis = Analysis {
         efficiency,
         tasks: explicit_tasks_begun(execution),
