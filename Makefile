@@ -5,6 +5,8 @@ PREFIX ?= /usr/local
 CARGO ?= cargo
 cargo = $(CARGO) --quiet
 release = target/release
+# What is built is looked for here, also where the user has cargo build elsewhere.
+override export CARGO_TARGET_DIR := $(CURDIR)/target
 
 .PHONY: predictions check-aarch64 help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages
 
