@@ -84,8 +84,20 @@ await step('numbers on the page equal those of report --json', async () => {
     assert.notEqual(text, '', path);
   }
   assert.deepEqual(JSON.parse(await one.page.textContent('#report')), report);
-  const begun = await one.page.evaluate(() => [...document.querySelectorAll('#tables table')].find((t) => t.caption.textContent === 'Task types').rows[1].cells[1].textContent);
-  assert.equal(begun.replace(/\D/g, ''), String(report.task_types[0].began));
+  const first = await one.page.evaluate(() => {
+    const [titles, row] = [...document.querySelectorAll('#tables table')].find((t) => t.caption.textContent === 'Task types').rows;
+    return Object.fromEntries([...titles.cells].map((title, i) => [title.textContent, row.cells[i].textContent.replace(/\D/g, '')]));
+  });
+  assert.equal(first.began, String(report.task_types[0].began));
+  const several = new Set(report.task_types.map((row) => row.pid)).size > 1;
+  assert.equal(first.process, several ? String(report.task_types[0].pid) : undefined);
+});
+await step('the largest loss is marked', async () => {
+  const { efficiency: e } = report;
+  const losses = { 'Load balance': e.load_balance_loss_ns, Serialization: e.serialization_loss_ns, 'Runtime overhead': e.runtime_overhead_loss_ns, Known: e.unknown_ns };
+  const largest = Math.max(...Object.values(losses));
+  const marked = await one.page.evaluate(() => [...document.querySelectorAll('#efficiency li')].filter((li) => li.querySelector('strong')).map((li) => li.querySelector('.label').textContent));
+  assert.deepEqual(marked, Object.keys(losses).filter((name) => losses[name] === largest));
 });
 await step('names with markup are text', async () => {
   assert.equal(await one.page.locator('main b').count(), 0);

@@ -1,6 +1,6 @@
 //! What a thread does and where: a run has few such pairs, and tracks name them by number.
 
-use crate::{Column, Place, State};
+use crate::{Column, JoinedTypes, Place, State};
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
@@ -37,6 +37,11 @@ impl Activities {
     #[inline(always)]
     pub(crate) fn all(&self) -> &[(State, Place)] {
         &self.0
+    }
+
+    /// The same with these types joined. What was two may have two numbers still.
+    pub(crate) fn joined(self, types: &JoinedTypes) -> Activities {
+        Activities(self.0.into_iter().map(|(state, place)| (state, types.place(place))).collect())
     }
 
     /// As who stores it keeps it.
@@ -183,6 +188,12 @@ impl KnownNumbers {
 pub struct RareRow {
     row: u32,
     activity: Activity,
+}
+
+impl RareRow {
+    pub(crate) fn join(&mut self, types: &JoinedTypes) {
+        self.activity.place = types.place(self.activity.place);
+    }
 }
 
 /// What a row is, of those that keep it themselves, which are in their order.

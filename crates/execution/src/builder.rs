@@ -9,9 +9,9 @@ use crate::splice::{Shown, Splice};
 use crate::storing::{Stored, Storing};
 use crate::task_tables::TaskTables;
 use crate::{
-    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, Loss, NO_TIME, Object,
-    ObjectIndex, Observer, Place, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State,
-    Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
+    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, JoinedTypes, Loss, NO_TIME,
+    Object, ObjectIndex, Observer, Place, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex,
+    State, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -140,7 +140,12 @@ impl ExecutionBuilder {
     /// The execution, with every open section, hold and share closed: what a thread was in at its
     /// last event lasts to its end, or, where its end is not in the trace, to the last event of its
     /// process, as a killed program's threads all stop together.
-    pub fn finish(mut self) -> Execution {
+    pub fn finish(self) -> Execution {
+        self.finish_joining(|_| JoinedTypes::default())
+    }
+
+    /// The same, with types of tasks joined.
+    pub fn finish_joining(mut self, types: impl FnOnce(&Catalog) -> JoinedTypes) -> Execution {
         for thread in self.execution.threads.iter().filter(|t| t.first != NO_TIME) {
             let process = &mut self.execution.processes[thread.process.index()];
             process.first = process.first.min(thread.first);
@@ -169,7 +174,8 @@ impl ExecutionBuilder {
                 .works
                 .extend(open.works.drain(..).map(|w| WorkShare { end: end.max(w.start), ..w }));
         }
-        self.finish_stored();
+        let types = types(&self.execution.catalog);
+        self.finish_stored(&types);
         for hold in self.holders.into_iter().flatten() {
             let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
@@ -186,11 +192,11 @@ impl ExecutionBuilder {
     }
 
     /// Takes what was stored: the tables of tasks, and tracks, when all threads know what they were in.
-    fn finish_stored(&mut self) {
+    fn finish_stored(&mut self, types: &JoinedTypes) {
         for (number, open) in self.open.iter().enumerate() {
             self.storing.store(number, open.newest.rows());
         }
-        let Stored { of_tracks, activities, file, tasks } = std::mem::take(&mut self.storing).finish();
+        let Stored { of_tracks, activities, file, tasks } = std::mem::take(&mut self.storing).finish(types);
         let open_threads = self.execution.threads.iter_mut().zip(&self.open);
         for ((thread, open), columns) in open_threads.zip(of_tracks) {
             // Those of CPUs are spliced when all others are there.

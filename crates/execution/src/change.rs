@@ -29,7 +29,7 @@ pub trait Observer {
 }
 
 /// What a type is the type of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TypeKind {
     /// Explicit tasks; OMPT task flags where known.
     Task {

@@ -8,7 +8,7 @@ use crate::growing::{FileParts, GrowingColumn};
 use crate::newest::{Amendment, Row, WAITING, can_be_amended};
 use crate::runs::{RunSlices, RunsBuilder};
 use crate::starts::Starts;
-use crate::{ObjectIndex, RegionIndex, Section, SharedBytes, TaskIndex, TrackColumns};
+use crate::{JoinedTypes, ObjectIndex, RegionIndex, Section, SharedBytes, TaskIndex, TrackColumns};
 use std::sync::Arc;
 
 /// Takes the sections of one thread, in time order.
@@ -111,8 +111,9 @@ impl ColumnsBuilder {
         self.object.replace(row, rows, section.object);
     }
 
-    /// No more sections come.
-    pub fn complete(&mut self) {
+    /// No more sections come, and these types are joined.
+    pub fn complete(&mut self, types: &JoinedTypes) {
+        self.rare.iter_mut().for_each(|row| row.join(types));
         self.start.complete();
         self.activity.complete();
     }
@@ -186,7 +187,7 @@ mod tests {
         fn finish(mut self, end: u64) -> Track {
             self.newest.close(end);
             self.columns.store(self.newest.rows(), &mut self.numbers);
-            self.columns.complete();
+            self.columns.complete(&JoinedTypes::default());
             let file = self.parts.and_then(|parts| parts.shared());
             let activities = Arc::new(self.numbers.finish());
             Track::of(self.columns.finish(self.newest.end(), &activities, file.as_ref()))

@@ -27,6 +27,7 @@ pub mod graph;
 mod growing;
 mod holders;
 mod ids;
+mod joined_types;
 pub mod lod;
 pub mod messages;
 mod messages_builder;
@@ -56,6 +57,7 @@ pub use ids::{
     GapIndex, ObjectIndex, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex,
     ThreadIndex, TypeIndex,
 };
+pub use joined_types::JoinedTypes;
 pub use messages_builder::MessageChange;
 pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, RunDelay};
 pub use runs::Runs;

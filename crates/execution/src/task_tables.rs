@@ -1,6 +1,6 @@
 //! The tables of tasks while they grow.
 
-use crate::{Change, Dependence, NO_TIME, Queued, TaskIndex, TaskStatus, Tasks, ThreadIndex};
+use crate::{Change, Dependence, JoinedTypes, NO_TIME, Queued, TaskIndex, TaskStatus, Tasks, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 /// What becomes of tasks.
@@ -14,6 +14,13 @@ pub(crate) struct TaskTables {
 }
 
 impl TaskTables {
+    /// No more changes come, and these types are joined.
+    pub fn complete(&mut self, types: &JoinedTypes) {
+        if !types.is_none() {
+            self.tasks.ty.iter_mut().for_each(|ty| *ty = types.ty(*ty));
+        }
+    }
+
     /// A change of a task; others are none of these tables.
     pub fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         let tasks = &mut self.tasks;

@@ -189,7 +189,9 @@ impl Session {
             interpreter.speaks(threads[number], recorders[number]);
             unreadable_samples += read_samples(stream, threads[number], &interpreter, &mut out, latest);
         }
-        let mut execution = builder.finish();
+        let mut places = None;
+        let mut execution =
+            builder.finish_joining(|catalog| places.insert(Places::of_catalog(catalog)).joined_types());
         if let Some(error) = track_file.as_ref().and_then(|file| file.failure()) {
             return Err(OpenError::PlayedLost { path: root.to_path_buf(), text: error.to_string() });
         }
@@ -225,7 +227,7 @@ impl Session {
         Ok(Session {
             root: root.to_path_buf(),
             devices: devices::read_devices(&trace),
-            places: Places::of(&execution),
+            places: places.map_or_else(|| Places::of(&execution), |places| places.with_locks_of(&execution)),
             unreadable_samples,
             execution,
             run,

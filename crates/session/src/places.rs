@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{
-    Catalog, Execution, GapIndex, ObjectIndex, Place, PlaceKind, ProcessIndex, SiteIndex, State, TypeIndex,
-    TypeKind,
+    Catalog, Execution, GapIndex, JoinedTypes, ObjectIndex, Place, PlaceKind, ProcessIndex, SiteIndex, State,
+    TypeIndex, TypeKind,
 };
 use taskscope_symbol::{
     CodePlace, LoadedModule, Missing, Symbolizer, VariablePlace, acquires_for_its_caller, without_parameters,
@@ -28,14 +28,44 @@ pub struct Places {
 impl Places {
     /// The places of an execution.
     pub fn of(execution: &Execution) -> Places {
+        Places::of_catalog(&execution.catalog).with_locks_of(execution)
+    }
+
+    /// Places of which it is not known where locks are taken.
+    pub(crate) fn of_catalog(catalog: &Catalog) -> Places {
         Places {
-            catalog: execution.catalog.clone(),
+            catalog: catalog.clone(),
             symbolizers: RefCell::default(),
             resolved: RefCell::default(),
             missing: RefCell::default(),
+            first_taken: FxHashMap::default(),
+            of_locks: FxHashSet::default(),
+        }
+    }
+
+    /// The same with what is known of locks.
+    pub(crate) fn with_locks_of(self, execution: &Execution) -> Places {
+        Places {
             first_taken: first_taken(execution),
             of_locks: execution.holds.iter().map(|hold| hold.site).collect(),
+            // A place where a lock is taken is told otherwise.
+            resolved: RefCell::default(),
+            ..self
         }
+    }
+
+    /// Tasks of a process that have one name and are of one kind have one type: compilers copy constructs.
+    pub(crate) fn joined_types(&self) -> JoinedTypes {
+        let mut known: FxHashMap<(ProcessIndex, String, Option<TypeKind>), TypeIndex> = FxHashMap::default();
+        let types = self.catalog.types.iter().zip(0..).map(|(row, number)| {
+            let ty = TypeIndex(number);
+            let has_name = row.site.is_some() || !row.label.is_empty();
+            if !has_name || matches!(row.kind, Some(TypeKind::Work { .. })) {
+                return ty;
+            }
+            *known.entry((row.process, self.type_name(ty), row.kind)).or_insert(ty)
+        });
+        JoinedTypes::of(types.collect())
     }
 
     /// Why names or lines were missing so far, each reason once.

@@ -1,12 +1,32 @@
 //! The report as calm lines for a terminal.
 
 use crate::format::{Unit, bar, broken, count, counted, fit, percent, shell_word, short_count, time, wrap};
+use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
 use crate::words;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
 use taskscope_analysis::{Analysis, Problem, share};
 use taskscope_execution::{Group, State};
 use taskscope_session::Session;
+
+/// Whether the rows of a table are of several processes, and so say of which.
+struct Pids {
+    are_told: bool,
+}
+
+impl Pids {
+    fn of(mut pids: impl Iterator<Item = Option<u64>>) -> Pids {
+        let first = pids.next().flatten();
+        Pids { are_told: pids.any(|pid| pid != first) }
+    }
+
+    fn told(&self, name: String, pid: Option<u64>) -> String {
+        match pid {
+            Some(pid) if self.are_told => format!("{name}, process {pid}"),
+            _ => name,
+        }
+    }
+}
 
 /// A part of the report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -504,8 +524,9 @@ impl Page<'_> {
             return;
         }
         self.heading("Task types", &columns);
+        let pids = Pids::of(rows.iter().map(|row| pid_of_type(self.session, row.ty)));
         for row in rows.iter().take(self.options.top) {
-            let name = self.session.places.type_name(row.ty);
+            let name = pids.told(self.session.places.type_name(row.ty), pid_of_type(self.session, row.ty));
             let values = [
                 count(row.began),
                 self.unit.show(row.body_ns),
@@ -528,12 +549,15 @@ impl Page<'_> {
         }
         self.heading("Constructs: how evenly their teams were loaded", &columns);
         let places = &self.session.places;
-        let works = self.analysis.works.iter().map(|row| (places.type_name(row.ty), row.load));
-        let regions =
-            self.analysis.regions.iter().map(|row| (places.construct("parallel", row.site), row.load));
+        let works = (self.analysis.works.iter())
+            .map(|row| (places.type_name(row.ty), row.load, pid_of_type(self.session, row.ty)));
+        let regions = (self.analysis.regions.iter()).map(|row| {
+            (places.construct("parallel", row.site), row.load, pid_of_site(self.session, row.site))
+        });
         let mut rows: Vec<_> = works.chain(regions).collect();
-        rows.sort_by_key(|(_, load)| std::cmp::Reverse(load.imbalance_ns()));
-        for (name, load) in rows.iter().take(self.options.top) {
+        rows.sort_by_key(|(_, load, _)| std::cmp::Reverse(load.imbalance_ns()));
+        let pids = Pids::of(rows.iter().map(|(_, _, pid)| *pid));
+        for (name, load, pid) in rows.iter().take(self.options.top) {
             let values = [
                 count(load.executions),
                 self.unit.show(load.busy_ns),
@@ -541,7 +565,7 @@ impl Page<'_> {
                 self.unit.show(load.imbalance_ns()),
             ];
             let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
-            self.row(0, name, &columns);
+            self.row(0, &pids.told(name.clone(), *pid), &columns);
         }
         self.more(rows.len().saturating_sub(self.options.top), Section::Constructs);
     }
@@ -555,6 +579,7 @@ impl Page<'_> {
             return;
         }
         self.heading("Locks, and who held them while others waited", &columns);
+        let pids = Pids::of(rows.iter().map(|row| pid_of_object(self.session, row.object)));
         for row in rows.iter().take(self.options.top) {
             let values = [
                 count(row.acquisitions),
@@ -563,7 +588,8 @@ impl Page<'_> {
                 self.unit.show(row.waited_ns),
             ];
             let columns: Vec<(&str, usize)> = values.iter().map(|value| (value.as_str(), 10)).collect();
-            self.row(0, &places.object_name(row.object), &columns);
+            let pid = pid_of_object(self.session, row.object);
+            self.row(0, &pids.told(places.object_name(row.object), pid), &columns);
             // A compiler that unrolls a loop makes several sites of one line.
             let mut holders: Vec<(String, u64)> = Vec::new();
             for holder in &row.holders {

@@ -52,6 +52,52 @@ fn json(session: &Session) -> Value {
     taskscope_view::report_json(session, &analysis, &problems)
 }
 
+/// Compilers copy constructs: their tasks have one row, whatever the numbers of their types.
+#[test]
+fn tasks_of_one_name_in_a_process_are_one_type() {
+    let mut script = program();
+    script.site(0, 1_000_000, 4, 0x400).task_type(0, 1_000_000, 6, 4, "task@prog+0x300");
+    script.task_type(0, 1_000_000, 8, 4, "task@prog+0x400");
+    script.create(0, 9_000_000, 3, 6).create(0, 9_000_000, 4, 8);
+    script.run(0, 9_100_000, 9_300_000, 3).run(0, 9_300_000, 9_400_000, 4);
+    let session = Session::open(written(&script).path()).unwrap();
+    let rows = json(&session)["task_types"].clone();
+    let rows: Vec<_> = rows.as_array().unwrap().iter().map(|row| (&row["name"], &row["began"])).collect();
+    assert_eq!(rows, [(&"task@prog+0x300".into(), &3.into()), (&"task@prog+0x400".into(), &1.into())]);
+}
+
+/// Rows of one name say of which process they are, where they are of several.
+#[test]
+fn rows_of_several_processes_are_told_apart() {
+    let written = written(&program());
+    let session = Session::open(written.path()).unwrap();
+    let pid = session.execution.processes[0].pid;
+    let sections = [Section::Tasks, Section::Constructs, Section::Locks];
+    assert!(!text(&session, &sections).contains("process"));
+    let (one, other) = (pid.to_string(), (pid + 1000).to_string());
+    for directory in std::fs::read_dir(written.path().join(format!("loom.host.{pid}/proc.{pid}"))).unwrap() {
+        let from = directory.unwrap().path();
+        let to = from.to_str().unwrap().replace(&format!("proc.{one}"), &format!("proc.{other}"));
+        std::fs::create_dir_all(&to).unwrap();
+        for file in std::fs::read_dir(&from).unwrap() {
+            let file = file.unwrap();
+            let bytes = std::fs::read(file.path()).unwrap();
+            let bytes = match String::from_utf8(bytes) {
+                Ok(text) => text.replace(&one, &other).into_bytes(),
+                Err(binary) => binary.into_bytes(),
+            };
+            std::fs::write(Path::new(&to).join(file.file_name()), bytes).unwrap();
+        }
+    }
+    let shown = text(&Session::open(written.path()).unwrap(), &sections);
+    for name in ["task@prog+0x300", "[parallel]"] {
+        for pid in [&one, &other] {
+            assert!(shown.contains(&format!("{name}, process {pid}")), "{shown}");
+        }
+    }
+    assert!(shown.contains(&format!("lock 0xabc, process {other}")), "{shown}");
+}
+
 fn check_golden(name: &str, shown: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("TASKSCOPE_UPDATE").is_some() {

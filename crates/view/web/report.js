@@ -67,10 +67,10 @@ function efficiencyTree(report) {
     ['Serialization', 'serialization', 'serialization_loss_ns', 1], ['Runtime overhead', 'runtime_overhead', 'runtime_overhead_loss_ns', 1],
     ['Known', 'known', 'unknown_ns', 1],
   ];
-  const worst = rows.slice(1).reduce((a, b) => ((e[b[1]] ?? 1) < (e[a[1]] ?? 1) ? b : a));
+  const largest = Math.max(...rows.map((row) => e[String(row[2])] ?? 0));
   const lines = rows.filter((row) => e[row[1]] !== undefined).map(([label, key, loss, depth]) => element('li', { class: depth ? 'factor' : 'whole' },
     element('span', { class: 'label' }, label), number(`efficiency.${key}`, e[key], (v) => v.toFixed(2)), bar(e[key], `${label} ${e[key].toFixed(2)}`),
-    loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], formatSeconds), ' worker-s lost', key === worst[1] && e[key] < 0.995 ? element('strong', {}, ' ← largest loss') : null)
+    loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], formatSeconds), ' worker-s lost', largest > 0 && e[loss] === largest ? element('strong', {}, ' ← largest loss') : null)
       : element('span', { class: 'loss' }, `${formatNumberOf(report.workers, 'worker')}, `, number('capacity_ns', report.capacity_ns, (v) => `${formatSeconds(v)} worker-seconds in all`))));
   return part('efficiency', 'Efficiency', element('ul', { class: 'tree' }, ...lines),
     element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity.'));
@@ -91,6 +91,12 @@ function findings(report, overview, theme, width, trackName) {
   return part('findings', 'Findings', rows.length ? element('ol', { class: 'findings' }, ...list) : element('p', {}, 'No loss is larger than half a percent of capacity.'));
 }
 
+/** The process of each row, where the rows are of several. @param {any[]} rows */
+function processColumn(rows) {
+  const several = new Set(rows.map((row) => row.pid)).size > 1;
+  return several ? [{ title: 'process', number: true, cell: (row) => String(row.pid ?? '–') }] : [];
+}
+
 /** @param {any} report @param {any} overview @param {any} theme */
 function tables(report, overview, theme) {
   const made = [];
@@ -106,7 +112,7 @@ function tables(report, overview, theme) {
   if ((report.task_types || []).length) {
     const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
     made.push(table('Task types', [
-      { title: 'task type', cell: (row) => nameOf(row.name) }, { title: 'began', number: true, cell: (row) => formatCount(row.began) },
+      { title: 'task type', cell: (row) => nameOf(row.name) }, ...processColumn(rows), { title: 'began', number: true, cell: (row) => formatCount(row.began) },
       { title: 'in bodies', number: true, cell: (row) => formatTime(row.body_ns) }, { title: 'median', number: true, cell: (row) => formatTime(row.median_ns) },
       { title: '95 %', number: true, cell: (row) => formatTime(row.p95_ns) }, { title: 'longest', number: true, cell: (row) => formatTime(row.max_ns) },
       { title: 'durations', cell: (row) => histogram(row.classes, theme) },
@@ -129,14 +135,14 @@ function tables(report, overview, theme) {
   for (const [key, caption] of [['worksharing', 'Worksharing constructs'], ['regions', 'Parallel constructs']]) {
     if ((report[key] || []).length === 0) continue;
     made.push(table(caption, [
-      { title: 'construct', cell: (row) => nameOf(row.name) }, { title: 'executions', number: true, cell: (row) => formatCount(row.executions) },
+      { title: 'construct', cell: (row) => nameOf(row.name) }, ...processColumn(report[key]), { title: 'executions', number: true, cell: (row) => formatCount(row.executions) },
       { title: 'busy', number: true, cell: (row) => formatTime(row.busy_ns) }, { title: 'lost to imbalance', number: true, cell: (row) => formatTime(row.imbalance_ns) },
       { title: 'load balance', number: true, cell: (row) => row.load_balance.toFixed(2) },
     ], report[key]));
   }
   if ((report.locks || []).length) {
     made.push(table('Locks and critical constructs', [
-      { title: 'object', cell: (row) => nameOf(row.object) }, { title: 'acquired', number: true, cell: (row) => formatCount(row.acquisitions) },
+      { title: 'object', cell: (row) => nameOf(row.object) }, ...processColumn(report.locks), { title: 'acquired', number: true, cell: (row) => formatCount(row.acquisitions) },
       { title: 'held', number: true, cell: (row) => formatTime(row.held_ns) }, { title: 'longest hold', number: true, cell: (row) => formatTime(row.longest_hold_ns) },
       { title: 'waited for', number: true, cell: (row) => formatTime(row.waited_ns) },
       { title: 'most by', cell: (row) => nameOf(row.holders && row.holders[0] ? row.holders[0].where : null) },
