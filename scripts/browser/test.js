@@ -333,6 +333,8 @@ await step('hovering tells the section, its task and whom it waits for', async (
       assert.ok(text.includes(wanted.answer.label), text);
       if (wanted.answer.culprits && wanted.answer.culprits.length) assert.ok(text.includes('meanwhile'), text);
     });
+    await timeline('t.zoom(0.5)');
+    assert.equal(await page.evaluate(() => document.getElementById('tip').style.display), 'none', 'something else lies there now');
   }
 });
 await step('a click shows the task, its creator, dependences and critical predecessor', async () => {

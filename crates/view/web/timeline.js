@@ -238,7 +238,7 @@ export class TimelineView {
     const span = Math.min(this.length, Math.max(SHORTEST_NS, to - from));
     this.span = span;
     this.from = Math.max(0, Math.min(this.length - span, from));
-    this.changed();
+    this.moved();
   }
 
   /** @param {number} factor of the time shown @param {number} [x] what stays where it is */
@@ -259,7 +259,7 @@ export class TimelineView {
   scroll(pixels) {
     const most = Math.max(0, this.total + RULER - this.height);
     this.scrollY = Math.max(0, Math.min(most, this.scrollY + pixels));
-    this.changed();
+    this.moved();
   }
 
   /** @param {number} from @param {number} to */
@@ -361,6 +361,12 @@ export class TimelineView {
       this.focusRow = this.rows.indexOf(row);
       this.moveFocus(0);
     }
+    this.changed();
+  }
+
+  /** Something else lies under the pointer now. */
+  moved() {
+    if (this.hooks.onLeave) this.hooks.onLeave();
     this.changed();
   }
 

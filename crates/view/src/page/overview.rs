@@ -5,7 +5,7 @@ use super::{CounterKind, Page, View};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use taskscope_analysis::Analysis;
-use taskscope_execution::{Execution, NO_TIME, State, TypeIndex};
+use taskscope_execution::{Execution, NO_TIME, Process, State, TypeIndex};
 use taskscope_session::Session;
 
 /// Name and version of the form.
@@ -18,11 +18,12 @@ pub(super) fn json(page: &Page) -> Value {
     );
     let ranks = &execution.communication.ranks;
     let rank = |process: usize| ranks.get(&(process as u32)).map(|rank| rank.rank);
+    let nodes = nodes(&execution.processes);
     let processes = execution
         .processes
         .iter()
         .enumerate()
-        .map(|(index, process)| json!({ "node": node_of(&process.loom, process.pid), "pid": process.pid, "cpus": process.has_cpus, "rank": rank(index) }));
+        .map(|(index, process)| json!({ "node": nodes[index], "pid": process.pid, "cpus": process.has_cpus, "rank": rank(index) }));
     let tracks = page.listed_tracks().into_iter().map(|track| {
         let thread = &execution.threads[track.index()];
         json!({
@@ -79,6 +80,15 @@ pub(super) fn critical_path(session: &Session) -> Value {
     let graph = if tasks > 0 { session.task_graph().ok() } else { None };
     let Some((graph, _)) = graph else { return Value::Null };
     crate::causes::path_json(&graph, STEPS)
+}
+
+/// The node of each process. That of CPUs, which are of no process, is that of one that uses them.
+fn nodes(processes: &[Process]) -> Vec<String> {
+    let node = |of: &Process| {
+        let user = processes.iter().find(|process| !process.has_cpus && process.loom == of.loom);
+        node_of(&of.loom, user.filter(|_| of.has_cpus).unwrap_or(of).pid)
+    };
+    processes.iter().map(node).collect()
 }
 
 /// The node of a loom: runtimes name looms `node.pid` or `node`.
@@ -147,5 +157,14 @@ mod tests {
         assert_eq!(node_of("loom.host.1.77", 77), "host.1");
         assert_eq!(node_of("host", 77), "host");
         assert_eq!(node_of("", 77), "this node");
+    }
+
+    #[test]
+    fn cpus_are_on_the_node_of_those_who_use_them() {
+        let process =
+            |loom: &str, pid, has_cpus| Process { loom: loom.into(), pid, has_cpus, first: 0, last: 0 };
+        let processes =
+            [process("loom.vm.8", 8, false), process("loom.vm.8", 0, true), process("loom.vm.9", 9, false)];
+        assert_eq!(nodes(&processes), ["vm", "vm", "vm"]);
     }
 }
