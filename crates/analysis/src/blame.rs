@@ -6,7 +6,9 @@
 //! to blame but the runtime or the operating system, in sums by the place of those that wait.
 //!
 //! *Directed* (Tallent, Mellor-Crummey and Porterfield, PPoPP 2010): waiting for a lock is charged to
-//! whoever held it at each instant ([`Holders`]), at the place where it asked for it.
+//! whoever held it at each instant ([`Holders`]), at the place where it asked for it. Waiting for a device is
+//! charged to the operation that the device ran at each instant, where its queues are recorded; to the others
+//! of the team, a thread in a device construct is one that works.
 //!
 //! Blame given equals wait taken, to the nanosecond, for every waiting state.
 
@@ -16,7 +18,7 @@ use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIM
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Execution, Group, Hold, Holders, Place, ProcessIndex, Section, Span, State, ThreadIndex,
+    Execution, Group, Hold, Holders, Place, ProcessIndex, Section, Span, State, TargetWaitPart, ThreadIndex,
 };
 
 /// What is charged.
@@ -26,6 +28,9 @@ pub enum Culprit {
     Code(State, Place),
     /// The holder of a lock that it asked for at this place.
     Holder(Place),
+    /// What a device ran: row of [`Catalog::operations`](taskscope_execution::Catalog::operations); none where it ran
+    /// nothing, or that is not recorded.
+    Device(Option<u32>),
     /// Nobody worked, or what was acquired was free; where those that waited were.
     Nobody(Place),
 }
@@ -57,6 +62,7 @@ pub fn charge(execution: &Execution) -> Vec<Charge> {
     }
     let mut charges = sums.in_nanoseconds();
     charge_holders(execution, &mut charges);
+    charge_devices(execution, &mut charges);
     let mut charges: Vec<Charge> = charges.into_values().filter(|c| c.total() > 0).collect();
     charges.sort_by_key(|c| (Reverse(c.total()), c.culprit));
     charges
@@ -195,6 +201,34 @@ fn charge_holders(execution: &Execution, charges: &mut FxHashMap<Culprit, Charge
             charge.sole_ns += part.ns;
         }
     });
+}
+
+/// Charges every wait in a device construct to what the device ran; else to no operation.
+fn charge_devices(execution: &Execution, charges: &mut FxHashMap<Culprit, Charge>) {
+    let parts = &execution.target_waits;
+    for (thread, row) in execution.selected_workers() {
+        row.track.for_each_in(
+            |state, _| state == State::TargetWait,
+            |wait| {
+                let mut charge = |culprit, ns| {
+                    if ns > 0 {
+                        let charge = charge_of(charges, culprit);
+                        charge.by_state.add(State::TargetWait, ns);
+                        charge.sole_ns += ns;
+                    }
+                };
+                let first = parts.partition_point(|part| (part.thread, part.end) <= (thread, wait.start));
+                let inside = |part: &&TargetWaitPart| part.thread == thread && part.start < wait.end;
+                let mut alone = wait.end - wait.start;
+                for part in parts[first..].iter().take_while(inside) {
+                    let ns = part.end.min(wait.end) - part.start.max(wait.start);
+                    charge(Culprit::Device(Some(part.operation)), ns);
+                    alone -= ns;
+                }
+                charge(Culprit::Device(None), alone);
+            },
+        );
+    }
 }
 
 #[cfg(test)]

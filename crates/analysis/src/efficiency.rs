@@ -12,13 +12,16 @@ use taskscope_execution::{Group, State};
 /// ```text
 /// serialization     (C − Is) / C                         Is: nothing to do, or waiting for a lock
 /// load_balance      (C − Is − Il) / (C − Is)             Il: waiting in a team while others work
-/// runtime_overhead  (C − Is − Il − Ir) / (C − Is − Il)   Ir: the runtime, and waits while nobody works
-/// known             U / (C − Is − Il − Ir)               the rest is time that the trace cannot tell
+/// device_offload    (C − Is − Il − Id) / (C − Is − Il)   Id: waiting for a device
+/// runtime_overhead  (C − Is − Il − Id − Ir) / (C − Is − Il − Id)
+///                                                        Ir: the runtime, and waits while nobody works
+/// known             U / (C − Is − Il − Id − Ir)          the rest is time that the trace cannot tell
 /// parallel          U / C, the product
 /// ```
 ///
 /// The chain of removals is that of TALP's OpenMP metrics (DLB 3.6: serialization, load balance,
-/// scheduling), with waiting for locks counted as serialization, and what cannot be told set apart.
+/// scheduling), with waiting for locks counted as serialization, and what cannot be told set apart; waiting for devices
+/// is apart as in its device offload efficiency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Efficiency {
     /// Useful time over capacity.
@@ -27,6 +30,8 @@ pub struct Efficiency {
     pub serialization: f64,
     /// Without the waiting in teams for those that still worked.
     pub load_balance: f64,
+    /// Without the waiting for devices.
+    pub device_offload: f64,
     /// Without the runtime's own time.
     pub runtime_overhead: f64,
     /// Without what the trace cannot tell.
@@ -37,6 +42,8 @@ pub struct Efficiency {
     pub serialization_ns: u64,
     /// Worker-nanoseconds lost to load imbalance.
     pub load_balance_ns: u64,
+    /// Worker-nanoseconds lost in waiting for devices.
+    pub device_offload_ns: u64,
     /// Worker-nanoseconds lost to the runtime.
     pub runtime_overhead_ns: u64,
     /// Worker-nanoseconds that the trace cannot tell.
@@ -56,6 +63,7 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
     let serialization_ns = group(Group::Idle) + group(Group::Mutex);
     // Whoever starts MPI is charged with the waiting meanwhile, so that none of it is in vain.
     let load_balance_ns = group(Group::Sync) - in_vain;
+    let device_offload_ns = group(Group::Device);
     let runtime_overhead_ns = group(Group::Runtime) + group(Group::Off) + in_vain;
     let unknown_ns = group(Group::Unknown);
     let (start_ns, capacity_ns) = (ledger.starting.total(), started.total());
@@ -67,6 +75,7 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
     };
     let serialization = factor(serialization_ns);
     let load_balance = factor(load_balance_ns);
+    let device_offload = factor(device_offload_ns);
     let runtime_overhead = factor(runtime_overhead_ns);
     let known = factor(unknown_ns);
     let parallel = if capacity_ns == 0 { 0.0 } else { useful_ns as f64 / capacity_ns as f64 };
@@ -74,11 +83,13 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
         parallel,
         serialization,
         load_balance,
+        device_offload,
         runtime_overhead,
         known,
         useful_ns,
         serialization_ns,
         load_balance_ns,
+        device_offload_ns,
         runtime_overhead_ns,
         unknown_ns,
         start_ns,

@@ -28,6 +28,8 @@ pub enum FindingKind {
     Creation,
     /// Others wait for code of a region that is in no construct.
     RegionCode,
+    /// Threads wait for a device, or for one that does.
+    Device,
     /// The runtime works.
     Runtime,
     /// Calls wait for a process that comes late to them.
@@ -46,7 +48,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [FindingKind; 14] = [
+    pub const ALL: [FindingKind; 15] = [
         FindingKind::Lock,
         FindingKind::Serial,
         FindingKind::FewTasks,
@@ -54,6 +56,7 @@ impl FindingKind {
         FindingKind::Imbalance,
         FindingKind::Creation,
         FindingKind::RegionCode,
+        FindingKind::Device,
         FindingKind::Runtime,
         FindingKind::LateProcess,
         FindingKind::Communication,
@@ -73,6 +76,7 @@ impl FindingKind {
             FindingKind::Imbalance => "imbalance",
             FindingKind::Creation => "task-creation",
             FindingKind::RegionCode => "region-code",
+            FindingKind::Device => "device-wait",
             FindingKind::Runtime => "runtime-overhead",
             FindingKind::LateProcess => "late-process",
             FindingKind::Communication => "communication",
@@ -176,6 +180,8 @@ pub(crate) fn findings(
         let (state, place) = match charge.culprit {
             Culprit::Code(state, place) => (state, place),
             Culprit::Holder(place) => (State::LockWait, place),
+            // These waits are findings at their own places.
+            Culprit::Device(_) => continue,
             // The place is that of those that wait, and so is the state.
             Culprit::Nobody(place) => {
                 let most = charge.by_state.iter().max_by_key(|(_, ns)| *ns);
@@ -188,6 +194,7 @@ pub(crate) fn findings(
         let kind = match charge.culprit {
             _ if grain.is_some() => FindingKind::SmallTasks,
             Culprit::Holder(_) => FindingKind::Lock,
+            Culprit::Device(_) => FindingKind::Device,
             Culprit::Nobody(_) => FindingKind::NobodyWorks,
             Culprit::Code(state, place) => {
                 let ns = in_code.get(&(state, place)).copied().unwrap_or(0);
@@ -237,6 +244,7 @@ pub(crate) fn findings(
     for cause in &ledger.causes {
         let kind = match cause.state.group() {
             _ if cause.state == State::Communication => FindingKind::Communication,
+            Group::Device => FindingKind::Device,
             Group::Runtime => FindingKind::Runtime,
             Group::Start => FindingKind::MpiStart,
             Group::Off => FindingKind::System,
@@ -273,6 +281,7 @@ fn kind_of(execution: &Execution, state: State, place: Place, creates: bool) -> 
         State::ImplicitTask if creates => FindingKind::Creation,
         State::ImplicitTask => FindingKind::RegionCode,
         state if state.group() == Group::Runtime => FindingKind::Runtime,
+        State::TargetWait => FindingKind::Device,
         State::Communication => FindingKind::Communication,
         State::MpiStart => FindingKind::MpiStart,
         state if state.group() == Group::Off => FindingKind::System,

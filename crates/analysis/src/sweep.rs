@@ -13,14 +13,13 @@ use crate::radix;
 use taskscope_execution::{CutSpan, CutSpans, Execution, Group, ProcessIndex, Span, State, ThreadIndex};
 
 /// States whose time is charged undirected; the index is the column of the integrals.
-pub(crate) const VICTIMS: [State; 11] = [
+pub(crate) const VICTIMS: [State; 10] = [
     State::Barrier,
     State::JoinBarrier,
     State::Taskwait,
     State::TaskwaitDepend,
     State::Taskgroup,
     State::Taskyield,
-    State::TargetWait,
     State::Idle,
     State::Paused,
     State::NotStarted,

@@ -34,7 +34,9 @@ fn check(execution: &Execution) {
         match state.group() {
             // Charged to processes, not to code.
             _ if state == State::Communication => assert_eq!(charged, 0, "{state:?}"),
-            Group::Sync | Group::Mutex | Group::Idle => assert_eq!(charged, waited, "{state:?}"),
+            Group::Sync | Group::Device | Group::Mutex | Group::Idle => {
+                assert_eq!(charged, waited, "{state:?}")
+            }
             _ => assert_eq!(charged, 0, "{state:?}"),
         }
     }
@@ -51,12 +53,13 @@ fn check(execution: &Execution) {
 
     // The factors multiply to the efficiency.
     let e = &analysis.efficiency;
-    let losses = e.serialization_ns + e.load_balance_ns + e.runtime_overhead_ns + e.unknown_ns;
+    let losses =
+        e.serialization_ns + e.load_balance_ns + e.device_offload_ns + e.runtime_overhead_ns + e.unknown_ns;
     // Starting and ending MPI is in none.
     let started = ledger.started();
     assert_eq!(e.useful_ns + losses, started.total());
     if ledger.capacity_ns > 0 && e.useful_ns > 0 {
-        let product = e.serialization * e.load_balance * e.runtime_overhead * e.known;
+        let product = e.serialization * e.load_balance * e.device_offload * e.runtime_overhead * e.known;
         assert!((product - e.parallel).abs() < 1e-9);
     }
     // And so do those of processes × threads.
@@ -85,14 +88,22 @@ fn check_call_paths(execution: &Execution) {
         for wait in Marker::ALL.into_iter().filter(|marker| marker.is_wait()) {
             let taken = tree.total(Metric::taken(wait));
             let (given, shared) = (tree.total(Metric::given(wait)), tree.total(Metric::shared(wait)));
-            let mutex = [Marker::Critical, Marker::Lock, Marker::NestLock, Marker::Ordered, Marker::Atomic];
-            let directed = !matches!(wait, Marker::Idle | Marker::Target);
+            let never_shared = [
+                Marker::Target,
+                Marker::Critical,
+                Marker::Lock,
+                Marker::NestLock,
+                Marker::Ordered,
+                Marker::Atomic,
+            ];
+            let directed = wait != Marker::Idle;
             assert_eq!(given, if directed { taken } else { 0 }, "{wait:?} given, {task_context:?}");
-            assert_eq!(shared, if mutex.contains(&wait) { 0 } else { taken }, "{wait:?} shared");
+            assert_eq!(shared, if never_shared.contains(&wait) { 0 } else { taken }, "{wait:?} shared");
         }
         let by_state = &analysis.ledger.by_state;
         let all: u64 = Metric::all().filter(|metric| metric.is_taken()).map(|m| tree.total(m)).sum();
-        let waits = [Group::Sync, Group::Mutex, Group::Idle].map(|group| by_state.of_group(group));
+        let waits =
+            [Group::Sync, Group::Device, Group::Mutex, Group::Idle].map(|group| by_state.of_group(group));
         assert_eq!(all, waits.iter().sum::<u64>() - by_state.get(State::Communication));
         let creators = execution.tasks.creator.iter().filter(|creator| execution.is_selected(**creator));
         assert_eq!(tree.total(Metric::TASKS), creators.count() as u64);

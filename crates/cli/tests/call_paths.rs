@@ -326,9 +326,15 @@ fn waiting_for_a_device_is_at_the_construct() {
         let here = tempfile::tempdir().unwrap();
         let paths =
             call_paths(here.path(), &program("offloaded"), &How { flags: &offload, options, ..TRACED });
-        let mut at = [0, 0];
+        let (mut at, mut taken, mut given, mut given_at) = ([0, 0], 0, 0, 0);
         for path in rows(&paths, "paths") {
-            let (steps, time) = (frames(path), path["values"]["time_ns"].as_u64().unwrap_or(0));
+            let value = |name: &str| path["values"][name].as_u64().unwrap_or(0);
+            let (steps, time) = (frames(path), value("time_ns"));
+            taken += value("taken_target_ns");
+            given += value("given_target_ns");
+            if steps == ["main", "copy_much"] || steps == ["main", "compute_long"] {
+                given_at += value("given_target_ns");
+            }
             let of = |place: &str| u64::from(steps == ["main", place, "<device wait>"]) * time;
             at = [at[0] + of("copy_much"), at[1] + of("compute_long")];
             let of_device = |step: &&str| step.contains("libomptarget") || step.contains("omp_offloading");
@@ -336,5 +342,7 @@ fn waiting_for_a_device_is_at_the_construct() {
             assert!(time == 0 || steps[0] != "main" || !steps.iter().any(of_device), "{steps:?}");
         }
         assert!(at[0] > 0 && at[1] > at[0] / 10, "{at:?}");
+        // The device works for the constructs that wait for it.
+        assert!(taken > 0 && taken == given && given_at > taken / 100 * 95, "{taken} {given} {given_at}");
     }
 }

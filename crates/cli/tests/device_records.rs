@@ -312,34 +312,44 @@ fn record_has_the_offload_runtime_find_the_programs_own_openmp_runtime() {
     assert!(left.filter(|entry| entry.file_name().to_string_lossy().starts_with("libraries")).count() == 0);
 }
 
-/// Two threads offload to LLVM's plugin for the host, where the installed LLVM has it.
-#[test]
-fn record_takes_what_openmp_offloads() {
-    let directory = tempfile::tempdir().unwrap();
+/// A program that offloads to LLVM's plugin for the host and prints `printed`; `None` where the installed LLVM cannot
+/// build it, or the recorders are not there.
+fn offloading(directory: &Path, source: &str, printed: &str) -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_BIN_EXE_taskscope")).parent().unwrap();
     let is_built = |name: &str| own.join(name).is_file() || own.join("deps").join(name).is_file();
     if !is_built("libtaskscope_ompt.so") || !is_built("libtaskscope_device.so") {
         eprintln!("not tested: the recorders were not built");
-        return;
+        return None;
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/offload/two_threads.c");
-    let program = directory.path().join("two_threads");
+    let program = directory.join("program");
     let built = Command::new(std::env::var("CLANG").unwrap_or_else(|_| "clang-19".to_owned()))
         .args(["-g", "-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"])
         .args(["-L/usr/lib/llvm-19/lib", "-Wl,-rpath,/usr/lib/llvm-19/lib"])
-        .arg(source)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(source))
         .arg("-o")
         .arg(&program)
         .output();
-    let built = built.is_ok_and(|output| output.status.success());
-    let alone =
-        if built { Command::new(&program).output().map(|output| output.stdout) } else { Ok(Vec::new()) };
-    if alone.unwrap_or_default() != b"30.0 on the device\n" {
+    let alone = match built {
+        Ok(built) if built.status.success() => Command::new(&program).output().map(|output| output.stdout),
+        _ => Ok(Vec::new()),
+    };
+    if alone.unwrap_or_default() != printed.as_bytes() {
         eprintln!(
             "not tested: this LLVM cannot offload to the host (apt-get install clang-tools-19 libomp-19-dev)"
         );
-        return;
+        return None;
     }
+    Some(program)
+}
+
+/// Two threads offload to LLVM's plugin for the host, where the installed LLVM has it.
+#[test]
+fn record_takes_what_openmp_offloads() {
+    let directory = tempfile::tempdir().unwrap();
+    let printed = "30.0 on the device\n";
+    let Some(program) = offloading(directory.path(), "examples/offload/two_threads.c", printed) else {
+        return;
+    };
     let trace = directory.path().join("t");
     let output = taskscope(&["record", "-o", text(&trace), "--", text(&program)]);
     assert_eq!(output.stdout, b"30.0 on the device\n", "{}", String::from_utf8_lossy(&output.stderr));
@@ -355,6 +365,47 @@ fn record_takes_what_openmp_offloads() {
         let by = kernel.unwrap()["submitted_by"].as_str().unwrap();
         assert!(by.contains("in omp target: launch"), "{by}");
     }
+}
+
+/// What a thread waits for in a device construct is the device's operation, and what its team waits for meanwhile is
+/// that construct; in a trace and in a profile.
+#[test]
+fn waits_for_a_device_are_charged_to_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let Some(program) = offloading(here, "crates/cli/tests/programs/waiting.c", "36.2\n") else { return };
+    let recorded = |name: &str, options: &[&str]| -> serde_json::Value {
+        let trace = here.join(name);
+        let record = [&["record", "-o", text(&trace)], options, &["--", text(&program)]].concat();
+        let output = taskscope(&record);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&taskscope(&["report", "--json", text(&trace)]).stdout).unwrap()
+    };
+    let report = recorded("t", &[]);
+    let sum = |table: &str, is_meant: &dyn Fn(&serde_json::Value) -> bool| -> u64 {
+        let rows = report[table].as_array().unwrap().iter().filter(|row| is_meant(row));
+        rows.map(|row| row["ns"].as_u64().unwrap()).sum()
+    };
+    let waited = sum("causes", &|row| row["cause"] == "target_wait");
+    assert_eq!(report["efficiency"]["device_offload_loss_ns"], waited);
+    let by_kernel = |row: &serde_json::Value| {
+        row["blamed"] == "device" && row["where"].as_str().unwrap().starts_with("target kernel on target.0.")
+    };
+    assert_eq!(sum("blame", &|row| row["cause"] == "target_wait"), waited);
+    assert!(sum("blame", &by_kernel) > waited / 10 * 9, "{}", report["blame"]);
+    let joined = sum("blame", &|row| row["cause"] == "join_barrier");
+    let for_construct = |row: &serde_json::Value| {
+        let at = row["where"].as_str().unwrap_or_default();
+        row["cause"] == "join_barrier" && at.starts_with("compute [target at waiting.c:")
+    };
+    assert!(joined > 0 && sum("blame", &for_construct) > joined / 10 * 9, "{}", report["blame"]);
+    let first = &report["findings"][0];
+    assert_eq!((&first["kind"], &first["function"]), (&"device-wait".into(), &"compute".into()), "{first}");
+
+    let totals = recorded("p", &["--mode", "profile"])["call_paths"]["totals"].clone();
+    let of_profile = totals["taken_target_ns"].as_u64().unwrap();
+    assert!((waited / 2..waited * 2).contains(&of_profile), "{waited} {of_profile}");
+    assert_eq!(totals["given_target_ns"], of_profile);
 }
 
 #[test]

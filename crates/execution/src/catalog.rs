@@ -108,6 +108,8 @@ pub struct Catalog {
     pub objects: Vec<Object>,
     /// Serial code, by [`GapIndex`](crate::GapIndex).
     pub gaps: Vec<Gap>,
+    /// Operations of devices that threads waited for in device constructs: what, and in which queue.
+    pub operations: Vec<String>,
 }
 
 impl Catalog {

@@ -37,6 +37,7 @@ impl Execution {
             regions,
             works,
             holds,
+            target_waits,
             dependences,
             losses,
             off_cpu,
@@ -65,6 +66,7 @@ impl Execution {
             hold.task = part.task(hold.task);
             part.keeps(&mut hold.start, &mut hold.end)
         });
+        target_waits.retain_mut(|wait| part.keeps(&mut wait.start, &mut wait.end));
         dependences.to_mut().retain_mut(|dependence| {
             dependence.task = part.task(dependence.task);
             dependence.task.is_some()

@@ -131,6 +131,19 @@ impl Doubt {
     }
 }
 
+/// A part of a thread's wait in a device construct, in which the device ran something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetWaitPart {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Its first nanosecond.
+    pub start: u64,
+    /// The first nanosecond after it.
+    pub end: u64,
+    /// What ran: row of [`Catalog::operations`].
+    pub operation: u32,
+}
+
 /// A stretch of a thread's time in which what is shown need not be what was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uncertain {
@@ -163,6 +176,9 @@ pub struct Execution {
     pub works: Vec<WorkShare>,
     /// Who held what, by the ends.
     pub holds: Column<Hold>,
+    /// What devices ran while threads waited in device constructs, by thread and time; known where queues of devices are
+    /// recorded.
+    pub target_waits: Vec<TargetWaitPart>,
     /// Dependences of tasks, by creation.
     pub dependences: Column<Dependence>,
     /// When tasks of instrumented programs were able to run and did not, by the ends.

@@ -50,7 +50,7 @@ pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, DataName, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
 pub use column::{Column, SharedBytes};
-pub use execution::{Anomalies, Doubt, Execution, Loss, Tally, Thread, Uncertain};
+pub use execution::{Anomalies, Doubt, Execution, Loss, Tally, TargetWaitPart, Thread, Uncertain};
 pub use growing::ColumnFile;
 pub use holders::Holders;
 pub use ids::{

@@ -68,7 +68,9 @@ fn counts_in(state: State) -> bool {
         Group::Useful => true,
         Group::Sync => state != State::Communication,
         Group::Idle => state == State::Idle,
-        Group::Runtime | Group::Start | Group::Mutex | Group::Off | Group::Unknown => false,
+        // What is waited for goes on meanwhile.
+        Group::Device | Group::Mutex => false,
+        Group::Runtime | Group::Start | Group::Off | Group::Unknown => false,
     }
 }
 

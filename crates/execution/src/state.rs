@@ -80,6 +80,8 @@ pub enum Group {
     Sync,
     /// Waiting for one's turn: a lock, a critical construct, ordered, atomic.
     Mutex,
+    /// Waiting for a device.
+    Device,
     /// Nothing to do: no region, not started, ended.
     Idle,
     /// Taken away by the operating system, or paused.
@@ -212,8 +214,8 @@ impl State {
             | State::TaskwaitDepend
             | State::Taskgroup
             | State::Taskyield
-            | State::TargetWait
             | State::Communication => Group::Sync,
+            State::TargetWait => Group::Device,
             State::MpiStart => Group::Start,
             State::CriticalWait | State::LockWait | State::OrderedWait | State::AtomicWait => Group::Mutex,
             State::Idle | State::Paused | State::NotStarted | State::Ended => Group::Idle,

@@ -24,6 +24,7 @@ pub unsafe extern "C" fn target_emi(
     unsafe { target::target(kind, scope, device, task, target_task, target, codeptr) };
     record(|moment| {
         let site = moment.site(codeptr);
+        moment.thread.wait_return = codeptr as u64;
         let mut payload = [0; 12];
         for (part, value) in payload.chunks_exact_mut(4).zip([kind as u32, device as u32, site]) {
             part.copy_from_slice(&value.to_le_bytes());
@@ -67,6 +68,7 @@ pub unsafe extern "C" fn target_data_op_emi(
     }
     record(|moment| {
         let site = moment.site(codeptr);
+        moment.thread.wait_return = codeptr as u64;
         let mut payload = [0; 16];
         payload[..8].copy_from_slice(&(bytes as u64).to_le_bytes());
         payload[8..12].copy_from_slice(&(kind as u32).to_le_bytes());

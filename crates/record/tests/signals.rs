@@ -27,7 +27,9 @@ extern "C" fn handler(_: i32) {
 #[test]
 fn what_a_handler_emits_is_in_the_stream_it_interrupted() {
     const NAME: &str = "what_a_handler_emits_is_in_the_stream_it_interrupted";
-    const EVENTS: u64 = 6_000_000;
+    const ROUND: u64 = 1_000_000;
+    const FEWEST_ROUNDS: u64 = 6;
+    const FEWEST_SIGNALS: u64 = 500;
     if let Some(directory) = role() {
         start(&directory);
         assert!(attach());
@@ -48,11 +50,16 @@ fn what_a_handler_emits_is_in_the_stream_it_interrupted() {
                 std::thread::sleep(std::time::Duration::from_micros(20));
             }
         });
-        emit(1..=EVENTS);
+        // Where the sender has a CPU now and then only, signals take their time.
+        let mut events = 0;
+        while events < FEWEST_ROUNDS * ROUND || EMITTED.load(Relaxed) < FEWEST_SIGNALS {
+            emit(events + 1..=events + ROUND);
+            events += ROUND;
+        }
         DONE.store(1, Relaxed);
         sender.join().unwrap();
         let lost = enter().unwrap().lost_events();
-        let counts = format!("{} {} {lost}", EMITTED.load(Relaxed), REFUSED.load(Relaxed));
+        let counts = format!("{events} {} {} {lost}", EMITTED.load(Relaxed), REFUSED.load(Relaxed));
         std::fs::write(directory.join("counts"), counts).unwrap();
         thread::detach();
         process::finish();
@@ -64,12 +71,11 @@ fn what_a_handler_emits_is_in_the_stream_it_interrupted() {
     let counts: Vec<u64> = counts.split(' ').map(|count| count.parse().unwrap()).collect();
     let (events, torn) = decode(&streams(&directory)[0].join("stream.obs"));
     assert!(!torn);
-    assert!(sequence_numbers(&events).into_iter().eq(1..=EVENTS));
+    assert!(sequence_numbers(&events).into_iter().eq(1..=counts[0]));
     assert!(events.is_sorted_by_key(|(_, clock, _)| *clock));
     let bursts = events.iter().filter(|(code, ..)| *code == ovni::BURST).count() as u64;
-    assert!(counts[0] > 500, "{counts:?}");
-    assert_eq!(bursts, counts[0], "{counts:?}");
-    assert_eq!((counts[1], counts[2]), (0, 0), "one handler never interrupts another here");
+    assert_eq!(bursts, counts[1], "{counts:?}");
+    assert_eq!((counts[2], counts[3]), (0, 0), "one handler never interrupts another here");
     std::fs::remove_dir_all(directory).unwrap();
 }
 

@@ -1,12 +1,12 @@
 //! What threads waited for of devices: instant by instant what ran there, and by which operation each wait ended.
 
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use taskscope_execution::devices::{Call, CallThread, Devices, Purpose};
 use taskscope_execution::graph::{AwaitedOperation, DeviceWait, DeviceWork, SubmittedOperation};
-use taskscope_execution::{Execution, ThreadIndex};
+use taskscope_execution::{Execution, State, TargetWaitPart, ThreadIndex};
 
-/// Waits of threads in calls that wait for devices: instant by instant the operation of the process's queues that
-/// began first of those that ran, or that none did; and the operations, so that each wait leads to who submitted
+/// Waits of threads in calls that wait for devices: instant by instant the operation that ran, or that none did; and the operations, so that each wait leads to who submitted
 /// what it waited for.
 pub(crate) fn device_work(execution: &Execution, devices: &Devices) -> DeviceWork {
     let mut work = DeviceWork::default();
@@ -19,7 +19,13 @@ pub(crate) fn device_work(execution: &Execution, devices: &Devices) -> DeviceWor
             let Some(waiter) = thread_of(execution, pid, thread.tid) else { continue };
             for call in &thread.calls {
                 if let Some((begin, finish)) = known.waiting_part(call) {
-                    known.split(thread, call, (waiter, begin, finish), &mut work.waits);
+                    known.split(waiter, (begin, finish), |start, end, operation| {
+                        let name = match operation {
+                            Some(operation) => operation.name.clone(),
+                            None => format!("nothing runs on the device ({})", name_of(thread, call)),
+                        };
+                        work.waits.push(DeviceWait { thread: waiter, start, end, name });
+                    });
                     if let Some(operation) = known.awaited(call, begin, finish) {
                         work.awaited.push(AwaitedOperation {
                             thread: waiter,
@@ -34,6 +40,39 @@ pub(crate) fn device_work(execution: &Execution, devices: &Devices) -> DeviceWor
         work.operations.extend(known.rows);
     }
     work
+}
+
+/// Adds what devices ran while threads waited in device constructs.
+pub(crate) fn add_target_waits(execution: &mut Execution, devices: &Devices) {
+    let pids: BTreeSet<u64> = devices.queues.iter().filter_map(|queue| queue.pid).collect();
+    let mut waits: Vec<TargetWaitPart> = Vec::new();
+    let mut names: FxHashMap<String, u32> = FxHashMap::default();
+    let mut catalog = Vec::new();
+    for pid in pids {
+        let known = Operations::of(execution, devices, pid, 0);
+        for (row, thread) in execution.threads.iter().enumerate() {
+            if execution.processes[thread.process.index()].pid != pid {
+                continue;
+            }
+            let waiter = ThreadIndex(row as u32);
+            thread.track.for_each_in(
+                |state, _| state == State::TargetWait,
+                |wait| {
+                    known.split(waiter, (wait.start, wait.end), |start, end, operation| {
+                        let Some(operation) = operation else { return };
+                        let operation = *names.entry(operation.name.clone()).or_insert_with(|| {
+                            catalog.push(operation.name.clone());
+                            catalog.len() as u32 - 1
+                        });
+                        waits.push(TargetWaitPart { thread: waiter, start, end, operation });
+                    });
+                },
+            );
+        }
+    }
+    waits.sort_unstable_by_key(|wait| (wait.thread, wait.start));
+    execution.target_waits = waits;
+    execution.catalog.operations = catalog;
 }
 
 /// The operations of a process's queues that took time, by their starts.
@@ -141,34 +180,50 @@ impl Operations {
         (self.rows[last as usize].end > begin).then_some(self.first + last)
     }
 
-    /// A wait, cut by what ran.
+    /// Cuts a thread's wait by what ran: what the thread submitted itself, while none of that ran what others did; of several
+    /// the one that began first.
     fn split(
         &self,
-        thread: &CallThread,
-        call: &Call,
-        (waiter, begin, finish): (ThreadIndex, u64, u64),
-        waits: &mut Vec<DeviceWait>,
+        waiter: ThreadIndex,
+        wait: (u64, u64),
+        mut part: impl FnMut(u64, u64, Option<&SubmittedOperation>),
     ) {
-        let name = thread.names.get(call.name as usize).map_or("", String::as_str);
-        let mut add =
-            |start: u64, end: u64, name: String| waits.push(DeviceWait { thread: waiter, start, end, name });
+        let is_own = |operation: &SubmittedOperation| operation.submitter == Some(waiter);
+        self.cover(is_own, wait, &mut |start, end, own| match own {
+            Some(own) => part(start, end, Some(own)),
+            None => self.cover(|_| true, (start, end), &mut part),
+        });
+    }
+
+    /// Cuts a stretch of time by those of these operations that ran, of several the one that began first.
+    fn cover(
+        &self,
+        is_meant: impl Fn(&SubmittedOperation) -> bool,
+        (begin, finish): (u64, u64),
+        part: &mut impl FnMut(u64, u64, Option<&SubmittedOperation>),
+    ) {
         let mut at = begin;
         let first = self.latest_ends.partition_point(|end| *end <= begin);
-        for operation in self.rows[first..].iter().take_while(|operation| operation.start < finish) {
+        let inside = self.rows[first..].iter().take_while(|operation| operation.start < finish);
+        for operation in inside.filter(|operation| is_meant(operation)) {
             let (start, end) = (operation.start.max(at), operation.end.min(finish));
             if start >= end {
                 continue;
             }
             if start > at {
-                add(at, start, format!("nothing runs on the device ({name})"));
+                part(at, start, None);
             }
-            add(start, end, operation.name.clone());
+            part(start, end, Some(operation));
             at = end;
         }
         if at < finish {
-            add(at, finish, format!("nothing runs on the device ({name})"));
+            part(at, finish, None);
         }
     }
+}
+
+fn name_of<'a>(thread: &'a CallThread, call: &Call) -> &'a str {
+    thread.names.get(call.name as usize).map_or("", String::as_str)
 }
 
 /// The thread of the execution with this id of the system.
@@ -184,8 +239,8 @@ fn thread_of(execution: &Execution, pid: u64, tid: u64) -> Option<ThreadIndex> {
 mod tests {
     use super::*;
     use taskscope_event::models::device::kind;
-    use taskscope_execution::ExecutionBuilder;
     use taskscope_execution::devices::{Operation, Queue};
+    use taskscope_execution::{Change, ExecutionBuilder, Observer, Section};
 
     #[test]
     fn a_wait_is_split_by_what_the_device_did() {
@@ -228,6 +283,48 @@ mod tests {
             told,
             [(120, 200, "a on q"), (200, 260, "b on q"), (260, 300, idle), (800, 900, "a on q")]
         );
+    }
+
+    /// Both threads have an operation running: each waits for its own, and while that does not run for the other's.
+    #[test]
+    fn threads_in_device_constructs_wait_for_their_own_operations() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.7", 7);
+        let threads = [70, 71].map(|tid| builder.add_thread(process, tid));
+        for thread in threads {
+            builder.event(thread, 50);
+            builder.change(thread, 50, Change::Become(Section::of(State::TargetWait)));
+            builder.event(thread, 300);
+            builder.change(thread, 300, Change::Become(Section::of(State::Serial)));
+        }
+        let mut execution = builder.finish();
+        let operation = |start, end, thread, name| Operation {
+            append: 50,
+            start,
+            end,
+            name,
+            thread,
+            kind: kind::KERNEL,
+            ..Operation::default()
+        };
+        let queue = Queue {
+            name: "q".into(),
+            pid: Some(7),
+            operations: vec![operation(100, 200, 70, 1), operation(110, 260, 71, 2)],
+            names: vec![String::new(), "a".into(), "b".into()],
+            ..Queue::default()
+        };
+        add_target_waits(&mut execution, &Devices { queues: vec![queue], ..Devices::default() });
+        let told: Vec<(u32, u64, u64, &str)> = (execution.target_waits.iter())
+            .map(|w| (w.thread.0, w.start, w.end, &*execution.catalog.operations[w.operation as usize]))
+            .collect();
+        let expected = [
+            (0, 100, 200, "a on q"),
+            (0, 200, 260, "b on q"),
+            (1, 100, 110, "a on q"),
+            (1, 110, 260, "b on q"),
+        ];
+        assert_eq!(told, expected);
     }
 
     /// Thread 71 submits `a` at 90 and `b` at 120 to one device; `b` begins when `a` has ended. Thread 70 waits for both.

@@ -224,9 +224,11 @@ impl Session {
                 clock_offset_ns: stream.clock.offset_ns,
             })
             .collect();
+        let devices = devices::read_devices(&trace);
+        device_work::add_target_waits(&mut execution, &devices);
         Ok(Session {
             root: root.to_path_buf(),
-            devices: devices::read_devices(&trace),
+            devices,
             places: places.map_or_else(|| Places::of(&execution), |places| places.with_locks_of(&execution)),
             unreadable_samples,
             execution,

@@ -290,6 +290,7 @@ fn word_of(state: State) -> &'static str {
         State::LockWait => "lock",
         State::OrderedWait => "ordered",
         State::AtomicWait => "atomic",
+        State::TargetWait => "target",
         _ => "code",
     }
 }

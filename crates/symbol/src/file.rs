@@ -169,6 +169,9 @@ impl ModuleFile {
                 found.frames.push((name, file, line));
             }
         }
+        if let Some((_, file, line @ None)) = found.frames.first_mut().filter(|(_, file, _)| file.is_some()) {
+            *line = self.line_before(address, file.as_deref());
+        }
         let after = self.functions.partition_point(|f| f.start <= address);
         if let Some(function) = after.checked_sub(1).map(|i| &self.functions[i])
             && address < function.end
@@ -176,6 +179,16 @@ impl ModuleFile {
             found.symbol = Some((function.name.clone(), address - function.start));
         }
         found
+    }
+
+    /// Of code that the compiler made itself, to which its line table gives line 0: the line of what comes last before it
+    /// in the same function and file.
+    fn line_before(&self, address: u64, file: Option<&str>) -> Option<u32> {
+        let context = self.context.as_ref()?;
+        let function = self.functions.partition_point(|f| f.start <= address).checked_sub(1)?;
+        let rows = context.find_location_range(self.functions[function].start, address).ok()?;
+        let of_file = rows.filter(|(.., location)| location.file == file);
+        of_file.filter_map(|(.., location)| location.line).last()
     }
 
     /// Of a call into an OpenMP runtime: drops the inner frames that lie in functions of the system's headers,

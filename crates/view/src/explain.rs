@@ -59,6 +59,9 @@ explanations! {
     "region-code": "Threads wait for code of a parallel region that lies in no worksharing construct and no task: some threads take longer through it.";
         "Waiting time charged to the region's own code that ran meanwhile.";
         "Look at what differs between threads there: an `if` on the thread number, work split by hand, first touch of memory.";
+    "device-wait": "Threads wait for a device in target constructs, or others wait for such a thread. The named place is the construct.";
+        "From the construct's begin to its end on the host, copies included. Table blame has the operation that the device ran at each instant; others that wait meanwhile are charged to the construct as to code that runs.";
+        "`nowait` and `depend` on the target construct, with tasks for the host meanwhile; fewer and larger kernels; `target data` around several, so that data stays on the device. Section devices says what the device itself waits for.";
     "runtime-overhead": "Time that workers spend in the OpenMP runtime itself: starting and ending regions, creating tasks, dependences, scheduling.";
         "The sum of these states, where the runtime reports begin and end of them, and waiting charged to them.";
         "Fewer and longer regions; larger tasks and chunks; fewer dependences per task.";
@@ -256,7 +259,7 @@ explanations! {
     "atomic_wait": "Waiting for an atomic construct where the runtime reports it."; "From asking to having it."; "A reduction.";
     "mpi_start": "Starting or ending MPI: in MPI_Init, MPI_Init_thread or MPI_Finalize."; "From the call to its return. In no efficiency."; "Paid once a job: see mpi-start.";
     "communication": "In a communication library: MPI or TAMPI. As a finding: the part of it that waits for no late process, and workers that have nothing to do while a thread is in such a call."; "From the call to its return; see late-process for the other part."; "Fewer and larger messages; send earlier; overlap communication with tasks.";
-    "target_wait": "Waiting for a device."; "As reported."; "`nowait` and dependences on the target construct.";
+    "target_wait": "Waiting for a device, in a target construct."; "From the construct's begin to its end on the host, copies included; table blame has the operation that the device ran meanwhile."; "See device-wait.";
     "idle": "A worker in no region: it has nothing to do."; "From the end of a region to the begin of the next one that it joins."; "See serial-code.";
     "out_of_cpu": "The operating system had taken the thread off its CPU."; "Context switches, or shares of the run delay in schedstat."; "See no-cpu.";
     "paused": "The task is blocked and its worker has no other yet, or the thread left its CPU to another thread of the runtime: of its own will, not by the operating system."; "From pause to resume, without what was done meanwhile."; "More tasks that can run meanwhile; fewer waits in tasks.";
@@ -266,12 +269,13 @@ explanations! {
 
     // Efficiency.
     "efficiency": "Useful time over capacity: the part of the workers' time in which the program's own code ran.";
-        "Capacity is workers × time from the first to the last event of the process. A worker is a thread that ever was in a team; without any region the initial thread. Efficiency = serialization × load balance × runtime overhead (× known), exactly: each factor is what remains after removing one kind of loss, in this order (as TALP does for OpenMP).";
+        "Capacity is workers × time from the first to the last event of the process. A worker is a thread that ever was in a team; without any region the initial thread. Efficiency = serialization × load balance × device offload × runtime overhead (× known), exactly: each factor is what remains after removing one kind of loss, in this order (as TALP does for OpenMP).";
         "Work on the factor that is lowest.";
     "serialization": "What remains of the time after workers had nothing to do (no region, not started, ended) or waited for their turn (locks, critical, ordered, atomic)."; "(C − Is) / C, with C the capacity and Is these losses."; "See serial-code and lock-held.";
     "load_balance": "What remains after waiting in a team (barriers, taskwait, taskgroup) while others worked."; "(C − Is − Il) / (C − Is), Il these losses."; "See imbalance and few-tasks.";
-    "runtime_overhead": "What remains after the runtime's own time, and after waiting while no worker ran any code."; "(C − Is − Il − Ir) / (C − Is − Il), Ir these losses."; "See runtime-overhead and nobody-works.";
-    "known": "What remains after time that the trace cannot tell."; "U / (C − Is − Il − Ir), U the useful time."; "See unknown.";
+    "device_offload": "What remains after waiting for devices in target constructs."; "(C − Is − Il − Id) / (C − Is − Il), Id these losses; 1 without devices."; "See device-wait.";
+    "runtime_overhead": "What remains after the runtime's own time, and after waiting while no worker ran any code."; "(C − Is − Il − Id − Ir) / (C − Is − Il − Id), Ir these losses."; "See runtime-overhead and nobody-works.";
+    "known": "What remains after time that the trace cannot tell."; "U / (C − Is − Il − Id − Ir), U the useful time."; "See unknown.";
 
     // Notices about the recording.
     "unfinished-stream": "Streams did not end properly: the program was killed, became another one (exec), or still runs. Everything up to the last completed event is in the report."; "The thread's metadata does not say that it finished. What a thread was in at its last event is taken to last until the last event of the process."; "Nothing is wrong with what is shown; what came after is missing.";

@@ -295,8 +295,11 @@ impl Page<'_> {
         let mut factors = vec![
             ("Load balance", efficiency.load_balance, efficiency.load_balance_ns),
             ("Serialization", efficiency.serialization, efficiency.serialization_ns),
-            ("Runtime overhead", efficiency.runtime_overhead, efficiency.runtime_overhead_ns),
         ];
+        if efficiency.device_offload_ns > 0 {
+            factors.push(("Device offload", efficiency.device_offload, efficiency.device_offload_ns));
+        }
+        factors.push(("Runtime overhead", efficiency.runtime_overhead, efficiency.runtime_overhead_ns));
         if efficiency.unknown_ns > 0 {
             factors.push(("Known", efficiency.known, efficiency.unknown_ns));
         }
@@ -482,7 +485,7 @@ impl Page<'_> {
     }
 
     fn threads(&mut self) {
-        let groups = [
+        let mut groups = vec![
             ("useful", Group::Useful),
             ("runtime", Group::Runtime),
             ("sync", Group::Sync),
@@ -490,6 +493,9 @@ impl Page<'_> {
             ("idle", Group::Idle),
             ("other", Group::Unknown),
         ];
+        if self.analysis.efficiency.device_offload_ns > 0 {
+            groups.insert(4, ("device", Group::Device));
+        }
         let mut columns: Vec<(&str, usize)> = groups.iter().map(|(name, _)| (*name, 10)).collect();
         columns.insert(0, ("events", 10));
         self.heading("Threads", &columns);

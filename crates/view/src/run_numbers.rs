@@ -66,6 +66,7 @@ impl RunNumbers {
             ("parallel", efficiency.parallel),
             ("load_balance", efficiency.load_balance),
             ("serialization", efficiency.serialization),
+            ("device_offload", efficiency.device_offload),
             ("runtime_overhead", efficiency.runtime_overhead),
         ] {
             numbers.put(Group::Efficiency, name, share);

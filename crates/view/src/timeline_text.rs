@@ -16,6 +16,7 @@ fn look(group: Group) -> (char, Option<AnsiColor>, &'static str) {
         Group::Runtime => ('▓', Some(AnsiColor::Yellow), "runtime"),
         Group::Start => ('≡', Some(AnsiColor::Cyan), "starts or ends MPI"),
         Group::Sync => ('░', Some(AnsiColor::Red), "waits for others"),
+        Group::Device => ('◊', Some(AnsiColor::Green), "waits for a device"),
         Group::Mutex => ('▒', Some(AnsiColor::Magenta), "waits for a lock"),
         Group::Idle => ('·', None, "nothing to do"),
         Group::Off => ('×', None, "off the CPU"),
@@ -23,18 +24,19 @@ fn look(group: Group) -> (char, Option<AnsiColor>, &'static str) {
     }
 }
 
-const GROUPS: [Group; 8] = [
+const GROUPS: [Group; 9] = [
     Group::Useful,
     Group::Runtime,
     Group::Sync,
     Group::Mutex,
+    Group::Device,
     Group::Idle,
     Group::Off,
     Group::Start,
     Group::Unknown,
 ];
 /// Number of [`Group::Unknown`], which also stands where what is known is not certain.
-const NOT_KNOWN: usize = 7;
+const NOT_KNOWN: usize = 8;
 
 /// The timeline in lines of at most `width` characters, with ANSI styles. Each character shows the
 /// group of states with most time in its piece, exactly; different characters tell the groups apart

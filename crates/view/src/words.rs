@@ -141,6 +141,10 @@ fn sentence(finding: &Finding, place: &str) -> String {
             format!("workers wait while {} creates {} tasks", place, format::count(finding.tasks_created))
         }
         FindingKind::RegionCode => format!("the team waits for code outside its constructs: {place}"),
+        FindingKind::Device if finding.victims.get(State::TargetWait) == finding.ns => {
+            format!("threads wait for a device in {place}")
+        }
+        FindingKind::Device => format!("others wait while a thread waits for a device in {place}"),
         FindingKind::Runtime if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
         FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
         FindingKind::System if finding.place == Place::UNKNOWN => {
@@ -175,13 +179,17 @@ pub fn causes(places: &Places, analysis: &Analysis) -> Vec<(State, String, u64)>
 }
 
 /// Who made whom wait: state of those that waited, what is charged and its name, nanoseconds.
-pub fn blame(places: &Places, analysis: &Analysis) -> Vec<(State, &'static str, String, u64)> {
+pub fn blame(session: &Session, analysis: &Analysis) -> Vec<(State, &'static str, String, u64)> {
+    let (places, operations) = (&session.places, &session.execution.catalog.operations);
     let rows = analysis.charges.iter().flat_map(|charge| {
         charge.by_state.iter().map(|(state, ns)| {
             let (kind, place) = match charge.culprit {
                 Culprit::Code(code, place) => (code.name(), places.name(code, place)),
                 Culprit::Holder(place) => ("holder", places.name(state, place)),
-                Culprit::Nobody(_) => ("nobody", String::new()),
+                Culprit::Device(Some(row)) => {
+                    ("device", operations.get(row as usize).cloned().unwrap_or_default())
+                }
+                Culprit::Device(None) | Culprit::Nobody(_) => ("nobody", String::new()),
             };
             ((state, kind, place), ns)
         })

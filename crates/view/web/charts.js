@@ -4,7 +4,7 @@ import { element, sharpCanvas } from './elements.js';
 import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
 
 /** Groups of states from the bottom of a stack to its top. */
-export const GROUP_ORDER = ['useful', 'runtime', 'sync', 'mutex', 'idle', 'off', 'unknown'];
+export const GROUP_ORDER = ['useful', 'runtime', 'start', 'sync', 'mutex', 'device', 'idle', 'off', 'unknown'];
 
 /**
  * Numbers of the states, those of one group together.

@@ -64,7 +64,8 @@ function efficiencyTree(report) {
   const e = report.efficiency || {};
   const rows = [
     ['Parallel efficiency', 'parallel', null, 0], ['Load balance', 'load_balance', 'load_balance_loss_ns', 1],
-    ['Serialization', 'serialization', 'serialization_loss_ns', 1], ['Runtime overhead', 'runtime_overhead', 'runtime_overhead_loss_ns', 1],
+    ['Serialization', 'serialization', 'serialization_loss_ns', 1], ...(e.device_offload_loss_ns > 0 ? [['Device offload', 'device_offload', 'device_offload_loss_ns', 1]] : []),
+    ['Runtime overhead', 'runtime_overhead', 'runtime_overhead_loss_ns', 1],
     ['Known', 'known', 'unknown_ns', 1],
   ];
   const largest = Math.max(...rows.map((row) => e[String(row[2])] ?? 0));
@@ -121,7 +122,7 @@ function tables(report, overview, theme) {
   const groups = Object.fromEntries(overview.states.map((state) => [state.name, state.group]));
   const byWait = new Map();
   for (const row of report.causes || []) {
-    if (['sync', 'mutex', 'idle'].includes(groups[row.cause])) byWait.set(row.cause, (byWait.get(row.cause) || 0) + row.ns);
+    if (['sync', 'mutex', 'device', 'idle'].includes(groups[row.cause])) byWait.set(row.cause, (byWait.get(row.cause) || 0) + row.ns);
   }
   const waited = [...byWait].sort((a, b) => b[1] - a[1]);
   if (waited.length) {

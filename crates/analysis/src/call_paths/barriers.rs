@@ -170,7 +170,7 @@ fn work_of(
     let mut shares = Vec::new();
     for span in spans {
         let length = span.end.min(last.at).saturating_sub(span.start.max(last.since));
-        let works = matches!(span.section.state.group(), Group::Useful | Group::Runtime);
+        let works = matches!(span.section.state.group(), Group::Useful | Group::Runtime | Group::Device);
         if works && length > 0 {
             let node = contexts.of_section(tree, &span.section).1;
             shares.push((node, length as u128));

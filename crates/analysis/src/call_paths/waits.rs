@@ -47,6 +47,11 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
             if let Some(marker) = marker_of(execution, &span.section) {
                 let node = taken_at(contexts, tree, &span.section, marker);
                 tree.add(node, Metric::taken(marker), span.end - span.start);
+                // A device works for the construct that waits for it.
+                if marker == Marker::Target {
+                    let construct = contexts.of_section(tree, &span.section).1;
+                    tree.add(construct, Metric::given(marker), span.end - span.start);
+                }
             }
         }
     }

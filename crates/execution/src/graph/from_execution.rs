@@ -285,7 +285,7 @@ impl Maker<'_> {
                         after = Some(section.state);
                         false
                     }
-                    Group::Sync | Group::Idle => {
+                    Group::Sync | Group::Device | Group::Idle => {
                         after = Some(under);
                         false
                     }

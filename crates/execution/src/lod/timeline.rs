@@ -202,7 +202,7 @@ impl Timeline {
 
 /// A state in which a thread waits for something.
 fn is_wait(state: State) -> bool {
-    matches!(state.group(), Group::Sync | Group::Mutex)
+    matches!(state.group(), Group::Sync | Group::Device | Group::Mutex)
 }
 
 /// Which waits are long for their kind in this run; and what is uncertain always is.

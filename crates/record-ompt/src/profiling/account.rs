@@ -25,6 +25,7 @@ pub enum Cause {
     LockWait,
     OrderedWait,
     AtomicWait,
+    TargetWait,
     Communication,
     Idle,
     NotStarted,
@@ -38,7 +39,7 @@ pub const CAUSES: usize = Cause::ALL.len();
 
 impl Cause {
     /// All, in the order of their numbers.
-    pub const ALL: [Cause; 21] = {
+    pub const ALL: [Cause; 22] = {
         use Cause::*;
         [
             Task,
@@ -57,6 +58,7 @@ impl Cause {
             LockWait,
             OrderedWait,
             AtomicWait,
+            TargetWait,
             Communication,
             Idle,
             NotStarted,
@@ -84,6 +86,7 @@ impl Cause {
             Cause::LockWait => "lock_wait",
             Cause::OrderedWait => "ordered_wait",
             Cause::AtomicWait => "atomic_wait",
+            Cause::TargetWait => "target_wait",
             Cause::Communication => "communication",
             Cause::Idle => "idle",
             Cause::NotStarted => "not_started",

@@ -6,7 +6,7 @@ use taskscope_event::models::samples::state;
 use taskscope_profile::{Marker, Metric};
 
 use super::account::{Account, Cause, Stretch};
-use super::locks::{Held, marker};
+use super::locks::{Blame, Held, marker};
 use super::recent::Recent;
 use super::run::{self, Counted};
 use super::teams::{self, JOIN};
@@ -92,10 +92,8 @@ impl Cause {
             Open::Region { .. } => Cause::ForkJoin,
             Open::Member { phase: Phase::Running, .. } => Cause::ImplicitTask,
             Open::Member { phase: Phase::Joining { .. }, .. } => Cause::JoinBarrier,
-            Open::Member { phase: Phase::Joined, .. }
-            | Open::Taskgroup
-            | Open::Reduction
-            | Open::Device(_) => return None,
+            Open::Member { phase: Phase::Joined, .. } | Open::Taskgroup | Open::Reduction => return None,
+            Open::Device(_) => Cause::TargetWait,
             Open::Section { state, .. } => match marker(state) {
                 Marker::Barrier | Marker::JoinBarrier => Cause::Barrier,
                 Marker::Taskwait => Cause::Taskwait,
@@ -141,10 +139,19 @@ impl Moment<'_> {
         let (thread, at) = (&mut *self.thread, self.at);
         let Some(follower) = thread.profile.as_deref_mut() else { return };
         follower.switch(cause, at);
+        let is_device = matches!(open, Open::Device(_));
         if follower.waits.depth() == depth {
+            if is_device && follower.waits.innermost().is_some_and(|wait| wait.kind == Marker::Target) {
+                // Copies and kernels are parts of their construct's wait.
+                return;
+            }
             follower.waits.pause(at, follower.account);
         }
         match open {
+            Open::Device(_) if !thread.is_paused => {
+                let place = (thread.frames.context(), thread.wait_return);
+                follower.waits.begin(Marker::Target, depth + 1, at, place);
+            }
             Open::Task { id } => follower.account.runs(id),
             Open::Section { state, .. } if state != state::WORK_PARALLEL => {
                 let kind = marker(state);
@@ -333,6 +340,10 @@ impl Moment<'_> {
         if let Some(Follower { waits, counted, .. }) = self.thread.profile.as_deref_mut() {
             waits.end(|wait, settled| {
                 let place = (wait.context, path);
+                // A device works for the construct that waits for it.
+                let own = [Blame { place: Some(place), ns: wait.taken }];
+                let by_device = Settled { nobody: 0, blame: &own, for_work: None };
+                let settled = if kind == Marker::Target { &by_device } else { settled };
                 counted.counts.count(|counts| counts.waited(kind, place, wait.taken, settled));
             });
         }

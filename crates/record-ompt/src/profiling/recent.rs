@@ -44,8 +44,9 @@ impl Recent {
     }
 
     /// A sample of work: its context, and its user frames, innermost first, of which the innermost is the
-    /// program counter and the others are return addresses. Async-signal-safe.
-    pub fn add(&mut self, context: u32, addresses: &[u64]) {
+    /// program counter, unless it called what works for it (`calls`), and the others are return addresses.
+    /// Async-signal-safe.
+    pub fn add(&mut self, context: u32, addresses: &[u64], calls: bool) {
         self.passed += 1;
         if self.passed < self.stride.max(1) {
             return;
@@ -59,23 +60,26 @@ impl Recent {
             self.used = KEPT / 2;
             self.stride = self.stride.max(1) * 2;
             self.passed = self.stride / 2;
-            return self.keep_if_due(context, addresses);
+            return self.keep_if_due(context, addresses, calls);
         }
-        self.keep(context, addresses);
+        self.keep(context, addresses, calls);
     }
 
-    fn keep_if_due(&mut self, context: u32, addresses: &[u64]) {
+    fn keep_if_due(&mut self, context: u32, addresses: &[u64], calls: bool) {
         if self.passed >= self.stride {
             self.passed = 0;
-            self.keep(context, addresses);
+            self.keep(context, addresses, calls);
         }
     }
 
-    fn keep(&mut self, context: u32, addresses: &[u64]) {
+    fn keep(&mut self, context: u32, addresses: &[u64], calls: bool) {
         let Some(stack) = self.samples.get_mut(self.used) else { return };
         let length = addresses.len().min(DEEPEST);
         if let (Some(to), Some(from)) = (stack.addresses.get_mut(..length), addresses.get(..length)) {
             to.copy_from_slice(from);
+            if let Some(innermost) = to.first_mut().filter(|_| calls) {
+                *innermost = innermost.wrapping_sub(1);
+            }
         }
         (stack.context, stack.length) = (context, length);
         self.used += 1;
@@ -104,7 +108,7 @@ mod tests {
     fn the_kept_ones_are_spread_over_all() {
         let mut recent = Recent::default();
         for number in 1..=64u64 {
-            recent.add(1, &[number, 7]);
+            recent.add(1, &[number, 7], false);
             assert!(recent.stacks().len() <= KEPT);
         }
         let kept: Vec<u64> = recent.stacks().map(|(_, addresses)| addresses[0]).collect();
@@ -112,7 +116,8 @@ mod tests {
         assert!(kept.windows(2).all(|pair| pair[1] - pair[0] == kept[1] - kept[0]), "evenly: {kept:?}");
         recent.clear();
         assert!(recent.is_empty());
-        recent.add(3, &[9; 40]);
+        recent.add(3, &[9; 40], true);
         assert_eq!(recent.stacks().map(|(c, a)| (c, a.len())).collect::<Vec<_>>(), [(3, DEEPEST)]);
+        assert_eq!(recent.stacks().next().map(|(_, a)| a[..2].to_vec()), Some(vec![8, 9]), "inside the call");
     }
 }

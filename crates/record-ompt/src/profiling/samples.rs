@@ -36,6 +36,11 @@ impl Sample<'_> {
         )
     }
 
+    /// Whether those that wait meanwhile wait for this: it works, or a device does for it.
+    pub fn keeps_others_waiting(&self) -> bool {
+        self.works() || self.state == state::TARGET
+    }
+
     /// The user's frames of the innermost level, innermost first.
     pub fn user_frames(&self) -> &[u64] {
         let level = self.levels.list().first();
@@ -81,6 +86,7 @@ impl SampleTree {
             node = tree.child(node, frame(addresses, index, kind));
             kind = FrameKind::User;
         }
+        let code = node;
         if !works {
             node = tree.child(node, Frame::state(marker(sample.state)));
         }
@@ -96,11 +102,11 @@ impl SampleTree {
         tree.add(node, Metric::SAMPLES, 1);
         tree.add(node, Metric::TIME, sample.weight);
         tree.add(node, metric, sample.weight);
-        if works && sample.idle > 0 {
+        if sample.keeps_others_waiting() && sample.idle > 0 {
             // Settled at the end: whole numbers that sum to the idleness.
             let share =
                 u128::from(sample.weight) * u128::from(sample.idle) / u128::from(sample.working.max(1));
-            tree.add(node, Metric::shared(Marker::Idle), share as u64);
+            tree.add(code, Metric::shared(Marker::Idle), share as u64);
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | wait | charged is |
 //! | --- | --- |
 //! | barrier | until the last arrives, that one: what it was sampled in since its last synchronisation, else its path to the barrier; then the team's tasks that run |
+//! | device construct | itself: the device works for it |
 //! | taskwait, taskgroup, taskwait depend | the children that run when a part ends, in equal shares; else the one that ended last |
 //!
 //! Parts below a microsecond are nobody's, as is what none of that explains. All of a wait is charged by the
@@ -164,7 +165,7 @@ impl Waits {
         let Some(since) = wait.since.take() else { return };
         let length = at.saturating_sub(since);
         wait.taken += length;
-        if length < SHORTEST_NS && wait.barrier.is_none() {
+        if (length < SHORTEST_NS && wait.barrier.is_none()) || wait.kind == Marker::Target {
             wait.nobody += length;
         } else {
             wait.charge((since, at), run::current(), own, &mut self.blame);

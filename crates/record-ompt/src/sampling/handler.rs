@@ -110,9 +110,9 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         };
         let sample = Sample { levels: &memory.levels, context, state, weight, idle, working };
         counted.samples.count(|tree| tree.take(&sample));
-        if !in_callback && sample.works() {
+        if !in_callback && sample.keeps_others_waiting() {
             // SAFETY: no callback runs, and the door keeps a second handler out.
-            unsafe { &mut *sampler.recent.get() }.add(context, sample.user_frames());
+            unsafe { &mut *sampler.recent.get() }.add(context, sample.user_frames(), !sample.works());
         }
         return;
     }
@@ -153,7 +153,9 @@ fn counter(activity: Activity) -> Option<&'static AtomicU64> {
 fn follow_activity(memory: &mut Memory, kind: Kind, state: u32) -> (u64, u64) {
     let activity = match (kind, state) {
         (Kind::Initial | Kind::Worker, state::IDLE) => Activity::Idle,
-        (Kind::Initial | Kind::Worker, state::WORK_SERIAL..=state::WORK_REDUCTION) => Activity::Working,
+        (Kind::Initial | Kind::Worker, state::WORK_SERIAL..=state::WORK_REDUCTION | state::TARGET) => {
+            Activity::Working
+        }
         _ => Activity::Other,
     };
     change_activity(memory, activity);

@@ -198,6 +198,7 @@ pub(super) fn group_name(group: Group) -> &'static str {
         Group::Runtime => "runtime",
         Group::Start => "start",
         Group::Sync => "sync",
+        Group::Device => "device",
         Group::Mutex => "mutex",
         Group::Idle => "idle",
         Group::Off => "off",

@@ -65,6 +65,7 @@ impl Page {
             off_cpu,
             // What follows from them is in the report.
             queued: _,
+            target_waits: _,
             communication,
             uncertain,
             anomalies: _,
@@ -73,7 +74,7 @@ impl Page {
         } = &*self.execution;
         // Pages show whom a call waited for, not what was in its messages, and no data.
         let Communication { ranks, calls, .. } = communication;
-        let Catalog { modules, data: _, sites, types, objects, gaps } = catalog;
+        let Catalog { modules, data: _, sites, types, objects, gaps, operations: _ } = catalog;
         let rules = self.timeline.pyramid(ThreadIndex(0)).map(|p| p.rules().clone()).unwrap_or_default();
         let more = json!({
             "report": self.report,
