@@ -1,15 +1,17 @@
 //! The state machine against ground truth: programs whose threads are in each state by construction, for times
-//! that they stamp themselves (`programs/states.c`). Shares of samples and of the trace must be those of the
-//! stamps within three points.
+//! that they stamp themselves (`programs/states.c`). Shares of samples, of the trace and of the profile must be
+//! those of the stamps within three points.
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 
 use common::{Compiler, LIBOMP, Run, Trace, fresh_directory, tool, try_compile};
 use taskscope_event::models::samples::state;
 use taskscope_execution::{State, ThreadIndex};
+use taskscope_profile::Profile;
 use taskscope_session::Session;
 
 /// Points of the share that a state may be off.
@@ -114,12 +116,26 @@ fn run(compiler: Compiler, mode: &str, flags: &[&str]) -> Option<(Truth, Trace, 
     }
     let program = try_compile(compiler, "states", &[&["-pthread"], flags].concat())?;
     let directory = fresh_directory();
+    let output = run_in(&directory, &program, compiler, mode).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{mode}: {output:?}");
+    let result = read(&directory, &String::from_utf8(output.stdout).unwrap());
+    let _ = std::fs::remove_dir_all(&directory);
+    Some(result)
+}
+
+/// Traces and profiles have no state for a thread that OpenMP does not know, nor for what a barrier combines.
+fn has_no_state(mode: &str) -> bool {
+    matches!(mode, "foreign" | "reduction")
+}
+
+/// The command that runs a mode.
+fn run_in(directory: &Path, program: &Path, compiler: Compiler, mode: &str) -> Command {
     let preloaded = match compiler {
         Compiler::Clang => tool().into_os_string(),
         Compiler::Gcc => format!("{}:{LIBOMP}", tool().display()).into(),
     };
-    let output = Run::program(compiler, &program)
-        .env("TASKSCOPE_TRACE_DIR", &directory)
+    let mut command = Run::program(compiler, program)
+        .env("TASKSCOPE_TRACE_DIR", directory)
         .env("TASKSCOPE_SAMPLE", "1000")
         .env("TASKSCOPE_OS_TIME", "off")
         // A worker that sleeps in a barrier would not look for tasks.
@@ -127,14 +143,59 @@ fn run(compiler: Compiler, mode: &str, flags: &[&str]) -> Option<(Truth, Trace, 
         .env("KMP_FORCE_REDUCTION", "tree")
         .env("LD_PRELOAD", preloaded)
         .env("LD_LIBRARY_PATH", "/usr/lib/llvm-19/lib")
-        .command
-        .args([mode, MILLISECONDS])
-        .output()
-        .unwrap();
+        .command;
+    command.args([mode, MILLISECONDS]);
+    command
+}
+
+/// Runs a mode in profile mode: what the program knows, and the workers' time by state.
+fn profiled(compiler: Compiler, mode: &str, flags: &[&str]) -> Option<(Truth, Times)> {
+    let program = try_compile(compiler, "states", &[&["-pthread"], flags].concat())?;
+    let directory = fresh_directory();
+    let output =
+        run_in(&directory, &program, compiler, mode).env("TASKSCOPE_MODE", "profile").output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{mode}: {output:?}");
-    let result = read(&directory, &String::from_utf8(output.stdout).unwrap());
+    let files = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.into_iter().find(|path| path.extension().is_some_and(|e| e == "tsprof")).unwrap();
+    let profile = Profile::read(&std::fs::read(file).unwrap()).unwrap();
     let _ = std::fs::remove_dir_all(&directory);
-    Some(result)
+    let mut times = Times::new();
+    for (name, ns) in &profile.totals {
+        if let Some(state) = State::ALL.into_iter().find(|state| *name == format!("state.{}", state.name())) {
+            *times.entry(name_of_span(state).to_owned()).or_default() += ns;
+        }
+    }
+    Some((Truth::parse(&String::from_utf8(output.stdout).unwrap()), times))
+}
+
+/// As [`check`], of a profile, which has sums alone: no state may have less than is known of it, nor more than that
+/// and all time of which nothing is known.
+fn check_profile(compiler: Compiler, mode: &str, flags: &[&str]) {
+    let mut tries = Vec::new();
+    if has_no_state(mode) {
+        return;
+    }
+    for _ in 0..3 {
+        let Some((truth, profiled)) = profiled(compiler, mode, flags) else { return };
+        let truth = truth.times(|name| coarser(name).to_owned());
+        let (known, all) = (truth.values().sum::<u64>(), profiled.values().sum::<u64>());
+        let unknown = all.saturating_sub(known);
+        let names: BTreeSet<&String> = truth.keys().chain(profiled.keys()).collect();
+        let off = names.into_iter().map(|name| {
+            let of = |times: &Times| *times.get(name).unwrap_or(&0);
+            let (least, most) = (of(&truth), of(&truth) + unknown);
+            let off = least.saturating_sub(of(&profiled)).max(of(&profiled).saturating_sub(most));
+            (off as f64 / known as f64 * 100.0, name.clone())
+        });
+        let worst = off.fold((0.0, String::new()), |a, b| if a.0 < b.0 { b } else { a });
+        let unknown = unknown as f64 / known as f64 * 100.0;
+        eprintln!("{mode}: profile off by {:.2} points ({unknown:.1} not known)", worst.0);
+        if worst.0 <= TOLERANCE {
+            return;
+        }
+        tries.push((worst, unknown, truth, profiled));
+    }
+    panic!("{mode} ({compiler:?}): {tries:#?}");
 }
 
 fn read(directory: &Path, text: &str) -> (Truth, Trace, Session) {
@@ -193,10 +254,9 @@ fn check(compiler: Compiler, mode: &str, state: &str, flags: &[&str]) {
         assert!(fine.contains_key(state) || compiler == Compiler::Gcc, "{mode}: {fine:?}");
         let (samples, spans) = (sampled(&truth, &trace, compiler), traced(&truth, &session));
         let of_samples = worst(&fine, &samples);
-        // The trace has no state for a thread that OpenMP does not know, nor for what a barrier combines.
-        let of_trace = match mode {
-            "foreign" | "reduction" => (0.0, String::new()),
-            _ => worst(&truth.times(|name| coarser(name).to_owned()), &spans),
+        let of_trace = match has_no_state(mode) {
+            true => (0.0, String::new()),
+            false => worst(&truth.times(|name| coarser(name).to_owned()), &spans),
         };
         if of_samples.0 <= TOLERANCE && of_trace.0 <= TOLERANCE {
             eprintln!("{mode}: samples off by {:.2} points, trace by {:.2}", of_samples.0, of_trace.0);
@@ -212,6 +272,7 @@ macro_rules! modes {
         #[test]
         fn $test() {
             check(Compiler::Clang, $mode, $state, &[$($flag),*]);
+            check_profile(Compiler::Clang, $mode, &[$($flag),*]);
         }
     )* };
 }
@@ -252,5 +313,6 @@ fn programs_of_gcc_on_llvms_runtime() {
     ];
     for (mode, state) in modes {
         check(Compiler::Gcc, mode, state, &[]);
+        check_profile(Compiler::Gcc, mode, &[]);
     }
 }
