@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A program whose workers wait for known reasons for about as long as they work.
@@ -18,11 +19,16 @@ __attribute__((noinline)) void work(double seconds) {
         for (int i = 1; i < 1000; i++) sum += 1.0 / i;
     sink = sum;
 }
+__attribute__((noinline)) void more(void) {
+    work(0.02);
+    work(0.02);
+    sink = 1;
+}
 int main(void) {
     for (int round = 0; round < 5; round++) {
 #pragma omp parallel
         {
-            work(0.02 * (1 + omp_get_thread_num() % 2));
+            if (omp_get_thread_num() % 2) more(); else work(0.02);
 #pragma omp barrier
         }
         work(0.02);
@@ -73,9 +79,82 @@ fn a_profile_and_a_trace_of_one_program_agree() {
                 eprintln!("{metric}: {one} in the trace, {other} in the profile");
             }
             fits
-        })
+        }) && {
+            // Shares of samples differ by what two samplings of one thing do: three standard errors, and two points
+            // since these are two runs.
+            let (one, other) = (Shares::of(&trace), Shares::of(&profile));
+            let paths: BTreeSet<&String> = one.work.keys().chain(other.work.keys()).collect();
+            paths.into_iter().all(|path| {
+                let (first, second) = (one.of_work(path), other.of_work(path));
+                let mean = (first + second) / 2.0;
+                let error = (mean * (1.0 - mean) * (1.0 / one.samples + 1.0 / other.samples)).sqrt();
+                let fits = (first - second).abs() <= 3.0 * error + 0.02;
+                if !fits {
+                    eprintln!("{path}: {first:.3} of the trace, {second:.3} of the profile, ± {error:.3}");
+                }
+                fits
+            })
+        }
     });
     assert!(agree);
+}
+
+/// Time of samples at work, by call path, and the number of samples.
+struct Shares {
+    work: BTreeMap<String, f64>,
+    samples: f64,
+}
+
+impl Shares {
+    fn of(report: &Value) -> Shares {
+        let (mut work, mut samples) = (BTreeMap::new(), 0.0);
+        for path in report["call_paths"]["paths"].as_array().unwrap() {
+            let value = |name: &str| path["values"][name].as_f64().unwrap_or(0.0);
+            if value("work_ns") > 0.0 {
+                *work.entry(path["frames"].to_string()).or_default() += value("work_ns");
+                samples += value("samples");
+            }
+        }
+        assert!(samples > 20.0 && work.len() > 2, "{samples} samples in {work:?}");
+        Shares { work, samples }
+    }
+
+    fn of_work(&self, path: &str) -> f64 {
+        self.work.get(path).unwrap_or(&0.0) / self.work.values().sum::<f64>()
+    }
+}
+
+/// Of two profiles a program of its own can ask whether one got worse.
+#[test]
+fn a_difference_of_profiles_decides_the_exit_code() {
+    let here = tempfile::tempdir().unwrap();
+    let program = program(here.path());
+    for name in ["one", "other"] {
+        recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", name]);
+    }
+    let times = ["one", "other"].map(|name| {
+        let report = parsed(taskscope().args(["report", "--json"]).arg(here.path().join(name)));
+        report["call_paths"]["totals"]["time_ns"].as_f64().unwrap()
+    });
+    let code = |before: &str, after: &str, percent: f64| {
+        let percent = format!("{percent}%");
+        let mut command = taskscope();
+        command.current_dir(here.path()).args(["diff", before, after, "--fail-over", &percent]);
+        output(&mut command).status.code()
+    };
+    let grown = (times[1] / times[0] - 1.0) * 100.0;
+    // In one of the two directions it grew, if only by a sample.
+    let (before, after, grown) = match grown > 0.0 {
+        true => ("one", "other", grown),
+        false => ("other", "one", (times[0] / times[1] - 1.0) * 100.0),
+    };
+    assert_eq!(code(before, after, grown * 2.0 + 1.0), Some(0));
+    assert_eq!(code(after, before, 0.0), Some(0));
+    assert_eq!(code("one", "one", 0.0), Some(0));
+    if grown > 0.1 {
+        assert_eq!(code(before, after, grown / 2.0), Some(1));
+    }
+    assert_eq!(code("one", "absent", 5.0), Some(2));
 }
 
 #[test]
