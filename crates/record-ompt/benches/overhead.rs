@@ -31,7 +31,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-const PROGRAMS: [&str; 5] = ["loop", "depend", "hydro", "fib", "empty"];
+const PROGRAMS: [&str; 6] = ["loop", "depend", "hydro", "hydro-long", "fib", "empty"];
+
+/// The source of a program, and its arguments: `hydro-long` shows what of `hydro` is for the start and the end.
+fn source_and_arguments(program: &str) -> (&str, &'static [&'static str]) {
+    match program {
+        "hydro-long" => ("hydro", &["120", "2000"]),
+        name => (name, &[]),
+    }
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Variant {
@@ -119,7 +127,8 @@ fn main() -> ExitCode {
     let declined = compile_with("declined_tool", &["-shared", "-fPIC"]);
     let callbacks = compile_with("empty_callbacks", &["-shared", "-fPIC", "-fopenmp"]);
     for name in &settings.programs {
-        let Some(program) = compile(name) else {
+        let (source, arguments) = source_and_arguments(name);
+        let Some(program) = compile(source) else {
             println!("| {name} | clang-19 is not installed |");
             continue;
         };
@@ -127,7 +136,8 @@ fn main() -> ExitCode {
         let callbacks = callbacks.clone().unwrap_or_default();
         let declined = declined.clone().unwrap_or_default();
         let (threads, traces) = (settings.threads, traces.join(name));
-        let mut bench = Bench { program, tool, timers, declined, callbacks, threads, traces, runs: 0 };
+        let mut bench =
+            Bench { program, arguments, tool, timers, declined, callbacks, threads, traces, runs: 0 };
         println!("{}", bench.row(name, settings.rounds, &settings.variants));
     }
     let _ = std::fs::remove_dir_all(&traces);
@@ -195,6 +205,7 @@ fn compile_with(name: &str, options: &[&str]) -> Option<PathBuf> {
 
 struct Bench {
     program: PathBuf,
+    arguments: &'static [&'static str],
     tool: PathBuf,
     timers: PathBuf,
     declined: PathBuf,
@@ -226,14 +237,14 @@ impl Bench {
             added_cpu.push(cpu[Trace as usize] - cpu[WithoutTool as usize]);
         }
         let (events, bytes) = size;
-        let nanos_an_event = Summary::of(added_cpu).median * 1e9 / events.max(1) as f64;
+        let nanos_an_event = match events {
+            0 => "–".to_owned(),
+            events => format!("{:.0}", Summary::of(added_cpu).median * 1e9 / events as f64),
+        };
         let ratios: Vec<String> =
             ratios.into_iter().skip(1).map(|ratios| Summary::of(ratios).to_string()).collect();
         let without = Summary::of(without).median;
-        format!(
-            "| {name} | {without:.3} | {} | {events} | {bytes} | {nanos_an_event:.0} |",
-            ratios.join(" | ")
-        )
+        format!("| {name} | {without:.3} | {} | {events} | {bytes} | {nanos_an_event} |", ratios.join(" | "))
     }
 
     /// One run, from start to exit.
@@ -241,6 +252,7 @@ impl Bench {
         self.runs += 1;
         let directory = self.traces.join(self.runs.to_string());
         let mut command = Command::new(&self.program);
+        command.args(self.arguments);
         command.env("OMP_NUM_THREADS", self.threads.to_string()).stdout(Stdio::null());
         command.env_remove("TASKSCOPE_TRACE_DIR").env_remove("OMP_TOOL_LIBRARIES");
         if let Some(settings) = variant.settings() {
