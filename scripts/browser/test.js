@@ -366,6 +366,11 @@ await step('a search goes to the next match, and on', async () => {
     assert.equal(marked.start, answer.start);
     assert.ok((await timeline('t.from')) <= answer.start && answer.end <= (await timeline('t.from + t.span')), 'out of sight');
   }
+  // Escape leaves the field as it is, and n goes on.
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('N');
+  await eventually(async () => assert.deepEqual(await page.evaluate(() => window.taskscope.found), expected.search.answers.at(-2)));
+  assert.equal(await page.inputValue('#search'), expected.search.text);
   await page.fill('#search', 'there is no such name');
   await page.keyboard.press('Enter');
   await until(page, () => document.getElementById('nothing'));

@@ -54,6 +54,27 @@ impl Context {
         self.bursts.len()
     }
 
+    /// Innermost last.
+    pub fn states(&self) -> &[u32] {
+        &self.states
+    }
+
+    /// In the order in which they were opened.
+    pub fn bursts(&self) -> &[Burst] {
+        &self.bursts
+    }
+
+    /// How often hiding the states was asked for.
+    pub fn hidden_times(&self) -> u32 {
+        self.mask.as_deref().map_or(0, |mask| mask.depth)
+    }
+
+    /// The states that were open when they were hidden, or are open where they are not, and how many of those
+    /// have been open ever since.
+    pub fn states_when_hidden(&self) -> (&[u32], usize) {
+        self.mask.as_deref().map_or((&self.states, self.states.len()), |mask| (&mask.shown, mask.untouched))
+    }
+
     pub fn has_state(&self, state: u32) -> bool {
         self.states.contains(&state)
     }

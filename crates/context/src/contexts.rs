@@ -24,28 +24,30 @@ const LOOKS: u32 = 1000;
 /// The contexts of all tasks and threads, played through one [`Behaviour`].
 pub struct Contexts {
     behaviour: Behaviour,
-    threads: Vec<Thread>,
+    pub(crate) threads: Vec<Thread>,
     /// Those that live.
-    tasks: HashMap<(u32, u64), Task>,
+    pub(crate) tasks: HashMap<(u32, u64), Task>,
     ended: Ended,
     looks: u32,
 }
 
-struct Thread {
-    process: u32,
-    own: Context,
+pub(crate) struct Thread {
+    pub process: u32,
+    pub own: Context,
     /// Tasks on the thread, innermost last.
-    frames: Vec<Frame>,
+    pub frames: Vec<Frame>,
+    /// It has taken up a task.
+    pub runs_tasks: bool,
 }
 
-enum Frame {
+pub(crate) enum Frame {
     Task(u64),
     /// A task that is elsewhere too, by mistake: what is done in it here stays here.
     Apart(u64, Box<Context>),
 }
 
 impl Frame {
-    fn task(&self) -> u64 {
+    pub fn task(&self) -> u64 {
         match self {
             Frame::Task(task) | Frame::Apart(task, _) => *task,
         }
@@ -53,10 +55,14 @@ impl Frame {
 }
 
 #[derive(Default)]
-struct Task {
-    context: Context,
+pub(crate) struct Task {
+    /// 0 where nobody created it.
+    pub kind: u32,
+    pub context: Context,
     /// The thread that it is on, innermost or not.
-    on: Option<u32>,
+    pub on: Option<u32>,
+    /// It is on no thread and can run.
+    pub is_ready: bool,
     /// It was innermost from here on, if it is.
     since: Option<u64>,
     /// How long it had run before.
@@ -79,13 +85,18 @@ impl Contexts {
 
     /// Adds a thread of a process; its number is the next one, from 0.
     pub fn add_thread(&mut self, process: u32) -> u32 {
-        self.threads.push(Thread { process, own: Context::default(), frames: Vec::new() });
+        self.threads.push(Thread { process, own: Context::default(), frames: Vec::new(), runs_tasks: false });
         self.threads.len() as u32 - 1
     }
 
     /// The task that is innermost on a thread; 0 for none.
     pub fn task_on(&self, thread: u32) -> u64 {
         self.threads.get(thread as usize).and_then(|t| t.frames.last()).map_or(0, Frame::task)
+    }
+
+    /// The tasks on a thread, innermost last.
+    pub fn tasks_on(&self, thread: u32) -> impl Iterator<Item = u64> + '_ {
+        self.threads.get(thread as usize).into_iter().flat_map(|t| t.frames.iter().map(Frame::task))
     }
 
     /// Takes an event of a thread. Events of a thread that was not added are passed over.
@@ -124,7 +135,7 @@ impl Contexts {
             }
             Raw::TaskCreate { task, kind } => self.create(thread, at, task, kind, out),
             Raw::TaskReady { task } => {
-                self.known(thread, at, task, out);
+                self.known(thread, at, task, out).is_ready = true;
                 self.mark(thread, at, task, Shown::Ready { task }, out);
             }
             Raw::TaskEnter { task } => self.turn(thread, at, None, Some(task), false, out),
@@ -133,6 +144,10 @@ impl Contexts {
                 let is_here = self.is_on(thread, task);
                 self.turn(thread, at, Some(task), None, false, out);
                 if is_here {
+                    let process = self.threads[thread as usize].process;
+                    if let Some(known) = self.tasks.get_mut(&(process, task)) {
+                        known.is_ready = known.on.is_none();
+                    }
                     self.mark(thread, at, task, Shown::Ready { task }, out);
                 }
             }
@@ -165,7 +180,7 @@ impl Contexts {
 
     /// The context that the thread's events belong to.
     fn current(&mut self, thread: u32) -> &mut Context {
-        let Thread { process, own, frames } = &mut self.threads[thread as usize];
+        let Thread { process, own, frames, .. } = &mut self.threads[thread as usize];
         match frames.last_mut() {
             Some(Frame::Task(task)) => &mut self.tasks.entry((*process, *task)).or_default().context,
             Some(Frame::Apart(_, context)) => context,
@@ -273,7 +288,7 @@ impl Contexts {
         }
         // A number that is used again is another task.
         self.ended.remove(process, task);
-        self.tasks.insert((process, task), Task::default());
+        self.tasks.insert((process, task), Task { kind, is_ready: true, ..Task::default() });
         self.mark(thread, at, task, Shown::Created { task, kind, parent }, out);
         if self.behaviour != Behaviour::Raw {
             self.show(thread, at, Shown::Send(way_of(task)), out);
@@ -349,7 +364,9 @@ impl Contexts {
         }
         if let Some(task) = new {
             let frame = self.take_up(thread, at, task, out);
-            self.threads[thread as usize].frames.push(frame);
+            let on = &mut self.threads[thread as usize];
+            on.frames.push(frame);
+            on.runs_tasks = true;
         }
         self.resume(thread, at, out);
     }
@@ -357,7 +374,7 @@ impl Contexts {
     /// The innermost context of the thread stands still from now on.
     fn suspend(&mut self, thread: u32, at: u64, last: bool, out: &mut impl Out) {
         let Contexts { behaviour, threads, tasks, .. } = self;
-        let Thread { process, own, frames } = &mut threads[thread as usize];
+        let Thread { process, own, frames, .. } = &mut threads[thread as usize];
         let mut show = |shown: Shown<'static>| {
             out.show(Item { lane: Lane::Thread(thread), thread, at, own_ns: 0, shown })
         };
@@ -403,7 +420,7 @@ impl Contexts {
     /// The innermost context of the thread goes on.
     fn resume(&mut self, thread: u32, at: u64, out: &mut impl Out) {
         let Contexts { behaviour, threads, tasks, .. } = self;
-        let Thread { process, own, frames } = &mut threads[thread as usize];
+        let Thread { process, own, frames, .. } = &mut threads[thread as usize];
         let raw = *behaviour == Behaviour::Raw;
         let task = match frames.last() {
             Some(Frame::Task(task)) => *task,
@@ -474,6 +491,7 @@ impl Contexts {
             }
             None => {
                 known.on = Some(thread);
+                known.is_ready = false;
                 Frame::Task(task)
             }
         }

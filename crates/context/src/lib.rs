@@ -13,7 +13,8 @@
 //!
 //! **The caller** adds threads ([`Contexts::add_thread`]), decodes events ([`Raw::decode`]), hands them over
 //! in the order of time over all threads of a process ([`Contexts::event`]), and says when a thread ends.
-//! What a thread or a task shows at a moment is a [`Showing`] of its items.
+//! What a thread or a task shows at a moment is a [`Showing`] of its items. Who cuts a run in its middle asks for the events that
+//! restore what was open there ([`Contexts::created`] and what follows it).
 //!
 //! **What holds, whatever the input.**
 //! - On a thread, the stacked states begin and end last in, first out, and so do the bursts of one switch.
@@ -39,6 +40,7 @@ mod contexts;
 mod ended;
 mod problem;
 mod raw;
+mod restoring;
 mod showing;
 mod shown;
 

@@ -107,6 +107,76 @@ impl<'a> Raw<'a> {
     }
 }
 
+impl Raw<'_> {
+    /// The code, whether it is a jumbo event, and the payload that [`decode`](Raw::decode) takes.
+    pub fn encode(&self) -> (Code, bool, Vec<u8>) {
+        use Field::{Half, Long, Rest, Word};
+        let (code, fields): (Code, Vec<Field>) = match *self {
+            Raw::StatePush { state } => (i::STATE_PUSH, vec![Word(state)]),
+            Raw::StatePop { state } => (i::STATE_POP, vec![Word(state)]),
+            Raw::StatesHide => (i::STATES_HIDE, vec![]),
+            Raw::StatesShow => (i::STATES_SHOW, vec![]),
+            Raw::BurstOpen { key, value } => (i::BURST_OPEN, vec![Word(key), Long(value)]),
+            Raw::BurstClose { key, value } => (i::BURST_CLOSE, vec![Word(key), Long(value)]),
+            Raw::StateAndBurstOpen { state, key, value } => {
+                (i::STATE_AND_BURST_OPEN, vec![Word(state), Word(key), Long(value)])
+            }
+            Raw::StateAndBurstClose { state, key, value } => {
+                (i::STATE_AND_BURST_CLOSE, vec![Word(state), Word(key), Long(value)])
+            }
+            Raw::Point { key, value } => (i::POINT, vec![Word(key), Long(value)]),
+            Raw::Composite(pairs) => (i::COMPOSITE, vec![Rest(pairs.0)]),
+            Raw::Send(message) => (i::SEND, vec![Half(message)]),
+            Raw::Receive(message) => (i::RECEIVE, vec![Half(message)]),
+            Raw::DeferredPoint { task, key, value } => {
+                (i::DEFERRED_POINT, vec![Long(task), Word(key), Long(value)])
+            }
+            Raw::DeferredSend { task, message } => (i::DEFERRED_SEND, vec![Long(task), Half(message)]),
+            Raw::DeferredReceive { task, message } => (i::DEFERRED_RECEIVE, vec![Long(task), Half(message)]),
+            Raw::TaskCreate { task, kind } => (i::TASK_CREATE, vec![Long(task), Word(kind)]),
+            Raw::TaskReady { task } => (i::TASK_READY, vec![Long(task)]),
+            Raw::TaskEnter { task } => (i::TASK_ENTER, vec![Long(task)]),
+            Raw::TaskLeave { task } => (i::TASK_LEAVE, vec![Long(task)]),
+            Raw::TaskYield { task } => (i::TASK_YIELD, vec![Long(task)]),
+            Raw::TaskSwitch { old, new } => (i::TASK_SWITCH, vec![Long(old), Long(new)]),
+            Raw::TaskEnd { task } => (i::TASK_END, vec![Long(task)]),
+        };
+        let jumbo = i::EVENTS.iter().any(|spec| spec.code == code && spec.jumbo);
+        let mut bytes = Vec::new();
+        fields.iter().for_each(|field| field.write(&mut bytes));
+        (code, jumbo, bytes)
+    }
+}
+
+/// A piece of a payload.
+enum Field<'a> {
+    Word(u32),
+    Long(u64),
+    Half(Message),
+    Rest(&'a [u8]),
+}
+
+impl Field<'_> {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match *self {
+            Field::Word(word) => bytes.extend(word.to_le_bytes()),
+            Field::Long(long) => bytes.extend(long.to_le_bytes()),
+            Field::Half(Message { domain, partner, id, key, value }) => {
+                [
+                    Field::Word(domain),
+                    Field::Word(partner),
+                    Field::Long(id),
+                    Field::Word(key),
+                    Field::Long(value),
+                ]
+                .iter()
+                .for_each(|field| field.write(bytes));
+            }
+            Field::Rest(rest) => bytes.extend(rest),
+        }
+    }
+}
+
 fn message(payload: &[u8], at: usize) -> Result<Message, Short> {
     Ok(Message {
         domain: u32_at(payload, at)?,
@@ -140,6 +210,12 @@ mod tests {
             if decoded.is_some() && bytes > 0 {
                 assert_eq!(Raw::decode(event.code, &vec![0; bytes - 1]), Err(Short), "{}", event.name);
                 assert!(Raw::decode(event.code, &vec![0; bytes]).is_ok(), "{}", event.name);
+            }
+            // What was decoded has the same bytes again.
+            if decoded.is_some() {
+                let payload: Vec<u8> = (0..bytes as u8).collect();
+                let raw = Raw::decode(event.code, &payload).unwrap().unwrap();
+                assert_eq!(raw.encode(), (event.code, event.jumbo, payload.clone()), "{}", event.name);
             }
         }
     }

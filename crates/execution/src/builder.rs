@@ -475,7 +475,8 @@ impl Observer for ExecutionBuilder {
             Definition::Type { ty, process, label } => {
                 let row = catalog.type_mut(ty);
                 row.process = process;
-                if !label.is_empty() {
+                // A blank name would be a blank line in every table.
+                if !label.trim().is_empty() {
                     row.label = label.to_string();
                 }
             }

@@ -73,7 +73,8 @@ class Viewer {
     this.search = /** @type {HTMLInputElement} */ (element('input', { id: 'search', type: 'search', placeholder: 'gemm, task 12, duration>1ms', title: 'a word of a state, task type or place; task 12; or a filter: state=barrier and duration>1ms', 'aria-label': 'Search', size: 30, maxlength: 400 }));
     this.search.addEventListener('keydown', (event) => {
       if (event.key === 'Enter') this.find(event.shiftKey ? 'previous' : 'next');
-      if (event.key === 'Escape') this.timeline.canvas.focus();
+      // The browser would empty the field, and the next match would be one of nothing.
+      if (event.key === 'Escape') { this.timeline.canvas.focus(); event.preventDefault(); }
     });
     this.view = /** @type {HTMLSelectElement} */ (element('select', { id: 'view', 'aria-label': 'View', title: 'what the first rows show', onchange: () => this.setViews([this.view.value, ...this.timeline.views.slice(1)]) }));
     this.second = /** @type {HTMLSelectElement} */ (element('select', { id: 'second', 'aria-label': 'Add a view', title: 'a further view below, aligned in time',
@@ -262,8 +263,8 @@ class Viewer {
     const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === '/') { this.search.focus(); this.search.select(); event.preventDefault(); }
-    else if (event.key === 'n') this.find('next');
-    else if (event.key === 'N') this.find('previous');
+    else if (event.key === 'n') { this.find('next'); event.preventDefault(); }
+    else if (event.key === 'N') { this.find('previous'); event.preventDefault(); }
     else if (event.key === 'h') this.highlight(this.source.filter ? '' : this.search.value.trim());
     else if (event.key === '?') this.showKeys();
   }

@@ -110,7 +110,7 @@ fn no_streams(trace: &Path) -> Failure {
                 .remedy("ulimit -a        (says the limits); larger --max-size; another place: record -o DIRECTORY");
         }
         return Failure::new(format!("{shown} holds no events"))
-            .why("the recorded program used no OpenMP, or the recorder could not be attached to it")
+            .why("the recorded program used no OpenMP and did not start recording itself (docs/instrumenting.md), or the recorder could not be attached to it")
             .remedy("taskscope doctor        (says what is missing on this machine)");
     }
     Failure::new(format!("{shown} is not a trace"))

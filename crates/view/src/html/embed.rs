@@ -1,7 +1,7 @@
 //! The one-file report: the page with its data inside.
 
 use super::{bundle, document, policy};
-use crate::page::{CounterKind, Page, View, counter_json, packed_rows};
+use crate::page::{CounterKind, Instance, Page, View, counter_json, packed_rows};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -9,7 +9,7 @@ use flate2::write::DeflateEncoder;
 use serde_json::{Value, json};
 use std::io::Write;
 use taskscope_execution::lod::Window;
-use taskscope_execution::{Starts, State, ThreadIndex};
+use taskscope_execution::{Execution, Starts, State, Thread, ThreadIndex};
 
 /// No report is larger, whatever the trace.
 pub const LARGEST_REPORT_BYTES: usize = 5_000_000;
@@ -229,11 +229,7 @@ fn instances(page: &Page) -> Value {
         let margin = ((instance.end - instance.start) / 8).max(1);
         let (from, to) =
             (instance.start.saturating_sub(margin).max(base), (instance.end + margin).min(page.time().1));
-        let process = page.execution.threads[instance.thread.index()].process;
-        let others =
-            page.execution.workers().filter(|(t, row)| row.process == process && *t != instance.thread);
-        let others = others.map(|(index, _)| index).take(INSTANCE_TRACKS - 1);
-        let tracks: Vec<ThreadIndex> = std::iter::once(instance.thread).chain(others).collect();
+        let tracks = tracks_of(&page.execution, instance);
         let exact: Vec<Vec<Stretch>> =
             tracks.iter().map(|track| exact_stretches(page, *track, from, to)).collect();
         let whole = exact.iter().map(Vec::len).sum::<usize>() <= INSTANCE_SECTIONS;
@@ -254,6 +250,24 @@ fn instances(page: &Page) -> Value {
         })
     });
     rows.collect()
+}
+
+/// The thread of an instance, and other workers of its process: those that wait in its middle before those that work, and
+/// those that are not there last.
+fn tracks_of(execution: &Execution, instance: &Instance) -> Vec<ThreadIndex> {
+    let process = execution.threads[instance.thread.index()].process;
+    let middle = instance.start.midpoint(instance.end);
+    let rank = |thread: &Thread| match thread.track.row_at(middle) {
+        Some(row) if !thread.track.states().at(row).is_useful() => 0,
+        Some(_) => 1,
+        None => 2,
+    };
+    let others = execution.workers().filter(|(t, row)| row.process == process && *t != instance.thread);
+    let mut others: Vec<(u8, ThreadIndex)> = others.map(|(index, row)| (rank(row), index)).collect();
+    others.sort_unstable();
+    others.truncate(INSTANCE_TRACKS - 1);
+    others.sort_unstable_by_key(|(_, index)| *index);
+    std::iter::once(instance.thread).chain(others.into_iter().map(|(_, index)| index)).collect()
 }
 
 /// Begin, end, state.
@@ -296,6 +310,33 @@ mod tests {
     use taskscope_execution::OsSource;
     use taskscope_session::Session;
     use taskscope_testkit::synthetic::{Shape, execution};
+
+    #[test]
+    fn those_that_wait_are_shown_beside_an_instance_before_others() {
+        let shape = Shape { threads: 64, team: 64, processes_of_node: 1, events: 20_000, seed: 5 };
+        let execution = execution(shape);
+        let thread = ThreadIndex(40);
+        let is_useful = |index: ThreadIndex, at: u64| {
+            let track = &execution.threads[index.index()].track;
+            track.row_at(at).map(|row| track.states().at(row).is_useful())
+        };
+        let all: Vec<ThreadIndex> =
+            execution.workers().map(|(index, _)| index).filter(|t| *t != thread).collect();
+        let (start, end) = execution.range();
+        let mut some_are_shown = 0;
+        for k in 1..100 {
+            let at = start + (end - start) * k / 100;
+            let instance = Instance { finding: "F1".into(), thread, start: at - 1, end: at + 1 };
+            let tracks = tracks_of(&execution, &instance);
+            assert_eq!((tracks.len(), tracks[0]), (INSTANCE_TRACKS, thread));
+            assert!(tracks[1..].is_sorted());
+            let waiting =
+                |of: &[ThreadIndex]| of.iter().filter(|t| is_useful(**t, at) == Some(false)).count();
+            assert_eq!(waiting(&tracks[1..]), waiting(&all).min(INSTANCE_TRACKS - 1), "at {at}");
+            some_are_shown += usize::from(waiting(&all) > 0);
+        }
+        assert!(some_are_shown > 0);
+    }
 
     #[test]
     fn stretches_of_many_sections_are_what_most_of_their_time_was_and_off_the_cpu_too() {

@@ -80,7 +80,7 @@ impl Interpreter {
                 let label = if short.is_empty() {
                     name.into_owned()
                 } else {
-                    format!("{name} [task at {short}:{line}]")
+                    format!("{name} [task at {short}:{line}]").trim_start().to_owned()
                 };
                 out.define(Definition::Type { ty, process, label: &label });
             }

@@ -3,7 +3,8 @@
 //! A thread that was in the middle of something when the range begins is brought there: in the
 //! nanoseconds before it, one per thread, the thread starts on its CPU, and what is open (tasks,
 //! sections, marks, states) is opened again. What is open when the range ends is closed after it,
-//! again one nanosecond per thread. Task types and the tasks that the range uses are created first.
+//! again one nanosecond per thread. Task types and the tasks that the range uses are created first, and what
+//! later events name by number is named, whichever thread named it.
 //!
 //! ```text
 //! clock   begin - threads … begin - 1 │ begin …  end - 1 │ end … end + threads - 1
@@ -12,6 +13,9 @@
 //!
 //! Threads that do not run come first and leave last, so that no CPU ever has two running threads.
 
+mod instrument;
+
+use self::instrument::{Instrumented, push_all};
 use crate::clock_offsets::{ClockOffset, ClockOffsets, FILE};
 use crate::problem::ProblemKind;
 use crate::rewrite::replace_file;
@@ -136,6 +140,7 @@ struct Slicer<'a> {
     /// Type and task creations before the range: process key, event.
     creations: Vec<(usize, Event<'a>)>,
     dictionary: Vec<(usize, Event<'a>)>,
+    instrumented: Instrumented,
 }
 
 impl<'a> Slicer<'a> {
@@ -157,6 +162,7 @@ impl<'a> Slicer<'a> {
             streams_of_tid,
             creations: Vec::new(),
             dictionary: Vec::new(),
+            instrumented: Instrumented::new(trace.streams()),
         }
     }
 
@@ -189,7 +195,7 @@ impl<'a> Slicer<'a> {
         let mut sliced = Sliced::default();
         let mut opened = false;
         let used = self.used_tasks(begin, end);
-        let mut foreign: Vec<(usize, Event<'a>)> = Vec::new();
+        let mut foreign: Vec<(usize, File, Event<'a>)> = Vec::new();
         for merged in self.trace.merge() {
             go_on(1)?;
             let MergedEvent { stream, file, event } = merged;
@@ -201,28 +207,34 @@ impl<'a> Slicer<'a> {
                 self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
             }
             let in_range = event.clock_ns >= begin;
-            if !self.selected[stream]
-                && file == File::Standard
-                && is_creation(event.code)
-                && self.keeps_model(event.code)
-            {
-                if in_range { foreign.push((stream, event)) } else { self.remember(stream, file, event) }
+            let is_needed_by_others =
+                is_name(file, &event) || is_creation(event.code) || instrument::is_creation(&event);
+            if !self.selected[stream] && is_needed_by_others && self.keeps_model(event.code) {
+                if in_range {
+                    foreign.push((stream, file, event));
+                } else {
+                    let heir = if file == File::Own { self.heir(stream) } else { None };
+                    self.remember(heir.unwrap_or(stream), file, event);
+                }
             }
             if !self.selected[stream] || !self.keeps_model(event.code) || !keeps(&merged) {
                 // A remote move still changes where another thread is.
                 if file == File::Standard && event.code == ovni::REMOTE_AFFINITY {
                     self.follow(stream, &event);
                 }
+                if !in_range && file == File::Own && self.keeps_model(event.code) {
+                    self.instrumented.follow(stream, &event);
+                }
                 continue;
             }
-            // What other threads of the process created, a running thread of the slice creates.
+            // What other threads of the process created and named, a running thread of the slice creates and names.
             if in_range && !foreign.is_empty() && self.states[stream].running == Life::Running {
                 let pid = self.trace.streams()[stream].pid().unwrap_or(0);
-                foreign.retain(|(creator, created)| {
+                foreign.retain(|(creator, file, created)| {
                     let same = self.process_of(*creator) == self.process_of(stream);
                     let key = (pid, created.code.model(), first_u32(created.payload));
-                    if same && (created.is_jumbo || used.contains(&key)) {
-                        let bytes = &mut standard[stream];
+                    if same && (is_name(*file, created) || created.is_jumbo || used.contains(&key)) {
+                        let bytes = if *file == File::Own { &mut own[stream] } else { &mut standard[stream] };
                         push(bytes, event.clock_ns, created.code, created.is_jumbo, created.payload);
                     }
                     !same
@@ -230,6 +242,8 @@ impl<'a> Slicer<'a> {
             }
             if file == File::Standard {
                 self.follow(stream, &event);
+            } else {
+                self.instrumented.follow(stream, &event);
             }
             if event.clock_ns < begin {
                 self.remember(stream, file, event);
@@ -243,7 +257,7 @@ impl<'a> Slicer<'a> {
         if !opened && self.slice.clocks.is_some() {
             self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
         }
-        self.close_states(end, &mut standard);
+        self.close_states(end, &mut standard, &mut own);
         for (index, stream) in self.trace.streams().iter().enumerate() {
             if touched[index] {
                 go_on(0)?;
@@ -270,7 +284,7 @@ impl<'a> Slicer<'a> {
         std::fs::write(output.join(FILE), table.to_text())
     }
 
-    /// Tasks that events of the range name, by process and model.
+    /// Tasks that events of the range name, by process, model, and the lower half of their numbers.
     fn used_tasks(&self, begin: i64, end: i64) -> FxHashSet<(i64, u8, u32)> {
         let mut used = FxHashSet::default();
         for (_, stream) in self.trace.streams().iter().enumerate().filter(|(index, _)| self.selected[*index])
@@ -278,6 +292,13 @@ impl<'a> Slicer<'a> {
             for event in stream.events_of(File::Standard) {
                 if (begin..end).contains(&event.clock_ns) && task_step(event.code).is_some() {
                     used.insert((stream.pid().unwrap_or(0), event.code.model(), first_u32(event.payload)));
+                }
+            }
+            for event in stream.events_of(File::Own) {
+                if (begin..end).contains(&event.clock_ns)
+                    && let Some(task) = instrument::task_taken_up(&event)
+                {
+                    used.insert((stream.pid().unwrap_or(0), event.code.model(), task as u32));
                 }
             }
         }
@@ -288,12 +309,7 @@ impl<'a> Slicer<'a> {
     fn remember(&mut self, stream: usize, file: File, event: Event<'a>) {
         match event.code {
             code if is_creation(code) => self.creations.push((stream, event)),
-            code if file == File::Own
-                && (code.model() == dictionary::LETTER
-                    || matches!(code, samples::PATH | samples::TASK_PATH)) =>
-            {
-                self.dictionary.push((stream, event));
-            }
+            _ if is_name(file, &event) => self.dictionary.push((stream, event)),
             _ => {}
         }
     }
@@ -308,7 +324,10 @@ impl<'a> Slicer<'a> {
                 state.running = Life::Running;
                 state.cpu = first_u32(payload) as i32;
             }
-            ovni::THREAD_ENDS => state.running = Life::Ended,
+            ovni::THREAD_ENDS => {
+                state.running = Life::Ended;
+                self.instrumented.thread_ends(stream, event.clock_ns);
+            }
             ovni::THREAD_PAUSES => state.running = Life::Paused,
             ovni::THREAD_RESUMES => state.running = Life::Running,
             ovni::THREAD_COOLS => state.running = Life::Cooling,
@@ -376,6 +395,12 @@ impl<'a> Slicer<'a> {
         same_process.or_else(same_loom).copied()
     }
 
+    /// The stream that takes over what another one of its process named.
+    fn heir(&self, stream: usize) -> Option<usize> {
+        let process = self.process_of(stream);
+        (0..self.selected.len()).find(|other| self.selected[*other] && self.process_of(*other) == process)
+    }
+
     fn process_of(&self, stream: usize) -> (Option<&str>, Option<i64>) {
         let stream = &self.trace.streams()[stream];
         (stream.loom(), stream.pid())
@@ -409,6 +434,11 @@ impl<'a> Slicer<'a> {
                     open_tasks.insert((pid, model, first_u32(&id)));
                 }
             }
+        }
+        for (stream, event) in std::mem::take(&mut self.dictionary) {
+            let clock = begin.saturating_sub(living.len() as i64 + 1);
+            touched[stream] = true;
+            push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
         }
         let mut creations = std::mem::take(&mut self.creations);
         for (slot, stream) in living.iter().enumerate() {
@@ -447,16 +477,12 @@ impl<'a> Slicer<'a> {
             };
             into_state.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
             reopen(bytes, true);
-        }
-        for (stream, event) in std::mem::take(&mut self.dictionary) {
-            let clock = begin.saturating_sub(living.len() as i64 + 1);
-            touched[stream] = true;
-            push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
+            push_all(&mut own[*stream], clock, &self.instrumented.opening(&living, slot));
         }
     }
 
     /// Ends every thread that lives when the range ends. Those that run go first.
-    fn close_states(&mut self, end: i64, standard: &mut [Vec<u8>]) {
+    fn close_states(&mut self, end: i64, standard: &mut [Vec<u8>], own: &mut [Vec<u8>]) {
         let mut living = self.living();
         if end == i64::MAX {
             // Nothing was cut off: a thread that never ended is left as it is.
@@ -464,7 +490,8 @@ impl<'a> Slicer<'a> {
         }
         living.reverse();
         for (slot, stream) in living.into_iter().enumerate() {
-            let clock = end.saturating_add(slot as i64);
+            let clock = end.saturating_add(slot as i64).saturating_add(i64::from(self.instrumented.is_used));
+            push_all(&mut own[stream], end, &self.instrumented.closing(stream));
             let (bytes, state) = (&mut standard[stream], &self.states[stream]);
             let to_run = match state.running {
                 Life::Paused | Life::Warming => &[ovni::THREAD_RESUMES][..],
@@ -543,6 +570,15 @@ impl<'a> Slicer<'a> {
         }
         metadata
     }
+}
+
+/// Whether an event gives a meaning to numbers that later events of its process use.
+fn is_name(file: File, event: &Event<'_>) -> bool {
+    let code = event.code;
+    file == File::Own
+        && (code.model() == dictionary::LETTER
+            || matches!(code, samples::PATH | samples::TASK_PATH)
+            || instrument::is_name(event))
 }
 
 /// Whether an event creates a task type or a task.
