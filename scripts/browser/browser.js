@@ -13,16 +13,7 @@ export const CHROMIUM = process.env.CHROMIUM || '/usr/bin/chromium';
  * @returns {Promise<{context: import('playwright-core').BrowserContext, page: import('playwright-core').Page, problems: string[], requests: string[], close: () => Promise<void>}>}
  */
 export async function startBrowser(options) {
-  const profile = mkdtempSync(join(tmpdir(), 'taskscope-chromium-'));
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: CHROMIUM,
-    headless: true,
-    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync'],
-    viewport: { width: options.width, height: options.height },
-    colorScheme: options.dark ? 'dark' : 'light',
-    hasTouch: options.touch || false,
-  });
+  const { context, profile } = await launch(options);
   const page = context.pages()[0] || (await context.newPage());
   const problems = [];
   const requests = [];
@@ -33,6 +24,29 @@ export async function startBrowser(options) {
     context, page, problems, requests,
     close: async () => { await context.close(); rmSync(profile, { recursive: true, force: true }); },
   };
+}
+
+/** Starts Chromium; once more where it crashes before it has answered, as it does rarely. @param {{width: number, height: number, dark?: boolean, touch?: boolean}} options */
+async function launch(options) {
+  for (let left = 2; ; left--) {
+    const profile = mkdtempSync(join(tmpdir(), 'taskscope-chromium-'));
+    try {
+      const context = await chromium.launchPersistentContext(profile, {
+        executablePath: CHROMIUM,
+        headless: true,
+        args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+          '--disable-component-update', '--disable-sync'],
+        viewport: { width: options.width, height: options.height },
+        colorScheme: options.dark ? 'dark' : 'light',
+        hasTouch: options.touch || false,
+      });
+      return { context, profile };
+    } catch (error) {
+      rmSync(profile, { recursive: true, force: true });
+      if (!left) throw error;
+      console.error(`Chromium did not start, once more: ${String(error).split('\n')[0]}`);
+    }
+  }
 }
 
 /**

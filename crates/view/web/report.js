@@ -31,7 +31,8 @@ function number(path, value, format) {
 /** @param {any} report @param {any} overview */
 function whatRan(report, overview) {
   const command = report.command ? (Array.isArray(report.command) ? report.command.join(' ') : report.command) : report.trace;
-  const complete = report.complete ? 'complete' : 'not complete: see the notices';
+  const isWhole = report.complete && !report.lost_events;
+  const complete = isWhole ? 'complete' : report.complete ? 'ended properly, but events were lost' : 'not complete: see the notices';
   const facts = [
     ['trace', nameOf(report.trace)],
     ['host', nameOf(report.host && (report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host))))],
@@ -45,7 +46,7 @@ function whatRan(report, overview) {
     ['events', number('events', report.events, formatCount)],
     ['lost events', number('lost_events', report.lost_events, formatCount)],
     ['clocks', overview.clocks],
-    ['recording', element('span', { class: report.complete ? '' : 'warn' }, complete)],
+    ['recording', element('span', { class: isWhole ? '' : 'warn' }, complete)],
     ['recording cost', report.recording_cost_ns_per_event ? element('span', {}, number('recording_cost_ns_per_event', report.recording_cost_ns_per_event, (v) => v.toFixed(1)), ' ns an event') : '–'],
     ['ended', report.signal ? `by signal ${report.signal}` : report.exit_code === null || report.exit_code === undefined ? '–' : `exit code ${report.exit_code}`],
   ];
