@@ -10,6 +10,7 @@
 //! | declined | another tool, a function that declines at once: what the runtime takes for looking for one |
 //! | idle | the tool is attached and disabled |
 //! | callbacks | another tool, whose callbacks return at once: what the runtime takes for calling anybody |
+//! | least | another tool, which reads the counter and writes as many bytes for each task: a trace could not do less |
 //! | trace | everything is recorded |
 //! | sampled-trace | and sampled at 100 Hz |
 //! | profile | `--mode profile`, with its 100 Hz |
@@ -47,6 +48,7 @@ enum Variant {
     Declined,
     Idle,
     Callbacks,
+    Least,
     Trace,
     SampledTrace,
     Profile,
@@ -56,11 +58,12 @@ enum Variant {
 }
 use Variant::*;
 
-const VARIANTS: [(Variant, &str); 10] = [
+const VARIANTS: [(Variant, &str); 11] = [
     (WithoutTool, "without"),
     (Declined, "declined"),
     (Idle, "idle"),
     (Callbacks, "callbacks"),
+    (Least, "least"),
     (Trace, "trace"),
     (SampledTrace, "sampled-trace"),
     (Profile, "profile"),
@@ -82,7 +85,7 @@ impl Variant {
     /// Variables of the recorder; `None` where it is not attached.
     fn settings(self) -> Option<&'static [(&'static str, &'static str)]> {
         match self {
-            WithoutTool | Declined | Callbacks | Timers => None,
+            WithoutTool | Declined | Callbacks | Least | Timers => None,
             Idle | Trace => Some(&[]),
             SampledTrace => Some(&[("TASKSCOPE_SAMPLE", "100")]),
             Profile => Some(&[("TASKSCOPE_MODE", "profile"), ("TASKSCOPE_SAMPLE", "100")]),
@@ -126,6 +129,7 @@ fn main() -> ExitCode {
     let timers = compile_with("empty_handler", &["-shared", "-fPIC", "-ldl"]);
     let declined = compile_with("declined_tool", &["-shared", "-fPIC"]);
     let callbacks = compile_with("empty_callbacks", &["-shared", "-fPIC", "-fopenmp"]);
+    let least = compile_with("least_trace", &["-shared", "-fPIC", "-fopenmp"]);
     for name in &settings.programs {
         let (source, arguments) = source_and_arguments(name);
         let Some(program) = compile(source) else {
@@ -135,9 +139,10 @@ fn main() -> ExitCode {
         let (tool, timers) = (tool.clone(), timers.clone().unwrap_or_default());
         let callbacks = callbacks.clone().unwrap_or_default();
         let declined = declined.clone().unwrap_or_default();
+        let least = least.clone().unwrap_or_default();
         let (threads, traces) = (settings.threads, traces.join(name));
         let mut bench =
-            Bench { program, arguments, tool, timers, declined, callbacks, threads, traces, runs: 0 };
+            Bench { program, arguments, tool, timers, declined, callbacks, least, threads, traces, runs: 0 };
         println!("{}", bench.row(name, settings.rounds, &settings.variants));
     }
     let _ = std::fs::remove_dir_all(&traces);
@@ -210,6 +215,7 @@ struct Bench {
     timers: PathBuf,
     declined: PathBuf,
     callbacks: PathBuf,
+    least: PathBuf,
     threads: usize,
     traces: PathBuf,
     runs: usize,
@@ -275,6 +281,9 @@ impl Bench {
             command.env("OMP_TOOL_LIBRARIES", &self.declined);
         } else if variant == Callbacks {
             command.env("OMP_TOOL_LIBRARIES", &self.callbacks);
+        } else if variant == Least {
+            let _ = std::fs::create_dir_all(&directory);
+            command.env("OMP_TOOL_LIBRARIES", &self.least).env("TASKSCOPE_TRACE_DIR", &directory);
         }
         let (start, cpu_before) = (Instant::now(), cpu_seconds_of_children());
         let status = command.status().expect("the program starts");

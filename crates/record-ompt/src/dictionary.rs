@@ -21,6 +21,31 @@ impl Default for Cache {
     }
 }
 
+impl Cache {
+    /// What the thread knows of a key, or where it would be.
+    #[inline(always)]
+    fn get(&self, key: Key) -> Result<Entry, usize> {
+        let hash = (key.address ^ u64::from(key.role) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = (hash >> (64 - SLOTS_LOG2)) as usize;
+        match self.0.get(slot) {
+            Some((known, entry)) if *known == key => Ok(*entry),
+            _ => Err(slot),
+        }
+    }
+
+    /// [`Moment::task_type`], if the thread has met it.
+    #[inline(always)]
+    pub fn known_task_type(&self, codeptr: *const c_void, flags: u32) -> Option<Entry> {
+        self.get(Key::of_tasks(user_code(codeptr)?, flags)).ok()
+    }
+}
+
+impl Key {
+    fn of_tasks(address: u64, flags: u32) -> Key {
+        Key { address, role: flags & !(PLAIN_SITE | WORK) }
+    }
+}
+
 impl Moment<'_> {
     /// The site of a code pointer; where that is missing or inside the runtime, the site of what
     /// encloses the construct.
@@ -49,7 +74,7 @@ impl Moment<'_> {
     #[inline(always)]
     pub fn task_type(&mut self, codeptr: *const c_void, flags: u32) -> Entry {
         let address = user_code(codeptr).unwrap_or_else(|| self.enclosing());
-        self.entry(Key { address, role: flags & !(PLAIN_SITE | WORK) })
+        self.entry(Key::of_tasks(address, flags))
     }
 
     /// The type of a worksharing construct of this OMPT kind.
@@ -69,12 +94,7 @@ impl Moment<'_> {
 
     #[inline(always)]
     fn entry(&mut self, key: Key) -> Entry {
-        let hash = (key.address ^ u64::from(key.role) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = (hash >> (64 - SLOTS_LOG2)) as usize;
-        match self.thread.cache.0.get(slot) {
-            Some((known, entry)) if *known == key => *entry,
-            _ => self.look_up(key, slot),
-        }
+        self.thread.cache.get(key).unwrap_or_else(|slot| self.look_up(key, slot))
     }
 
     #[cold]

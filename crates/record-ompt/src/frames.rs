@@ -188,6 +188,37 @@ impl Frames {
         self.stack.len() < self.stack.capacity()
     }
 
+    /// Whether something can be opened and shown without memory being asked for.
+    #[inline(always)]
+    pub fn has_room_to_show(&self) -> bool {
+        self.has_room() && self.stack.len() < DEEPEST_SHOWN
+    }
+
+    /// Opens an explicit task in a trace.
+    ///
+    /// # Safety
+    /// There is [room to show](Self::has_room_to_show) it.
+    #[inline(always)]
+    pub unsafe fn open_task(&mut self, id: u32, site: u32) {
+        let open = Open::Task { id };
+        // SAFETY: by contract.
+        unsafe { self.push(Frame { open, site, cause: Cause::Unknown, shown: true, outer: 0 }) }
+    }
+
+    /// Where this explicit task is the innermost entry, and shown: the explicit task that is the context beneath; 0
+    /// where that is something else.
+    #[inline(always)]
+    pub fn beneath_task(&self, id: u32) -> Option<u32> {
+        let top = self.stack.last()?;
+        if top.open != (Open::Task { id }) || !top.shown || self.stack.len() > DEEPEST_SHOWN {
+            return None;
+        }
+        match self.stack.get((top.outer as usize).wrapping_sub(1)).map(|frame| frame.open) {
+            Some(Open::Task { id }) => Some(id),
+            _ => Some(0),
+        }
+    }
+
     /// Opens something in a profile; for a task, `site` is the one beneath.
     ///
     /// # Safety
@@ -205,12 +236,12 @@ impl Frames {
         Some((top, beneath.cause))
     }
 
-    /// Closes the innermost entry in a profile, an explicit task.
+    /// Closes the innermost entry, an explicit task.
     ///
     /// # Safety
     /// It is one.
     #[inline(always)]
-    pub unsafe fn close_profiled_task(&mut self) {
+    pub unsafe fn close_task_on_top(&mut self) {
         // SAFETY: by contract there is one; it is plain.
         unsafe {
             let depth = self.stack.len() - 1;

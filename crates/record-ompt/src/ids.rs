@@ -29,6 +29,12 @@ impl Ids {
         id
     }
 
+    /// What [`take`](Self::take) would return, where it calls nothing.
+    #[inline(always)]
+    pub fn next(&self) -> Option<u32> {
+        (self.left != 0).then_some(self.next)
+    }
+
     #[cold]
     #[inline(never)]
     fn refill(&mut self) {

@@ -9,7 +9,7 @@ use taskscope_event::models::{MODELS, openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::{chain, control, dictionary, memory, profiling, sampling};
+use crate::{chain, control, dictionary, memory, profiling, sampling, short_tasks};
 
 /// Set to anything: what prevents recording is printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -142,8 +142,8 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _tool_dat
         if !is_wanted && !chain::has_next() {
             continue;
         }
-        let of_profile = profiling::callback_of(handler.event).filter(|_| profiling::is_on());
-        let callback = if chain::has_next() { handler.both } else { of_profile.unwrap_or(own) };
+        let of_mode = if profiling::is_on() { profiling::callback_of } else { short_tasks::callback_of };
+        let callback = if chain::has_next() { handler.both } else { of_mode(handler.event).unwrap_or(own) };
         // SAFETY: both have the type that the standard gives to the event's callback.
         unsafe { set_callback(handler.event, Some(callback)) };
     }

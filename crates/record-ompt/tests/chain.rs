@@ -55,6 +55,31 @@ fn both_tools_see_everything() {
     }
 }
 
+/// Beside another tool all events go the long way; alone, those of usual tasks go a short one.
+#[test]
+fn the_short_way_and_the_long_one_write_the_same() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let other = compile(Compiler::Clang, "other_tool", &["-shared", "-fPIC", "-fno-openmp"]);
+    // More than a region of the buffer, and deeper than is shown.
+    for (construct, size) in [("fibonacci", 16), ("depend", 0), ("undeferred", 0), ("deep", 600)] {
+        let run = |short: bool| {
+            let run = Run::construct(Compiler::Clang, construct, size).env("OMP_NUM_THREADS", "1");
+            if short { run } else { run.env("TASKSCOPE_NEXT_TOOL_LIBRARIES", &other) }.trace()
+        };
+        let told = |trace: &Trace| -> Vec<Vec<(String, Vec<u8>)>> {
+            let standard = trace.streams.iter().map(|stream| stream.events.iter().filter(|event| !event.own));
+            standard
+                .map(|events| events.map(|event| (event.code.to_string(), event.payload.clone())).collect())
+                .collect()
+        };
+        let (short, long) = (run(true), run(false));
+        assert!(short.count(p::TASK_END) > 0, "{construct}");
+        assert_eq!(told(&short), told(&long), "{construct}");
+    }
+}
+
 #[test]
 fn a_disabled_tool_leaves_its_place_to_the_users() {
     if let Some((line, trace)) = with_other_tool("fibonacci", 12, false) {

@@ -156,7 +156,14 @@ impl Stream {
     /// An event that neither opens nor closes anything. Returns whether it was kept, as all do.
     #[inline(always)]
     pub fn point<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
-        let room = self.room() >= EVENT_HEADER_BYTES + N || self.make_room(EVENT_HEADER_BYTES + N);
+        self.point_if_room(at, code, payload)
+            || self.make_room(EVENT_HEADER_BYTES + N) && self.point_if_room(at, code, payload)
+    }
+
+    /// [`point`](Self::point) that calls nothing: without room nothing has happened.
+    #[inline(always)]
+    pub fn point_if_room<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
+        let room = self.take_room(EVENT_HEADER_BYTES + N, Nesting::Point);
         if room {
             // SAFETY: the room was checked.
             unsafe { self.put(at, code, payload) }
@@ -167,14 +174,24 @@ impl Stream {
     /// An event that opens something; `end_bytes` is the whole size of the event that will close it.
     #[inline(always)]
     pub fn begin<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N], end_bytes: usize) -> bool {
-        let room = self.room() >= EVENT_HEADER_BYTES + N + end_bytes
-            || self.make_room_for_begin(EVENT_HEADER_BYTES + N + end_bytes);
+        self.begin_if_room(at, code, payload, end_bytes)
+            || self.make_room_for_begin(EVENT_HEADER_BYTES + N + end_bytes)
+                && self.begin_if_room(at, code, payload, end_bytes)
+    }
+
+    /// [`begin`](Self::begin) that calls nothing: without room nothing has happened.
+    #[inline(always)]
+    pub fn begin_if_room<const N: usize>(
+        &mut self,
+        at: u64,
+        code: Code,
+        payload: [u8; N],
+        end_bytes: usize,
+    ) -> bool {
+        let room = self.take_room(EVENT_HEADER_BYTES + N, Nesting::Begin { end_bytes });
         if room {
-            // SAFETY: the room was checked, so `end` also stays above `pos`.
-            unsafe {
-                self.end = self.end.sub(end_bytes);
-                self.put(at, code, payload);
-            }
+            // SAFETY: the room was checked.
+            unsafe { self.put(at, code, payload) }
         }
         room
     }
@@ -182,7 +199,19 @@ impl Stream {
     /// The event that closes what [`Stream::begin`] opened last.
     #[inline(always)]
     pub fn end<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
-        let room = self.take_back(EVENT_HEADER_BYTES + N) || self.room_of_end(EVENT_HEADER_BYTES + N);
+        let bytes = EVENT_HEADER_BYTES + N;
+        let room = self.take_room(bytes, Nesting::End) || self.room_of_end(bytes);
+        if room {
+            // SAFETY: the room was checked.
+            unsafe { self.put(at, code, payload) }
+        }
+        room
+    }
+
+    /// [`end`](Self::end) that calls nothing: without room nothing has happened.
+    #[inline(always)]
+    pub fn end_if_room<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
+        let room = self.take_room(EVENT_HEADER_BYTES + N, Nesting::End);
         if room {
             // SAFETY: the room was checked.
             unsafe { self.put(at, code, payload) }

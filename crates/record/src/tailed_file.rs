@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use taskscope_event::tail;
 
-use crate::disk_file::{DiskFile, Mapping, NoRoom, check_size_limit, give_back, reserve, write_all_at};
+use crate::disk_file::{self, DiskFile, Mapping, NoRoom, check_size_limit, give_back, reserve, write_all_at};
 use crate::drain::DrainerName;
 use crate::limits;
 use crate::ring::Ring;
@@ -30,6 +30,8 @@ use crate::tail_page::TailPage;
 const FLUSHES_BEFORE_NEXT_PAIR: u32 = 64;
 /// The pair that long streams use; larger ones serve single large events.
 const LARGEST_USUAL_PAIR: usize = 2;
+/// A stream of this length asks for as many blocks ahead, again and again.
+const AHEAD_BYTES: u64 = 4 << 20;
 /// The first page and the first pair, which every stream has.
 const HEAD_BYTES: u64 = tail::FIRST_REGION_OFFSET + 2 * tail::PAIR_REGION_BYTES[0];
 
@@ -54,6 +56,8 @@ pub struct TailedFile {
     /// Bytes of the stream file that are complete: the active region continues there.
     base: u64,
     flushes_of_pair: u32,
+    /// Up to where the stream file has blocks; `u64::MAX` where it gets none ahead.
+    allocated: u64,
     /// Bytes of the stream that count against the size cap.
     charged: u64,
     ring: Option<Ring>,
@@ -99,6 +103,7 @@ impl TailedFile {
             active: 0,
             base: 0,
             flushes_of_pair: 0,
+            allocated: if ring_bytes > 0 { u64::MAX } else { AHEAD_BYTES },
             charged: tail::PAIR_REGION_BYTES[0],
             ring: (ring_bytes > 0).then(|| Ring::new(path, ring_bytes)),
         })
@@ -227,6 +232,10 @@ impl TailedFile {
         let (region, end) = self.page.sealed_from(stored).ok_or(NoRoom::Other)?;
         let bytes = (end - stored) as usize;
         let start = self.start_of(region);
+        if end > self.allocated {
+            let more = disk_file::allocate_ahead(stream, stored, AHEAD_BYTES);
+            self.allocated = if more { stored + AHEAD_BYTES } else { u64::MAX };
+        }
         // SAFETY: the region was sealed with that many bytes, and stays mapped.
         unsafe { write_all_at(stream, stored, start, bytes)? };
         self.page.move_stored(stored, end);
@@ -327,6 +336,9 @@ impl TailedFile {
             self.give_back_idle_regions();
             self.store_all(&stream, size)
         })?;
+        if self.allocated > size.max(AHEAD_BYTES) && self.allocated != u64::MAX {
+            disk_file::give_back_ahead(&stream, size);
+        }
         limits::refund(self.charged.saturating_sub(size));
         if let Some(ring) = self.ring {
             ring.unroll(&self.path, size)?;

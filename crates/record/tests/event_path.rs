@@ -2,6 +2,9 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use taskscope_event::models::ovni;
 use taskscope_record::{enter, process, thread};
@@ -59,6 +62,25 @@ fn no_allocation_on_the_event_path() {
     let allocations = ALLOCATIONS.get() - before;
     thread::detach();
     process::finish();
+    let streams = streams_below(&directory);
     std::fs::remove_dir_all(directory).unwrap();
     assert_eq!(allocations, 0);
+    // Blocks that were asked for ahead of a long stream are given back.
+    assert!(streams.iter().any(|stream| stream.len() > 16 << 20), "{streams:?}");
+    for stream in streams {
+        let (on_disk, block) = (stream.blocks() * 512, stream.blksize());
+        // Some file systems count a block for what says where the others are.
+        assert!(on_disk <= stream.len().next_multiple_of(block) + 4 * block, "{stream:?}");
+    }
+}
+
+/// All streams' sizes.
+fn streams_below(directory: &Path) -> Vec<Metadata> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let below = entries.flat_map(|path| match path.extension() {
+        Some(extension) if extension == "obs" => vec![std::fs::metadata(&path).unwrap()],
+        _ if path.is_dir() => streams_below(&path),
+        _ => Vec::new(),
+    });
+    below.collect()
 }

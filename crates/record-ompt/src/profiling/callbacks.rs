@@ -1,25 +1,22 @@
 //! What small tasks cost in a profile: their creation, begin and end, and taskwaits.
 //!
-//! Each of these callbacks first goes a short way, made for what nearly always is the case: everything is
-//! looked at before anything is changed, nothing is called, no memory is needed. Where that does not do
-//! (a wait that is long, a context not met yet, a thread that is not known, a pause) it has changed nothing, and
-//! the event goes the way of all others (`tasks`, `sync`), which does the same with the same data.
+//! They go a [short way](crate::short) where a context has been met and a wait is short.
 
 use core::ffi::{c_int, c_void};
 
 use taskscope_event::models::samples::state;
 use taskscope_profile::Marker;
-use taskscope_record::{Short, enter_shortly};
+use taskscope_record::Short;
 
 use super::Cause;
 use super::follow::Follower;
 use super::waits::SHORTEST_NS;
 use crate::abi::{self, Callback, Data, Frame, endpoint, event, status, sync as sync_kind, task_flag};
-use crate::control;
 use crate::frames::{Frames, Open};
 use crate::pair;
 use crate::sampling::paths::Creating;
 use crate::sampling::stack_pointer_here;
+use crate::short::{Outcome, enter, leave, short_callbacks};
 use crate::thread::{Thread, record_untimed};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, Word};
 use crate::{sync, tasks};
@@ -34,63 +31,6 @@ pub fn callback_of(number: c_int) -> Option<Callback> {
     };
     // SAFETY: only changes the type under which the address is passed on.
     Some(unsafe { core::mem::transmute::<*const (), Callback>(callback) })
-}
-
-/// Opens the calling thread's recorder, if the thread is a profiled one in its usual state. As nothing that is
-/// called here or in [`leave`] has a result that is waited for, the callbacks need save no registers.
-#[inline(always)]
-fn enter() -> Option<(Short, &'static mut Thread)> {
-    let recorder = enter_shortly()?;
-    // SAFETY: as in `thread::record`: while the recorder is open, this is the only one in here.
-    match unsafe { recorder.user().cast::<Thread>().as_mut() } {
-        Some(thread) if !control::is_paused() && !thread.is_paused => Some((recorder, thread)),
-        _ => {
-            // What is pending is settled by who comes next, on the long way.
-            let _ = recorder.leave();
-            None
-        }
-    }
-}
-
-/// Closes it, when what is usual is done, or was not to be done.
-#[inline(always)]
-fn leave(recorder: Short, done: Option<()>) -> Outcome {
-    match (done, recorder.leave()) {
-        (None, _) => Outcome::Unusual,
-        (_, None) => Outcome::Done,
-        (_, Some(left)) => Outcome::Left(left),
-    }
-}
-
-/// `fn callback(arguments) = |recorder, thread| the short way, the long way;`
-macro_rules! short_callback {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) = |$recorder:ident, $thread:ident| $short:expr, $long:path;)*) => {$(
-        #[inline(never)]
-        unsafe extern "C" fn $name($($arg: $type),*) {
-            let outcome = match enter() {
-                Some((mut recorder, $thread)) => {
-                    let $recorder = &mut recorder;
-                    let done = $short;
-                    leave(recorder, done)
-                }
-                None => Outcome::Unusual,
-            };
-            match outcome {
-                Outcome::Done => {}
-                Outcome::Left(recorder) => recorder.settle(),
-                // SAFETY: the runtime's own arguments.
-                Outcome::Unusual => unsafe { $long($($arg),*) },
-            }
-        }
-    )*};
-}
-
-enum Outcome {
-    Done,
-    /// Done, but for what a signal handler left.
-    Left(Short),
-    /// Not done: the long way.
-    Unusual,
 }
 
 /// The context that the thread is in: its task's, else its team's.
@@ -213,7 +153,7 @@ fn end(recorder: &mut Short, thread: &mut Thread, prior: *mut Data, next: *mut D
     account.ran(id, at);
     account.runs(beneath);
     // SAFETY: it is the innermost.
-    unsafe { frames.close_profiled_task() };
+    unsafe { frames.close_task_on_top() };
     if follower.waits.depth() == frames.depth() {
         follower.waits.resume(at);
     }
@@ -237,7 +177,7 @@ unsafe extern "C" fn sync_region_wait(
     }
 }
 
-short_callback! {
+short_callbacks! {
     fn taskwait_begins(kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, codeptr: *const c_void)
         = |recorder, thread| begin_taskwait(recorder, thread, codeptr as u64), sync::sync_region_wait;
     fn taskwait_ends(kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, codeptr: *const c_void)

@@ -4,6 +4,7 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{Ordering::*, compiler_fence};
 
 use taskscope_event::Code;
+use taskscope_event::framing::EVENT_HEADER_BYTES;
 
 use super::ThreadRecorder;
 use crate::door::Entry;
@@ -147,6 +148,34 @@ impl Short {
     pub fn now(&mut self) -> Option<u64> {
         // SAFETY: as above.
         unsafe { (*self.0).clock.now_of_anchor() }
+    }
+
+    /// [`ThreadRecorder::point`] where there is room; else `false`, and nothing has happened.
+    #[inline(always)]
+    pub fn point<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
+        // SAFETY: as above.
+        unsafe { (*self.0).standard.point_if_room(at, code, payload) }
+    }
+
+    /// [`ThreadRecorder::begin`] where there is room for its end, too.
+    #[inline(always)]
+    pub fn begin<const N: usize>(
+        &mut self,
+        at: u64,
+        code: Code,
+        payload: [u8; N],
+        end_payload_bytes: usize,
+    ) -> bool {
+        let end_bytes = EVENT_HEADER_BYTES + end_payload_bytes;
+        // SAFETY: as above.
+        unsafe { (*self.0).standard.begin_if_room(at, code, payload, end_bytes) }
+    }
+
+    /// [`ThreadRecorder::end`] where there is room.
+    #[inline(always)]
+    pub fn end<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
+        // SAFETY: as above.
+        unsafe { (*self.0).standard.end_if_room(at, code, payload) }
     }
 
     /// Leaves. If that is not all, the caller has to [`settle`](Self::settle) with what is returned.
