@@ -99,7 +99,7 @@ struct taskscope_recorder_ {
 		uint64_t counter, ns, rate, span, last;
 	} clock;
 	uint8_t *position, *end, *region_end;
-	uint8_t between_[584 - 88 - 8];
+	uint8_t between_[184 - 88 - 8];
 	uint8_t *own_position, *own_end;
 };
 
@@ -111,8 +111,8 @@ TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, clock) == 32);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, position) == 72);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, end) == 80);
 TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, region_end) == 88);
-TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_position) == 584);
-TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_end) == 592);
+TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_position) == 184);
+TASKSCOPE_ASSERT_(offsetof(struct taskscope_recorder_, own_end) == 192);
 
 struct taskscope_recorder_ *taskscope_emit_(uint32_t head, const void *payload, uint32_t bytes, uint32_t kind);
 struct taskscope_recorder_ *taskscope_raise_(uint32_t head, const void *payload, uint32_t bytes, uint32_t is_end);

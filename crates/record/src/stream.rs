@@ -77,7 +77,8 @@ pub(crate) struct Stream {
     /// No further growth is tried.
     pub(crate) full: Option<NoRoom>,
     pub lost_events: u64,
-    file: Option<TailedFile>,
+    /// Elsewhere, so that `taskscope.h` does not depend on what a file consists of.
+    file: Option<Box<TailedFile>>,
     /// Where events are written over and over; null in all other streams.
     sink: *mut u8,
     /// Where the file is to be made when the first event comes.
@@ -138,13 +139,13 @@ impl Stream {
             ptr::copy_nonoverlapping(file_header().as_ptr(), start, FILE_HEADER_BYTES);
             start.add(FILE_HEADER_BYTES)
         };
-        (self.end, self.region_end, self.file) = (file.end(), file.end(), Some(file));
+        (self.end, self.region_end, self.file) = (file.end(), file.end(), Some(Box::new(file)));
         Ok(())
     }
 
     /// Where a signal handler's events may wait for this stream; null without a file.
     pub fn side_area(&self) -> *mut u8 {
-        self.file.as_ref().map_or(ptr::null_mut(), TailedFile::side_area)
+        self.file.as_ref().map_or(ptr::null_mut(), |file| file.side_area())
     }
 
     #[inline(always)]
