@@ -88,7 +88,8 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         flags |= flag::LEVELS_UNKNOWN;
         memory.levels.set_outside();
     }
-    memory.levels.assign(&memory.frames, map, if waits_for_object { entered_from } else { 0 });
+    let first_user = if waits_for_object { entered_from } else { 0 };
+    memory.levels.assign(&memory.frames, |address| map.owner(address), first_user, in_callback);
     if memory.levels.in_runtime {
         flags |= flag::IN_RUNTIME;
         if matches!(state, state::WORK_SERIAL | state::WORK_PARALLEL | state::NO_OPENMP) {

@@ -30,6 +30,8 @@ use crate::word::{EXPLICIT, STARTED, Word};
 
 /// Levels that are followed: eight nested regions with a task in each, and room to spare.
 const MAX_LEVELS: usize = 24;
+/// The outermost frames of a thread that this library has put a function around: that, and the C library's.
+const STARTING: usize = 3;
 /// `ompt_task_initial`.
 const INITIAL: c_int = 1;
 /// `ompt_task_implicit`.
@@ -215,13 +217,25 @@ impl Levels {
 
     /// Tells whose the frames are. `first_user` is the return address of the call by which user code
     /// entered the runtime, where that is known otherwise (0: it is not).
-    pub fn assign(&mut self, frames: &Frames, map: &CodeMap, first_user: u64) {
+    pub fn assign(
+        &mut self,
+        frames: &Frames,
+        owner_of: impl Fn(u64) -> Owner,
+        first_user: u64,
+        in_callback: bool,
+    ) {
         self.kept_count = 0;
         let mut level = 0;
         let has_runtime = !TAKES_NO_TOOL.load(Relaxed);
+        let callbacks = if in_callback { frames.addresses().len().saturating_sub(STARTING) } else { 0 };
         for (index, address) in frames.addresses().iter().enumerate() {
-            let owner = map.owner(address.wrapping_sub(u64::from(index > 0)));
+            let owner = owner_of(address.wrapping_sub(u64::from(index > 0)));
             if owner == Owner::Recorder {
+                if let Some(known) = self.list.get_mut(..self.count).and_then(|list| list.get_mut(level))
+                    && index < callbacks
+                {
+                    known.frames = (self.kept_count as u16, self.kept_count as u16);
+                }
                 continue;
             }
             let Some(place) = self.kept.get_mut(self.kept_count) else { break };
@@ -282,5 +296,51 @@ fn load(word: *mut Data) -> Word {
         Word::load(chain::known_word(word))
     } else {
         Word(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whose code the addresses of these stacks are: 1xx the program's and the C library's, 2xx the runtime's,
+    /// 3xx this library's.
+    fn owner_of(address: u64) -> Owner {
+        match address / 100 {
+            1 => Owner::Anybody,
+            2 => Owner::Runtime,
+            3 => Owner::Recorder,
+            _ => Owner::Nobody,
+        }
+    }
+
+    /// The user's frames of a task that knows no end of its own, and whether the innermost frame is the runtime's.
+    fn user_frames(stack: &[u64], in_callback: bool) -> (Vec<u64>, bool) {
+        let mut levels = Levels::new();
+        levels.set_outside();
+        levels.assign(&Frames::of(stack), owner_of, 0, in_callback);
+        let (first, past) = levels.list()[0].frames;
+        (levels.addresses()[usize::from(first)..usize::from(past)].to_vec(), levels.in_runtime)
+    }
+
+    #[test]
+    fn what_the_runtime_calls_is_not_the_programs() {
+        assert_eq!(user_frames(&[110, 210, 120, 130], false), (vec![120, 130], true));
+        assert_eq!(user_frames(&[110, 310, 210, 120, 130], true), (vec![120, 130], true));
+    }
+
+    #[test]
+    fn what_a_callback_calls_is_not_the_programs_where_the_runtime_left_no_frame() {
+        assert_eq!(
+            user_frames(&[110, 310, 111, 311, 120, 130, 140, 150], true),
+            (vec![120, 130, 140, 150], true)
+        );
+    }
+
+    #[test]
+    fn what_a_call_passes_through_this_library_stays_the_programs() {
+        assert_eq!(user_frames(&[110, 310, 120, 130, 140, 150], false).0, [110, 120, 130, 140, 150]);
+        // The function around a thread's, and the C library's two, in a callback too.
+        assert_eq!(user_frames(&[110, 310, 120, 130, 320, 140, 150], true).0, [120, 130, 140, 150]);
     }
 }

@@ -73,6 +73,15 @@ impl Frames {
         }
     }
 
+    /// A stack with a root, of these addresses, innermost first.
+    #[cfg(test)]
+    pub fn of(addresses: &[u64]) -> Frames {
+        let mut frames = Frames { count: addresses.len(), reached_root: true, ..Frames::new() };
+        frames.addresses[..addresses.len()].copy_from_slice(addresses);
+        frames.stack_pointers.iter_mut().zip(1..).for_each(|(place, index)| *place = index * 16);
+        frames
+    }
+
     /// The addresses.
     pub fn addresses(&self) -> &[u64] {
         self.addresses.get(..self.count).unwrap_or_default()
