@@ -353,6 +353,35 @@ fn check_lists_every_mistake_with_its_place() {
 }
 
 #[test]
+fn a_slice_of_a_thread_has_what_others_named() {
+    let folder = tempfile::tempdir().unwrap();
+    Thread::new(100, 100)
+        .name(0, i::TASK_KIND, &bytes![1_u32, 7_u32], &[b"long", b"src/a.rs"])
+        .name(0, i::KEY, &bytes![1_u32, 2_u32, 0_u32], &[b"size", b"of a block", b""])
+        .name(0, i::STATE, &bytes![32_u32, 5_u32], &[b"waiting for the disk", b""])
+        .event(0, i::TASK_CREATE, &bytes![2_u64, 1_u32])
+        .write(folder.path());
+    Thread::new(100, 101)
+        .event(5, i::TASK_ENTER, &bytes![2_u64])
+        .event(6, i::BURST_OPEN, &bytes![1_u32, 4096_u64])
+        .event(6, i::STATE_PUSH, &bytes![32_u32])
+        .event(7, i::STATE_POP, &bytes![32_u32])
+        .event(8, i::BURST_CLOSE, &bytes![1_u32, 4096_u64])
+        .event(9, i::TASK_END, &bytes![2_u64])
+        .write(folder.path());
+    for part in [["--where", "thread = 101"], ["--threads", "101"]] {
+        let cut = tempfile::tempdir().unwrap();
+        let sliced =
+            taskscope(&["slice", part[0], part[1], "-o", cut.path().to_str().unwrap()], folder.path());
+        assert!(sliced.status.success(), "{part:?} {sliced:?}");
+        let checked = taskscope(&["check"], cut.path());
+        assert!(checked.status.success(), "{part:?} {}", text(&checked));
+        let report = text(&taskscope(&["report", "--json"], cut.path()));
+        assert!(report.contains("waiting for the disk") && report.contains("long"), "{part:?} {report}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_after_a_loss_is_told_as_one() {
     let folder = tempfile::tempdir().unwrap();
     Thread::new(100, 100)

@@ -17,7 +17,7 @@
 //! **What is not.** `atomic`, which compilers do inline; reductions that the runtime does not report.
 //!
 //! **How fast.** A callback takes 100 to 120 instructions, one reading of the counter and 12 to 20
-//! bytes per event; nothing on its way is shared between threads. `make bench-ompt` measures what
+//! bytes per event; nothing on its way is shared between threads. `make bench` measures what
 //! that does to programs.
 //!
 //! **Samples.** With `TASKSCOPE_SAMPLE` set, timers per thread take samples of the call stacks

@@ -7,8 +7,11 @@
 
 use taskscope_record::{Short, enter_shortly};
 
-use crate::control;
+use core::ffi::c_int;
+
+use crate::abi::{Data, status};
 use crate::thread::Thread;
+use crate::{control, tasks};
 
 /// Opens the calling thread's recorder, if the thread is known and in its usual state. As nothing that is
 /// called here or in [`leave`] has a result that is waited for, the callbacks need save no registers.
@@ -70,3 +73,25 @@ pub enum Outcome {
 }
 
 pub(crate) use short_callbacks;
+
+type Schedule = unsafe extern "C" fn(*mut Data, c_int, *mut Data);
+
+/// `ompt_callback_task_schedule`, by the short ways of what happens by far most often: a new task begins, or one ends.
+///
+/// # Safety
+/// The runtime's own arguments.
+#[inline(always)]
+pub unsafe fn schedule(
+    [begins, ends]: [Schedule; 2],
+    prior: *mut Data,
+    prior_status: c_int,
+    next: *mut Data,
+) {
+    let way = match prior_status {
+        status::SWITCH => begins,
+        status::COMPLETE => ends,
+        _ => tasks::task_schedule,
+    };
+    // SAFETY: by contract.
+    unsafe { way(prior, prior_status, next) }
+}

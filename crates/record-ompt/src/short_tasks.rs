@@ -5,9 +5,9 @@ use core::ffi::{c_int, c_void};
 use taskscope_event::models::openmp;
 use taskscope_record::Short;
 
-use crate::abi::{self, Callback, Data, Frame, event, status, task_flag};
+use crate::abi::{self, Callback, Data, Frame, event, task_flag};
 use crate::sampling;
-use crate::short::short_callbacks;
+use crate::short::{schedule, short_callbacks};
 use crate::tasks;
 use crate::thread::Thread;
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, Word, two};
@@ -25,13 +25,7 @@ pub fn callback_of(number: c_int) -> Option<Callback> {
 
 unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: *mut Data) {
     // SAFETY: the runtime's own arguments.
-    unsafe {
-        match prior_status {
-            status::SWITCH => task_begins(prior, prior_status, next),
-            status::COMPLETE => task_ends(prior, prior_status, next),
-            _ => tasks::task_schedule(prior, prior_status, next),
-        }
-    }
+    unsafe { schedule([task_begins, task_ends], prior, prior_status, next) }
 }
 
 short_callbacks! {

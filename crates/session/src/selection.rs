@@ -10,7 +10,7 @@
 
 use taskscope_event::Code;
 use taskscope_event::decode::FieldValue;
-use taskscope_event::models::{self, dictionary, nanos6, nosv, omp, openmp, ovni, recorder};
+use taskscope_event::models::{self, dictionary, instrument, nanos6, nosv, omp, openmp, ovni, recorder};
 use taskscope_execution::filter::{Filter, Record, TimeRange, Value};
 use taskscope_trace::{MergedEvent, Trace};
 
@@ -138,6 +138,8 @@ fn is_fact(code: Code) -> bool {
             | omp::REGION_BEGIN
             | omp::REGION_END
     ) || matches!(code.model(), dictionary::LETTER | recorder::LETTER)
+        || code == instrument::TASK_CREATE
+        || instrument::NAMES.contains(&code)
 }
 
 /// Fields that every event has.

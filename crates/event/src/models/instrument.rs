@@ -211,6 +211,9 @@ pub const NANOS_KEYS: [&str; 74] = [
     "debug",
 ];
 
+/// The events that give a meaning to numbers which others of the process use.
+pub const NAMES: [crate::Code; 5] = [KEY, KEY_VALUE, STATE, DOMAIN, TASK_KIND];
+
 events! {
     KEY = b"IKk" jumbo (key: u32, level: u32, stacked: u32, name: str, description: str, unit: str) Rule, "names key {key} of level {level} \"{name}\": {description} [{unit}], stacked {stacked}";
     KEY_VALUE = b"IKv" jumbo (key: u32, value: u64, name: str, description: str) Rule, "names value {value} of key {key} \"{name}\": {description}";

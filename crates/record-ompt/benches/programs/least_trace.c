@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #define BUFFER (256 << 10)
 
@@ -33,7 +32,12 @@ static void grow(void) {
 
 static inline __attribute__((always_inline)) void append(unsigned head, unsigned long payload, size_t bytes) {
     if (__builtin_expect(!own.bytes || own.used + 32 > BUFFER, 0)) grow();
-    unsigned long clock = __rdtsc();
+    unsigned long clock;
+#ifdef __aarch64__
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(clock));
+#else
+    clock = __builtin_readcyclecounter();
+#endif
     char *at = own.bytes + own.used;
     memcpy(at, &head, 4);
     memcpy(at + 4, &clock, 8);

@@ -11,12 +11,12 @@ use taskscope_record::Short;
 use super::Cause;
 use super::follow::Follower;
 use super::waits::SHORTEST_NS;
-use crate::abi::{self, Callback, Data, Frame, endpoint, event, status, sync as sync_kind, task_flag};
+use crate::abi::{self, Callback, Data, Frame, endpoint, event, sync as sync_kind, task_flag};
 use crate::frames::{Frames, Open};
 use crate::pair;
 use crate::sampling::paths::Creating;
 use crate::sampling::stack_pointer_here;
-use crate::short::{Outcome, enter, leave, short_callbacks};
+use crate::short::{Outcome, enter, leave, schedule, short_callbacks};
 use crate::thread::{Thread, record_untimed};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, Word};
 use crate::{sync, tasks};
@@ -92,13 +92,7 @@ fn learn_creation(codeptr: u64, exit: u64, sp: u64, new_task: *mut Data) {
 
 unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, next: *mut Data) {
     // SAFETY: the runtime's own arguments.
-    unsafe {
-        match prior_status {
-            status::SWITCH => task_begins(prior, prior_status, next),
-            status::COMPLETE => task_ends(prior, prior_status, next),
-            _ => tasks::task_schedule(prior, prior_status, next),
-        }
-    }
+    unsafe { schedule([task_begins, task_ends], prior, prior_status, next) }
 }
 
 /// A new task begins, on top of what the thread does.

@@ -101,15 +101,3 @@ pub(super) fn task_taken_up(event: &Event<'_>) -> Option<u64> {
         _ => None,
     }
 }
-
-/// Whether an event gives a meaning to numbers that later events of its process use.
-pub(super) fn is_name(event: &Event<'_>) -> bool {
-    let instrument = [
-        instrument::KEY,
-        instrument::KEY_VALUE,
-        instrument::STATE,
-        instrument::DOMAIN,
-        instrument::TASK_KIND,
-    ];
-    instrument.contains(&event.code)
-}

@@ -578,7 +578,7 @@ fn is_name(file: File, event: &Event<'_>) -> bool {
     file == File::Own
         && (code.model() == dictionary::LETTER
             || matches!(code, samples::PATH | samples::TASK_PATH)
-            || instrument::is_name(event))
+            || models::instrument::NAMES.contains(&code))
 }
 
 /// Whether an event creates a task type or a task.
