@@ -58,7 +58,9 @@ fn a_killing_signal_is_raised_again_without_a_core_dump() {
     let here = tempfile::tempdir().unwrap();
     for (name, signal) in [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("ABRT", 6), ("INT", 2)] {
         let script = format!("ulimit -c unlimited 2>/dev/null; kill -{name} $$");
-        let output = output(record(here.path()).args(["sh", "-c", &script]));
+        // Whoever runs the tests in the background may have signals ignored, which a shell cannot undo.
+        let command = ["env", "--default-signal", "sh", "-c", &script];
+        let output = output(record(here.path()).args(command));
         assert_eq!(output.status.signal(), Some(signal), "{name}");
         assert!(!output.status.core_dumped(), "{name}");
     }
@@ -121,7 +123,8 @@ fn an_ignored_signal_stays_ignored() {
         text(&output.stdout)
     };
     let plain = ignored("");
-    assert!(plain.trim_end().ends_with('1'), "SIGHUP is ignored: {plain}");
+    let last = plain.trim_end().chars().last().and_then(|digit| digit.to_digit(16));
+    assert!(last.is_some_and(|digit| digit % 2 == 1), "SIGHUP is ignored: {plain}");
     assert_eq!(ignored(&format!("'{own}' record -q --")), plain);
 }
 
