@@ -1,0 +1,103 @@
+//! Undirected blame against its definition: between two changes of any thread each of those that work is charged an equal part
+//! of what the others wait.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use taskscope_analysis::{Culprit, analyse};
+use taskscope_execution::{CutSpan, Execution, Group, OsSource, ProcessIndex, State, ThreadIndex};
+use taskscope_testkit::script::any_program;
+
+const WAITS: [State; 10] = [
+    State::Barrier,
+    State::JoinBarrier,
+    State::Taskwait,
+    State::TaskwaitDepend,
+    State::Taskgroup,
+    State::Taskyield,
+    State::Idle,
+    State::Paused,
+    State::NotStarted,
+    State::Ended,
+];
+
+/// Nanoseconds by culprit and the state of those that waited, and of these the culprit's while it worked alone.
+type Charges = BTreeMap<(Culprit, State), f64>;
+
+fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
+    let (mut charges, mut sole) = (Charges::new(), BTreeMap::new());
+    for process in 0..execution.processes.len() {
+        let own = execution.workers().filter(|(_, thread)| thread.process == ProcessIndex(process as u32));
+        let threads: Vec<(ThreadIndex, Vec<CutSpan>)> =
+            own.map(|(thread, _)| (thread, execution.cut_spans_of_run(thread).collect())).collect();
+        let spans =
+            || threads.iter().flat_map(|(thread, spans)| spans.iter().map(move |span| (*thread, span)));
+        let mut times: Vec<u64> = spans().flat_map(|(_, cut)| [cut.span.start, cut.span.end]).collect();
+        times.sort_unstable();
+        times.dedup();
+        for between in times.windows(2) {
+            let ns = (between[1] - between[0]) as f64;
+            let (mut waiting, mut working) = (Vec::new(), Vec::new());
+            for (thread, CutSpan { span, under }) in
+                spans().filter(|(_, cut)| cut.span.start <= between[0] && between[0] < cut.span.end)
+            {
+                let state = span.section.state;
+                if WAITS.contains(&state) {
+                    waiting.extend(execution.is_selected(thread).then_some((state, span.section.place)));
+                } else if state.group() != Group::Mutex && (*under == state || under.is_useful()) {
+                    working.push(Culprit::Code(state, span.section.place));
+                }
+            }
+            for (state, place) in waiting {
+                if working.is_empty() {
+                    *charges.entry((Culprit::Nobody(place), state)).or_default() += ns;
+                }
+                for culprit in &working {
+                    *charges.entry((*culprit, state)).or_default() += ns / working.len() as f64;
+                }
+                if let [only] = working[..] {
+                    *sole.entry(only).or_default() += ns;
+                }
+            }
+        }
+    }
+    (charges, sole)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn who_works_is_charged_an_equal_part_of_what_others_wait(
+        threads in 1_usize..6,
+        selected in prop::collection::vec(any::<bool>(), 6),
+        off in prop::collection::vec((0_u32..6, 0_u64..5_000, 1_u64..500), 0..6),
+        choices in prop::collection::vec((0_usize..6, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
+    ) {
+        let mut execution = any_program(threads, &choices).play();
+        for (thread, at, ns) in off {
+            if (thread as usize) < execution.threads.len() {
+                execution.add_off_cpu(ThreadIndex(thread), OsSource::Switches, &[(at, at + ns)], &[]);
+            }
+        }
+        for (thread, selected) in execution.threads.iter_mut().zip(selected) {
+            thread.selected = selected;
+        }
+        let (expected, sole) = by_definition(&execution);
+        let (analysis, _) = analyse(&execution);
+        let mut charges = Charges::new();
+        for charge in &analysis.charges {
+            for state in WAITS.into_iter().filter(|state| charge.by_state.get(*state) > 0) {
+                charges.insert((charge.culprit, state), charge.by_state.get(state) as f64);
+            }
+        }
+        for of in expected.keys().chain(charges.keys()) {
+            let [expected, charged] = [&expected, &charges].map(|all| all.get(of).copied().unwrap_or(0.0));
+            // Each state's parts are rounded so that they sum to what was waited.
+            prop_assert!((expected - charged).abs() < 1.01, "{of:?}: {expected} and {charged}");
+        }
+        for charge in analysis.charges.iter().filter(|charge| matches!(charge.culprit, Culprit::Code(..))) {
+            let expected = sole.get(&charge.culprit).copied().unwrap_or(0.0).min(charge.total() as f64);
+            prop_assert!((charge.sole_ns as f64 - expected).abs() < 1.01, "{charge:?}: alone {expected}");
+        }
+    }
+}
