@@ -346,3 +346,46 @@ fn waiting_for_a_device_is_at_the_construct() {
         assert!(taken > 0 && taken == given && given_at > taken / 100 * 95, "{taken} {given} {given_at}");
     }
 }
+
+/// Records the program `late`, sampled; what `report` shows first, and its JSON.
+fn late(here: &Path, arguments: &[&Path]) -> (String, String, Value) {
+    // Without `-fopenmp` of its own.
+    let program = here.join("late");
+    let mut compiler = std::process::Command::new(Compiler::Clang.command().get_program());
+    compiler.args(["-g", "-O2", "-o"]).arg(&program).arg(self::program("late")).arg("-ldl");
+    assert!(output(&mut compiler).status.success());
+    let recorded =
+        output(record(here).args(["--sample", "500", "-o", "trace", "--"]).arg(&program).args(arguments));
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let trace = here.join("trace");
+    let shown = text(&output(taskscope().arg("report").arg(&trace)).stdout);
+    (text(&recorded.stderr), shown, report(&trace))
+}
+
+/// Nothing but samples tells of a program without OpenMP: it has call paths, and no efficiency.
+#[test]
+fn a_program_without_openmp_is_told_by_its_call_paths() {
+    let here = tempfile::tempdir().unwrap();
+    let (recorded, shown, _) = late(here.path(), &[]);
+    for text in [recorded, shown] {
+        assert!(text.contains("Call paths, top-down") && text.contains("early"), "{text}");
+        assert!(!text.contains("efficiency") && !text.contains("does not tell"), "{text}");
+    }
+}
+
+/// What a program does before its OpenMP runtime is there is its own code, and those that are not there yet wait for it.
+#[test]
+fn what_comes_before_openmp_is_serial_code() {
+    let here = tempfile::tempdir().unwrap();
+    let plugin = here.path().join("plugin.so");
+    Compiler::Clang.build_file(&program("plugin"), &plugin, &["-shared", "-fPIC"]);
+    let (_, shown, report) = late(here.path(), &[&plugin]);
+    let of = |state: &str| {
+        let causes = report["causes"].as_array().unwrap();
+        causes.iter().filter(|row| row["cause"] == state).map(|row| row["ns"].as_u64().unwrap()).sum::<u64>()
+    };
+    // The rest of the 0.3 s the thread may be kept off its CPU.
+    assert!(of("serial") > 100_000_000, "{shown}");
+    assert_eq!(of("unknown"), 0, "{shown}");
+    assert!(shown.contains("serial code before"), "{shown}");
+}

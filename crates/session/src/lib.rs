@@ -380,12 +380,20 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
         if on_cpus {
             interpreter.has_subsystems(thread);
         }
+        if tells_openmp(stream) {
+            interpreter.is_of_openmp(thread);
+        }
         if works_on_threads(stream) && stream.tid().unwrap_or(0) as u64 == name.1 {
             interpreter.is_initial(thread);
         }
     }
     add_cpus(trace, &mut all, builder, interpreter);
     all
+}
+
+/// Whether the stream is of a process whose OpenMP runtime took our tool.
+fn tells_openmp(stream: &Stream) -> bool {
+    requires(stream, &["openmp"]) && !stream.metadata.raw["taskscope"]["require"]["taskscope-omp"].is_null()
 }
 
 /// Whether the stream is of a program whose recorder says that its threads are its workers.

@@ -8,6 +8,7 @@ use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use taskscope_analysis::Analysis;
 use taskscope_execution::lod::Timeline;
 use taskscope_session::Session;
 use taskscope_view::page::Page;
@@ -121,7 +122,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let mut sections: Vec<Section> = Section::ALL.iter().filter(wants).copied().collect();
         let paths = super::report_paths::asked(&args);
         let shown = super::report_shown::asked(&args);
-        if args.section.is_empty() && !paths && !shown {
+        let is_short = args.section.is_empty() && !paths && !shown;
+        let of_samples = (is_short || args.recorded.is_some()) && knows_samples_alone(&session, &analysis);
+        if of_samples {
+            sections = vec![Section::Summary];
+        } else if is_short {
             sections = Section::SHORT.to_vec();
         }
         let options = ReportOptions {
@@ -135,14 +140,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if of_threads && !options.sections.is_empty() {
             text += &taskscope_view::report_text(&session, &analysis, &problems, &options);
         }
-        if (args.section.is_empty() && !paths && !shown)
-            || args.section.iter().any(|name| name == "devices" || name == "all")
-        {
+        if is_short || args.section.iter().any(|name| name == "devices" || name == "all") {
             text += &narrowed(taskscope_view::devices::report_text(&session), width);
         }
         let all = args.section.iter().any(|name| name == "all");
         if shown || (all && super::report_shown::is_told(&session)) {
             text += &narrowed(super::report_shown::text(&args, width)?, width);
+        }
+        if of_samples {
+            text += &narrowed(super::report_paths::short_text(&session, &args, width), width);
         }
         if paths || all {
             text += &narrowed(super::report_paths::text(&session, &args, width), width);
@@ -157,6 +163,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The process ends here: giving a large run's memory back piece by piece would only take time.
     std::mem::forget((session, analysis));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether samples are all that tells what ran, as of a program without OpenMP.
+fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
+    let capacity_ns = analysis.ledger.capacity_ns;
+    capacity_ns > 0
+        && analysis.efficiency.unknown_ns == capacity_ns
+        && !session.execution.samples.rows.is_empty()
 }
 
 /// A text with tables that are wider than a narrow terminal: their lines are broken between words there. Commands are

@@ -13,7 +13,7 @@ use taskscope_analysis::call_views::Column;
 use taskscope_profile::Profile;
 use taskscope_profile::named::CallTree;
 use taskscope_session::{Session, merge_profiles, profile_files};
-use taskscope_view::{CallPaths, PathsOptions, PathsView, TOP_PATHS, profile_summary};
+use taskscope_view::{CallPaths, PathsOptions, PathsView, TOP_PATHS, format, profile_summary};
 
 /// Name and version of the JSON of profiles: `call_paths` as in the report's schema, without what only a trace
 /// knows.
@@ -75,6 +75,15 @@ fn options(args: &Args, width: usize) -> PathsOptions {
 /// The call paths of a trace, as text.
 pub fn text(session: &Session, args: &Args, width: usize) -> String {
     CallPaths::of_session(session, args.paths.context()).text(&options(args, width))
+}
+
+/// The outermost of them, and how to see all: what there is to say first of a run of which nothing else is known.
+pub fn short_text(session: &Session, args: &Args, width: usize) -> String {
+    let options =
+        PathsOptions { views: vec![PathsView::TopDown], top: args.top_or(10), ..options(args, width) };
+    let paths = CallPaths::of_session(session, args.paths.context()).text(&options);
+    let trace = format::shell_word(&args.trace);
+    format!("\n{paths}\n  next:  taskscope report --section call-paths {trace}\n")
 }
 
 /// The call paths of a trace, as JSON.

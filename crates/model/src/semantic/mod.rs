@@ -96,6 +96,12 @@ impl Interpreter {
         self.threads[thread.index()].kind = ThreadKind::Initial;
     }
 
+    /// Says, before its first event, that a thread is of a process whose OpenMP runtime tells everything: before it is
+    /// known to the runtime, and if it never is, it runs the program's own code.
+    pub fn is_of_openmp(&mut self, thread: ThreadIndex) {
+        self.threads[thread.index()].is_of_openmp = true;
+    }
+
     /// Says, before its first event, that a thread's runtime tells its sections as a stack.
     pub fn has_subsystems(&mut self, thread: ThreadIndex) {
         self.threads[thread.index()].has_subsystems = true;

@@ -44,6 +44,8 @@ pub(super) struct ThreadState {
     pub calls_as: Option<ThreadIndex>,
     /// Its runtime tells its sections: being in none means something.
     pub has_subsystems: bool,
+    /// See [`Interpreter::is_of_openmp`](super::Interpreter::is_of_openmp).
+    pub is_of_openmp: bool,
     /// Of a CPU: the thread that runs on it.
     pub occupant: Option<ThreadIndex>,
 }
@@ -71,6 +73,7 @@ impl ThreadState {
             on_cpu: cpus::OnCpu::default(),
             calls_as: None,
             has_subsystems: false,
+            is_of_openmp: false,
             occupant: None,
         }
     }
@@ -82,6 +85,7 @@ impl ThreadState {
             ThreadKind::Worker => State::Idle,
             ThreadKind::Cpu => State::Idle,
             ThreadKind::Helper | ThreadKind::Unknown if self.has_subsystems => State::NoSubsystem,
+            ThreadKind::Unknown if self.is_of_openmp => State::Serial,
             ThreadKind::Helper | ThreadKind::Unknown => State::Unknown,
         })
     }
