@@ -9,6 +9,7 @@ use crate::variable::{Variable, VariablePlace, variables};
 use addr2line::Context;
 use gimli::{EndianRcSlice, Reader as _, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,6 +19,21 @@ pub(crate) type Dwarf = gimli::Dwarf<Reader>;
 
 /// Files larger than this are not read for names.
 const MOST_BYTES: u64 = 4 << 30;
+
+/// The part of the kernel that lies in every process, and in no file.
+const VDSO: &str = "linux-vdso.so.1";
+
+/// That of this process, which is the recorded one as long as the kernel is.
+fn own_vdso() -> Option<Vec<u8>> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let range = maps.lines().find(|line| line.ends_with("[vdso]"))?.split(' ').next()?;
+    let (start, end) = range.split_once('-')?;
+    let [start, end] = [start, end].map(|address| u64::from_str_radix(address, 16));
+    let (start, end) = (start.ok()?, end.ok()?);
+    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
+    std::fs::File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+    Some(bytes)
+}
 
 /// A function of the symbol table.
 struct Function {
@@ -65,11 +81,15 @@ impl ModuleFile {
     /// Reads the file at `path`, if it is the one with `build_id` (empty: any).
     pub fn open(path: &str, build_id: &str) -> Result<ModuleFile, Missing> {
         let gone = || Missing::FileGone { path: path.to_string() };
-        let metadata = std::fs::metadata(path).map_err(|_| gone())?;
-        if !metadata.is_file() || metadata.len() > MOST_BYTES {
-            return Err(gone());
-        }
-        let bytes = std::fs::read(path).map_err(|_| gone())?;
+        let bytes = if path == VDSO {
+            own_vdso().ok_or_else(gone)?
+        } else {
+            let metadata = std::fs::metadata(path).map_err(|_| gone())?;
+            if !metadata.is_file() || metadata.len() > MOST_BYTES {
+                return Err(gone());
+            }
+            std::fs::read(path).map_err(|_| gone())?
+        };
         let unreadable = |_| Missing::NotReadable { path: path.to_string() };
         let file = object::File::parse(&*bytes).map_err(unreadable)?;
         let found_id = hexadecimal(file.build_id().ok().flatten().unwrap_or_default());
@@ -338,4 +358,16 @@ fn declarations_of_unit(
         }
     }
     Ok(())
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_the_kernel_in_this_process_have_names() {
+        let file = ModuleFile::open(VDSO, "").unwrap();
+        assert!(file.functions.iter().any(|function| function.name.contains("clock_gettime")));
+        assert!(ModuleFile::open(VDSO, "00").is_err());
+    }
 }

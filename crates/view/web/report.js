@@ -59,9 +59,17 @@ function whatRan(report, overview) {
 /** What stands in the place of numbers that have no meaning in a trace of device queues alone, or of a single event. */
 const NO_WORKER_TIME = 'No time of workers is in this trace, so nothing can be said of how well it was used.';
 
+const SAMPLES_ALONE = 'Samples of the call stacks are all that tells what ran: see the call paths. Of OpenMP, MPI or tasks nothing was recorded, so nothing can be said of how well the time of workers was used.';
+
+/** Whether samples are all that tells what ran, as of a program without OpenMP. @param {any} report */
+function knowsSamplesAlone(report) {
+  return Boolean(report.capacity_ns && report.call_paths && report.efficiency && report.efficiency.unknown_ns === report.capacity_ns);
+}
+
 /** @param {any} report */
 function efficiencyTree(report) {
   if (!report.capacity_ns) return part('efficiency', 'Efficiency', element('p', {}, NO_WORKER_TIME));
+  if (knowsSamplesAlone(report)) return part('efficiency', 'Efficiency', element('p', {}, SAMPLES_ALONE));
   const e = report.efficiency || {};
   const rows = [
     ['Parallel efficiency', 'parallel', null, 0], ['Load balance', 'load_balance', 'load_balance_loss_ns', 1],
@@ -80,7 +88,7 @@ function efficiencyTree(report) {
 
 /** @param {any} report @param {any} overview @param {any} theme @param {number} width @param {(track: number) => string} trackName */
 function findings(report, overview, theme, width, trackName) {
-  if (!report.capacity_ns) return null;
+  if (!report.capacity_ns || knowsSamplesAlone(report)) return null;
   const rows = (report.findings || []).filter((finding) => finding.ns * 200 >= report.capacity_ns);
   const list = rows.map((finding, i) => {
     const instance = (overview.instance_sections || []).find((row) => row.finding === finding.id);
@@ -356,7 +364,7 @@ export function showReport(page, report, overview, source, json) {
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
       whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, trackName), overviewPart, tables(report, overview, theme),
-      callPaths(report), !report.capacity_ns ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
+      callPaths(report), !report.capacity_ns || knowsSamplesAlone(report) ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
       criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);
     const links = menu.filter(([id]) => sections.some((made) => made.id === id)).map(([id, title]) => element('a', { href: `#${id}` }, title));
