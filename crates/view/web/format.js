@@ -52,14 +52,19 @@ export function formatNumberOf(value, what) {
 }
 
 /**
- * Worker-seconds.
- * @param {number} ns
- * @returns {string}
+ * The one unit of a column of times whose largest value is about this one, as the terminal's report has it.
+ * @param {number} largest nanoseconds
+ * @returns {{unit: string, show: (ns: number) => string}} its name, and how a time is shown in it
  */
-export function formatSeconds(ns) {
-  const value = ns / 1e9;
-  if (value > 0 && value < 0.0005) return '<0.001';
-  return value < 10 ? value.toFixed(3) : value < 100 ? value.toFixed(2) : value.toFixed(1);
+export function unitOf(largest) {
+  const [unit, size] = /** @type {[string, number]} */ (largest < 1e6 ? ['µs', 1e3] : largest < 1e9 ? ['ms', 1e6] : ['s', 1e9]);
+  const show = (/** @type {number} */ ns) => {
+    const value = ns / size;
+    if (value === 0) return '0';
+    if (value < 0.0005) return '<0.001';
+    return value < 9.9995 ? value.toFixed(3) : value < 99.995 ? value.toFixed(2) : value.toFixed(1);
+  };
+  return { unit, show };
 }
 
 /**

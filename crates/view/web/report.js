@@ -1,7 +1,7 @@
 // The report, in the order of a reader's questions. Every number comes from the report's JSON.
 
 import { element, part, table, bar } from './elements.js';
-import { formatCount, formatNumberOf, formatPercent, formatSeconds, formatTime, fitText, shellWord } from './format.js';
+import { formatCount, formatNumberOf, formatPercent, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { histogram, icicle, legend, smallTimeline, stackChart, valueLegend } from './charts.js';
 import { VALUE_COLOURS, makeTheme } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
@@ -71,6 +71,7 @@ function efficiencyTree(report) {
   if (!report.capacity_ns) return part('efficiency', 'Efficiency', element('p', {}, NO_WORKER_TIME));
   if (knowsSamplesAlone(report)) return part('efficiency', 'Efficiency', element('p', {}, SAMPLES_ALONE));
   const e = report.efficiency || {};
+  const { unit, show } = unitOf(report.capacity_ns);
   const rows = [
     ['Parallel efficiency', 'parallel', null, 0], ['Load balance', 'load_balance', 'load_balance_loss_ns', 1],
     ['Serialization', 'serialization', 'serialization_loss_ns', 1], ...(e.device_offload_loss_ns > 0 ? [['Device offload', 'device_offload', 'device_offload_loss_ns', 1]] : []),
@@ -80,8 +81,8 @@ function efficiencyTree(report) {
   const largest = Math.max(...rows.map((row) => e[String(row[2])] ?? 0));
   const lines = rows.filter((row) => e[row[1]] !== undefined).map(([label, key, loss, depth]) => element('li', { class: depth ? 'factor' : 'whole' },
     element('span', { class: 'label' }, label), number(`efficiency.${key}`, e[key], (v) => v.toFixed(2)), bar(e[key], `${label} ${e[key].toFixed(2)}`),
-    loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], formatSeconds), ' worker-s lost', largest > 0 && e[loss] === largest ? element('strong', {}, ' ← largest loss') : null)
-      : element('span', { class: 'loss' }, `${formatNumberOf(report.workers, 'worker')}, `, number('capacity_ns', report.capacity_ns, (v) => `${formatSeconds(v)} worker-seconds in all`))));
+    loss ? element('span', { class: 'loss' }, number(`efficiency.${loss}`, e[loss], show), ` worker-${unit} lost`, largest > 0 && e[loss] === largest ? element('strong', {}, ' ← largest loss') : null)
+      : element('span', { class: 'loss' }, `${formatNumberOf(report.workers, 'worker')}, `, number('capacity_ns', report.capacity_ns, (v) => `${show(v)} worker-${unit} in all`))));
   return part('efficiency', 'Efficiency', element('ul', { class: 'tree' }, ...lines),
     element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity.'));
 }
@@ -90,11 +91,12 @@ function efficiencyTree(report) {
 function findings(report, overview, theme, width, trackName) {
   if (!report.capacity_ns || knowsSamplesAlone(report)) return null;
   const rows = (report.findings || []).filter((finding) => finding.ns * 200 >= report.capacity_ns);
+  const { unit, show } = unitOf(report.capacity_ns);
   const list = rows.map((finding, i) => {
     const instance = (overview.instance_sections || []).find((row) => row.finding === finding.id);
     return element('li', { class: 'finding', id: finding.id },
       element('h3', {}, element('span', { class: 'id' }, finding.id), ' ', fitText(finding.text, 400)),
-      element('p', {}, number(`findings.${i}.ns`, finding.ns, formatSeconds), ` worker-seconds (${formatPercent(finding.ns, report.capacity_ns)} of capacity), confidence ${finding.confidence}`,
+      element('p', {}, number(`findings.${i}.ns`, finding.ns, show), ` worker-${unit} (${formatPercent(finding.ns, report.capacity_ns)} of capacity), confidence ${finding.confidence}`,
         finding.file ? element('span', { class: 'place' }, ` · ${fitText(String(finding.file), 200)}:${finding.line ?? '?'}`) : null),
       instance ? smallTimeline(instance, trackName, overview.states, theme, width - 30) : null);
   });
@@ -114,9 +116,10 @@ function tables(report, overview, theme) {
   const label = (name) => (states[name] ? states[name].label : name);
   const colour = (name) => theme.state[overview.states.findIndex((state) => state.name === name)];
   const capacity = report.capacity_ns || 1;
+  const { unit, show } = unitOf(capacity);
   if ((report.causes || []).length) made.push(table('Where the time of the workers went', [
     { title: 'state', cell: (row) => label(row.cause) }, { title: 'place', cell: (row) => nameOf(row.where) },
-    { title: 'worker-s', number: true, cell: (row) => formatSeconds(row.ns) }, { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
+    { title: `worker-${unit}`, number: true, cell: (row) => show(row.ns) }, { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
     { title: '', cell: (row) => bar(row.ns / capacity, label(row.cause), colour(row.cause)) },
   ], report.causes));
   if ((report.task_types || []).length) {
@@ -136,11 +139,11 @@ function tables(report, overview, theme) {
   const waited = [...byWait].sort((a, b) => b[1] - a[1]);
   if (waited.length) {
     made.push(table('Waits by cause', [
-      { title: 'wait', cell: (row) => label(row[0]) }, { title: 'worker-s', number: true, cell: (row) => formatSeconds(row[1]) },
+      { title: 'wait', cell: (row) => label(row[0]) }, { title: `worker-${unit}`, number: true, cell: (row) => show(row[1]) },
       { title: 'of capacity', number: true, cell: (row) => formatPercent(row[1], capacity) }, { title: '', cell: (row) => bar(row[1] / capacity, label(row[0]), colour(row[0])) },
     ], waited));
   }
-  const waits = blameMatrix(report.blame || [], label);
+  const waits = blameMatrix(report.blame || [], label, unitOf(capacity));
   if (waits) made.push(waits);
   for (const [key, caption] of [['worksharing', 'Worksharing constructs'], ['regions', 'Parallel constructs']]) {
     if ((report[key] || []).length === 0) continue;
@@ -200,7 +203,7 @@ function stateBar(times, total, states, theme) {
 }
 
 /** Who made whom wait: culprits down, kinds of waiting across. */
-function blameMatrix(blame, label) {
+function blameMatrix(blame, label, { unit, show }) {
   if (blame.length === 0) return null;
   const sum = (map, key, ns) => map.set(key, (map.get(key) || 0) + ns);
   const [waits, culprits, cells] = [new Map(), new Map(), new Map()];
@@ -212,9 +215,9 @@ function blameMatrix(blame, label) {
   }
   const bySize = (map) => [...map.entries()].sort((a, b) => b[1] - a[1]);
   const across = bySize(waits).slice(0, 7);
-  return table('Who made whom wait (worker-seconds)', [
-    { title: 'culprit', cell: (row) => nameOf(row[0]) }, { title: 'all', number: true, cell: (row) => formatSeconds(row[1]) },
-    ...across.map(([wait]) => ({ title: label(wait), number: true, cell: (row) => (cells.has(`${row[0]}\n${wait}`) ? formatSeconds(cells.get(`${row[0]}\n${wait}`)) : '') })),
+  return table(`Who made whom wait (worker-${unit})`, [
+    { title: 'culprit', cell: (row) => nameOf(row[0]) }, { title: 'all', number: true, cell: (row) => show(row[1]) },
+    ...across.map(([wait]) => ({ title: label(wait), number: true, cell: (row) => (cells.has(`${row[0]}\n${wait}`) ? show(cells.get(`${row[0]}\n${wait}`)) : '') })),
   ], bySize(culprits));
 }
 

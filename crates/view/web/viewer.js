@@ -1,7 +1,7 @@
 // The viewer: the timeline over the whole window, with search, tables of a range, and tasks.
 
 import { element, table, bar } from './elements.js';
-import { formatCount, formatPercent, formatSeconds, formatTime, fitText, shellWord } from './format.js';
+import { formatCount, formatPercent, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { legend, valueLegend } from './charts.js';
 import { makeTheme } from './palette.js';
 import { ServerSource, readJson } from './source.js';
@@ -463,6 +463,7 @@ class Viewer {
       const answer = await this.source.json('range', { from: range.from, to: range.to });
       this.range = answer;
       const total = Object.values(answer.states).reduce((sum, ns) => sum + ns, 0);
+      const { unit, show } = unitOf(total);
       const number = (name) => this.overview.states.findIndex((state) => state.name === name);
       const states = Object.entries(answer.states).sort((a, b) => b[1] - a[1]);
       const useful = (row) => this.overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
@@ -472,7 +473,7 @@ class Viewer {
         element('button', { type: 'button', onclick: () => this.timeline.show(range.from, range.to) }, 'zoom to it (f)'), ' ',
         element('button', { type: 'button', id: 'save-slice', title: 'the trace from here to there, as an archive', onclick: () => this.slice(range) }, 'save as a slice'),
         table('By state', [{ title: 'state', cell: ([name]) => this.overview.states[number(name)].label },
-          { title: 'thread-s', number: true, cell: ([, ns]) => formatSeconds(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, total) },
+          { title: `thread-${unit}`, number: true, cell: ([, ns]) => show(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, total) },
           { title: '', cell: ([name, ns]) => bar(ns / total, '', this.theme.state[number(name)]) }], states),
         table('By state and place', [{ title: 'state', cell: (row) => row.label }, { title: 'place', cell: (row) => nameOf(row.place) },
           { title: 'time', number: true, cell: (row) => formatTime(row.ns) }, { title: 'sections', number: true, cell: (row) => formatCount(row.sections) }], answer.places),
@@ -494,10 +495,11 @@ class Viewer {
   }
 
   showRun() {
+    const { unit, show } = unitOf(this.report.capacity_ns);
     const rows = (this.report.findings || []).filter((row) => row.ns * 200 >= this.report.capacity_ns);
     const list = rows.map((row) => {
       const instance = this.overview.instances.find((other) => other.finding === row.id);
-      return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${formatSeconds(row.ns)} worker-s`),
+      return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${show(row.ns)} worker-${unit}`),
         instance ? element('button', { type: 'button', class: 'link', onclick: () => this.timeline.reveal(instance) }, 'worst instance') : null);
     });
     this.panel.replaceChildren(element('h2', {}, 'The run'),
