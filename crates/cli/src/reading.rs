@@ -17,6 +17,7 @@ use taskscope_session::selection::{
     EVENT_FIELDS, Selection, field_of_stream, is_field_of_events, model_name,
 };
 use taskscope_trace::{ClockSource, OpenError, OpenOptions, ReadOrder, Trace};
+use taskscope_view::format::harmless;
 
 /// Violations of one kind that are printed; further ones are counted, unless all are asked for.
 const SHOWN_PER_CODE: u64 = 20;
@@ -145,11 +146,11 @@ impl ViolationPrinter {
     fn print(&self, violation: &Violation, severity: Severity) {
         if !self.prefix.is_empty() {
             let word = if severity == Severity::Error { "ERROR" } else { "WARN" };
-            eprintln!("{}: {word}: {}", self.prefix, violation.text);
+            eprintln!("{}: {word}: {}", self.prefix, harmless(&violation.text));
             return;
         }
         let word = if severity == Severity::Error { "error" } else { "warning" };
-        eprintln!("{word}[{}]: {}", violation.code.name(), violation.text);
+        eprintln!("{word}[{}]: {}", violation.code.name(), harmless(&violation.text));
         let mut place = Vec::new();
         if !violation.stream.is_empty() {
             place.push(violation.stream.clone());
@@ -158,7 +159,7 @@ impl ViolationPrinter {
         place.extend(violation.time_ns.map(|time| format!("at {:.9} s", time as f64 / 1e9)));
         place.extend(violation.event.map(|event| format!("event {event}")));
         if !place.is_empty() {
-            eprintln!("  in:   {}", place.join(", "));
+            eprintln!("  in:   {}", harmless(&place.join(", ")));
         }
         if self.printed.get(&violation.code) == Some(&1) {
             eprintln!("  means: {}", violation.code.meaning());

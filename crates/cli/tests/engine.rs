@@ -84,6 +84,94 @@ fn dump_and_top_select_by_filter_and_range() {
 }
 
 #[test]
+fn a_stream_without_metadata_is_told() {
+    let (root, path) = written(&valid());
+    let further =
+        StreamBuilder::new(0, 1, 102).require(&["ovni", "nosv"]).cpus(1).execute(1_000, 0).end(6_000);
+    let directory = further.write(root.path()).unwrap();
+    fs::remove_file(directory.join("stream.json")).unwrap();
+    let output = taskscope(&["check", &path]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("error[missing-metadata]"), "{}", stderr(&output));
+    let info: serde_json::Value =
+        serde_json::from_str(&stdout(&taskscope(&["info", "--json", &path]))).unwrap();
+    assert_eq!(info["complete"], false);
+    // ovni's tools know nothing of it.
+    assert_eq!(taskscope(&["emulate", "-l", &path]).status.code(), Some(0));
+}
+
+#[test]
+fn metadata_that_is_no_json_is_one_violation() {
+    let (root, path) = written(&valid());
+    let further =
+        StreamBuilder::new(0, 1, 102).require(&["ovni", "nosv"]).cpus(1).execute(1_000, -1).end(6_000);
+    let metadata = further.write(root.path()).unwrap().join("stream.json");
+    let half = fs::read(&metadata).unwrap();
+    fs::write(&metadata, &half[..half.len() / 2]).unwrap();
+    let output = taskscope(&["check", &path]);
+    let codes: Vec<String> = stderr(&output)
+        .lines()
+        .filter_map(|line| Some(line.split_once("error[")?.1.split_once(']')?.0.to_owned()))
+        .collect();
+    assert_eq!(codes, ["bad-metadata"], "{}", stderr(&output));
+}
+
+#[test]
+fn jumbo_payload_is_told_where_a_plain_one_is_declared() {
+    let mut stream = valid();
+    stream = stream.jumbo(7_000, ovni::FLUSH_BEGIN, &[0; 4]).jumbo(8_000, ovni::FLUSH_END, &[0; 4]);
+    let (_root, path) = written(&stream);
+    let output = taskscope(&["check", "--json", &path]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stdout(&output).matches("\"jumbo-payload\"").count(), 2, "{}", stdout(&output));
+}
+
+#[test]
+fn a_slice_into_its_own_trace_is_refused() {
+    let (root, path) = written(&valid());
+    let inside = root.path().join("new/part");
+    let output = taskscope(&["slice", "--range", "0..50%", "-o", inside.to_str().unwrap(), &path]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("lies in the trace"), "{}", stderr(&output));
+    assert!(!inside.exists());
+    assert_eq!(taskscope(&["check", &path]).status.code(), Some(0));
+}
+
+/// What a terminal would obey is shown as what cannot be shown; all counters of an event are told.
+#[test]
+fn dump_shows_all_of_an_event_and_nothing_that_acts() {
+    let counters: Vec<u8> = [7_i64, -8].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let stream = StreamBuilder::new(0, 1, 101)
+        .require(&["ovni", "nosv"])
+        .cpus(1)
+        .execute(1_000, 0)
+        .jumbo(2_000, nosv::TYPE_CREATE, &type_payload(7, "two\nlines \u{1b}[31m"))
+        .jumbo(3_000, nosv::HARDWARE_COUNTERS, &counters)
+        .end(6_000);
+    let (_root, path) = written(&stream);
+    let text = stdout(&taskscope(&["dump", &path]));
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(!text.contains('\u{1b}') && text.contains("counts hardware events 7, -8"), "{text}");
+    let json = stdout(&taskscope(&["dump", "--json", "--where", "model = nosv", &path]));
+    let last: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+    assert_eq!(last["fields"]["value"], serde_json::json!([7, -8]));
+}
+
+/// Configurations are those of the run that wrote the views; what a user put beside them stays.
+#[test]
+fn configurations_are_made_anew_by_each_run() {
+    let (root, path) = written(&valid());
+    assert_eq!(taskscope(&["emulate", &path]).status.code(), Some(0));
+    let folder = root.path().join("cfg/thread");
+    fs::write(folder.join("999-old.cfg"), "#ParaverCFG").unwrap();
+    fs::write(folder.join("mine.cfg"), "#ParaverCFG").unwrap();
+    fs::write(folder.join("13-nos-v-subsystem.cfg"), "old").unwrap();
+    assert_eq!(taskscope(&["emulate", &path]).status.code(), Some(0));
+    assert!(!folder.join("999-old.cfg").exists() && folder.join("mine.cfg").exists());
+    assert!(fs::read(folder.join("13-nos-v-subsystem.cfg")).unwrap().len() > 100);
+}
+
+#[test]
 fn emulate_cuts_and_compresses() {
     let (root, path) = written(&valid());
     let output = taskscope(&["emulate", "--gzip", "--range", "2.5us..", "--threads", "101", &path]);

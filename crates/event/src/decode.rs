@@ -27,7 +27,8 @@ pub enum PayloadError {
     NotTerminated,
 }
 
-/// The fields of a payload, in order. After an error the iterator ends.
+/// The fields of a payload, in order; the last one as often as there is room, where it repeats. After an error the
+/// iterator ends.
 pub struct Fields<'a> {
     spec: &'static EventSpec,
     next: usize,
@@ -38,11 +39,14 @@ impl<'a> Iterator for Fields<'a> {
     type Item = (&'static str, Result<FieldValue<'a>, PayloadError>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let field = self.spec.fields.get(self.next)?;
-        self.next += 1;
+        // Counters come as many numbers of the declared field.
+        let repeats = self.next == self.spec.fields.len() && self.spec.last_repeats() && self.rest.len() >= 8;
+        let field = self.spec.fields.get(self.next - usize::from(repeats))?;
+        self.next += usize::from(!repeats);
         let value = self.read(field.ty);
         if value.is_err() {
             self.next = self.spec.fields.len();
+            self.rest = &[];
         }
         Some((field.name, value))
     }
@@ -99,13 +103,11 @@ impl EventSpec {
         for (_, value) in fields.by_ref() {
             value?;
         }
-        // Counters come as many numbers of the declared field.
-        let repeats = self.jumbo && self.fields.last().is_some_and(|field| field.ty == FieldType::I64);
-        match fields.rest.len() {
-            0 => Ok(()),
-            rest if repeats && rest % 8 == 0 => Ok(()),
-            _ => Err(PayloadError::TooLong),
-        }
+        if fields.rest.is_empty() { Ok(()) } else { Err(PayloadError::TooLong) }
+    }
+
+    fn last_repeats(&self) -> bool {
+        self.jumbo && self.fields.last().is_some_and(|field| field.ty == FieldType::I64)
     }
 
     /// What happened, as a sentence without subject and period: the declared meaning with the values
@@ -127,9 +129,18 @@ impl fmt::Display for Sentence<'_> {
         while let Some((before, after)) = rest.split_once('{') {
             f.write_str(before)?;
             let Some((name, tail)) = after.split_once('}') else { return f.write_str(after) };
-            match self.spec.fields_of(self.payload).find(|(field, _)| *field == name) {
-                Some((_, Ok(value))) => value.fmt(f)?,
-                _ => f.write_str("?")?,
+            let values = self.spec.fields_of(self.payload).filter(|(field, _)| *field == name);
+            let mut before = "";
+            for (_, value) in values {
+                f.write_str(before)?;
+                match value {
+                    Ok(value) => value.fmt(f)?,
+                    Err(_) => f.write_str("?")?,
+                }
+                before = ", ";
+            }
+            if before.is_empty() {
+                f.write_str("?")?;
             }
             rest = tail;
         }

@@ -471,7 +471,16 @@ impl TimeRange {
                 _ => Err(error(position, "expected a time such as 1.5s or 200ms, or a share such as 10%")),
             }
         };
-        Ok(TimeRange { begin: moment(begin, 0)?, end: moment(end, begin.len() + 2)? })
+        let (at_end, begin, end) = (begin.len() + 2, moment(begin, 0)?, moment(end, begin.len() + 2)?);
+        let is_reversed = match (begin, end) {
+            (Some(Moment::Nanos(begin)), Some(Moment::Nanos(end))) => begin > end,
+            (Some(Moment::Share(begin)), Some(Moment::Share(end))) => begin > end,
+            _ => false,
+        };
+        if is_reversed {
+            return Err(error(at_end, "the range ends before it begins"));
+        }
+        Ok(TimeRange { begin, end })
     }
 
     /// Begin (included) and end (not included), nanoseconds since the trace's start.
@@ -572,7 +581,9 @@ mod tests {
 
     #[test]
     fn ranges_take_times_and_shares() {
-        assert_eq!(TimeRange::parse("1.5s..200ms").unwrap().resolve(0), (1_500_000_000, 200_000_000));
+        assert_eq!(TimeRange::parse("200ms..1.5s").unwrap().resolve(0), (200_000_000, 1_500_000_000));
+        assert_eq!(TimeRange::parse("1.5s..200ms").unwrap_err().position, 6);
+        assert!(TimeRange::parse("20%..10%").is_err());
         assert_eq!(TimeRange::parse("10%..").unwrap().resolve(1000), (100, i64::MAX));
         assert_eq!(TimeRange::parse("..").unwrap().resolve(1000), (i64::MIN, i64::MAX));
         assert!(TimeRange::parse("1s").is_err());

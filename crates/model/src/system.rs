@@ -591,9 +591,15 @@ impl<'a> Builder<'a> {
         for (index, &(stream, process, tid)) in threads.iter().enumerate() {
             let process = new_process[process];
             if index > 0 && threads[index - 1].2 == tid && system.threads[index - 1].process == process {
-                self.stream = "";
                 let text = format!("{} is thread {tid} again", system.paths[stream]);
-                self.report(ViolationCode::RepeatedThread, text);
+                self.violations.push(Violation {
+                    code: ViolationCode::RepeatedThread,
+                    stream: system.paths[stream].clone(),
+                    event: None,
+                    offset: None,
+                    time_ns: None,
+                    text,
+                });
             }
             let loom = system.processes[process as usize].loom;
             system.thread_of_stream[stream] = Some(index as u32);

@@ -76,6 +76,7 @@ violation_codes! {
     // reading
     Unreadable "unreadable" Error Error "Something could not be read."
     BadMetadata "bad-metadata" Error Error "A stream.json cannot be understood."
+    MissingMetadata "missing-metadata" Silent Error "A stream's events have no stream.json, and are left out."
     BadStream "bad-stream" Error Error "A stream file has no valid header."
     TruncatedEvent "truncated-event" Error Error "A stream ends in the middle of an event; what came later is missing."
     ZeroTail "zero-tail" Error Error "A finished stream ends in zeros."
@@ -95,6 +96,7 @@ violation_codes! {
     ThreadNotRunning "thread-not-running" Error Error "Only a running thread can do this."
     ThreadOutOfCpu "thread-out-of-cpu" Error Error "The kernel had taken the thread off its CPU when it did this."
     PayloadSize "payload-size" Error Error "The event has too little payload, or payload of the wrong kind."
+    JumboPayload "jumbo-payload" Silent Error "The event's payload is jumbo where its declaration says that it is plain."
     PayloadExtra "payload-extra" Silent Warning "The event has more payload than it declares."
     LabelNotTerminated "label-not-terminated" Silent Error "A label has no terminating zero byte."
     EventAfterEnd "event-after-end" Silent Warning "The thread has ended and still emits events."

@@ -28,8 +28,14 @@ pub struct Played {
 /// violations are those of the metadata and of reading the files.
 pub fn system_of(trace: &Trace) -> (System, Vec<Violation>) {
     let descriptions: Vec<ThreadDescription> = trace.streams().iter().map(describe).collect();
-    let (system, mut violations) = System::build(&descriptions);
-    violations.extend(trace.problems().iter().filter_map(|problem| violation_of(trace, problem)));
+    let (system, of_metadata) = System::build(&descriptions);
+    let problems = trace.problems().iter();
+    let mut violations: Vec<Violation> =
+        problems.filter_map(|problem| violation_of(trace, problem)).collect();
+    // Where nothing of the metadata could be understood, that everything is missing in it is no news.
+    let unknown = trace.streams().iter().filter(|stream| stream.metadata.raw.is_null());
+    let unknown: FxHashSet<&str> = unknown.map(|stream| &*stream.relative_path).collect();
+    violations.extend(of_metadata.into_iter().filter(|violation| !unknown.contains(&*violation.stream)));
     violations.extend(trace.streams().iter().filter_map(late_events));
     (system, violations)
 }
@@ -98,6 +104,7 @@ fn describe(stream: &Stream) -> ThreadDescription {
 fn violation_of(trace: &Trace, problem: &Problem) -> Option<Violation> {
     let code = match problem.kind {
         ProblemKind::Unreadable | ProblemKind::MissingStream => ViolationCode::Unreadable,
+        ProblemKind::MissingMetadata => ViolationCode::MissingMetadata,
         ProblemKind::BadMetadata | ProblemKind::MetadataVersion => ViolationCode::BadMetadata,
         ProblemKind::MissingAttribute | ProblemKind::UnknownPart | ProblemKind::UnfinishedStream => {
             return None;

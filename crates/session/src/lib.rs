@@ -248,11 +248,14 @@ impl Session {
         })
     }
 
-    /// Whether every stream ended properly and could be read to its end.
+    /// Whether every stream ended properly and could be read to its end, and none was left out.
     pub fn is_complete(&self) -> bool {
         self.streams.iter().all(|stream| stream.finished && stream.whole)
             && self.devices.queues.iter().all(|queue| queue.finished)
-            && !self.problems.iter().any(|problem| problem.stream.is_empty() && is_damage(problem.kind))
+            && !self.problems.iter().any(|problem| {
+                problem.kind == ProblemKind::MissingMetadata
+                    || problem.stream.is_empty() && is_damage(problem.kind)
+            })
     }
 
     /// Events that recorders say they lost.

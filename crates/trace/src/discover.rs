@@ -40,6 +40,7 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Fou
                 continue;
             }
         };
+        let (mut has_events, mut has_metadata) = (false, false);
         for entry in entries {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -63,13 +64,20 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Fou
                 }
                 below.extend_from_slice(name.as_encoded_bytes());
                 pending.push((entry.path(), below));
+            } else if name == "stream.obs" {
+                has_events = true;
             } else if name == "stream.json" {
+                has_metadata = true;
                 let found_here = Found { directory: directory.clone(), relative_path: shown.clone() };
                 found.push((relative.clone(), found_here));
             } else if name == "taskscope.json" {
                 let found_here = Found { directory: directory.clone(), relative_path: shown.clone() };
                 locations.push((relative.clone(), found_here));
             }
+        }
+        if has_events && !has_metadata {
+            let text = "there is a stream.obs and no stream.json: its events are left out".to_owned();
+            problems.push(Problem::of_stream(ProblemKind::MissingMetadata, &shown, text));
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));

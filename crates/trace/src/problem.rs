@@ -10,6 +10,8 @@ pub enum ProblemKind {
     Unreadable,
     /// `stream.json` is no JSON, or not an object.
     BadMetadata,
+    /// `stream.obs` without `stream.json`: nobody can say whose events these are.
+    MissingMetadata,
     /// The metadata version is not 3.
     MetadataVersion,
     /// A required attribute is missing or has the wrong type.
@@ -54,6 +56,7 @@ impl ProblemKind {
         match self {
             ProblemKind::Unreadable => "unreadable",
             ProblemKind::BadMetadata => "bad-metadata",
+            ProblemKind::MissingMetadata => "missing-metadata",
             ProblemKind::MetadataVersion => "metadata-version",
             ProblemKind::MissingAttribute => "missing-attribute",
             ProblemKind::UnknownPart => "unknown-part",

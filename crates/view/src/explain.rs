@@ -317,6 +317,7 @@ explanations! {
     "metadata-version": "A stream.json has another version than 3."; "It is read as far as it is understood."; "–";
     "missing-attribute": "A stream.json lacks an attribute that the format demands."; "Readers of the format may refuse the trace; the report does not need it."; "–";
     "unknown-part": "A stream belongs to something that is not a thread."; "It is read as if it were one."; "–";
+    "missing-metadata": "A directory has a stream.obs but no stream.json."; "Its events are left out: nobody can say whose they are."; "Was the trace copied whole?";
     "missing-stream": "A directory has a stream.json but no stream.obs."; "The thread has no events of standard models."; "–";
     "bad-magic": "A stream file does not begin as one."; "It is not read."; "–";
     "stream-version": "A stream file has another version than 1."; "It is not read."; "–";

@@ -114,7 +114,8 @@ pub fn text(session: &Session) -> String {
         };
         let row = format!(
             "  {:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
-            format!("{}/{}", process.pid, thread.tid),
+            // Negative where the metadata is damaged.
+            format!("{}/{}", process.pid as i64, thread.tid as i64),
             thread.kind.name(),
             since(thread.first),
             stream.last.map_or("–".to_string(), since),
@@ -198,8 +199,8 @@ pub fn json(session: &Session) -> Value {
             json!({
                 "stream": stream.path,
                 "loom": process.loom,
-                "pid": process.pid,
-                "tid": thread.tid,
+                "pid": process.pid as i64,
+                "tid": thread.tid as i64,
                 "kind": thread.kind.name(),
                 "worker": thread.worker,
                 "finished": stream.finished,

@@ -262,11 +262,11 @@ impl Page<'_> {
             let until = open.iter().filter_map(|s| s.last).max().map(|at| time(at.saturating_sub(start)));
             let until =
                 until.map_or("nothing of them is here".to_string(), |at| format!("everything up to {at}"));
-            self.line(&format!(
-                "  {YELLOW}incomplete{YELLOW:#}: {} of {} streams did not end properly; {until}",
-                open.len(),
-                session.streams.len()
-            ));
+            let why = match open.len() {
+                0 => "see the notes".to_string(),
+                open => format!("{open} of {} streams did not end properly; {until}", session.streams.len()),
+            };
+            self.line(&format!("  {YELLOW}incomplete{YELLOW:#}: {why}"));
         }
         if let Some(cost) = session.run.as_ref().and_then(|run| run.recording_cost_ns_per_event)
             && ledger.capacity_ns > 0

@@ -5,6 +5,7 @@ use crate::reading::{
     Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, require_events, tell_problems,
 };
 use anyhow::Context;
+use serde_json::map::Entry;
 use serde_json::{Map, Value as Json, json};
 use std::io::Write;
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use taskscope_event::decode::FieldValue;
 use taskscope_event::models;
 use taskscope_session::selection::EventRecord;
 use taskscope_trace::MergedEvent;
+use taskscope_view::format;
 
 /// Print the events of a trace in the order of time.
 #[derive(clap::Args)]
@@ -78,7 +80,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         } else {
             let stream = &trace.streams()[merged.stream].relative_path;
             let seconds = format_seconds(record.time_ns);
-            writeln!(out, "{seconds:>16}  {}  {stream}  {}", merged.event.code, text_of(&merged, args.hex))
+            let text = text_of(&merged, args.hex);
+            let (stream, text) = (format::harmless(stream), format::harmless(&text));
+            writeln!(out, "{seconds:>16}  {}  {stream}  {text}", merged.event.code)
         }
         .context("cannot print")?;
         printed += 1;
@@ -122,7 +126,14 @@ fn as_json(record: &EventRecord<'_>) -> Json {
             Ok(other) => json!(other.to_string()),
             Err(_) => Json::Null,
         };
-        fields.insert(name.to_owned(), value);
+        match fields.entry(name) {
+            Entry::Vacant(place) => drop(place.insert(value)),
+            // Counters: several of one name.
+            Entry::Occupied(mut place) => match place.get_mut() {
+                Json::Array(values) => values.push(value),
+                first => *first = json!([first.take(), value]),
+            },
+        }
     }
     json!({
         "schema": "taskscope.event.1",

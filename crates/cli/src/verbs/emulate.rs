@@ -5,6 +5,7 @@ use crate::reading::{
     Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, require_events, tell_problems,
 };
 use anyhow::Context;
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -174,9 +175,12 @@ pub fn emulate(
         Failure::new(format!("cannot write views into {}", job.directory.display()))
             .why(error.to_string())
             .kept("the trace is as it was; views that are not whole are removed")
-            .remedy(
-                "taskscope emulate -o DIRECTORY TRACE        (or --gzip, which needs a tenth of the room)",
-            )
+            .remedy(match error.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge if !job.gzip => {
+                    "taskscope emulate -o DIRECTORY TRACE        (or --gzip, which needs a tenth of the room)"
+                }
+                _ => "taskscope emulate -o DIRECTORY TRACE",
+            })
     };
     let writer = ParaverWriter::create(&job.directory, &files, duration.min(range.1), job.gzip)
         .map_err(cannot_write)?;

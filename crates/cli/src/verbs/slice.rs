@@ -3,7 +3,7 @@
 use crate::messages::Failure;
 use crate::reading::{Interruption, Progress, SelectionArgs, TraceArgs, open, tell_problems};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_event::models::MODELS;
 use taskscope_execution::filter::TimeRange;
@@ -45,6 +45,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .remedy("give a new directory: taskscope slice -o NEW TRACE")
             .into());
     }
+    if lies_in(&args.output, &args.trace.trace) {
+        return Err(Failure::new(format!("{} lies in the trace", args.output.display()))
+            .why("its streams would be read as further ones of the trace")
+            .kept("the trace is as it was")
+            .remedy("give a directory outside of it: taskscope slice -o NEW TRACE")
+            .into());
+    }
     let trace = open(&args.trace, true)?;
     tell_problems(&trace);
     let selected = selection.of(&trace);
@@ -81,4 +88,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     eprintln!("{} events of {} threads in {}", sliced.events, sliced.streams, args.output.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a directory, which need not be there yet, lies in another.
+fn lies_in(directory: &Path, other: &Path) -> bool {
+    let Ok(other) = other.canonicalize() else { return false };
+    let mut there = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
+    loop {
+        match there.canonicalize() {
+            Ok(there) => return there.starts_with(&other),
+            Err(_) if there.pop() => {}
+            Err(_) => return false,
+        }
+    }
 }

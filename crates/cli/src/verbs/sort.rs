@@ -62,5 +62,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let backwards = trace.problems().iter().any(|problem| problem.kind == ProblemKind::ClockGoesBack);
     let verb = if args.check { "to sort" } else { "sorted" };
     eprintln!("{files} of {} streams {verb}", trace.streams().len());
+    if backwards {
+        eprintln!(
+            "clocks go back outside of unsorted regions, too: that is damage, and stays (taskscope check)"
+        );
+    }
     Ok(ExitCode::from(u8::from(args.check && (files > 0 || backwards))))
 }

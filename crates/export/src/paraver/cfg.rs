@@ -11,18 +11,30 @@ use taskscope_execution::view::{View, ViewDescription, ViewType};
 /// Types of hardware counters.
 const COUNTERS: std::ops::Range<u32> = 200..300;
 
-/// Writes the configurations of a view below `directory`, in a folder for each family.
+/// Writes the configurations of a view below `directory`, in a folder for each family, and removes those that an
+/// earlier run left there for types that the view no longer has.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn write_configurations(directory: &Path, view: View, description: &ViewDescription) -> io::Result<()> {
     let folder = directory.join(view.file_name());
     std::fs::create_dir_all(&folder)?;
+    for entry in std::fs::read_dir(&folder)?.flatten() {
+        if is_ours(&entry.file_name().to_string_lossy()) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
     for view_type in &description.types {
         let path = folder.join(format!("{}.cfg", file_name(view_type)));
         write_whole(&path, |out| write_configuration(out, view, view_type, description.rows.len()))?;
     }
     Ok(())
+}
+
+/// Whether a file has a name such as those made here: all that users make themselves stays.
+fn is_ours(name: &str) -> bool {
+    let number = name.split('-').next().unwrap_or_default();
+    name.ends_with(".cfg") && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The type's number and the words of its title: `13-nos-v-subsystem`.

@@ -39,8 +39,6 @@ pub struct ViewFile {
 /// Writes the `.prv` files of several families of views; `finish` adds what describes them.
 pub struct ParaverWriter {
     directory: PathBuf,
-    /// Whether to write `cfg/`: only where there is none.
-    configurations: bool,
     /// In the order of [`View::ALL`].
     lanes: [Option<Lane>; View::ALL.len()],
 }
@@ -65,9 +63,8 @@ impl ParaverWriter {
         gzip: bool,
     ) -> io::Result<ParaverWriter> {
         std::fs::create_dir_all(directory)?;
-        let configurations = !directory.join("cfg").exists();
         let lanes = View::ALL.map(|_| None);
-        let mut writer = ParaverWriter { directory: directory.to_path_buf(), configurations, lanes };
+        let mut writer = ParaverWriter { directory: directory.to_path_buf(), lanes };
         for file in views {
             if let Err(error) = writer.start(*file, end_ns, gzip) {
                 writer.lanes.iter_mut().flatten().for_each(Lane::discard);
@@ -84,7 +81,7 @@ impl ParaverWriter {
             let _ = std::fs::remove_file(base.with_extension(labels));
         }
         let path = base.with_extension(if gzip { "prv.gz" } else { "prv" });
-        let prv = PrvFile::create(&path, file.rows, end_ns, gzip)?;
+        let prv = PrvFile::create(&path, file.rows, end_ns, gzip).map_err(|error| naming(&path, error))?;
         self.lanes[file.view as usize] = Some(Lane::start(prv, path));
         Ok(())
     }
@@ -102,10 +99,7 @@ impl ParaverWriter {
                 let base = self.directory.join(view.file_name());
                 write_whole(&base.with_extension("pcf"), |out| write_pcf(out, &description))?;
                 write_whole(&base.with_extension("row"), |out| write_row(out, &description))?;
-                if self.configurations {
-                    write_configurations(&self.directory.join("cfg"), *view, &description)?;
-                }
-                Ok(())
+                write_configurations(&self.directory.join("cfg"), *view, &description)
             });
             if written.is_err() {
                 lane.discard();
@@ -188,7 +182,12 @@ pub(crate) fn write_whole(
     if result.is_err() {
         let _ = std::fs::remove_file(path);
     }
-    result
+    result.map_err(|error| naming(path, error))
+}
+
+/// The same error, with the file's name before it.
+fn naming(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -273,8 +273,19 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         self.slots[slot].is_mark
     }
 
+    #[cold]
+    fn check_jumbo(&mut self, event: InputEvent<'_>) {
+        if taskscope_event::models::find(event.code).is_some_and(|spec| !spec.jumbo) {
+            let text = format!("`{}` has jumbo payload and is declared with a plain one", event.code);
+            self.report(ViolationCode::JumboPayload, text);
+        }
+    }
+
     #[inline]
     fn apply(&mut self, thread: u32, event: InputEvent<'_>) {
+        if event.is_jumbo {
+            self.check_jumbo(event);
+        }
         let action = self.actions.find(event.code);
         match action {
             Action::Push { slot, value, guard } => {
