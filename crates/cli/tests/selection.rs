@@ -225,7 +225,8 @@ fn find(root: &Path, name: &str) -> std::path::PathBuf {
 #[test]
 fn problems_stand_in_the_header_of_every_output() {
     let (root, path) = truncated();
-    let slice = root.path().join("slice");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let slice = elsewhere.path().join("slice");
     let verbs: [&[&str]; 6] = [
         &["dump"],
         &["top"],
