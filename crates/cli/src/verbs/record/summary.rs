@@ -52,6 +52,9 @@ pub fn print_nothing_recorded(run: &RunFile, programs: &[PathBuf]) {
         String::new()
     } else if let Some(program) = programs.iter().find(|program| loader::is_static(program)) {
         format!(": {} is linked statically, so no recorder can be loaded into it", program.display())
+    } else if let Some(signal) = run.signal {
+        // A profile is first written after a second.
+        format!(": signal {signal} ended {} before anything was stored", run.command[0])
     } else if libgomp::is_used_by(programs) {
         ": its OpenMP runtime did not load the recorder (taskscope doctor says what works here)".to_owned()
     } else {
