@@ -100,6 +100,21 @@ fn a_tool_in_a_library_of_the_program_runs_behind_ours() {
     }
 }
 
+/// The signal that samples come by is the program's where it asks for it, and samples go on.
+#[test]
+fn a_program_handles_the_signal_of_samples_itself() {
+    let here = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/urgent.c");
+    let program = Compiler::Clang.build_file(&source, &here.path().join("urgent"), &[]);
+    for options in [&["--sample", "500"][..], &["--sample", "500", "--mode", "profile"]] {
+        let run = output(record(here.path()).args(options).args(["-o", "out", "--"]).arg(&program));
+        assert_eq!((text(&run.stdout).as_str(), run.status.code()), ("1 2 1 1\n", Some(0)), "{options:?}");
+        let shown = text(&output(taskscope().current_dir(here.path()).args(["report", "out"])).stdout);
+        assert!(shown.contains("work  (urgent.c"), "{shown}");
+        std::fs::remove_dir_all(here.path().join("out")).unwrap();
+    }
+}
+
 #[test]
 fn programs_end_as_they_do_without_us_and_are_recorded() {
     for (name, exit_code, tasks) in [

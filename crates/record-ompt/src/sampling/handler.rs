@@ -15,11 +15,11 @@ use crate::profiling::Sample;
 use crate::thread::{Kind, Thread};
 
 /// The handler of the timers' signal.
-pub unsafe extern "C" fn on_signal(_signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+pub unsafe extern "C" fn on_signal(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel's own arguments; `errno` is the thread's own.
     unsafe {
         if !signal::is_ours(info) {
-            return;
+            return signal::pass_on(number, info, context);
         }
         let errno = libc::__errno_location();
         let kept = *errno;

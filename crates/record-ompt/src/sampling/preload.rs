@@ -68,7 +68,11 @@ const BASE_VERSION: &CStr = if cfg!(target_arch = "aarch64") { c"GLIBC_2.17" } e
 #[inline]
 fn hold() -> bool {
     let number = signal::number();
-    if number == 0 || settings().is_none_or(|settings| settings.clock == Clock::Cpu) {
+    // A program that handles it must get its own.
+    if number == 0
+        || signal::is_handled_by_program()
+        || settings().is_none_or(|settings| settings.clock == Clock::Cpu)
+    {
         return false;
     }
     // SAFETY: the sets are local.
@@ -105,7 +109,7 @@ fn release(held: bool) {
 
 /// A copy of the program's mask for the time of a call, with our signal in it.
 unsafe fn masked(mask: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -> *const sigset_t {
-    if mask.is_null() || signal::number() == 0 {
+    if mask.is_null() || signal::number() == 0 || signal::is_handled_by_program() {
         return mask;
     }
     // SAFETY: the program's own set, by contract of the function that it called.
@@ -118,7 +122,7 @@ unsafe fn masked(mask: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -> *co
 
 /// A copy of the signals that the program waits for, without ours.
 unsafe fn without_ours(set: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -> *const sigset_t {
-    if set.is_null() || signal::number() == 0 {
+    if set.is_null() || signal::number() == 0 || signal::is_handled_by_program() {
         return set;
     }
     // SAFETY: as in `masked`.
@@ -199,6 +203,60 @@ with_set! {
     fn sigwait(; set by without_ours; signal: *mut c_int) -> c_int;
     fn sigwaitinfo(; set by without_ours; info: *mut siginfo_t) -> c_int;
     fn sigtimedwait(; set by without_ours; info: *mut siginfo_t, timeout: *const timespec) -> c_int;
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigaction(
+    number: c_int,
+    action: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    type Function = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+    static NEXT: Next = Next::new(c"sigaction");
+    // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
+    unsafe {
+        if number == 0 || number != signal::number() {
+            return core::mem::transmute::<usize, Function>(NEXT.address())(number, action, old);
+        }
+        signal::exchange(action, old);
+    }
+    0
+}
+
+/// `fn name with flags;`: the C library's functions that install a handler and return the one before.
+macro_rules! simple_handlers {
+    ($( fn $name:ident with $flags:expr; )*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(number: c_int, handler: usize) -> usize {
+            type Function = unsafe extern "C" fn(c_int, usize) -> usize;
+            static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            });
+            // SAFETY: the C library's function of this name has this type; the actions are local, and all zero is valid.
+            unsafe {
+                if number == 0 || number != signal::number() {
+                    return core::mem::transmute::<usize, Function>(NEXT.address())(number, handler);
+                }
+                let mut new: libc::sigaction = MaybeUninit::zeroed().assume_init();
+                let mut old: libc::sigaction = MaybeUninit::zeroed().assume_init();
+                (new.sa_sigaction, new.sa_flags) = (handler, $flags);
+                signal::exchange(&new, &mut old);
+                old.sa_sigaction
+            }
+        }
+    )* };
+}
+
+mod simple_handlers {
+    use super::*;
+    simple_handlers! {
+        fn signal with libc::SA_RESTART;
+        fn bsd_signal with libc::SA_RESTART;
+        fn ssignal with libc::SA_RESTART;
+        fn sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
+        fn __sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
+    }
 }
 
 type Routine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;

@@ -3,10 +3,13 @@
 //! `SIGURG` where nobody handles it: its default is to be ignored, so a program that resets handlers,
 //! or is replaced by `exec` while one is pending, does not die of it. Else a real-time signal
 //! that nobody handles.
+//!
+//! A program that installs a handler for it later gets its own signals: preloaded, the library keeps what the program
+//! asked for, and passes on what no timer of ours sent.
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicI32, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// A handler as `SA_SIGINFO` has it.
 pub type Handler = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
@@ -45,6 +48,68 @@ fn is_free(signal: c_int) -> bool {
         libc::sigaction(signal, core::ptr::null(), &mut action) == 0
             && (action.sa_sigaction == libc::SIG_DFL
                 || action.sa_sigaction == libc::SIG_IGN && signal == libc::SIGURG)
+    }
+}
+
+/// What the program asked for: its handler (or `SIG_DFL`, `SIG_IGN`), the flags and the first 64 signals of the mask,
+/// which are all that there are.
+static HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+static FLAGS: AtomicI32 = AtomicI32::new(0);
+static MASK: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the program handles signals of this number itself.
+pub fn is_handled_by_program() -> bool {
+    !matches!(HANDLER.load(Relaxed), libc::SIG_DFL | libc::SIG_IGN)
+}
+
+/// What `sigaction` does, for our signal.
+///
+/// # Safety
+/// The pointers are null or valid, as for `sigaction`.
+pub unsafe fn exchange(new: *const libc::sigaction, old: *mut libc::sigaction) {
+    // SAFETY: by contract; a set is at least one word of 64 signals.
+    unsafe {
+        let (handler, flags, mask) = (HANDLER.load(Acquire), FLAGS.load(Relaxed), MASK.load(Relaxed));
+        if let Some(new) = new.as_ref() {
+            MASK.store((&raw const new.sa_mask).cast::<u64>().read_unaligned(), Relaxed);
+            FLAGS.store(new.sa_flags, Relaxed);
+            HANDLER.store(new.sa_sigaction, Release);
+        }
+        if let Some(old) = old.as_mut() {
+            *old = MaybeUninit::zeroed().assume_init();
+            (old.sa_sigaction, old.sa_flags) = (handler, flags);
+            (&raw mut old.sa_mask).cast::<u64>().write_unaligned(mask);
+        }
+    }
+}
+
+/// Hands a signal that none of our timers sent to the program's handler, under the mask that it asked for.
+///
+/// # Safety
+/// Called from the handler with its arguments.
+pub unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let (handler, flags) = (HANDLER.load(Acquire), FLAGS.load(Relaxed));
+    if matches!(handler, libc::SIG_DFL | libc::SIG_IGN) {
+        return;
+    }
+    if flags & libc::SA_RESETHAND != 0 {
+        HANDLER.store(libc::SIG_DFL, Release);
+    }
+    // SAFETY: the kernel's own context; the program gave the handler with these flags. The kernel puts the
+    // interrupted code's mask back afterwards.
+    unsafe {
+        let mut mask = (*context.cast::<libc::ucontext_t>()).uc_sigmask;
+        let word = (&raw mut mask).cast::<u64>();
+        word.write_unaligned(word.read_unaligned() | MASK.load(Relaxed));
+        if flags & libc::SA_NODEFER == 0 {
+            libc::sigaddset(&mut mask, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &mask, core::ptr::null_mut());
+        if flags & libc::SA_SIGINFO != 0 {
+            core::mem::transmute::<usize, Handler>(handler)(signal, info, context);
+        } else {
+            core::mem::transmute::<usize, unsafe extern "C" fn(c_int)>(handler)(signal);
+        }
     }
 }
 
