@@ -356,7 +356,7 @@ class Viewer {
       this.timeline.edges = [{ kind: 'creator', fromTrack: found.submitter, from: found.submitted, toView: 'devices', toTrack: found.track, to: found.start, critical: false }];
       this.timeline.redraw();
     }
-    this.live.textContent = `${found.kind} ${found.label}, ${formatTime(found.end - found.start)}`;
+    this.live.textContent = fitText(`${found.kind} ${found.label}, ${formatTime(found.end - found.start)}`, 300);
   }
 
   /** @param {any} found @param {import('./timeline.js').Row} row @param {number} at */
@@ -377,7 +377,7 @@ class Viewer {
     this.panel.replaceChildren(element('h2', { id: 'section-title' }, found.label),
       this.facts(facts), lines.length ? element('ul', {}, ...lines) : '', select);
     if (found.task !== null) await this.showTask(found.task, false);
-    this.live.textContent = `${found.label} ${found.place || ''}, ${formatTime(found.end - found.start)}`;
+    this.live.textContent = fitText(`${found.label} ${found.place || ''}, ${formatTime(found.end - found.start)}`, 300);
   }
 
   facts(rows) {
@@ -458,6 +458,8 @@ class Viewer {
   /** @param {{from: number, to: number} | null} range */
   showRange(range) {
     clearTimeout(this.ranging);
+    // Tables of what is no longer selected would be taken for those of the run.
+    if (!range && document.getElementById('range-title')) this.showRun();
     if (!range || range.to <= range.from) return;
     this.ranging = setTimeout(async () => {
       const answer = await this.source.json('range', { from: range.from, to: range.to });
@@ -568,6 +570,7 @@ class Viewer {
     }
     const select = /^(\d+)-(\d+)$/.exec(words.get('select') || '');
     if (select) t.select(Number(select[1]), Number(select[2]));
+    else if (t.selection) t.clearSelection();
   }
 
   async copyLink() {
