@@ -11,6 +11,7 @@ use taskscope_record::own_threads;
 use super::live;
 use super::run::Run;
 use super::write::write;
+use crate::sampling::code_map;
 
 /// The first rounds come early: short runs are killed too.
 const FIRST: Duration = Duration::from_secs(1);
@@ -60,6 +61,8 @@ impl Housekeeping {
             if self.has_ended.load(Acquire) {
                 return;
             }
+            // A program between regions calls nothing of ours that would look at what it loaded.
+            code_map::refresh_if_suspected();
             write(run, false);
             if interval.is_some() {
                 live::write_line(run);

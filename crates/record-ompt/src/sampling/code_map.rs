@@ -134,14 +134,37 @@ pub fn rebuild() {
     refresh();
 }
 
+/// Brings the map up to date with all that was loaded before this call. Not for handlers.
+///
+/// Whoever looks a function up may call it next, and nothing of ours may run before it returns: what was
+/// suspected before the loading may have been looked at by another thread before the loading, too, so the
+/// loader itself is asked. While another thread builds a map this waits, but not for ever.
+pub fn refresh_now() {
+    for _ in 0..1000 {
+        if try_refresh() {
+            return;
+        }
+        // SAFETY: no preconditions.
+        unsafe { libc::sched_yield() };
+    }
+    suspect();
+}
+
 /// Builds and publishes a map of what is loaded now, unless nothing has changed.
 pub fn refresh() {
+    // Another thread is at it: whoever needs more will come again.
+    if !try_refresh() {
+        suspect();
+    }
+}
+
+/// [`refresh`]; false where another thread is at it.
+fn try_refresh() -> bool {
     // SAFETY: no preconditions.
     let pid = unsafe { libc::getpid() };
     let builder = BUILDER.load(Relaxed);
-    // Another thread is at it: whoever needs more will come again.
     if builder == pid || BUILDER.compare_exchange(builder, pid, Acquire, Relaxed).is_err() {
-        return suspect();
+        return false;
     }
     let changes = modules::changes();
     if changes != CHANGES.load(Relaxed) || current().is_none() {
@@ -151,6 +174,7 @@ pub fn refresh() {
         GENERATION.fetch_add(1, Release);
     }
     BUILDER.store(0, Release);
+    true
 }
 
 impl CodeMap {

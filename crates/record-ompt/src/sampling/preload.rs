@@ -314,7 +314,7 @@ extern "C" fn before_dlopen() -> usize {
 extern "C" fn before_dlsym() -> usize {
     static NEXT: Next = Next::new(c"dlsym");
     if super::is_active() {
-        code_map::refresh_if_suspected();
+        code_map::refresh_now();
         if taskscope_record::thread::is_attached() {
             thread::record(code_map::catch_up);
         }
