@@ -137,6 +137,45 @@ await step('the overview draws, zooms by keys, and turns dark', async () => {
   assert.equal(Math.round(await one.page.evaluate(() => window.taskscope.timeline.span * 2)), report.wall_ns);
   await one.page.click('#theme');
   assert.equal(await one.page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(20, 23, 26)');
+  assert.equal(Math.round(await one.page.evaluate(() => window.taskscope.timeline.span * 2)), report.wall_ns, 'other colours show the same time');
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.show(0, t.length); });
+});
+await step('the row of all workers has the times of the report, and not those of the states that lead', async () => {
+  const shares = await one.page.evaluate(() => {
+    const t = window.taskscope.timeline;
+    const [pixels, states] = [800, t.overview.states.length];
+    const found = t.source.stack('all', [], 0, t.length / pixels, pixels, states);
+    return t.overview.states.map((state, number) => [state.name, Array.from({ length: pixels }, (_, x) => found[x * states + number]).reduce((a, b) => a + b, 0) / pixels]);
+  });
+  for (const [name, share] of shares) {
+    // The test's report lists each thread several times, to have a long table.
+    const ns = report.thread_states.filter((row) => row.worker).slice(0, report.workers).reduce((sum, row) => sum + (row.states[name] || 0), 0);
+    assert.ok(Math.abs(share - ns / report.wall_ns) < 0.02 * report.workers, `${name}: ${share} of ${ns / report.wall_ns} workers`);
+  }
+  assert.ok(shares.filter(([, share]) => share > 0.01).length > 3);
+});
+await step('a wheel or a finger over rows that are all in sight scrolls the page', async () => {
+  const turned = () => one.page.evaluate(() => {
+    const event = new WheelEvent('wheel', { deltaY: 120, cancelable: true });
+    window.taskscope.timeline.canvas.dispatchEvent(event);
+    return [event.defaultPrevented, window.taskscope.timeline.canvas.style.touchAction, window.taskscope.timeline.mostScroll > 0];
+  });
+  const [taken, touch, more] = await turned();
+  assert.deepEqual([taken, touch], more ? [true, 'none'] : [false, 'pan-y']);
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.fixedHeight = t.total + 100; t.resize(); });
+  assert.deepEqual(await turned(), [false, 'pan-y', false]);
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.fixedHeight = 120; t.resize(); });
+  assert.deepEqual(await turned(), [true, 'none', true]);
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.fixedHeight = 520; t.resize(); t.scroll(-1e6); });
+});
+await step('steps of the critical path lie at their time', async () => {
+  const [path, drawn] = await one.page.evaluate(() => [window.taskscope.timeline.overview.critical_path, [...document.querySelectorAll('.strip span')].map((e) => [parseFloat(e.style.left), parseFloat(e.style.width)])]);
+  assert.equal(drawn.length, path.steps.length);
+  path.steps.forEach((step, i) => {
+    assert.ok(Math.abs(drawn[i][0] - ((step.begin_ns - path.begin_ns) * 100) / path.wall_ns) < 0.01, `step ${i} at ${drawn[i][0]} %`);
+    assert.ok(drawn[i][0] + drawn[i][1] < 100.01);
+  });
+  assert.equal((await one.page.textContent('#critical-path')).includes('longest of'), Boolean(path.steps_in_all));
 });
 await step('everything in the report is reached by keyboard alone, has a name and shows its focus', async () => {
   await one.page.evaluate(() => { window.scrollTo(0, 0); /** @type {HTMLElement} */ (document.activeElement)?.blur(); });
@@ -170,6 +209,7 @@ await step('rows that wait behind a button and the colours come by keyboard, and
   await one.page.focus('#theme');
   await one.page.keyboard.press('Enter');
   assert.deepEqual(await theme(), ['light', 'theme']);
+  assert.equal(await rows(), promised, 'the table stays open');
   await one.page.keyboard.press('Enter');
   assert.deepEqual(await theme(), ['dark', 'theme']);
 });
@@ -241,6 +281,10 @@ await step('a trace of device queues alone tells nothing of workers', async () =
   const named = await one.page.evaluate(() => document.querySelector('#overview [aria-label="device queues"]').textContent);
   assert.ok(['gemm_kernel', '<i>copy</i>', 'fill'].every((name) => named.includes(name)), named);
   assert.deepEqual(values.map(([, name]) => name), ['gemm_kernel\ufffd', '<i>copy</i>', 'fill']);
+  const { devices } = JSON.parse(await one.page.textContent('#report'));
+  const remarks = devices.queues.flatMap((queue) => queue.remarks);
+  const told = await one.page.evaluate(() => [...document.querySelectorAll('#tables .notices li')].map((li) => li.textContent));
+  assert.ok(remarks.length > 0 && told.length === remarks.length && remarks.every((remark, i) => told[i].endsWith(remark)), `${told} of ${remarks}`);
 });
 assert.deepEqual(one.problems, []);
 await one.close();
@@ -454,8 +498,83 @@ await step('a link restores the view', async () => {
   assert.ok(Math.abs(after.from - before.from) <= 1 && Math.abs(after.span - before.span) <= 1, JSON.stringify([before, after]));
   assert.deepEqual({ ...after, from: 0, span: 0 }, { ...before, from: 0, span: 0 });
 });
+await step('keys work before anything has the focus, and after a button had it', async () => {
+  await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
+  await page.keyboard.press('Home');
+  const whole = await timeline('t.span');
+  await page.keyboard.press('+');
+  assert.equal(await timeline('t.span'), whole / 2);
+  await page.focus('#keys');
+  await page.keyboard.press('+');
+  assert.equal(await timeline('t.span'), whole / 4);
+  await page.keyboard.press('Enter');
+  assert.ok((await page.textContent('#panel')).startsWith('Keys'), 'Enter presses the button');
+  await page.focus('#panel');
+  await page.keyboard.press('Home');
+  assert.equal(await timeline('t.span'), whole / 4, 'the panel scrolls by its own keys');
+  await page.focus('canvas.timeline');
+  await page.keyboard.press('-');
+  assert.equal(await timeline('t.span'), whole / 2, 'once, not twice');
+});
+await step('the focus stays on its thread when another view is chosen, and legends name what is in sight', async () => {
+  await timeline('t.show(0, t.length)');
+  await timeline('(t.focusRow = t.rows.indexOf(t.rowOf(5)), t.redraw())');
+  await page.selectOption('#second', 'task');
+  await page.selectOption('#view', 'type');
+  assert.equal(await timeline('t.rows[t.focusRow].track'), 5);
+  await settled(page);
+  const types = await timeline('t.overview.task_types');
+  const legend = () => page.evaluate(() => [...document.querySelectorAll('.legends [aria-label="task type"] li')].map((li) => [li.textContent, li.querySelector('.swatch')?.style.background]));
+  await eventually(async () => assert.ok((await legend()).length > 2, String(await legend())));
+  const named = (await legend()).slice(1).filter(([label]) => !label.includes('more in sight'));
+  for (const [label, colour] of named) {
+    const slot = types.findIndex((type) => type === label || label.includes('…'));
+    const shown = await page.evaluate((number) => { const t = window.taskscope.timeline; const c = t.theme.ordered[number % t.theme.ordered.length]; return `rgb(${c & 255}, ${(c >> 8) & 255}, ${(c >> 16) & 255})`; }, slot);
+    if (!label.includes('…')) assert.equal(colour, shown, `${label} has the colour of its row`);
+  }
+  // Where only one thread's task is in sight, only its type is named.
+  const task = expected.task.answer;
+  await timeline(`(t.collapsed.clear(), t.show(${task.began} + 200, ${task.began} + 300))`);
+  await settled(page);
+  await eventually(async () => {
+    const inSight = await timeline('[...t.inSight.get("type").keys()].filter((value) => value > 0)');
+    assert.deepEqual((await legend()).slice(1).map(([label]) => label).sort(), inSight.map((value) => types[value - 1]).sort());
+  });
+  await page.click('.chip');
+  await page.selectOption('#view', 'state');
+  await timeline('t.show(0, t.length)');
+});
+await step('what hangs at the pointer goes when a measure begins, and arrows when the run is shown', async () => {
+  await settled(page);
+  const canvas = await page.locator('canvas.timeline').boundingBox();
+  const y = await timeline('t.yOf(t.rowOf(5))');
+  await page.mouse.move(canvas.x + 500, canvas.y + y);
+  await until(page, () => document.getElementById('tip').style.display === 'block');
+  await page.keyboard.down('Shift');
+  await page.mouse.down();
+  assert.equal(await page.evaluate(() => document.getElementById('tip').style.display), 'none');
+  await page.mouse.move(canvas.x + 600, canvas.y + y);
+  await page.mouse.up();
+  await page.keyboard.up('Shift');
+  await page.keyboard.press('Escape');
+  await page.evaluate((task) => window.taskscope.goToTask(task), expected.task.answer.task);
+  assert.ok((await timeline('t.edges.length')) > 0);
+  await page.click('#run');
+  assert.equal(await timeline('t.edges.length'), 0);
+});
+await step('on a telephone the timeline has room', async () => {
+  for (const [width, height] of [[390, 700], [844, 390]]) {
+    await page.setViewportSize({ width, height });
+    await settled(page);
+    const tall = await page.evaluate(() => document.getElementById('timeline-host').clientHeight);
+    assert.ok(tall >= height * 0.4, `${tall} of ${height}`);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
+  }
+  await page.setViewportSize({ width: 1400, height: 900 });
+});
 await step('the keyboard alone reaches a section', async () => {
   await page.focus('canvas.timeline');
+  await timeline('(t.focusRow = -1)');
   await page.keyboard.press('Home');
   for (let i = 0; i < 6; i++) await page.keyboard.press('ArrowDown');
   const row = await timeline('t.rows[t.focusRow]');

@@ -61,3 +61,25 @@ fn a_browser_that_does_not_come_up_is_told_of() {
     let said = said_until("cannot open a browser", programs.path());
     assert!(said.contains("exit status: 3") && said.contains("http://127.0.0.1:"), "{said}");
 }
+
+#[test]
+fn what_cannot_be_shown_is_refused() {
+    let trace = tempfile::tempdir().unwrap();
+    let generator =
+        Generator { runtime: Runtime::Openmp, threads: 2, threads_per_loom: 2, events: 1000, seed: 1 };
+    generator.write(trace.path()).unwrap();
+    for (arguments, words) in [
+        (["--range", "3600s..7200s"], "after the end of the run"),
+        (["--where", "(("], "cannot understand --where"),
+        (["--where", "state="], "cannot understand --where"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_taskscope"))
+            .args(["view", "--no-cache"])
+            .args(arguments)
+            .arg(trace.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(words), "{arguments:?}: {said}");
+    }
+}

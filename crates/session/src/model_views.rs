@@ -75,17 +75,44 @@ impl ValueRow {
 pub struct KeptView {
     /// Its title, as in Paraver.
     pub title: String,
-    /// Words for its values.
+    /// Words for those of its values that it shows, those shown longest first.
     pub labels: Vec<(i64, String)>,
     /// Row by row.
     pub rows: Vec<ValueRow>,
 }
 
 impl KeptView {
+    /// A view whose values may have these words.
+    fn of(title: &str, words: Vec<(i64, String)>, rows: Vec<ValueRow>) -> KeptView {
+        let shown = if words.is_empty() { FxHashMap::default() } else { shown_for(&rows) };
+        let mut labels: Vec<(i64, String)> =
+            words.into_iter().filter(|(value, _)| shown.contains_key(value)).collect();
+        labels.sort_by_key(|(value, _)| std::cmp::Reverse(shown[value]));
+        KeptView { title: title.trim().to_string(), labels, rows }
+    }
+
     /// Whether it never shows anything.
     pub fn is_empty(&self) -> bool {
         self.rows.iter().all(|row| row.values.value.iter().all(|value| *value == 0))
     }
+}
+
+/// For how long, in nanoseconds over all rows, each value is shown.
+fn shown_for(rows: &[ValueRow]) -> FxHashMap<i64, u64> {
+    let of_row = |row: &ValueRow| {
+        let mut times: FxHashMap<i64, u64> = FxHashMap::default();
+        let Values { start, value, end } = &row.values;
+        let ends = start.iter().skip(1).chain(std::iter::once(end));
+        for ((start, end), value) in start.iter().zip(ends).zip(value.iter()) {
+            *times.entry(*value).or_default() += end.saturating_sub(*start);
+        }
+        times
+    };
+    let join = |mut left: FxHashMap<i64, u64>, right: FxHashMap<i64, u64>| {
+        right.into_iter().for_each(|(value, ns)| *left.entry(value).or_default() += ns);
+        left
+    };
+    rows.par_iter().map(of_row).reduce(FxHashMap::default, join)
 }
 
 /// The views of a trace.
@@ -294,7 +321,7 @@ impl ModelViews {
             let all = described.iter().chain(&self.families).filter(|(view, _)| *view == name.family);
             let known = all.flat_map(|(_, d)| &d.types).find(|known| known.number == name.number);
             let (title, labels) = known.map(|t| (t.title.clone(), t.values.clone())).unwrap_or_default();
-            (name, Arc::new(KeptView { title: title.trim().to_string(), labels, rows }))
+            (name, Arc::new(KeptView::of(&title, labels, rows)))
         });
         Some(kept.collect())
     }

@@ -407,6 +407,7 @@ fn queue_json(queue: &Queue) -> Value {
         "account": account,
         "anomalies": anomalies,
         "foreign": queue.foreign,
+        "remarks": account_sentences(queue),
         "clock": {
             "source": clock.source,
             "knots": clock.knots,

@@ -33,4 +33,6 @@ pub use report_text::{Options as ReportOptions, Section, report as report_text};
 pub use run_numbers::{RunDifference, RunNumbers, SCHEMA as DIFF_SCHEMA, compare_runs};
 pub use talp::talp_json;
 pub use timeline_text::timeline_text;
-pub use words::{NamedFinding, NoticeText, blame, causes, findings, notes_of_filter, notices};
+pub use words::{
+    NamedFinding, NoticeText, blame, causes, findings, knows_samples_alone, notes_of_filter, notices,
+};

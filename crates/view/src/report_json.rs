@@ -36,6 +36,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
         "wall_ns": ledger.wall_ns,
         "run_wall_ns": session.run.as_ref().and_then(|run| run.wall_ns),
         "capacity_ns": ledger.capacity_ns,
+        "samples_alone": words::knows_samples_alone(session, analysis),
         "workers": ledger.workers,
         "threads": ledger.os_threads(),
         "cpus": ledger.cpus,

@@ -3,6 +3,7 @@
 use crate::format::{count, fit, time};
 use anstyle::{AnsiColor, Color, Style};
 use std::fmt::Write;
+use taskscope_execution::devices::{Class, Devices, Queue};
 use taskscope_execution::lod::{Flags, Timeline};
 use taskscope_execution::{Execution, Group, State, ThreadIndex};
 
@@ -38,21 +39,34 @@ const GROUPS: [Group; 9] = [
 /// Number of [`Group::Unknown`], which also stands where what is known is not certain.
 const NOT_KNOWN: usize = 8;
 
-/// The timeline in lines of at most `width` characters, with ANSI styles. Each character shows the
-/// group of states with most time in its piece, exactly; different characters tell the groups apart
-/// where there is no colour.
-pub fn timeline_text(execution: &Execution, timeline: &Timeline, width: usize) -> String {
-    let (start, end) = execution.range();
+/// What a piece of a device queue's time is shown as: character, colour, word in the legend.
+const DEVICE_LOOKS: [(char, Option<AnsiColor>, &str); 4] = [
+    ('■', Some(AnsiColor::Blue), "queue computes"),
+    ('□', Some(AnsiColor::Cyan), "queue copies"),
+    ('▪', Some(AnsiColor::Blue), "queue mostly idle"),
+    ('·', None, "queue idle"),
+];
+
+/// The timeline in lines of at most `width` characters, with ANSI styles: one for each thread, then one for each
+/// device queue. Each character shows the group of states with most time in its piece, exactly; different
+/// characters tell the groups apart where there is no colour.
+pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeline, width: usize) -> String {
+    let queues: Vec<&Queue> = devices.queues.iter().filter(|queue| range_of(queue).is_some()).collect();
+    let of_queues = queues.iter().filter_map(|queue| range_of(queue));
+    let of_threads = Some(execution.range()).filter(|(start, end)| end > start);
+    let Some((start, end)) = of_queues.chain(of_threads).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
+        return NOTHING.to_string();
+    };
     let mut all: Vec<ThreadIndex> = (0..execution.threads.len() as u32)
         .map(ThreadIndex)
         .filter(|index| execution.threads[index.index()].events > 0)
         .collect();
     execution.sort_by_rank(&mut all);
     let mut text = String::new();
-    if all.is_empty() || end <= start {
-        return "nothing happened in this trace\n".to_string();
+    if all.is_empty() && queues.is_empty() || end <= start {
+        return NOTHING.to_string();
     }
-    let shown: Vec<ThreadIndex> = all.iter().copied().step_by(all.len().div_ceil(LINES)).collect();
+    let shown: Vec<ThreadIndex> = all.iter().copied().step_by(all.len().div_ceil(LINES).max(1)).collect();
     let several = execution.processes.len() > 1;
     let name = |index: ThreadIndex| {
         let thread = &execution.threads[index.index()];
@@ -63,44 +77,53 @@ pub fn timeline_text(execution: &Execution, timeline: &Timeline, width: usize) -
         };
         format!("{process}{}{}", thread.tid, if thread.worker { "" } else { "*" })
     };
-    let label = shown.iter().map(|index| name(*index).chars().count()).max().unwrap_or(0).clamp(6, 18);
+    let labels = shown.iter().map(|index| name(*index)).chain(queues.iter().map(|queue| queue.name.clone()));
+    let label = labels.map(|name| name.chars().count()).max().unwrap_or(0).clamp(6, 18);
     let columns = width.saturating_sub(label + 2).clamp(20, 400);
     let edge = |column: usize| start + ((u128::from(end - start) * column as u128) / columns as u128) as u64;
     let mut occurs = [false; GROUPS.len()];
+    let piece = |column: usize| (edge(column), edge(column + 1).max(edge(column) + 1));
     for index in &shown {
-        let _ = write!(text, "{:>label$}  ", fit(&name(*index), label));
-        let mut current: Option<AnsiColor> = None;
-        for column in 0..columns {
-            let (from, to) = (edge(column), edge(column + 1).max(edge(column) + 1));
+        let glyphs = (0..columns).map(|column| {
+            let (from, to) = piece(column);
             let group = match dominant(timeline.sums(execution, *index, from, to)) {
                 Some(_) if timeline.is_marked(*index, Flags::UNCERTAIN, from, to) => Some(NOT_KNOWN),
                 group => group,
             };
-            let (glyph, colour) = match group {
+            match group {
                 Some(at) => {
                     occurs[at] = true;
                     let (glyph, colour, _) = look(GROUPS[at]);
                     (glyph, colour)
                 }
                 None => (' ', None),
-            };
-            if colour != current {
-                let _ = write!(text, "{}{}", Style::new().render_reset(), style(colour));
-                current = colour;
             }
-            text.push(glyph);
-        }
-        if current.is_some() {
-            let _ = write!(text, "{}", Style::new().bold().render_reset());
-        }
-        text.push('\n');
+        });
+        write_line(&mut text, &fit(&name(*index), label), label, glyphs);
+    }
+    let mut devices_occur = [false; DEVICE_LOOKS.len()];
+    for queue in queues.iter().take(LINES) {
+        let busy = busy_in(queue, (0..columns).map(piece));
+        let glyphs = busy.into_iter().enumerate().map(|(column, (kernels, copies))| {
+            let (from, to) = piece(column);
+            let at = match kernels + copies {
+                0 => 3,
+                busy if 2 * busy < to - from => 2,
+                _ if kernels >= copies => 0,
+                _ => 1,
+            };
+            devices_occur[at] = true;
+            (DEVICE_LOOKS[at].0, DEVICE_LOOKS[at].1)
+        });
+        write_line(&mut text, &fit(&queue.name, label), label, glyphs);
     }
     let length = time(end - start);
     let gap = columns.saturating_sub(1 + length.chars().count());
     let _ = writeln!(text, "{:>label$}  0{}{length}", "", " ".repeat(gap));
     let mut line = format!("{:>label$} ", "");
-    for (_, group) in GROUPS.into_iter().enumerate().filter(|(at, _)| occurs[*at]) {
-        let (glyph, colour, word) = look(group);
+    let groups = GROUPS.into_iter().zip(occurs).filter(|(_, occurs)| *occurs).map(|(group, _)| look(group));
+    let of_devices = DEVICE_LOOKS.into_iter().zip(devices_occur).filter(|(_, occurs)| *occurs);
+    for (glyph, colour, word) in groups.chain(of_devices.map(|(look, _)| look)) {
         // Legends break between entries, not inside.
         if visible(&line) + word.len() + 4 > width.max(40) {
             text.push_str(&line);
@@ -119,10 +142,73 @@ pub fn timeline_text(execution: &Execution, timeline: &Timeline, width: usize) -
             count(all.len() as u64)
         );
     }
+    if queues.len() > LINES {
+        let _ = writeln!(
+            text,
+            "{LINES} of {} device queues; `taskscope view` shows all",
+            count(queues.len() as u64)
+        );
+    }
     if shown.iter().any(|index| !execution.threads[index.index()].worker) {
         let _ = writeln!(text, "* not a worker");
     }
     text
+}
+
+const NOTHING: &str = "nothing happened in this trace\n";
+
+/// A line: its name, and characters with their colours, each run of a colour begun and ended.
+fn write_line(
+    text: &mut String,
+    name: &str,
+    label: usize,
+    glyphs: impl Iterator<Item = (char, Option<AnsiColor>)>,
+) {
+    let _ = write!(text, "{name:>label$}  ");
+    let mut current: Option<AnsiColor> = None;
+    for (glyph, colour) in glyphs {
+        if colour != current {
+            // A style without any says nothing of how it ends.
+            let _ = write!(text, "{}{}", Style::new().bold().render_reset(), style(colour));
+            current = colour;
+        }
+        text.push(glyph);
+    }
+    if current.is_some() {
+        let _ = write!(text, "{}", Style::new().bold().render_reset());
+    }
+    text.push('\n');
+}
+
+/// First begin and last end of a queue's operations that have times.
+fn range_of(queue: &Queue) -> Option<(u64, u64)> {
+    let timed = || queue.operations.iter().filter(|o| o.start > 0 && o.end >= o.start);
+    Some((timed().map(|o| o.start).min()?, timed().map(|o| o.end).max()?))
+}
+
+/// How long a queue computed and copied in each piece of time: at most the piece, also where its operations overlap.
+fn busy_in(queue: &Queue, pieces: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let timed =
+        queue.operations.iter().filter(|o| o.start > 0 && o.end >= o.start && o.class() != Class::Other);
+    let mut timed: Vec<(u64, u64, bool)> =
+        timed.map(|o| (o.start, o.end, o.class() == Class::Transfer)).collect();
+    timed.sort_unstable();
+    let mut at = timed.first().map_or(0, |first| first.0);
+    for row in &mut timed {
+        (row.0, at) = (row.0.max(at), at.max(row.1));
+    }
+    let mut first = 0;
+    pieces
+        .map(|(from, to)| {
+            // What ends in earlier pieces is not looked at again.
+            first += timed[first..].iter().take_while(|row| row.1.max(row.0) <= from).count();
+            let inside = timed[first..].iter().take_while(|row| row.0 < to);
+            inside.fold((0, 0), |(kernels, copies), (start, end, is_copy)| {
+                let ns = (*end).min(to).saturating_sub((*start).max(from));
+                if *is_copy { (kernels, copies + ns) } else { (kernels + ns, copies) }
+            })
+        })
+        .collect()
 }
 
 /// The group with most time, the earlier of equals.

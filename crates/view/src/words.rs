@@ -246,6 +246,14 @@ pub fn notes_of_filter(session: &Session) -> Vec<String> {
     selected(session).into_iter().chain(filtered(session).map(str::to_owned)).collect()
 }
 
+/// Whether samples are all that tells what ran, as of a program without OpenMP.
+pub fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
+    let capacity_ns = analysis.ledger.capacity_ns;
+    capacity_ns > 0
+        && analysis.efficiency.unknown_ns == capacity_ns
+        && !session.execution.samples.rows.is_empty()
+}
+
 /// Everything that the reader of numbers must know first, in the order of weight.
 pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> Vec<NoticeText> {
     let mut all = Vec::new();

@@ -63,3 +63,38 @@ fn words_on_bars_of_call_paths_can_be_read() {
         assert!(found >= 4.5, "{hex}: {found:.2}");
     }
 }
+
+/// What the page mixes: `share` of the way from one colour to another.
+fn mixed(from: &str, to: &str, share: f64) -> String {
+    let part = |hex: &str, at: usize| f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap());
+    let mix = |at| (part(from, at) + (part(to, at) - part(from, at)) * share).round() as u8;
+    format!("#{:02x}{:02x}{:02x}", mix(1), mix(3), mix(5))
+}
+
+/// A number of the palette.
+fn number(name: &str) -> f64 {
+    let at = PALETTE.find(&format!("const {name} = ")).expect(name) + name.len() + 9;
+    PALETTE[at..].split(';').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn every_colour_of_values_can_be_told_from_its_page_and_from_the_others() {
+    let at = PALETTE.find("VALUE_COLOURS = [").unwrap();
+    let list = PALETTE[at..].split(['[', ']']).nth(1).unwrap();
+    let values: Vec<&str> =
+        list.split(',').map(|hex| hex.trim().trim_matches('\'')).filter(|hex| !hex.is_empty()).collect();
+    assert_eq!(values.len(), 16);
+    for (marks, lighter) in [("LIGHT_MARKS", 0.0), ("DARK_MARKS", number("LIGHTER"))] {
+        let marks = colours(marks);
+        let mark = |wanted: &str| marks.iter().find(|(name, _)| name == wanted).unwrap().1.clone();
+        let first: Vec<String> = values.iter().map(|hex| mixed(hex, "#ffffff", lighter)).collect();
+        let second = first.iter().map(|hex| mixed(hex, &mark("text"), number("SECOND_ROUND")));
+        let all: Vec<String> = first.iter().cloned().chain(second).collect();
+        for hex in &all {
+            let found = contrast(hex, &mark("page"));
+            assert!(found >= 3.0, "{hex} on {}: {found:.2}", mark("page"));
+        }
+        let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!(distinct.len(), 32);
+    }
+}

@@ -1,5 +1,7 @@
 //! The timeline in the terminal.
 
+use taskscope_event::models::device::kind;
+use taskscope_execution::devices::{Devices, Operation, Queue};
 use taskscope_execution::lod::Timeline;
 use taskscope_execution::{Change, Execution, ExecutionBuilder, Observer, Section, State};
 use taskscope_view::timeline_text;
@@ -30,7 +32,7 @@ fn plain(text: &str) -> String {
 #[test]
 fn each_character_is_what_its_piece_of_time_was_mostly() {
     let execution = halves();
-    let text = plain(&timeline_text(&execution, &Timeline::build(&execution), 48));
+    let text = plain(&timeline_text(&execution, &Devices::default(), &Timeline::build(&execution), 48));
     let (full, light) = ("█".repeat(20), "░".repeat(20));
     let expected = format!(
         "     7  {full}{light}\n     8  {light}{full}\n        0{}2.00 µs\n        █ useful  ░ waits for others\n",
@@ -51,12 +53,52 @@ fn no_line_is_longer_than_the_terminal_and_none_has_no_thread() {
     let execution = taskscope_testkit::synthetic::execution(shape);
     let timeline = Timeline::build(&execution);
     for width in [40, 80, 200] {
-        let text = plain(&timeline_text(&execution, &timeline, width));
+        let text = plain(&timeline_text(&execution, &Devices::default(), &timeline, width));
         let longest =
             text.lines().filter(|l| !l.contains("evenly chosen")).map(|l| l.chars().count()).max().unwrap();
         assert!(longest <= width, "{longest} > {width}\n{text}");
         assert!(text.contains("50 of 200 threads") || text.contains(" of 200 threads"), "{text}");
     }
     let nothing = Execution::default();
-    assert!(timeline_text(&nothing, &Timeline::build(&nothing), 80).contains("nothing happened"));
+    assert!(
+        timeline_text(&nothing, &Devices::default(), &Timeline::build(&nothing), 80)
+            .contains("nothing happened")
+    );
+}
+
+#[test]
+fn colours_end_before_characters_that_have_none() {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.7", 7);
+    let thread = builder.add_thread(process, 7);
+    builder.event(thread, 1000);
+    builder.change(thread, 1000, Change::ThreadWorks);
+    builder.change(thread, 1000, Change::Enter(Section::of(State::Task)));
+    builder.change(thread, 2000, Change::Enter(Section::of(State::OutOfCpu)));
+    builder.event(thread, 3000);
+    builder.change(thread, 3000, Change::ThreadEnds);
+    let execution = builder.finish();
+    let text = timeline_text(&execution, &Devices::default(), &Timeline::build(&execution), 48);
+    assert!(text.contains("█\u{1b}[0m×"), "{text:?}");
+}
+
+#[test]
+fn device_queues_have_lines_of_their_own_with_and_without_threads() {
+    let operation = |start, end, kind| Operation { start, end, kind, ..Operation::default() };
+    let queue = |operations| Queue { name: "q0".into(), operations, ..Queue::default() };
+    let (kernel, copy) = (kind::KERNEL, kind::COPY);
+    let half =
+        vec![operation(1000, 2000, kernel), operation(2000, 2500, copy), operation(2999, 3000, kernel)];
+    let devices = Devices { queues: vec![queue(half)], ..Devices::default() };
+    let nothing = Execution::default();
+    let text = plain(&timeline_text(&nothing, &devices, &Timeline::build(&nothing), 48));
+    let line = format!("    q0  {}{}{}▪\n", "■".repeat(20), "□".repeat(10), "·".repeat(9));
+    assert!(text.starts_with(&line), "{text}");
+    assert!(text.contains("■ queue computes") && text.contains("□ queue copies"), "{text}");
+    let text = plain(&timeline_text(&halves(), &devices, &Timeline::build(&halves()), 48));
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].contains('█') && lines[1].contains('░') && lines[2] == line.trim_end_matches('\n'),
+        "{text}"
+    );
 }

@@ -1,6 +1,7 @@
 // Charts of the report: legend, stacked states over time, histograms, small timelines, flame graph.
 
 import { element, sharpCanvas } from './elements.js';
+import { cssColour } from './palette.js';
 import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
 
 /** Groups of states from the bottom of a stack to its top. */
@@ -36,17 +37,26 @@ export function legend(states, occurs, theme) {
   return list;
 }
 
-/** Names of the values of a view, as far as they fit. @param {any} words @param {(value: number) => number} colour */
-export function valueLegend(words, colour) {
-  const shown = words.values.filter(([value]) => value !== 0).slice(0, 24);
-  const rows = shown.map(([value, label]) => {
+/** Values that a legend names. */
+const NAMED_VALUES = 24;
+
+/**
+ * Names of the values of a view that are in sight, those with most room first chosen, in the order of the view.
+ * @param {any} words
+ * @param {(value: number) => number} colour
+ * @param {Map<number, number>} inSight how many pixels show each
+ */
+export function valueLegend(words, colour, inSight) {
+  const room = ([value]) => inSight.get(value) || 0;
+  const seen = words.values.filter((row) => row[0] !== 0 && room(row) > 0);
+  const named = new Set([...seen].sort((a, b) => room(b) - room(a)).slice(0, NAMED_VALUES));
+  const rows = seen.filter((row) => named.has(row)).map(([value, label]) => {
     const swatch = element('span', { class: 'swatch' });
-    const packed = colour(value);
-    swatch.style.background = `rgb(${packed & 255} ${(packed >> 8) & 255} ${(packed >> 16) & 255})`;
+    swatch.style.background = cssColour(colour(value));
     return element('li', {}, swatch, fitText(label, 40));
   });
-  const more = words.values.length - shown.length;
-  return element('ul', { class: 'legend', 'aria-label': words.label }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 1 ? element('li', {}, `and ${more} more`) : null);
+  const more = seen.length - rows.length;
+  return element('ul', { class: 'legend', 'aria-label': words.label }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 0 ? element('li', {}, `and ${formatCount(more)} more in sight`) : null);
 }
 
 /**
@@ -163,9 +173,10 @@ const BAR_HEIGHT = 19;
  * @param {{path: string[], ns: number}[]} paths
  * @param {boolean} bottomUp what was called above, its callers below
  * @param {(value: number) => string} format
+ * @param {{path: string[]}} kept the bar that is as wide as the chart, by its names from the first row on; chosen again when the chart is built anew
  * @returns {HTMLElement}
  */
-export function icicle(paths, bottomUp, format) {
+export function icicle(paths, bottomUp, format, kept) {
   const root = { name: 'all', ns: 0, depth: 0, left: 0, above: null, below: new Map() };
   for (const { path, ns } of paths) {
     let node = root;
@@ -179,6 +190,8 @@ export function icicle(paths, bottomUp, format) {
   }
   const host = element('div', { class: 'icicle', role: 'group', 'aria-label': `call paths, ${bottomUp ? 'bottom-up' : 'top-down'}` });
   const show = (focus) => {
+    kept.path = [];
+    for (let node = focus; node.above; node = node.above) kept.path.unshift(node.name);
     const made = [];
     let deepest = 0;
     const place = (node, left, width) => {
@@ -207,6 +220,8 @@ export function icicle(paths, bottomUp, format) {
     host.style.height = `${(deepest + 1) * BAR_HEIGHT}px`;
     host.replaceChildren(...made);
   };
-  show(root);
+  let chosen = root;
+  for (const name of kept.path) chosen = chosen.below.get(name) || chosen;
+  show(chosen);
   return host;
 }

@@ -1,6 +1,6 @@
 // What is known of a section, a value or an operation, as lines and facts.
 
-import { formatCount, formatTime, fitText } from './format.js';
+import { formatCount, formatStart, formatTime, fitText } from './format.js';
 
 /**
  * Why a section waited and who made it.
@@ -48,7 +48,7 @@ export function valueWords(found) {
  * @returns {string[]}
  */
 export function shortLines(found, rowLabel, trackName) {
-  const when = `${formatTime(found.end - found.start)} from ${formatTime(found.start)} on, ${rowLabel}`;
+  const when = `${formatTime(found.end - found.start)} from ${formatStart(found.start, found.end - found.start)} on, ${rowLabel}`;
   if (found.view === 'devices') return [`${fitText(found.label, 90)} (${found.kind})`, when, ...operationFacts(found).slice(0, 4).map(([name, value]) => `${name}: ${value}`)];
   if (found.view) return [`${found.title}: ${valueWords(found)}`, when];
   const lines = [`${found.label}${found.place ? `: ${fitText(found.place, 90)}` : ''}`, when];

@@ -20,6 +20,9 @@ export function element(tag, attributes, ...children) {
   return made;
 }
 
+/** Captions of tables of which all rows were asked for: they stay open when the page is built anew. @type {Set<string>} */
+const opened = new Set();
+
 /** Rows of a table that are printed at most. */
 const ROWS_ON_PAPER = 60;
 
@@ -41,7 +44,7 @@ export function table(caption, columns, rows, shown = 12) {
     }
   };
   const printed = isPrinting();
-  const first = printed ? Math.max(shown, ROWS_ON_PAPER) : shown;
+  const first = printed ? Math.max(shown, ROWS_ON_PAPER) : opened.has(caption) ? rows.length : shown;
   add(0, first);
   const head = element('tr', {}, ...columns.map((column) => element('th', { scope: 'col', class: column.number ? 'number' : null }, column.title)));
   const made = element('table', {}, element('caption', {}, caption), element('thead', {}, head), body);
@@ -50,6 +53,7 @@ export function table(caption, columns, rows, shown = 12) {
     wrapped.append(element('p', { class: 'note' }, `Not printed: ${rows.length - first} more row${rows.length - first === 1 ? '' : 's'}.`));
   } else if (rows.length > first) {
     const more = element('button', { type: 'button', onclick: () => {
+      opened.add(caption);
       add(first, rows.length);
       more.remove();
       // Who came by keyboard goes on where the button was.

@@ -25,6 +25,16 @@ export function formatPoint(ns, resolutionNs) {
   return `${(ns / 1e9).toFixed(decimals)} s`;
 }
 
+/**
+ * When something of a length begins: exact enough to find it again, however short it is.
+ * @param {number} ns nanoseconds since the start of the trace
+ * @param {number} lengthNs
+ * @returns {string}
+ */
+export function formatStart(ns, lengthNs) {
+  return formatPoint(ns, lengthNs / 100);
+}
+
 /** @param {number} value */
 function threeFigures(value) {
   if (value < 9.995) return value.toFixed(2);

@@ -4,7 +4,7 @@
  * What a timeline can be told to do.
  * @typedef {{
  *   canvas: HTMLCanvasElement,
- *   zoom: (factor: number, x?: number) => void, pan: (pixels: number) => void, scroll: (pixels: number) => void,
+ *   zoom: (factor: number, x?: number) => void, pan: (pixels: number) => void, scroll: (pixels: number) => boolean,
  *   showAll: () => void, select: (from: number, to: number) => void, clearSelection: () => void,
  *   hover: (x: number, y: number) => void, leave: () => void, press: (x: number, y: number) => void,
  *   moveFocus: (rows: number) => void, stepSection: (step: 'next' | 'previous') => void, openFocus: () => void,
@@ -18,6 +18,7 @@ const STILL = 4;
 /**
  * Listens on the target's canvas.
  * @param {Target} target
+ * @returns {(event: KeyboardEvent) => boolean} does what a key asks for, wherever it was pressed; false where it asks for nothing
  */
 export function listen(target) {
   const canvas = target.canvas;
@@ -31,13 +32,15 @@ export function listen(target) {
 
   canvas.addEventListener('wheel', (event) => {
     const unit = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 200 : 1;
+    // Where there is nothing to scroll to here, the page scrolls.
+    let taken = true;
     if (event.ctrlKey || event.metaKey) target.zoom(Math.exp(event.deltaY * unit * 0.0025), at(event).x);
     else if (event.shiftKey) target.pan((event.deltaY || event.deltaX) * unit);
     else {
       if (event.deltaX) target.pan(event.deltaX * unit);
-      if (event.deltaY) target.scroll(event.deltaY * unit);
+      if (event.deltaY) taken = target.scroll(event.deltaY * unit) || Boolean(event.deltaX);
     }
-    event.preventDefault();
+    if (taken) event.preventDefault();
   }, { passive: false });
 
   canvas.addEventListener('pointerdown', (event) => {
@@ -45,6 +48,7 @@ export function listen(target) {
     const here = at(event);
     pointers.set(event.pointerId, here);
     canvas.setPointerCapture(event.pointerId);
+    target.leave();
     if (pointers.size === 1) begun = { ...here, selecting: event.shiftKey && here.x >= target.plotLeft, moved: false };
     else begun.moved = true;
   });
@@ -83,8 +87,8 @@ export function listen(target) {
   canvas.addEventListener('pointerleave', () => { if (pointers.size === 0) target.leave(); });
   canvas.addEventListener('dblclick', (event) => target.zoom(0.25, at(event).x));
 
-  canvas.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const key = (/** @type {KeyboardEvent} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return false;
     const page = canvas.clientHeight * 0.8;
     /** @type {{[key: string]: () => void}} */
     const actions = {
@@ -98,9 +102,11 @@ export function listen(target) {
       Enter: target.openFocus, ' ': target.toggle, Escape: target.clearSelection,
     };
     const action = actions[event.key];
-    if (action) {
-      action();
-      event.preventDefault();
-    }
-  });
+    if (!action) return false;
+    action();
+    event.preventDefault();
+    return true;
+  };
+  canvas.addEventListener('keydown', key);
+  return key;
 }

@@ -31,7 +31,7 @@ export const LIGHT_MARKS = { page: '#ffffff', text: '#1b1f24', long: '#c00020', 
 /** The same for the dark page. */
 export const DARK_MARKS = { page: '#14171a', text: '#e8eaed', long: '#ff5c72', finding: '#c79bff', lost: '#ffffff', uncertain: '#14171a', match: '#4fe0a4', off: '#b8bec5' };
 
-/** Colours for things that are only to be told apart (task types, tasks, regions), for both pages. */
+/** Colours for things that are only to be told apart (task types, tasks, regions); the dark page has them lighter. */
 export const VALUE_COLOURS = [
   '#0072b2', '#d55e00', '#009e73', '#b0518c', '#a86f00', '#3f8fd0', '#8c3c00', '#00795a', '#7b4fa6', '#6b7a1f',
   '#4d7ea8', '#c4483a', '#2f8f8f', '#9a4f6b', '#7d6a2b', '#5b6fc4',
@@ -68,10 +68,15 @@ export function mixColours(colour, towards, share) {
  * @typedef {{
  *   dark: boolean, page: string, text: string, state: string[],
  *   shades: Uint32Array, values: Uint32Array, pageColour: number,
- *   valueNames: string[], long: number, finding: number, lost: number, uncertain: number, match: number, offCpu: number,
+ *   ordered: Uint32Array, long: number, finding: number, lost: number, uncertain: number, match: number, offCpu: number,
  *   marks: {[name: string]: string},
  * }} Theme
  */
+
+/** How much lighter the colours of values are on the dark page. */
+const LIGHTER = 0.25;
+/** How far the second round of colours goes to the colour of text: values beyond the first sixteen. */
+const SECOND_ROUND = 0.45;
 
 /** How much of a colour is left where its state has hardly any share of the pixel. */
 const FAINTEST = 0.45;
@@ -93,13 +98,33 @@ export function makeTheme(dark, states) {
       shades[number * 16 + step] = mixColours(full, page, (1 - step / 15) * FAINTEST);
     }
   });
+  const values = Uint32Array.from(VALUE_COLOURS, (hex) => (dark ? mixColours(packColour(hex), 0xffffffff, LIGHTER) : packColour(hex)));
+  const second = values.map((colour) => mixColours(colour, packColour(marks.text), SECOND_ROUND));
   return {
     dark, page: marks.page, text: marks.text, state, shades, pageColour: page,
-    values: Uint32Array.from(VALUE_COLOURS, (hex) => (dark ? mixColours(packColour(hex), 0xffffffff, 0.25) : packColour(hex))),
-    valueNames: VALUE_COLOURS,
+    values, ordered: Uint32Array.from([...values, ...second]),
     long: packColour(marks.long), finding: packColour(marks.finding), lost: packColour(marks.lost),
     uncertain: packColour(marks.uncertain), match: packColour(marks.match), offCpu: packColour(marks.off), marks,
   };
+}
+
+/**
+ * A colour of an image as styles know it.
+ * @param {number} packed
+ * @returns {string}
+ */
+export function cssColour(packed) {
+  return `rgb(${packed & 255} ${(packed >> 8) & 255} ${(packed >> 16) & 255})`;
+}
+
+/**
+ * The colour of the first, second, … value of those that a view names: twice sixteen differ.
+ * @param {Theme} theme
+ * @param {number} place
+ * @returns {number}
+ */
+export function orderedColour(theme, place) {
+  return theme.ordered[place % theme.ordered.length];
 }
 
 /**

@@ -13,8 +13,8 @@ export const NOTHING = 0x000000ff;
 export const LONG_WAIT = 1, LOST = 2, UNCERTAIN = 4, FINDING = 8, MATCH = 16, OFF_CPU = 32;
 
 /**
- * Joins the buckets that fall into each pixel: the one with the larger share is shown, flags are
- * kept from all, so that nothing important vanishes.
+ * Joins the buckets that fall into each pixel: the one with the larger share is shown, of values something
+ * before nothing; flags are kept from all, so that nothing important vanishes.
  * @param {Uint32Array} buckets from bucket `first` on
  * @param {Uint32Array | null} values one for each bucket, or none
  * @param {number} first number of the first bucket, counted from time 0 at `offset`
@@ -42,7 +42,7 @@ export function joinBuckets(buckets, values, first, bucketNs, offset, from, nsPe
     for (let i = low; i < high; i++) {
       const bucket = buckets[i];
       flags |= bucket & 0xff0000;
-      const share = (bucket & 0xff) === 255 ? -1 : (bucket >> 8) & 0xff;
+      const share = (bucket & 0xff) === 255 ? -1 : ((bucket >> 8) & 0xff) + (values && values[i] !== 0 ? 256 : 0);
       if (share > bestShare) {
         bestShare = share;
         best = bucket;
@@ -62,10 +62,11 @@ export function joinBuckets(buckets, values, first, bucketNs, offset, from, nsPe
  * @param {number} at index of the first pixel of the first line
  * @param {number} stride pixels of a line
  * @param {import('./palette.js').Theme} theme
- * @param {((value: number) => number) | null} colourOf colour of a value; rows of their own scale leave 0 empty
+ * @param {((value: number) => number) | null} colourOf colour of a value
+ * @param {boolean} leaveEmpty whether 0 is nothing at all, and not a thread that has no such value
  * @param {boolean} dim whether to show pale what does not match
  */
-export function paintTrack(columns, values, image, at, stride, theme, colourOf = null, dim = false) {
+export function paintTrack(columns, values, image, at, stride, theme, colourOf = null, leaveEmpty = false, dim = false) {
   let [last, lastColour] = [0, 0];
   for (let x = 0; x < columns.length; x++) {
     const bucket = columns[x];
@@ -73,9 +74,11 @@ export function paintTrack(columns, values, image, at, stride, theme, colourOf =
     let colour = 0;
     if (kind !== 255) {
       if (!values) colour = theme.shades[kind * 16 + ((bucket >> 12) & 15)];
-      else if (values[x] === 0) colour = colourOf ? 0 : theme.shades[kind * 16] & 0x50ffffff;
+      else if (values[x] === 0) colour = leaveEmpty ? 0 : theme.shades[kind * 16] & 0x50ffffff;
       else if (values[x] === last) colour = lastColour;
       else [last, lastColour] = [values[x], (colour = colourOf ? colourOf(values[x]) : valueColour(theme, values[x]))];
+      // Most of it is nothing.
+      if (leaveEmpty && kind === 0) colour &= 0x73ffffff;
     }
     const flags = (bucket >> 16) & 0xff;
     if (dim && !(flags & MATCH)) colour &= 0x30ffffff;

@@ -2,8 +2,8 @@
 
 import { element, part, table, bar } from './elements.js';
 import { formatCount, formatNumberOf, formatPercent, formatTime, fitText, shellWord, unitOf } from './format.js';
-import { histogram, icicle, legend, smallTimeline, stackChart, valueLegend } from './charts.js';
-import { VALUE_COLOURS, makeTheme } from './palette.js';
+import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
+import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
 import { TimelineView, trackLabel } from './timeline.js';
 
@@ -31,8 +31,9 @@ function number(path, value, format) {
 /** @param {any} report @param {any} overview */
 function whatRan(report, overview) {
   const command = report.command ? (Array.isArray(report.command) ? report.command.join(' ') : report.command) : report.trace;
-  const isWhole = report.complete && !report.lost_events;
-  const complete = isWhole ? 'complete' : report.complete ? 'ended properly, but events were lost' : 'not complete: see the notices';
+  const lostOperations = ((report.devices && report.devices.queues) || []).reduce((sum, queue) => sum + queue.lost, 0);
+  const isWhole = report.complete && !report.lost_events && !lostOperations;
+  const complete = isWhole ? 'complete' : report.complete && !report.lost_events ? 'ended properly, but records of device operations are missing' : report.complete ? 'ended properly, but events were lost' : 'not complete: see the notices';
   const facts = [
     ['trace', nameOf(report.trace)],
     ['host', nameOf(report.host && (report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host))))],
@@ -45,6 +46,7 @@ function whatRan(report, overview) {
     ['tasks', number('tasks', report.tasks, formatCount)],
     ['events', number('events', report.events, formatCount)],
     ['lost events', number('lost_events', report.lost_events, formatCount)],
+    ...(lostOperations ? [['lost device operations', formatCount(lostOperations)]] : []),
     ['clocks', overview.clocks],
     ['recording', element('span', { class: isWhole ? '' : 'warn' }, complete)],
     ['recording cost', report.recording_cost_ns_per_event ? element('span', {}, number('recording_cost_ns_per_event', report.recording_cost_ns_per_event, (v) => v.toFixed(1)), ' ns an event') : '–'],
@@ -61,15 +63,10 @@ const NO_WORKER_TIME = 'No time of workers is in this trace, so nothing can be s
 
 const SAMPLES_ALONE = 'Samples of the call stacks are all that tells what ran: see the call paths. Of OpenMP, MPI or tasks nothing was recorded, so nothing can be said of how well the time of workers was used.';
 
-/** Whether samples are all that tells what ran, as of a program without OpenMP. @param {any} report */
-function knowsSamplesAlone(report) {
-  return Boolean(report.capacity_ns && report.call_paths && report.efficiency && report.efficiency.unknown_ns === report.capacity_ns);
-}
-
 /** @param {any} report */
 function efficiencyTree(report) {
   if (!report.capacity_ns) return part('efficiency', 'Efficiency', element('p', {}, NO_WORKER_TIME));
-  if (knowsSamplesAlone(report)) return part('efficiency', 'Efficiency', element('p', {}, SAMPLES_ALONE));
+  if (report.samples_alone) return part('efficiency', 'Efficiency', element('p', {}, SAMPLES_ALONE));
   const e = report.efficiency || {};
   const { unit, show } = unitOf(report.capacity_ns);
   const rows = [
@@ -89,7 +86,7 @@ function efficiencyTree(report) {
 
 /** @param {any} report @param {any} overview @param {any} theme @param {number} width @param {(track: number) => string} trackName */
 function findings(report, overview, theme, width, trackName) {
-  if (!report.capacity_ns || knowsSamplesAlone(report)) return null;
+  if (!report.capacity_ns || report.samples_alone) return null;
   const rows = (report.findings || []).filter((finding) => finding.ns * 200 >= report.capacity_ns);
   const { unit, show } = unitOf(report.capacity_ns);
   const list = rows.map((finding, i) => {
@@ -176,6 +173,8 @@ function tables(report, overview, theme) {
       { title: 'idle', number: true, cell: (row) => formatTime(Object.entries(row.time_ns).reduce((sum, [name, ns]) => sum + (name.startsWith('idle') ? ns : 0), 0)) },
       { title: 'longest wait in the queue', number: true, cell: (row) => formatTime(row.queueing_ns.longest) },
     ], queues));
+    const remarks = remarksOfQueues(report);
+    if (remarks.length) made.push(element('ul', { class: 'notices', 'aria-label': 'Remarks on device queues' }, ...remarks.map((text) => element('li', {}, text))));
   }
   const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
   const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
@@ -186,6 +185,12 @@ function tables(report, overview, theme) {
     { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
   ], report.thread_states));
   return made.length ? part('tables', 'Tables', ...made) : null;
+}
+
+/** What was wrong with the delivery of device records, a sentence each. @param {any} report @returns {string[]} */
+export function remarksOfQueues(report) {
+  const queues = (report.devices && report.devices.queues) || [];
+  return queues.flatMap((queue) => (queue.remarks || []).map((remark) => `${fitText(queue.name, 60)}: ${fitText(remark, 400)}`));
 }
 
 /** One bar of all states. */
@@ -221,20 +226,24 @@ function blameMatrix(blame, label, { unit, show }) {
   ], bySize(culprits));
 }
 
+/** How call paths are looked at; it stays when the page is built anew. */
+const paths = { bottomUp: false, chosen: { path: /** @type {string[]} */ ([]) } };
+
 /** @param {any} report */
 function callPaths(report) {
-  const paths = report.call_paths && (report.call_paths.paths || report.call_paths);
-  if (!Array.isArray(paths) || paths.length === 0) return null;
-  const timed = paths.some((row) => row.ns > 0);
-  const rows = paths.map((row) => ({ path: row.frames || row.path || [], ns: (timed ? row.ns : row.count ?? row.samples) || 0 }));
+  const known = report.call_paths && (report.call_paths.paths || report.call_paths);
+  if (!Array.isArray(known) || known.length === 0) return null;
+  const timed = known.some((row) => row.ns > 0);
+  const rows = known.map((row) => ({ path: row.frames || row.path || [], ns: (timed ? row.ns : row.count ?? row.samples) || 0 }));
   const format = timed ? formatTime : formatCount;
-  const host = element('div', {}, icicle(rows, false, format));
-  let bottomUp = false;
+  const host = element('div', {}, icicle(rows, paths.bottomUp, format, paths.chosen));
+  const other = () => (paths.bottomUp ? 'show callers above (top-down)' : 'show where it was spent above (bottom-up)');
   const turn = element('button', { type: 'button', onclick: () => {
-    bottomUp = !bottomUp;
-    host.replaceChildren(icicle(rows, bottomUp, format));
-    turn.textContent = bottomUp ? 'show callers above (top-down)' : 'show where it was spent above (bottom-up)';
-  } }, 'show where it was spent above (bottom-up)');
+    paths.bottomUp = !paths.bottomUp;
+    paths.chosen.path = [];
+    host.replaceChildren(icicle(rows, paths.bottomUp, format, paths.chosen));
+    turn.textContent = other();
+  } }, other());
   const functions = report.call_paths.functions || [];
   const measured = ['samples', 'tasks'].includes(report.call_paths.sorted_by) ? formatCount : formatTime;
   const list = functions.length === 0 ? null : table('Functions, wherever they were called', [
@@ -253,16 +262,18 @@ function criticalPath(path, theme) {
   }
   if (!path || !Array.isArray(path.by_kind) || path.by_kind.length === 0) return null;
   const kinds = [...new Set(path.by_kind.map((row) => row.kind))];
-  const colour = (kind) => (kind === 'task' || kind === 'work' ? theme.state[0] : VALUE_COLOURS[(kinds.indexOf(kind) + 1) % VALUE_COLOURS.length]);
+  const colour = (kind) => (kind === 'task' || kind === 'work' ? theme.state[0] : cssColour(orderedColour(theme, kinds.indexOf(kind) + 1)));
   const strip = element('div', { class: 'strip', role: 'img', 'aria-label': 'Critical path' });
   const words = (name) => String(name).replaceAll('_', ' ');
   for (const step of path.steps || []) {
     const fill = element('span', { title: `${words(step.kind)}${step.task === null ? '' : `, task ${step.task}`}: ${formatTime(step.end_ns - step.begin_ns)}` });
+    fill.style.left = `${((step.begin_ns - path.begin_ns) / Math.max(1, path.wall_ns)) * 100}%`;
     fill.style.width = `${((step.end_ns - step.begin_ns) / Math.max(1, path.wall_ns)) * 100}%`;
     fill.style.background = colour(step.kind);
     strip.append(fill);
   }
-  return part('critical-path', 'Critical path', strip, table('What the critical path consists of', [
+  const left = path.steps_in_all ? `The strip shows the ${formatCount(path.steps.length)} longest of ${formatCount(path.steps_in_all)} steps at their time; shorter ones lie where it is striped.` : null;
+  return part('critical-path', 'Critical path', strip, left && element('p', { class: 'note' }, left), table('What the critical path consists of', [
     { title: 'what', cell: (row) => { const swatch = element('span', { class: 'swatch' }); swatch.style.background = colour(row.kind); return element('span', {}, swatch, words(row.kind)); } },
     { title: 'task type', cell: (row) => nameOf(row.task_type) }, { title: 'time', number: true, cell: (row) => formatTime(row.ns) },
     { title: 'of the run', number: true, cell: (row) => formatPercent(row.ns, path.wall_ns) },
@@ -359,15 +370,16 @@ export function showReport(page, report, overview, source, json) {
     const theme = makeTheme(dark, overview.states);
     const width = Math.max(300, Math.min(1600, page.clientWidth - 8));
     const host = element('div', { class: 'timeline-host' });
+    const values = element('div', {});
     const occurs = new Set((report.thread_states || []).flatMap((row) => Object.keys(row.states)));
     const rows = overview.rows;
-    const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), host,
+    const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), values, host,
       element('p', { class: 'note' }, `${formatNumberOf(rows.buckets, 'bucket')} of ${formatTime(2 ** rows.level)} a row; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
         rows.left_out_tracks ? `Left out here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
       whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, trackName), overviewPart, tables(report, overview, theme),
-      callPaths(report), !report.capacity_ns || knowsSamplesAlone(report) ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
+      callPaths(report), !report.capacity_ns || report.samples_alone ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
       criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);
     const links = menu.filter(([id]) => sections.some((made) => made.id === id)).map(([id, title]) => element('a', { href: `#${id}` }, title));
@@ -377,16 +389,17 @@ export function showReport(page, report, overview, source, json) {
       document.getElementById('theme')?.focus();
     } }, dark ? 'light' : 'dark');
     const left = overview.left_out ? element('p', { class: 'warn' }, `Left out to keep this file small: ${formatNumberOf(overview.left_out, 'row')} of long tables; report --json has them all.`) : null;
+    const before = shown.timeline && shown.timeline.shown;
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections));
     shown.timeline = new TimelineView(host, overview, source, {
       onHover: (row, at) => { host.title = `${row.label} at ${formatTime(at)}`; },
+      onDrawn: () => values.replaceChildren(...shown.timeline.valueLegends()),
     }, { height: isPrinting() ? 900 : 520 });
     if (overview.device_rows) shown.timeline.setViews(['state', 'devices']);
     shown.timeline.setTheme(dark);
-    const devices = overview.views.find((view) => view.name === 'devices');
-    const colour = overview.device_rows && devices && shown.timeline.coloursOf('devices');
-    if (colour && devices.values.length) host.before(valueLegend(devices, colour));
-    shown.timeline.resize();
+    // What is shown stays through another size, other colours and paper.
+    if (before) shown.timeline.showAs(before);
+    else shown.timeline.resize();
     if (isPrinting()) {
       const { pictures, left } = shown.timeline.picturesForPaper(PICTURES_ON_PAPER);
       host.replaceChildren(...pictures);

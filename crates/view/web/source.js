@@ -5,6 +5,9 @@ import { NOTHING, joinBuckets } from './pixels.js';
 /** What turns the direction of writing or breaks a line, as in `format.rs`. */
 const ACTS = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
+/** Marks over a letter, beyond the three that writing systems need: more of them cover the lines around. */
+const PILES = /(\p{M}{3})\p{M}+/gu;
+
 /**
  * What the page shows, from the text that was sent or embedded. Names come from traces, and those from anywhere: what would turn the
  * letters of its neighbours is shown as the sign for what cannot be shown.
@@ -12,7 +15,7 @@ const ACTS = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
  * @returns {any}
  */
 export function readJson(text) {
-  return JSON.parse(text.replace(ACTS, '\ufffd'));
+  return JSON.parse(text.replace(ACTS, '\ufffd').replace(PILES, '$1'));
 }
 
 /** Buckets of a tile. */
@@ -402,6 +405,37 @@ export class EmbeddedSource {
     const part = (at) => data.subarray(at * rows.buckets, (at + 1) * rows.buckets);
     joinBuckets(part(row), outValues ? part(rows.tracks.length + row) : null, 0, 2 ** rows.level, rows.first_bucket_ns, from, nsPerPixel, out, outValues);
     return true;
+  }
+
+  /**
+   * Threads in each state for each pixel: exact for all workers. Of other groups the file knows only what each
+   * thread did most in each bucket, and for which part of it; the rest stays empty.
+   * @param {string} key names the group of tracks
+   * @param {number[]} tracks
+   * @param {number} from
+   * @param {number} nsPerPixel
+   * @param {number} pixels
+   * @param {number} states
+   * @returns {Float64Array} `[pixel][state]`
+   */
+  stack(key, tracks, from, nsPerPixel, pixels, states) {
+    const shares = new Float64Array(pixels * states);
+    if (key === 'all') {
+      const { level, first_bucket_ns: offset, buckets, data } = this.overview.stack;
+      for (let x = 0; x < pixels; x++) {
+        const bucket = Math.floor((from + (x + 0.5) * nsPerPixel - offset) / 2 ** level);
+        if (bucket < 0 || bucket >= buckets) continue;
+        for (let state = 0; state < states; state++) shares[x * states + state] = data[bucket * states + state] / 1000;
+      }
+      return shares;
+    }
+    const columns = new Uint32Array(pixels);
+    for (const track of tracks) {
+      columns.fill(NOTHING);
+      this.columns('state', track, from, nsPerPixel, columns, null);
+      for (let x = 0; x < pixels; x++) if ((columns[x] & 255) !== 255) shares[x * states + (columns[x] & 255)] += ((columns[x] >> 8) & 255) / 255;
+    }
+    return shares;
   }
 
   /** A counter of the file. @param {string} name */

@@ -1,9 +1,9 @@
 // The timeline: rows of tracks over a common time axis, drawn on one canvas, one image row per track.
 
 import { formatCount, formatPoint, formatTime, fitText } from './format.js';
-import { makeTheme, valueColour } from './palette.js';
+import { cssColour, makeTheme, orderedColour, valueColour } from './palette.js';
 import { SUB, paintTrack, paintStack, NOTHING } from './pixels.js';
-import { stackOrder } from './charts.js';
+import { stackOrder, valueLegend } from './charts.js';
 import { element } from './elements.js';
 import { listen } from './gestures.js';
 import { PAPER_RATIO, isPrinting } from './paper.js';
@@ -47,7 +47,7 @@ export class TimelineView {
    * @param {any} overview as the library's `Page::overview` gives it
    * @param {any} source where buckets come from
    * @param {{onSection?: (row: Row, at: number, x: number, y: number) => void, onHover?: (row: Row, at: number, x: number, y: number) => void,
-   *   onNumbers?: (row: Row, numbers: any, x: number, y: number) => void, onLeave?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string) => void}} hooks
+   *   onNumbers?: (row: Row, numbers: any, x: number, y: number) => void, onLeave?: () => void, onDrawn?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string) => void}} hooks
    * @param {{height?: number}} options
    */
   constructor(host, overview, source, hooks = {}, options = {}) {
@@ -57,7 +57,8 @@ export class TimelineView {
     this.length = overview.length_ns;
     this.canvas = /** @type {HTMLCanvasElement} */ (element('canvas', {
       class: 'timeline', tabindex: 0, role: 'application', 'aria-roledescription': 'timeline',
-      'aria-label': 'Timeline of threads. Arrow keys move, plus and minus zoom, comma and full stop go from section to section, Enter opens one.',
+      // A file knows buckets, and no sections to go to.
+      'aria-label': `Timeline of threads. Arrow keys move, plus and minus zoom${source.json ? ', comma and full stop go from section to section, Enter opens one' : ''}.`,
     }));
     this.host = host;
     this.fixedHeight = options.height || 0;
@@ -81,6 +82,8 @@ export class TimelineView {
     this.edges = [];
     /** @type {any} */
     this.marked = null;
+    /** How many pixels show each value, by view. @type {Map<string, Map<number, number>>} */
+    this.inSight = new Map();
     /** Labels that were cut to their room, by room and label. @type {Map<string, string>} */
     this.fitted = new Map();
     this.frames = [];
@@ -91,7 +94,7 @@ export class TimelineView {
     this.plotLeft = GUTTER;
     this.setTheme(matchMedia('(prefers-color-scheme: dark)').matches);
     source.onArrival = () => this.redraw();
-    listen(this.target());
+    this.key = listen(this.target());
     new ResizeObserver(() => this.resize()).observe(host);
     this.resize();
   }
@@ -123,8 +126,22 @@ export class TimelineView {
     this.canvas.width = Math.round(this.width * this.ratio);
     this.canvas.height = Math.round(this.height * this.ratio);
     this.canvas.style.height = `${this.height}px`;
+    // Where all rows are in sight a finger that goes up or down scrolls the page.
+    this.canvas.style.touchAction = this.mostScroll === 0 ? 'pan-y' : 'none';
     this.scroll(0);
     this.redraw();
+  }
+
+  /** What is shown and marked, for another timeline of the same run. */
+  get shown() {
+    const { from, span, scrollY, views, collapsed, selection, cursor, focusRow } = this;
+    return { from, span, scrollY, views, collapsed, selection, cursor, focusRow };
+  }
+
+  /** Shows what another timeline of the same run showed. @param {any} shown */
+  showAs(shown) {
+    Object.assign(this, shown);
+    this.resize();
   }
 
   /** Puts rows one under the other: views, in them nodes, processes, threads; then counters. */
@@ -178,6 +195,11 @@ export class TimelineView {
         for (const counter of this.overview.counters) add({ kind: 'counter', height: COUNTER, label: counter.label, counter: counter.name });
       }
     }
+    // The focus stays on its row, wherever that is now.
+    const had = this.rows && this.rows[this.focusRow];
+    const alike = (/** @type {Row} */ row) => had && row.kind === had.kind && row.track === had.track && row.key === had.key && row.label === had.label;
+    if (had) this.focusRow = Math.max(rows.findIndex((row) => alike(row) && row.view === had.view), -1);
+    if (had && this.focusRow < 0) this.focusRow = rows.findIndex(alike);
     this.rows = rows;
     this.allTracks = all;
     this.total = y;
@@ -198,14 +220,14 @@ export class TimelineView {
     return place.view ? this.rows.find((row) => row.kind === 'track' && row.foreign && row.view === place.view && row.track === place.track) : this.rowOf(place.track);
   }
 
-  /** Colours of a view's values: those with names get colours in the order of the names. @param {string} view */
+  /** Colours of a view's values: those with names get colours in the order of the names; null where none has. @param {string} view */
   coloursOf(view) {
     const words = this.overview.views.find((row) => row.name === view);
-    if (!words || !words.rows) return null;
+    if (!words || !words.values) return null;
     if (!this.valueColours || this.valueColours.theme !== this.theme) this.valueColours = { theme: this.theme, views: new Map() };
     let known = this.valueColours.views.get(view);
     if (!known || known.values !== words.values) {
-      const order = new Map((words.values || []).map(([value], i) => [value, this.theme.values[i % this.theme.values.length]]));
+      const order = new Map(words.values.map(([value], i) => [value, orderedColour(this.theme, i)]));
       known = { values: words.values, colour: (value) => order.get(value) ?? valueColour(this.theme, value) };
       this.valueColours.views.set(view, known);
     }
@@ -255,11 +277,15 @@ export class TimelineView {
     this.show(from, from + this.span);
   }
 
-  /** @param {number} pixels */
+  /** How far down rows can be scrolled. */
+  get mostScroll() { return Math.max(0, this.total + RULER - this.height); }
+
+  /** @param {number} pixels @returns {boolean} whether rows moved */
   scroll(pixels) {
-    const most = Math.max(0, this.total + RULER - this.height);
-    this.scrollY = Math.max(0, Math.min(most, this.scrollY + pixels));
+    const before = this.scrollY;
+    this.scrollY = Math.max(0, Math.min(this.mostScroll, this.scrollY + pixels));
     this.moved();
+    return this.scrollY !== before;
   }
 
   /** @param {number} from @param {number} to */
@@ -395,11 +421,13 @@ export class TimelineView {
    */
   picturesForPaper(most) {
     const pictures = [];
+    const { scrollY } = this;
     let first = 0;
     for (; first < this.rows.length && pictures.length < most; first += this.visible.length) {
       this.scrollY = this.rows[first].y;
       pictures.push(this.pictureInSight());
     }
+    this.scrollY = scrollY;
     return { pictures, left: this.rows.length - first };
   }
 
@@ -436,10 +464,12 @@ export class TimelineView {
     this.drawEdges();
     this.drawMarks();
     this.drawRuler();
+    if (this.hooks.onDrawn) this.hooks.onDrawn();
   }
 
   /** @param {Row[]} rows */
   drawTracks(rows) {
+    this.inSight.clear();
     if (rows.length === 0) return;
     const { theme, context, ratio } = this;
     const pixels = Math.max(1, Math.round(this.plotWidth * ratio));
@@ -459,7 +489,9 @@ export class TimelineView {
         list.push(/** @type {number} */ (row.track));
         missing.set(view, list);
       }
-      paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, own && this.coloursOf(view), Boolean(this.source.filter) && !row.foreign);
+      const colours = own && this.coloursOf(view);
+      if (colours) this.countValues(view, columns, values);
+      paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, colours, row.foreign, Boolean(this.source.filter) && !row.foreign);
     });
     this.image.width = pixels;
     this.image.height = rows.length * SUB;
@@ -472,11 +504,31 @@ export class TimelineView {
     for (const [view, tracks] of missing) this.source.want(view, tracks.sort((a, b) => a - b), this.from, nsPerPixel, pixels);
   }
 
+  /** Legends of the shown views whose values have names, for what is in sight. @returns {HTMLElement[]} */
+  valueLegends() {
+    return this.views.flatMap((view) => {
+      const words = this.overview.views.find((row) => row.name === view);
+      const [colour, inSight] = [this.coloursOf(view), this.inSight.get(view)];
+      return words && colour && inSight && words.values.length ? [valueLegend(words, colour, inSight)] : [];
+    });
+  }
+
+  /** Adds how many pixels of a row show each value. @param {string} view @param {Uint32Array} columns @param {Uint32Array} values */
+  countValues(view, columns, values) {
+    let counts = this.inSight.get(view);
+    if (!counts) this.inSight.set(view, (counts = new Map()));
+    for (let first = 0, x = 1; first < values.length; first = x++) {
+      while (x < values.length && values[x] === values[first]) x++;
+      // What a pixel shows that has nothing is left from before.
+      if ((columns[first] & 255) !== 255) counts.set(values[first], (counts.get(values[first]) || 0) + x - first);
+    }
+  }
+
   /** @param {Row} row */
   drawStack(row) {
     const states = this.overview.states.length;
     const pixels = Math.max(1, Math.round(this.plotWidth));
-    const shares = this.stackOf(row, pixels, states);
+    const shares = this.source.stack(row.key, row.tracks || [], this.from, this.span / pixels, pixels, states);
     if (!shares) return;
     const tall = row.height - 4;
     const image = new ImageData(pixels, tall);
@@ -485,19 +537,6 @@ export class TimelineView {
     this.image.height = tall;
     /** @type {CanvasRenderingContext2D} */ (this.image.getContext('2d')).putImageData(image, 0, 0);
     this.context.drawImage(this.image, GUTTER, RULER + row.y - this.scrollY + 2, this.plotWidth, tall);
-  }
-
-  /** Threads by state for each pixel: from the server, or from the buckets at hand. */
-  stackOf(row, pixels, states) {
-    const tracks = row.tracks || [];
-    if (this.source.stack) return this.source.stack(row.key, tracks, this.from, this.span / pixels, pixels, states);
-    const shares = new Float64Array(pixels * states);
-    const columns = new Uint32Array(pixels);
-    for (const track of tracks) {
-      this.source.columns('state', track, this.from, this.span / pixels, columns, null);
-      for (let x = 0; x < pixels; x++) if ((columns[x] & 255) !== 255) shares[x * states + (columns[x] & 255)] += 1;
-    }
-    return shares;
   }
 
   /**
@@ -536,7 +575,7 @@ export class TimelineView {
     context.beginPath();
     context.rect(GUTTER, RULER, this.plotWidth, this.height);
     context.clip();
-    context.fillStyle = row.slot === undefined ? theme.state[0] : theme.valueNames[row.slot % theme.valueNames.length];
+    context.fillStyle = row.slot === undefined ? theme.state[0] : cssColour(orderedColour(theme, row.slot));
     const first = Math.max(0, Math.floor((this.from - data.offset) / data.bucketNs));
     const last = Math.min(data.mean.length - 1, Math.ceil((this.from + this.span - data.offset) / data.bucketNs));
     for (let i = first; i <= last; i++) {
@@ -547,7 +586,7 @@ export class TimelineView {
       const low = data.min ? y(data.min[i]) : y(data.mean[i]);
       context.globalAlpha = 0.3;
       context.fillRect(left, y(top[i]), wide, Math.max(0.5, low - y(top[i])));
-      context.globalAlpha = 0.65;
+      context.globalAlpha = data.max ? 0.65 : 1;
       context.fillRect(left, low, wide, base - low);
       context.globalAlpha = 1;
       if (data.max) context.fillRect(left, y(data.mean[i]) - 0.75, wide, 1.5);
@@ -685,8 +724,12 @@ export class TimelineView {
       const words = `selected ${formatTime(this.selection.to - this.selection.from)}`;
       context.textAlign = 'center';
       context.font = 'bold 11px system-ui, sans-serif';
-      const x = (this.xOf(this.selection.from) + this.xOf(this.selection.to)) / 2;
-      context.fillText(words, Math.max(GUTTER + 60, Math.min(this.width - 60, x)), RULER - 2);
+      const x = Math.max(GUTTER + 60, Math.min(this.width - 60, (this.xOf(this.selection.from) + this.xOf(this.selection.to)) / 2));
+      const half = context.measureText(words).width / 2 + 3;
+      context.fillStyle = theme.page;
+      context.fillRect(x - half, 0, 2 * half, RULER);
+      context.fillStyle = theme.text;
+      context.fillText(words, x, RULER - 8);
     }
   }
 }

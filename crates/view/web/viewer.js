@@ -1,13 +1,13 @@
 // The viewer: the timeline over the whole window, with search, tables of a range, and tasks.
 
 import { element, table, bar } from './elements.js';
-import { formatCount, formatPercent, formatTime, fitText, shellWord, unitOf } from './format.js';
-import { legend, valueLegend } from './charts.js';
+import { formatCount, formatPercent, formatStart, formatTime, fitText, shellWord, unitOf } from './format.js';
+import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
 import { ServerSource, readJson } from './source.js';
 import { TimelineView, placeOf, trackLabel } from './timeline.js';
 import { saveFile, timelinePng, timelineSvg } from './picture.js';
-import { nameOf } from './report.js';
+import { nameOf, remarksOfQueues } from './report.js';
 import { onPaper } from './paper.js';
 import { blameLines, edgesOfTask, operationFacts, remarkLines, shortLines, valueWords } from './details.js';
 
@@ -35,14 +35,15 @@ class Viewer {
     this.tip = element('div', { id: 'tip', role: 'status' });
     this.live = element('p', { id: 'live', 'aria-live': 'polite', class: 'hidden' });
     this.host = element('div', { id: 'timeline-host' });
-    this.legendHost = element('div', {});
+    this.legendHost = element('div', { class: 'legends' });
+    this.valuesHost = element('div', {});
     page.replaceChildren(element('div', { class: 'viewer' }, this.toolbar(), element('div', { class: 'split' }, this.host, this.panel), this.legendHost, this.tip, this.live));
     document.body.classList.add('viewing');
     this.timeline = new TimelineView(this.host, overview, source, {
       onHover: (row, at, x, y) => this.hover(row, at, x, y), onLeave: () => this.leave(),
       onNumbers: (row, numbers, x, y) => this.hoverNumbers(row, numbers, x, y),
       onSection: (row, at) => this.open(row, at), onSelect: (range) => this.showRange(range),
-      onChange: () => this.remember(), onSay: (text) => { this.live.textContent = text; },
+      onChange: () => this.remember(), onDrawn: () => this.drawValues(), onSay: (text) => { this.live.textContent = text; },
     });
     if (devices.rows.length) this.timeline.setViews(['state', 'devices']);
     this.drawLegend();
@@ -187,6 +188,9 @@ class Viewer {
   async loadModels() {
     if (!this.overview.task_types) {
       this.overview.task_types = await this.source.json('type_names').catch(() => []);
+      // The view of task types has the colours of the rows of task types.
+      const types = this.overview.views.find((row) => row.name === 'type');
+      if (types) types.values = this.overview.task_types.map((label, slot) => [slot + 1, label]);
       this.timeline.layout();
       this.timeline.redraw();
     }
@@ -223,13 +227,23 @@ class Viewer {
 
   drawLegend() {
     const occurs = new Set(this.report.thread_states.flatMap((row) => Object.keys(row.states)));
-    this.legendHost.replaceChildren(legend(this.overview.states, (name) => occurs.has(name), this.theme));
-    for (const name of this.timeline.views) {
-      const words = this.overview.views.find((row) => row.name === name);
-      const colour = words && words.rows && this.timeline.coloursOf(name);
-      if (!colour || !words.values.length) continue;
-      this.legendHost.append(valueLegend(words, colour));
-    }
+    this.legendHost.replaceChildren(legend(this.overview.states, (name) => occurs.has(name), this.theme), this.valuesHost);
+    this.drawValues();
+  }
+
+  /** Legends of the values in sight: they change with what is shown, but not as often as that. */
+  drawValues() {
+    if (this.valuing) return;
+    this.valuing = setTimeout(() => {
+      this.valuing = undefined;
+      const legends = this.timeline.valueLegends();
+      // Its room only grows while the views stay: rows that it uncovers and covers would change it for ever.
+      const views = this.timeline.views.join(' ');
+      const least = views === this.valuesOf ? this.valuesHost.offsetHeight : 0;
+      this.valuesOf = views;
+      this.valuesHost.replaceChildren(...legends);
+      this.valuesHost.style.minHeight = `${least}px`;
+    }, 150);
   }
 
   toggleTheme() {
@@ -260,13 +274,16 @@ class Viewer {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const at = /** @type {Element} */ (event.target);
+    const typing = at instanceof HTMLInputElement || at instanceof HTMLSelectElement;
+    if (typing || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === '/') { this.search.focus(); this.search.select(); event.preventDefault(); }
     else if (event.key === 'n') { this.find('next'); event.preventDefault(); }
     else if (event.key === 'N') { this.find('previous'); event.preventDefault(); }
     else if (event.key === 'h') this.highlight(this.source.filter ? '' : this.search.value.trim());
     else if (event.key === '?') this.showKeys();
+    // The timeline's keys work from everywhere, but for those with which a button is pressed or the panel scrolls.
+    else if (!at.closest('#panel') && !(at instanceof HTMLButtonElement && [' ', 'Enter'].includes(event.key))) this.timeline.key(event);
   }
 
   /** Shows pale what does not match, everything again for no text. @param {string} text */
@@ -315,7 +332,7 @@ class Viewer {
     if (!numbers) return;
     this.hovered = numbers;
     const words = numbers.max === null ? `${numbers.mean.toFixed(2)} threads on average` : `from ${formatCount(numbers.min)} to ${formatCount(numbers.max)}, mean ${numbers.mean.toFixed(2)}`;
-    this.showTip([row.label, words, `in ${formatTime(numbers.end - numbers.start)} from ${formatTime(numbers.start)} on`], x, y);
+    this.showTip([row.label, words, `in ${formatTime(numbers.end - numbers.start)} from ${formatStart(numbers.start, numbers.end - numbers.start)} on`], x, y);
   }
 
   /** @param {string[]} lines @param {number} x @param {number} y */
@@ -349,8 +366,8 @@ class Viewer {
   showOperation(found) {
     const submitter = found.submitter === null ? String(found.thread || '–') : this.trackName(found.submitter);
     this.panel.replaceChildren(element('h2', { id: 'section-title' }, fitText(found.label, 120)),
-      this.facts([['kind', found.kind], ['from', formatTime(found.start)], ['lasts', formatTime(found.end - found.start)], ['submitted by', submitter],
-        ['submitted at', found.submitted === null ? '–' : formatTime(found.submitted)], ...operationFacts(found)]),
+      this.facts([['kind', found.kind], ['from', formatStart(found.start, found.end - found.start)], ['lasts', formatTime(found.end - found.start)], ['submitted by', submitter],
+        ['submitted at', found.submitted === null ? '–' : formatStart(found.submitted, found.end - found.start)], ...operationFacts(found)]),
       element('button', { type: 'button', onclick: () => this.timeline.select(found.start, found.end) }, 'select its time'));
     if (found.submitter !== null && found.submitted !== null) {
       this.timeline.edges = [{ kind: 'creator', fromTrack: found.submitter, from: found.submitted, toView: 'devices', toTrack: found.track, to: found.start, critical: false }];
@@ -365,13 +382,13 @@ class Viewer {
     if (section) await this.showSection(section);
     else this.panel.replaceChildren();
     this.panel.prepend(element('h2', { id: 'value-title' }, found.title),
-      this.facts([['value', nameOf(valueWords(found))], ['row', row.label], ['from', formatTime(found.start)], ['lasts', formatTime(found.end - found.start)]]));
+      this.facts([['value', nameOf(valueWords(found))], ['row', row.label], ['from', formatStart(found.start, found.end - found.start)], ['lasts', formatTime(found.end - found.start)]]));
     this.live.textContent = `${found.title}: ${valueWords(found)}, ${formatTime(found.end - found.start)}`;
   }
 
   /** @param {any} found */
   async showSection(found) {
-    const facts = [['state', found.label], ['where', nameOf(found.place)], ['line', nameOf(found.line)], ['thread', this.trackName(found.track)], ['from', formatTime(found.start)], ['lasts', formatTime(found.end - found.start)], ['region', found.region === null ? '–' : `${found.region}`]];
+    const facts = [['state', found.label], ['where', nameOf(found.place)], ['line', nameOf(found.line)], ['thread', this.trackName(found.track)], ['from', formatStart(found.start, found.end - found.start)], ['lasts', formatTime(found.end - found.start)], ['region', found.region === null ? '–' : `${found.region}`]];
     const lines = [...blameLines(found, (track) => this.trackName(track)), ...remarkLines(found)].map((line) => element('li', {}, line));
     const select = element('button', { type: 'button', onclick: () => this.timeline.select(found.start, found.end) }, 'select its time');
     this.panel.replaceChildren(element('h2', { id: 'section-title' }, found.label),
@@ -388,7 +405,8 @@ class Viewer {
   async showTask(number, alone = true) {
     const task = await this.source.json('task', { task: number });
     this.task = task;
-    const time = (ns) => (ns === null ? 'not known' : formatTime(ns));
+    const lasts = task.ended !== null && task.began !== null ? task.ended - task.began : 100;
+    const time = (ns) => (ns === null ? 'not known' : formatStart(ns, lasts));
     const go = (other, label) => element('button', { type: 'button', class: 'link', onclick: () => this.goToTask(other) }, label);
     const list = (title, edges, count) => (count === 0 ? null : element('div', {}, element('h4', {}, `${title}: ${formatCount(count)}`),
       element('ul', {}, ...edges.slice(0, 12).map((edge) => element('li', {}, go(edge.task, `task ${edge.task}`), ` ${fitText(edge.type, 60)}, at ${edge.address}`)))));
@@ -471,15 +489,17 @@ class Viewer {
       const useful = (row) => this.overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
       const command = `taskscope slice ${shellWord(String(this.report.trace))} --range ${range.from}ns..${range.to}ns -o part.trace`;
       this.panel.replaceChildren(element('h2', { id: 'range-title' }, `selected: ${formatTime(answer.wall_ns)}`),
-        this.facts([['from', formatTime(range.from)], ['to', formatTime(range.to)], ['tasks begun', formatCount(answer.tasks_begun)]]),
+        this.facts([['from', formatStart(range.from, range.to - range.from)], ['to', formatStart(range.to, range.to - range.from)], ['tasks begun', formatCount(answer.tasks_begun)]]),
         element('button', { type: 'button', onclick: () => this.timeline.show(range.from, range.to) }, 'zoom to it (f)'), ' ',
         element('button', { type: 'button', id: 'save-slice', title: 'the trace from here to there, as an archive', onclick: () => this.slice(range) }, 'save as a slice'),
-        table('By state', [{ title: 'state', cell: ([name]) => this.overview.states[number(name)].label },
+        answer.queues.length ? table('By device queue', [{ title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'begun', number: true, cell: (row) => formatCount(row.operations_begun) },
+          { title: 'kernels', number: true, cell: (row) => formatTime(row.kernels_ns) }, { title: 'transfers', number: true, cell: (row) => formatTime(row.transfers_ns) }], answer.queues) : '',
+        total === 0 ? '' : table('By state', [{ title: 'state', cell: ([name]) => this.overview.states[number(name)].label },
           { title: `thread-${unit}`, number: true, cell: ([, ns]) => show(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, total) },
           { title: '', cell: ([name, ns]) => bar(ns / total, '', this.theme.state[number(name)]) }], states),
-        table('By state and place', [{ title: 'state', cell: (row) => row.label }, { title: 'place', cell: (row) => nameOf(row.place) },
+        total === 0 ? '' : table('By state and place', [{ title: 'state', cell: (row) => row.label }, { title: 'place', cell: (row) => nameOf(row.place) },
           { title: 'time', number: true, cell: (row) => formatTime(row.ns) }, { title: 'sections', number: true, cell: (row) => formatCount(row.sections) }], answer.places),
-        table('By thread', [{ title: 'thread', cell: (row) => this.trackName(row.track) }, { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), answer.wall_ns) }], answer.threads),
+        total === 0 ? '' : table('By thread', [{ title: 'thread', cell: (row) => this.trackName(row.track) }, { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), answer.wall_ns) }], answer.threads),
         element('p', { class: 'note' }, 'as a trace of its own: ', element('code', { id: 'slice' }, command)));
     }, 60);
   }
@@ -497,6 +517,8 @@ class Viewer {
   }
 
   showRun() {
+    this.timeline.edges = [];
+    this.timeline.redraw();
     const { unit, show } = unitOf(this.report.capacity_ns);
     const rows = (this.report.findings || []).filter((row) => row.ns * 200 >= this.report.capacity_ns);
     const list = rows.map((row) => {
@@ -504,10 +526,15 @@ class Viewer {
       return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${show(row.ns)} worker-${unit}`),
         instance ? element('button', { type: 'button', class: 'link', onclick: () => this.timeline.reveal(instance) }, 'worst instance') : null);
     });
+    const queues = (this.report.devices && this.report.devices.queues) || [];
+    const ofDevices = queues.length ? [['device queues', formatCount(queues.length)], ['device operations', formatCount(queues.reduce((sum, queue) => sum + queue.operations, 0))]] : [];
+    // A trace of device queues has no workers, of samples alone no states: how well their time was used is not known.
+    const known = this.report.capacity_ns && !this.report.samples_alone;
     this.panel.replaceChildren(element('h2', {}, 'The run'),
-      this.facts([['trace', nameOf(this.report.trace)], ['wall time', formatTime(this.report.wall_ns)], ['workers', formatCount(this.report.workers)], ['tasks', formatCount(this.report.tasks)], ['events', formatCount(this.report.events)],
-        ['lost events', formatCount(this.report.lost_events)], ['efficiency', this.report.efficiency.parallel.toFixed(2)]]),
-      element('h3', {}, 'Findings'), element('ol', { class: 'findings' }, ...list),
+      this.facts([['trace', nameOf(this.report.trace)], ['wall time', formatTime(this.report.wall_ns || this.overview.length_ns)], ['workers', formatCount(this.report.workers)], ['tasks', formatCount(this.report.tasks)], ['events', formatCount(this.report.events)],
+        ['lost events', formatCount(this.report.lost_events)], ...ofDevices, ['efficiency', known ? this.report.efficiency.parallel.toFixed(2) : 'not known']]),
+      ...(known ? [element('h3', {}, 'Findings'), element('ol', { class: 'findings' }, ...list)] : []),
+      ...remarksOfQueues(this.report).map((text) => element('p', { class: 'warn' }, text)),
       ...(this.report.notices || []).map((notice) => element('p', { class: 'warn' }, fitText(notice.text, 400))));
   }
 

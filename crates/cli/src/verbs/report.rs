@@ -8,7 +8,6 @@ use anyhow::Context;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_analysis::Analysis;
 use taskscope_execution::lod::Timeline;
 use taskscope_session::Session;
 use taskscope_view::page::Page;
@@ -99,7 +98,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let of_threads = session.execution.range() != (0, 0);
     if args.timeline {
         let execution = &session.execution;
-        let text = taskscope_view::timeline_text(execution, &Timeline::of_sections(execution), width);
+        let text = taskscope_view::timeline_text(
+            execution,
+            &session.devices,
+            &Timeline::of_sections(execution),
+            width,
+        );
         out.write_all(text.as_bytes())?;
         for note in taskscope_view::notes_of_filter(&session) {
             writeln!(out, "note: {note}")?;
@@ -123,7 +127,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let paths = super::report_paths::asked(&args);
         let shown = super::report_shown::asked(&args);
         let is_short = args.section.is_empty() && !paths && !shown;
-        let of_samples = (is_short || args.recorded.is_some()) && knows_samples_alone(&session, &analysis);
+        let of_samples =
+            (is_short || args.recorded.is_some()) && taskscope_view::knows_samples_alone(&session, &analysis);
         if of_samples {
             sections = vec![Section::Summary];
         } else if is_short {
@@ -163,14 +168,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The process ends here: giving a large run's memory back piece by piece would only take time.
     std::mem::forget((session, analysis));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Whether samples are all that tells what ran, as of a program without OpenMP.
-fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
-    let capacity_ns = analysis.ledger.capacity_ns;
-    capacity_ns > 0
-        && analysis.efficiency.unknown_ns == capacity_ns
-        && !session.execution.samples.rows.is_empty()
 }
 
 /// A text with tables that are wider than a narrow terminal: their lines are broken between words there. Commands are

@@ -66,6 +66,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .remedy("--where 'state=barrier and duration>1ms' (see docs/view.md)")
             .into());
     }
+    if args.range.is_some() && range.resolve(page.length() as i64).0 >= page.length() as i64 {
+        return Err(Failure::new("--range is after the end of the run")
+            .why(format!("the run takes {}", format::time(page.length())))
+            .remedy("--range 10%..20%")
+            .into());
+    }
     let opened_at = fragment(&args, range, &page);
     let events = page.report["events"].as_u64().unwrap_or(0);
     let mut page = page;

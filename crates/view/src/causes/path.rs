@@ -187,6 +187,7 @@ pub(super) fn path_json(
         && let Some(map) = path.as_object_mut()
     {
         if steps.len() > most_steps {
+            map.insert("steps_in_all".into(), steps.len().into());
             steps.sort_by_key(|step| std::cmp::Reverse(step.end - step.start));
             steps.truncate(most_steps);
             steps.sort_by_key(|step| step.start);

@@ -19,8 +19,8 @@ pub struct Instance {
     pub end: u64,
 }
 
-/// Findings that get an instance; the others are too small to look at.
-const FINDINGS: usize = 8;
+/// Findings that get an instance: there are hardly ever more.
+const FINDINGS: usize = u32::BITS as usize;
 
 /// The worst instances of the largest findings: of all of them in one walk over the sections.
 pub(super) fn of(execution: &Execution, findings: &[NamedFinding]) -> Vec<Instance> {
@@ -52,14 +52,14 @@ pub(super) fn of(execution: &Execution, findings: &[NamedFinding]) -> Vec<Instan
 /// Which sections each finding is about, one bit a finding.
 #[derive(Default)]
 struct Wanted {
-    states: [u8; State::ALL.len()],
-    places: FxHashMap<(State, Place), u8>,
+    states: [u32; State::ALL.len()],
+    places: FxHashMap<(State, Place), u32>,
     /// States that occur in `places`.
     asked: [bool; State::ALL.len()],
 }
 
 impl Wanted {
-    fn of(&self, state: State, place: Place) -> u8 {
+    fn of(&self, state: State, place: Place) -> u32 {
         let at = if self.asked[state as usize] { self.places.get(&(state, place)) } else { None };
         self.states[state as usize] | at.copied().unwrap_or(0)
     }
@@ -117,5 +117,3 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
     };
     (0..execution.threads.len()).into_par_iter().map(of_thread).reduce(|| [None; FINDINGS], later)
 }
-
-const _: () = assert!(FINDINGS <= u8::BITS as usize);

@@ -70,7 +70,8 @@ const TASKS_OF_A_PATH: usize = 1_000_000;
 /// Steps of it that are drawn.
 const STEPS: usize = 2000;
 
-/// The critical path with its longest steps in the order of time; null where there is none.
+/// The critical path with its longest steps in the order of time and the time when it begins; null where there is
+/// none. All steps tile its time; where only the longest are listed, `steps_in_all` says how many there are.
 pub(super) fn critical_path(session: &Session) -> Value {
     let tasks = session.execution.tasks.len();
     if tasks > TASKS_OF_A_PATH {
@@ -79,7 +80,9 @@ pub(super) fn critical_path(session: &Session) -> Value {
     }
     let graph = if tasks > 0 { session.task_graph().ok() } else { None };
     let Some((graph, _)) = graph else { return Value::Null };
-    crate::causes::path_json(&graph, STEPS)
+    let mut path = crate::causes::path_json(&graph, STEPS);
+    path["begin_ns"] = graph.range().0.into();
+    path
 }
 
 /// The node of each process. That of CPUs, which are of no process, is that of one that uses them.

@@ -5,7 +5,7 @@ use super::values::packed_values;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use taskscope_execution::devices::{Devices, Operation};
+use taskscope_execution::devices::{Class, Devices, Operation};
 use taskscope_execution::lod::{Flags, Marks, Values, Window};
 use taskscope_session::model_views::ValueRow;
 
@@ -158,6 +158,30 @@ impl Queues {
         let labels: Vec<(usize, &String)> =
             (1..).zip(&self.names).filter(|(_, name)| !name.is_empty()).collect();
         json!({ "rows": rows.collect::<Vec<_>>(), "values": labels })
+    }
+
+    /// What each queue did in `[low, high)` of the trace's clock: its operations that began, and the time of its
+    /// operations by class. Operations that overlap count each.
+    pub(super) fn in_range(&self, low: u64, high: u64) -> Value {
+        let rows = self.queues.iter().map(|queue| {
+            let [mut kernels, mut transfers, mut other, mut begun] = [0_u64; 4];
+            // By start: what begins later lies outside.
+            for operation in queue.operations.iter().take_while(|operation| operation.start < high) {
+                let ns = operation.end.min(high).saturating_sub(operation.start.max(low));
+                begun += u64::from(operation.start >= low);
+                let as_device = Operation { kind: operation.kind, ..Operation::default() };
+                *match as_device.class() {
+                    Class::Kernel => &mut kernels,
+                    Class::Transfer => &mut transfers,
+                    Class::Other => &mut other,
+                } += ns;
+            }
+            json!({
+                "name": queue.name, "operations_begun": begun,
+                "kernels_ns": kernels, "transfers_ns": transfers, "other_ns": other,
+            })
+        });
+        rows.collect()
     }
 
     /// Buckets of some rows, packed as those of threads.

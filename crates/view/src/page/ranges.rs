@@ -64,6 +64,7 @@ impl Page {
             "places": rows.collect::<Vec<_>>(),
             "others_ns": others_ns,
             "tasks_begun": self.tasks_begun(low, high),
+            "queues": self.queues.in_range(low, high),
         })
     }
 

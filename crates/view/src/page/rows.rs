@@ -64,6 +64,9 @@ impl View {
             longest if longest < sections => self.value(types, &spans, longest),
             _ => 0,
         };
+        // Task types have the numbers of their rows, and with them the colours.
+        let slot = |index: u32| index.checked_sub(1).map_or(0, |ty| page.type_rows().slot(TypeIndex(ty)) + 1);
+        let value = |bucket: &Bucket| if self == View::Type { slot(value(bucket)) } else { value(bucket) };
         let mut bytes = Vec::with_capacity(4 * buckets.len());
         bytes.extend(buckets.iter().flat_map(|bucket| value(bucket).to_le_bytes()));
         bytes

@@ -233,7 +233,7 @@ impl Page {
                 Some(format!("sections have no field called `{unknown}`; one of: {}", FIELDS.join(", ")))
             }
             Err(error) => {
-                let meant = text.contains(['=', '<', '>', '~']) && !self.is_word(text);
+                let meant = text.contains(['=', '<', '>', '~', '(', ')']) && !self.is_word(text);
                 meant.then(|| format!("this is no filter: {error}"))
             }
         }

@@ -147,6 +147,14 @@ impl TypeRows {
             })
     }
 
+    /// The row of a type.
+    pub fn slot(&self, ty: TypeIndex) -> u32 {
+        match self.slots.get(ty.index()).copied().unwrap_or(OTHERS) {
+            OTHERS => self.labels.len() as u32,
+            slot => slot.into(),
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.labels.len() + usize::from(self.others)

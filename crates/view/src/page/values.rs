@@ -6,12 +6,13 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskscope_execution::ThreadIndex;
-use taskscope_execution::lod::{Bucket, Window};
+use taskscope_execution::lod::{Bucket, Values, Window};
 use taskscope_execution::view::View as Family;
 use taskscope_session::model_views::{ALL_AT_ONCE_EVENTS, KeptView, ModelViews, ValueRow, ViewName};
 
 /// Rows of buckets for rows of values, little-endian: all buckets row by row, then the value of the
-/// longest stretch of each, 0 for nothing. `mark` may flag the buckets of a row.
+/// longest stretch of each, 0 for nothing. Where most of a bucket is nothing, its class says so and its value is of
+/// something in it: what is short does not vanish. `mark` may flag the buckets of a row.
 pub(super) fn packed_values(
     rows: &[&ValueRow],
     window: Window,
@@ -21,6 +22,7 @@ pub(super) fn packed_values(
         .map(|(number, row)| {
             let mut buckets = Vec::with_capacity(window.count as usize);
             row.pyramid.buckets(&row.values, window, |bucket| buckets.push(bucket));
+            show_what_is_short(&row.values, window, &mut buckets);
             mark(number, &mut buckets);
             buckets
         })
@@ -36,6 +38,25 @@ pub(super) fn packed_values(
         }
     }
     bytes
+}
+
+/// Of buckets whose longest stretch is nothing, but in which something begins or ends, makes that the longest.
+fn show_what_is_short(values: &Values, window: Window, buckets: &mut [Bucket]) {
+    let (start, value): (&[u64], &[i64]) = (&values.start, &values.value);
+    for (number, bucket) in (0_u64..).zip(buckets).filter(|(_, bucket)| bucket.starts > 0) {
+        let gap = bucket.longest as usize;
+        if value.get(gap) != Some(&0) {
+            continue;
+        }
+        let from = (window.first + number) << window.width_log2;
+        let to = from.saturating_add(1 << window.width_log2);
+        // Neighbours differ, so those of a gap are something.
+        if start[gap] > from && gap > 0 {
+            bucket.longest -= 1;
+        } else if start.get(gap + 1).is_some_and(|next| *next < to) {
+            bucket.longest += 1;
+        }
+    }
 }
 
 /// Buckets of some rows of a model's view, packed as those of threads.
@@ -156,5 +177,36 @@ fn family_label(family: Family) -> &'static str {
         Family::Nanos6Breakdown => "Nanos6 breakdown",
         Family::NosvBreakdown => "nOS-V breakdown",
         Family::OpenmpBreakdown => "OpenMP breakdown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_short_has_its_bucket_and_nothing_else_has() {
+        let mut values = Values::default();
+        // Of 1024 ns each: at a begin, inside, over an edge, at an end, and one that fills buckets.
+        let somethings = [(1024, 1030), (3000, 3001), (5100, 5130), (7160, 7168), (9000, 12000)];
+        values.set(0, 0);
+        for (number, (from, to)) in (1..).zip(somethings) {
+            values.set(from, number);
+            values.set(to, 0);
+        }
+        values.end = 16384;
+        let row = ValueRow::of(values);
+        let window = Window { first: 0, width_log2: 10, count: 16 };
+        let bytes = packed_values(&[&row], window, |_, _| {});
+        let number = |at: usize| u32::from_le_bytes(bytes[4 * at..4 * at + 4].try_into().unwrap());
+        for bucket in 0..16_usize {
+            let (from, to) = (bucket as u64 * 1024, (bucket as u64 + 1) * 1024);
+            let inside = somethings.iter().enumerate().filter(|(_, (a, b))| *a < to && *b > from);
+            let (most, busy) = inside.fold((0, 0), |(_, busy), (number, (a, b))| {
+                (number as u32 + 1, busy + (*b).min(to) - (*a).max(from))
+            });
+            assert_eq!(number(16 + bucket), most, "bucket {bucket}");
+            assert_eq!(number(bucket) & 255 == 0, busy < 512, "bucket {bucket} of {busy} ns");
+        }
     }
 }
