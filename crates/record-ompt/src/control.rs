@@ -90,6 +90,7 @@ pub unsafe extern "C" fn control_tool(
         }
         command::END => {
             tell();
+            profiling::charge_so_far();
             process::finish();
             if profiling::is_on() {
                 profiling::write_last();

@@ -86,6 +86,7 @@ pub unsafe extern "C" fn parallel_end(
             }
             moment.close_top(None);
             if moment.thread.profile.is_some() {
+                moment.follow_joined();
                 profiling::leave_team(team);
             }
         }

@@ -192,6 +192,7 @@ extern "C" fn finish(_: *mut c_void) {
     static FINISHED: AtomicBool = AtomicBool::new(false);
     if !FINISHED.swap(true, Relaxed) {
         sampling::check::tell();
+        profiling::charge_so_far();
         process::finish();
         if profiling::is_on() {
             profiling::write_last();

@@ -71,6 +71,41 @@ fn waiting_at_a_regions_end_is_given_to_what_the_last_did() {
 }
 
 /// As a trace does (`the_talks_master_is_to_blame` of the command's tests), wherever it gives it back.
+/// Idleness at the paths with a function, in milliseconds.
+fn idleness_in(profile: &Profile, function: &str) -> f64 {
+    Names::of(profile).sum_in(Metric::shared(Marker::Idle), function) as f64 / 1e6
+}
+
+#[test]
+fn idleness_is_given_to_what_ran_also_before_workers_begin() {
+    for rate in ["500", "100"] {
+        let Some(profiled) = Profiled::new("blamed", 6, rate, &["serial", "200"]) else { return };
+        let profile = profiled.run().0;
+        assert_conserved(&profile);
+        // How many idle for each that works.
+        for (function, idle) in [("set_up", 5.0), ("in_between", 5.0), ("tail", 5.0), ("in_small_team", 2.0)]
+        {
+            let owed = Names::of(&profile).sum_in(Metric::TIME, function) as f64 / 1e6 * idle;
+            let found = idleness_in(&profile, function);
+            assert!((found / owed - 1.0).abs() < 0.15, "{function} at {rate} Hz: {found} ms of {owed}");
+        }
+        let in_large_team = idleness_in(&profile, "in_large_team");
+        assert!(in_large_team < 150.0, "nobody idles beside it: {in_large_team} ms");
+    }
+}
+
+#[test]
+fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
+    let Some(mut profiled) = Profiled::new("blamed", 3, "50", &["short", "200"]) else { return };
+    let output = profiled.command.output().unwrap();
+    let serial: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+    let profile = profiled.profile().unwrap().0;
+    assert_conserved(&profile);
+    // Forty parts of 4 ms, beside which two idle; a sample every 20 ms.
+    let (found, owed) = (idleness_in(&profile, "short_part"), 2.0 * serial);
+    assert!((found / owed - 1.0).abs() < 0.2, "{found} ms of {owed}");
+}
+
 #[test]
 fn waiting_for_a_lock_is_given_to_where_its_holder_took_it() {
     let Some(profile) = profile(3, &["lock", "60"]) else { return };

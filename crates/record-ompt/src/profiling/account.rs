@@ -231,6 +231,26 @@ impl Account {
         }
     }
 
+    /// Time by cause until `at`, on its own thread.
+    pub fn sums_at(&self, at: u64) -> Sums {
+        let mut sums = [0; CAUSES];
+        for (sum, own) in sums.iter_mut().zip(&self.sums) {
+            *sum = own.load(Relaxed);
+        }
+        if let Some(sum) = sums.get_mut(self.cause.load(Relaxed) as usize) {
+            *sum += at.saturating_sub(self.since.load(Relaxed));
+        }
+        sums
+    }
+
+    /// What a worker is in just now, from any thread; `None` of others. `idle_since` as of [`read`](Self::read).
+    pub fn activity(&self, idle_since: impl Fn(u32) -> Option<u64>) -> Option<Cause> {
+        let cause = Cause::ALL.get(self.cause.load(Relaxed) as usize).copied();
+        let cause = cause.filter(|_| self.is_worker.load(Relaxed) != 0)?;
+        let is_over = cause == Cause::JoinBarrier && idle_since(self.joins.load(Relaxed)).is_some();
+        Some(if is_over { Cause::Idle } else { cause })
+    }
+
     /// Says whether it is a worker.
     pub fn set_worker(&self, is_worker: bool) {
         self.is_worker.store(u32::from(is_worker), Relaxed);

@@ -3,6 +3,7 @@
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
 use super::contexts::{Contexts, addresses_of, body_of, descend, expand};
+use super::idleness::Charge;
 use super::locks::{Blame, Place};
 use super::rows::Sums;
 use super::samples::{locate, place_of_context};
@@ -97,6 +98,11 @@ impl Counts {
                 None => give_to_nobody(&mut self.tree, kind, part.ns),
             }
         }
+    }
+
+    /// Idleness of others.
+    pub fn idled(&mut self, charge: Charge<'_>) {
+        charge.add_to(&mut self.tree, node_of, node_of_sample);
     }
 
     /// The node of a place.

@@ -6,6 +6,7 @@ use taskscope_event::models::samples::state;
 use taskscope_profile::{Marker, Metric};
 
 use super::account::{Account, Cause, Stretch};
+use super::idleness::{Role, Workers};
 use super::locks::{Blame, Held, marker};
 use super::recent::Recent;
 use super::run::{self, Counted};
@@ -14,7 +15,8 @@ use super::waits::{InTeam, NO_WAIT, SHORTEST_NS, Settled, Wait, Waits};
 use crate::abi::work;
 use crate::frames::{Open, Phase};
 use crate::mutexes::wait_state;
-use crate::sampling::{levels, regions};
+use crate::sampling::Sampler;
+use crate::sampling::{levels, regions, settings};
 use crate::thread::{Kind, Moment, Thread};
 
 /// What a profiled thread knows of itself.
@@ -28,6 +30,8 @@ pub struct Follower {
     held: Held,
     /// Teams that it is a member of, innermost last.
     members: Vec<Membership>,
+    /// What it is among the workers.
+    role: Role,
     /// Recording is paused: nothing is counted, and all time is of no known cause.
     is_paused: bool,
 }
@@ -53,6 +57,7 @@ impl Follower {
             waits: Waits::default(),
             held: Held::default(),
             members: Vec::new(),
+            role: Role::default(),
             is_paused: false,
         })
     }
@@ -75,7 +80,14 @@ impl Follower {
         for member in self.members.drain(..) {
             teams::leave(member.team);
         }
+        self.role.end();
         run::end_thread(&self.counted);
+    }
+
+    /// What workers do while this thread is sampled, and the epoch; nothing where that is known without samples.
+    /// Async-signal-safe, while nothing of the thread changes.
+    pub fn workers(&self, works: bool, at: u64, period_ns: u64) -> Option<(Workers, usize)> {
+        if self.is_paused { None } else { self.role.workers(!self.members.is_empty(), works, at, period_ns) }
     }
 }
 
@@ -126,10 +138,12 @@ impl Moment<'_> {
     /// Says what kind of thread it is.
     pub fn follow_kind(&mut self) {
         let is_worker = matches!(self.thread.kind, Kind::Initial | Kind::Worker);
-        let cause = self.thread.cause();
-        if let Some(follower) = &self.thread.profile {
+        let is_root = self.thread.kind == Kind::Initial;
+        let (cause, at) = (self.thread.cause(), self.at);
+        if let Some(follower) = &mut self.thread.profile {
             follower.account.set_worker(is_worker);
-            follower.switch(cause, self.at);
+            follower.role.set(is_worker, is_root, at);
+            follower.switch(cause, at);
         }
     }
 
@@ -424,6 +438,33 @@ impl Moment<'_> {
             && let Some(team) = teams::team(team)
         {
             team.end(self.at);
+        }
+    }
+
+    /// The thread forks a region now, whose path is in `fork`; without one, its program ends, or is looked at.
+    pub fn follow_fork(&mut self, fork: Option<u32>) {
+        let (context, at) = (self.thread.context(), self.at);
+        let Thread { profile, sampler, .. } = &mut *self.thread;
+        let Some(Follower { role, account, counted, members, is_paused, .. }) = profile.as_deref_mut() else {
+            return;
+        };
+        if members.is_empty() && !*is_paused {
+            let recent = sampler.as_deref().map(Sampler::recent);
+            let fork = fork.map(|path| (context, path));
+            let period_ns = settings().map_or(0, |settings| settings.period_ns);
+            role.charge(account, at, fork, recent, period_ns, |charge| {
+                counted.counts.count(|counts| counts.idled(charge));
+            });
+        }
+    }
+
+    /// The region that was on top is closed.
+    pub fn follow_joined(&mut self) {
+        let at = self.at;
+        if let Some(follower) =
+            self.thread.profile.as_deref_mut().filter(|follower| follower.members.is_empty())
+        {
+            follower.role.joined(follower.account, at);
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn write_line(run: &Run) {
         .and_then(|mut f| f.write_all(line.as_bytes()));
 }
 
-fn line(Totals { wall, workers, sums }: &Totals) -> String {
+fn line(Totals { wall, workers, sums, .. }: &Totals) -> String {
     let by_cause = || Cause::ALL.into_iter().zip(sums.iter().copied()).filter(|(_, ns)| *ns > 0);
     let capacity: u64 = sums.iter().sum();
     let useful: u64 = by_cause().filter(|(cause, _)| cause.is_useful()).map(|(_, ns)| ns).sum();
@@ -61,7 +61,7 @@ mod tests {
         sums[Cause::Serial as usize] = 15;
         sums[Cause::Idle as usize] = 25;
         assert_eq!(
-            line(&Totals { wall: 50, workers: 2, sums }),
+            line(&Totals { wall: 50, workers: 2, sums, late: Vec::new() }),
             "{\"wall_ns\":50,\"workers\":2,\"capacity_ns\":100,\"useful_ns\":75,\"efficiency\":0.7500,\
              \"largest_loss\":\"idle\",\"largest_loss_ns\":25,\"states\":{\"task\":60,\"serial\":15,\"idle\":25}}\n"
         );

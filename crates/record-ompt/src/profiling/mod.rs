@@ -4,7 +4,7 @@
 //! ```text
 //!   handler ─── sample ─────────▶ tree of the thread (samples) ─┐ collected
 //!   callbacks ▶ follow ┬ waits ─▶ counts of the thread (counts) ┴─▶ run ─▶ write: HOST.PID.tsprof
-//!                      └ account: time by cause ────────────────────▶ live: HOST.PID.live.jsonl
+//!                      └ account: time by cause ─▶ idleness ────────▶ live: HOST.PID.live.jsonl
 //! ```
 //! A path in a thread's tree starts at its *context*: the creation path of the region or task that the
 //! thread is in, as a number (`contexts`). Contexts are few: of recursive tasks those that repeat are
@@ -17,6 +17,7 @@ mod counts;
 mod follow;
 mod halves;
 mod housekeeping;
+mod idleness;
 mod live;
 mod locks;
 mod recent;
@@ -38,7 +39,7 @@ pub use recent::Recent;
 pub use run::Counted;
 pub use samples::Sample;
 pub use teams::{begin as begin_team, leave as leave_team};
-pub use write::{write_last, write_so_far};
+pub use write::{charge_so_far, write_last, write_so_far};
 
 /// `profile`: no trace is written.
 pub const MODE_VARIABLE: &str = "TASKSCOPE_MODE";

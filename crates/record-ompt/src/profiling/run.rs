@@ -14,6 +14,7 @@ use super::account::{Account, CAUSES, Cause, Sums, book};
 use super::counts::{Counts, merge_row};
 use super::halves::Halves;
 use super::housekeeping::Housekeeping;
+use super::idleness::{ByEpoch, EPOCHS, Late, Pool};
 use super::rows::Rows;
 use super::samples::SampleTree;
 use super::teams;
@@ -65,6 +66,8 @@ pub struct Merged {
     pub threads: u64,
     /// Time by cause of workers that have ended.
     pub ended: Sums,
+    /// For how long these were not there before, by epoch.
+    pub late: ByEpoch,
     /// Number of workers, those that have ended included.
     pub workers: u64,
     /// Whether the last word has been written.
@@ -85,6 +88,8 @@ pub struct Run {
     merged: Mutex<Merged>,
     /// Held by who collects and writes.
     pub writing: Mutex<()>,
+    /// Its workers.
+    pub pool: Pool,
     pub housekeeping: Housekeeping,
 }
 
@@ -139,13 +144,20 @@ pub struct Totals {
     pub workers: u64,
     /// By cause, as a trace's ledger books it: each worker has a cause from the begin of the run on.
     pub sums: Sums,
+    /// The part of it before workers began, by epoch.
+    pub late: Vec<Late>,
+}
+
+fn add<const N: usize>(sums: &mut [u64; N], more: &[u64; N]) {
+    sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 impl Run {
     fn new(pid: u32) -> Run {
+        let began = clock::now();
         Run {
             pid,
-            began: clock::now(),
+            began,
             place: process::place(),
             accounts: (0..ACCOUNTS).map(|_| AtomicPtr::default()).collect(),
             used: AtomicUsize::new(0),
@@ -154,10 +166,12 @@ impl Run {
                 tree: Tree::growing_to(MOST_PATHS),
                 threads: 0,
                 ended: [0; CAUSES],
+                late: [0; EPOCHS],
                 workers: 0,
                 is_written: false,
             }),
             writing: Mutex::default(),
+            pool: Pool::new(began),
             housekeeping: Housekeeping::default(),
         }
     }
@@ -196,10 +210,9 @@ impl Run {
         let reading = counted.account.read(now, teams::over_since);
         if reading.is_worker {
             merged.workers += 1;
-            for (sum, own) in merged.ended.iter_mut().zip(reading.sums) {
-                *sum += own;
-            }
+            add(&mut merged.ended, &reading.sums);
             book(&mut merged.ended, Cause::NotStarted, reading.began.saturating_sub(self.began));
+            add(&mut merged.late, &self.pool.late(reading.began));
             // Grows with the run: what is missing to its end is added when that is known.
             book(&mut merged.ended, Cause::Ended, now.saturating_sub(self.began).wrapping_neg());
         }
@@ -239,7 +252,7 @@ impl Run {
         let merged = lock(&self.merged);
         // While it is held no thread ends: none has ended after this moment.
         let now = clock::now();
-        let (mut sums, mut workers) = (merged.ended, merged.workers);
+        let (mut sums, mut late, mut workers) = (merged.ended, merged.late, merged.workers);
         let wall = now.saturating_sub(self.began);
         book(&mut sums, Cause::Ended, workers * wall);
         for account in self.accounts() {
@@ -247,10 +260,11 @@ impl Run {
             if reading.is_worker {
                 workers += 1;
                 book(&mut sums, Cause::NotStarted, reading.began.saturating_sub(self.began));
-                sums.iter_mut().zip(reading.sums).for_each(|(sum, own)| *sum += own);
+                add(&mut sums, &reading.sums);
+                add(&mut late, &self.pool.late(reading.began));
             }
         }
-        Totals { wall, workers, sums }
+        Totals { wall, workers, sums, late: self.pool.all_late(&late, now) }
     }
 
     /// Takes what the threads have counted; what one is just counting into stays for the next time.

@@ -1,9 +1,10 @@
 //! Samples of a thread: a tree that the handler counts into.
 
 use taskscope_event::models::samples::state;
-use taskscope_profile::{Frame, FrameKind, Marker, Metric, NO_MODULE, NodeId, ROOT, Tree};
+use taskscope_profile::{Frame, FrameKind, Metric, NO_MODULE, NodeId, ROOT, Tree};
 
 use super::contexts::{body_of, expand};
+use super::idleness::{self, Workers};
 use super::locks::marker;
 use crate::sampling::code_map::{self, NO_PLACE};
 use crate::sampling::levels::Levels;
@@ -22,9 +23,8 @@ pub struct Sample<'a> {
     pub context: u32,
     pub state: u32,
     pub weight: u64,
-    /// Other threads of the runtime: those that idle, those that work.
-    pub idle: u64,
-    pub working: u64,
+    /// What workers did then, and the epoch, where samples tell who is charged for idleness.
+    pub workers: Option<(Workers, usize)>,
 }
 
 impl Sample<'_> {
@@ -102,11 +102,8 @@ impl SampleTree {
         tree.add(node, Metric::SAMPLES, 1);
         tree.add(node, Metric::TIME, sample.weight);
         tree.add(node, metric, sample.weight);
-        if sample.keeps_others_waiting() && sample.idle > 0 {
-            // Settled at the end: whole numbers that sum to the idleness.
-            let share =
-                u128::from(sample.weight) * u128::from(sample.idle) / u128::from(sample.working.max(1));
-            tree.add(code, Metric::shared(Marker::Idle), share as u64);
+        if let Some(workers) = sample.workers.filter(|_| sample.state != state::IDLE) {
+            idleness::add_sample(tree, code, sample.keeps_others_waiting(), sample.weight, workers);
         }
     }
 }

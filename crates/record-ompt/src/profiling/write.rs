@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use taskscope_profile::{Frame, Marker, Metric, NodeId, Process, Profile, ROOT, Tree};
-use taskscope_profile::{form, key, settle};
+use taskscope_profile::{Process, Profile, form, key};
 
 use super::account::{Cause, Sums};
+use super::idleness;
 use super::run::{Run, Totals, current};
 use crate::sampling::{Clock, code_map, most_workers, settings};
+use crate::thread::record;
 
 /// The process has ended, and its threads with it.
 pub fn write_last() {
@@ -20,8 +21,14 @@ pub fn write_last() {
     }
 }
 
+/// Charges what others have idled since the calling thread forked a region last. While it is recorded still.
+pub fn charge_so_far() {
+    record(|moment| moment.follow_fork(None));
+}
+
 /// What is known so far; marked as not finished.
 pub fn write_so_far() {
+    charge_so_far();
     if let Some(run) = current().filter(|run| run.is_of_this_process()) {
         write(run, false);
     }
@@ -39,8 +46,9 @@ pub(super) fn write(run: &Run, finished: bool) {
     let mut tree = merged.tree.clone();
     drop(merged);
     let Some((directory, name)) = &run.place else { return };
-    let Totals { wall, sums, .. } = run.totals();
-    settle_idleness(&mut tree, &sums);
+    let Totals { wall, sums, late, .. } = run.totals();
+    let idle = Cause::ALL.iter().zip(&sums).filter(|(cause, _)| cause.is_idle()).map(|(_, ns)| ns).sum();
+    idleness::settle(&mut tree, idle, &late);
     let profile = Profile {
         processes: vec![describe(name, wall, threads, finished)],
         modules: code_map::all_modules(),
@@ -81,22 +89,6 @@ fn totals(sums: &Sums, wall: u64) -> BTreeMap<String, u64> {
         totals.insert(format!("state.{}", cause.name()), *ns);
     }
     totals
-}
-
-/// The idleness of the workers, shared by those that were sampled at work meanwhile.
-fn settle_idleness(tree: &mut Tree, sums: &Sums) {
-    let idle: u64 = Cause::ALL.iter().zip(sums).filter(|(cause, _)| cause.is_idle()).map(|(_, ns)| ns).sum();
-    let node = tree.child(ROOT, Frame::state(Marker::Idle));
-    tree.add(node, Metric::taken(Marker::Idle), idle);
-    let metric = Metric::shared(Marker::Idle);
-    let nodes: Vec<NodeId> = std::iter::once(ROOT).chain(tree.ids()).collect();
-    let shares: Vec<(NodeId, u128)> = nodes
-        .into_iter()
-        .filter_map(|node| Some((node, u128::from(tree.take(node, metric)))).filter(|(_, share)| *share > 0))
-        .collect();
-    if idle > 0 {
-        settle(tree, metric, idle, &shares);
-    }
 }
 
 /// Complete or not at all: somebody may be reading the one before.

@@ -1,13 +1,13 @@
 //! The signal handler: one sample.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use taskscope_event::models::samples::{self, flag, state};
 use taskscope_record::{InHandler, enter_in_handler};
 
 use super::levels::Stack;
-use super::sampler::{Activity, Memory, Sampler, now};
+use super::sampler::{Sampler, now};
 use super::walk::interrupted_registers;
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
@@ -100,7 +100,6 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     regions::ask(level.region);
     let weight = time.saturating_sub(memory.last_ns);
     memory.last_ns = time;
-    let (idle, working) = follow_activity(memory, kind, state);
     if let Some(counted) = &sampler.counted {
         // SAFETY: unless a callback is being executed, nothing of the thread is half changed.
         let follower = if in_callback { None } else { unsafe { (*thread).profile.as_deref() } };
@@ -109,7 +108,9 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
             0 => of_region().unwrap_or_else(|| regions::context(level.region)),
             task => task,
         };
-        let sample = Sample { levels: &memory.levels, context, state, weight, idle, working };
+        let mut sample = Sample { levels: &memory.levels, context, state, weight, workers: None };
+        let period_ns = sampler.settings.period_ns;
+        sample.workers = follower.and_then(|follower| follower.workers(sample.works(), at, period_ns));
         counted.samples.count(|tree| tree.take(&sample));
         if !in_callback && sample.keeps_others_waiting() {
             // SAFETY: no callback runs, and the door keeps a second handler out.
@@ -136,48 +137,6 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
             stack,
         ],
     );
-}
-
-/// How many threads idled, and worked, at their last samples.
-static IDLE: AtomicU64 = AtomicU64::new(0);
-static WORKING: AtomicU64 = AtomicU64::new(0);
-
-fn counter(activity: Activity) -> Option<&'static AtomicU64> {
-    match activity {
-        Activity::Idle => Some(&IDLE),
-        Activity::Working => Some(&WORKING),
-        Activity::Other => None,
-    }
-}
-
-/// Keeps count of who works and who idles; returns how many idle and work now.
-fn follow_activity(memory: &mut Memory, kind: Kind, state: u32) -> (u64, u64) {
-    let activity = match (kind, state) {
-        (Kind::Initial | Kind::Worker, state::IDLE) => Activity::Idle,
-        (Kind::Initial | Kind::Worker, state::WORK_SERIAL..=state::WORK_REDUCTION | state::TARGET) => {
-            Activity::Working
-        }
-        _ => Activity::Other,
-    };
-    change_activity(memory, activity);
-    (IDLE.load(Relaxed), WORKING.load(Relaxed))
-}
-
-fn change_activity(memory: &mut Memory, activity: Activity) {
-    let before = core::mem::replace(&mut memory.activity, activity);
-    if before != activity {
-        if let Some(counter) = counter(before) {
-            counter.fetch_sub(1, Relaxed);
-        }
-        if let Some(counter) = counter(activity) {
-            counter.fetch_add(1, Relaxed);
-        }
-    }
-}
-
-/// The thread ends: it neither works nor idles.
-pub fn leave(memory: &mut Memory) {
-    change_activity(memory, Activity::Other);
 }
 
 fn flags_of(sampler: &Sampler, is_first: bool) -> u32 {

@@ -194,8 +194,12 @@ impl Moment<'_> {
     #[inline(never)]
     pub fn begin_sampled_region(&mut self, region: u32, codeptr: *const c_void) {
         code_map::catch_up(self);
-        let context =
-            if profiling::is_on() { self.create_context(codeptr, levels::current_exit(), false) } else { 0 };
+        let mut context = 0;
+        if profiling::is_on() {
+            let path = self.path_here(codeptr, levels::current_exit());
+            self.follow_fork(Some(path));
+            context = self.count_creation(self.context(), path, false);
+        }
         regions::begin(region, context);
     }
 

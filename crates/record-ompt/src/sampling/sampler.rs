@@ -38,16 +38,6 @@ pub struct Memory {
     /// The sampling clock at the sample before, nanoseconds.
     pub last_ns: u64,
     pub is_first: bool,
-    /// What the thread did at the sample before.
-    pub activity: Activity,
-}
-
-/// What matters of a state to those who share idleness.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Activity {
-    Idle,
-    Working,
-    Other,
 }
 
 impl Sampler {
@@ -66,7 +56,6 @@ impl Sampler {
                 level_bytes: [0; 24 * LEVEL_BYTES],
                 last_ns: now(settings.clock),
                 is_first: true,
-                activity: Activity::Other,
             }),
             counted,
             recent: UnsafeCell::default(),
@@ -106,7 +95,6 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        super::handler::leave(self.memory.get_mut());
         if let Some(timer) = self.timer.take() {
             timer.stop();
         }

@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|forever|flush|pause
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|forever|flush|pause|serial|short
    MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
 #include <omp.h>
 #include <stdio.h>
@@ -115,6 +115,40 @@ __attribute__((noinline)) void hold(void) {
     omp_destroy_lock(&lock);
 }
 
+__attribute__((noinline)) void set_up(void) { work(2 * limit); sink += 1; }
+__attribute__((noinline)) void in_between(void) { work(limit); sink += 1; }
+__attribute__((noinline)) void tail(void) { work(limit); sink += 1; }
+__attribute__((noinline)) void in_small_team(void) { work(limit); sink += 1; }
+__attribute__((noinline)) void in_large_team(void) { work(limit / 10); sink += 1; }
+
+/* A third of the workers is there from the first region on, the others from the second on. */
+__attribute__((noinline)) void in_teams(void) {
+    set_up();
+#pragma omp parallel num_threads(2)
+    in_small_team();
+    in_between();
+#pragma omp parallel num_threads(6)
+    in_large_team();
+#pragma omp parallel num_threads(2)
+    in_small_team();
+    tail();
+}
+
+__attribute__((noinline)) void short_part(void) { work(limit / 50); sink += 1; }
+
+/* Serial parts much shorter than the time between two samples; how many milliseconds all take. */
+__attribute__((noinline)) double in_short_parts(void) {
+    double took = 0;
+    for (int i = 0; i < 40; i++) {
+        double began = now();
+        short_part();
+        took += now() - began;
+#pragma omp parallel
+        work(limit / 50);
+    }
+    return took;
+}
+
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "barrier";
     limit = count > 2 ? atof(arguments[2]) : 50;
@@ -122,6 +156,10 @@ int main(int count, char **arguments) {
         rounds();
     } else if (!strcmp(mode, "join")) {
         for (int i = 0; i < 3; i++) joined();
+    } else if (!strcmp(mode, "serial")) {
+        in_teams();
+    } else if (!strcmp(mode, "short")) {
+        printf("%f\n", in_short_parts());
     } else if (!strcmp(mode, "lock")) {
         hold();
     } else if (!strcmp(mode, "forever")) {

@@ -1,0 +1,487 @@
+//! Idleness: workers that have nothing to do, charged to what ran meanwhile.
+//!
+//! ```text
+//!   epochs    |      0       |           1           |      2
+//!   worker 1   ── serial ──├ region ┤── serial ──────├ region ┤──
+//!   worker 2   not started  └ works ┘ idle            └ works ┘ idle
+//!   worker 6   not started ──────────────────────────└ works ┘ idle
+//! ```
+//! At each instant every working thread is charged I/W for the I workers that idle, while W work; where none works
+//! it is nobody's. Two weights are kept at each path, and become exact sums when a profile is written
+//! ([`settle`]):
+//!
+//! - *present*, for workers that are there: I/W of the time.
+//! - *turn*, for workers that begin later: 1/W of the time, by epoch. An epoch ends when a worker begins; a worker
+//!   idles through all epochs before its own.
+//!
+//! Between its regions, the only thread that forks has all others idle: the time of its work is *known*, and the samples of that
+//! stretch say where. So are starting and ending a region, in which nobody works. Beside a team that is smaller than the
+//! pool, or has not all its members yet, weights are *sampled*: each sample stands for its time. They divide what the known ones leave.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
+
+use super::account::{Account, CAUSES, Cause, Sums};
+use super::locks::Place;
+use super::recent::Recent;
+use super::run::{self, Run};
+use super::teams;
+
+/// Epochs that are told apart; the last one does not end.
+pub const EPOCHS: usize = 64;
+/// Workers that begin within this time, nanoseconds, end one epoch.
+const SHORTEST_EPOCH_NS: u64 = 1_000_000;
+/// A stretch of this many sampling periods without a sample is at the fork that ends it. Shorter ones wait for the
+/// samples of the next: they would be sampled as often if they came often.
+const LONG_STRETCH: u64 = 1;
+
+/// The metrics of weights. They are in no file: [`settle`] takes them away.
+#[derive(Clone, Copy)]
+struct Kind {
+    present: Metric,
+    first_turn: u16,
+}
+
+const KNOWN: Kind = Kind { present: Metric(0x400), first_turn: 0x500 };
+const SAMPLED: Kind = Kind { present: Metric(0x401), first_turn: 0x600 };
+
+impl Kind {
+    fn turn(self, epoch: usize) -> Metric {
+        Metric(self.first_turn + epoch as u16)
+    }
+}
+
+/// Time in each epoch, nanoseconds.
+pub type ByEpoch = [u64; EPOCHS];
+
+/// What workers that had not begun idled in an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// All of them together, nanoseconds.
+    pub owed: u64,
+    /// How long the epoch was.
+    pub length: u64,
+}
+
+/// The workers of a process.
+pub struct Pool {
+    /// Those that are there.
+    workers: AtomicU32,
+    /// Of them, those that are not made by the runtime: they fork.
+    roots: AtomicU32,
+    ended: AtomicU32,
+    epochs: AtomicU32,
+    starts: [AtomicU64; EPOCHS],
+    /// When workers were counted last, in 65 µs, how many idled and how many worked then.
+    counted: AtomicU64,
+}
+
+/// Workers at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Workers {
+    /// They have nothing to do, or have ended.
+    pub idle: u32,
+    /// In the program's own code.
+    pub working: u32,
+    /// They wait, or are in the runtime.
+    pub waiting: u32,
+}
+
+impl Pool {
+    /// Of a process that begins now.
+    pub fn new(now: u64) -> Pool {
+        let starts = [const { AtomicU64::new(0) }; EPOCHS];
+        if let Some(first) = starts.first() {
+            first.store(now, Relaxed);
+        }
+        Pool {
+            workers: AtomicU32::new(0),
+            roots: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
+            epochs: AtomicU32::new(1),
+            starts,
+            counted: AtomicU64::new(0),
+        }
+    }
+
+    /// A worker begins.
+    fn begin(&self, is_root: bool, at: u64) {
+        self.workers.fetch_add(1, Relaxed);
+        self.roots.fetch_add(u32::from(is_root), Relaxed);
+        let epochs = self.epochs.load(Acquire);
+        let start = |epoch: u32| self.starts.get(epoch as usize);
+        let is_long = start(epochs - 1).is_some_and(|last| at >= last.load(Relaxed) + SHORTEST_EPOCH_NS);
+        // Of several that begin at once, one begins the epoch; its start is known before it counts.
+        if let Some(next) = start(epochs).filter(|_| is_long)
+            && next.compare_exchange(0, at, Relaxed, Relaxed).is_ok()
+        {
+            self.epochs.store(epochs + 1, Release);
+        }
+    }
+
+    /// A worker ends, or is none after all.
+    fn end(&self, is_root: bool, has_ended: bool) {
+        self.workers.fetch_sub(1, Relaxed);
+        self.roots.fetch_sub(u32::from(is_root), Relaxed);
+        self.ended.fetch_add(u32::from(has_ended), Relaxed);
+    }
+
+    fn epoch(&self) -> usize {
+        self.epochs.load(Acquire) as usize - 1
+    }
+
+    /// Whether one thread alone forks.
+    fn has_one_root(&self) -> bool {
+        self.roots.load(Relaxed) == 1
+    }
+
+    /// Workers besides one.
+    fn others(&self) -> u64 {
+        u64::from(self.workers.load(Relaxed).saturating_sub(1) + self.ended.load(Relaxed))
+    }
+
+    /// For how long a worker that began at `began` was not there, by epoch.
+    pub fn late(&self, began: u64) -> ByEpoch {
+        let epochs = self.epochs.load(Acquire) as usize;
+        let start = |epoch: usize| self.starts.get(epoch).map_or(u64::MAX, |start| start.load(Relaxed));
+        core::array::from_fn(|epoch| {
+            let end = if epoch + 1 < epochs { start(epoch + 1) } else { u64::MAX };
+            if epoch < epochs { end.min(began).saturating_sub(start(epoch)) } else { 0 }
+        })
+    }
+
+    /// The same of all workers (`owed`, of the epochs until now), with the lengths of the epochs.
+    pub fn all_late(&self, owed: &ByEpoch, now: u64) -> Vec<Late> {
+        let lengths = self.late(now);
+        owed.iter().zip(lengths).map(|(owed, length)| Late { owed: *owed, length }).collect()
+    }
+
+    /// What workers do now; some time ago, if they were counted within `fresh` nanoseconds. Async-signal-safe.
+    fn count(&self, accounts: impl Iterator<Item = &'static Account>, at: u64, fresh: u64) -> Workers {
+        let now = at >> 16 & 0xffff_ffff;
+        let before = self.counted.load(Relaxed);
+        let (mut idle, mut working) = ((before >> 16 & 0xffff) as u32, (before & 0xffff) as u32);
+        if before == 0 || now.wrapping_sub(before >> 32) > fresh >> 16 {
+            (idle, working) = (self.ended.load(Relaxed), 0);
+            for account in accounts {
+                match account.activity(teams::over_since) {
+                    Some(cause) if cause.is_idle() => idle += 1,
+                    Some(cause) if cause.is_useful() || cause == Cause::TargetWait => working += 1,
+                    _ => {}
+                }
+            }
+            let counts = u64::from(idle.min(0xffff)) << 16 | u64::from(working.min(0xffff));
+            self.counted.store(now << 32 | counts, Relaxed);
+        }
+        let all = self.workers.load(Relaxed) + self.ended.load(Relaxed);
+        Workers { idle, working, waiting: all.saturating_sub(idle + working) }
+    }
+}
+
+/// A thread's place among the workers.
+#[derive(Default)]
+pub struct Role {
+    is_worker: bool,
+    is_root: bool,
+    stretch: Stretch,
+}
+
+/// What a root did since its last fork.
+#[derive(Default)]
+struct Stretch {
+    /// Its account when its last region was over, and its time of starting and ending regions at its last fork.
+    before: Sums,
+    starting: u64,
+    /// What is not charged to any path yet.
+    owed: Owed,
+    /// Where it forked last.
+    fork: Place,
+}
+
+/// Weights that are to be given to a path, and to nobody.
+#[derive(Clone, Copy, Default)]
+struct Owed {
+    epoch: usize,
+    work: Weights,
+    nobody: Weights,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Weights {
+    present: u64,
+    turn: u64,
+}
+
+impl Weights {
+    fn add(&mut self, ns: u64, workers: u64) {
+        self.present += ns * workers;
+        self.turn += ns;
+    }
+
+    fn add_to(self, tree: &mut Tree, node: NodeId, (kind, epoch): (Kind, usize)) {
+        for (metric, weight) in [(kind.present, self.present), (kind.turn(epoch), self.turn)] {
+            if weight > 0 {
+                tree.add(node, metric, weight);
+            }
+        }
+    }
+
+    /// One of so many equal parts that are left.
+    fn take_part(&mut self, parts: u64) -> Weights {
+        let part = Weights { present: self.present / parts.max(1), turn: self.turn / parts.max(1) };
+        (self.present, self.turn) = (self.present - part.present, self.turn - part.turn);
+        part
+    }
+}
+
+/// What counts take over of a stretch.
+pub struct Charge<'a> {
+    owed: Owed,
+    fork: Place,
+    samples: Option<&'a Recent>,
+}
+
+impl Charge<'_> {
+    /// Adds it to a tree in which [`Place`]s and samples have nodes.
+    pub fn add_to(
+        mut self,
+        tree: &mut Tree,
+        node_of_place: impl Fn(&mut Tree, Place) -> NodeId,
+        node_of_sample: impl Fn(&mut Tree, u32, &[u64]) -> NodeId,
+    ) {
+        let of = (KNOWN, self.owed.epoch);
+        if self.owed.nobody.turn > 0 {
+            let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
+            self.owed.nobody.add_to(tree, nobody, of);
+        }
+        match self.samples {
+            Some(samples) => {
+                let mut parts = samples.stacks().len() as u64;
+                for (context, addresses) in samples.stacks() {
+                    let node = node_of_sample(tree, context, addresses);
+                    self.owed.work.take_part(parts).add_to(tree, node, of);
+                    parts = parts.saturating_sub(1);
+                }
+            }
+            None if self.owed.work.turn == 0 => {}
+            None => {
+                let node = node_of_place(tree, self.fork);
+                self.owed.work.add_to(tree, node, of);
+            }
+        }
+    }
+}
+
+impl Role {
+    /// The thread is of this kind from now on.
+    pub fn set(&mut self, is_worker: bool, is_root: bool, at: u64) {
+        let Some(Run { pool, .. }) =
+            run::current().filter(|_| (is_worker, is_root) != (self.is_worker, self.is_root))
+        else {
+            return;
+        };
+        if self.is_worker {
+            pool.end(self.is_root, false);
+        }
+        if is_worker {
+            pool.begin(is_root, at);
+        }
+        (self.is_worker, self.is_root) = (is_worker, is_root);
+    }
+
+    /// The thread ends.
+    pub fn end(&mut self) {
+        if let Some(run) = run::current().filter(|_| self.is_worker) {
+            run.pool.end(self.is_root, true);
+        }
+        *self = Role::default();
+    }
+
+    /// The thread, in no team, has forked at `fork`, or its program ends (`None`): charges what others idled meanwhile,
+    /// as soon as it is known what for.
+    pub fn charge(
+        &mut self,
+        account: &Account,
+        at: u64,
+        fork: Option<Place>,
+        samples: Option<&Recent>,
+        period_ns: u64,
+        mut give: impl FnMut(Charge<'_>),
+    ) {
+        let Some(Run { pool, .. }) = run::current().filter(|_| self.is_root) else { return };
+        let stretch = &mut self.stretch;
+        let sums = account.sums_at(at);
+        let grown = |wanted: fn(Cause) -> bool| -> u64 {
+            let rows = Cause::ALL.into_iter().zip(sums.iter().zip(&stretch.before));
+            rows.filter(|(cause, _)| wanted(*cause)).map(|(_, (now, before))| now - before).sum()
+        };
+        let (work, waits) = (grown(Cause::is_useful), grown(Cause::keeps_nobody_busy));
+        stretch.before = sums;
+        let (epoch, others) = (pool.epoch(), pool.others());
+        if epoch != stretch.owed.epoch {
+            // Workers have begun since: what they were late for is to have its paths in their epoch.
+            give(Charge { owed: stretch.owed, fork: stretch.fork, samples: None });
+            stretch.owed = Owed { epoch, ..Owed::default() };
+        }
+        stretch.fork = fork.unwrap_or(stretch.fork);
+        if !pool.has_one_root() {
+            return;
+        }
+        stretch.owed.work.add(work, others);
+        stretch.owed.nobody.add(waits, others);
+        let samples = samples.filter(|samples| !samples.is_empty());
+        if samples.is_some() || work >= LONG_STRETCH * period_ns || fork.is_none() {
+            give(Charge { owed: stretch.owed, fork: stretch.fork, samples });
+            stretch.owed = Owed { epoch, ..Owed::default() };
+        }
+    }
+
+    /// A region that the thread forked outside of any team is over.
+    pub fn joined(&mut self, account: &Account, at: u64) {
+        if !self.is_root {
+            return;
+        }
+        self.stretch.before = account.sums_at(at);
+        let starting = self.stretch.before.get(Cause::ForkJoin as usize).copied().unwrap_or(0);
+        let others = run::current().filter(|run| run.pool.has_one_root()).map_or(0, |run| run.pool.others());
+        // Nobody works while a team is put together or dismissed.
+        self.stretch.owed.nobody.add(starting - self.stretch.starting, others);
+        self.stretch.starting = starting;
+    }
+
+    /// What others do while this thread was sampled; nothing where [`charge`](Self::charge) knows it exactly. Async-signal-safe.
+    pub fn workers(
+        &self,
+        is_in_team: bool,
+        works: bool,
+        at: u64,
+        period_ns: u64,
+    ) -> Option<(Workers, usize)> {
+        let run = run::current().filter(|_| self.is_worker)?;
+        let is_exact = works && self.is_root && !is_in_team && run.pool.has_one_root();
+        let fresh = period_ns / 8;
+        (!is_exact).then(|| (run.pool.count(run.accounts(), at, fresh), run.pool.epoch()))
+    }
+}
+
+/// A sample of so much time: at the path `code`, if it works, and others idle. Async-signal-safe.
+pub fn add_sample(
+    tree: &mut Tree,
+    code: NodeId,
+    works: bool,
+    weight: u64,
+    (workers, epoch): (Workers, usize),
+) {
+    let Workers { idle, working, waiting } = workers;
+    let (node, among) = match (works, working) {
+        (true, _) => (code, working.max(1)),
+        (false, 0) => (tree.child(ROOT, Frame::state(Marker::Nobody)), waiting.max(1)),
+        _ => return,
+    };
+    let part = |of: u64| u128::from(weight) * u128::from(of) / u128::from(among);
+    let weights = Weights { present: part(idle.into()) as u64, turn: part(1) as u64 };
+    weights.add_to(tree, node, (SAMPLED, epoch));
+}
+
+/// Divides the idleness of all workers among the paths, in proportion to their weights: `idle` in all, of which `late`
+/// before they began.
+pub fn settle(tree: &mut Tree, idle: u64, late: &[Late]) {
+    let symptom = tree.child(ROOT, Frame::state(Marker::Idle));
+    tree.add(symptom, Metric::taken(Marker::Idle), idle);
+    let nodes: Vec<NodeId> = std::iter::once(ROOT).chain(tree.ids()).collect();
+    let weights = |tree: &mut Tree, metric: Metric, times: (u64, u64)| -> Vec<(NodeId, u128)> {
+        let of_node = |node: &NodeId| {
+            (*node, u128::from(tree.take(*node, metric)) * u128::from(times.0) / u128::from(times.1.max(1)))
+        };
+        nodes.iter().map(of_node).filter(|(_, weight)| *weight > 0).collect()
+    };
+    let all_late: u64 = late.iter().map(|late| late.owed).sum();
+    divide(tree, idle.saturating_sub(all_late), |tree, kind| weights(tree, kind.present, (1, 1)));
+    for (epoch, Late { owed, length }) in late.iter().enumerate() {
+        divide(tree, *owed, |tree, kind| weights(tree, kind.turn(epoch), (*owed, *length)));
+    }
+}
+
+/// Gives the known weights what they are, and the sampled ones the rest; all to those that are there.
+fn divide(tree: &mut Tree, owed: u64, mut weights: impl FnMut(&mut Tree, Kind) -> Vec<(NodeId, u128)>) {
+    let (known, sampled) = (weights(tree, KNOWN), weights(tree, SAMPLED));
+    if owed == 0 {
+        return;
+    }
+    let sum: u128 = known.iter().map(|(_, weight)| weight).sum();
+    let of_known = if sampled.is_empty() { owed } else { sum.min(owed.into()) as u64 };
+    for (ns, shares) in [(of_known, known), (owed - of_known, sampled)] {
+        if ns > 0 {
+            taskscope_profile::settle(tree, Metric::shared(Marker::Idle), ns, &shares);
+        }
+    }
+}
+
+impl Cause {
+    /// Whether neither the thread nor a device works for the program, though the thread has not run out of work.
+    fn keeps_nobody_busy(self) -> bool {
+        !self.is_useful()
+            && !self.is_idle()
+            && !matches!(self, Cause::TargetWait | Cause::ForkJoin | Cause::Unknown)
+    }
+}
+
+const _: () = assert!(CAUSES == Cause::ALL.len());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_begins_late_idles_through_the_epochs_before() {
+        let ms = 1_000_000;
+        let pool = Pool::new(100);
+        pool.begin(true, 100);
+        assert_eq!(pool.epoch(), 0);
+        for at in [100 + 10 * ms, 100 + 10 * ms + 500, 100 + 30 * ms] {
+            pool.begin(false, at);
+        }
+        assert_eq!((pool.epoch(), pool.others(), pool.has_one_root()), (2, 3, true));
+        let of = |began: u64| pool.late(began)[..3].to_vec();
+        assert_eq!(of(100), [0, 0, 0]);
+        assert_eq!(of(100 + 10 * ms), [10 * ms, 0, 0]);
+        assert_eq!(of(100 + 10 * ms + 500), [10 * ms, 500, 0]);
+        assert_eq!(of(100 + 31 * ms), [10 * ms, 20 * ms, ms]);
+        for more in 0..2 * EPOCHS as u64 {
+            pool.begin(false, 100 + (40 + 2 * more) * ms);
+        }
+        assert_eq!(pool.epoch(), EPOCHS - 1, "the last one goes on");
+        assert_eq!(pool.late(100 + 10_000 * ms).iter().sum::<u64>(), 10_000 * ms);
+        pool.end(false, true);
+        assert_eq!(pool.others(), 3 + 2 * EPOCHS as u64, "who has ended idles");
+    }
+
+    #[test]
+    fn idleness_is_divided_by_the_weights_of_its_epoch() {
+        let mut tree = Tree::growing();
+        let [one, two] = [1, 2].map(|at| tree.child(ROOT, Frame::user(0, at)));
+        for (node, metric, weight) in [
+            // An epoch of 40: all of it known.
+            (one, KNOWN.turn(0), 30),
+            (two, KNOWN.turn(0), 10),
+            // One of 10, of which 4 are known, and samples stand for a little more than the rest.
+            (one, KNOWN.turn(1), 4),
+            (one, SAMPLED.turn(1), 3),
+            (two, SAMPLED.turn(1), 5),
+            (one, KNOWN.present, 6),
+            (two, SAMPLED.present, 3),
+        ] {
+            tree.add(node, metric, weight);
+        }
+        let late = [(400, 40), (50, 10), (7, 7)].map(|(owed, length)| Late { owed, length });
+        settle(&mut tree, 400 + 50 + 7 + 8, &late);
+        let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
+        let shared = [one, two, nobody].map(|node| tree.value(node, Metric::shared(Marker::Idle)));
+        assert_eq!(shared, [300 + 20 + 11 + 6, 100 + 19 + 2, 7]);
+        assert!([KNOWN, SAMPLED].iter().all(|kind| {
+            tree.total(kind.present) == 0 && (0..EPOCHS).all(|epoch| tree.total(kind.turn(epoch)) == 0)
+        }));
+        assert!(taskscope_profile::conservation(&tree).iter().all(taskscope_profile::Balance::holds));
+    }
+}
