@@ -182,7 +182,8 @@ impl Pool {
 /// A thread's place among the workers.
 #[derive(Default)]
 pub struct Role {
-    is_worker: bool,
+    /// Of which run it is a worker, if of any. A forked child's is another one.
+    run: Option<&'static Run>,
     is_root: bool,
     stretch: Stretch,
 }
@@ -276,23 +277,22 @@ impl Charge<'_> {
 impl Role {
     /// The thread is of this kind from now on.
     pub fn set(&mut self, is_worker: bool, is_root: bool, at: u64) {
-        let Some(Run { pool, .. }) =
-            run::current().filter(|_| (is_worker, is_root) != (self.is_worker, self.is_root))
-        else {
+        if (is_worker, is_root) == (self.run.is_some(), self.is_root) {
             return;
-        };
-        if self.is_worker {
-            pool.end(self.is_root, false);
         }
-        if is_worker {
-            pool.begin(is_root, at);
+        if let Some(run) = self.run.take() {
+            run.pool.end(self.is_root, false);
         }
-        (self.is_worker, self.is_root) = (is_worker, is_root);
+        if let Some(run) = run::current().filter(|_| is_worker) {
+            run.pool.begin(is_root, at);
+            self.run = Some(run);
+        }
+        self.is_root = is_root;
     }
 
     /// The thread ends.
     pub fn end(&mut self) {
-        if let Some(run) = run::current().filter(|_| self.is_worker) {
+        if let Some(run) = self.run {
             run.pool.end(self.is_root, true);
         }
         *self = Role::default();
@@ -309,7 +309,7 @@ impl Role {
         period_ns: u64,
         mut give: impl FnMut(Charge<'_>),
     ) {
-        let Some(Run { pool, .. }) = run::current().filter(|_| self.is_root) else { return };
+        let Some(Run { pool, .. }) = self.run.filter(|_| self.is_root) else { return };
         let stretch = &mut self.stretch;
         let sums = account.sums_at(at);
         let grown = |wanted: fn(Cause) -> bool| -> u64 {
@@ -344,7 +344,7 @@ impl Role {
         }
         self.stretch.before = account.sums_at(at);
         let starting = self.stretch.before.get(Cause::ForkJoin as usize).copied().unwrap_or(0);
-        let others = run::current().filter(|run| run.pool.has_one_root()).map_or(0, |run| run.pool.others());
+        let others = self.run.filter(|run| run.pool.has_one_root()).map_or(0, |run| run.pool.others());
         // Nobody works while a team is put together or dismissed.
         self.stretch.owed.nobody.add(starting - self.stretch.starting, others);
         self.stretch.starting = starting;
@@ -358,7 +358,7 @@ impl Role {
         at: u64,
         period_ns: u64,
     ) -> Option<(Workers, usize)> {
-        let run = run::current().filter(|_| self.is_worker)?;
+        let run = self.run?;
         let is_exact = works && self.is_root && !is_in_team && run.pool.has_one_root();
         let fresh = period_ns / 8;
         (!is_exact).then(|| (run.pool.count(run.accounts(), at, fresh), run.pool.epoch()))
