@@ -6,7 +6,8 @@ use taskscope_event::models::samples::state;
 use taskscope_profile::{Marker, Metric};
 
 use super::account::{Account, Cause, Stretch};
-use super::idleness::{Role, Workers};
+use super::idleness::Role;
+use super::integrals::Share;
 use super::locks::{Blame, Held, marker};
 use super::recent::Recent;
 use super::run::{self, Counted};
@@ -84,10 +85,11 @@ impl Follower {
         run::end_thread(&self.counted);
     }
 
-    /// What workers do while this thread is sampled, and the epoch; nothing where that is known without samples.
+    /// The thread is sampled: its share in the idleness of others, if it `works` beside them and samples tell that.
     /// Async-signal-safe, while nothing of the thread changes.
-    pub fn workers(&self, works: bool, at: u64, period_ns: u64) -> Option<(Workers, usize)> {
-        if self.is_paused { None } else { self.role.workers(!self.members.is_empty(), works, at, period_ns) }
+    pub fn share(&self, works: bool, at: u64, period_ns: u64) -> Option<Share> {
+        let share = self.role.share(!self.members.is_empty(), works, at, period_ns);
+        share.filter(|_| !self.is_paused)
     }
 }
 

@@ -14,15 +14,19 @@
 //! - *turn*, for workers that begin later: 1/W of the time, by epoch. An epoch ends when a worker begins; a worker
 //!   idles through all epochs before its own.
 //!
-//! Between its regions, the only thread that forks has all others idle: the time of its work is *known*, and the samples of that
-//! stretch say where. So are starting and ending a region, in which nobody works. Beside a team that is smaller than the
-//! pool, or has not all its members yet, weights are *sampled*: each sample stands for its time. They divide what the known ones leave.
+//! Between its regions, a thread that alone forks has all others idle: the time of its work is *known*, and the samples
+//! of that stretch say where. Beside a team that is smaller than the pool, or has not all its members yet, and beside
+//! other threads that fork, weights are *sampled*: handlers look at what all workers do, and integrate I/W and 1/W over
+//! time (`integrals`); a sample of work has what the integrals have grown by since the sample before, however long that
+//! was. These weights divide what the known ones leave.
 
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
-use super::account::{Account, CAUSES, Cause, Sums};
+use super::account::{Account, Cause, Sums};
+use super::integrals::{Integrals, Seen, Share, Taken};
 use super::locks::Place;
 use super::recent::Recent;
 use super::run::{self, Run};
@@ -30,6 +34,8 @@ use super::teams;
 
 /// Epochs that are told apart; the last one does not end.
 pub const EPOCHS: usize = 64;
+/// Looks at all workers in a sampling period, at most.
+const LOOKS: u64 = 8;
 /// Workers that begin within this time, nanoseconds, end one epoch.
 const SHORTEST_EPOCH_NS: u64 = 1_000_000;
 /// A stretch of this many sampling periods without a sample is at the fork that ends it. Shorter ones wait for the
@@ -70,22 +76,12 @@ pub struct Pool {
     workers: AtomicU32,
     /// Of them, those that are not made by the runtime: they fork.
     roots: AtomicU32,
+    /// When a second one of these began; 0 while there was none.
+    second_root: AtomicU64,
     ended: AtomicU32,
     epochs: AtomicU32,
     starts: [AtomicU64; EPOCHS],
-    /// When workers were counted last, in 65 µs, how many idled and how many worked then.
-    counted: AtomicU64,
-}
-
-/// Workers at a moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Workers {
-    /// They have nothing to do, or have ended.
-    pub idle: u32,
-    /// In the program's own code.
-    pub working: u32,
-    /// They wait, or are in the runtime.
-    pub waiting: u32,
+    sampled: Integrals,
 }
 
 impl Pool {
@@ -98,17 +94,20 @@ impl Pool {
         Pool {
             workers: AtomicU32::new(0),
             roots: AtomicU32::new(0),
+            second_root: AtomicU64::new(0),
             ended: AtomicU32::new(0),
             epochs: AtomicU32::new(1),
             starts,
-            counted: AtomicU64::new(0),
+            sampled: Integrals::new(now),
         }
     }
 
     /// A worker begins.
     fn begin(&self, is_root: bool, at: u64) {
         self.workers.fetch_add(1, Relaxed);
-        self.roots.fetch_add(u32::from(is_root), Relaxed);
+        if is_root && self.roots.fetch_add(1, Relaxed) > 0 {
+            let _ = self.second_root.compare_exchange(0, at, Relaxed, Relaxed);
+        }
         let epochs = self.epochs.load(Acquire);
         let start = |epoch: u32| self.starts.get(epoch as usize);
         let is_long = start(epochs - 1).is_some_and(|last| at >= last.load(Relaxed) + SHORTEST_EPOCH_NS);
@@ -131,9 +130,9 @@ impl Pool {
         self.epochs.load(Acquire) as usize - 1
     }
 
-    /// Whether one thread alone forks.
-    fn has_one_root(&self) -> bool {
-        self.roots.load(Relaxed) == 1
+    /// Until when one thread alone forks.
+    fn has_one_root_until(&self) -> u64 {
+        Some(self.second_root.load(Relaxed)).filter(|at| *at > 0).unwrap_or(u64::MAX)
     }
 
     /// Workers besides one.
@@ -157,25 +156,23 @@ impl Pool {
         owed.iter().zip(lengths).map(|(owed, length)| Late { owed: *owed, length }).collect()
     }
 
-    /// What workers do now; some time ago, if they were counted within `fresh` nanoseconds. Async-signal-safe.
-    fn count(&self, accounts: impl Iterator<Item = &'static Account>, at: u64, fresh: u64) -> Workers {
-        let now = at >> 16 & 0xffff_ffff;
-        let before = self.counted.load(Relaxed);
-        let (mut idle, mut working) = ((before >> 16 & 0xffff) as u32, (before & 0xffff) as u32);
-        if before == 0 || now.wrapping_sub(before >> 32) > fresh >> 16 {
-            (idle, working) = (self.ended.load(Relaxed), 0);
-            for account in accounts {
-                match account.activity(teams::over_since) {
-                    Some(cause) if cause.is_idle() => idle += 1,
-                    Some(cause) if cause.is_useful() || cause == Cause::TargetWait => working += 1,
-                    _ => {}
+    /// What workers do now. Async-signal-safe.
+    fn look(&self, accounts: impl Iterator<Item = &'static Account>, at: u64) -> Seen {
+        let mut seen = Seen { idle: self.ended.load(Relaxed), ..Seen::default() };
+        let mut is_root = false;
+        for account in accounts {
+            match account.activity(teams::over_since) {
+                Some(cause) if cause.is_idle() => seen.idle += 1,
+                Some(cause) => {
+                    seen.working += u32::from(cause.is_useful() || cause == Cause::TargetWait);
+                    is_root |= cause == Cause::Serial;
                 }
+                None => {}
             }
-            let counts = u64::from(idle.min(0xffff)) << 16 | u64::from(working.min(0xffff));
-            self.counted.store(now << 32 | counts, Relaxed);
         }
-        let all = self.workers.load(Relaxed) + self.ended.load(Relaxed);
-        Workers { idle, working, waiting: all.saturating_sub(idle + working) }
+        // Between its regions: `charge` knows that.
+        seen.is_known = is_root && seen.working <= 1 && self.has_one_root_until() > at;
+        seen
     }
 }
 
@@ -185,19 +182,23 @@ pub struct Role {
     /// Of which run it is a worker, if of any. A forked child's is another one.
     run: Option<&'static Run>,
     is_root: bool,
+    /// What it has had of the idleness that is sampled.
+    taken: Cell<Taken>,
     stretch: Stretch,
 }
 
 /// What a root did since its last fork.
 #[derive(Default)]
 struct Stretch {
-    /// Its account when its last region was over, and its time of starting and ending regions at its last fork.
+    /// When its last region was over, and its account then.
+    since: u64,
     before: Sums,
-    starting: u64,
     /// What is not charged to any path yet.
     owed: Owed,
     /// Where it forked last.
     fork: Place,
+    /// What it was sampled in when it was last: what is left at the end belongs there.
+    last: Recent,
 }
 
 /// Weights that are to be given to a path, and to nobody.
@@ -274,6 +275,12 @@ impl Charge<'_> {
     }
 }
 
+impl Stretch {
+    fn last_samples(&self) -> Option<&Recent> {
+        Some(&self.last).filter(|last| !last.is_empty())
+    }
+}
+
 impl Role {
     /// The thread is of this kind from now on.
     pub fn set(&mut self, is_worker: bool, is_root: bool, at: u64) {
@@ -285,6 +292,8 @@ impl Role {
         }
         if let Some(run) = run::current().filter(|_| is_worker) {
             run.pool.begin(is_root, at);
+            self.taken.set(run.pool.sampled.taken_now(run.pool.epoch()));
+            self.stretch.since = at;
             self.run = Some(run);
         }
         self.is_root = is_root;
@@ -316,77 +325,70 @@ impl Role {
             let rows = Cause::ALL.into_iter().zip(sums.iter().zip(&stretch.before));
             rows.filter(|(cause, _)| wanted(*cause)).map(|(_, (now, before))| now - before).sum()
         };
-        let (work, waits) = (grown(Cause::is_useful), grown(Cause::keeps_nobody_busy));
-        stretch.before = sums;
+        // Beside another root, samples tell.
+        let known = pool.has_one_root_until().saturating_sub(stretch.since);
+        let work = grown(Cause::is_useful).min(known);
+        let waits = grown(Cause::keeps_nobody_busy).min(known - work);
+        (stretch.since, stretch.before) = (at, sums);
         let (epoch, others) = (pool.epoch(), pool.others());
         if epoch != stretch.owed.epoch {
             // Workers have begun since: what they were late for is to have its paths in their epoch.
-            give(Charge { owed: stretch.owed, fork: stretch.fork, samples: None });
+            give(Charge { owed: stretch.owed, fork: stretch.fork, samples: stretch.last_samples() });
             stretch.owed = Owed { epoch, ..Owed::default() };
         }
         stretch.fork = fork.unwrap_or(stretch.fork);
-        if !pool.has_one_root() {
-            return;
-        }
         stretch.owed.work.add(work, others);
         stretch.owed.nobody.add(waits, others);
-        let samples = samples.filter(|samples| !samples.is_empty());
-        if samples.is_some() || work >= LONG_STRETCH * period_ns || fork.is_none() {
-            give(Charge { owed: stretch.owed, fork: stretch.fork, samples });
-            stretch.owed = Owed { epoch, ..Owed::default() };
+        if let Some(samples) = samples.filter(|samples| !samples.is_empty()) {
+            stretch.last.copy(samples);
+        } else if work < LONG_STRETCH * period_ns && fork.is_some() {
+            return;
+        } else if work >= LONG_STRETCH * period_ns {
+            stretch.last.clear();
         }
+        give(Charge { owed: stretch.owed, fork: stretch.fork, samples: stretch.last_samples() });
+        stretch.owed = Owed { epoch, ..Owed::default() };
     }
 
     /// A region that the thread forked outside of any team is over.
     pub fn joined(&mut self, account: &Account, at: u64) {
-        if !self.is_root {
-            return;
+        if self.is_root {
+            (self.stretch.since, self.stretch.before) = (at, account.sums_at(at));
         }
-        self.stretch.before = account.sums_at(at);
-        let starting = self.stretch.before.get(Cause::ForkJoin as usize).copied().unwrap_or(0);
-        let others = self.run.filter(|run| run.pool.has_one_root()).map_or(0, |run| run.pool.others());
-        // Nobody works while a team is put together or dismissed.
-        self.stretch.owed.nobody.add(starting - self.stretch.starting, others);
-        self.stretch.starting = starting;
     }
 
-    /// What others do while this thread was sampled; nothing where [`charge`](Self::charge) knows it exactly. Async-signal-safe.
-    pub fn workers(
-        &self,
-        is_in_team: bool,
-        works: bool,
-        at: u64,
-        period_ns: u64,
-    ) -> Option<(Workers, usize)> {
+    /// The thread was sampled: its share in the idleness of others since the sample before, if it `works` beside them and
+    /// [`charge`](Self::charge) does not know. Async-signal-safe.
+    pub fn share(&self, is_in_team: bool, works: bool, at: u64, period_ns: u64) -> Option<Share> {
         let run = self.run?;
-        let is_exact = works && self.is_root && !is_in_team && run.pool.has_one_root();
-        let fresh = period_ns / 8;
-        (!is_exact).then(|| (run.pool.count(run.accounts(), at, fresh), run.pool.epoch()))
+        let (pool, epoch) = (&run.pool, run.pool.epoch());
+        pool.sampled.advance(at, period_ns / LOOKS, epoch, || pool.look(run.accounts(), at));
+        let mut taken = self.taken.get();
+        let share = pool.sampled.take(&mut taken, epoch);
+        self.taken.set(taken);
+        let is_known = self.is_root && !is_in_team && pool.has_one_root_until() > at;
+        Some(share).filter(|_| works && !is_known)
     }
 }
 
-/// A sample of so much time: at the path `code`, if it works, and others idle. Async-signal-safe.
-pub fn add_sample(
-    tree: &mut Tree,
-    code: NodeId,
-    works: bool,
-    weight: u64,
-    (workers, epoch): (Workers, usize),
-) {
-    let Workers { idle, working, waiting } = workers;
-    let (node, among) = match (works, working) {
-        (true, _) => (code, working.max(1)),
-        (false, 0) => (tree.child(ROOT, Frame::state(Marker::Nobody)), waiting.max(1)),
-        _ => return,
-    };
-    let part = |of: u64| u128::from(weight) * u128::from(of) / u128::from(among);
-    let weights = Weights { present: part(idle.into()) as u64, turn: part(1) as u64 };
-    weights.add_to(tree, node, (SAMPLED, epoch));
+/// A sample of work at the path `code` has this share. Async-signal-safe.
+pub fn add_sample(tree: &mut Tree, code: NodeId, share: &Share) {
+    let weights = |present, turn| Weights { present, turn };
+    weights(share.present, 0).add_to(tree, code, (SAMPLED, 0));
+    for (epoch, turn) in share.turns {
+        weights(0, turn).add_to(tree, code, (SAMPLED, epoch));
+    }
 }
 
 /// Divides the idleness of all workers among the paths, in proportion to their weights: `idle` in all, of which `late`
 /// before they began.
-pub fn settle(tree: &mut Tree, idle: u64, late: &[Late]) {
+pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
+    let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
+    let (present, turns) = pool.sampled.nobodys();
+    Weights { present, turn: 0 }.add_to(tree, nobody, (SAMPLED, 0));
+    for (epoch, turn) in turns.enumerate() {
+        Weights { present: 0, turn }.add_to(tree, nobody, (SAMPLED, epoch));
+    }
     let symptom = tree.child(ROOT, Frame::state(Marker::Idle));
     tree.add(symptom, Metric::taken(Marker::Idle), idle);
     let nodes: Vec<NodeId> = std::iter::once(ROOT).chain(tree.ids()).collect();
@@ -427,8 +429,6 @@ impl Cause {
     }
 }
 
-const _: () = assert!(CAUSES == Cause::ALL.len());
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -442,7 +442,7 @@ mod tests {
         for at in [100 + 10 * ms, 100 + 10 * ms + 500, 100 + 30 * ms] {
             pool.begin(false, at);
         }
-        assert_eq!((pool.epoch(), pool.others(), pool.has_one_root()), (2, 3, true));
+        assert_eq!((pool.epoch(), pool.others(), pool.has_one_root_until()), (2, 3, u64::MAX));
         let of = |began: u64| pool.late(began)[..3].to_vec();
         assert_eq!(of(100), [0, 0, 0]);
         assert_eq!(of(100 + 10 * ms), [10 * ms, 0, 0]);
@@ -475,7 +475,7 @@ mod tests {
             tree.add(node, metric, weight);
         }
         let late = [(400, 40), (50, 10), (7, 7)].map(|(owed, length)| Late { owed, length });
-        settle(&mut tree, 400 + 50 + 7 + 8, &late);
+        settle(&mut tree, &Pool::new(0), 400 + 50 + 7 + 8, &late);
         let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
         let shared = [one, two, nobody].map(|node| tree.value(node, Metric::shared(Marker::Idle)));
         assert_eq!(shared, [300 + 20 + 11 + 6, 100 + 19 + 2, 7]);

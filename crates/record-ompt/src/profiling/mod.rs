@@ -18,6 +18,7 @@ mod follow;
 mod halves;
 mod housekeeping;
 mod idleness;
+mod integrals;
 mod live;
 mod locks;
 mod recent;

@@ -4,7 +4,8 @@ use taskscope_event::models::samples::state;
 use taskscope_profile::{Frame, FrameKind, Metric, NO_MODULE, NodeId, ROOT, Tree};
 
 use super::contexts::{body_of, expand};
-use super::idleness::{self, Workers};
+use super::idleness;
+use super::integrals::Share;
 use super::locks::marker;
 use crate::sampling::code_map::{self, NO_PLACE};
 use crate::sampling::levels::Levels;
@@ -23,8 +24,8 @@ pub struct Sample<'a> {
     pub context: u32,
     pub state: u32,
     pub weight: u64,
-    /// What workers did then, and the epoch, where samples tell who is charged for idleness.
-    pub workers: Option<(Workers, usize)>,
+    /// Its part in the idleness of others, where samples tell that.
+    pub share: Option<Share>,
 }
 
 impl Sample<'_> {
@@ -102,8 +103,8 @@ impl SampleTree {
         tree.add(node, Metric::SAMPLES, 1);
         tree.add(node, Metric::TIME, sample.weight);
         tree.add(node, metric, sample.weight);
-        if let Some(workers) = sample.workers.filter(|_| sample.state != state::IDLE) {
-            idleness::add_sample(tree, code, sample.keeps_others_waiting(), sample.weight, workers);
+        if let Some(share) = &sample.share {
+            idleness::add_sample(tree, code, share);
         }
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn write(run: &Run, finished: bool) {
     let Some((directory, name)) = &run.place else { return };
     let Totals { wall, sums, late, .. } = run.totals();
     let idle = Cause::ALL.iter().zip(&sums).filter(|(cause, _)| cause.is_idle()).map(|(_, ns)| ns).sum();
-    idleness::settle(&mut tree, idle, &late);
+    idleness::settle(&mut tree, &run.pool, idle, &late);
     let profile = Profile {
         processes: vec![describe(name, wall, threads, finished)],
         modules: code_map::all_modules(),

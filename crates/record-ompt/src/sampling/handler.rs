@@ -108,9 +108,10 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
             0 => of_region().unwrap_or_else(|| regions::context(level.region)),
             task => task,
         };
-        let mut sample = Sample { levels: &memory.levels, context, state, weight, workers: None };
+        let mut sample = Sample { levels: &memory.levels, context, state, weight, share: None };
         let period_ns = sampler.settings.period_ns;
-        sample.workers = follower.and_then(|follower| follower.workers(sample.works(), at, period_ns));
+        let works = sample.keeps_others_waiting();
+        sample.share = follower.and_then(|follower| follower.share(works, at, period_ns));
         counted.samples.count(|tree| tree.take(&sample));
         if !in_callback && sample.keeps_others_waiting() {
             // SAFETY: no callback runs, and the door keeps a second handler out.

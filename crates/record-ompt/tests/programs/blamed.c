@@ -135,6 +135,7 @@ __attribute__((noinline)) void in_teams(void) {
 }
 
 __attribute__((noinline)) void short_part(void) { work(limit / 50); sink += 1; }
+__attribute__((noinline)) void parallel_part(void) { work(limit / 50); sink += 1; }
 
 /* Serial parts much shorter than the time between two samples; how many milliseconds all take. */
 __attribute__((noinline)) double in_short_parts(void) {
@@ -144,7 +145,7 @@ __attribute__((noinline)) double in_short_parts(void) {
         short_part();
         took += now() - began;
 #pragma omp parallel
-        work(limit / 50);
+        parallel_part();
     }
     return took;
 }

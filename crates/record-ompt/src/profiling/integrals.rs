@@ -1,0 +1,171 @@
+//! What handlers find out about all workers together: how many idle beside how many that work.
+//!
+//! ```text
+//!   samples of all threads   · ·  ·   · ·   ·     a handler looks at all accounts, if nobody has just done so,
+//!   I/W and 1/W              ▁▁▁▃▃▃▃▃▆▆▆▆▁▁▁▁     and adds them for the time since the look before
+//!   samples of one thread    ·──────────·────·    have what was added between them, however long a call took
+//! ```
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+
+use super::idleness::EPOCHS;
+
+/// Parts of a nanosecond that are kept.
+const PARTS: u64 = 256;
+
+/// What a handler has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Workers that have nothing to do, or have ended.
+    pub idle: u32,
+    /// Workers in the program's own code.
+    pub working: u32,
+    /// Who is charged for this time is known without samples.
+    pub is_known: bool,
+}
+
+/// A sum over time, in parts of nanoseconds: for workers that are there, and for each that is not yet, by epoch.
+struct Sum {
+    present: AtomicU64,
+    turns: [AtomicU64; EPOCHS],
+}
+
+/// The sums, of a process.
+pub struct Integrals {
+    /// A handler is adding to them.
+    busy: AtomicBool,
+    /// Until when they are known.
+    until: AtomicU64,
+    /// While somebody worked: for each of these.
+    working: Sum,
+    /// While nobody did.
+    nobody: Sum,
+}
+
+/// How far a thread has had its part.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Taken {
+    present: u64,
+    epoch: usize,
+    turn: u64,
+}
+
+/// Epochs that a share can be of; what is of more counts in the last.
+const OF_SHARE: usize = 4;
+
+/// What a thread is charged with for some time of work, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// For workers that were there.
+    pub present: u64,
+    /// For each that was not yet: epochs, and how much in them.
+    pub turns: [(usize, u64); OF_SHARE],
+}
+
+impl Sum {
+    const fn new() -> Sum {
+        Sum { present: AtomicU64::new(0), turns: [const { AtomicU64::new(0) }; EPOCHS] }
+    }
+
+    fn turn(&self, epoch: usize) -> u64 {
+        self.turns.get(epoch).map_or(0, |turn| turn.load(Relaxed))
+    }
+}
+
+impl Integrals {
+    /// From now on.
+    pub fn new(now: u64) -> Integrals {
+        let (busy, until) = (AtomicBool::new(false), AtomicU64::new(now));
+        Integrals { busy, until, working: Sum::new(), nobody: Sum::new() }
+    }
+
+    /// Adds what a `look` at all workers tells of the time until `at`, unless somebody has looked less than `fresh`
+    /// nanoseconds before. Async-signal-safe.
+    pub fn advance(&self, at: u64, fresh: u64, epoch: usize, look: impl FnOnce() -> Seen) {
+        let is_due = || at > self.until.load(Relaxed).saturating_add(fresh);
+        if !is_due() || self.busy.swap(true, Acquire) {
+            return;
+        }
+        if is_due() {
+            let passed = u128::from((at - self.until.load(Relaxed)) * PARTS);
+            self.until.store(at, Relaxed);
+            let Seen { idle, working, is_known } = look();
+            let to = if working > 0 { &self.working } else { &self.nobody };
+            if let Some(turn) = to.turns.get(epoch).filter(|_| !is_known) {
+                let part = |of: u32| (passed * u128::from(of) / u128::from(working.max(1))) as u64;
+                to.present.fetch_add(part(idle), Relaxed);
+                turn.fetch_add(part(1), Relaxed);
+            }
+        }
+        self.busy.store(false, Release);
+    }
+
+    /// A thread that works has what was added since it had its part before. Async-signal-safe.
+    pub fn take(&self, taken: &mut Taken, epoch: usize) -> Share {
+        let mut share = Share::default();
+        let before = core::mem::replace(taken, self.taken_now(epoch));
+        share.present = taken.present.wrapping_sub(before.present) / PARTS;
+        for of in before.epoch..=epoch {
+            let had = if of == before.epoch { before.turn } else { 0 };
+            let place = (of - before.epoch).min(OF_SHARE - 1);
+            if let Some(turn) = share.turns.get_mut(place) {
+                *turn = (of, turn.1 + self.working.turn(of).wrapping_sub(had) / PARTS);
+            }
+        }
+        share
+    }
+
+    /// Of a thread that begins to take its part.
+    pub fn taken_now(&self, epoch: usize) -> Taken {
+        Taken { present: self.working.present.load(Relaxed), epoch, turn: self.working.turn(epoch) }
+    }
+
+    /// What is nobody's, nanoseconds: for workers that were there, and for each that was not yet in an epoch.
+    pub fn nobodys(&self) -> (u64, impl Iterator<Item = u64> + '_) {
+        let turns = self.nobody.turns.iter().map(|turn| turn.load(Relaxed) / PARTS);
+        (self.nobody.present.load(Relaxed) / PARTS, turns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_work_have_equal_parts_however_rarely_they_are_sampled() {
+        let integrals = Integrals::new(1000);
+        let (mut often, mut rarely) = (integrals.taken_now(0), integrals.taken_now(0));
+        let mut sum = Share::default();
+        let see = |idle, working| Seen { idle, working, is_known: false };
+        for (at, epoch, seen) in [
+            (2000, 0, see(4, 2)),
+            (3000, 0, see(0, 2)),
+            (4000, 1, see(3, 1)),
+            (5000, 1, Seen { is_known: true, ..see(9, 1) }),
+            (6000, 2, see(7, 0)),
+            (7000, 2, see(2, 2)),
+        ] {
+            integrals.advance(at, 10, epoch, || seen);
+            integrals.advance(at + 5, 10, epoch, || panic!("somebody has just looked"));
+            let share = integrals.take(&mut often, epoch);
+            sum.present += share.present;
+            share
+                .turns
+                .iter()
+                .for_each(|(epoch, turn)| sum.turns[*epoch] = (*epoch, sum.turns[*epoch].1 + turn));
+        }
+        let share = integrals.take(&mut rarely, 2);
+        assert_eq!(share.present, 2000 + 3000 + 1000);
+        assert_eq!(share.turns[..3], [(0, 1000), (1, 1000), (2, 500)]);
+        assert_eq!(sum, share);
+        assert_eq!(integrals.take(&mut rarely, 2).present, 0, "once");
+        let (present, turns) = integrals.nobodys();
+        assert_eq!((present, turns.take(3).collect::<Vec<_>>()), (7000, vec![0, 0, 1000]));
+        // Over more epochs than a share has room for: the last ones are together.
+        for epoch in 3..9 {
+            integrals.advance(7000 + 1000 * (epoch as u64 - 2), 10, epoch, || see(0, 1));
+        }
+        let share = integrals.take(&mut rarely, 8);
+        assert_eq!(share.turns, [(2, 0), (3, 1000), (4, 1000), (8, 4000)]);
+    }
+}
