@@ -4,7 +4,9 @@ mod common;
 
 use common::emulate;
 use serde_json::json;
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use taskscope_context::{Behaviour, Lane, Shown};
 use taskscope_event::Code;
@@ -452,4 +454,18 @@ fn what_a_thread_created_before_the_range_is_there_for_one_that_starts_in_it() {
     let part = tempfile::tempdir().unwrap();
     slice(root.path(), part.path(), &Slice { clocks: Some((1200, 1400)), ..Slice::default() });
     assert_eq!(judged(part.path()), ([true, true], vec![]));
+}
+
+#[test]
+fn streams_whose_directories_are_no_utf8_stay_apart() {
+    let root = tempfile::tempdir().unwrap();
+    for (tid, name) in [b"a\xfe", b"a\xff"].into_iter().enumerate() {
+        let stream = StreamBuilder::new(0, 1, 1 + tid as u32).cpus(2).execute(1000, tid as i32).end(2000);
+        let written = stream.write(root.path()).unwrap();
+        std::fs::rename(written, root.path().join(OsStr::from_bytes(name))).unwrap();
+    }
+    let part = tempfile::tempdir().unwrap();
+    assert_eq!(slice(root.path(), part.path(), &Slice::default()), 2);
+    let trace = Trace::open(part.path(), &OpenOptions::default()).unwrap();
+    assert_eq!((trace.streams().len(), trace.event_count()), (2, 4));
 }

@@ -569,7 +569,9 @@ impl<'a> Slicer<'a> {
         own: &[u8],
         metadata: &Value,
     ) -> io::Result<()> {
-        let directory = output.join(&stream.relative_path);
+        // Names that are no UTF-8 as they are: as they are shown, two may be one.
+        let below = stream.directory.strip_prefix(self.trace.root());
+        let directory = output.join(below.unwrap_or(Path::new(&stream.relative_path)));
         std::fs::create_dir_all(&directory)?;
         replace_file(&directory.join(File::Standard.name()), |out| out.write_all(standard))?;
         if own.len() > file_header().len() {
