@@ -183,6 +183,26 @@ fn emulate_cuts_and_compresses() {
 }
 
 #[test]
+fn views_of_a_range_after_the_trace_are_refused() {
+    let (root, path) = written(&valid());
+    let output = taskscope(&["emulate", "--range", "10s..", &path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("before the range begins"), "{}", stderr(&output));
+    assert!(!root.path().join("thread.prv").exists());
+    let last = taskscope(&["emulate", "--range", "5us..10s", &path]);
+    assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
+}
+
+#[test]
+fn ovniemu_lists_the_models_that_are_enabled() {
+    let (root, path) = written(&valid());
+    let tool = root.path().join("ovniemu");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_taskscope"), &tool).unwrap();
+    let models = |arguments: &[&str]| stderr(&run(&tool, arguments)).matches(" events)\n").count();
+    assert_eq!((models(&[&path]), models(&["-a", &path])), (2, 8));
+}
+
+#[test]
 fn views_of_some_threads_know_what_the_others_made_and_moved() {
     let root = tempfile::tempdir().unwrap();
     let shown = StreamBuilder::new(0, 1, 101)

@@ -169,6 +169,16 @@ pub fn emulate(
     let files = view_files(system, job.options);
     let duration = emulation::duration_ns(trace);
     let range = range_of_views(trace, &job.selection)?;
+    // Views of a part without events would have records after their own end.
+    if range.0 > duration {
+        return Err(Failure::new("no event is selected")
+            .why(format!(
+                "the trace ends {:.9} s after its first event, before the range begins",
+                duration as f64 / 1e9
+            ))
+            .kept("views that were written before")
+            .into());
+    }
     let selected = job.selection.of(trace);
     let interruption = Interruption::watch()?;
     let cannot_write = |error: std::io::Error| {
