@@ -65,6 +65,29 @@ fn check_accepts_and_rejects() {
     assert_eq!(taskscope(&["emulate", &path]).status.code(), Some(0));
 }
 
+/// The codes of what `check` tells.
+fn told_by_check(path: &str) -> Vec<String> {
+    let output = taskscope(&["check", "--json", path]);
+    let code = |line: &str| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["code"].as_str().unwrap().to_owned()
+    };
+    stdout(&output).lines().map(code).collect()
+}
+
+#[test]
+fn clocks_and_offsets_that_cannot_be_are_told_as_such() {
+    let (_root, path) = written(&valid().point(1 << 63, ovni::BURST));
+    assert!(told_by_check(&path).contains(&"clock-too-large".to_owned()));
+
+    let (root, path) = written(&valid());
+    let other = StreamBuilder::new(1, 2, 102).loom("other.1").cpus(1).execute(1_000, 0).end(6_000);
+    other.write(root.path()).unwrap();
+    let table = "rank host median mean std\n0 node 0 0 0\n1 other -9223372036854775000 0 0\n";
+    fs::write(root.path().join("clock-offsets.txt"), table).unwrap();
+    assert_eq!(told_by_check(&path), ["clock-offsets", "no-clock-offsets"]);
+    assert_eq!(stdout(&taskscope(&["dump", &path])).lines().count(), 8, "no event is lost");
+}
+
 #[test]
 fn dump_and_top_select_by_filter_and_range() {
     let (_root, path) = written(&valid());
