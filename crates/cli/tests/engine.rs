@@ -89,6 +89,17 @@ fn clocks_and_offsets_that_cannot_be_are_told_as_such() {
 }
 
 #[test]
+fn a_parallel_task_that_nobody_created_is_one_violation() {
+    let stream = StreamBuilder::new(0, 1, 101)
+        .cpus(1)
+        .execute(1_000, 0)
+        .event(2_000, nosv::TASK_EXECUTE, &pair(1, 2))
+        .event(3_000, nosv::TASK_END, &pair(1, 2));
+    let (_root, path) = written(&stream.end(4_000));
+    assert_eq!(told_by_check(&path), ["unknown-task"]);
+}
+
+#[test]
 fn dump_and_top_select_by_filter_and_range() {
     let (_root, path) = written(&valid());
     let output = taskscope(&["dump", "--where", "taskid = 1 and name ~ TASK_E*", &path]);
