@@ -293,11 +293,17 @@ fn sort_writes_the_order_and_says_so() {
         .point(40, ovni::UNSORTED_END)
         .end(50);
     let (_root, path) = written(&unsorted);
-    assert_eq!(taskscope(&["sort", "--check", &path]).status.code(), Some(1));
+    let checked = taskscope(&["sort", "--check", &path]);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(stderr(&checked).contains("1 file of 1 stream to sort"), "{}", stderr(&checked));
     assert_eq!(taskscope(&["emulate", "-l", &path]).status.code(), Some(1));
     assert_eq!(taskscope(&["check", &path]).status.code(), Some(0));
     assert_eq!(taskscope(&["sort", &path]).status.code(), Some(0));
-    assert_eq!(taskscope(&["sort", "--check", &path]).status.code(), Some(0));
+    let checked = taskscope(&["sort", "--check", &path]);
+    assert_eq!(
+        (checked.status.code(), stderr(&checked)),
+        (Some(0), "1 stream: nothing to sort\n".to_owned())
+    );
     assert_eq!(taskscope(&["emulate", "-l", &path]).status.code(), Some(0));
 }
 
