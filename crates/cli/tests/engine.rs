@@ -213,7 +213,13 @@ fn emulate_cuts_and_compresses() {
     let packed = fs::read(root.path().join("thread.prv.gz")).unwrap();
     assert_eq!(packed[..2], [0x1f, 0x8b]);
     assert!(root.path().join("cfg/thread/13-nos-v-subsystem.cfg").exists());
-    assert_eq!(taskscope(&["emulate", "--threads", "5", &path]).status.code(), Some(2));
+    for (verb, tid) in [("emulate", "5"), ("emulate", "-5"), ("slice", "-5")] {
+        let directory = tempfile::tempdir().unwrap();
+        let output = taskscope(&[verb, "--threads", tid, "-o", directory.path().to_str().unwrap(), &path]);
+        assert_eq!(output.status.code(), Some(2));
+        let expected = format!("no thread has the id {tid}");
+        assert!(stderr(&output).contains(&expected), "{verb}: {}", stderr(&output));
+    }
 }
 
 #[test]

@@ -74,10 +74,16 @@ impl ClockOffsets {
                 mean_ns: parse(mean)?,
                 deviation_ns: parse(deviation)?,
             };
-            if entry.median_ns.abs() > MOST_OFFSET_NS {
+            if let Some(far) = [median, mean, deviation]
+                .into_iter()
+                .find(|field| field.parse::<f64>().is_ok_and(|offset| offset.abs() > MOST_OFFSET_NS))
+            {
                 return Err(format!(
-                    "line {number} of the clock offsets: `{median}` ns are more than the 73 years that clocks may differ"
+                    "line {number} of the clock offsets: `{far}` ns are more than the 73 years that clocks may differ"
                 ));
+            }
+            if entry.rank as f64 != parse(rank)? {
+                return Err(format!("line {number} of the clock offsets: `{rank}` is no rank"));
             }
             if entries.iter().any(|other| other.host == entry.host) {
                 return Err(format!("line {number} of the clock offsets: host `{host}` appears twice"));
@@ -133,6 +139,10 @@ mod tests {
         assert_eq!(error, "line 3 of the clock offsets: host `a` appears twice");
         let error = ClockOffsets::parse("header\n0 a 1 2 3\n1 b -9223372036854775000 2 3\n").unwrap_err();
         assert!(error.starts_with("line 3 of the clock offsets: `-9223372036854775000` ns"), "{error}");
+        let error = ClockOffsets::parse("header\n1e30 a 1 2 3\n").unwrap_err();
+        assert_eq!(error, "line 2 of the clock offsets: `1e30` is no rank");
+        let error = ClockOffsets::parse("header\n0 a 1 2 1e30\n").unwrap_err();
+        assert!(error.starts_with("line 2 of the clock offsets: `1e30` ns"), "{error}");
         assert_eq!(ClockOffsets::parse("header\n").unwrap_err(), "the clock offsets have no entries");
     }
 }
