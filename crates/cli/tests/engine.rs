@@ -189,6 +189,9 @@ fn dump_shows_all_of_an_event_and_nothing_that_acts() {
     let json = stdout(&taskscope(&["dump", "--json", "--where", "model = nosv", &path]));
     let last: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
     assert_eq!(last["fields"]["value"], serde_json::json!([7, -8]));
+    // A filter sees all of them.
+    let selected = |filter: &str| stdout(&taskscope(&["dump", "--where", filter, &path])).lines().count();
+    assert_eq!(["value = 7", "value = -8", "value < 7", "value = 9"].map(selected), [1, 1, 1, 0]);
 }
 
 /// Configurations are those of the run that wrote the views; what a user put beside them stays.
