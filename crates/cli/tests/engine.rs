@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use taskscope_event::models::{nosv, ovni};
+use taskscope_event::models::{nosv, openmp, ovni};
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
 fn run(program: &Path, arguments: &[&str]) -> Output {
@@ -97,6 +97,21 @@ fn a_parallel_task_that_nobody_created_is_one_violation() {
         .event(3_000, nosv::TASK_END, &pair(1, 2));
     let (_root, path) = written(&stream.end(4_000));
     assert_eq!(told_by_check(&path), ["unknown-task"]);
+}
+
+/// Ids of threads that are no thread of the system's.
+#[test]
+fn negative_ids_are_shown_as_they_are() {
+    let mut stream = StreamBuilder::new(0, 1, 1).require(&["ovni", "openmp"]).cpus(1).execute(1_000, 0);
+    (stream.metadata["ovni"]["pid"], stream.metadata["ovni"]["tid"]) = ((-5).into(), (-7).into());
+    stream = stream.point(2_000, openmp::BARRIER_PLAIN_BEGIN).point(4_000, openmp::BARRIER_PLAIN_END);
+    let (_root, path) = written(&stream.end(6_000));
+    for verb in [&["report", "--section", "all"][..], &["report", "--json"], &["info"], &["info", "--json"]] {
+        let output = taskscope(&[verb, &[path.as_str()]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = stdout(&output);
+        assert!(text.contains("-7") && !text.contains("184467440"), "{verb:?}: {text}");
+    }
 }
 
 #[test]

@@ -376,7 +376,7 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
             interpreter.add_recorder(thread, recorder, on_cpus);
             thread
         } else {
-            builder.add_thread(process, stream.tid().unwrap_or(0) as u64);
+            builder.add_thread(process, stream.tid().unwrap_or(0));
             interpreter.add_thread_of(recorder, process)
         };
         all.threads.push(thread);
@@ -386,7 +386,7 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
         if tells_openmp(stream) {
             interpreter.is_of_openmp(thread);
         }
-        if works_on_threads(stream) && stream.tid().unwrap_or(0) as u64 == name.1 {
+        if works_on_threads(stream) && stream.tid().unwrap_or(0) == name.1 {
             interpreter.is_initial(thread);
         }
     }
@@ -436,7 +436,7 @@ fn add_cpus(trace: &Trace, all: &mut Threads, builder: &mut ExecutionBuilder, in
         all.processes.push(process);
         let holder = ProcessIndex::of(all.processes.len() - 1);
         for (phyid, index) in cpus {
-            builder.add_thread(process, *phyid as u64);
+            builder.add_thread(process, *phyid);
             interpreter.add_cpu(holder, number, *index as i32);
         }
         for (stream, thread) in trace.streams().iter().zip(&all.threads) {
