@@ -281,13 +281,20 @@ fn read_samples(
 }
 
 /// A thread whose stream ends before the thread has ended is shown in what it was in last, which need not
-/// be what it was.
+/// be what it was. So is one of whose two files one ends before the other.
 fn add_ends_of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &mut Execution) {
     for (stream, thread) in trace.streams().iter().zip(threads) {
         let row = &execution.threads[thread.index()];
-        let last = stream.last_clock_ns().unwrap_or(0).max(0) as u64;
-        if !row.ended && last < row.track.end() && stream.event_count() > 0 {
-            let (start, end) = (last, row.track.end());
+        let ends = match stream.cut_at_ns() {
+            Some(cut) => Some(cut),
+            None if row.ended => None,
+            // It ended, and `stream.obs` is where it said so.
+            None if stream.is_finished() => stream.last_clock_of(File::Standard).or(stream.last_clock_ns()),
+            None => stream.last_clock_ns(),
+        };
+        let Some(start) = ends.map(|ends| ends.max(0) as u64) else { continue };
+        if start < row.track.end() {
+            let end = row.track.end();
             execution.uncertain.push(Uncertain { thread: *thread, start, end, doubt: Doubt::StreamEnds });
         }
     }
