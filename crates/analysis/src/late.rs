@@ -13,7 +13,7 @@ pub struct LateProcess {
     /// Which.
     pub process: ProcessIndex,
     /// Its process id.
-    pub pid: u64,
+    pub pid: i64,
     /// Its rank, where it has one.
     pub rank: Option<u32>,
 }

@@ -13,7 +13,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_event::models::{MODELS, model_of};
+use taskscope_event::models::MODELS;
+use taskscope_event::spec::ModelSpec;
 use taskscope_model::{MachineOptions, Severity};
 use taskscope_session::emulation;
 use taskscope_session::judgement::Judge;
@@ -103,8 +104,12 @@ fn try_ovniemu(options: Ovniemu) -> anyhow::Result<ExitCode> {
         gzip: false,
         directory: trace.root().to_path_buf(),
     };
-    info("the following models are enabled:".to_owned());
-    for model in system.models.iter().filter_map(|letter| model_of(*letter)) {
+    let is_enabled =
+        |model: &&ModelSpec| !model.own && (options.all_models || system.models.contains(&model.letter));
+    let mut enabled: Vec<&ModelSpec> = MODELS.iter().filter(is_enabled).collect();
+    enabled.sort_by_key(|model| model.letter);
+    info(format!("the following {} models are enabled:", enabled.len()));
+    for model in enabled {
         let events = model.events.len();
         info(format!("{:>8} {} '{}' ({events} events)", model.name, model.version, model.letter as char));
     }

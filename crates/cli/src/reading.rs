@@ -262,6 +262,24 @@ pub fn require_events(args: &TraceArgs, trace: &Trace) -> anyhow::Result<()> {
     }
 }
 
+/// Fails where a thread that is asked for is not there.
+pub fn require_threads(trace: &Trace, threads: &[i64]) -> anyhow::Result<()> {
+    for tid in threads {
+        if !trace.streams().iter().any(|stream| stream.tid() == Some(*tid)) {
+            let known: Vec<String> = trace
+                .streams()
+                .iter()
+                .take(10)
+                .filter_map(|stream| Some(stream.tid()?.to_string()))
+                .collect();
+            return Err(Failure::new(format!("no thread has the id {tid}"))
+                .remedy(format!("ids are, among others: {}", known.join(", ")))
+                .into());
+        }
+    }
+    Ok(())
+}
+
 /// There is a trace, and not one event in it.
 pub fn nothing_to_read(trace: &Path, why: String, streams: usize) -> anyhow::Error {
     Failure::new(format!("nothing can be read from {}", trace.display()))

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use taskscope_event::models::{nosv, ovni};
+use taskscope_event::models::{nosv, openmp, ovni};
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
 fn run(program: &Path, arguments: &[&str]) -> Output {
@@ -63,6 +63,55 @@ fn check_accepts_and_rejects() {
     assert_eq!(taskscope(&allowed).status.code(), Some(0));
     assert_eq!(taskscope(&["emulate", "-l", &path]).status.code(), Some(1));
     assert_eq!(taskscope(&["emulate", &path]).status.code(), Some(0));
+}
+
+/// The codes of what `check` tells.
+fn told_by_check(path: &str) -> Vec<String> {
+    let output = taskscope(&["check", "--json", path]);
+    let code = |line: &str| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["code"].as_str().unwrap().to_owned()
+    };
+    stdout(&output).lines().map(code).collect()
+}
+
+#[test]
+fn clocks_and_offsets_that_cannot_be_are_told_as_such() {
+    let (_root, path) = written(&valid().point(1 << 63, ovni::BURST));
+    assert!(told_by_check(&path).contains(&"clock-too-large".to_owned()));
+
+    let (root, path) = written(&valid());
+    let other = StreamBuilder::new(1, 2, 102).loom("other.1").cpus(1).execute(1_000, 0).end(6_000);
+    other.write(root.path()).unwrap();
+    let table = "rank host median mean std\n0 node 0 0 0\n1 other -9223372036854775000 0 0\n";
+    fs::write(root.path().join("clock-offsets.txt"), table).unwrap();
+    assert_eq!(told_by_check(&path), ["clock-offsets", "no-clock-offsets"]);
+    assert_eq!(stdout(&taskscope(&["dump", &path])).lines().count(), 8, "no event is lost");
+}
+
+#[test]
+fn a_parallel_task_that_nobody_created_is_one_violation() {
+    let stream = StreamBuilder::new(0, 1, 101)
+        .cpus(1)
+        .execute(1_000, 0)
+        .event(2_000, nosv::TASK_EXECUTE, &pair(1, 2))
+        .event(3_000, nosv::TASK_END, &pair(1, 2));
+    let (_root, path) = written(&stream.end(4_000));
+    assert_eq!(told_by_check(&path), ["unknown-task"]);
+}
+
+/// Ids of threads that are no thread of the system's.
+#[test]
+fn negative_ids_are_shown_as_they_are() {
+    let mut stream = StreamBuilder::new(0, 1, 1).require(&["ovni", "openmp"]).cpus(1).execute(1_000, 0);
+    (stream.metadata["ovni"]["pid"], stream.metadata["ovni"]["tid"]) = ((-5).into(), (-7).into());
+    stream = stream.point(2_000, openmp::BARRIER_PLAIN_BEGIN).point(4_000, openmp::BARRIER_PLAIN_END);
+    let (_root, path) = written(&stream.end(6_000));
+    for verb in [&["report", "--section", "all"][..], &["report", "--json"], &["info"], &["info", "--json"]] {
+        let output = taskscope(&[verb, &[path.as_str()]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = stdout(&output);
+        assert!(text.contains("-7") && !text.contains("184467440"), "{verb:?}: {text}");
+    }
 }
 
 #[test]
@@ -155,6 +204,9 @@ fn dump_shows_all_of_an_event_and_nothing_that_acts() {
     let json = stdout(&taskscope(&["dump", "--json", "--where", "model = nosv", &path]));
     let last: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
     assert_eq!(last["fields"]["value"], serde_json::json!([7, -8]));
+    // A filter sees all of them.
+    let selected = |filter: &str| stdout(&taskscope(&["dump", "--where", filter, &path])).lines().count();
+    assert_eq!(["value = 7", "value = -8", "value < 7", "value = 9"].map(selected), [1, 1, 1, 0]);
 }
 
 /// Configurations are those of the run that wrote the views; what a user put beside them stays.
@@ -179,7 +231,33 @@ fn emulate_cuts_and_compresses() {
     let packed = fs::read(root.path().join("thread.prv.gz")).unwrap();
     assert_eq!(packed[..2], [0x1f, 0x8b]);
     assert!(root.path().join("cfg/thread/13-nos-v-subsystem.cfg").exists());
-    assert_eq!(taskscope(&["emulate", "--threads", "5", &path]).status.code(), Some(2));
+    for (verb, tid) in [("emulate", "5"), ("emulate", "-5"), ("slice", "-5")] {
+        let directory = tempfile::tempdir().unwrap();
+        let output = taskscope(&[verb, "--threads", tid, "-o", directory.path().to_str().unwrap(), &path]);
+        assert_eq!(output.status.code(), Some(2));
+        let expected = format!("no thread has the id {tid}");
+        assert!(stderr(&output).contains(&expected), "{verb}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn views_of_a_range_after_the_trace_are_refused() {
+    let (root, path) = written(&valid());
+    let output = taskscope(&["emulate", "--range", "10s..", &path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("before the range begins"), "{}", stderr(&output));
+    assert!(!root.path().join("thread.prv").exists());
+    let last = taskscope(&["emulate", "--range", "5us..10s", &path]);
+    assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
+}
+
+#[test]
+fn ovniemu_lists_the_models_that_are_enabled() {
+    let (root, path) = written(&valid());
+    let tool = root.path().join("ovniemu");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_taskscope"), &tool).unwrap();
+    let models = |arguments: &[&str]| stderr(&run(&tool, arguments)).matches(" events)\n").count();
+    assert_eq!((models(&[&path]), models(&["-a", &path])), (2, 8));
 }
 
 #[test]
@@ -239,11 +317,17 @@ fn sort_writes_the_order_and_says_so() {
         .point(40, ovni::UNSORTED_END)
         .end(50);
     let (_root, path) = written(&unsorted);
-    assert_eq!(taskscope(&["sort", "--check", &path]).status.code(), Some(1));
+    let checked = taskscope(&["sort", "--check", &path]);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(stderr(&checked).contains("1 file of 1 stream to sort"), "{}", stderr(&checked));
     assert_eq!(taskscope(&["emulate", "-l", &path]).status.code(), Some(1));
     assert_eq!(taskscope(&["check", &path]).status.code(), Some(0));
     assert_eq!(taskscope(&["sort", &path]).status.code(), Some(0));
-    assert_eq!(taskscope(&["sort", "--check", &path]).status.code(), Some(0));
+    let checked = taskscope(&["sort", "--check", &path]);
+    assert_eq!(
+        (checked.status.code(), stderr(&checked)),
+        (Some(0), "1 stream: nothing to sort\n".to_owned())
+    );
     assert_eq!(taskscope(&["emulate", "-l", &path]).status.code(), Some(0));
 }
 

@@ -5,8 +5,10 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use taskscope_event::models::{nosv, ovni};
-use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
+use taskscope_event::framing::file_header;
+use taskscope_event::models::{nosv, ovni, wait};
+use taskscope_testkit::bytes;
+use taskscope_testkit::trace_builder::{StreamBuilder, pair, push_event, type_payload};
 
 fn taskscope(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_taskscope")).args(arguments).output().unwrap()
@@ -251,6 +253,33 @@ fn problems_stand_in_the_header_of_every_output() {
         (&"taskscope.problem.1".into(), &"truncated-event".into())
     );
     assert_eq!(json(&["top", "--json", &path])["problems"][0]["kind"], "truncated-event");
+}
+
+/// One file of a stream is cut and the other goes on: what is shown from there on rests on half of the events.
+#[test]
+fn a_file_that_ends_before_the_other_leaves_the_rest_uncertain() {
+    let mut own = file_header().to_vec();
+    for at in [10_000, 50_000, 65_000] {
+        push_event(&mut own, wait::ACQUIRED, at, &bytes![7_u64, 1_u32]);
+        push_event(&mut own, wait::RELEASED, at + 1_000, &bytes![7_u64, 1_u32]);
+    }
+    let event = 12 + 12;
+    // What is missing of each of the two files, and from when on the thread is uncertain. The last three events of
+    // `stream.obs` are at 61, 69 and 70 µs, of 12 bytes each.
+    for (standard, own_cut, from) in
+        [(30, 0, 60_000), (24, 0, 61_000), (0, 5, 65_000), (0, 3 * event - 1, 50_000)]
+    {
+        let root = tempfile::tempdir().unwrap();
+        worker(101, 0).write(root.path()).unwrap();
+        let mut stream = worker(102, 1);
+        stream.standard.truncate(stream.standard.len() - standard);
+        stream.own = Some(own[..own.len() - own_cut].to_vec());
+        stream.write(root.path()).unwrap();
+        let report = json(&["report", "--json", root.path().to_str().unwrap()]);
+        let uncertain = &report["uncertain"]["longest"][0];
+        assert_eq!(uncertain["thread"], 102, "{standard} {own_cut}: {report:#}");
+        assert_eq!((&uncertain["start_ns"], &uncertain["end_ns"]), (&from.into(), &70_000.into()));
+    }
 }
 
 #[test]

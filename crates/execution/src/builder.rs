@@ -59,7 +59,7 @@ impl ExecutionBuilder {
     }
 
     /// Adds a process; threads refer to it.
-    pub fn add_process(&mut self, loom: &str, pid: u64) -> ProcessIndex {
+    pub fn add_process(&mut self, loom: &str, pid: i64) -> ProcessIndex {
         let index = ProcessIndex::of(self.execution.processes.len());
         self.execution.processes.push(Process {
             loom: loom.to_string(),
@@ -80,7 +80,7 @@ impl ExecutionBuilder {
     }
 
     /// Adds a thread; changes refer to it.
-    pub fn add_thread(&mut self, process: ProcessIndex, tid: u64) -> ThreadIndex {
+    pub fn add_thread(&mut self, process: ProcessIndex, tid: i64) -> ThreadIndex {
         let index = ThreadIndex::of(self.execution.threads.len());
         let gap = self.new_gap(process, SiteIndex::NONE);
         self.execution.threads.push(Thread::new(process, tid));

@@ -8,7 +8,7 @@ pub struct Process {
     /// The loom (node and CPU set) that it ran in; empty where not told.
     pub loom: String,
     /// Process id; 0 for the holder of a loom's CPUs.
-    pub pid: u64,
+    pub pid: i64,
     /// Whether it holds the CPUs of its loom, which are the workers of all processes there.
     pub has_cpus: bool,
     /// Time of its first event, nanoseconds of the trace's clock.

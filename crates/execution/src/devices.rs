@@ -23,7 +23,7 @@ pub struct Operation {
     /// The vendor's id.
     pub id: u64,
     /// System thread id of the submitter.
-    pub thread: u64,
+    pub thread: i64,
     /// Bytes moved.
     pub bytes: u64,
     /// How late its record arrived, for one that arrived out of place.
@@ -96,7 +96,7 @@ pub struct LostOperation {
     /// The vendor's id.
     pub id: u64,
     /// System thread id of the submitter.
-    pub thread: u64,
+    pub thread: i64,
     /// Index into [`Queue::names`].
     pub name: u32,
 }
@@ -111,7 +111,7 @@ pub struct Queue {
     /// Its device; empty if not known.
     pub device: String,
     /// Process id of the program; `None` for imports.
-    pub pid: Option<u64>,
+    pub pid: Option<i64>,
     /// The queue's number in its process, which calls name.
     pub number: u64,
     /// Whether it promises to run its operations one after the other.
@@ -209,9 +209,9 @@ pub struct CallThread {
     /// Path of its location below the trace's root.
     pub path: String,
     /// Process id.
-    pub pid: u64,
+    pub pid: i64,
     /// System thread id.
-    pub tid: u64,
+    pub tid: i64,
     /// The calls.
     pub calls: Vec<Call>,
     /// Texts of names; the first is the empty one.

@@ -15,7 +15,7 @@ pub struct Thread {
     /// Its process.
     pub process: ProcessIndex,
     /// Thread id.
-    pub tid: u64,
+    pub tid: i64,
     /// Its role in the runtime.
     pub kind: ThreadKind,
     /// Whether it counts in the capacity of its process.
@@ -39,7 +39,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    pub(crate) fn new(process: ProcessIndex, tid: u64) -> Thread {
+    pub(crate) fn new(process: ProcessIndex, tid: i64) -> Thread {
         Thread {
             process,
             tid,

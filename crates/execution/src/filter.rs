@@ -34,6 +34,11 @@ pub trait Record {
     /// The field called `name`, if the record has it. Texts go through `with`, so that they can be
     /// made on the spot.
     fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R;
+
+    /// Whether a value of the field called `name` passes, of which a record may have several.
+    fn any(&self, name: &str, passes: impl Fn(Value<'_>) -> bool) -> bool {
+        self.field(name, |value| value.is_some_and(passes))
+    }
 }
 
 /// How a field is compared.
@@ -120,18 +125,13 @@ impl Filter {
             Filter::And(parts) => parts.iter().all(|part| part.matches(record)),
             Filter::Not(part) => !part.matches(record),
             Filter::Compare(field, operator, literal) => {
-                record.field(field, |value| value.is_some_and(|value| compare(value, *operator, literal)))
+                record.any(field, |value| compare(value, *operator, literal))
             }
-            Filter::OneOf(field, literals) => record.field(field, |value| {
-                value.is_some_and(|value| {
-                    literals.iter().any(|literal| compare(value, Operator::Equal, literal))
-                })
-            }),
-            Filter::Between(field, begin, end) => record.field(field, |value| {
-                value.is_some_and(|value| {
-                    begin.as_ref().is_none_or(|begin| compare(value, Operator::GreaterOrEqual, begin))
-                        && end.as_ref().is_none_or(|end| compare(value, Operator::Less, end))
-                })
+            Filter::OneOf(field, literals) => record
+                .any(field, |value| literals.iter().any(|literal| compare(value, Operator::Equal, literal))),
+            Filter::Between(field, begin, end) => record.any(field, |value| {
+                begin.as_ref().is_none_or(|begin| compare(value, Operator::GreaterOrEqual, begin))
+                    && end.as_ref().is_none_or(|end| compare(value, Operator::Less, end))
             }),
         }
     }

@@ -6,8 +6,8 @@
 
 use crate::violation::{Violation, ViolationCode};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use taskscope_event::models::MODELS;
 
 /// What one stream declares, as far as it declares it.
@@ -37,6 +37,8 @@ pub struct ThreadDescription {
     pub require: Option<Vec<(String, String)>>,
     /// Version of the recording library.
     pub library_version: Option<String>,
+    /// Commit of the recording library.
+    pub library_commit: Option<String>,
     /// Whether the stream was ended properly.
     pub finished: bool,
     /// User marks: type, title, channel type, labels.
@@ -58,8 +60,8 @@ pub struct MarkDescription {
     pub title: Option<String>,
     /// `stack` or `single`.
     pub channel: Option<String>,
-    /// Values, as text, and labels.
-    pub labels: Vec<(String, String)>,
+    /// Values, as text, and labels; `None` where the label is no text.
+    pub labels: Vec<(String, Option<String>)>,
 }
 
 /// A loom.
@@ -258,6 +260,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.stream = "";
+        self.compare_libraries(descriptions);
         self.finish_looms(&mut looms, &processes);
         self.check_processes(&looms, &processes);
         system.marks.sort_by_key(|mark| mark.number);
@@ -380,11 +383,27 @@ impl<'a> Builder<'a> {
             let text = format!("missing ovni.lib.version key in thread metadata: {name}");
             self.report(ViolationCode::MissingLibrary, text);
         }
+        if description.library_commit.is_none() {
+            let name = description.path.rsplit('/').next().unwrap_or_default();
+            let text = format!("missing ovni.lib.commit key in thread metadata: {name}");
+            self.report(ViolationCode::MissingCommit, text);
+        }
         if !description.finished {
             self.report(
                 ViolationCode::MissingFinished,
                 format!("missing ovni.finished: {}", description.path),
             );
+        }
+    }
+
+    fn compare_libraries(&mut self, descriptions: &[ThreadDescription]) {
+        let threads = descriptions.iter().filter(|other| other.part.as_deref() == Some("thread"));
+        let versions: BTreeSet<&str> =
+            threads.filter_map(|thread| thread.library_version.as_deref()).collect();
+        if versions.len() > 1 {
+            let list: Vec<&str> = versions.into_iter().collect();
+            let text = format!("streams were recorded by versions {} of libovni", list.join(", "));
+            self.report(ViolationCode::MixedLibraries, text);
         }
     }
 
@@ -447,6 +466,11 @@ impl<'a> Builder<'a> {
             for (value, label) in &mark.labels {
                 let Ok(value) = value.parse::<i64>() else {
                     let text = format!("mark {number} labels `{value}`, which is no number");
+                    self.report(ViolationCode::BadMark, text);
+                    continue;
+                };
+                let Some(label) = label else {
+                    let text = format!("the label of value {value} of mark {number} is no text");
                     self.report(ViolationCode::BadMark, text);
                     continue;
                 };
@@ -651,6 +675,7 @@ mod tests {
             cpus: Some(vec![(0, 3), (1, 1)]),
             require: Some(vec![("ovni".to_owned(), "1.1.0".to_owned())]),
             library_version: Some("1.14.0".to_owned()),
+            library_commit: Some("cf025e2".to_owned()),
             finished: true,
             events: 2,
             ..ThreadDescription::default()
@@ -676,5 +701,25 @@ mod tests {
         let (_, violations) = System::build(&[thread("a", "m.0", 7, 9), second]);
         let codes: Vec<_> = violations.iter().map(|violation| violation.code).collect();
         assert_eq!(codes, [ViolationCode::BadCpus, ViolationCode::BadAppId, ViolationCode::RepeatedThread]);
+    }
+
+    #[test]
+    fn what_the_metadata_should_say_is_missed() {
+        let codes = |descriptions: &[ThreadDescription]| -> Vec<ViolationCode> {
+            System::build(descriptions).1.iter().map(|violation| violation.code).collect()
+        };
+        let mut second = thread("b", "m.0", 7, 8);
+        second.library_version = Some("1.13.0".to_owned());
+        assert_eq!(codes(&[thread("a", "m.0", 7, 9), second.clone()]), [ViolationCode::MixedLibraries]);
+        second.library_commit = None;
+        assert_eq!(codes(&[second]), [ViolationCode::MissingCommit]);
+        let mut third = thread("c", "m.0", 7, 8);
+        third.marks = vec![MarkDescription {
+            mark_type: "1".to_owned(),
+            title: Some("phase".to_owned()),
+            channel: Some("stack".to_owned()),
+            labels: vec![("1".to_owned(), Some("read".to_owned())), ("2".to_owned(), None)],
+        }];
+        assert_eq!(codes(&[third]), [ViolationCode::BadMark]);
     }
 }

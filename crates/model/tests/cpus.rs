@@ -19,7 +19,7 @@ impl Play {
         let mut interpreter = Interpreter::new();
         let process = builder.add_process("node.1", 10);
         for tid in [10, 11] {
-            let thread = builder.add_thread(process, tid as u64);
+            let thread = builder.add_thread(process, i64::from(tid));
             interpreter.add_thread(process);
             interpreter.works_on_cpus_of(thread, LOOM, tid);
             interpreter.has_subsystems(thread);

@@ -62,7 +62,8 @@ fn check(root: &Path) {
     for stream in trace.streams() {
         assert!(stream.is_finished());
         let marks = &stream.metadata.marks;
-        assert_eq!(marks[0].labels, [("1".to_owned(), "sweep".to_owned()), ("2".into(), "inner".into())]);
+        let label = |value: &str, label: &str| (value.to_owned(), Some(label.to_owned()));
+        assert_eq!(marks[0].labels, [label("1", "sweep"), label("2", "inner")]);
         assert_eq!(marks[1].title.as_deref(), Some("residual"));
         let events: Vec<_> = stream.events_of(File::Standard).collect();
         assert!(events.is_sorted_by_key(|event| event.clock_ns));

@@ -10,7 +10,7 @@ use taskscope_execution::{Execution, State, TargetWaitPart, ThreadIndex};
 /// what it waited for.
 pub(crate) fn device_work(execution: &Execution, devices: &Devices) -> DeviceWork {
     let mut work = DeviceWork::default();
-    let mut pids: Vec<u64> = devices.calls.iter().map(|thread| thread.pid).collect();
+    let mut pids: Vec<i64> = devices.calls.iter().map(|thread| thread.pid).collect();
     pids.sort_unstable();
     pids.dedup();
     for pid in pids {
@@ -44,7 +44,7 @@ pub(crate) fn device_work(execution: &Execution, devices: &Devices) -> DeviceWor
 
 /// Adds what devices ran while threads waited in device constructs.
 pub(crate) fn add_target_waits(execution: &mut Execution, devices: &Devices) {
-    let pids: BTreeSet<u64> = devices.queues.iter().filter_map(|queue| queue.pid).collect();
+    let pids: BTreeSet<i64> = devices.queues.iter().filter_map(|queue| queue.pid).collect();
     let mut waits: Vec<TargetWaitPart> = Vec::new();
     let mut names: FxHashMap<String, u32> = FxHashMap::default();
     let mut catalog = Vec::new();
@@ -89,7 +89,7 @@ struct Operations {
 }
 
 impl Operations {
-    fn of(execution: &Execution, devices: &Devices, pid: u64, first: u32) -> Operations {
+    fn of(execution: &Execution, devices: &Devices, pid: i64, first: u32) -> Operations {
         let queues = || devices.queues.iter().enumerate().filter(|(_, queue)| queue.pid == Some(pid));
         let mut order: Vec<(u64, u64, usize, usize)> = queues()
             .flat_map(|(number, queue)| {
@@ -98,7 +98,7 @@ impl Operations {
             })
             .collect();
         order.sort_unstable();
-        let mut threads: FxHashMap<u64, Option<ThreadIndex>> = FxHashMap::default();
+        let mut threads: FxHashMap<i64, Option<ThreadIndex>> = FxHashMap::default();
         let (mut rows, mut latest_ends, mut latest) = (Vec::new(), Vec::new(), 0);
         let mut numbers = FxHashMap::default();
         for (start, end, number, row) in &order {
@@ -227,7 +227,7 @@ fn name_of<'a>(thread: &'a CallThread, call: &Call) -> &'a str {
 }
 
 /// The thread of the execution with this id of the system.
-fn thread_of(execution: &Execution, pid: u64, tid: u64) -> Option<ThreadIndex> {
+fn thread_of(execution: &Execution, pid: i64, tid: i64) -> Option<ThreadIndex> {
     let found = execution.threads.iter().position(|thread| {
         let process = &execution.processes[thread.process.index()];
         thread.tid == tid && process.pid == pid && !process.has_cpus

@@ -59,7 +59,7 @@ fn read_queue(location: &Location) -> Queue {
         name: text("name"),
         path: location.relative_path.clone(),
         device: text("device"),
-        pid: metadata["pid"].as_u64(),
+        pid: metadata["pid"].as_i64(),
         number: metadata["number"].as_u64().unwrap_or(0),
         in_order: metadata["order"] == "in-order",
         order_from: text("order_from"),
@@ -130,8 +130,8 @@ fn add_calls(all: &mut Vec<CallThread>, mut thread: CallThread) {
 fn read_calls(location: &Location) -> CallThread {
     let mut thread = CallThread {
         path: location.relative_path.clone(),
-        pid: location.metadata["pid"].as_u64().unwrap_or(0),
-        tid: location.metadata["tid"].as_u64().unwrap_or(0),
+        pid: location.metadata["pid"].as_i64().unwrap_or(0),
+        tid: location.metadata["tid"].as_i64().unwrap_or(0),
         calls: Vec::new(),
         names: vec![String::new()],
     };
@@ -183,7 +183,7 @@ fn operation(fields: &mut Fields<'_>, map: &ClockMap) -> Option<Operation> {
     operation.append = fields.u64()?;
     operation.submit = fields.u64()?;
     operation.id = fields.u64()?;
-    operation.thread = fields.u64()?;
+    operation.thread = fields.u64()? as i64;
     operation.bytes = fields.u64()?;
     operation.late_by = fields.u64()?;
     operation.lane = Some(fields.u32()?).filter(|lane| *lane != device::NO_LANE);
@@ -194,7 +194,7 @@ fn operation(fields: &mut Fields<'_>, map: &ClockMap) -> Option<Operation> {
 }
 
 fn lost(fields: &mut Fields<'_>) -> Option<LostOperation> {
-    let (seq, append, id, thread) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
+    let (seq, append, id, thread) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()? as i64);
     let _kind = fields.u32()?;
     Some(LostOperation { seq, append, id, thread, name: fields.u32()? })
 }

@@ -82,6 +82,7 @@ fn describe(stream: &Stream) -> ThreadDescription {
         cpus: cpus.map(|cpus| cpus.iter().map(|cpu| (cpu.index, cpu.phyid)).collect()),
         require: metadata.require.clone(),
         library_version: metadata.library_version.clone(),
+        library_commit: metadata.library_commit.clone(),
         finished: metadata.finished,
         marks: metadata
             .marks
@@ -113,7 +114,8 @@ fn violation_of(trace: &Trace, problem: &Problem) -> Option<Violation> {
         ProblemKind::EmptyStream => ViolationCode::EmptyStream,
         ProblemKind::TruncatedEvent | ProblemKind::TornEvent => ViolationCode::TruncatedEvent,
         ProblemKind::ZeroTail => ViolationCode::ZeroTail,
-        ProblemKind::ClockGoesBack | ProblemKind::ClockTooLarge => ViolationCode::ClockGoesBack,
+        ProblemKind::ClockGoesBack => ViolationCode::ClockGoesBack,
+        ProblemKind::ClockTooLarge => ViolationCode::ClockTooLarge,
         ProblemKind::UnsortedRegion => ViolationCode::UnsortedRegion,
         ProblemKind::OpenUnsortedRegion => ViolationCode::OpenUnsortedRegion,
         ProblemKind::ClockOffsets => ViolationCode::ClockOffsets,

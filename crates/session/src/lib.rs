@@ -281,13 +281,20 @@ fn read_samples(
 }
 
 /// A thread whose stream ends before the thread has ended is shown in what it was in last, which need not
-/// be what it was.
+/// be what it was. So is one of whose two files one ends before the other.
 fn add_ends_of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &mut Execution) {
     for (stream, thread) in trace.streams().iter().zip(threads) {
         let row = &execution.threads[thread.index()];
-        let last = stream.last_clock_ns().unwrap_or(0).max(0) as u64;
-        if !row.ended && last < row.track.end() && stream.event_count() > 0 {
-            let (start, end) = (last, row.track.end());
+        let ends = match stream.cut_at_ns() {
+            Some(cut) => Some(cut),
+            None if row.ended => None,
+            // It ended, and `stream.obs` is where it said so.
+            None if stream.is_finished() => stream.last_clock_of(File::Standard).or(stream.last_clock_ns()),
+            None => stream.last_clock_ns(),
+        };
+        let Some(start) = ends.map(|ends| ends.max(0) as u64) else { continue };
+        if start < row.track.end() {
+            let end = row.track.end();
             execution.uncertain.push(Uncertain { thread: *thread, start, end, doubt: Doubt::StreamEnds });
         }
     }
@@ -376,7 +383,7 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
             interpreter.add_recorder(thread, recorder, on_cpus);
             thread
         } else {
-            builder.add_thread(process, stream.tid().unwrap_or(0) as u64);
+            builder.add_thread(process, stream.tid().unwrap_or(0));
             interpreter.add_thread_of(recorder, process)
         };
         all.threads.push(thread);
@@ -386,7 +393,7 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
         if tells_openmp(stream) {
             interpreter.is_of_openmp(thread);
         }
-        if works_on_threads(stream) && stream.tid().unwrap_or(0) as u64 == name.1 {
+        if works_on_threads(stream) && stream.tid().unwrap_or(0) == name.1 {
             interpreter.is_initial(thread);
         }
     }
@@ -436,7 +443,7 @@ fn add_cpus(trace: &Trace, all: &mut Threads, builder: &mut ExecutionBuilder, in
         all.processes.push(process);
         let holder = ProcessIndex::of(all.processes.len() - 1);
         for (phyid, index) in cpus {
-            builder.add_thread(process, *phyid as u64);
+            builder.add_thread(process, *phyid);
             interpreter.add_cpu(holder, number, *index as i32);
         }
         for (stream, thread) in trace.streams().iter().zip(&all.threads) {

@@ -22,7 +22,7 @@ pub(crate) fn add_os_times(
         let summed = location.metadata["source"] == "schedstat";
         let source = if summed { OsSource::Estimated } else { OsSource::Switches };
         for (tid, own) in read(location) {
-            if let Some(thread) = find(processes, execution, location, tid) {
+            if let Some(thread) = find(processes, execution, location, tid as i64) {
                 execution.add_off_cpu(thread, source, &own.exact, &own.delays);
             }
         }
@@ -34,10 +34,10 @@ fn find(
     processes: &FxHashMap<RecorderName, ProcessIndex>,
     execution: &Execution,
     location: &Location,
-    tid: u64,
+    tid: i64,
 ) -> Option<ThreadIndex> {
     let metadata = &location.metadata;
-    let (loom, pid) = (metadata["loom"].as_str()?, metadata["pid"].as_u64()?);
+    let (loom, pid) = (metadata["loom"].as_str()?, metadata["pid"].as_i64()?);
     let process = *processes.get(&(loom.to_owned(), pid))?;
     let row = execution.threads.iter().position(|thread| {
         thread.tid == tid && thread.os_source == OsSource::Unknown && thread.process == process

@@ -13,7 +13,7 @@ use taskscope_execution::{
 use taskscope_trace::{Stream, Trace};
 
 /// Loom and process id: what tells recorders of a trace apart.
-pub(crate) type RecorderName = (String, u64);
+pub(crate) type RecorderName = (String, i64);
 
 /// Which streams are one thread, and which recorders one process.
 pub(crate) struct Joined {
@@ -24,7 +24,7 @@ pub(crate) struct Joined {
 }
 
 pub(crate) fn name_of(stream: &Stream) -> RecorderName {
-    (stream.loom().unwrap_or_default().to_owned(), stream.pid().unwrap_or(0) as u64)
+    (stream.loom().unwrap_or_default().to_owned(), stream.pid().unwrap_or(0))
 }
 
 impl Joined {

@@ -193,14 +193,31 @@ impl Record for EventRecord<'_> {
             _ => {
                 let mut fields = spec().into_iter().flat_map(|spec| spec.fields_of(event.payload));
                 match fields.find(|(field, _)| *field == name) {
-                    Some((_, Ok(FieldValue::Integer(number)))) => {
-                        with(i64::try_from(number).ok().map(Value::Integer))
-                    }
-                    Some((_, Ok(text))) => with(Some(Value::Text(&text.to_string()))),
+                    Some((_, Ok(value))) => value_of_payload(value, with),
                     _ => with(None),
                 }
             }
         }
+    }
+
+    fn any(&self, name: &str, passes: impl Fn(Value<'_>) -> bool) -> bool {
+        if EVENT_FIELDS.contains(&name) {
+            return self.field(name, |value| value.is_some_and(passes));
+        }
+        // All counters of an event are fields of one name.
+        let event = &self.merged.event;
+        let fields = models::find(event.code).into_iter().flat_map(|spec| spec.fields_of(event.payload));
+        fields
+            .filter(|(field, _)| *field == name)
+            .filter_map(|(_, value)| value.ok())
+            .any(|value| value_of_payload(value, |value| value.is_some_and(&passes)))
+    }
+}
+
+fn value_of_payload<R>(value: FieldValue<'_>, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
+    match value {
+        FieldValue::Integer(number) => with(i64::try_from(number).ok().map(Value::Integer)),
+        text => with(Some(Value::Text(&text.to_string()))),
     }
 }
 

@@ -11,7 +11,7 @@ use taskscope_execution::{Execution, ExecutionBuilder};
 use taskscope_model::semantic::Interpreter;
 
 /// The process id of a script's process. Its threads have the ids from here on.
-pub const PID: u64 = 100;
+pub const PID: i64 = 100;
 
 struct Entry {
     thread: usize,
@@ -189,7 +189,7 @@ impl Script {
         let threads: Vec<_> = (0..self.threads)
             .map(|thread| {
                 interpreter.add_thread(process);
-                builder.add_thread(process, PID + thread as u64)
+                builder.add_thread(process, PID + thread as i64)
             })
             .collect();
         for entry in self.in_order() {
@@ -205,7 +205,7 @@ impl Script {
     /// What the file system says.
     pub fn write(&self, root: &Path) -> std::io::Result<()> {
         for thread in 0..self.threads {
-            let tid = PID + thread as u64;
+            let tid = PID + thread as i64;
             let directory = root.join(format!("loom.host.{PID}/proc.{PID}/thread.{tid}"));
             std::fs::create_dir_all(&directory)?;
             let mut files = [framing::file_header().to_vec(), framing::file_header().to_vec()];

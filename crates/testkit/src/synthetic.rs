@@ -76,11 +76,11 @@ impl Generator {
         let mut workers = Vec::with_capacity(shape.threads);
         for process in 0..processes {
             let node = process / shape.processes_of_node.max(1);
-            let pid = 1000 + process as u64;
+            let pid = 1000 + process as i64;
             let index = builder.add_process(&format!("node{node}.{pid}"), pid);
             define(&mut builder, index, process);
             for number in 0..team.min(shape.threads - process * team) {
-                builder.add_thread(index, pid * 1000 + number as u64);
+                builder.add_thread(index, pid * 1000 + number as i64);
                 workers.push(Worker { process, task: None, phase: Phase::Starts });
             }
         }

@@ -3,16 +3,19 @@
 mod common;
 
 use common::emulate;
+use serde_json::json;
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use taskscope_context::{Behaviour, Lane, Shown};
 use taskscope_event::Code;
-use taskscope_event::models::{instrument as i, nosv, ovni};
+use taskscope_event::models::{instrument as i, kernel, nosv, ovni};
 use taskscope_execution::view::NoViews;
 use taskscope_model::{Machine, MachineOptions, Violation};
 use taskscope_session::emulation;
 use taskscope_session::instrumentation::Names;
-use taskscope_session::judgement::Judge;
+use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_testkit::bytes;
 use taskscope_testkit::dice::Dice;
 use taskscope_testkit::generator::{Generator, Runtime};
@@ -315,4 +318,154 @@ fn a_slice_of_threads_has_what_others_named_and_created() {
     let ends =
         [ovni::THREAD_EXECUTES, i::TASK_KIND, i::TASK_CREATE, i::TASK_ENTER, i::TASK_END, ovni::THREAD_ENDS];
     assert_eq!(codes, ends, "the task that is not taken up is not created");
+}
+
+/// What both judges say of a trace: `check`, and `emulate -l`; with what they found.
+fn judged(root: &Path) -> ([bool; 2], Vec<Violation>) {
+    let violations = violations(root);
+    let mut verdict = Verdict::default();
+    violations.iter().for_each(|violation| verdict.add(violation));
+    ([Judge::Own, Judge::Ovni { lint: true }].map(|judge| verdict.accepts(judge)), violations)
+}
+
+/// Slices a trace by each of its threads, and by every second one: a judge that accepts the trace accepts all
+/// slices. Of very many threads, every fifth stands for all. How many slices there were.
+fn slice_by_threads(root: &Path) -> usize {
+    let (whole, _) = judged(root);
+    if whole == [false, false] {
+        return 0;
+    }
+    let trace = Trace::open(root, &OpenOptions::default()).unwrap();
+    let mut tids: Vec<i64> = trace.streams().iter().filter_map(|stream| stream.tid()).collect();
+    tids.sort_unstable();
+    tids.dedup();
+    let step = if tids.len() > 60 { 5 } else { 1 };
+    let mut choices: Vec<Vec<i64>> = tids.iter().step_by(step).map(|tid| vec![*tid]).collect();
+    choices.push(tids.iter().copied().step_by(2).collect());
+    for threads in &choices {
+        let part = tempfile::tempdir().unwrap();
+        slice(root, part.path(), &Slice { threads: threads.clone(), ..Slice::default() });
+        let (accepted, violations) = judged(part.path());
+        for (whole, part) in whole.into_iter().zip(accepted) {
+            assert!(part || !whole, "{} --threads {threads:?}: {violations:#?}", root.display());
+        }
+    }
+    choices.len()
+}
+
+#[test]
+fn slices_of_some_threads_of_reference_traces_are_valid() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
+    if !corpus.exists() {
+        eprintln!("skipped: no reference traces in {}", corpus.display());
+        return;
+    }
+    let mut slices = 0;
+    for (part, below) in [("ovni", "ovni"), ("runtimes", "trace")] {
+        for case in std::fs::read_dir(corpus.join(part)).unwrap() {
+            let trace = case.unwrap().path().join(below);
+            if trace.is_dir() {
+                slices += slice_by_threads(&trace);
+            }
+        }
+    }
+    assert!(slices > 400, "only {slices} slices");
+}
+
+/// A process of three threads that need each other: for moves, CPUs, marks, its rank, and tasks.
+fn write_threads_that_need_each_other(root: &Path) {
+    let mark = |value: i64| bytes![value, 5_u32];
+    let mut last = StreamBuilder::new(0, 1, 3).rank(0, 1);
+    last.metadata["ovni"]["loom_cpus"] = json!([{"index": 1, "phyid": 1}, {"index": 2, "phyid": 2}]);
+    last.metadata["ovni"]["mark"] =
+        json!({"5": {"title": "phase", "chan_type": "stack", "labels": {"1": "read", "2": "write"}}});
+    last.execute(1000, 2)
+        .jumbo(1001, nosv::TYPE_CREATE, &type_payload(7, "work"))
+        .event(1002, nosv::TASK_CREATE, &pair(1, 7))
+        .event(1300, ovni::REMOTE_AFFINITY, &pair(1, 1))
+        .event(1400, ovni::REMOTE_AFFINITY, &pair(1, 2))
+        .end(3000)
+        .write(root)
+        .unwrap();
+    let mut first = StreamBuilder::new(0, 1, 1);
+    first.metadata["ovni"]["loom_cpus"] = json!([{"index": 0, "phyid": 0}]);
+    first
+        .execute(1100, 0)
+        .event(1110, ovni::MARK_PUSH, &mark(2))
+        .event(1120, ovni::MARK_POP, &mark(2))
+        .point(1130, ovni::THREAD_PAUSES)
+        .point(1320, ovni::THREAD_RESUMES)
+        .event(1330, nosv::TASK_EXECUTE, &pair(1, 0))
+        .event(1340, nosv::TASK_END, &pair(1, 0))
+        .event(1350, ovni::REMOTE_AFFINITY, &pair(0, 3))
+        .event(1360, ovni::REMOTE_AFFINITY, &pair(2, 3))
+        .end(1370)
+        .write(root)
+        .unwrap();
+    // The kernel has taken it off its CPU when it is moved.
+    let mut second = StreamBuilder::new(0, 1, 2);
+    second.metadata["ovni"]["mark"] = json!({"5": {"title": "phase", "chan_type": "stack"}});
+    second
+        .execute(1371, 0)
+        .point(1380, kernel::OUT_OF_CPU)
+        .point(1500, kernel::BACK_ON_CPU)
+        .point(1510, ovni::BURST)
+        .end(1600)
+        .write(root)
+        .unwrap();
+}
+
+#[test]
+fn slices_of_threads_that_need_each_other_are_valid() {
+    let root = tempfile::tempdir().unwrap();
+    write_threads_that_need_each_other(root.path());
+    assert_eq!(judged(root.path()), ([true, true], vec![]));
+    slice_by_threads(root.path());
+    // Of the first thread alone, all that others said of it is there.
+    let part = tempfile::tempdir().unwrap();
+    slice(root.path(), part.path(), &Slice { threads: vec![1], ..Slice::default() });
+    let trace = Trace::open(part.path(), &OpenOptions::default()).unwrap();
+    let moves: Vec<_> = trace.merge().filter(|merged| merged.event.code == ovni::REMOTE_AFFINITY).collect();
+    assert_eq!(moves.len(), 1);
+    assert_eq!((moves[0].event.clock_ns, moves[0].event.payload), (1300, &pair(1, 1)[..]));
+    let metadata = &trace.streams()[0].metadata;
+    assert_eq!((metadata.rank, metadata.loom_cpus.as_ref().unwrap().len()), (Some(0), 3));
+    assert_eq!(metadata.marks[0].labels.len(), 2);
+}
+
+#[test]
+fn what_a_thread_created_before_the_range_is_there_for_one_that_starts_in_it() {
+    let root = tempfile::tempdir().unwrap();
+    StreamBuilder::new(0, 1, 1)
+        .cpus(1)
+        .execute(1000, 0)
+        .jumbo(1010, nosv::TYPE_CREATE, &type_payload(7, "work"))
+        .event(1020, nosv::TASK_CREATE, &pair(1, 7))
+        .end(1100)
+        .write(root.path())
+        .unwrap();
+    StreamBuilder::new(0, 1, 2)
+        .execute(1300, 0)
+        .event(1310, nosv::TASK_EXECUTE, &pair(1, 0))
+        .event(1320, nosv::TASK_END, &pair(1, 0))
+        .end(1330)
+        .write(root.path())
+        .unwrap();
+    let part = tempfile::tempdir().unwrap();
+    slice(root.path(), part.path(), &Slice { clocks: Some((1200, 1400)), ..Slice::default() });
+    assert_eq!(judged(part.path()), ([true, true], vec![]));
+}
+
+#[test]
+fn streams_whose_directories_are_no_utf8_stay_apart() {
+    let root = tempfile::tempdir().unwrap();
+    for (tid, name) in [b"a\xfe", b"a\xff"].into_iter().enumerate() {
+        let stream = StreamBuilder::new(0, 1, 1 + tid as u32).cpus(2).execute(1000, tid as i32).end(2000);
+        let written = stream.write(root.path()).unwrap();
+        std::fs::rename(written, root.path().join(OsStr::from_bytes(name))).unwrap();
+    }
+    let part = tempfile::tempdir().unwrap();
+    assert_eq!(slice(root.path(), part.path(), &Slice::default()), 2);
+    let trace = Trace::open(part.path(), &OpenOptions::default()).unwrap();
+    assert_eq!((trace.streams().len(), trace.event_count()), (2, 4));
 }

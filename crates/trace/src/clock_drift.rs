@@ -76,7 +76,7 @@ fn parse_drifts(text: &str) -> Result<Vec<ClockDrift>, String> {
                 .map_err(|_| format!("line {number} of the clock drifts: `{field}` is no integer"))
         };
         let (since_ns, drift) = (parse(since)?, parse(drift)?);
-        if drift.abs() > MOST_DRIFT {
+        if drift.unsigned_abs() > MOST_DRIFT as u64 {
             return Err(format!("line {number} of the clock drifts: {drift} is more than a thousandth"));
         }
         if drifts.iter().any(|other| other.host == host) {
@@ -118,7 +118,13 @@ mod tests {
     fn a_table_survives_writing_and_reading() {
         let drifts = vec![ClockDrift { host: "b".to_owned(), since_ns: 7, drift: -31 }];
         assert_eq!(parse_drifts(&drifts_to_text(&drifts)).unwrap(), drifts);
-        for bad in ["h\na 1\n", "h\na 1 x\n", "h\na 1 2\na 1 2\n", "h\na 1 1000000001\n"] {
+        for bad in [
+            "h\na 1\n",
+            "h\na 1 x\n",
+            "h\na 1 2\na 1 2\n",
+            "h\na 1 1000000001\n",
+            "h\na 1 -9223372036854775808\n",
+        ] {
             assert!(parse_drifts(bad).unwrap_err().starts_with("line "), "{bad}");
         }
     }

@@ -11,6 +11,9 @@ use std::path::Path;
 /// Its name, in the trace's root.
 pub const FILE: &str = "clock-offsets.txt";
 
+/// No two clocks are further apart: 73 years. With more, times would be beyond what 63 bits hold.
+const MOST_OFFSET_NS: f64 = (1_u64 << 61) as f64;
+
 /// The line of one host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClockOffset {
@@ -37,8 +40,8 @@ impl ClockOffsets {
     /// Reads a table.
     ///
     /// # Errors
-    /// A sentence that names the line: unreadable file, not five fields, a number that is none, a
-    /// host twice, no entries.
+    /// A sentence that names the line: unreadable file, not five fields, a number that is none, an offset
+    /// of more than 73 years, a host twice, no entries.
     pub fn load(path: &Path) -> Result<ClockOffsets, String> {
         let bytes = read_small_file(path, MAX_METADATA_BYTES)
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -71,6 +74,17 @@ impl ClockOffsets {
                 mean_ns: parse(mean)?,
                 deviation_ns: parse(deviation)?,
             };
+            if let Some(far) = [median, mean, deviation]
+                .into_iter()
+                .find(|field| field.parse::<f64>().is_ok_and(|offset| offset.abs() > MOST_OFFSET_NS))
+            {
+                return Err(format!(
+                    "line {number} of the clock offsets: `{far}` ns are more than the 73 years that clocks may differ"
+                ));
+            }
+            if entry.rank as f64 != parse(rank)? {
+                return Err(format!("line {number} of the clock offsets: `{rank}` is no rank"));
+            }
             if entries.iter().any(|other| other.host == entry.host) {
                 return Err(format!("line {number} of the clock offsets: host `{host}` appears twice"));
             }
@@ -123,6 +137,12 @@ mod tests {
         assert_eq!(error, "line 2 of the clock offsets has 4 fields, not 5");
         let error = ClockOffsets::parse("header\n0 a 1 2 3\n1 a 1 2 3\n").unwrap_err();
         assert_eq!(error, "line 3 of the clock offsets: host `a` appears twice");
+        let error = ClockOffsets::parse("header\n0 a 1 2 3\n1 b -9223372036854775000 2 3\n").unwrap_err();
+        assert!(error.starts_with("line 3 of the clock offsets: `-9223372036854775000` ns"), "{error}");
+        let error = ClockOffsets::parse("header\n1e30 a 1 2 3\n").unwrap_err();
+        assert_eq!(error, "line 2 of the clock offsets: `1e30` is no rank");
+        let error = ClockOffsets::parse("header\n0 a 1 2 1e30\n").unwrap_err();
+        assert!(error.starts_with("line 2 of the clock offsets: `1e30` ns"), "{error}");
         assert_eq!(ClockOffsets::parse("header\n").unwrap_err(), "the clock offsets have no entries");
     }
 }

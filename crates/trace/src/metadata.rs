@@ -25,8 +25,8 @@ pub struct MarkDeclaration {
     pub title: Option<String>,
     /// `stack` or `single`.
     pub channel: Option<String>,
-    /// Value (as text) and label.
-    pub labels: Vec<(String, String)>,
+    /// Value (as text) and label; `None` where that is no text.
+    pub labels: Vec<(String, Option<String>)>,
 }
 
 /// What `stream.json` says; absent attributes are `None`.
@@ -159,7 +159,7 @@ fn mark((mark_type, value): (&String, &Value)) -> MarkDeclaration {
             .as_object()
             .into_iter()
             .flatten()
-            .map(|(value, label)| (value.clone(), string(label).unwrap_or_default()))
+            .map(|(value, label)| (value.clone(), string(label)))
             .collect(),
     }
 }
@@ -222,7 +222,7 @@ mod tests {
         assert!(problems.is_empty());
         assert_eq!(metadata.host(), "node1");
         assert_eq!(metadata.loom_cpus.unwrap(), [CpuEntry { index: 0, phyid: 4 }]);
-        assert_eq!(metadata.marks[0].labels, [("1".to_owned(), "one".to_owned())]);
+        assert_eq!(metadata.marks[0].labels, [("1".to_owned(), Some("one".to_owned()))]);
         assert!(metadata.finished);
     }
 

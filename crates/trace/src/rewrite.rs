@@ -4,10 +4,12 @@
 use crate::stream::{File, Stream};
 use std::fs;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 use taskscope_event::framing::{FILE_HEADER_BYTES, file_header};
 
-/// Writes a file under another name, makes it durable, and gives it its name.
+/// Writes a file under another name, makes it durable, and gives it its name. Links stay, and what they lead to
+/// is replaced; owner and mode stay too, as far as that is permitted.
 ///
 /// # Errors
 /// Those of the file system; the old file is then untouched and the new one removed.
@@ -15,6 +17,8 @@ pub fn replace_file(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<fs::File>) -> io::Result<()>,
 ) -> io::Result<()> {
+    // Beside the file itself, wherever links to it lie.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = path.with_file_name(name);
@@ -23,6 +27,8 @@ pub fn replace_file(
         write(&mut out)?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         if let Ok(metadata) = fs::metadata(path) {
+            // Before the mode, which a change of owner cuts.
+            let _ = fchown(&file, Some(metadata.uid()), Some(metadata.gid()));
             file.set_permissions(metadata.permissions())?;
         }
         file.sync_all()?;
@@ -57,5 +63,28 @@ impl Stream {
             out.write_all(&bytes[position..])
         })?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    #[test]
+    fn links_owners_and_modes_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        symlink("file", &link).unwrap();
+        // Only root may give files away.
+        let _ = chown(&file, Some(1234), Some(1234));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        let facts = || fs::metadata(&file).map(|file| (file.uid(), file.gid(), file.mode())).unwrap();
+        let before = facts();
+        replace_file(&link, |out| out.write_all(b"new")).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!((fs::read(&file).unwrap(), facts()), (b"new".to_vec(), before));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 }

@@ -88,6 +88,17 @@ impl StreamFile {
         !self.survey.windows.is_empty()
     }
 
+    /// Whether damage ends it before its last event.
+    fn is_cut(&self) -> bool {
+        let cuts = [
+            ProblemKind::TruncatedEvent,
+            ProblemKind::ZeroTail,
+            ProblemKind::BadMagic,
+            ProblemKind::StreamVersion,
+        ];
+        self.survey.findings.iter().any(|finding| cuts.contains(&finding.kind))
+    }
+
     /// What is wrong with it.
     pub(crate) fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.survey.findings.iter()
@@ -251,12 +262,22 @@ impl Stream {
 
     /// The highest corrected clock, nanoseconds.
     pub fn last_clock_ns(&self) -> Option<i64> {
-        [&self.standard, &self.own]
+        [File::Standard, File::Own].into_iter().filter_map(|file| self.last_clock_of(file)).max()
+    }
+
+    /// Corrected clock of the last event of one file alone, nanoseconds.
+    pub fn last_clock_of(&self, file: File) -> Option<i64> {
+        let file = self.file(file).filter(|file| file.survey.events > 0)?;
+        Some(self.clock.apply(file.survey.highest_clock))
+    }
+
+    /// Corrected clock, nanoseconds, after which events are missing because a file is cut there; the other may go on.
+    pub fn cut_at_ns(&self) -> Option<i64> {
+        [File::Standard, File::Own]
             .into_iter()
-            .flatten()
-            .filter(|file| file.survey.events > 0)
-            .map(|file| self.clock.apply(file.survey.highest_clock))
-            .max()
+            .filter(|which| self.file(*which).is_some_and(StreamFile::is_cut))
+            .filter_map(|which| self.last_clock_of(which).or_else(|| self.first_clock_ns()))
+            .min()
     }
 
     /// The events of one file alone; none if it is absent.

@@ -173,7 +173,7 @@ fn by_name(session: &Session, queue: &Queue) -> Vec<NameRow> {
 /// Threads, and the call and the task that submitted the first of the operations.
 fn submitted_by(session: &Session, queue: &Queue, name: u32) -> String {
     let operations = || queue.operations.iter().filter(|operation| operation.name == name);
-    let mut threads: Vec<u64> =
+    let mut threads: Vec<i64> =
         operations().map(|operation| operation.thread).filter(|tid| *tid != 0).collect();
     threads.sort_unstable();
     threads.dedup();

@@ -115,7 +115,7 @@ pub fn text(session: &Session) -> String {
         let row = format!(
             "  {:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
             // Negative where the metadata is damaged.
-            format!("{}/{}", process.pid as i64, thread.tid as i64),
+            format!("{}/{}", process.pid, thread.tid),
             thread.kind.name(),
             since(thread.first),
             stream.last.map_or("–".to_string(), since),
@@ -199,8 +199,8 @@ pub fn json(session: &Session) -> Value {
             json!({
                 "stream": stream.path,
                 "loom": process.loom,
-                "pid": process.pid as i64,
-                "tid": thread.tid as i64,
+                "pid": process.pid,
+                "tid": thread.tid,
                 "kind": thread.kind.name(),
                 "worker": thread.worker,
                 "finished": stream.finished,

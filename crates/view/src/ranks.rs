@@ -37,7 +37,7 @@ impl RankRow {
     }
 
     /// The process id; where CPUs are the workers, that of the process whose they are.
-    pub fn pid(&self, session: &Session) -> u64 {
+    pub fn pid(&self, session: &Session) -> i64 {
         let processes = &session.execution.processes;
         let own = &processes[self.process.index()];
         let whose = processes.iter().find(|other| !other.has_cpus && other.loom == own.loom);

@@ -249,7 +249,7 @@ fn task_types(session: &Session, analysis: &Analysis) -> Vec<Value> {
 }
 
 /// Types and sites belong to a process, so the tables have a row for each process.
-pub(crate) fn pid_of_type(session: &Session, ty: TypeIndex) -> Option<u64> {
+pub(crate) fn pid_of_type(session: &Session, ty: TypeIndex) -> Option<i64> {
     let execution = &session.execution;
     let process = execution.catalog.types.get(ty.index())?.process;
     execution.processes.get(process.index()).map(|process| process.pid)
@@ -259,13 +259,13 @@ fn address_of_object(session: &Session, object: ObjectIndex) -> Option<u64> {
     session.execution.catalog.objects.get(object.index()).map(|row| row.id)
 }
 
-pub(crate) fn pid_of_object(session: &Session, object: ObjectIndex) -> Option<u64> {
+pub(crate) fn pid_of_object(session: &Session, object: ObjectIndex) -> Option<i64> {
     let execution = &session.execution;
     let process = execution.catalog.objects.get(object.index())?.process;
     execution.processes.get(process.index()).map(|process| process.pid)
 }
 
-pub(crate) fn pid_of_site(session: &Session, site: SiteIndex) -> Option<u64> {
+pub(crate) fn pid_of_site(session: &Session, site: SiteIndex) -> Option<i64> {
     let execution = &session.execution;
     let process = execution.catalog.sites.get(site.index())?.process;
     execution.processes.get(process.index()).map(|process| process.pid)

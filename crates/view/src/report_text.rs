@@ -15,12 +15,12 @@ struct Pids {
 }
 
 impl Pids {
-    fn of(mut pids: impl Iterator<Item = Option<u64>>) -> Pids {
+    fn of(mut pids: impl Iterator<Item = Option<i64>>) -> Pids {
         let first = pids.next().flatten();
         Pids { are_told: pids.any(|pid| pid != first) }
     }
 
-    fn told(&self, name: String, pid: Option<u64>) -> String {
+    fn told(&self, name: String, pid: Option<i64>) -> String {
         match pid {
             Some(pid) if self.are_told => format!("{name}, process {pid}"),
             _ => name,

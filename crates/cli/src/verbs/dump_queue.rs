@@ -68,13 +68,13 @@ fn object(session: &Session, queue: &Queue, operation: &Operation) -> Value {
             // What a file calls otherwise has its own name, and this one.
             let Operation { id, thread, raw: (start, end), .. } = *operation;
             for (name, number, is_told) in [
-                ("id", id, id != 0),
-                ("start", start, true),
-                ("end", end, true),
-                ("thread", thread, thread != 0),
+                ("id", json!(id), id != 0),
+                ("start", json!(start), true),
+                ("end", json!(end), true),
+                ("thread", json!(thread), thread != 0),
             ] {
                 if is_told && !object.contains_key(name) {
-                    object.insert(name.into(), json!(number));
+                    object.insert(name.into(), number);
                 }
             }
         }

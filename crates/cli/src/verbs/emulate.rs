@@ -2,7 +2,8 @@
 
 use crate::messages::Failure;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, require_events, tell_problems,
+    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, require_events,
+    require_threads, tell_problems,
 };
 use anyhow::Context;
 use std::io::ErrorKind;
@@ -41,7 +42,7 @@ pub struct Args {
     #[command(flatten)]
     pub selection: SelectionArgs,
     /// What only the threads with these ids did; short for --where "thread in …"
-    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    #[arg(long, value_name = "TID", value_delimiter = ',', allow_negative_numbers = true)]
     pub threads: Vec<i64>,
     /// Compress the `.prv` files
     #[arg(long)]
@@ -140,23 +141,6 @@ fn and_thread_in(filter: Option<Filter>, threads: &[i64]) -> Option<Filter> {
     Some(Filter::And(filter.into_iter().chain([Filter::OneOf("thread".to_owned(), ids)]).collect()))
 }
 
-fn require_threads(trace: &Trace, threads: &[i64]) -> anyhow::Result<()> {
-    for tid in threads {
-        if !trace.streams().iter().any(|stream| stream.tid() == Some(*tid)) {
-            let known: Vec<String> = trace
-                .streams()
-                .iter()
-                .take(10)
-                .filter_map(|stream| Some(stream.tid()?.to_string()))
-                .collect();
-            return Err(Failure::new(format!("no thread has the id {tid}"))
-                .remedy(format!("ids are, among others: {}", known.join(", ")))
-                .into());
-        }
-    }
-    Ok(())
-}
-
 /// Plays the trace into views. Violations go to the printer, remarks to `note`.
 pub fn emulate(
     trace: &Trace,
@@ -169,6 +153,16 @@ pub fn emulate(
     let files = view_files(system, job.options);
     let duration = emulation::duration_ns(trace);
     let range = range_of_views(trace, &job.selection)?;
+    // Views of a part without events would have records after their own end.
+    if range.0 > duration {
+        return Err(Failure::new("no event is selected")
+            .why(format!(
+                "the trace ends {:.9} s after its first event, before the range begins",
+                duration as f64 / 1e9
+            ))
+            .kept("views that were written before")
+            .into());
+    }
     let selected = job.selection.of(trace);
     let interruption = Interruption::watch()?;
     let cannot_write = |error: std::io::Error| {

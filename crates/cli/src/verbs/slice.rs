@@ -1,7 +1,9 @@
 //! `taskscope slice`: a part of a trace as a trace of its own.
 
 use crate::messages::Failure;
-use crate::reading::{Interruption, Progress, SelectionArgs, TraceArgs, open, tell_problems};
+use crate::reading::{
+    Interruption, Progress, SelectionArgs, TraceArgs, open, require_threads, tell_problems,
+};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +25,7 @@ pub struct Args {
     #[command(flatten)]
     pub selection: SelectionArgs,
     /// Only the threads with these ids
-    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    #[arg(long, value_name = "TID", value_delimiter = ',', allow_negative_numbers = true)]
     pub threads: Vec<i64>,
     /// Only these models, besides ovni's base model
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -53,6 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .into());
     }
     let trace = open(&args.trace, true)?;
+    require_threads(&trace, &args.threads)?;
     tell_problems(&trace);
     let selected = selection.of(&trace);
     let clocks = (selection.range != TimeRange::default()).then(|| {

@@ -4,11 +4,12 @@ use crate::messages::Failure;
 use crate::reading::{Interruption, Progress, TraceArgs, open, tell_problems};
 use std::process::ExitCode;
 use taskscope_trace::{File, ProblemKind, Stream};
+use taskscope_view::format::counted;
 
 /// Sort the regions that were recorded unsorted, so that tools that want sorted streams read them.
 ///
-/// taskscope itself needs no sorting. Each file is written anew and renamed: a crash leaves the old
-/// one or the new one.
+/// taskscope itself needs no sorting. Each file is written anew and renamed (links to it stay links): a crash
+/// leaves the old one or the new one.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -59,13 +60,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     progress.finish();
+    let is_sorted = files == 0;
     let backwards = trace.problems().iter().any(|problem| problem.kind == ProblemKind::ClockGoesBack);
-    let verb = if args.check { "to sort" } else { "sorted" };
-    eprintln!("{files} of {} streams {verb}", trace.streams().len());
+    let (files, streams) = (counted(files, "file"), counted(trace.streams().len() as u64, "stream"));
+    eprintln!(
+        "{}",
+        match (is_sorted, args.check) {
+            (true, _) => format!("{streams}: nothing to sort"),
+            (false, true) => format!("{files} of {streams} to sort (taskscope sort, without --check)"),
+            (false, false) => format!("{files} of {streams} sorted"),
+        }
+    );
     if backwards {
         eprintln!(
             "clocks go back outside of unsorted regions, too: that is damage, and stays (taskscope check)"
         );
     }
-    Ok(ExitCode::from(u8::from(args.check && (files > 0 || backwards))))
+    Ok(ExitCode::from(u8::from(args.check && (!is_sorted || backwards))))
 }

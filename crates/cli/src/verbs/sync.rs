@@ -37,6 +37,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             (offsets, drifts, true)
         }
     };
+    if let Err(text) = ClockOffsets::parse(&offsets.to_text()) {
+        return Err(Failure::new("the measured offsets cannot be used").why(text).into());
+    }
     for entry in &offsets.entries {
         if !hosts.contains(entry.host.as_str()) {
             return Err(Failure::new(format!("the offsets name host `{}`, which no loom is on", entry.host))
@@ -109,7 +112,7 @@ fn measured_offsets(trace: &Trace) -> Option<(ClockOffsets, Vec<ClockDrift>)> {
                 let since_ns = begin + (end - begin) / 2;
                 drifts.push(ClockDrift { host: host.to_owned(), since_ns, drift: drift as i64 });
             }
-            let per_million = (after - before) as f64 / (end - begin) as f64 * 1e6;
+            let per_million = grown as f64 / (end - begin) as f64 * 1e6;
             let seconds = (end - begin) as f64 / 1e9;
             eprintln!(
                 "host {host}: offset {before} ns at first, {after} ns {seconds:.3} s later, each within {error} ns: \

@@ -8,6 +8,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use taskscope_execution::view::{View, ViewDescription, ViewType};
 
+/// File systems take names of 255 bytes, while they are written with an ending more.
+const MAX_FILE_NAME: usize = 100;
+
 /// Types of hardware counters.
 const COUNTERS: std::ops::Range<u32> = 200..300;
 
@@ -37,7 +40,7 @@ fn is_ours(name: &str) -> bool {
     name.ends_with(".cfg") && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The type's number and the words of its title: `13-nos-v-subsystem`.
+/// The type's number, which no other type has, and the first words of its title: `13-nos-v-subsystem`.
 fn file_name(view_type: &ViewType) -> String {
     let title = view_type.title.split(" of the ").next().unwrap_or_default();
     let mut name = view_type.number.to_string();
@@ -46,6 +49,8 @@ fn file_name(view_type: &ViewType) -> String {
         name.push('-');
         name.push_str(&word.to_ascii_lowercase());
     }
+    // All ASCII.
+    name.truncate(MAX_FILE_NAME);
     name
 }
 
@@ -113,5 +118,15 @@ mod tests {
         let text = std::fs::read_to_string(directory.path().join("thread/13-nos-v-subsystem.cfg")).unwrap();
         assert!(text.contains("window_filter_module evt_type 1 13\n"));
         assert!(text.contains("{thread, Last Evt Val}"));
+    }
+
+    #[test]
+    fn long_titles_have_short_files_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let long = |number| ViewType { number, title: "x".repeat(300), values: Vec::new() };
+        let description =
+            ViewDescription { rows: vec!["TH 1.1".to_owned()], types: vec![long(100), long(101)] };
+        write_configurations(directory.path(), View::Thread, &description).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path().join("thread")).unwrap().count(), 2);
     }
 }

@@ -144,8 +144,9 @@ impl<O: ViewObserver> Machine<'_, O> {
         if !self.tasks(thread, model).has_task(task) {
             let text = format!("cannot find task with id {task}");
             self.report(ViolationCode::UnknownTask, text);
-            // It exists, whoever created it; its type stays unknown.
-            self.tasks(thread, model).create_task(task, 0, false);
+            // It exists, whoever created it; its type stays unknown. Only parallel tasks have bodies with numbers.
+            let is_parallel = model == nosv::LETTER && u32_at(event.payload, 4).is_some_and(|body| body > 0);
+            self.tasks(thread, model).create_task(task, 0, is_parallel);
         }
         if model != nosv::LETTER {
             self.check_extra(event, 4);

@@ -405,14 +405,14 @@ pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
     }
 }
 
-/// Gives the known weights what they are, and the sampled ones the rest; all to those that are there.
+/// Gives the known weights what they are, and the sampled ones the rest; what no sample is there for is nobody's.
 fn divide(tree: &mut Tree, owed: u64, mut weights: impl FnMut(&mut Tree, Kind) -> Vec<(NodeId, u128)>) {
     let (known, sampled) = (weights(tree, KNOWN), weights(tree, SAMPLED));
     if owed == 0 {
         return;
     }
     let sum: u128 = known.iter().map(|(_, weight)| weight).sum();
-    let of_known = if sampled.is_empty() { owed } else { sum.min(owed.into()) as u64 };
+    let of_known = sum.min(owed.into()) as u64;
     for (ns, shares) in [(of_known, known), (owed - of_known, sampled)] {
         if ns > 0 {
             taskscope_profile::settle(tree, Metric::shared(Marker::Idle), ns, &shares);

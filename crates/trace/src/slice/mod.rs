@@ -4,7 +4,8 @@
 //! nanoseconds before it, one per thread, the thread starts on its CPU, and what is open (tasks,
 //! sections, marks, states) is opened again. What is open when the range ends is closed after it,
 //! again one nanosecond per thread. Task types and the tasks that the range uses are created first, and what
-//! later events name by number is named, whichever thread named it.
+//! later events name by number is named, whichever thread named it. Where threads that are left out move one
+//! that is kept to another CPU, it moves itself; what its metadata leaves to others (CPUs, marks, ranks) is there.
 //!
 //! ```text
 //! clock   begin - threads … begin - 1 │ begin …  end - 1 │ end … end + threads - 1
@@ -46,6 +47,9 @@ pub struct Slice {
     /// Names of models besides `ovni`; empty keeps all.
     pub models: Vec<String>,
 }
+
+/// Loom and process id.
+type Process<'a> = (Option<&'a str>, Option<i64>);
 
 /// What was kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,6 +145,9 @@ struct Slicer<'a> {
     creations: Vec<(usize, Event<'a>)>,
     dictionary: Vec<(usize, Event<'a>)>,
     instrumented: Instrumented,
+    /// Moves by threads that are left out, of threads that the kernel has taken off their CPUs: these say
+    /// nothing before they are back.
+    moves: Vec<(usize, Event<'a>)>,
 }
 
 impl<'a> Slicer<'a> {
@@ -163,6 +170,7 @@ impl<'a> Slicer<'a> {
             creations: Vec::new(),
             dictionary: Vec::new(),
             instrumented: Instrumented::new(trace.streams()),
+            moves: Vec::new(),
         }
     }
 
@@ -205,6 +213,9 @@ impl<'a> Slicer<'a> {
             if event.clock_ns >= begin && !std::mem::replace(&mut opened, true) && self.slice.clocks.is_some()
             {
                 self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
+                // What no living thread of its process could create yet.
+                let creations = self.creations.drain(..);
+                foreign.extend(creations.map(|(stream, event)| (stream, File::Standard, event)));
             }
             let in_range = event.clock_ns >= begin;
             let is_needed_by_others =
@@ -221,14 +232,23 @@ impl<'a> Slicer<'a> {
                 // A remote move still changes where another thread is.
                 if file == File::Standard && event.code == ovni::REMOTE_AFFINITY {
                     self.follow(stream, &event);
+                    let moved = self.moved(stream, &event);
+                    if let Some(moved) = moved.filter(|moved| in_range && self.lives(*moved)) {
+                        self.moves.push((moved, event));
+                        self.write_moves(moved, event.clock_ns, &mut standard[moved]);
+                    }
                 }
                 if !in_range && file == File::Own && self.keeps_model(event.code) {
                     self.instrumented.follow(stream, &event);
                 }
                 continue;
             }
+            if in_range && !self.moves.is_empty() {
+                self.write_moves(stream, event.clock_ns, &mut standard[stream]);
+            }
             // What other threads of the process created and named, a running thread of the slice creates and names.
-            if in_range && !foreign.is_empty() && self.states[stream].running == Life::Running {
+            let can_create = self.states[stream].running == Life::Running && !self.is_off_cpu(stream);
+            if in_range && !foreign.is_empty() && can_create {
                 let pid = self.trace.streams()[stream].pid().unwrap_or(0);
                 foreign.retain(|(creator, file, created)| {
                     let same = self.process_of(*creator) == self.process_of(stream);
@@ -249,6 +269,13 @@ impl<'a> Slicer<'a> {
                 self.remember(stream, file, event);
                 continue;
             }
+            // Threads that are not there cannot be moved.
+            if file == File::Standard
+                && event.code == ovni::REMOTE_AFFINITY
+                && self.moved(stream, &event).is_some_and(|moved| !self.selected[moved])
+            {
+                continue;
+            }
             touched[stream] = true;
             sliced.events += 1;
             let bytes = if file == File::Standard { &mut standard[stream] } else { &mut own[stream] };
@@ -258,11 +285,13 @@ impl<'a> Slicer<'a> {
             self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
         }
         self.close_states(end, &mut standard, &mut own);
+        let mut declared = Declared::by(self.trace.streams());
         for (index, stream) in self.trace.streams().iter().enumerate() {
             if touched[index] {
                 go_on(0)?;
                 sliced.streams += 1;
-                self.write_stream(stream, output, &standard[index], &own[index])?;
+                let metadata = self.metadata_of(stream, &mut declared);
+                self.write_stream(stream, output, &standard[index], &own[index], &metadata)?;
             }
         }
         self.write_clock_offsets(output, &touched)?;
@@ -334,9 +363,8 @@ impl<'a> Slicer<'a> {
             ovni::THREAD_WARMS => state.running = Life::Warming,
             ovni::SET_AFFINITY => state.cpu = first_u32(payload) as i32,
             ovni::REMOTE_AFFINITY => {
-                let tid = i64::from(payload.get(4..8).map_or(0, first_u32) as i32);
-                if let Some(remote) = self.remote(stream, tid) {
-                    self.states[remote].cpu = first_u32(payload) as i32;
+                if let Some(moved) = self.moved(stream, event) {
+                    self.states[moved].cpu = first_u32(payload) as i32;
                 }
             }
             ovni::FLUSH_BEGIN => state.open(Key::Flush, event, Some((ovni::FLUSH_END, Vec::new()))),
@@ -385,7 +413,22 @@ impl<'a> Slicer<'a> {
         }
     }
 
-    fn remote(&self, from: usize, tid: i64) -> Option<usize> {
+    /// Writes what was kept back of the moves of a thread, if it can say so now.
+    fn write_moves(&mut self, stream: usize, clock_ns: i64, bytes: &mut Vec<u8>) {
+        if !self.is_off_cpu(stream) {
+            for (_, event) in self.moves.extract_if(.., |(moved, _)| *moved == stream) {
+                push(bytes, clock_ns, event.code, event.is_jumbo, event.payload);
+            }
+        }
+    }
+
+    fn is_off_cpu(&self, stream: usize) -> bool {
+        self.states[stream].open.iter().any(|open| open.key == Key::OutOfCpu)
+    }
+
+    /// The thread that a remote move concerns.
+    fn moved(&self, from: usize, event: &Event<'_>) -> Option<usize> {
+        let tid = i64::from(event.payload.get(4..8).map_or(0, first_u32) as i32);
         let streams = self.trace.streams();
         let candidates = self.streams_of_tid.get(&tid)?;
         let same_process = candidates.iter().find(|other| {
@@ -401,17 +444,19 @@ impl<'a> Slicer<'a> {
         (0..self.selected.len()).find(|other| self.selected[*other] && self.process_of(*other) == process)
     }
 
-    fn process_of(&self, stream: usize) -> (Option<&str>, Option<i64>) {
+    fn process_of(&self, stream: usize) -> Process<'_> {
         let stream = &self.trace.streams()[stream];
         (stream.loom(), stream.pid())
     }
 
+    /// Whether a thread of the slice lives.
+    fn lives(&self, stream: usize) -> bool {
+        self.selected[stream] && !matches!(self.states[stream].running, Life::NotStarted | Life::Ended)
+    }
+
     /// Threads that live, those that do not run first.
     fn living(&self) -> Vec<usize> {
-        let lives = |stream: &usize| {
-            self.selected[*stream] && !matches!(self.states[*stream].running, Life::NotStarted | Life::Ended)
-        };
-        let mut living: Vec<usize> = (0..self.states.len()).filter(lives).collect();
+        let mut living: Vec<usize> = (0..self.states.len()).filter(|stream| self.lives(*stream)).collect();
         living.sort_by_key(|stream| self.states[*stream].running == Life::Running);
         living
     }
@@ -479,6 +524,7 @@ impl<'a> Slicer<'a> {
             reopen(bytes, true);
             push_all(&mut own[*stream], clock, &self.instrumented.opening(&living, slot));
         }
+        self.creations = creations;
     }
 
     /// Ends every thread that lives when the range ends. Those that run go first.
@@ -515,8 +561,17 @@ impl<'a> Slicer<'a> {
         }
     }
 
-    fn write_stream(&self, stream: &Stream, output: &Path, standard: &[u8], own: &[u8]) -> io::Result<()> {
-        let directory = output.join(&stream.relative_path);
+    fn write_stream(
+        &self,
+        stream: &Stream,
+        output: &Path,
+        standard: &[u8],
+        own: &[u8],
+        metadata: &Value,
+    ) -> io::Result<()> {
+        // Names that are no UTF-8 as they are: as they are shown, two may be one.
+        let below = stream.directory.strip_prefix(self.trace.root());
+        let directory = output.join(below.unwrap_or(Path::new(&stream.relative_path)));
         std::fs::create_dir_all(&directory)?;
         replace_file(&directory.join(File::Standard.name()), |out| out.write_all(standard))?;
         if own.len() > file_header().len() {
@@ -526,7 +581,6 @@ impl<'a> Slicer<'a> {
         if sampled.len() > file_header().len() {
             replace_file(&directory.join(File::Samples.name()), |out| out.write_all(&sampled))?;
         }
-        let metadata = self.metadata_of(stream);
         replace_file(&directory.join("stream.json"), |out| writeln!(out, "{metadata:#}"))
     }
 
@@ -542,33 +596,83 @@ impl<'a> Slicer<'a> {
         bytes
     }
 
-    /// The stream's metadata with the models that are left. Clocks are corrected already.
-    fn metadata_of(&self, stream: &Stream) -> Value {
+    /// The stream's metadata with the models that are left, and with what streams that are not in the slice may
+    /// have told for it. Clocks are corrected already.
+    fn metadata_of(&self, stream: &Stream, declared: &mut Declared<'_>) -> Value {
         let mut metadata = stream.metadata.raw.clone();
-        if !metadata.is_object() {
+        if !metadata["ovni"].is_object() {
             metadata = json!({"version": 3, "ovni": {"part": "thread", "tid": stream.tid(), "pid": stream.pid(), "loom": stream.loom()}});
         }
+        let ovni = &mut metadata["ovni"];
         let closes = self.slice.clocks.is_some_and(|(_, end)| end != i64::MAX);
         if closes {
-            metadata["ovni"]["finished"] = json!(1);
+            ovni["finished"] = json!(1);
         }
-        if let Some(require) = metadata["ovni"]["require"].as_object_mut()
+        if let Some(require) = ovni.get_mut("require").and_then(Value::as_object_mut)
             && !self.slice.models.is_empty()
         {
             require.retain(|name, _| name == "ovni" || self.slice.models.contains(name));
         }
-        // CPUs and the application id may have been told by a stream that is not in the slice.
-        let peers = || self.trace.streams().iter().filter(|other| other.loom() == stream.loom());
-        if let Some(cpus) =
-            peers().map(|other| &other.metadata.raw["ovni"]["loom_cpus"]).find(|cpus| cpus.is_array())
-        {
-            metadata["ovni"]["loom_cpus"] = cpus.clone();
+        if let Some(cpus) = declared.cpus.get(&stream.loom()) {
+            let entries = cpus.iter().map(|(index, phyid)| json!({"index": index, "phyid": phyid}));
+            ovni["loom_cpus"] = entries.collect();
         }
-        let of_process = peers().filter(|other| other.pid() == stream.pid());
-        if let Some(app_id) = of_process.into_iter().find_map(|other| other.metadata.app_id) {
-            metadata["ovni"]["app_id"] = json!(app_id);
+        if let Some(numbers) = declared.processes.get(&(stream.loom(), stream.pid())) {
+            for (key, number) in ["app_id", "rank", "nranks"].into_iter().zip(numbers) {
+                if let Some(number) = number {
+                    ovni[key] = json!(number);
+                }
+            }
+        }
+        // Marks are those of the whole trace: one stream declares them.
+        if let Some(marks) = declared.marks.take() {
+            add_missing(&mut ovni["mark"], &marks);
         }
         metadata
+    }
+}
+
+/// What the streams of a trace declare for each other.
+struct Declared<'a> {
+    /// Of each loom: logical index and shown number.
+    cpus: FxHashMap<Option<&'a str>, BTreeSet<(i64, i64)>>,
+    /// Of each process: application id, rank, and number of ranks.
+    processes: FxHashMap<Process<'a>, [Option<i64>; 3]>,
+    /// `ovni.mark` of all.
+    marks: Option<Value>,
+}
+
+impl<'a> Declared<'a> {
+    fn by(streams: &'a [Stream]) -> Self {
+        let mut declared =
+            Declared { cpus: FxHashMap::default(), processes: FxHashMap::default(), marks: None };
+        for stream in streams {
+            let metadata = &stream.metadata;
+            if let Some(cpus) = &metadata.loom_cpus {
+                let known = declared.cpus.entry(stream.loom()).or_default();
+                known.extend(cpus.iter().map(|cpu| (cpu.index, cpu.phyid)));
+            }
+            let numbers = declared.processes.entry((stream.loom(), stream.pid())).or_default();
+            for (known, number) in numbers.iter_mut().zip([metadata.app_id, metadata.rank, metadata.nranks]) {
+                *known = known.or(number);
+            }
+            let marks = &metadata.raw["ovni"]["mark"];
+            if marks.is_object() {
+                add_missing(declared.marks.get_or_insert_default(), marks);
+            }
+        }
+        declared
+    }
+}
+
+/// Adds to a JSON object what only another one has, at any depth.
+fn add_missing(object: &mut Value, other: &Value) {
+    if object.is_null() {
+        *object = other.clone();
+    } else if let (Some(object), Some(other)) = (object.as_object_mut(), other.as_object()) {
+        for (key, value) in other {
+            add_missing(object.entry(key).or_insert(Value::Null), value);
+        }
     }
 }
 

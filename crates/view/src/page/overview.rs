@@ -95,7 +95,7 @@ fn nodes(processes: &[Process]) -> Vec<String> {
 }
 
 /// The node of a loom: runtimes name looms `node.pid` or `node`.
-fn node_of(loom: &str, pid: u64) -> String {
+fn node_of(loom: &str, pid: i64) -> String {
     let name = loom.strip_prefix("loom.").unwrap_or(loom);
     let node = name.strip_suffix(&pid.to_string()).and_then(|rest| rest.strip_suffix('.')).unwrap_or(name);
     if node.is_empty() { "this node".to_string() } else { node.to_string() }

@@ -26,7 +26,7 @@ pub struct QueueOperation {
     /// Bytes moved.
     pub bytes: u64,
     /// The thread that submitted it.
-    pub thread: u64,
+    pub thread: i64,
     /// How late its record arrived.
     pub late_by: u64,
     /// A number of `taskscope_event::models::device::kind`.
@@ -47,7 +47,7 @@ pub struct Queue {
     /// Its device.
     pub device: String,
     /// Process of the program, where known.
-    pub pid: Option<u64>,
+    pub pid: Option<i64>,
     /// Names of operations.
     pub names: Vec<String>,
     /// By start.
@@ -308,7 +308,7 @@ impl Page {
     }
 
     /// The track of a system thread id.
-    fn thread_of(&self, pid: Option<u64>, tid: u64) -> Option<usize> {
+    fn thread_of(&self, pid: Option<i64>, tid: i64) -> Option<usize> {
         let of_process = |thread: &taskscope_execution::Thread| {
             pid.is_none() || self.execution.processes.get(thread.process.index()).map(|p| p.pid) == pid
         };

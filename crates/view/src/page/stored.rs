@@ -155,7 +155,6 @@ impl Page {
         let more = &cache.header;
         let rows = |name: &str| more[name].as_array().map(Vec::as_slice);
         let number = |value: &Value| value.as_u64();
-        let number_or_none = number;
         let small = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok());
         let text = |value: &Value| value.as_str().map(str::to_string);
         let thread_rows = rows("threads")?;
@@ -185,7 +184,7 @@ impl Page {
             pyramids.push(Pyramid::from_stored(bytes, at[7..].try_into().ok()?, &rules)?);
             execution.threads.push(Thread {
                 process: ProcessIndex(small(&row[0])?),
-                tid: number(&row[1])?,
+                tid: row[1].as_i64()?,
                 kind: *KINDS.get(number(&row[2])? as usize)?,
                 worker: row[3].as_bool()?,
                 // Pages are of whole traces.
@@ -200,7 +199,7 @@ impl Page {
             });
         }
         for p in rows("processes")? {
-            let (loom, pid) = (text(&p[0])?, number(&p[1])?);
+            let (loom, pid) = (text(&p[0])?, p[1].as_i64()?);
             let (first, last, has_cpus) = (number(&p[2])?, number(&p[3])?, p[4].as_bool()?);
             execution.processes.push(Process { loom, pid, has_cpus, first, last });
         }
@@ -274,7 +273,7 @@ impl Page {
             queues.push(Queue {
                 name: text(&q[0])?,
                 device: text(&q[1])?,
-                pid: number_or_none(&q[2]),
+                pid: q[2].as_i64(),
                 names: q[3].as_array()?.iter().map(text).collect::<Option<_>>()?,
                 operations: rows_of(&table(QUEUES + 2 * number)?, operation_of_words),
                 lost: table(QUEUES + 2 * number + 1)?.to_vec(),
@@ -403,7 +402,7 @@ fn call_of_words([a, start, end, wait, until]: [u64; 5]) -> Call {
 
 fn words_of_operation(o: &QueueOperation) -> [u64; 9] {
     let (kind, lane) = (pair(o.kind, o.name), pair(o.lane, o.anomalies));
-    [o.seq, o.start, o.end, o.append, o.bytes, o.thread, o.late_by, kind, lane]
+    [o.seq, o.start, o.end, o.append, o.bytes, o.thread as u64, o.late_by, kind, lane]
 }
 
 fn operation_of_words(words: [u64; 9]) -> QueueOperation {
@@ -414,7 +413,7 @@ fn operation_of_words(words: [u64; 9]) -> QueueOperation {
         end,
         append,
         bytes,
-        thread,
+        thread: thread as i64,
         late_by,
         kind: high(kind),
         name: low(kind),
