@@ -389,3 +389,30 @@ fn what_comes_before_openmp_is_serial_code() {
     assert_eq!(of("unknown"), 0, "{shown}");
     assert!(shown.contains("serial code before"), "{shown}");
 }
+
+/// The outermost rows of a view sum to the whole in every column, also where nothing was sampled.
+#[test]
+fn outermost_rows_sum_to_the_whole_in_every_column() {
+    let here = tempfile::tempdir().unwrap();
+    let paths = call_paths(here.path(), &program("copies"), &How { arguments: &["60"], ..TRACED });
+    for view in ["top_down", "bottom_up"] {
+        for column in ["time_ns", "waiting_ns", "blame_ns", "idleness_ns"] {
+            let outermost = rows(&paths, view).iter().filter(|row| row["depth"] == 0);
+            let sum: u64 = outermost.map(|row| row[column].as_u64().unwrap_or(0)).sum();
+            assert_eq!(sum, paths["totals"][column].as_u64().unwrap(), "{view} {column}");
+        }
+    }
+    let sorted = |column: &str| {
+        let mut command = taskscope();
+        command.args(["report", "--json", "--section", "call-paths", "--sort", column]);
+        let printed = output(command.arg(here.path().join("trace")));
+        let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+        let rows = rows(&report["call_paths"], "bottom_up").iter().filter(|row| row["depth"] == 0);
+        let values: Vec<u64> = rows.map(|row| row[column].as_u64().unwrap_or(0)).collect();
+        (report["call_paths"]["sorted_by"].as_str().map(str::to_string), values.is_sorted_by(|a, b| a >= b))
+    };
+    for column in ["blame_ns", "idleness_ns"] {
+        assert_eq!(sorted(column), (Some(column.to_string()), true));
+    }
+    assert_eq!(sorted("given_lock_ns").0.as_deref(), Some("given_lock_ns"));
+}

@@ -32,7 +32,11 @@ pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
         missing: BTreeSet::new(),
     };
     let mut made: Vec<Step> = vec![Step { node: ROOT, line: None, code: None }];
-    naming.values(ROOT, made[0].clone());
+    if profile.tree.values(ROOT).next().is_some() {
+        // What is of no path is a row, too.
+        let nowhere = naming.unknown(ROOT);
+        naming.values(ROOT, Step { node: nowhere, line: None, code: None });
+    }
     for node in profile.tree.ids() {
         let outer = made[profile.tree.parent(node).0 as usize].clone();
         let step = naming.step(node, &outer);
@@ -98,19 +102,19 @@ impl Naming<'_> {
                 Step { node, line: None, code: None }
             }
             FrameKind::Pending | FrameKind::Cut => {
-                let label = Label {
-                    what: What::Unknown,
-                    function: String::new(),
-                    file: None,
-                    line: None,
-                    module: String::new(),
-                };
-                Step { node: self.tree.child(outer.node, FrameKind::Cut, label), line: None, code: None }
+                Step { node: self.unknown(outer.node), line: None, code: None }
             }
             FrameKind::User | FrameKind::Region | FrameKind::Task | FrameKind::Runtime => {
                 self.code(frame.kind, frame.module, frame.offset, outer)
             }
         }
+    }
+
+    /// The step that stands for what is not known.
+    fn unknown(&mut self, outer: NodeId) -> NodeId {
+        let (function, module) = (String::new(), String::new());
+        let label = Label { what: What::Unknown, function, file: None, line: None, module };
+        self.tree.child(outer, FrameKind::Cut, label)
     }
 
     /// A step that calls the runtime; where the function that does so ended with the call and its compiler

@@ -5,7 +5,7 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
-use taskscope_analysis::call_views::{self as views, Column, FlatBy, FlatRow};
+use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy, FlatRow};
 use taskscope_execution::{Group, State};
 use taskscope_profile::named::{CallTree, What};
 use taskscope_profile::{
@@ -180,18 +180,20 @@ impl CallPaths {
         notes
     }
 
-    /// The value of `call_paths` in `report --json`: all paths with their values, and the views.
-    pub fn json(&self, runtime: bool, top: usize) -> Value {
+    /// The value of `call_paths` in `report --json`: all paths with their values, and the views. Sorted by the
+    /// column that was asked for, else by one that there is.
+    pub fn json(&self, runtime: bool, asked: Option<Column>, top: usize) -> Value {
         let tree = self.shown(runtime);
-        let sort = Column::main_of(&tree.tree);
+        let sort = asked.unwrap_or_else(|| Column::main_of(&tree.tree));
         let turned = views::bottom_up(&tree);
-        let floor = 0.0;
+        let is_asked = asked.is_some();
+        let choice = Choice { sort, beside: &Column::ALL, is_asked, floor: 0.0, most: top };
         json!({
-            "sorted_by": sort.name(),
+            "sorted_by": key_of(sort),
             "totals": values(&tree, ROOT, true),
             "paths": paths(&tree, sort),
-            "top_down": rows_json(&tree, sort, floor, top),
-            "bottom_up": rows_json(&turned, sort, floor, top),
+            "top_down": rows_json(&tree, &choice),
+            "bottom_up": rows_json(&turned, &choice),
             "functions": flat_json(&tree, FlatBy::Function, sort, top),
             "loops": flat_json(&self.tree, FlatBy::Loop, sort, top),
             "lines": flat_json(&self.tree, FlatBy::Line, sort, top),
@@ -255,6 +257,14 @@ fn word_of(column: Column) -> String {
     }
 }
 
+/// A column's name in JSON.
+fn key_of(column: Column) -> String {
+    match column {
+        Column::Of(metric) => metric.name().map(|name| name.to_string()).unwrap_or_default(),
+        column => column.name().to_string(),
+    }
+}
+
 fn is_count(column: Column) -> bool {
     match column {
         Column::Samples | Column::Tasks => true,
@@ -280,8 +290,10 @@ fn show(unit: Unit, column: Column, value: u64) -> String {
 }
 
 fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOptions, callers: bool) {
-    let rows = views::rows(&tree.tree, sort, 0.001, options.top);
     let side = side_columns(tree, sort);
+    let is_asked = options.sort.is_some();
+    let choice = Choice { sort, beside: &side, is_asked, floor: 0.001, most: options.top };
+    let rows = views::rows(&tree.tree, &choice);
     let sums: Vec<Vec<u64>> = side.iter().map(|column| views::inclusive(&tree.tree, *column)).collect();
     let whole = views::total(&tree.tree, sort);
     let unit = Unit::for_total(whole);
@@ -306,6 +318,21 @@ fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOpt
         let mark = if row.hot { "▸" } else { " " };
         let style = if row.hot { BOLD } else { Style::new() };
         let _ = writeln!(out, "  {:indent$}{mark} {style}{name}{style:#}", "");
+    }
+    // So that the outermost rows sum to the whole.
+    let outermost: Vec<usize> =
+        rows.iter().filter(|row| row.depth == 0).map(|row| row.node.0 as usize).collect();
+    let rest_of = |column: Column| {
+        let sums = views::inclusive(&tree.tree, column);
+        outermost.iter().fold(sums[0], |rest, node| rest.saturating_sub(sums[*node]))
+    };
+    let (rest, beside) = (rest_of(sort), side.iter().map(|column| rest_of(*column)).collect::<Vec<u64>>());
+    if rest > 0 || beside.iter().any(|rest| *rest > 0) {
+        let _ = write!(out, "  {:>9} {:>7} {:>8}", show(unit, sort, rest), percent(rest, whole), "");
+        for (column, rest) in side.iter().zip(&beside) {
+            let _ = write!(out, " {:>8}", show(unit, *column, *rest));
+        }
+        let _ = writeln!(out, "    {DIM}the rest{DIM:#}");
     }
 }
 
@@ -427,8 +454,8 @@ fn paths(tree: &CallTree, sort: Column) -> Vec<Value> {
         .collect()
 }
 
-fn rows_json(tree: &CallTree, sort: Column, floor: f64, top: usize) -> Vec<Value> {
-    let rows = views::rows(&tree.tree, sort, floor, top);
+fn rows_json(tree: &CallTree, choice: &Choice<'_>) -> Vec<Value> {
+    let rows = views::rows(&tree.tree, choice);
     let sums: Vec<(Column, Vec<u64>)> =
         Column::ALL.iter().map(|column| (*column, views::inclusive(&tree.tree, *column))).collect();
     rows.iter()
@@ -580,10 +607,7 @@ pub fn paths_difference(
         "schema": "taskscope-diff/1",
         "before": names[0],
         "after": names[1],
-        "column": match column {
-            Column::Of(metric) => metric.name().map(|name| name.to_string()).unwrap_or_default(),
-            column => column.name().to_string(),
-        },
+        "column": key_of(column),
         "before_total": sums.0,
         "after_total": sums.1,
         "paths": named.iter().map(|(frames, before, after)| {
