@@ -71,6 +71,28 @@ pub struct Level {
     pub frames: (u16, u16),
 }
 
+impl Level {
+    /// Whether the runtime has left in it where the task was created: further in than that lies what the task has
+    /// called by now. Where a task has really called the runtime, it is the runtime's function that lies there.
+    fn has_stale_enter(&self, frames: &Frames, first: usize, owner_of: impl Fn(u64) -> Owner) -> bool {
+        if self.is_initial {
+            return false;
+        }
+        let owner = |index: usize| {
+            let address = frames.addresses().get(index)?;
+            Some(owner_of(address.wrapping_sub(u64::from(index > 0))))
+        };
+        let all = first..frames.addresses().len();
+        let beyond = all.clone().find(|index| frames.frame_end(*index) > self.exit);
+        let entered = all
+            .take_while(|index| Some(*index) != beyond && frames.stack_pointer(*index) <= self.enter)
+            .last();
+        // A runtime that is linked into the program is not known from it.
+        beyond.and_then(owner) == Some(Owner::Runtime)
+            && matches!(entered.and_then(owner), Some(Owner::Anybody | Owner::Nobody))
+    }
+}
+
 /// What is known of a stack without the runtime.
 pub struct Stack<'a> {
     /// Its frames.
@@ -249,7 +271,10 @@ impl Levels {
             }
             let Some(known) = levels.get_mut(level) else { continue };
             if known.enter != 0 && frames.stack_pointer(index) <= known.enter {
-                continue;
+                if !known.has_stale_enter(frames, index, &owner_of) {
+                    continue;
+                }
+                known.enter = 0;
             }
             let (first, past) = &mut known.frames;
             if owner == Owner::Runtime && has_runtime {
@@ -312,6 +337,27 @@ mod tests {
             3 => Owner::Recorder,
             _ => Owner::Nobody,
         }
+    }
+
+    /// The user's frames of an explicit task that the runtime has called, with this `enter`: the stack pointers of
+    /// frames are 16, 32, … .
+    fn frames_of_task(stack: &[u64], exit: u64, enter: u64) -> Vec<u64> {
+        let mut levels = Levels::new();
+        levels.push(Level { exit, enter, task: 1, ..Level::default() });
+        levels.assign(&Frames::of(stack), owner_of, 0, false);
+        let (first, past) = levels.list()[0].frames;
+        levels.addresses()[usize::from(first)..usize::from(past)].to_vec()
+    }
+
+    #[test]
+    fn where_a_task_was_created_is_not_where_it_enters_the_runtime() {
+        let stack = [110, 120, 130, 210, 220, 140];
+        assert_eq!(frames_of_task(&stack, 64, 0), [110, 120, 130]);
+        for created_at in 16..64 {
+            assert_eq!(frames_of_task(&stack, 64, created_at), [110, 120, 130], "{created_at}");
+        }
+        let entered = [110, 230, 120, 130, 210, 220, 140];
+        assert_eq!(frames_of_task(&entered, 80, 40), [120, 130]);
     }
 
     /// The user's frames of a task that knows no end of its own, and whether the innermost frame is the runtime's.
