@@ -416,3 +416,42 @@ fn outermost_rows_sum_to_the_whole_in_every_column() {
     }
     assert_eq!(sorted("given_lock_ns").0.as_deref(), Some("given_lock_ns"));
 }
+
+/// A body of a region or task is a step of its own also where it has no frame: its last call was made a jump.
+#[test]
+fn bodies_without_frames_are_steps_of_paths() {
+    let jumps = |how: &How<'static>| How { flags: &[], ..*how };
+    WAYS.iter().map(jumps).for_each(|how| bodies_without_frames_are_steps(&how));
+}
+
+fn bodies_without_frames_are_steps(how: &How<'_>) {
+    let expected: BTreeSet<Vec<String>> = [
+        "main region region_[parallel] in_region burn",
+        "main tasks tasks_[parallel] create create_[task] in_task burn",
+        "main nested nested_[parallel] nested_[parallel] in_inner burn",
+    ]
+    .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
+    .into();
+    // A loaded machine may hold all samples of a part back.
+    let found = (0..3).any(|_| {
+        let here = tempfile::tempdir().unwrap();
+        let paths = call_paths(here.path(), &program("jumps"), how);
+        let mut found = BTreeSet::new();
+        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["time_ns"].is_u64()) {
+            let steps = without_lines(frames(path).into_iter().map(str::to_string).collect());
+            assert!(!steps.iter().any(|step| step.contains("start")), "{steps:?}");
+            if steps.last().is_some_and(|last| last == "burn") {
+                assert!(expected.contains(&steps), "{steps:?}");
+                found.insert(steps);
+            }
+        }
+        // The tasks that a taskwait waits for are to blame, not their creator.
+        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["given_taskwait_ns"].is_u64()) {
+            let last = *frames(path).last().unwrap();
+            let own = ["create [task", "burn", "<nobody"];
+            assert!(own.iter().any(|own| last.starts_with(own)), "{path}");
+        }
+        found == expected
+    });
+    assert!(found);
+}

@@ -28,6 +28,11 @@ pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
         places: FxHashMap::default(),
         tail_calls: FxHashMap::default(),
         loops: FxHashMap::default(),
+        bodies: (profile.tree.ids())
+            .map(|node| (node, profile.tree.frame(node)))
+            .filter(|(_, frame)| frame.kind == FrameKind::Task && !frame.is_bare_body())
+            .map(|(node, frame)| (profile.tree.parent(node), (frame.module, frame.offset)))
+            .collect(),
         tree: CallTree::of_run(profile),
         missing: BTreeSet::new(),
     };
@@ -65,6 +70,8 @@ struct Naming<'a> {
     places: FxHashMap<(u32, u64), std::rc::Rc<CodePlace>>,
     tail_calls: FxHashMap<(u32, u64), Option<std::rc::Rc<CodePlace>>>,
     loops: FxHashMap<(u32, u64), std::rc::Rc<Vec<Vec<LoopPlace>>>>,
+    /// A frame of the tasks that are created at a node.
+    bodies: FxHashMap<NodeId, (u32, u64)>,
     tree: CallTree,
     missing: BTreeSet<Missing>,
 }
@@ -104,9 +111,17 @@ impl Naming<'_> {
             FrameKind::Pending | FrameKind::Cut => {
                 Step { node: self.unknown(outer.node), line: None, code: None }
             }
-            FrameKind::User | FrameKind::Region | FrameKind::Task | FrameKind::Runtime => {
+            FrameKind::Region | FrameKind::Task if frame.is_bare_body() => self.construct(node, outer),
+            FrameKind::Region | FrameKind::Task => {
+                let place = self.place(frame.module, frame.offset);
+                let outermost = place.inlined_into.last().unwrap_or(&place.frame);
+                // What was cut out has jumped to this function, and has no frame.
+                let has_jumped = outermost.function.is_some() && !outermost.cut_out;
+                let construct = has_jumped.then(|| self.construct(node, outer));
+                let outer = construct.as_ref().unwrap_or(outer);
                 self.code(frame.kind, frame.module, frame.offset, outer)
             }
+            FrameKind::User | FrameKind::Runtime => self.code(frame.kind, frame.module, frame.offset, outer),
         }
     }
 
@@ -139,6 +154,26 @@ impl Naming<'_> {
             }
             None => step.clone(),
         }
+    }
+
+    /// The body of a construct that has no frame of its own in `node`, below the step that creates it.
+    fn construct(&mut self, node: NodeId, outer: &Step) -> Step {
+        let Some(Label { function, module, .. }) = self.tree.label(outer.node).cloned() else {
+            return outer.clone();
+        };
+        let what =
+            if self.profile.tree.frame(node).kind == FrameKind::Task { What::Task } else { What::Parallel };
+        // As other paths name the task, which have such a frame.
+        let known = self.bodies.get(&self.profile.tree.parent(node)).copied().filter(|_| what == What::Task);
+        let (file, line) = known
+            .and_then(|(module, offset)| {
+                let place = self.place(module, offset);
+                let outermost = place.inlined_into.last().unwrap_or(&place.frame);
+                outermost.construct_line.map(|line| (outermost.file.clone(), Some(line)))
+            })
+            .unwrap_or_else(|| outer.line.clone().unzip());
+        let label = Label { what, function, file, line, module };
+        Step { node: self.tree.child(outer.node, FrameKind::User, label), line: None, code: None }
     }
 
     fn code(&mut self, kind: FrameKind, module: u32, offset: u64, outer: &Step) -> Step {

@@ -4,8 +4,8 @@ use super::TaskContext;
 use rustc_hash::FxHashMap;
 use taskscope_execution::samples::CreationPath;
 use taskscope_execution::{
-    Execution, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, Section, SiteIndex, State, TaskIndex,
-    ThreadIndex, TypeIndex,
+    Execution, Group, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, Section, SiteIndex, State,
+    TaskIndex, ThreadIndex, TypeIndex,
 };
 use taskscope_profile::{Frame, FrameKind, Module, NO_MODULE, NodeId, Profile, ROOT, Tree};
 
@@ -119,6 +119,14 @@ impl<'a> Contexts<'a> {
         self.runtimes.get(module as usize).copied().unwrap_or(false)
     }
 
+    /// What lies in a context's body, of which no frame is known.
+    pub fn body(&self, tree: &mut Tree, context: ContextId) -> NodeId {
+        match self.first_kind(context) {
+            FrameKind::User => self.node(context),
+            kind => tree.child(self.node(context), Frame::body(kind)),
+        }
+    }
+
     /// What the outermost frame of a body in this context is.
     pub fn first_kind(&self, context: ContextId) -> FrameKind {
         match self.table[context.0 as usize].key {
@@ -171,7 +179,11 @@ impl<'a> Contexts<'a> {
         let context = self.around(tree, section.task, section.region);
         let node = match section.place.kind() {
             PlaceKind::Site(site) if !self.is_own_site(section, site) => self.at_site(tree, context, site),
-            PlaceKind::Type(ty) if section.state != State::Task => {
+            // Of the task itself the type's place is that of its creation.
+            PlaceKind::Type(ty) if self.execution.tasks.ty.get(section.task.index()) == Some(&ty) => {
+                self.body(tree, context)
+            }
+            PlaceKind::Type(ty) => {
                 let site = self.execution.catalog.type_site(ty);
                 self.at_site(tree, context, site)
             }
@@ -180,6 +192,7 @@ impl<'a> Contexts<'a> {
                 Some(gap) => self.at_site(tree, context, gap.after),
                 None => self.node(context),
             },
+            _ if is_in_body(section.state) => self.body(tree, context),
             _ => self.node(context),
         };
         (context, node)
@@ -323,7 +336,9 @@ impl<'a> Contexts<'a> {
                 let calls = addresses.iter().map(|address| address.wrapping_sub(1));
                 self.put(tree, outer, *process, calls)
             }
-            _ => self.at_site(tree, outer, site),
+            // The body's last call was made a jump, and what it called went on so.
+            Some(_) => self.body(tree, outer),
+            None => self.at_site(tree, outer, site),
         };
         let context = ContextId(self.table.len() as u32);
         self.table.push(Context { key, outer, depth, node });
@@ -353,6 +368,15 @@ impl<'a> Contexts<'a> {
         let track = &self.execution.threads[thread.index()].track;
         let section = track.row_at(at).map(|row| track.span(row).section);
         section.unwrap_or(Section { place: Place::UNKNOWN, ..Section::of(State::Unknown) })
+    }
+}
+
+/// Whether this is done in the body of a region or task, rather than around bodies.
+fn is_in_body(state: State) -> bool {
+    match state.group() {
+        Group::Useful | Group::Mutex | Group::Device => true,
+        Group::Sync => state != State::JoinBarrier,
+        _ => false,
     }
 }
 

@@ -92,9 +92,12 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
             }
         }
     }
-    let user = node;
     let in_runtime = sample.flags & flag::IN_RUNTIME != 0 || (first > 0 && !levels.is_empty());
     let marker = marker_of(sample.state).or(in_runtime.then_some(Marker::Overhead));
+    if node == contexts.node(context) && marker.is_none_or(Marker::is_in_body) {
+        node = contexts.body(tree, context);
+    }
+    let user = node;
     if let Some(marker) = marker {
         node = tree.child(node, Frame::state(marker));
         let runtime = if levels.is_empty() { stack.len() } else { first };

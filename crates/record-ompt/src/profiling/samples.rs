@@ -81,14 +81,18 @@ impl SampleTree {
         });
         // Without user frames on this stack, all of it is the runtime's.
         let first = if first == end { addresses.len() } else { first };
+        let marker = (!works).then(|| marker(sample.state));
         let mut kind = body_of(sample.context);
+        if first == addresses.len() && kind != FrameKind::User && marker.is_none_or(Marker::is_in_body) {
+            node = tree.child(node, Frame::body(kind));
+        }
         for index in (first..end).rev() {
             node = tree.child(node, frame(addresses, index, kind));
             kind = FrameKind::User;
         }
         let code = node;
-        if !works {
-            node = tree.child(node, Frame::state(marker(sample.state)));
+        if let Some(marker) = marker {
+            node = tree.child(node, Frame::state(marker));
         }
         for index in (0..first).rev() {
             node = tree.child(node, frame(addresses, index, FrameKind::Runtime));

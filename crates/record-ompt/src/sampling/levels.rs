@@ -295,9 +295,26 @@ impl Levels {
 /// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
 /// be known.
 pub fn current_exit() -> u64 {
+    task_info(0).map_or(0, |(_, exit)| exit)
+}
+
+/// The same of the task that has forked the region which ends. Of a region of one thread the runtime has the task of
+/// that region still on top.
+pub fn exit_of_forking(task: *mut Data) -> u64 {
+    match task_info(0) {
+        Some((current, _)) if current != task => {
+            task_info(1).filter(|(beneath, _)| *beneath == task).map_or(0, |(_, exit)| exit)
+        }
+        Some((_, exit)) => exit,
+        None => 0,
+    }
+}
+
+/// What the runtime keeps for a task on this thread, and where it left to its user code.
+fn task_info(ancestor: c_int) -> Option<(*mut Data, u64)> {
     let entry = GET_TASK_INFO.load(Relaxed);
     if entry == 0 {
-        return 0;
+        return None;
     }
     let (mut flags, mut index) = (0, 0);
     let (mut task, mut frame, mut region) =
@@ -305,10 +322,11 @@ pub fn current_exit() -> u64 {
     // SAFETY: the entry point of this type; all pointers are valid for writing.
     unsafe {
         let get = transmute::<usize, GetTaskInfo>(entry);
-        if get(0, &mut flags, &mut task, &mut frame, &mut region, &mut index) == 0 || !is_usable(frame) {
-            return 0;
+        if get(ancestor, &mut flags, &mut task, &mut frame, &mut region, &mut index) == 0 || !is_usable(frame)
+        {
+            return None;
         }
-        (*frame).exit.value
+        Some((task, (*frame).exit.value))
     }
 }
 
