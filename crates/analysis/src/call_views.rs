@@ -226,7 +226,7 @@ fn hot_path(sums: &[u64], children: &[Vec<NodeId>]) -> Vec<NodeId> {
 }
 
 /// The tree turned over: outermost what a value was counted at, then its callers. Where it was called from
-/// is no part of a function's identity on the outermost level. Each row's parts sum to it.
+/// is no part of a function's identity on the outermost level, nor is the line of a wait. Each row's parts sum to it.
 pub fn bottom_up(tree: &CallTree) -> CallTree {
     let mut turned = tree.clone();
     turned.tree = Tree::growing();
@@ -239,13 +239,22 @@ pub fn bottom_up(tree: &CallTree) -> CallTree {
         let mut at = ROOT;
         for (depth, frame) in path.iter().enumerate() {
             // The line from which a step was called belongs to its caller's row.
-            let inner = depth.checked_sub(1).and_then(|inner| tree.label_of(path[inner]).cloned());
+            let inner = depth.checked_sub(1).map(|inner| path[inner]);
+            let waiting = inner.and_then(|inner| tree.place_of(inner)).cloned();
+            let inner = inner.and_then(|inner| tree.label_of(inner)).cloned().or_else(|| waiting.clone());
             let frame = match tree.label_of(*frame).cloned() {
                 Some(mut label) if label.what == What::Function => {
                     (label.file, label.line) = inner.map_or((None, None), |inner| (inner.file, inner.line));
                     Frame { module: turned.number(label), ..*frame }
                 }
-                _ => *frame,
+                // A construct has a line of its own: that of the wait in it is a row between.
+                Some(_) => {
+                    if let Some(line) = waiting {
+                        at = turned.child(at, FrameKind::User, line);
+                    }
+                    *frame
+                }
+                None => frame.without_place(),
             };
             at = turned.tree.child(at, frame);
         }
@@ -289,7 +298,7 @@ pub fn flat(tree: &CallTree, by: FlatBy, column: Column) -> Vec<FlatRow> {
     let mut identify = |frame: Frame| -> Option<Frame> {
         *identity.entry(frame).or_insert_with(|| {
             let Some(label) = names.label_of(frame).cloned() else {
-                return (by == FlatBy::Function).then_some(frame);
+                return (by == FlatBy::Function).then_some(frame.without_place());
             };
             let wanted = match label.what {
                 What::Function | What::Parallel | What::Task | What::Unknown => by == FlatBy::Function,
@@ -389,7 +398,7 @@ fn values_in(both: &mut CallTree, tree: &CallTree, column: Column) -> FxHashMap<
                 label.file = None;
                 both.child(outer, FrameKind::User, label)
             }
-            None => both.tree.child(outer, frame),
+            None => both.tree.child(outer, frame.without_place()),
         };
         became.push(here);
     }

@@ -455,3 +455,31 @@ fn bodies_without_frames_are_steps(how: &How<'_>) {
     });
     assert!(found);
 }
+
+/// Bottom-up, waits of one function are those of its constructs: the lines below a wait sum to it.
+#[test]
+fn waits_are_kept_apart_by_their_constructs() {
+    let source = program("two_waits");
+    let line = |text: &str| line_of(&source, text) as u64;
+    let expected = [
+        ("join_barrier", vec![line("/* the first region */"), line("/* the second region */")]),
+        ("barrier", vec![line("/* the first barrier */"), line("/* the second barrier */")]),
+    ];
+    for how in &WAYS[..2] {
+        let here = tempfile::tempdir().unwrap();
+        let paths = call_paths(here.path(), &source, how);
+        let table = rows(&paths, "bottom_up");
+        for (state, lines) in &expected {
+            let outermost: Vec<usize> = (0..table.len())
+                .filter(|row| table[*row]["depth"] == 0 && table[*row]["state"] == *state)
+                .collect();
+            let [wait] = outermost[..] else { panic!("{outermost:?} of {state}") };
+            let below = table[wait + 1..].iter().take_while(|row| row["depth"] != 0);
+            let callers: Vec<&Value> = below.filter(|row| row["depth"] == 1).collect();
+            let found: BTreeSet<u64> = callers.iter().filter_map(|row| row["line"].as_u64()).collect();
+            assert_eq!(found, lines.iter().copied().collect(), "{state} {:?}", how.options);
+            let sum: u64 = callers.iter().map(|row| row["waiting_ns"].as_u64().unwrap_or(0)).sum();
+            assert_eq!(sum, table[wait]["waiting_ns"].as_u64().unwrap());
+        }
+    }
+}

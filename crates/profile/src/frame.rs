@@ -200,6 +200,14 @@ impl Frame {
         Frame { kind: FrameKind::Cut, module: NO_MODULE, offset: 0 }
     }
 
+    /// A state without the line that waits; other steps as they are.
+    pub fn without_place(self) -> Frame {
+        match self.kind {
+            FrameKind::State => Frame { module: NO_MODULE, ..self },
+            _ => self,
+        }
+    }
+
     /// The marker of a state.
     pub fn marker(self) -> Option<Marker> {
         if self.kind == FrameKind::State { Marker::of(self.offset) } else { None }

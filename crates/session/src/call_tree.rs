@@ -105,7 +105,11 @@ impl Naming<'_> {
                 let marker = frame.marker().unwrap_or(Marker::Overhead);
                 // The line from which the program waits is part of what is seen.
                 let from = self.line_below(outer);
-                let node = self.tree.tree.child(from, taskscope_profile::Frame::state(marker));
+                let mut state = taskscope_profile::Frame::state(marker);
+                if from != outer.node && marker.is_wait() {
+                    state.module = self.tree.tree.frame(from).module;
+                }
+                let node = self.tree.tree.child(from, state);
                 Step { node, line: None, code: None }
             }
             FrameKind::Pending | FrameKind::Cut => {

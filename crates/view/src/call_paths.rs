@@ -336,11 +336,12 @@ fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOpt
     }
 }
 
-/// A step, with the line from which it was called.
+/// A step, with the line from which it was called, or which waits.
 fn name_of(tree: &CallTree, node: NodeId) -> String {
-    let text = tree.text_of(tree.tree.frame(node));
-    match tree.label(node) {
-        Some(label) if label.what == What::Function => match label.place() {
+    let frame = tree.tree.frame(node);
+    let text = tree.text_of(frame);
+    match tree.label(node).or_else(|| tree.place_of(frame)) {
+        Some(label) if label.what == What::Function || frame.marker().is_some() => match label.place() {
             Some(place) => format!("{text}  ({place})"),
             None => text,
         },
@@ -418,6 +419,10 @@ fn step_json(tree: &CallTree, node: NodeId) -> Value {
     }
     if let Some(marker) = frame.marker() {
         more.insert("state".into(), marker.name().into());
+        if let Some(place) = tree.place_of(frame) {
+            more.insert("file".into(), json!(place.file));
+            more.insert("line".into(), json!(place.line));
+        }
     }
     if let Some(label) = tree.label(node) {
         let what = match label.what {
