@@ -188,3 +188,70 @@ fn efficiency_is_told_while_it_runs_and_at_the_end_from_the_same_sums() {
 fn text_of(bytes: Vec<u8>) -> String {
     text(&bytes)
 }
+
+/// What a program does while recording is paused is not its serial code, in traces as in profiles.
+#[test]
+fn a_pause_is_unknown_in_traces_as_in_profiles() {
+    let source = r#"
+#include <omp.h>
+static void spin(double seconds) {
+    double until = omp_get_wtime() + seconds;
+    while (omp_get_wtime() < until);
+}
+static volatile long calls;
+static void region(void) {
+#pragma omp parallel
+    spin(0.02);
+    calls++;
+}
+int main(void) {
+    region();
+    omp_control_tool(omp_control_tool_pause, 0, 0);
+    spin(0.1);
+    region();
+    omp_control_tool(omp_control_tool_start, 0, 0);
+    region();
+    // What was open in the pause is not shown after it either.
+#pragma omp parallel
+    {
+#pragma omp barrier
+        if (omp_get_thread_num() == 0) {
+            omp_control_tool(omp_control_tool_pause, 0, 0);
+            omp_control_tool(omp_control_tool_start, 0, 0);
+            spin(0.1);
+        }
+        calls++;
+    }
+    region();
+    return 0;
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build(here.path(), "paused", source, &["-g"]);
+    recorded(here.path(), &program, &["-o", "trace"]);
+    recorded(here.path(), &program, &["--mode", "profile", "-o", "profile"]);
+    let trace = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("trace")));
+    let profile = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("profile")));
+    let of_trace = |state: &str| -> u64 {
+        let causes = trace["causes"].as_array().unwrap().iter();
+        causes.filter(|row| row["cause"] == state).map(|row| row["ns"].as_u64().unwrap()).sum()
+    };
+    let totals = &profile["call_paths"]["run_totals"];
+    let of_profile = |state: &str| totals[format!("state.{state}")].as_u64().unwrap_or(0);
+    // The initial thread's 0.12 s, and in the trace the rest of the region in which it was paused.
+    assert!(of_trace("unknown") > 220_000_000, "{}", trace["causes"]);
+    assert!(of_profile("unknown") > 120_000_000, "{totals}");
+    for serial in [of_trace("serial"), of_profile("serial")] {
+        assert!(serial < 60_000_000, "{serial}: {} {totals}", trace["causes"]);
+    }
+    // A part that begins in the pause knows of it.
+    let part = here.path().join("part");
+    let cut = output(
+        taskscope().args(["slice", "--range", "60ms..", "-o"]).arg(&part).arg(here.path().join("trace")),
+    );
+    assert!(cut.status.success(), "{}", text(&cut.stderr));
+    let sliced = parsed(taskscope().args(["report", "--json"]).arg(&part));
+    let causes = sliced["causes"].as_array().unwrap().iter().filter(|row| row["cause"] == "serial");
+    let serial: u64 = causes.map(|row| row["ns"].as_u64().unwrap()).sum();
+    assert!(serial < 60_000_000, "{sliced}");
+}
