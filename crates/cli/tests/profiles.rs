@@ -255,3 +255,58 @@ int main(void) {
     let serial: u64 = causes.map(|row| row["ns"].as_u64().unwrap()).sum();
     assert!(serial < 60_000_000, "{sliced}");
 }
+
+/// Regions of a forked child have been created by the child, whatever its parent has created.
+#[test]
+fn a_forked_childs_regions_have_its_own_paths() {
+    let source = r#"
+#include <omp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long calls;
+static void spin(double seconds) {
+    double until = omp_get_wtime() + seconds;
+    while (omp_get_wtime() < until);
+}
+__attribute__((noinline)) void of_parent(void) {
+#pragma omp parallel
+    {
+        spin(0.03);
+        calls++;
+    }
+    calls++;
+}
+__attribute__((noinline)) void of_child(void) {
+#pragma omp parallel
+    {
+        spin(0.03);
+        calls++;
+    }
+    calls++;
+}
+int main(void) {
+    of_parent();
+    if (fork() == 0) {
+        of_child();
+        return 0;
+    }
+    of_parent();
+    return wait(0) < 0;
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build(here.path(), "forks", source, &["-g"]);
+    recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", "profile"]);
+    let profile = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("profile")));
+    let mut bodies = BTreeSet::new();
+    for path in profile["call_paths"]["paths"].as_array().unwrap() {
+        let frames: Vec<&str> =
+            path["frames"].as_array().unwrap().iter().map(|frame| frame.as_str().unwrap()).collect();
+        if let Some(body) = frames.iter().position(|step| step.contains("[parallel")) {
+            let function = frames[body].split(' ').next().unwrap();
+            assert_eq!(frames[body - 1], function, "{frames:?}");
+            bodies.insert(function.to_string());
+        }
+    }
+    assert_eq!(bodies, BTreeSet::from(["of_child".to_string(), "of_parent".to_string()]));
+}
