@@ -483,3 +483,65 @@ fn waits_are_kept_apart_by_their_constructs() {
         }
     }
 }
+
+/// A body that the compiler has cut out twice is one step, and that of a template has the name of the instantiation
+/// which creates it.
+#[test]
+fn bodies_are_steps_once_and_have_their_creators_name() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/templates.cpp");
+    let task = |of: &str| format!("main main_[parallel] create<{of}> create<{of}>_[task] burn");
+    let region = |of: &str| format!("main region<{of}> region<{of}>_[parallel] burn");
+    let expected: BTreeSet<Vec<String>> = [task("int"), task("double"), region("int"), region("double")]
+        .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
+        .into();
+    for flags in [&["-O0", "-fno-exceptions"][..], &["-O2", "-fno-exceptions"]] {
+        // A loaded machine may hold all samples of a part back.
+        let found = (0..3).any(|_| {
+            let here = tempfile::tempdir().unwrap();
+            let paths = call_paths(here.path(), &source, &How { flags, ..TRACED });
+            let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
+                .iter()
+                .map(|path| without_lines(frames(path).into_iter().map(str::to_string).collect()))
+                .filter(|steps| steps.last().is_some_and(|last| last == "burn"))
+                .collect();
+            assert!(found.is_subset(&expected), "{flags:?} {found:#?}");
+            found == expected
+        });
+        assert!(found, "{flags:?}");
+    }
+}
+
+/// Outwards of what a thread runs come the frames of its stack once, whoever has forked the region.
+#[test]
+fn paths_by_execution_hold_the_masters_stack_once() {
+    let here = tempfile::tempdir().unwrap();
+    let how = How { report: &["--task-context", "execution"], ..TRACED };
+    let paths = call_paths(here.path(), &program("jumps"), &how);
+    let mut regions = 0;
+    for path in rows(&paths, "paths").iter().filter(|path| path["values"]["work_ns"].is_u64()) {
+        let steps = frames(path);
+        regions += usize::from(steps.iter().any(|step| step.contains("[parallel")));
+        assert!(steps.iter().filter(|step| **step == "main").count() <= 1, "{steps:?}");
+        assert!(!steps.iter().any(|step| step.contains("start")), "{steps:?}");
+    }
+    assert!(regions > 2, "{regions}");
+}
+
+/// Where the runtime takes no tool it is a library as any other, and what it calls is the program's.
+#[test]
+fn code_in_regions_is_known_where_the_runtime_takes_no_tool() {
+    let here = tempfile::tempdir().unwrap();
+    let built = Compiler::Clang.build_file(&program("jumps"), &here.path().join("program"), &[]);
+    let mut command = record(here.path());
+    command.env("OMP_TOOL", "disabled").env("OMP_NUM_THREADS", "2");
+    assert!(output(command.args(["--sample", "1000", "-o", "trace", "--"]).arg(built)).status.success());
+    let printed = output(taskscope().args(["report", "--json"]).arg(here.path().join("trace")));
+    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let time_in = |function: &str| -> u64 {
+        let paths = rows(&report["call_paths"], "paths").iter();
+        let within = paths.filter(|path| frames(path).contains(&function));
+        within.map(|path| path["values"]["work_ns"].as_u64().unwrap_or(0)).sum()
+    };
+    // Two threads for 0.05 s each.
+    assert!(time_in("in_region") > 50_000_000, "{}", time_in("in_region"));
+}

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use taskscope_profile::named::{CallTree, Label, What};
-use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT};
-use taskscope_symbol::{CodePlace, Missing, Symbolizer, without_parameters};
+use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
+use taskscope_symbol::{CodePlace, Missing, Symbolizer, are_of_one_template, without_parameters};
 
 /// What starts a program or a thread before its own first function.
 const BEFORE_MAIN: [&str; 8] = [
@@ -121,12 +121,20 @@ impl Naming<'_> {
                 let outermost = place.inlined_into.last().unwrap_or(&place.frame);
                 // What was cut out has jumped to this function, and has no frame.
                 let has_jumped = outermost.function.is_some() && !outermost.cut_out;
+                // Where it goes on at what ran it, that has not created it.
+                let has_jumped = has_jumped && (frame.kind == FrameKind::Region || !self.is_by_execution());
                 let construct = has_jumped.then(|| self.construct(node, outer));
                 let outer = construct.as_ref().unwrap_or(outer);
                 self.code(frame.kind, frame.module, frame.offset, outer)
             }
             FrameKind::User | FrameKind::Runtime => self.code(frame.kind, frame.module, frame.offset, outer),
         }
+    }
+
+    /// Whether tasks go on outwards at what ran them.
+    fn is_by_execution(&self) -> bool {
+        let context = self.profile.processes.first().and_then(|process| process.get(key::TASK_CONTEXT));
+        context.is_some_and(|context| context == "execution")
     }
 
     /// The step that stands for what is not known.
@@ -213,8 +221,23 @@ impl Naming<'_> {
             entry.iter().zip(&functions).take_while(|((one, ..), other)| one == *other).count()
         };
         let mut now = outer.clone();
+        let creator = self.tree.label(outer.node).map(|label| label.function.clone());
         for (depth, frame) in chain.enumerate() {
-            let function = name_of(frame);
+            let around = self.tree.label(now.node).map(|label| label.what);
+            let is_in_wrapper =
+                matches!(around, Some(What::Parallel | What::Task)) && kind == FrameKind::User;
+            if frame.is_wrapped && depth == 0 && is_in_wrapper {
+                // One construct to its author.
+                now.line = frame.file.clone().zip(frame.line);
+                now.code = Some((module, offset));
+                continue;
+            }
+            let mut function = name_of(frame);
+            if let Some(creator) = creator.as_ref().filter(|_| frame.is_by_lines && depth == 0)
+                && are_of_one_template(creator, &function)
+            {
+                function.clone_from(creator);
+            }
             let starts = BEFORE_MAIN.contains(&function.as_str());
             if now.node == ROOT && kind.is_user() && starts {
                 continue;

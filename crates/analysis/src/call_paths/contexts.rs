@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use taskscope_execution::samples::CreationPath;
 use taskscope_execution::{
     Execution, Group, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, Section, SiteIndex, State,
-    TaskIndex, ThreadIndex, TypeIndex,
+    TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
 use taskscope_profile::{Frame, FrameKind, Module, NO_MODULE, NodeId, Profile, ROOT, Tree};
 
@@ -49,6 +49,8 @@ pub struct Contexts<'a> {
     /// The profile's number of each module, by process, latest first.
     modules: Vec<Vec<(u64, u64, u64, u32)>>,
     frames: FxHashMap<(ProcessIndex, u64), (u32, u64)>,
+    /// Of each process, whether a runtime told what its threads do.
+    takes_tools: Vec<bool>,
     /// Modules that are an OpenMP runtime.
     runtimes: Vec<bool>,
     /// Nodes of user frames that samples have below a context, by context and frame.
@@ -76,8 +78,15 @@ impl<'a> Contexts<'a> {
                 path_of_site.entry(row.site).or_insert(region);
             }
         }
+        let mut takes_tools = vec![false; execution.processes.len()];
+        for thread in execution.threads.iter().filter(|thread| thread.kind != ThreadKind::Unknown) {
+            if let Some(takes_tools) = takes_tools.get_mut(thread.process.index()) {
+                *takes_tools = true;
+            }
+        }
         Contexts {
             execution,
+            takes_tools,
             task_context,
             table: vec![Context { key: Key::Outside, outer: OUTSIDE, depth: 0, node: ROOT }],
             by_key: FxHashMap::default(),
@@ -111,6 +120,11 @@ impl<'a> Contexts<'a> {
             }
         });
         Frame { kind, module, offset }
+    }
+
+    /// Whether a runtime told what the threads of a process do. Else it is a library as any other.
+    pub fn takes_tools(&self, process: ProcessIndex) -> bool {
+        self.takes_tools.get(process.index()).copied().unwrap_or(false)
     }
 
     /// Whether an address lies in an OpenMP runtime.
