@@ -237,20 +237,33 @@ impl Levels {
         true
     }
 
-    /// Tells whose the frames are. `first_user` is the return address of the call by which user code
-    /// entered the runtime, where that is known otherwise (0: it is not).
-    pub fn assign(
-        &mut self,
-        frames: &Frames,
-        owner_of: impl Fn(u64) -> Owner,
-        first_user: u64,
-        in_callback: bool,
-    ) {
+    /// Keeps the function that was called through this library in the place of its frames, and of what they call.
+    /// Returns how many these are.
+    fn keep_called(&mut self, frames: &Frames, called: u64, owner_of: impl Fn(u64) -> Owner) -> usize {
+        let is_ours = |index: &usize| {
+            let address = frames.addresses().get(*index);
+            address.is_some_and(|address| {
+                owner_of(address.wrapping_sub(u64::from(*index > 0))) == Owner::Recorder
+            })
+        };
+        let all = frames.addresses().len();
+        let Some(ours) = (0..all).find(is_ours) else { return 0 };
+        if let Some(place) = self.kept.first_mut() {
+            *place = called;
+            self.kept_count = 1;
+        }
+        (ours..all).find(|index| !is_ours(index)).unwrap_or(all)
+    }
+
+    /// Tells whose the frames are.
+    pub fn assign(&mut self, frames: &Frames, owner_of: impl Fn(u64) -> Owner, entry: Entry) {
+        let Entry { first_user, called, in_callback } = entry;
         self.kept_count = 0;
+        let after_call = if called == 0 { 0 } else { self.keep_called(frames, called, &owner_of) };
         let mut level = 0;
         let has_runtime = !TAKES_NO_TOOL.load(Relaxed);
         let callbacks = if in_callback { frames.addresses().len().saturating_sub(STARTING) } else { 0 };
-        for (index, address) in frames.addresses().iter().enumerate() {
+        for (index, address) in frames.addresses().iter().enumerate().skip(after_call) {
             let owner = owner_of(address.wrapping_sub(u64::from(index > 0)));
             if owner == Owner::Recorder {
                 if let Some(known) = self.list.get_mut(..self.count).and_then(|list| list.get_mut(level))
@@ -287,9 +300,26 @@ impl Levels {
                 *past = at + 1;
             }
         }
+        if let Some(caller) = self.list.get_mut(..self.count).and_then(<[Level]>::first_mut)
+            && after_call > 0
+            && caller.frames.0 == 1
+        {
+            caller.frames.0 = 0;
+        }
         self.in_runtime =
             self.list().first().is_none_or(|Level { frames: (first, past), .. }| *first > 0 || first == past);
     }
+}
+
+/// How the program has left its own code, as far as the stack does not tell.
+#[derive(Clone, Copy, Default)]
+pub struct Entry {
+    /// Where the call returns to by which user code entered the runtime (0: not known).
+    pub first_user: u64,
+    /// The function that was called through this library, which has just come back from it (0: none).
+    pub called: u64,
+    /// Whether a callback was interrupted.
+    pub in_callback: bool,
 }
 
 /// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
@@ -362,7 +392,7 @@ mod tests {
     fn frames_of_task(stack: &[u64], exit: u64, enter: u64) -> Vec<u64> {
         let mut levels = Levels::new();
         levels.push(Level { exit, enter, task: 1, ..Level::default() });
-        levels.assign(&Frames::of(stack), owner_of, 0, false);
+        levels.assign(&Frames::of(stack), owner_of, Entry::default());
         let (first, past) = levels.list()[0].frames;
         levels.addresses()[usize::from(first)..usize::from(past)].to_vec()
     }
@@ -382,7 +412,7 @@ mod tests {
     fn user_frames(stack: &[u64], in_callback: bool) -> (Vec<u64>, bool) {
         let mut levels = Levels::new();
         levels.set_outside();
-        levels.assign(&Frames::of(stack), owner_of, 0, in_callback);
+        levels.assign(&Frames::of(stack), owner_of, Entry { in_callback, ..Entry::default() });
         let (first, past) = levels.list()[0].frames;
         (levels.addresses()[usize::from(first)..usize::from(past)].to_vec(), levels.in_runtime)
     }
@@ -399,6 +429,15 @@ mod tests {
             user_frames(&[110, 310, 111, 311, 120, 130, 140, 150], true),
             (vec![120, 130, 140, 150], true)
         );
+    }
+
+    #[test]
+    fn a_call_through_this_library_stands_for_what_follows_it_there() {
+        let mut levels = Levels::new();
+        levels.set_outside();
+        let entry = Entry { called: 199, ..Entry::default() };
+        levels.assign(&Frames::of(&[110, 310, 320, 120, 130, 330, 140]), owner_of, entry);
+        assert_eq!((levels.addresses(), levels.list()[0].frames), (&[199, 120, 130, 140][..], (0, 4)));
     }
 
     #[test]
