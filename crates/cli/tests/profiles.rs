@@ -310,3 +310,39 @@ int main(void) {
     }
     assert_eq!(bodies, BTreeSet::from(["of_child".to_string(), "of_parent".to_string()]));
 }
+
+/// However deep paths are, the lines of a profile's report are no longer than asked for.
+#[test]
+fn deep_paths_fit_the_width() {
+    let source = r#"
+#include <omp.h>
+static volatile double sink;
+__attribute__((noinline)) void a_function_with_quite_a_long_name(int depth) {
+    double until = omp_get_wtime() + 0.1;
+    if (depth > 0)
+        a_function_with_quite_a_long_name(depth - 1);
+    else
+        while (omp_get_wtime() < until)
+            sink++;
+    sink = depth;
+}
+int main(void) {
+    a_function_with_quite_a_long_name(45);
+#pragma omp parallel
+    sink = 1;
+    return 0;
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let program =
+        Compiler::Clang.build(here.path(), "deep", source, &["-g", "-O1", "-fno-optimize-sibling-calls"]);
+    recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", "profile"]);
+    for width in ["40", "60", "100"] {
+        let mut command = taskscope();
+        command.args(["report", "--width", width, "--top", "60"]).arg(here.path().join("profile"));
+        let shown = text(&output(&mut command).stdout);
+        assert!(shown.lines().count() > 60, "{shown}");
+        let longest = shown.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= width.parse().ok(), "{longest:?} of {width}\n{shown}");
+    }
+}

@@ -104,11 +104,16 @@ impl CallPaths {
         for view in &options.views {
             match view {
                 PathsView::TopDown => {
-                    heading(&mut out, "Call paths, top-down", "callers above what they call");
+                    heading(&mut out, "Call paths, top-down", "callers above what they call", options.width);
                     tree_rows(&mut out, &tree, sort, options, false);
                 }
                 PathsView::BottomUp => {
-                    heading(&mut out, "Call paths, bottom-up", "where it was spent, its callers below");
+                    heading(
+                        &mut out,
+                        "Call paths, bottom-up",
+                        "where it was spent, its callers below",
+                        options.width,
+                    );
                     tree_rows(&mut out, &views::bottom_up(&tree), sort, options, true);
                 }
                 PathsView::Flat(by) => {
@@ -117,7 +122,7 @@ impl CallPaths {
                         FlatBy::Loop => ("Loops", &self.tree),
                         FlatBy::Line => ("Lines", &self.tree),
                     };
-                    heading(&mut out, title, "own time first");
+                    heading(&mut out, title, "own time first", options.width);
                     flat_rows(&mut out, source, *by, sort, options);
                 }
             }
@@ -129,7 +134,7 @@ impl CallPaths {
 
     fn notes(&self, out: &mut String, width: usize) {
         for note in self.note_lines() {
-            for line in crate::format::wrap(&note, width.saturating_sub(4).max(40)) {
+            for line in crate::format::wrap(&note, width.saturating_sub(2).max(38)) {
                 let _ = writeln!(out, "  {DIM}{line}{DIM:#}");
             }
         }
@@ -234,8 +239,10 @@ impl CallPaths {
     }
 }
 
-fn heading(out: &mut String, title: &str, what: &str) {
-    let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}  {DIM}({what}; ▸ the hot path){DIM:#}");
+fn heading(out: &mut String, title: &str, what: &str, width: usize) {
+    let what = format!("  ({what}; ▸ the hot path)");
+    let fits = 2 + title.chars().count() + what.chars().count() <= width;
+    let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}{DIM}{}{DIM:#}", if fits { what.as_str() } else { "" });
 }
 
 fn word_of(column: Column) -> String {
@@ -289,8 +296,21 @@ fn show(unit: Unit, column: Column, value: u64) -> String {
     }
 }
 
+/// Characters before a step in a view that is a tree: its numbers, and what marks the hot path.
+const NUMBERS: usize = 2 + 9 + 1 + 7 + 1 + 8 + 2 + 2;
+/// Those of each column beside.
+const SIDE_COLUMN: usize = 9;
+/// Those that a name has as long as there is room.
+const NAME: usize = 24;
+/// And those that it has in any case.
+const SHORTEST_NAME: usize = 8;
+
 fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOptions, callers: bool) {
-    let side = side_columns(tree, sort);
+    // What has no room beside the names is left out.
+    let room = options.width.saturating_sub(NUMBERS);
+    let mut side = side_columns(tree, sort);
+    side.truncate(room.saturating_sub(NAME) / SIDE_COLUMN);
+    let room = room.saturating_sub(SIDE_COLUMN * side.len()).max(SHORTEST_NAME);
     let is_asked = options.sort.is_some();
     let choice = Choice { sort, beside: &side, is_asked, floor: 0.001, most: options.top };
     let rows = views::rows(&tree.tree, &choice);
@@ -312,9 +332,8 @@ fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOpt
         for (column, sums) in side.iter().zip(&sums) {
             let _ = write!(out, " {:>8}", show(unit, *column, sums[row.node.0 as usize]));
         }
-        let indent = row.depth.min(40);
-        let used = 2 + 9 + 1 + 7 + 1 + 8 + 9 * side.len() + 2 + indent + 2;
-        let name = fit(&name_of(tree, row.node), options.width.saturating_sub(used).max(24));
+        let indent = row.depth.min(40).min(room.saturating_sub(NAME));
+        let name = fit(&name_of(tree, row.node), room - indent);
         let mark = if row.hot { "▸" } else { " " };
         let style = if row.hot { BOLD } else { Style::new() };
         let _ = writeln!(out, "  {:indent$}{mark} {style}{name}{style:#}", "");
@@ -359,17 +378,16 @@ fn flat_rows(out: &mut String, tree: &CallTree, by: FlatBy, sort: Column, option
     let whole = views::total(&tree.tree, sort);
     let unit = Unit::for_total(whole);
     let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
-    let _ =
-        writeln!(out, "  {DIM}{:>9} {:>7} {:>12}{DIM:#}", format!("own{unit_word}"), "share", "with callees");
+    let room = options.width.saturating_sub(2 + 9 + 1 + 7 + 2);
+    let has_room = room >= 13 + NAME;
+    let with_callees = |text: String| if has_room { format!(" {text:>12}") } else { String::new() };
+    let head = with_callees("with callees".to_string());
+    let room = room.saturating_sub(head.len()).max(SHORTEST_NAME);
+    let _ = writeln!(out, "  {DIM}{:>9} {:>7}{head}{DIM:#}", format!("own{unit_word}"), "share");
     for row in rows.iter().take(options.top) {
-        let name = fit(&flat_name(row), options.width.saturating_sub(36).max(24));
-        let _ = writeln!(
-            out,
-            "  {:>9} {:>7} {:>12}  {name}",
-            show(unit, sort, row.own),
-            percent(row.own, whole),
-            show(unit, sort, row.total)
-        );
+        let name = fit(&flat_name(row), room);
+        let (own, total) = (show(unit, sort, row.own), with_callees(show(unit, sort, row.total)));
+        let _ = writeln!(out, "  {own:>9} {:>7}{total}  {name}", percent(row.own, whole));
     }
     if rows.len() > options.top {
         let _ = writeln!(out, "  {DIM}… {} more: --top {}{DIM:#}", rows.len() - options.top, rows.len());
@@ -505,14 +523,19 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
     let wall = tree.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
     let threads: u64 = tree.processes.iter().map(|process| number(process, key::THREADS)).sum();
     let command = tree.processes.iter().find_map(|process| process.get(key::COMMAND));
-    let _ = writeln!(
-        out,
-        "{}: {}  {}  {}",
-        fit(command.map_or("profile", String::as_str), width.saturating_sub(50).max(20)),
+    let what = format!(
+        "{}  {}  {}",
         crate::format::time(wall),
-        crate::format::counted(tree.processes.len() as u64, "process"),
-        crate::format::counted(threads, "thread"),
+        counted(tree.processes.len() as u64, "process"),
+        counted(threads, "thread"),
     );
+    let command = command.map_or("profile", String::as_str);
+    // Where it cannot lie beside most of the command, it has a line of its own.
+    let (room, between) = match width.checked_sub(what.chars().count() + 2) {
+        Some(room) if room >= 20 => (room, " "),
+        _ => (width.saturating_sub(1), "\n  "),
+    };
+    let _ = writeln!(out, "{}:{between}{what}", fit(command, room));
     let lost: u64 = tree.processes.iter().map(|process| number(process, key::LOST_SAMPLES)).sum();
     if lost > 0 {
         let _ = writeln!(out, "  {} were lost", crate::format::counted(lost, "sample"));
@@ -526,17 +549,16 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
         let (useful, largest) = useful_and_largest_loss(&states);
         let _ = write!(out, "\n  {BOLD}Parallel efficiency {}{BOLD:#}", percent(useful, capacity));
         if let Some((name, ns)) = largest {
-            let _ = write!(out, "; most was lost to {}: {}", words_of(name), percent(ns, capacity));
+            let most = format!("most was lost to {}: {}", words_of(name), percent(ns, capacity));
+            let fits = "  Parallel efficiency 100.0 %; ".len() + most.chars().count() <= width;
+            let _ = write!(out, ";{}{most}", if fits { " " } else { "\n  " });
         }
         out.push('\n');
         let unit = Unit::for_total(capacity);
-        let _ = writeln!(
-            out,
-            "\n  {BOLD}Where the workers' time went{BOLD:#}  {DIM}({}){DIM:#}",
-            unit.of_workers()
-        );
+        let _ = writeln!(out, "\n  {BOLD}Where the time went{BOLD:#}  {DIM}({}){DIM:#}", unit.of_workers());
         for (name, ns) in states {
-            let _ = writeln!(out, "  {:>12} {:>7}  {}", unit.show(ns), percent(ns, capacity), words_of(name));
+            let name = fit(&words_of(name), width.saturating_sub(24).max(SHORTEST_NAME));
+            let _ = writeln!(out, "  {:>12} {:>7}  {name}", unit.show(ns), percent(ns, capacity));
         }
     }
     out.push('\n');
