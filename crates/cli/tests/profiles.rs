@@ -99,6 +99,24 @@ fn a_profile_and_a_trace_of_one_program_agree() {
     assert!(agree);
 }
 
+/// A difference of times says in which unit it is, also where no table follows.
+#[test]
+fn a_difference_has_a_unit() {
+    let here = tempfile::tempdir().unwrap();
+    let program = program(here.path());
+    recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", "one"]);
+    let first_line = |column: &str| -> String {
+        let mut command = taskscope();
+        command.current_dir(here.path()).args(["diff", "--sort", column, "one", "one"]);
+        let shown = text(&output(&mut command).stdout);
+        shown.lines().next().unwrap().to_string()
+    };
+    let waiting = first_line("waiting");
+    assert!(waiting.ends_with(" ms") || waiting.ends_with(" s"), "{waiting}");
+    assert_eq!(waiting.matches("s   ").count(), 2, "{waiting}");
+    assert!(first_line("samples").ends_with("+0"));
+}
+
 /// Time of samples at work, by call path, and the number of samples.
 struct Shares {
     work: BTreeMap<String, f64>,

@@ -1,5 +1,6 @@
 //! A tree whose steps have names: what views, exports and comparisons work on.
 
+use crate::profile::merge_totals;
 use crate::{Frame, FrameKind, Marker, NO_MODULE, NodeId, Process, Profile, ROOT, Tree};
 use std::collections::{BTreeMap, HashMap};
 
@@ -169,9 +170,7 @@ impl CallTree {
             let module = numbers.get(frame.module as usize).copied().unwrap_or(frame.module);
             tree.child(parent, Frame { module, ..frame })
         });
-        for (name, value) in &other.totals {
-            *self.totals.entry(name.clone()).or_default() += value;
-        }
+        merge_totals(&mut self.totals, &other.totals);
         self.processes.extend(other.processes.iter().cloned());
     }
 

@@ -235,7 +235,9 @@ impl Symbolizer {
             place.frame.function = name::user_function(&symbol).or(Some(symbol));
             place.offset = place.frame.line.is_none().then_some(offset);
         }
-        if place.frame.line.is_none() {
+        // Beside all functions of a file that has debug information lies what the linker makes: stubs of calls.
+        let is_stub = place.frame.function.is_none() && file.has_debug_information();
+        if place.frame.line.is_none() && !is_stub {
             let path = path.to_string();
             place.missing = Some(if file.has_debug_information() || file.has_symbols() {
                 Missing::NoDebugInformation { path }

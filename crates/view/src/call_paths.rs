@@ -652,26 +652,29 @@ impl PathsDifference {
         let mut out = String::new();
         let (before, after) = self.sums;
         let unit = Unit::for_total(before.max(after));
+        let unit_word = if is_count(self.column) { "" } else { unit.short() };
+        let value = |value: u64| if is_count(self.column) { count(value) } else { unit.show(value) };
+        // Values outside of the table, with their unit.
+        let told = |shown: String| if unit_word.is_empty() { shown } else { format!("{shown} {unit_word}") };
         let signed = |before: u64, after: u64| {
             let sign = if after >= before { '+' } else { '−' };
             let size = after.abs_diff(before);
-            format!("{sign}{}", if is_count(self.column) { count(size) } else { unit.show(size) })
+            format!("{sign}{}", value(size))
         };
         let _ = writeln!(
             out,
             "{BOLD}{}{BOLD:#} in {}: {}   in {}: {}   {}",
             word_of(self.column),
             fit(&self.names[0], 40),
-            show(unit, self.column, before),
+            told(value(before)),
             fit(&self.names[1], 40),
-            show(unit, self.column, after),
-            signed(before, after)
+            told(value(after)),
+            told(signed(before, after))
         );
         if self.rows.is_empty() {
             let _ = writeln!(out, "  no path has changed");
             return out;
         }
-        let unit_word = if is_count(self.column) { "" } else { unit.short() };
         let _ = writeln!(
             out,
             "  {DIM}{:>10} {:>10} {:>10}  path{DIM:#}",
