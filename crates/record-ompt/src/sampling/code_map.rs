@@ -139,6 +139,7 @@ pub fn rebuild() {
 /// Whoever looks a function up may call it next, and nothing of ours may run before it returns: what was
 /// suspected before the loading may have been looked at by another thread before the loading, too, so the
 /// loader itself is asked. While another thread builds a map this waits, but not for ever.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 pub fn refresh_now() {
     for _ in 0..1000 {
         if try_refresh() {

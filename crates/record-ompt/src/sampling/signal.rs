@@ -58,6 +58,7 @@ static FLAGS: AtomicI32 = AtomicI32::new(0);
 static MASK: AtomicU64 = AtomicU64::new(0);
 
 /// Whether the program handles signals of this number itself.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 pub fn is_handled_by_program() -> bool {
     !matches!(HANDLER.load(Relaxed), libc::SIG_DFL | libc::SIG_IGN)
 }
@@ -66,6 +67,7 @@ pub fn is_handled_by_program() -> bool {
 ///
 /// # Safety
 /// The pointers are null or valid, as for `sigaction`.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
 pub unsafe fn exchange(new: *const libc::sigaction, old: *mut libc::sigaction) {
     // SAFETY: by contract; a set is at least one word of 64 signals.
     unsafe {
