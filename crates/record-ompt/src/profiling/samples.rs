@@ -79,11 +79,15 @@ impl SampleTree {
         let (first, end) = sample.levels.list().first().map_or((addresses.len(), addresses.len()), |level| {
             (usize::from(level.frames.0), usize::from(level.frames.1))
         });
-        // Without user frames on this stack, all of it is the runtime's.
-        let first = if first == end { addresses.len() } else { first };
+        // Without user frames on this stack all of it is the runtime's, or of a body that is not known from its creator.
+        let (first, end) = match first != end {
+            true => (first, end),
+            false if works => (0, 0),
+            false => (addresses.len(), addresses.len()),
+        };
         let marker = (!works).then(|| marker(sample.state));
         let mut kind = body_of(sample.context);
-        if first == addresses.len() && kind != FrameKind::User && marker.is_none_or(Marker::is_in_body) {
+        if first == end && kind != FrameKind::User && marker.is_none_or(Marker::is_in_body) {
             node = tree.child(node, Frame::body(kind));
         }
         for index in (first..end).rev() {

@@ -306,8 +306,15 @@ impl Levels {
         {
             caller.frames.0 = 0;
         }
-        self.in_runtime =
-            self.list().first().is_none_or(|Level { frames: (first, past), .. }| *first > 0 || first == past);
+        let innermost = frames.addresses().first().map(|address| owner_of(*address));
+        let is_programs = matches!(innermost, Some(Owner::Anybody | Owner::Nobody));
+        self.in_runtime = self.list().first().is_none_or(|level| {
+            let (first, past) = level.frames;
+            // Where the runtime has left to the body is over: the program itself calls the body of a region of one
+            // thread, or it is a part of the function that forks it.
+            let has_left = level.exit != 0 && !level.is_initial && level.exit < frames.stack_pointer(0);
+            first > 0 || first == past && !(has_left && is_programs)
+        });
     }
 }
 
@@ -429,6 +436,18 @@ mod tests {
             user_frames(&[110, 310, 111, 311, 120, 130, 140, 150], true),
             (vec![120, 130, 140, 150], true)
         );
+    }
+
+    #[test]
+    fn a_body_that_the_program_calls_itself_is_no_work_of_the_runtime() {
+        let in_runtime = |stack: &[u64], exit: u64| {
+            let mut levels = Levels::new();
+            levels.push(Level { exit, ..Level::default() });
+            levels.assign(&Frames::of(stack), owner_of, Entry::default());
+            levels.in_runtime
+        };
+        assert!(!in_runtime(&[110, 120, 130], 8), "the frame that told it is gone");
+        assert!(in_runtime(&[210, 120, 130], 8) && in_runtime(&[110, 210, 220, 130], 24));
     }
 
     #[test]
