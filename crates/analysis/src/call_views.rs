@@ -141,25 +141,56 @@ pub struct Row {
     pub folded: usize,
 }
 
-/// Rows of a tree in the order of reading, largest first, without those below `floor` of the whole. At
-/// most `most` rows: the smallest go first.
-pub fn rows(tree: &Tree, column: Column, floor: f64, most: usize) -> Vec<Row> {
-    let sums = inclusive(tree, column);
+/// What rows of a tree are chosen and ordered by.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice<'a> {
+    /// The column that sorts.
+    pub sort: Column,
+    /// The columns that are shown beside it: what lies in one of these alone is a row, too.
+    pub beside: &'a [Column],
+    /// Whether the sorting column was asked for: then what has most of it comes before what has more of others.
+    pub is_asked: bool,
+    /// Rows with less than this of every column are left out.
+    pub floor: f64,
+    /// At most so many: the smallest go first.
+    pub most: usize,
+}
+
+/// Rows of a tree in the order of reading, largest first.
+pub fn rows(tree: &Tree, choice: &Choice<'_>) -> Vec<Row> {
+    let sums = inclusive(tree, choice.sort);
+    let beside: Vec<Vec<u64>> = choice.beside.iter().map(|column| inclusive(tree, *column)).collect();
     let children = children(tree);
     let hot: FxHashSet<NodeId> = hot_path(&sums, &children).into_iter().collect();
-    let whole = sums[0];
-    // The smallest row that is shown when no more than `most` may be.
-    let mut sizes: Vec<u64> = sums[1..].to_vec();
-    sizes.sort_unstable_by_key(|size| Reverse(*size));
-    let at_most = sizes.get(most).map_or(0, |size| size.saturating_add(1));
-    let least = at_most.max((whole as f64 * floor).ceil() as u64).max(1);
+    let share = |sums: &[u64], node: NodeId| sums[node.0 as usize] as f64 / sums[0].max(1) as f64;
+    // Never more than what is around it, so that no row is shown without those.
+    let sizes: Vec<(f64, f64)> = std::iter::once(ROOT)
+        .chain(tree.ids())
+        .map(|node| {
+            let own = share(&sums, node);
+            let largest = beside.iter().fold(own, |most, sums| most.max(share(sums, node)));
+            (if choice.is_asked { own } else { largest }, largest)
+        })
+        .collect();
+    let order = |a: &(f64, f64), b: &(f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
+    let mut descending: Vec<(f64, f64)> = sizes[1..].to_vec();
+    descending.sort_unstable_by(|a, b| order(b, a));
+    // The largest row that is left out because no more than `most` may be shown.
+    let beyond = descending.get(choice.most).copied().unwrap_or((-1.0, -1.0));
+    let is_shown = |node: &NodeId| {
+        let size = &sizes[node.0 as usize];
+        size.1 > 0.0 && size.1 >= choice.floor && order(size, &beyond).is_gt()
+    };
     let mut rows = Vec::new();
     let mut open: Vec<(NodeId, usize)> = Vec::new();
     let push = |open: &mut Vec<(NodeId, usize)>, node: NodeId, depth: usize| -> usize {
         let mut inner = children[node.0 as usize].clone();
         let all = inner.len();
-        inner.retain(|inner| sums[inner.0 as usize] >= least);
-        inner.sort_by_key(|inner| (sums[inner.0 as usize], Reverse(*inner)));
+        inner.retain(is_shown);
+        inner.sort_by(|a, b| {
+            let (one, other) = (a.0 as usize, b.0 as usize);
+            sums[one].cmp(&sums[other]).then(sizes[one].1.total_cmp(&sizes[other].1)).then(b.cmp(a))
+        });
         let folded = all - inner.len();
         open.extend(inner.into_iter().map(|inner| (inner, depth)));
         folded
@@ -171,7 +202,7 @@ pub fn rows(tree: &Tree, column: Column, floor: f64, most: usize) -> Vec<Row> {
             node,
             depth,
             total: sums[node.0 as usize],
-            own: own(tree, node, column),
+            own: own(tree, node, choice.sort),
             hot: hot.contains(&node),
             folded,
         });
@@ -195,7 +226,7 @@ fn hot_path(sums: &[u64], children: &[Vec<NodeId>]) -> Vec<NodeId> {
 }
 
 /// The tree turned over: outermost what a value was counted at, then its callers. Where it was called from
-/// is no part of a function's identity on the outermost level. Each row's parts sum to it.
+/// is no part of a function's identity on the outermost level, nor is the line of a wait. Each row's parts sum to it.
 pub fn bottom_up(tree: &CallTree) -> CallTree {
     let mut turned = tree.clone();
     turned.tree = Tree::growing();
@@ -208,13 +239,22 @@ pub fn bottom_up(tree: &CallTree) -> CallTree {
         let mut at = ROOT;
         for (depth, frame) in path.iter().enumerate() {
             // The line from which a step was called belongs to its caller's row.
-            let inner = depth.checked_sub(1).and_then(|inner| tree.label_of(path[inner]).cloned());
+            let inner = depth.checked_sub(1).map(|inner| path[inner]);
+            let waiting = inner.and_then(|inner| tree.place_of(inner)).cloned();
+            let inner = inner.and_then(|inner| tree.label_of(inner)).cloned().or_else(|| waiting.clone());
             let frame = match tree.label_of(*frame).cloned() {
                 Some(mut label) if label.what == What::Function => {
                     (label.file, label.line) = inner.map_or((None, None), |inner| (inner.file, inner.line));
                     Frame { module: turned.number(label), ..*frame }
                 }
-                _ => *frame,
+                // A construct has a line of its own: that of the wait in it is a row between.
+                Some(_) => {
+                    if let Some(line) = waiting {
+                        at = turned.child(at, FrameKind::User, line);
+                    }
+                    *frame
+                }
+                None => frame.without_place(),
             };
             at = turned.tree.child(at, frame);
         }
@@ -258,7 +298,7 @@ pub fn flat(tree: &CallTree, by: FlatBy, column: Column) -> Vec<FlatRow> {
     let mut identify = |frame: Frame| -> Option<Frame> {
         *identity.entry(frame).or_insert_with(|| {
             let Some(label) = names.label_of(frame).cloned() else {
-                return (by == FlatBy::Function).then_some(frame);
+                return (by == FlatBy::Function).then_some(frame.without_place());
             };
             let wanted = match label.what {
                 What::Function | What::Parallel | What::Task | What::Unknown => by == FlatBy::Function,
@@ -358,7 +398,7 @@ fn values_in(both: &mut CallTree, tree: &CallTree, column: Column) -> FxHashMap<
                 label.file = None;
                 both.child(outer, FrameKind::User, label)
             }
-            None => both.tree.child(outer, frame),
+            None => both.tree.child(outer, frame.without_place()),
         };
         became.push(here);
     }
@@ -366,4 +406,36 @@ fn values_in(both: &mut CallTree, tree: &CallTree, column: Column) -> FxHashMap<
         *values.entry(became[node.0 as usize]).or_insert(0) += own(&plain.tree, node, column);
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two functions that were sampled, and a place that has blame alone.
+    fn tree() -> Tree {
+        let mut tree = Tree::growing();
+        for (offset, time) in [(1, 60), (2, 40)] {
+            let node = tree.child(ROOT, Frame::user(0, offset));
+            tree.add(node, Metric::TIME, time);
+        }
+        let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
+        tree.add(nobody, Metric::given(Marker::Lock), 5);
+        tree
+    }
+
+    #[test]
+    fn what_lies_in_a_column_beside_alone_is_a_row() {
+        let tree = tree();
+        let shown = |is_asked, most| -> Vec<u64> {
+            let choice =
+                Choice { sort: Column::Time, beside: &[Column::Blame], is_asked, floor: 0.001, most };
+            rows(&tree, &choice).iter().map(|row| tree.frame(row.node).offset).collect()
+        };
+        let nobody = Marker::Nobody as u64;
+        assert_eq!(shown(false, 10), [1, 2, nobody]);
+        assert_eq!(shown(false, 2), [1, nobody], "all of the blame is more than 40 % of the time");
+        assert_eq!(shown(true, 2), [1, 2], "time was asked for");
+        assert_eq!(shown(true, 10), [1, 2, nobody]);
+    }
 }

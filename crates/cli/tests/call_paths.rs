@@ -389,3 +389,159 @@ fn what_comes_before_openmp_is_serial_code() {
     assert_eq!(of("unknown"), 0, "{shown}");
     assert!(shown.contains("serial code before"), "{shown}");
 }
+
+/// The outermost rows of a view sum to the whole in every column, also where nothing was sampled.
+#[test]
+fn outermost_rows_sum_to_the_whole_in_every_column() {
+    let here = tempfile::tempdir().unwrap();
+    let paths = call_paths(here.path(), &program("copies"), &How { arguments: &["60"], ..TRACED });
+    for view in ["top_down", "bottom_up"] {
+        for column in ["time_ns", "waiting_ns", "blame_ns", "idleness_ns"] {
+            let outermost = rows(&paths, view).iter().filter(|row| row["depth"] == 0);
+            let sum: u64 = outermost.map(|row| row[column].as_u64().unwrap_or(0)).sum();
+            assert_eq!(sum, paths["totals"][column].as_u64().unwrap(), "{view} {column}");
+        }
+    }
+    let sorted = |column: &str| {
+        let mut command = taskscope();
+        command.args(["report", "--json", "--section", "call-paths", "--sort", column]);
+        let printed = output(command.arg(here.path().join("trace")));
+        let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+        let rows = rows(&report["call_paths"], "bottom_up").iter().filter(|row| row["depth"] == 0);
+        let values: Vec<u64> = rows.map(|row| row[column].as_u64().unwrap_or(0)).collect();
+        (report["call_paths"]["sorted_by"].as_str().map(str::to_string), values.is_sorted_by(|a, b| a >= b))
+    };
+    for column in ["blame_ns", "idleness_ns"] {
+        assert_eq!(sorted(column), (Some(column.to_string()), true));
+    }
+    assert_eq!(sorted("given_lock_ns").0.as_deref(), Some("given_lock_ns"));
+}
+
+/// A body of a region or task is a step of its own also where it has no frame: its last call was made a jump.
+#[test]
+fn bodies_without_frames_are_steps_of_paths() {
+    let jumps = |how: &How<'static>| How { flags: &[], ..*how };
+    WAYS.iter().map(jumps).for_each(|how| bodies_without_frames_are_steps(&how));
+}
+
+fn bodies_without_frames_are_steps(how: &How<'_>) {
+    let expected: BTreeSet<Vec<String>> = [
+        "main region region_[parallel] in_region burn",
+        "main tasks tasks_[parallel] create create_[task] in_task burn",
+        "main nested nested_[parallel] nested_[parallel] in_inner burn",
+    ]
+    .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
+    .into();
+    // A loaded machine may hold all samples of a part back.
+    let found = (0..3).any(|_| {
+        let here = tempfile::tempdir().unwrap();
+        let paths = call_paths(here.path(), &program("jumps"), how);
+        let mut found = BTreeSet::new();
+        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["time_ns"].is_u64()) {
+            let steps = without_lines(frames(path).into_iter().map(str::to_string).collect());
+            assert!(!steps.iter().any(|step| step.contains("start")), "{steps:?}");
+            if steps.last().is_some_and(|last| last == "burn") {
+                assert!(expected.contains(&steps), "{steps:?}");
+                found.insert(steps);
+            }
+        }
+        // The tasks that a taskwait waits for are to blame, not their creator.
+        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["given_taskwait_ns"].is_u64()) {
+            let last = *frames(path).last().unwrap();
+            let own = ["create [task", "burn", "<nobody"];
+            assert!(own.iter().any(|own| last.starts_with(own)), "{path}");
+        }
+        found == expected
+    });
+    assert!(found);
+}
+
+/// Bottom-up, waits of one function are those of its constructs: the lines below a wait sum to it.
+#[test]
+fn waits_are_kept_apart_by_their_constructs() {
+    let source = program("two_waits");
+    let line = |text: &str| line_of(&source, text) as u64;
+    let expected = [
+        ("join_barrier", vec![line("/* the first region */"), line("/* the second region */")]),
+        ("barrier", vec![line("/* the first barrier */"), line("/* the second barrier */")]),
+    ];
+    for how in &WAYS[..2] {
+        let here = tempfile::tempdir().unwrap();
+        let paths = call_paths(here.path(), &source, how);
+        let table = rows(&paths, "bottom_up");
+        for (state, lines) in &expected {
+            let outermost: Vec<usize> = (0..table.len())
+                .filter(|row| table[*row]["depth"] == 0 && table[*row]["state"] == *state)
+                .collect();
+            let [wait] = outermost[..] else { panic!("{outermost:?} of {state}") };
+            let below = table[wait + 1..].iter().take_while(|row| row["depth"] != 0);
+            let callers: Vec<&Value> = below.filter(|row| row["depth"] == 1).collect();
+            let found: BTreeSet<u64> = callers.iter().filter_map(|row| row["line"].as_u64()).collect();
+            assert_eq!(found, lines.iter().copied().collect(), "{state} {:?}", how.options);
+            let sum: u64 = callers.iter().map(|row| row["waiting_ns"].as_u64().unwrap_or(0)).sum();
+            assert_eq!(sum, table[wait]["waiting_ns"].as_u64().unwrap());
+        }
+    }
+}
+
+/// A body that the compiler has cut out twice is one step, and that of a template has the name of the instantiation
+/// which creates it.
+#[test]
+fn bodies_are_steps_once_and_have_their_creators_name() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/templates.cpp");
+    let task = |of: &str| format!("main main_[parallel] create<{of}> create<{of}>_[task] burn");
+    let region = |of: &str| format!("main region<{of}> region<{of}>_[parallel] burn");
+    let expected: BTreeSet<Vec<String>> = [task("int"), task("double"), region("int"), region("double")]
+        .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
+        .into();
+    for flags in [&["-O0", "-fno-exceptions"][..], &["-O2", "-fno-exceptions"]] {
+        // A loaded machine may hold all samples of a part back.
+        let found = (0..3).any(|_| {
+            let here = tempfile::tempdir().unwrap();
+            let paths = call_paths(here.path(), &source, &How { flags, ..TRACED });
+            let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
+                .iter()
+                .map(|path| without_lines(frames(path).into_iter().map(str::to_string).collect()))
+                .filter(|steps| steps.last().is_some_and(|last| last == "burn"))
+                .collect();
+            assert!(found.is_subset(&expected), "{flags:?} {found:#?}");
+            found == expected
+        });
+        assert!(found, "{flags:?}");
+    }
+}
+
+/// Outwards of what a thread runs come the frames of its stack once, whoever has forked the region.
+#[test]
+fn paths_by_execution_hold_the_masters_stack_once() {
+    let here = tempfile::tempdir().unwrap();
+    let how = How { report: &["--task-context", "execution"], ..TRACED };
+    let paths = call_paths(here.path(), &program("jumps"), &how);
+    let mut regions = 0;
+    for path in rows(&paths, "paths").iter().filter(|path| path["values"]["work_ns"].is_u64()) {
+        let steps = frames(path);
+        regions += usize::from(steps.iter().any(|step| step.contains("[parallel")));
+        assert!(steps.iter().filter(|step| **step == "main").count() <= 1, "{steps:?}");
+        assert!(!steps.iter().any(|step| step.contains("start")), "{steps:?}");
+    }
+    assert!(regions > 2, "{regions}");
+}
+
+/// Where the runtime takes no tool it is a library as any other, and what it calls is the program's.
+#[test]
+fn code_in_regions_is_known_where_the_runtime_takes_no_tool() {
+    let here = tempfile::tempdir().unwrap();
+    let built = Compiler::Clang.build_file(&program("jumps"), &here.path().join("program"), &[]);
+    let mut command = record(here.path());
+    command.env("OMP_TOOL", "disabled").env("OMP_NUM_THREADS", "2");
+    assert!(output(command.args(["--sample", "1000", "-o", "trace", "--"]).arg(built)).status.success());
+    let printed = output(taskscope().args(["report", "--json"]).arg(here.path().join("trace")));
+    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let time_in = |function: &str| -> u64 {
+        let paths = rows(&report["call_paths"], "paths").iter();
+        let within = paths.filter(|path| frames(path).contains(&function));
+        within.map(|path| path["values"]["work_ns"].as_u64().unwrap_or(0)).sum()
+    };
+    // Two threads for 0.05 s each.
+    assert!(time_in("in_region") > 50_000_000, "{}", time_in("in_region"));
+}

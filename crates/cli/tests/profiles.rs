@@ -99,6 +99,24 @@ fn a_profile_and_a_trace_of_one_program_agree() {
     assert!(agree);
 }
 
+/// A difference of times says in which unit it is, also where no table follows.
+#[test]
+fn a_difference_has_a_unit() {
+    let here = tempfile::tempdir().unwrap();
+    let program = program(here.path());
+    recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", "one"]);
+    let first_line = |column: &str| -> String {
+        let mut command = taskscope();
+        command.current_dir(here.path()).args(["diff", "--sort", column, "one", "one"]);
+        let shown = text(&output(&mut command).stdout);
+        shown.lines().next().unwrap().to_string()
+    };
+    let waiting = first_line("waiting");
+    assert!(waiting.ends_with(" ms") || waiting.ends_with(" s"), "{waiting}");
+    assert_eq!(waiting.matches("s   ").count(), 2, "{waiting}");
+    assert!(first_line("samples").ends_with("+0"));
+}
+
 /// Time of samples at work, by call path, and the number of samples.
 struct Shares {
     work: BTreeMap<String, f64>,
@@ -187,4 +205,162 @@ fn efficiency_is_told_while_it_runs_and_at_the_end_from_the_same_sums() {
 
 fn text_of(bytes: Vec<u8>) -> String {
     text(&bytes)
+}
+
+/// What a program does while recording is paused is not its serial code, in traces as in profiles.
+#[test]
+fn a_pause_is_unknown_in_traces_as_in_profiles() {
+    let source = r#"
+#include <omp.h>
+static void spin(double seconds) {
+    double until = omp_get_wtime() + seconds;
+    while (omp_get_wtime() < until);
+}
+static volatile long calls;
+static void region(void) {
+#pragma omp parallel
+    spin(0.02);
+    calls++;
+}
+int main(void) {
+    region();
+    omp_control_tool(omp_control_tool_pause, 0, 0);
+    spin(0.1);
+    region();
+    omp_control_tool(omp_control_tool_start, 0, 0);
+    region();
+    // What was open in the pause is not shown after it either.
+#pragma omp parallel
+    {
+#pragma omp barrier
+        if (omp_get_thread_num() == 0) {
+            omp_control_tool(omp_control_tool_pause, 0, 0);
+            omp_control_tool(omp_control_tool_start, 0, 0);
+            spin(0.1);
+        }
+        calls++;
+    }
+    region();
+    return 0;
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build(here.path(), "paused", source, &["-g"]);
+    recorded(here.path(), &program, &["-o", "trace"]);
+    recorded(here.path(), &program, &["--mode", "profile", "-o", "profile"]);
+    let trace = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("trace")));
+    let profile = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("profile")));
+    let of_trace = |state: &str| -> u64 {
+        let causes = trace["causes"].as_array().unwrap().iter();
+        causes.filter(|row| row["cause"] == state).map(|row| row["ns"].as_u64().unwrap()).sum()
+    };
+    let totals = &profile["call_paths"]["run_totals"];
+    let of_profile = |state: &str| totals[format!("state.{state}")].as_u64().unwrap_or(0);
+    // The initial thread's 0.12 s, and in the trace the rest of the region in which it was paused.
+    assert!(of_trace("unknown") > 220_000_000, "{}", trace["causes"]);
+    assert!(of_profile("unknown") > 120_000_000, "{totals}");
+    for serial in [of_trace("serial"), of_profile("serial")] {
+        assert!(serial < 60_000_000, "{serial}: {} {totals}", trace["causes"]);
+    }
+    // A part that begins in the pause knows of it.
+    let part = here.path().join("part");
+    let cut = output(
+        taskscope().args(["slice", "--range", "60ms..", "-o"]).arg(&part).arg(here.path().join("trace")),
+    );
+    assert!(cut.status.success(), "{}", text(&cut.stderr));
+    let sliced = parsed(taskscope().args(["report", "--json"]).arg(&part));
+    let causes = sliced["causes"].as_array().unwrap().iter().filter(|row| row["cause"] == "serial");
+    let serial: u64 = causes.map(|row| row["ns"].as_u64().unwrap()).sum();
+    assert!(serial < 60_000_000, "{sliced}");
+}
+
+/// Regions of a forked child have been created by the child, whatever its parent has created.
+#[test]
+fn a_forked_childs_regions_have_its_own_paths() {
+    let source = r#"
+#include <omp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long calls;
+static void spin(double seconds) {
+    double until = omp_get_wtime() + seconds;
+    while (omp_get_wtime() < until);
+}
+__attribute__((noinline)) void of_parent(void) {
+#pragma omp parallel
+    {
+        spin(0.03);
+        calls++;
+    }
+    calls++;
+}
+__attribute__((noinline)) void of_child(void) {
+#pragma omp parallel
+    {
+        spin(0.03);
+        calls++;
+    }
+    calls++;
+}
+int main(void) {
+    of_parent();
+    if (fork() == 0) {
+        of_child();
+        return 0;
+    }
+    of_parent();
+    return wait(0) < 0;
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build(here.path(), "forks", source, &["-g"]);
+    recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", "profile"]);
+    let profile = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("profile")));
+    let mut bodies = BTreeSet::new();
+    for path in profile["call_paths"]["paths"].as_array().unwrap() {
+        let frames: Vec<&str> =
+            path["frames"].as_array().unwrap().iter().map(|frame| frame.as_str().unwrap()).collect();
+        if let Some(body) = frames.iter().position(|step| step.contains("[parallel")) {
+            let function = frames[body].split(' ').next().unwrap();
+            assert_eq!(frames[body - 1], function, "{frames:?}");
+            bodies.insert(function.to_string());
+        }
+    }
+    assert_eq!(bodies, BTreeSet::from(["of_child".to_string(), "of_parent".to_string()]));
+}
+
+/// However deep paths are, the lines of a profile's report are no longer than asked for.
+#[test]
+fn deep_paths_fit_the_width() {
+    let source = r#"
+#include <omp.h>
+static volatile double sink;
+__attribute__((noinline)) void a_function_with_quite_a_long_name(int depth) {
+    double until = omp_get_wtime() + 0.1;
+    if (depth > 0)
+        a_function_with_quite_a_long_name(depth - 1);
+    else
+        while (omp_get_wtime() < until)
+            sink++;
+    sink = depth;
+}
+int main(void) {
+    a_function_with_quite_a_long_name(45);
+#pragma omp parallel
+    sink = 1;
+    return 0;
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let program =
+        Compiler::Clang.build(here.path(), "deep", source, &["-g", "-O1", "-fno-optimize-sibling-calls"]);
+    recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", "profile"]);
+    for width in ["40", "60", "100"] {
+        let mut command = taskscope();
+        command.args(["report", "--width", width, "--top", "60"]).arg(here.path().join("profile"));
+        let shown = text(&output(&mut command).stdout);
+        assert!(shown.lines().count() > 60, "{shown}");
+        let longest = shown.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= width.parse().ok(), "{longest:?} of {width}\n{shown}");
+    }
 }

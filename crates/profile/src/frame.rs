@@ -137,6 +137,12 @@ impl Marker {
         }
     }
 
+    /// Whether a construct in the body of a region or task is in it. At a region's end no body is left, and what
+    /// the runtime does besides lies around bodies.
+    pub const fn is_in_body(self) -> bool {
+        !matches!(self, Marker::JoinBarrier | Marker::Idle | Marker::Overhead | Marker::Nobody)
+    }
+
     /// Whether it is a wait that can be charged to somebody; `Overhead` and `Nobody` are none.
     pub const fn is_wait(self) -> bool {
         !matches!(self, Marker::Overhead | Marker::Nobody)
@@ -152,7 +158,7 @@ pub struct Frame {
     pub module: u32,
     /// Of code: a file address (address minus the module's load bias) *inside the instruction* that
     /// ran or called: the program counter of the innermost frame, the return address minus one of all
-    /// others. Of a state: the [`Marker`]'s number.
+    /// others. Of a state: the [`Marker`]'s number. Of a [`body`](Self::body) without code: 0, in no module.
     pub offset: u64,
 }
 
@@ -177,9 +183,29 @@ impl Frame {
         Frame { kind: FrameKind::Pending, module: NO_MODULE, offset: number }
     }
 
+    /// The body of a region or task (by `kind`) of which no frame is on the stack: its last call was made a jump,
+    /// or it is known by events alone.
+    pub const fn body(kind: FrameKind) -> Frame {
+        Frame { kind, module: NO_MODULE, offset: 0 }
+    }
+
+    /// Whether it is a [`body`](Self::body) without code.
+    pub fn is_bare_body(self) -> bool {
+        matches!(self.kind, FrameKind::Region | FrameKind::Task)
+            && (self.module, self.offset) == (NO_MODULE, 0)
+    }
+
     /// Unwinding stopped.
     pub const fn cut() -> Frame {
         Frame { kind: FrameKind::Cut, module: NO_MODULE, offset: 0 }
+    }
+
+    /// A state without the line that waits; other steps as they are.
+    pub fn without_place(self) -> Frame {
+        match self.kind {
+            FrameKind::State => Frame { module: NO_MODULE, ..self },
+            _ => self,
+        }
     }
 
     /// The marker of a state.

@@ -1,5 +1,6 @@
 //! A tree whose steps have names: what views, exports and comparisons work on.
 
+use crate::profile::merge_totals;
 use crate::{Frame, FrameKind, Marker, NO_MODULE, NodeId, Process, Profile, ROOT, Tree};
 use std::collections::{BTreeMap, HashMap};
 
@@ -58,7 +59,7 @@ impl Label {
 }
 
 /// A calling-context tree with names. The frames of its tree have the number of a label as `module` and
-/// 0 as `offset`; those of states are [`Marker`]s as ever.
+/// 0 as `offset`; those of states are [`Marker`]s, and of waits the `module` is that of the line which waits.
 #[derive(Clone, Debug, Default)]
 pub struct CallTree {
     /// The tree.
@@ -112,6 +113,12 @@ impl CallTree {
         self.labels.get(frame.module as usize)
     }
 
+    /// Of a wait: the line that waits.
+    pub fn place_of(&self, frame: Frame) -> Option<&Label> {
+        let is_wait = frame.kind == FrameKind::State && frame.module != NO_MODULE;
+        self.labels.get(frame.module as usize).filter(|_| is_wait)
+    }
+
     /// The words for a step.
     pub fn text_of(&self, frame: Frame) -> String {
         match (self.label_of(frame), frame.marker()) {
@@ -159,13 +166,11 @@ impl CallTree {
     pub fn merge(&mut self, other: &CallTree) {
         let numbers: Vec<u32> = other.labels.iter().map(|label| self.number(label.clone())).collect();
         self.tree.absorb(&other.tree, |tree, parent, frame| {
+            // States of no line are in no module.
             let module = numbers.get(frame.module as usize).copied().unwrap_or(frame.module);
-            let module = if frame.kind == FrameKind::State { frame.module } else { module };
             tree.child(parent, Frame { module, ..frame })
         });
-        for (name, value) in &other.totals {
-            *self.totals.entry(name.clone()).or_default() += value;
-        }
+        merge_totals(&mut self.totals, &other.totals);
         self.processes.extend(other.processes.iter().cloned());
     }
 

@@ -55,9 +55,17 @@ pub struct Profile {
     pub modules: Vec<Module>,
     /// Paths and metrics.
     pub tree: Tree,
-    /// Exact sums over the run that belong to no path, by name: `wall_ns`, `capacity_ns`, and
+    /// Exact sums over the run that belong to no path, by name: `wall_ns` (of several processes the longest), `capacity_ns`, and
     /// `state.NAME` nanoseconds of the workers by the names of `taskscope_execution::State`.
     pub totals: BTreeMap<String, u64>,
+}
+
+/// Adds the sums of another run beside which this one ran: what passed is not the sum of both.
+pub(crate) fn merge_totals(totals: &mut BTreeMap<String, u64>, other: &BTreeMap<String, u64>) {
+    for (name, value) in other {
+        let total = totals.entry(name.clone()).or_default();
+        *total = if name == key::WALL_NS { (*total).max(*value) } else { total.saturating_add(*value) };
+    }
 }
 
 impl Profile {
@@ -86,10 +94,7 @@ impl Profile {
             let offset = if frame.kind == FrameKind::Pending { 0 } else { frame.offset };
             tree.child(parent, Frame { module, offset, ..frame })
         });
-        for (name, value) in &other.totals {
-            let sum = self.totals.entry(name.clone()).or_default();
-            *sum = sum.saturating_add(*value);
-        }
+        merge_totals(&mut self.totals, &other.totals);
         self.processes.extend(other.processes.iter().cloned());
     }
 
@@ -176,6 +181,7 @@ mod tests {
             profile.tree.add(node, Metric::TIME, *ns);
         }
         profile.totals.insert("wall_ns".to_string(), 10);
+        profile.totals.insert("capacity_ns".to_string(), 20);
         profile
     }
 
@@ -198,7 +204,7 @@ mod tests {
         );
         assert_eq!(all.tree.len(), 4);
         assert_eq!(all.tree.value(crate::NodeId(2), Metric::TIME), 12);
-        assert_eq!((all.totals["wall_ns"], all.processes.len()), (20, 2));
+        assert_eq!((all.totals["wall_ns"], all.totals["capacity_ns"], all.processes.len()), (10, 40, 2));
     }
 
     #[test]

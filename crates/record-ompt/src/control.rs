@@ -5,13 +5,14 @@
 //!   start:    every thread, from its next event on, shows what begins
 //! ```
 //! What is open goes on being followed meanwhile, so that what a trace shows is whole on both sides of
-//! the gap. What was open when the gap began or ended is not shown beyond it. Tasks that are created in
+//! the gap. What was open when the gap began or ended is not shown beyond it: a thread is told as not recorded from the
+//! pause until nothing of that is open. Tasks that are created in
 //! it are not in the trace, nor are their bodies.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-use taskscope_event::models::omp;
+use taskscope_event::models::{omp, recorder as pause};
 use taskscope_record::{gate, process};
 
 use crate::profiling;
@@ -117,6 +118,7 @@ impl Moment<'_> {
             self.follow_pause(paused);
         } else if paused {
             self.end_all_shown();
+            self.tell_pause();
         } else {
             // What is written once may lie in the gap.
             self.thread.wait_sites = Default::default();
@@ -124,5 +126,21 @@ impl Moment<'_> {
             self.thread.paths.forget_told();
         }
         self.thread.is_paused = paused;
+        self.tell_end_of_pause();
+    }
+
+    /// Says in the trace that what comes is not recorded.
+    pub fn tell_pause(&mut self) {
+        if self.thread.has_begun && !core::mem::replace(&mut self.thread.is_told_paused, true) {
+            self.recorder.own_begin(self.at, pause::PAUSE_BEGIN, [], 0);
+        }
+    }
+
+    /// Says that it is, once nothing is open any more that is not shown: what was open in the pause.
+    pub fn tell_end_of_pause(&mut self) {
+        if self.thread.is_told_paused && !self.thread.is_paused && self.thread.frames.is_empty() {
+            self.thread.is_told_paused = false;
+            self.recorder.own_end(self.at, pause::PAUSE_END, []);
+        }
     }
 }

@@ -368,6 +368,9 @@ impl Moment<'_> {
         if self.thread.frames.stack.len() >= DEEPEST_SHOWN {
             self.show_top();
         }
+        if self.thread.is_told_paused {
+            self.tell_end_of_pause();
+        }
     }
 
     /// Writes the end in taskscope's own models.

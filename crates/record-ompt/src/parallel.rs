@@ -73,7 +73,7 @@ pub unsafe extern "C" fn parallel_begin(
 /// `teams`, the runtime names another one.
 pub unsafe extern "C" fn parallel_end(
     _parallel: *mut Data,
-    _task: *mut Data,
+    task: *mut Data,
     _flags: c_int,
     codeptr: *const c_void,
 ) {
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn parallel_end(
             let team = moment.thread.frames.top().map_or(0, |frame| frame.site);
             moment.follow_region_end(team);
             if sampling::is_active() {
-                moment.end_sampled_region(codeptr);
+                moment.end_sampled_region(task, codeptr);
             }
             moment.close_top(None);
             if moment.thread.profile.is_some() {

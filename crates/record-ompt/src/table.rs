@@ -4,7 +4,7 @@
 //! use a number at an earlier time than that of the event which explains it.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicI32, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use std::collections::HashMap;
 
 use taskscope_event::models::{dictionary, openmp, samples};
@@ -103,6 +103,9 @@ pub struct Table {
     paths: HashMap<Box<[u64]>, u32>,
 }
 
+/// The number of the path that was written last. A forked child goes on from its parent's: in profile mode it still
+/// knows what its parent's numbers are.
+static LAST_PATH: AtomicU32 = AtomicU32::new(0);
 /// More creation paths than these are not told apart.
 const MAX_PATHS: usize = 1 << 20;
 
@@ -231,7 +234,7 @@ impl Table {
         if self.paths.len() >= MAX_PATHS || self.paths.try_reserve(1).is_err() {
             return 0;
         }
-        let path = self.paths.len() as u32 + 1;
+        let path = LAST_PATH.fetch_add(1, Relaxed) + 1;
         let bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
         moment.recorder.own_jumbo(
             moment.at,

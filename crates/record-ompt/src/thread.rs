@@ -36,6 +36,10 @@ pub struct Thread {
     pub wait_return: u64,
     /// Whether its events go nowhere: it has seen that recording is paused.
     pub is_paused: bool,
+    /// Whether its stream has begun.
+    pub has_begun: bool,
+    /// Whether the trace says that it is not recorded: in a pause, and until what was open in it is over.
+    pub is_told_paused: bool,
     /// What the thread is to OpenMP.
     pub kind: Kind,
     /// Whether the trace says so.
@@ -235,8 +239,11 @@ pub fn attach_outside_openmp() {
     record(|moment| {
         moment.write_anyway(|moment| moment.begin_thread());
         moment.thread.profile = follower;
-        if moment.thread.is_paused {
+        moment.thread.has_begun = true;
+        if moment.thread.is_paused && moment.thread.profile.is_some() {
             moment.follow_pause(true);
+        } else if moment.thread.is_paused {
+            moment.write_anyway(|moment| moment.tell_pause());
         }
         if sampling::is_active() {
             code_map::catch_up(moment);

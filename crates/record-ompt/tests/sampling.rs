@@ -183,8 +183,15 @@ fn programs_without_openmp_are_sampled_and_their_calls_stay_whole() {
     let inside = all(&trace).filter(|s| user_functions(&mut symbols, s)[0] == "loaded_later").count();
     assert!(inside > 10, "{inside} samples in code that was loaded later");
     let whole_calls = all(&trace).filter(|s| s.number("flags") as u32 & flag::AFTER_BLOCKING != 0);
-    let slept: i128 = whole_calls.map(|s| s.number("weight_ns")).sum();
+    let (mut slept, mut called) = (0, std::collections::BTreeSet::new());
+    for sample in whole_calls {
+        slept += sample.number("weight_ns");
+        called.extend(user_functions(&mut symbols, sample).first().cloned());
+    }
     assert!(slept >= 2_000_000_000, "{slept} ns of 2.4 s");
+    // Functions that the program calls, not what this library calls around them.
+    assert!(called.iter().any(|function| function.contains("poll")), "{called:?}");
+    assert!(!called.iter().any(|function| function.contains("sigmask")), "{called:?}");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use taskscope_profile::named::{CallTree, Label, What};
-use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT};
-use taskscope_symbol::{CodePlace, Missing, Symbolizer, without_parameters};
+use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
+use taskscope_symbol::{CodePlace, Missing, Symbolizer, are_of_one_template, without_parameters};
 
 /// What starts a program or a thread before its own first function.
 const BEFORE_MAIN: [&str; 8] = [
@@ -28,11 +28,20 @@ pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
         places: FxHashMap::default(),
         tail_calls: FxHashMap::default(),
         loops: FxHashMap::default(),
+        bodies: (profile.tree.ids())
+            .map(|node| (node, profile.tree.frame(node)))
+            .filter(|(_, frame)| frame.kind == FrameKind::Task && !frame.is_bare_body())
+            .map(|(node, frame)| (profile.tree.parent(node), (frame.module, frame.offset)))
+            .collect(),
         tree: CallTree::of_run(profile),
         missing: BTreeSet::new(),
     };
     let mut made: Vec<Step> = vec![Step { node: ROOT, line: None, code: None }];
-    naming.values(ROOT, made[0].clone());
+    if profile.tree.values(ROOT).next().is_some() {
+        // What is of no path is a row, too.
+        let nowhere = naming.unknown(ROOT);
+        naming.values(ROOT, Step { node: nowhere, line: None, code: None });
+    }
     for node in profile.tree.ids() {
         let outer = made[profile.tree.parent(node).0 as usize].clone();
         let step = naming.step(node, &outer);
@@ -61,6 +70,8 @@ struct Naming<'a> {
     places: FxHashMap<(u32, u64), std::rc::Rc<CodePlace>>,
     tail_calls: FxHashMap<(u32, u64), Option<std::rc::Rc<CodePlace>>>,
     loops: FxHashMap<(u32, u64), std::rc::Rc<Vec<Vec<LoopPlace>>>>,
+    /// A frame of the tasks that are created at a node.
+    bodies: FxHashMap<NodeId, (u32, u64)>,
     tree: CallTree,
     missing: BTreeSet<Missing>,
 }
@@ -94,23 +105,43 @@ impl Naming<'_> {
                 let marker = frame.marker().unwrap_or(Marker::Overhead);
                 // The line from which the program waits is part of what is seen.
                 let from = self.line_below(outer);
-                let node = self.tree.tree.child(from, taskscope_profile::Frame::state(marker));
+                let mut state = taskscope_profile::Frame::state(marker);
+                if from != outer.node && marker.is_wait() {
+                    state.module = self.tree.tree.frame(from).module;
+                }
+                let node = self.tree.tree.child(from, state);
                 Step { node, line: None, code: None }
             }
             FrameKind::Pending | FrameKind::Cut => {
-                let label = Label {
-                    what: What::Unknown,
-                    function: String::new(),
-                    file: None,
-                    line: None,
-                    module: String::new(),
-                };
-                Step { node: self.tree.child(outer.node, FrameKind::Cut, label), line: None, code: None }
+                Step { node: self.unknown(outer.node), line: None, code: None }
             }
-            FrameKind::User | FrameKind::Region | FrameKind::Task | FrameKind::Runtime => {
+            FrameKind::Region | FrameKind::Task if frame.is_bare_body() => self.construct(node, outer),
+            FrameKind::Region | FrameKind::Task => {
+                let place = self.place(frame.module, frame.offset);
+                let outermost = place.inlined_into.last().unwrap_or(&place.frame);
+                // What was cut out has jumped to this function, and has no frame.
+                let has_jumped = outermost.function.is_some() && !outermost.cut_out;
+                // Where it goes on at what ran it, that has not created it.
+                let has_jumped = has_jumped && (frame.kind == FrameKind::Region || !self.is_by_execution());
+                let construct = has_jumped.then(|| self.construct(node, outer));
+                let outer = construct.as_ref().unwrap_or(outer);
                 self.code(frame.kind, frame.module, frame.offset, outer)
             }
+            FrameKind::User | FrameKind::Runtime => self.code(frame.kind, frame.module, frame.offset, outer),
         }
+    }
+
+    /// Whether tasks go on outwards at what ran them.
+    fn is_by_execution(&self) -> bool {
+        let context = self.profile.processes.first().and_then(|process| process.get(key::TASK_CONTEXT));
+        context.is_some_and(|context| context == "execution")
+    }
+
+    /// The step that stands for what is not known.
+    fn unknown(&mut self, outer: NodeId) -> NodeId {
+        let (function, module) = (String::new(), String::new());
+        let label = Label { what: What::Unknown, function, file: None, line: None, module };
+        self.tree.child(outer, FrameKind::Cut, label)
     }
 
     /// A step that calls the runtime; where the function that does so ended with the call and its compiler
@@ -135,6 +166,26 @@ impl Naming<'_> {
             }
             None => step.clone(),
         }
+    }
+
+    /// The body of a construct that has no frame of its own in `node`, below the step that creates it.
+    fn construct(&mut self, node: NodeId, outer: &Step) -> Step {
+        let Some(Label { function, module, .. }) = self.tree.label(outer.node).cloned() else {
+            return outer.clone();
+        };
+        let what =
+            if self.profile.tree.frame(node).kind == FrameKind::Task { What::Task } else { What::Parallel };
+        // As other paths name the task, which have such a frame.
+        let known = self.bodies.get(&self.profile.tree.parent(node)).copied().filter(|_| what == What::Task);
+        let (file, line) = known
+            .and_then(|(module, offset)| {
+                let place = self.place(module, offset);
+                let outermost = place.inlined_into.last().unwrap_or(&place.frame);
+                outermost.construct_line.map(|line| (outermost.file.clone(), Some(line)))
+            })
+            .unwrap_or_else(|| outer.line.clone().unzip());
+        let label = Label { what, function, file, line, module };
+        Step { node: self.tree.child(outer.node, FrameKind::User, label), line: None, code: None }
     }
 
     fn code(&mut self, kind: FrameKind, module: u32, offset: u64, outer: &Step) -> Step {
@@ -170,8 +221,23 @@ impl Naming<'_> {
             entry.iter().zip(&functions).take_while(|((one, ..), other)| one == *other).count()
         };
         let mut now = outer.clone();
+        let creator = self.tree.label(outer.node).map(|label| label.function.clone());
         for (depth, frame) in chain.enumerate() {
-            let function = name_of(frame);
+            let around = self.tree.label(now.node).map(|label| label.what);
+            let is_in_wrapper =
+                matches!(around, Some(What::Parallel | What::Task)) && kind == FrameKind::User;
+            if frame.is_wrapped && depth == 0 && is_in_wrapper {
+                // One construct to its author.
+                now.line = frame.file.clone().zip(frame.line);
+                now.code = Some((module, offset));
+                continue;
+            }
+            let mut function = name_of(frame);
+            if let Some(creator) = creator.as_ref().filter(|_| frame.is_by_lines && depth == 0)
+                && are_of_one_template(creator, &function)
+            {
+                function.clone_from(creator);
+            }
             let starts = BEFORE_MAIN.contains(&function.as_str());
             if now.node == ROOT && kind.is_user() && starts {
                 continue;

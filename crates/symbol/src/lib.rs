@@ -16,7 +16,9 @@ mod name;
 mod tail_call;
 mod variable;
 
-pub use name::{acquires_for_its_caller, demangle, is_outlined, user_function, without_parameters};
+pub use name::{
+    acquires_for_its_caller, are_of_one_template, demangle, is_outlined, user_function, without_parameters,
+};
 
 pub use variable::VariablePlace;
 
@@ -89,6 +91,10 @@ pub struct Frame {
     pub cut_out: bool,
     /// Line of that construct, where the compiler tells it.
     pub construct_line: Option<u32>,
+    /// Whether its body is called by a wrapper, which the compiler cut out, too.
+    pub is_wrapped: bool,
+    /// Whether the function is known by its lines alone: of a template, it may be that of other arguments.
+    pub is_by_lines: bool,
 }
 
 /// What is known of an address.
@@ -198,12 +204,22 @@ impl Symbolizer {
         let mut frames: Vec<Frame> = Vec::new();
         for (linkage, source, line) in found.frames {
             let by_name = linkage.as_deref().and_then(name::user_function);
+            let is_by_lines = by_name.is_none();
             let function = by_name.or_else(|| file.function_around(source.as_deref()?, line?));
             let cut_out = linkage.as_deref().is_some_and(name::is_outlined);
+            let is_wrapped = linkage.as_deref().is_some_and(name::is_wrapped);
             // A cut-out body and the wrapper around it are one function to its author.
             match frames.last_mut().filter(|last| last.cut_out && cut_out && last.function == function) {
                 Some(body) => body.construct_line = line,
-                None => frames.push(Frame { function, file: source, line, cut_out, construct_line: None }),
+                None => frames.push(Frame {
+                    function,
+                    file: source,
+                    line,
+                    cut_out,
+                    construct_line: None,
+                    is_wrapped,
+                    is_by_lines,
+                }),
             }
         }
         let mut frames = frames.into_iter();
@@ -215,10 +231,13 @@ impl Symbolizer {
             && let Some((symbol, offset)) = found.symbol
         {
             place.frame.cut_out = name::is_outlined(&symbol);
+            place.frame.is_wrapped = name::is_wrapped(&symbol);
             place.frame.function = name::user_function(&symbol).or(Some(symbol));
             place.offset = place.frame.line.is_none().then_some(offset);
         }
-        if place.frame.line.is_none() {
+        // Beside all functions of a file that has debug information lies what the linker makes: stubs of calls.
+        let is_stub = place.frame.function.is_none() && file.has_debug_information();
+        if place.frame.line.is_none() && !is_stub {
             let path = path.to_string();
             place.missing = Some(if file.has_debug_information() || file.has_symbols() {
                 Missing::NoDebugInformation { path }

@@ -35,6 +35,11 @@ pub fn is_outlined(name: &str) -> bool {
     name.starts_with("omp_outlined") || CUT_OUT.iter().any(|mark| name.contains(mark))
 }
 
+/// Whether it is a body that another cut-out function calls: clang's without optimisation.
+pub fn is_wrapped(name: &str) -> bool {
+    is_outlined(name) && name.contains("_debug__")
+}
+
 /// The function that a cut-out body was written in, by its name alone; `None` where the name does
 /// not tell. Demangled. A name that was not cut out comes back demangled.
 pub fn user_function(name: &str) -> Option<String> {
@@ -50,6 +55,11 @@ pub fn user_function(name: &str) -> Option<String> {
     let numbered = base.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix('.');
     let base = numbered.filter(|inner| !inner.is_empty()).unwrap_or(base);
     (!base.is_empty()).then(|| demangle(base))
+}
+
+/// Whether two functions are the same but for the arguments of templates.
+pub fn are_of_one_template(one: &str, other: &str) -> bool {
+    parts_of(without_parameters(one)) == parts_of(without_parameters(other))
 }
 
 /// A function's name without its parameters, for a table: `ns::solve<double>` of
@@ -148,6 +158,15 @@ mod tests {
         ] {
             assert_eq!(user_function(name).as_deref(), user, "{name}");
         }
+    }
+
+    #[test]
+    fn arguments_of_templates_do_not_tell_functions_apart() {
+        assert!(are_of_one_template("ns::create<int>", "ns::create<std::vector<ns::A>>(int)"));
+        assert!(are_of_one_template("A<int>::f<4>", "A<long>::f<5>"));
+        assert!(!are_of_one_template("A<int>::f<4>", "A<int>::g<4>") && !are_of_one_template("f", "g"));
+        assert!(is_wrapped("main.omp_outlined_debug__.3") && is_wrapped(".omp_outlined._debug__."));
+        assert!(!is_wrapped("main.omp_outlined") && !is_wrapped("my_debug__"));
     }
 
     #[test]

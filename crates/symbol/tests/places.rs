@@ -111,6 +111,22 @@ fn a_missing_name_has_its_reason() {
 }
 
 /// However an executable is damaged, looking up gives an answer or none, and no panic.
+/// What the linker makes for calls into libraries has no name, and nothing is missing in the file for that.
+#[test]
+fn stubs_of_calls_tell_of_no_missing_debug_information() {
+    for (options, is_told) in [(&["-g", "-Wl,-z,lazy"][..], false), (&["-s", "-Wl,-z,lazy"], true)] {
+        let Some(program) = compiled("gcc", options) else { return };
+        let printed = Command::new("objdump").args(["-d", "-j", ".plt"]).arg(&program.path).output().unwrap();
+        let printed = String::from_utf8(printed.stdout).unwrap();
+        let stub = printed
+            .lines()
+            .filter_map(|line| line.split_once(" <.plt>:").or(line.split_once(" <printf@plt>:")));
+        let stub = stub.filter_map(|(address, _)| u64::from_str_radix(address, 16).ok()).next_back();
+        let place = program.symbolizer("").call_place(stub.expect("a stub") + 2);
+        assert_eq!((place.frame.function, place.missing.is_some()), (None, is_told), "{options:?}");
+    }
+}
+
 #[test]
 fn damaged_executables_do_no_harm() {
     let Some(program) = compiled("gcc", &["-g"]) else { return };

@@ -5,7 +5,7 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
-use taskscope_analysis::call_views::{self as views, Column, FlatBy, FlatRow};
+use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy, FlatRow};
 use taskscope_execution::{Group, State};
 use taskscope_profile::named::{CallTree, What};
 use taskscope_profile::{
@@ -104,11 +104,16 @@ impl CallPaths {
         for view in &options.views {
             match view {
                 PathsView::TopDown => {
-                    heading(&mut out, "Call paths, top-down", "callers above what they call");
+                    heading(&mut out, "Call paths, top-down", "callers above what they call", options.width);
                     tree_rows(&mut out, &tree, sort, options, false);
                 }
                 PathsView::BottomUp => {
-                    heading(&mut out, "Call paths, bottom-up", "where it was spent, its callers below");
+                    heading(
+                        &mut out,
+                        "Call paths, bottom-up",
+                        "where it was spent, its callers below",
+                        options.width,
+                    );
                     tree_rows(&mut out, &views::bottom_up(&tree), sort, options, true);
                 }
                 PathsView::Flat(by) => {
@@ -117,7 +122,7 @@ impl CallPaths {
                         FlatBy::Loop => ("Loops", &self.tree),
                         FlatBy::Line => ("Lines", &self.tree),
                     };
-                    heading(&mut out, title, "own time first");
+                    heading(&mut out, title, "own time first", options.width);
                     flat_rows(&mut out, source, *by, sort, options);
                 }
             }
@@ -129,7 +134,7 @@ impl CallPaths {
 
     fn notes(&self, out: &mut String, width: usize) {
         for note in self.note_lines() {
-            for line in crate::format::wrap(&note, width.saturating_sub(4).max(40)) {
+            for line in crate::format::wrap(&note, width.saturating_sub(2).max(38)) {
                 let _ = writeln!(out, "  {DIM}{line}{DIM:#}");
             }
         }
@@ -180,18 +185,20 @@ impl CallPaths {
         notes
     }
 
-    /// The value of `call_paths` in `report --json`: all paths with their values, and the views.
-    pub fn json(&self, runtime: bool, top: usize) -> Value {
+    /// The value of `call_paths` in `report --json`: all paths with their values, and the views. Sorted by the
+    /// column that was asked for, else by one that there is.
+    pub fn json(&self, runtime: bool, asked: Option<Column>, top: usize) -> Value {
         let tree = self.shown(runtime);
-        let sort = Column::main_of(&tree.tree);
+        let sort = asked.unwrap_or_else(|| Column::main_of(&tree.tree));
         let turned = views::bottom_up(&tree);
-        let floor = 0.0;
+        let is_asked = asked.is_some();
+        let choice = Choice { sort, beside: &Column::ALL, is_asked, floor: 0.0, most: top };
         json!({
-            "sorted_by": sort.name(),
+            "sorted_by": key_of(sort),
             "totals": values(&tree, ROOT, true),
             "paths": paths(&tree, sort),
-            "top_down": rows_json(&tree, sort, floor, top),
-            "bottom_up": rows_json(&turned, sort, floor, top),
+            "top_down": rows_json(&tree, &choice),
+            "bottom_up": rows_json(&turned, &choice),
             "functions": flat_json(&tree, FlatBy::Function, sort, top),
             "loops": flat_json(&self.tree, FlatBy::Loop, sort, top),
             "lines": flat_json(&self.tree, FlatBy::Line, sort, top),
@@ -232,8 +239,10 @@ impl CallPaths {
     }
 }
 
-fn heading(out: &mut String, title: &str, what: &str) {
-    let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}  {DIM}({what}; ▸ the hot path){DIM:#}");
+fn heading(out: &mut String, title: &str, what: &str, width: usize) {
+    let what = format!("  ({what}; ▸ the hot path)");
+    let fits = 2 + title.chars().count() + what.chars().count() <= width;
+    let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}{DIM}{}{DIM:#}", if fits { what.as_str() } else { "" });
 }
 
 fn word_of(column: Column) -> String {
@@ -252,6 +261,14 @@ fn word_of(column: Column) -> String {
             .map_or_else(String::new, |name| name.to_string())
             .replace("_ns", "")
             .replace('_', " "),
+    }
+}
+
+/// A column's name in JSON.
+fn key_of(column: Column) -> String {
+    match column {
+        Column::Of(metric) => metric.name().map(|name| name.to_string()).unwrap_or_default(),
+        column => column.name().to_string(),
     }
 }
 
@@ -279,9 +296,24 @@ fn show(unit: Unit, column: Column, value: u64) -> String {
     }
 }
 
+/// Characters before a step in a view that is a tree: its numbers, and what marks the hot path.
+const NUMBERS: usize = 2 + 9 + 1 + 7 + 1 + 8 + 2 + 2;
+/// Those of each column beside.
+const SIDE_COLUMN: usize = 9;
+/// Those that a name has as long as there is room.
+const NAME: usize = 24;
+/// And those that it has in any case.
+const SHORTEST_NAME: usize = 8;
+
 fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOptions, callers: bool) {
-    let rows = views::rows(&tree.tree, sort, 0.001, options.top);
-    let side = side_columns(tree, sort);
+    // What has no room beside the names is left out.
+    let room = options.width.saturating_sub(NUMBERS);
+    let mut side = side_columns(tree, sort);
+    side.truncate(room.saturating_sub(NAME) / SIDE_COLUMN);
+    let room = room.saturating_sub(SIDE_COLUMN * side.len()).max(SHORTEST_NAME);
+    let is_asked = options.sort.is_some();
+    let choice = Choice { sort, beside: &side, is_asked, floor: 0.001, most: options.top };
+    let rows = views::rows(&tree.tree, &choice);
     let sums: Vec<Vec<u64>> = side.iter().map(|column| views::inclusive(&tree.tree, *column)).collect();
     let whole = views::total(&tree.tree, sort);
     let unit = Unit::for_total(whole);
@@ -300,20 +332,35 @@ fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOpt
         for (column, sums) in side.iter().zip(&sums) {
             let _ = write!(out, " {:>8}", show(unit, *column, sums[row.node.0 as usize]));
         }
-        let indent = row.depth.min(40);
-        let used = 2 + 9 + 1 + 7 + 1 + 8 + 9 * side.len() + 2 + indent + 2;
-        let name = fit(&name_of(tree, row.node), options.width.saturating_sub(used).max(24));
+        let indent = row.depth.min(40).min(room.saturating_sub(NAME));
+        let name = fit(&name_of(tree, row.node), room - indent);
         let mark = if row.hot { "▸" } else { " " };
         let style = if row.hot { BOLD } else { Style::new() };
         let _ = writeln!(out, "  {:indent$}{mark} {style}{name}{style:#}", "");
     }
+    // So that the outermost rows sum to the whole.
+    let outermost: Vec<usize> =
+        rows.iter().filter(|row| row.depth == 0).map(|row| row.node.0 as usize).collect();
+    let rest_of = |column: Column| {
+        let sums = views::inclusive(&tree.tree, column);
+        outermost.iter().fold(sums[0], |rest, node| rest.saturating_sub(sums[*node]))
+    };
+    let (rest, beside) = (rest_of(sort), side.iter().map(|column| rest_of(*column)).collect::<Vec<u64>>());
+    if rest > 0 || beside.iter().any(|rest| *rest > 0) {
+        let _ = write!(out, "  {:>9} {:>7} {:>8}", show(unit, sort, rest), percent(rest, whole), "");
+        for (column, rest) in side.iter().zip(&beside) {
+            let _ = write!(out, " {:>8}", show(unit, *column, *rest));
+        }
+        let _ = writeln!(out, "    {DIM}the rest{DIM:#}");
+    }
 }
 
-/// A step, with the line from which it was called.
+/// A step, with the line from which it was called, or which waits.
 fn name_of(tree: &CallTree, node: NodeId) -> String {
-    let text = tree.text_of(tree.tree.frame(node));
-    match tree.label(node) {
-        Some(label) if label.what == What::Function => match label.place() {
+    let frame = tree.tree.frame(node);
+    let text = tree.text_of(frame);
+    match tree.label(node).or_else(|| tree.place_of(frame)) {
+        Some(label) if label.what == What::Function || frame.marker().is_some() => match label.place() {
             Some(place) => format!("{text}  ({place})"),
             None => text,
         },
@@ -331,17 +378,16 @@ fn flat_rows(out: &mut String, tree: &CallTree, by: FlatBy, sort: Column, option
     let whole = views::total(&tree.tree, sort);
     let unit = Unit::for_total(whole);
     let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
-    let _ =
-        writeln!(out, "  {DIM}{:>9} {:>7} {:>12}{DIM:#}", format!("own{unit_word}"), "share", "with callees");
+    let room = options.width.saturating_sub(2 + 9 + 1 + 7 + 2);
+    let has_room = room >= 13 + NAME;
+    let with_callees = |text: String| if has_room { format!(" {text:>12}") } else { String::new() };
+    let head = with_callees("with callees".to_string());
+    let room = room.saturating_sub(head.len()).max(SHORTEST_NAME);
+    let _ = writeln!(out, "  {DIM}{:>9} {:>7}{head}{DIM:#}", format!("own{unit_word}"), "share");
     for row in rows.iter().take(options.top) {
-        let name = fit(&flat_name(row), options.width.saturating_sub(36).max(24));
-        let _ = writeln!(
-            out,
-            "  {:>9} {:>7} {:>12}  {name}",
-            show(unit, sort, row.own),
-            percent(row.own, whole),
-            show(unit, sort, row.total)
-        );
+        let name = fit(&flat_name(row), room);
+        let (own, total) = (show(unit, sort, row.own), with_callees(show(unit, sort, row.total)));
+        let _ = writeln!(out, "  {own:>9} {:>7}{total}  {name}", percent(row.own, whole));
     }
     if rows.len() > options.top {
         let _ = writeln!(out, "  {DIM}… {} more: --top {}{DIM:#}", rows.len() - options.top, rows.len());
@@ -391,6 +437,10 @@ fn step_json(tree: &CallTree, node: NodeId) -> Value {
     }
     if let Some(marker) = frame.marker() {
         more.insert("state".into(), marker.name().into());
+        if let Some(place) = tree.place_of(frame) {
+            more.insert("file".into(), json!(place.file));
+            more.insert("line".into(), json!(place.line));
+        }
     }
     if let Some(label) = tree.label(node) {
         let what = match label.what {
@@ -427,8 +477,8 @@ fn paths(tree: &CallTree, sort: Column) -> Vec<Value> {
         .collect()
 }
 
-fn rows_json(tree: &CallTree, sort: Column, floor: f64, top: usize) -> Vec<Value> {
-    let rows = views::rows(&tree.tree, sort, floor, top);
+fn rows_json(tree: &CallTree, choice: &Choice<'_>) -> Vec<Value> {
+    let rows = views::rows(&tree.tree, choice);
     let sums: Vec<(Column, Vec<u64>)> =
         Column::ALL.iter().map(|column| (*column, views::inclusive(&tree.tree, *column))).collect();
     rows.iter()
@@ -473,14 +523,19 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
     let wall = tree.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
     let threads: u64 = tree.processes.iter().map(|process| number(process, key::THREADS)).sum();
     let command = tree.processes.iter().find_map(|process| process.get(key::COMMAND));
-    let _ = writeln!(
-        out,
-        "{}: {}  {}  {}",
-        fit(command.map_or("profile", String::as_str), width.saturating_sub(50).max(20)),
+    let what = format!(
+        "{}  {}  {}",
         crate::format::time(wall),
-        crate::format::counted(tree.processes.len() as u64, "process"),
-        crate::format::counted(threads, "thread"),
+        counted(tree.processes.len() as u64, "process"),
+        counted(threads, "thread"),
     );
+    let command = command.map_or("profile", String::as_str);
+    // Where it cannot lie beside most of the command, it has a line of its own.
+    let (room, between) = match width.checked_sub(what.chars().count() + 2) {
+        Some(room) if room >= 20 => (room, " "),
+        _ => (width.saturating_sub(1), "\n  "),
+    };
+    let _ = writeln!(out, "{}:{between}{what}", fit(command, room));
     let lost: u64 = tree.processes.iter().map(|process| number(process, key::LOST_SAMPLES)).sum();
     if lost > 0 {
         let _ = writeln!(out, "  {} were lost", crate::format::counted(lost, "sample"));
@@ -494,17 +549,16 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
         let (useful, largest) = useful_and_largest_loss(&states);
         let _ = write!(out, "\n  {BOLD}Parallel efficiency {}{BOLD:#}", percent(useful, capacity));
         if let Some((name, ns)) = largest {
-            let _ = write!(out, "; most was lost to {}: {}", words_of(name), percent(ns, capacity));
+            let most = format!("most was lost to {}: {}", words_of(name), percent(ns, capacity));
+            let fits = "  Parallel efficiency 100.0 %; ".len() + most.chars().count() <= width;
+            let _ = write!(out, ";{}{most}", if fits { " " } else { "\n  " });
         }
         out.push('\n');
         let unit = Unit::for_total(capacity);
-        let _ = writeln!(
-            out,
-            "\n  {BOLD}Where the workers' time went{BOLD:#}  {DIM}({}){DIM:#}",
-            unit.of_workers()
-        );
+        let _ = writeln!(out, "\n  {BOLD}Where the time went{BOLD:#}  {DIM}({}){DIM:#}", unit.of_workers());
         for (name, ns) in states {
-            let _ = writeln!(out, "  {:>12} {:>7}  {}", unit.show(ns), percent(ns, capacity), words_of(name));
+            let name = fit(&words_of(name), width.saturating_sub(24).max(SHORTEST_NAME));
+            let _ = writeln!(out, "  {:>12} {:>7}  {name}", unit.show(ns), percent(ns, capacity));
         }
     }
     out.push('\n');
@@ -580,10 +634,7 @@ pub fn paths_difference(
         "schema": "taskscope-diff/1",
         "before": names[0],
         "after": names[1],
-        "column": match column {
-            Column::Of(metric) => metric.name().map(|name| name.to_string()).unwrap_or_default(),
-            column => column.name().to_string(),
-        },
+        "column": key_of(column),
         "before_total": sums.0,
         "after_total": sums.1,
         "paths": named.iter().map(|(frames, before, after)| {
@@ -601,26 +652,29 @@ impl PathsDifference {
         let mut out = String::new();
         let (before, after) = self.sums;
         let unit = Unit::for_total(before.max(after));
+        let unit_word = if is_count(self.column) { "" } else { unit.short() };
+        let value = |value: u64| if is_count(self.column) { count(value) } else { unit.show(value) };
+        // Values outside of the table, with their unit.
+        let told = |shown: String| if unit_word.is_empty() { shown } else { format!("{shown} {unit_word}") };
         let signed = |before: u64, after: u64| {
             let sign = if after >= before { '+' } else { '−' };
             let size = after.abs_diff(before);
-            format!("{sign}{}", if is_count(self.column) { count(size) } else { unit.show(size) })
+            format!("{sign}{}", value(size))
         };
         let _ = writeln!(
             out,
             "{BOLD}{}{BOLD:#} in {}: {}   in {}: {}   {}",
             word_of(self.column),
             fit(&self.names[0], 40),
-            show(unit, self.column, before),
+            told(value(before)),
             fit(&self.names[1], 40),
-            show(unit, self.column, after),
-            signed(before, after)
+            told(value(after)),
+            told(signed(before, after))
         );
         if self.rows.is_empty() {
             let _ = writeln!(out, "  no path has changed");
             return out;
         }
-        let unit_word = if is_count(self.column) { "" } else { unit.short() };
         let _ = writeln!(
             out,
             "  {DIM}{:>10} {:>10} {:>10}  path{DIM:#}",

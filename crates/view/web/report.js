@@ -299,7 +299,7 @@ function pathTables(paths) {
   const size = (value) => (counts ? formatCount(value) : formatTime(value));
   const tree = (caption, rows) => table(caption, [
     { title: 'path', cell: (row) => {
-      const name = element('span', { class: row.hot ? 'hot' : null }, `${row.hot ? '▸ ' : ''}${fitText(row.name, 80)}${row.what === 'function' && row.file ? `  (${row.file.split('/').pop()}:${row.line})` : ''}`);
+      const name = element('span', { class: row.hot ? 'hot' : null }, `${row.hot ? '▸ ' : ''}${fitText(row.name, 80)}${(row.what === 'function' || row.state) && row.file ? `  (${row.file.split('/').pop()}:${row.line})` : ''}`);
       name.style.paddingLeft = `${Math.min(row.depth, 30) * 0.8}em`;
       return name;
     } },

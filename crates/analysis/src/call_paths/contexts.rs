@@ -4,8 +4,8 @@ use super::TaskContext;
 use rustc_hash::FxHashMap;
 use taskscope_execution::samples::CreationPath;
 use taskscope_execution::{
-    Execution, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, Section, SiteIndex, State, TaskIndex,
-    ThreadIndex, TypeIndex,
+    Execution, Group, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, Section, SiteIndex, State,
+    TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
 use taskscope_profile::{Frame, FrameKind, Module, NO_MODULE, NodeId, Profile, ROOT, Tree};
 
@@ -49,6 +49,8 @@ pub struct Contexts<'a> {
     /// The profile's number of each module, by process, latest first.
     modules: Vec<Vec<(u64, u64, u64, u32)>>,
     frames: FxHashMap<(ProcessIndex, u64), (u32, u64)>,
+    /// Of each process, whether a runtime told what its threads do.
+    takes_tools: Vec<bool>,
     /// Modules that are an OpenMP runtime.
     runtimes: Vec<bool>,
     /// Nodes of user frames that samples have below a context, by context and frame.
@@ -76,8 +78,15 @@ impl<'a> Contexts<'a> {
                 path_of_site.entry(row.site).or_insert(region);
             }
         }
+        let mut takes_tools = vec![false; execution.processes.len()];
+        for thread in execution.threads.iter().filter(|thread| thread.kind != ThreadKind::Unknown) {
+            if let Some(takes_tools) = takes_tools.get_mut(thread.process.index()) {
+                *takes_tools = true;
+            }
+        }
         Contexts {
             execution,
+            takes_tools,
             task_context,
             table: vec![Context { key: Key::Outside, outer: OUTSIDE, depth: 0, node: ROOT }],
             by_key: FxHashMap::default(),
@@ -113,10 +122,23 @@ impl<'a> Contexts<'a> {
         Frame { kind, module, offset }
     }
 
+    /// Whether a runtime told what the threads of a process do. Else it is a library as any other.
+    pub fn takes_tools(&self, process: ProcessIndex) -> bool {
+        self.takes_tools.get(process.index()).copied().unwrap_or(false)
+    }
+
     /// Whether an address lies in an OpenMP runtime.
     pub fn in_runtime(&mut self, process: ProcessIndex, address: u64) -> bool {
         let module = self.frame(FrameKind::User, process, address).module;
         self.runtimes.get(module as usize).copied().unwrap_or(false)
+    }
+
+    /// What lies in a context's body, of which no frame is known.
+    pub fn body(&self, tree: &mut Tree, context: ContextId) -> NodeId {
+        match self.first_kind(context) {
+            FrameKind::User => self.node(context),
+            kind => tree.child(self.node(context), Frame::body(kind)),
+        }
     }
 
     /// What the outermost frame of a body in this context is.
@@ -171,7 +193,11 @@ impl<'a> Contexts<'a> {
         let context = self.around(tree, section.task, section.region);
         let node = match section.place.kind() {
             PlaceKind::Site(site) if !self.is_own_site(section, site) => self.at_site(tree, context, site),
-            PlaceKind::Type(ty) if section.state != State::Task => {
+            // Of the task itself the type's place is that of its creation.
+            PlaceKind::Type(ty) if self.execution.tasks.ty.get(section.task.index()) == Some(&ty) => {
+                self.body(tree, context)
+            }
+            PlaceKind::Type(ty) => {
                 let site = self.execution.catalog.type_site(ty);
                 self.at_site(tree, context, site)
             }
@@ -180,6 +206,7 @@ impl<'a> Contexts<'a> {
                 Some(gap) => self.at_site(tree, context, gap.after),
                 None => self.node(context),
             },
+            _ if is_in_body(section.state) => self.body(tree, context),
             _ => self.node(context),
         };
         (context, node)
@@ -323,7 +350,9 @@ impl<'a> Contexts<'a> {
                 let calls = addresses.iter().map(|address| address.wrapping_sub(1));
                 self.put(tree, outer, *process, calls)
             }
-            _ => self.at_site(tree, outer, site),
+            // The body's last call was made a jump, and what it called went on so.
+            Some(_) => self.body(tree, outer),
+            None => self.at_site(tree, outer, site),
         };
         let context = ContextId(self.table.len() as u32);
         self.table.push(Context { key, outer, depth, node });
@@ -353,6 +382,15 @@ impl<'a> Contexts<'a> {
         let track = &self.execution.threads[thread.index()].track;
         let section = track.row_at(at).map(|row| track.span(row).section);
         section.unwrap_or(Section { place: Place::UNKNOWN, ..Section::of(State::Unknown) })
+    }
+}
+
+/// Whether this is done in the body of a region or task, rather than around bodies.
+fn is_in_body(state: State) -> bool {
+    match state.group() {
+        Group::Useful | Group::Mutex | Group::Device => true,
+        Group::Sync => state != State::JoinBarrier,
+        _ => false,
     }
 }
 

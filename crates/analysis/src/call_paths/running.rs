@@ -74,7 +74,8 @@ pub fn give_to_running(
             // What does not divide goes to the first ones, a nanosecond each.
             let part = length / count + u64::from((number as u64) < length % count);
             let context = contexts.created_at(tree, *task);
-            tree.add(contexts.node(context), Metric::given(marker), part);
+            let body = contexts.body(tree, context);
+            tree.add(body, Metric::given(marker), part);
         }
     }
 }

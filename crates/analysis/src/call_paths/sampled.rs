@@ -43,7 +43,7 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
     // Until a runtime tells of the frame by which it was entered (a first fork, a lock), its own frames look
     // like the program's: what lies inwards of the outermost of them is not the program's.
     let mut first = levels.first().map_or(0, |level| usize::from(level.first));
-    if let Some(level) = levels.first() {
+    if let Some(level) = levels.first().filter(|_| contexts.takes_tools(process)) {
         let own = usize::from(level.first)..usize::from(level.end);
         let outermost = own.rev().find(|at| contexts.in_runtime(process, address(*at)));
         first = outermost.map_or(first, |outermost| outermost + 1);
@@ -52,12 +52,16 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
     let mut context = OUTSIDE;
     let mut node = ROOT;
     if contexts.takes_execution() {
-        let outermost = levels.iter().rev().find(|level| level.region.is_some());
-        if let Some(level) = outermost {
-            context = contexts.of_region(tree, level.region);
+        // What lies further out on its master's stack is the path of its creation.
+        let outermost = levels.iter().rposition(|level| level.region.is_some());
+        if let Some(outermost) = outermost {
+            context = contexts.of_region(tree, levels[outermost].region);
             node = contexts.node(context);
+            if levels[outermost].task.is_some() {
+                node = contexts.body(tree, context);
+            }
         }
-        for level in levels.iter().rev() {
+        for level in levels[..outermost.map_or(levels.len(), |outermost| outermost + 1)].iter().rev() {
             let mut kind = match (level.task.is_some(), level.region.is_some()) {
                 (true, _) => FrameKind::Task,
                 (_, true) => FrameKind::Region,
@@ -65,6 +69,9 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
             };
             let innermost = std::ptr::eq(level, &levels[0]);
             let from = if innermost { first } else { level.first.into() };
+            if !innermost && level.first == level.end && kind != FrameKind::User {
+                node = tree.child(node, Frame::body(kind));
+            }
             for at in (from..level.end.into()).rev() {
                 let frame = contexts.frame(kind, process, address(at));
                 node = tree.child(node, frame);
@@ -92,9 +99,12 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
             }
         }
     }
-    let user = node;
     let in_runtime = sample.flags & flag::IN_RUNTIME != 0 || (first > 0 && !levels.is_empty());
     let marker = marker_of(sample.state).or(in_runtime.then_some(Marker::Overhead));
+    if node == contexts.node(context) && marker.is_none_or(Marker::is_in_body) {
+        node = contexts.body(tree, context);
+    }
+    let user = node;
     if let Some(marker) = marker {
         node = tree.child(node, Frame::state(marker));
         let runtime = if levels.is_empty() { stack.len() } else { first };

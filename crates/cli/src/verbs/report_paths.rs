@@ -89,7 +89,7 @@ pub fn short_text(session: &Session, args: &Args, width: usize) -> String {
 /// The call paths of a trace, as JSON.
 pub fn json(session: &Session, args: &Args) -> serde_json::Value {
     let paths = CallPaths::of_session(session, args.paths.context());
-    paths.json(args.paths.runtime_frames, args.top_or(TOP_PATHS))
+    paths.json(args.paths.runtime_frames, args.paths.sort, args.top_or(TOP_PATHS))
 }
 
 /// Reports profiles, if that is what was given.
@@ -104,7 +104,7 @@ pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         let report = json!({
             "schema": PROFILE_SCHEMA,
             "trace": args.trace.display().to_string(),
-            "call_paths": paths.json(args.paths.runtime_frames, args.top_or(TOP_PATHS)),
+            "call_paths": paths.json(args.paths.runtime_frames, args.paths.sort, args.top_or(TOP_PATHS)),
         });
         if let Some(file) = &args.html {
             return super::report::write_page(file, &taskscope_view::html::profile_page(&report), None)

@@ -20,4 +20,7 @@ pub mod loss {
 events! {
     // Where the reason is a lack of room, all that begins later is lost; else what was lost came before.
     LOST = b"RLo" plain (events: u64, reason: u32) Rule, "lost {events} events, reason {reason}";
+    // Until all that was open in the pause, and is not shown, is over, too.
+    PAUSE_BEGIN = b"RPb" plain () Rule, "is not recorded from now on, as recording is paused";
+    PAUSE_END = b"RPe" plain () Rule, "is recorded again";
 }

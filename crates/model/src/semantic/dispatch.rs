@@ -83,6 +83,20 @@ impl Interpreter {
                 models::messages::LETTER => self.message_event(thread, at, code, payload, out),
                 models::dictionary::LETTER => self.dictionary_event(thread, at, code, payload, out),
                 models::samples::LETTER => self.path_event(thread, at, code, payload, out),
+                recorder::LETTER if code == recorder::PAUSE_BEGIN => {
+                    self.open(thread, at, Opener::NotRecorded, Section::of(State::Unknown), out);
+                    Ok(())
+                }
+                recorder::LETTER if code == recorder::PAUSE_END => {
+                    // What instruments itself may have begun something meanwhile.
+                    let state = &mut self.threads[thread.index()];
+                    if state.frames.take_out(Opener::NotRecorded) {
+                        out.change(thread, at, Change::Leave(state.now()));
+                    } else {
+                        out.anomaly(thread, at, Anomaly::EndWithoutBegin);
+                    }
+                    Ok(())
+                }
                 recorder::LETTER => {
                     let events = payload::u64_at(payload, 0).ok_or(Short)?;
                     let reason = payload::u32_at(payload, 8);

@@ -17,6 +17,8 @@ pub enum Opener {
     Part(u8, i16),
     TaskPaused(TaskIndex),
     Paused,
+    /// Recording is paused.
+    NotRecorded,
     OutOfCpu,
     /// A state with this number, of a program that instruments itself.
     Named(u32),
@@ -80,6 +82,12 @@ impl Frames {
             }
             None => Closed::Nothing,
         }
+    }
+
+    /// Closes the innermost section of this opener alone. Says whether there is one.
+    pub fn take_out(&mut self, opener: Opener) -> bool {
+        let row = self.open.iter().rposition(|frame| frame.opener == opener);
+        row.map(|row| self.open.remove(row)).is_some()
     }
 
     /// The innermost section.

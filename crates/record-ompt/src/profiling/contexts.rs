@@ -142,8 +142,12 @@ pub fn expand(tree: &mut Tree, context: u32) -> NodeId {
     node
 }
 
-/// The node of these return addresses, innermost first, below `from`; the outermost is a frame of kind `body`.
+/// The node of these return addresses, innermost first, below `from`; the outermost is a frame of kind `body`. A
+/// body is a step also where it has no frame: its last call was made a jump.
 pub fn descend(tree: &mut Tree, from: NodeId, body: FrameKind, addresses: &[u64]) -> NodeId {
+    if addresses.is_empty() && body != FrameKind::User {
+        return tree.child(from, Frame::body(body));
+    }
     let kinds = std::iter::once(body).chain(std::iter::repeat(FrameKind::User));
     tree.descend(
         from,

@@ -70,7 +70,11 @@ impl Counts {
     /// A wait at a place that is over, and who is to blame.
     pub fn waited(&mut self, kind: Marker, place: Place, ns: u64, settled: &Settled<'_>) {
         if ns > 0 {
-            let node = self.node_of(place);
+            // At a region's end no body is left.
+            let node = match kind {
+                Marker::JoinBarrier => context_node(&mut self.tree, place.0),
+                _ => self.node_of(place),
+            };
             let node = self.tree.child(node, Frame::state(kind));
             self.tree.add(node, Metric::taken(kind), ns);
         }
@@ -183,7 +187,7 @@ fn context_node(tree: &mut Tree, context: u32) -> NodeId {
 
 fn node_of(tree: &mut Tree, (context, path): Place) -> NodeId {
     let from = context_node(tree, context);
-    if path == 0 { from } else { descend(tree, from, body_of(context), &addresses_of(path)) }
+    descend(tree, from, body_of(context), &if path == 0 { Box::default() } else { addresses_of(path) })
 }
 
 /// As the handler places a sample of work.

@@ -1,7 +1,7 @@
 //! Samples of a thread: a tree that the handler counts into.
 
 use taskscope_event::models::samples::state;
-use taskscope_profile::{Frame, FrameKind, Metric, NO_MODULE, NodeId, ROOT, Tree};
+use taskscope_profile::{Frame, FrameKind, Marker, Metric, NO_MODULE, NodeId, ROOT, Tree};
 
 use super::contexts::{body_of, expand};
 use super::idleness;
@@ -80,16 +80,24 @@ impl SampleTree {
         let (first, end) = sample.levels.list().first().map_or((addresses.len(), addresses.len()), |level| {
             (usize::from(level.frames.0), usize::from(level.frames.1))
         });
-        // Without user frames on this stack, all of it is the runtime's.
-        let first = if first == end { addresses.len() } else { first };
+        // Without user frames on this stack all of it is the runtime's, or of a body that is not known from its creator.
+        let (first, end) = match first != end {
+            true => (first, end),
+            false if works => (0, 0),
+            false => (addresses.len(), addresses.len()),
+        };
+        let marker = (!works).then(|| marker(sample.state));
         let mut kind = body_of(sample.context);
+        if first == end && kind != FrameKind::User && marker.is_none_or(Marker::is_in_body) {
+            node = tree.child(node, Frame::body(kind));
+        }
         for index in (first..end).rev() {
             node = tree.child(node, frame(addresses, index, kind));
             kind = FrameKind::User;
         }
         let code = node;
-        if !works {
-            node = tree.child(node, Frame::state(marker(sample.state)));
+        if let Some(marker) = marker {
+            node = tree.child(node, Frame::state(marker));
         }
         for index in (0..first).rev() {
             node = tree.child(node, frame(addresses, index, FrameKind::Runtime));

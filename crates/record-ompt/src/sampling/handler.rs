@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use taskscope_event::models::samples::{self, flag, state};
 use taskscope_record::{InHandler, enter_in_handler};
 
-use super::levels::Stack;
+use super::levels::{Entry, Stack};
 use super::sampler::{Sampler, now};
 use super::walk::interrupted_registers;
 use super::{Clock, check, code_map, regions, signal};
@@ -89,7 +89,10 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         memory.levels.set_outside();
     }
     let first_user = if waits_for_object { entered_from } else { 0 };
-    memory.levels.assign(&memory.frames, |address| map.owner(address), first_user, in_callback);
+    // Signals come as soon as they may again, after the call: the call it is that was sampled.
+    let called = if in_callback { 0 } else { sampler.called.load(Relaxed) as u64 };
+    let entry = Entry { first_user, called, in_callback };
+    memory.levels.assign(&memory.frames, |address| map.owner(address), entry);
     if memory.levels.in_runtime {
         flags |= flag::IN_RUNTIME;
         if matches!(state, state::WORK_SERIAL | state::WORK_PARALLEL | state::NO_OPENMP) {

@@ -71,6 +71,28 @@ pub struct Level {
     pub frames: (u16, u16),
 }
 
+impl Level {
+    /// Whether the runtime has left in it where the task was created: further in than that lies what the task has
+    /// called by now. Where a task has really called the runtime, it is the runtime's function that lies there.
+    fn has_stale_enter(&self, frames: &Frames, first: usize, owner_of: impl Fn(u64) -> Owner) -> bool {
+        if self.is_initial {
+            return false;
+        }
+        let owner = |index: usize| {
+            let address = frames.addresses().get(index)?;
+            Some(owner_of(address.wrapping_sub(u64::from(index > 0))))
+        };
+        let all = first..frames.addresses().len();
+        let beyond = all.clone().find(|index| frames.frame_end(*index) > self.exit);
+        let entered = all
+            .take_while(|index| Some(*index) != beyond && frames.stack_pointer(*index) <= self.enter)
+            .last();
+        // A runtime that is linked into the program is not known from it.
+        beyond.and_then(owner) == Some(Owner::Runtime)
+            && matches!(entered.and_then(owner), Some(Owner::Anybody | Owner::Nobody))
+    }
+}
+
 /// What is known of a stack without the runtime.
 pub struct Stack<'a> {
     /// Its frames.
@@ -215,20 +237,33 @@ impl Levels {
         true
     }
 
-    /// Tells whose the frames are. `first_user` is the return address of the call by which user code
-    /// entered the runtime, where that is known otherwise (0: it is not).
-    pub fn assign(
-        &mut self,
-        frames: &Frames,
-        owner_of: impl Fn(u64) -> Owner,
-        first_user: u64,
-        in_callback: bool,
-    ) {
+    /// Keeps the function that was called through this library in the place of its frames, and of what they call.
+    /// Returns how many these are.
+    fn keep_called(&mut self, frames: &Frames, called: u64, owner_of: impl Fn(u64) -> Owner) -> usize {
+        let is_ours = |index: &usize| {
+            let address = frames.addresses().get(*index);
+            address.is_some_and(|address| {
+                owner_of(address.wrapping_sub(u64::from(*index > 0))) == Owner::Recorder
+            })
+        };
+        let all = frames.addresses().len();
+        let Some(ours) = (0..all).find(is_ours) else { return 0 };
+        if let Some(place) = self.kept.first_mut() {
+            *place = called;
+            self.kept_count = 1;
+        }
+        (ours..all).find(|index| !is_ours(index)).unwrap_or(all)
+    }
+
+    /// Tells whose the frames are.
+    pub fn assign(&mut self, frames: &Frames, owner_of: impl Fn(u64) -> Owner, entry: Entry) {
+        let Entry { first_user, called, in_callback } = entry;
         self.kept_count = 0;
+        let after_call = if called == 0 { 0 } else { self.keep_called(frames, called, &owner_of) };
         let mut level = 0;
         let has_runtime = !TAKES_NO_TOOL.load(Relaxed);
         let callbacks = if in_callback { frames.addresses().len().saturating_sub(STARTING) } else { 0 };
-        for (index, address) in frames.addresses().iter().enumerate() {
+        for (index, address) in frames.addresses().iter().enumerate().skip(after_call) {
             let owner = owner_of(address.wrapping_sub(u64::from(index > 0)));
             if owner == Owner::Recorder {
                 if let Some(known) = self.list.get_mut(..self.count).and_then(|list| list.get_mut(level))
@@ -249,7 +284,10 @@ impl Levels {
             }
             let Some(known) = levels.get_mut(level) else { continue };
             if known.enter != 0 && frames.stack_pointer(index) <= known.enter {
-                continue;
+                if !known.has_stale_enter(frames, index, &owner_of) {
+                    continue;
+                }
+                known.enter = 0;
             }
             let (first, past) = &mut known.frames;
             if owner == Owner::Runtime && has_runtime {
@@ -262,17 +300,58 @@ impl Levels {
                 *past = at + 1;
             }
         }
-        self.in_runtime =
-            self.list().first().is_none_or(|Level { frames: (first, past), .. }| *first > 0 || first == past);
+        if let Some(caller) = self.list.get_mut(..self.count).and_then(<[Level]>::first_mut)
+            && after_call > 0
+            && caller.frames.0 == 1
+        {
+            caller.frames.0 = 0;
+        }
+        let innermost = frames.addresses().first().map(|address| owner_of(*address));
+        let is_programs = matches!(innermost, Some(Owner::Anybody | Owner::Nobody));
+        self.in_runtime = self.list().first().is_none_or(|level| {
+            let (first, past) = level.frames;
+            // Where the runtime has left to the body is over: the program itself calls the body of a region of one
+            // thread, or it is a part of the function that forks it.
+            let has_left = level.exit != 0 && !level.is_initial && level.exit < frames.stack_pointer(0);
+            first > 0 || first == past && !(has_left && is_programs)
+        });
     }
+}
+
+/// How the program has left its own code, as far as the stack does not tell.
+#[derive(Clone, Copy, Default)]
+pub struct Entry {
+    /// Where the call returns to by which user code entered the runtime (0: not known).
+    pub first_user: u64,
+    /// The function that was called through this library, which has just come back from it (0: none).
+    pub called: u64,
+    /// Whether a callback was interrupted.
+    pub in_callback: bool,
 }
 
 /// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
 /// be known.
 pub fn current_exit() -> u64 {
+    task_info(0).map_or(0, |(_, exit)| exit)
+}
+
+/// The same of the task that has forked the region which ends. Of a region of one thread the runtime has the task of
+/// that region still on top.
+pub fn exit_of_forking(task: *mut Data) -> u64 {
+    match task_info(0) {
+        Some((current, _)) if current != task => {
+            task_info(1).filter(|(beneath, _)| *beneath == task).map_or(0, |(_, exit)| exit)
+        }
+        Some((_, exit)) => exit,
+        None => 0,
+    }
+}
+
+/// What the runtime keeps for a task on this thread, and where it left to its user code.
+fn task_info(ancestor: c_int) -> Option<(*mut Data, u64)> {
     let entry = GET_TASK_INFO.load(Relaxed);
     if entry == 0 {
-        return 0;
+        return None;
     }
     let (mut flags, mut index) = (0, 0);
     let (mut task, mut frame, mut region) =
@@ -280,10 +359,11 @@ pub fn current_exit() -> u64 {
     // SAFETY: the entry point of this type; all pointers are valid for writing.
     unsafe {
         let get = transmute::<usize, GetTaskInfo>(entry);
-        if get(0, &mut flags, &mut task, &mut frame, &mut region, &mut index) == 0 || !is_usable(frame) {
-            return 0;
+        if get(ancestor, &mut flags, &mut task, &mut frame, &mut region, &mut index) == 0 || !is_usable(frame)
+        {
+            return None;
         }
-        (*frame).exit.value
+        Some((task, (*frame).exit.value))
     }
 }
 
@@ -314,11 +394,32 @@ mod tests {
         }
     }
 
+    /// The user's frames of an explicit task that the runtime has called, with this `enter`: the stack pointers of
+    /// frames are 16, 32, … .
+    fn frames_of_task(stack: &[u64], exit: u64, enter: u64) -> Vec<u64> {
+        let mut levels = Levels::new();
+        levels.push(Level { exit, enter, task: 1, ..Level::default() });
+        levels.assign(&Frames::of(stack), owner_of, Entry::default());
+        let (first, past) = levels.list()[0].frames;
+        levels.addresses()[usize::from(first)..usize::from(past)].to_vec()
+    }
+
+    #[test]
+    fn where_a_task_was_created_is_not_where_it_enters_the_runtime() {
+        let stack = [110, 120, 130, 210, 220, 140];
+        assert_eq!(frames_of_task(&stack, 64, 0), [110, 120, 130]);
+        for created_at in 16..64 {
+            assert_eq!(frames_of_task(&stack, 64, created_at), [110, 120, 130], "{created_at}");
+        }
+        let entered = [110, 230, 120, 130, 210, 220, 140];
+        assert_eq!(frames_of_task(&entered, 80, 40), [120, 130]);
+    }
+
     /// The user's frames of a task that knows no end of its own, and whether the innermost frame is the runtime's.
     fn user_frames(stack: &[u64], in_callback: bool) -> (Vec<u64>, bool) {
         let mut levels = Levels::new();
         levels.set_outside();
-        levels.assign(&Frames::of(stack), owner_of, 0, in_callback);
+        levels.assign(&Frames::of(stack), owner_of, Entry { in_callback, ..Entry::default() });
         let (first, past) = levels.list()[0].frames;
         (levels.addresses()[usize::from(first)..usize::from(past)].to_vec(), levels.in_runtime)
     }
@@ -335,6 +436,27 @@ mod tests {
             user_frames(&[110, 310, 111, 311, 120, 130, 140, 150], true),
             (vec![120, 130, 140, 150], true)
         );
+    }
+
+    #[test]
+    fn a_body_that_the_program_calls_itself_is_no_work_of_the_runtime() {
+        let in_runtime = |stack: &[u64], exit: u64| {
+            let mut levels = Levels::new();
+            levels.push(Level { exit, ..Level::default() });
+            levels.assign(&Frames::of(stack), owner_of, Entry::default());
+            levels.in_runtime
+        };
+        assert!(!in_runtime(&[110, 120, 130], 8), "the frame that told it is gone");
+        assert!(in_runtime(&[210, 120, 130], 8) && in_runtime(&[110, 210, 220, 130], 24));
+    }
+
+    #[test]
+    fn a_call_through_this_library_stands_for_what_follows_it_there() {
+        let mut levels = Levels::new();
+        levels.set_outside();
+        let entry = Entry { called: 199, ..Entry::default() };
+        levels.assign(&Frames::of(&[110, 310, 320, 120, 130, 330, 140]), owner_of, entry);
+        assert_eq!((levels.addresses(), levels.list()[0].frames), (&[199, 120, 130, 140][..], (0, 4)));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use taskscope_event::models::samples::{self, flag};
 use super::code_map::{self, CodeMap, Owner};
 use super::walk::{self, Bounds, Frames, registers_here, stack_pointer_here};
 use super::{levels, regions};
+use crate::abi::Data;
 use crate::profiling;
 use crate::thread::Moment;
 use crate::word::two;
@@ -234,15 +235,15 @@ impl Moment<'_> {
         self.thread.context()
     }
 
-    /// The region on top of the stack ends: tells its path if somebody asked for it.
+    /// The region on top of the stack, which `task` has forked, ends: tells its path if somebody asked for it.
     #[inline(never)]
-    pub fn end_sampled_region(&mut self, codeptr: *const c_void) {
+    pub fn end_sampled_region(&mut self, task: *mut Data, codeptr: *const c_void) {
         let Some(region) = self.thread.frames.top_region() else { return };
         if !regions::end(region) || profiling::is_on() {
             return;
         }
         let (parent_region, parent_task) = self.thread.frames.creator_of_top();
-        let path = self.path_here(codeptr, levels::current_exit());
+        let path = self.path_here(codeptr, levels::exit_of_forking(task));
         // The path goes on where the parent was created, if that was elsewhere.
         regions::ask(parent_region);
         let mut payload = [0; 16];

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_t, timespec, timeval};
 use taskscope_event::models::ovni;
 
-use super::{Clock, code_map, settings, signal};
+use super::{Clock, Sampler, code_map, settings, signal};
 use crate::thread;
 use crate::tool;
 
@@ -85,19 +85,24 @@ fn hold() -> bool {
     }
 }
 
-/// Lets it come again.
-#[inline]
-fn release(held: bool) {
-    if !held {
-        return;
-    }
+/// What the thread knows of its sampler, if it is sampled.
+fn with_sampler(change: impl FnOnce(&Sampler)) {
     if let Some(recording) = taskscope_record::enter() {
         let thread = recording.user().cast::<thread::Thread>();
         // SAFETY: the recorder's own thread state, held open.
         if let Some(sampler) = unsafe { (*thread).sampler.as_deref() } {
-            sampler.mark_blocking();
+            change(sampler);
         }
     }
+}
+
+/// Lets it come again, after a call of this function.
+#[inline]
+fn release(held: bool, called: usize) {
+    if !held {
+        return;
+    }
+    with_sampler(|sampler| sampler.mark_blocking(called));
     // SAFETY: the set is local.
     unsafe {
         let mut ours = MaybeUninit::uninit();
@@ -105,6 +110,7 @@ fn release(held: bool) {
         libc::sigaddset(ours.as_mut_ptr(), signal::number());
         libc::pthread_sigmask(libc::SIG_UNBLOCK, ours.as_ptr(), core::ptr::null_mut());
     }
+    with_sampler(Sampler::end_blocking);
 }
 
 /// A copy of the program's mask for the time of a call, with our signal in it.
@@ -148,7 +154,7 @@ macro_rules! held {
             let held = hold();
             // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
             let result = unsafe { core::mem::transmute::<usize, Function>(NEXT.address())($($arg),*) };
-            release(held);
+            release(held, NEXT.address());
             result
         }
     )* };
@@ -189,7 +195,7 @@ macro_rules! with_set {
                 let set = $change($set, &mut copy);
                 core::mem::transmute::<usize, Function>(NEXT.address())($($before,)* set $(, $after)*)
             };
-            release(held);
+            release(held, NEXT.address());
             result
         }
     )* };

@@ -1,7 +1,7 @@
 //! What sampling keeps per thread. All of it is allocated and touched before the timer is armed.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use taskscope_event::models::samples::LEVEL_BYTES;
 use taskscope_record::clock;
@@ -20,6 +20,8 @@ pub struct Sampler {
     pub(super) bounds: Bounds,
     /// The next sample comes from a call that was not to be interrupted.
     pub(super) after_blocking: AtomicBool,
+    /// The function that it has called, while that sample may be taken; else 0.
+    pub(super) called: AtomicUsize,
     /// Only the handler touches it.
     pub(super) memory: UnsafeCell<Memory>,
     /// In profile mode, where samples are counted.
@@ -49,6 +51,7 @@ impl Sampler {
             settings,
             bounds: Bounds::of_this_thread(),
             after_blocking: AtomicBool::new(false),
+            called: AtomicUsize::new(0),
             memory: UnsafeCell::new(Memory {
                 cache: Cache::default(),
                 frames: Frames::new(),
@@ -115,9 +118,16 @@ pub fn now(clock: Clock) -> u64 {
 }
 
 impl Sampler {
-    /// Says that the thread comes out of a call that the signal was kept away from.
+    /// Says that the thread comes out of a call of this function, which the signal was kept away from.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
-    pub fn mark_blocking(&self) {
+    pub fn mark_blocking(&self, called: usize) {
+        self.called.store(called, Relaxed);
         self.after_blocking.store(true, Relaxed);
+    }
+
+    /// Its sample has been taken, if one was due.
+    #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+    pub fn end_blocking(&self) {
+        self.called.store(0, Relaxed);
     }
 }

@@ -31,7 +31,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
-use taskscope_event::models::{self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni, samples};
+use taskscope_event::models::{
+    self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni, recorder, samples,
+};
 use taskscope_event::spec::{Channel, Effect};
 
 /// Events between two looks at whether to stop.
@@ -97,6 +99,8 @@ struct ThreadState {
     running: Life,
     cpu: i32,
     open: Vec<Open>,
+    /// Recording is paused.
+    is_paused: bool,
 }
 
 impl Trace {
@@ -264,6 +268,11 @@ impl<'a> Slicer<'a> {
                 self.follow(stream, &event);
             } else {
                 self.instrumented.follow(stream, &event);
+                match event.code {
+                    recorder::PAUSE_BEGIN => self.states[stream].is_paused = true,
+                    recorder::PAUSE_END => self.states[stream].is_paused = false,
+                    _ => {}
+                }
             }
             if event.clock_ns < begin {
                 self.remember(stream, file, event);
@@ -522,6 +531,9 @@ impl<'a> Slicer<'a> {
             };
             into_state.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
             reopen(bytes, true);
+            if state.is_paused {
+                push(&mut own[*stream], clock, recorder::PAUSE_BEGIN, false, &[]);
+            }
             push_all(&mut own[*stream], clock, &self.instrumented.opening(&living, slot));
         }
         self.creations = creations;

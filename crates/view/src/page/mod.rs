@@ -140,7 +140,7 @@ impl Page {
         }
         if !session.execution.samples.rows.is_empty() {
             report["call_paths"] =
-                CallPaths::of_session(&session, TaskContext::Creation).json(false, TOP_PATHS);
+                CallPaths::of_session(&session, TaskContext::Creation).json(false, None, TOP_PATHS);
         }
         let clocks = crate::info::clocks(&session);
         let findings = words::findings(&session.places, analysis);

@@ -1,0 +1,74 @@
+/* Bodies of constructs that have no frame, since their last call is made a jump: see the test that runs it
+   (../call_paths.rs). */
+
+#include <omp.h>
+
+#define STEP __attribute__((noinline))
+
+static volatile double sink;
+static volatile long calls;
+
+STEP void burn(double seconds)
+{
+    double until = omp_get_wtime() + seconds, sum = 0;
+    while (omp_get_wtime() < until)
+        for (int i = 1; i < 1000; i++)
+            sum += 1.0 / i;
+    sink = sum;
+}
+
+STEP void in_region(void) { burn(0.05); calls++; }
+
+STEP void in_task(void) { burn(0.05); calls++; }
+
+STEP void in_inner(void) { burn(0.05); calls++; }
+
+STEP void region(void)
+{
+#pragma omp parallel
+    in_region();
+}
+
+STEP void create(void)
+{
+    int chain = 0, other = 0;
+    for (int i = 0; i < 2; i++) {
+#pragma omp task depend(inout : chain)
+        in_task();
+#pragma omp task depend(inout : other)
+        in_task();
+    }
+#pragma omp taskwait
+    calls++;
+}
+
+STEP void tasks(void)
+{
+#pragma omp parallel
+#pragma omp single
+    create();
+}
+
+/* Whose fork and whose body are jumps, within a body that jumps here. */
+STEP void inner(void)
+{
+#pragma omp parallel num_threads(2)
+    in_inner();
+}
+
+STEP void nested(void)
+{
+#pragma omp parallel num_threads(2)
+    inner();
+}
+
+int main(void)
+{
+    omp_set_max_active_levels(2);
+    region();
+    tasks();
+    nested();
+    omp_set_max_active_levels(1);
+    nested();
+    return 0;
+}

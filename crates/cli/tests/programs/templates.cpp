@@ -1,0 +1,53 @@
+// Regions and tasks of two instantiations of one template: see the test that runs it (../call_paths.rs).
+
+#include <omp.h>
+
+#define STEP __attribute__((noinline))
+
+static volatile double sink;
+
+STEP void burn(double seconds)
+{
+    double until = omp_get_wtime() + seconds, sum = 0;
+    while (omp_get_wtime() < until)
+        for (int i = 1; i < 1000; i++)
+            sum += 1.0 / i;
+    sink = sum;
+}
+
+template <typename T> STEP void create(T value)
+{
+    for (int i = 0; i < 2; i++) {
+#pragma omp task
+        {
+            burn(0.03);
+            sink = value;
+        }
+    }
+#pragma omp taskwait
+    sink = value;
+}
+
+template <typename T> STEP void region(T value)
+{
+#pragma omp parallel
+    {
+        burn(0.03);
+        sink = value;
+    }
+    sink = value;
+}
+
+int main()
+{
+    region(1);
+    region(2.0);
+#pragma omp parallel
+#pragma omp single
+    {
+        create(1);
+        create(2.0);
+        sink = 3;
+    }
+    return 0;
+}

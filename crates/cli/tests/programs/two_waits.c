@@ -1,0 +1,42 @@
+/* One function with two regions, one of which has two barriers: each wait is 20 ms or more on one of two threads. */
+
+#include <omp.h>
+
+static volatile double sink;
+static volatile long calls;
+
+__attribute__((noinline)) void burn(double seconds)
+{
+    double until = omp_get_wtime() + seconds, sum = 0;
+    while (omp_get_wtime() < until)
+        for (int i = 1; i < 1000; i++)
+            sum += 1.0 / i;
+    sink = sum;
+}
+
+__attribute__((noinline)) void step(void)
+{
+#pragma omp parallel /* the first region */
+    {
+        burn(0.05 * omp_get_thread_num());
+        calls++;
+    }
+    calls++;
+#pragma omp parallel /* the second region */
+    {
+        burn(0.02 * omp_get_thread_num());
+#pragma omp barrier /* the first barrier */
+        burn(0.03 * omp_get_thread_num());
+#pragma omp barrier /* the second barrier */
+        burn(0.04 * omp_get_thread_num());
+        calls++;
+    }
+    calls++;
+}
+
+int main(void)
+{
+    step();
+    calls++;
+    return 0;
+}
