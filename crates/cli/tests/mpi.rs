@@ -298,6 +298,7 @@ fn a_runtime_that_records_through_ovni_and_its_calls_of_mpi_are_one_process() {
             })
             .map(|row| row["ns"].as_u64().unwrap())
             .sum();
-        assert!(late > 15_000_000, "{blame:?}");
+        // It sends 20 ms late; other waits take two.
+        assert!(late > 8_000_000, "{blame:?}");
     }
 }

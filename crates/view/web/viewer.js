@@ -11,6 +11,8 @@ import { nameOf, remarksOfQueues } from './report.js';
 import { onPaper } from './paper.js';
 import { blameLines, edgesOfTask, operationFacts, remarkLines, shortLines, valueWords } from './details.js';
 
+/** Height of the legend of one view's values, pixels. */
+const VALUES_LINE = 27;
 /** How long the pointer rests before its section is asked for. */
 const REST_MS = 40;
 
@@ -36,7 +38,7 @@ class Viewer {
     this.live = element('p', { id: 'live', 'aria-live': 'polite', class: 'hidden' });
     this.host = element('div', { id: 'timeline-host' });
     this.legendHost = element('div', { class: 'legends' });
-    this.valuesHost = element('div', {});
+    this.valuesHost = element('div', { class: 'values' });
     page.replaceChildren(element('div', { class: 'viewer' }, this.toolbar(), element('div', { class: 'split' }, this.host, this.panel), this.legendHost, this.tip, this.live));
     document.body.classList.add('viewing');
     this.timeline = new TimelineView(this.host, overview, source, {
@@ -228,6 +230,9 @@ class Viewer {
   drawLegend() {
     const occurs = new Set(this.report.thread_states.flatMap((row) => Object.keys(row.states)));
     this.legendHost.replaceChildren(legend(this.overview.states, (name) => occurs.has(name), this.theme), this.valuesHost);
+    // Their room does not depend on what is in sight, which depends on their room; nor do rows move under the pointer.
+    const named = this.timeline.views.filter((view) => this.timeline.coloursOf(view));
+    this.valuesHost.style.height = `${named.length * VALUES_LINE}px`;
     this.drawValues();
   }
 
@@ -236,13 +241,7 @@ class Viewer {
     if (this.valuing) return;
     this.valuing = setTimeout(() => {
       this.valuing = undefined;
-      const legends = this.timeline.valueLegends();
-      // Its room only grows while the views stay: rows that it uncovers and covers would change it for ever.
-      const views = this.timeline.views.join(' ');
-      const least = views === this.valuesOf ? this.valuesHost.offsetHeight : 0;
-      this.valuesOf = views;
-      this.valuesHost.replaceChildren(...legends);
-      this.valuesHost.style.minHeight = `${least}px`;
+      this.valuesHost.replaceChildren(...this.timeline.valueLegends());
     }, 150);
   }
 
