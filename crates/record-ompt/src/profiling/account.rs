@@ -251,6 +251,11 @@ impl Account {
         Some(if is_over { Cause::Idle } else { cause })
     }
 
+    /// When the thread began.
+    pub fn began(&self) -> u64 {
+        self.began.load(Relaxed)
+    }
+
     /// Says whether it is a worker.
     pub fn set_worker(&self, is_worker: bool) {
         self.is_worker.store(u32::from(is_worker), Relaxed);

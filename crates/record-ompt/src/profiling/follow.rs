@@ -144,7 +144,8 @@ impl Moment<'_> {
         let (cause, at) = (self.thread.cause(), self.at);
         if let Some(follower) = &mut self.thread.profile {
             follower.account.set_worker(is_worker);
-            follower.role.set(is_worker, is_root, at);
+            // A thread may have run for long before it meets OpenMP.
+            follower.role.set(is_worker, is_root, follower.account.began());
             follower.switch(cause, at);
         }
     }
@@ -370,6 +371,9 @@ impl Moment<'_> {
 
     /// Recording is paused, or goes on. What was waited until then counts; what is open is charged no further.
     pub fn follow_pause(&mut self, paused: bool) {
+        if paused {
+            self.follow_fork(None);
+        }
         let (before, at) = (self.thread.cause(), self.at);
         let over = self.over_since().filter(|_| before == Cause::JoinBarrier);
         while self.thread.profile.as_ref().is_some_and(|follower| follower.waits.depth() != NO_WAIT) {
@@ -377,12 +381,16 @@ impl Moment<'_> {
         }
         let Some(follower) = &mut self.thread.profile else { return };
         follower.held.forget_wait();
+        follower.role.pause(paused);
         follower.is_paused = false;
         match over.filter(|_| paused) {
             Some(over) => follower.switch_with_cut(over, Cause::Unknown, at),
             None => follower.switch(if paused { Cause::Unknown } else { before }, at),
         }
         follower.is_paused = paused;
+        if !paused {
+            follower.role.joined(follower.account, at);
+        }
     }
 
     /// A task or region is created by `path` in the context `creator`.

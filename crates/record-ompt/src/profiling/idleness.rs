@@ -126,6 +126,15 @@ impl Pool {
         self.ended.fetch_add(u32::from(has_ended), Relaxed);
     }
 
+    /// The recording of one is paused, or goes on.
+    fn pause(&self, paused: bool) {
+        if paused {
+            self.workers.fetch_sub(1, Relaxed);
+        } else {
+            self.workers.fetch_add(1, Relaxed);
+        }
+    }
+
     fn epoch(&self) -> usize {
         self.epochs.load(Acquire) as usize - 1
     }
@@ -137,7 +146,7 @@ impl Pool {
 
     /// Workers besides one.
     fn others(&self) -> u64 {
-        u64::from(self.workers.load(Relaxed).saturating_sub(1) + self.ended.load(Relaxed))
+        u64::from(self.workers.load(Relaxed).saturating_sub(1)) + u64::from(self.ended.load(Relaxed))
     }
 
     /// For how long a worker that began at `began` was not there, by epoch.
@@ -182,6 +191,8 @@ pub struct Role {
     /// Of which run it is a worker, if of any. A forked child's is another one.
     run: Option<&'static Run>,
     is_root: bool,
+    /// It does not count, as its recording is paused.
+    is_paused: bool,
     /// What it has had of the idleness that is sampled.
     taken: Cell<Taken>,
     stretch: Stretch,
@@ -282,25 +293,35 @@ impl Stretch {
 }
 
 impl Role {
-    /// The thread is of this kind from now on.
-    pub fn set(&mut self, is_worker: bool, is_root: bool, at: u64) {
+    /// The thread, which began at `began`, is of this kind from now on.
+    pub fn set(&mut self, is_worker: bool, is_root: bool, began: u64) {
         if (is_worker, is_root) == (self.run.is_some(), self.is_root) {
             return;
         }
+        self.pause(false);
         if let Some(run) = self.run.take() {
             run.pool.end(self.is_root, false);
         }
         if let Some(run) = run::current().filter(|_| is_worker) {
-            run.pool.begin(is_root, at);
+            run.pool.begin(is_root, began);
             self.taken.set(run.pool.sampled.taken_now(run.pool.epoch()));
-            self.stretch.since = at;
+            self.stretch.since = began;
             self.run = Some(run);
         }
         self.is_root = is_root;
     }
 
+    /// Its recording is paused, or goes on.
+    pub fn pause(&mut self, paused: bool) {
+        if let Some(run) = self.run.filter(|_| paused != self.is_paused) {
+            run.pool.pause(paused);
+            self.is_paused = paused;
+        }
+    }
+
     /// The thread ends.
     pub fn end(&mut self) {
+        self.pause(false);
         if let Some(run) = self.run {
             run.pool.end(self.is_root, true);
         }
@@ -350,7 +371,7 @@ impl Role {
         stretch.owed = Owed { epoch, ..Owed::default() };
     }
 
-    /// A region that the thread forked outside of any team is over.
+    /// A region that the thread forked outside of any team is over, or a pause.
     pub fn joined(&mut self, account: &Account, at: u64) {
         if self.is_root {
             (self.stretch.since, self.stretch.before) = (at, account.sums_at(at));

@@ -149,8 +149,8 @@ struct Slicer<'a> {
     creations: Vec<(usize, Event<'a>)>,
     dictionary: Vec<(usize, Event<'a>)>,
     instrumented: Instrumented,
-    /// Moves by threads that are left out, of threads that the kernel has taken off their CPUs: these say
-    /// nothing before they are back.
+    /// Moves by threads that are left out, of threads that the kernel has taken off their CPUs, while there is no
+    /// other thread of the process that could tell: which is moved, and how.
     moves: Vec<(usize, Event<'a>)>,
 }
 
@@ -239,7 +239,10 @@ impl<'a> Slicer<'a> {
                     let moved = self.moved(stream, &event);
                     if let Some(moved) = moved.filter(|moved| in_range && self.lives(*moved)) {
                         self.moves.push((moved, event));
-                        self.write_moves(moved, event.clock_ns, &mut standard[moved]);
+                        if let Some(speaker) = self.speaker(moved) {
+                            self.write_moves(speaker, event.clock_ns, &mut standard[speaker]);
+                            touched[speaker] = true;
+                        }
                     }
                 }
                 if !in_range && file == File::Own && self.keeps_model(event.code) {
@@ -288,7 +291,24 @@ impl<'a> Slicer<'a> {
             touched[stream] = true;
             sliced.events += 1;
             let bytes = if file == File::Standard { &mut standard[stream] } else { &mut own[stream] };
+            if !self.moves.is_empty() && event.code == ovni::THREAD_EXECUTES {
+                // Its CPU may be one that a thread which must be moved first still has.
+                let (cpu, rest) = event.payload.split_at(event.payload.len().min(4));
+                push(
+                    bytes,
+                    event.clock_ns,
+                    event.code,
+                    event.is_jumbo,
+                    &[&(-1_i32).to_le_bytes(), rest].concat(),
+                );
+                self.write_moves(stream, event.clock_ns, bytes);
+                push(bytes, event.clock_ns, ovni::SET_AFFINITY, false, cpu);
+                continue;
+            }
             push(bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
+            if !self.moves.is_empty() && event.code == kernel::BACK_ON_CPU {
+                self.write_moves(stream, event.clock_ns, bytes);
+            }
         }
         if !opened && self.slice.clocks.is_some() {
             self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
@@ -422,13 +442,27 @@ impl<'a> Slicer<'a> {
         }
     }
 
-    /// Writes what was kept back of the moves of a thread, if it can say so now.
+    /// Writes what was kept back of the moves of threads of a process, if this thread of it can tell now.
     fn write_moves(&mut self, stream: usize, clock_ns: i64, bytes: &mut Vec<u8>) {
-        if !self.is_off_cpu(stream) {
-            for (_, event) in self.moves.extract_if(.., |(moved, _)| *moved == stream) {
+        if self.can_tell(stream) {
+            let mut moves = std::mem::take(&mut self.moves);
+            let is_of_process = |moved: usize| self.process_of(moved) == self.process_of(stream);
+            for (_, event) in moves.extract_if(.., |(moved, _)| is_of_process(*moved)) {
                 push(bytes, clock_ns, event.code, event.is_jumbo, event.payload);
             }
+            self.moves = moves;
         }
+    }
+
+    /// Who tells of a move: the thread itself, or where the kernel keeps it, another one of its process.
+    fn speaker(&self, moved: usize) -> Option<usize> {
+        let others =
+            (0..self.selected.len()).filter(|other| self.process_of(*other) == self.process_of(moved));
+        std::iter::once(moved).chain(others).find(|stream| self.can_tell(*stream))
+    }
+
+    fn can_tell(&self, stream: usize) -> bool {
+        self.lives(stream) && !self.is_off_cpu(stream)
     }
 
     fn is_off_cpu(&self, stream: usize) -> bool {
