@@ -4,7 +4,8 @@ use super::contexts::Contexts;
 use super::waits::marker_of;
 use crate::sweep::{COLUMNS, Given, Integrals, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
-use taskscope_execution::{ProcessIndex, Section, Span, ThreadIndex};
+use std::ops::Range;
+use taskscope_execution::{ProcessIndex, Section, Span, State, ThreadIndex};
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree, settle};
 
 /// Adds what those that work are charged with; `leaves` are the nodes of the samples.
@@ -16,6 +17,8 @@ pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId
             tree,
             leaves,
             shares: FxHashMap::default(),
+            sections: FxHashMap::default(),
+            working: FxHashMap::default(),
             nobody: [0; VICTIMS.len()],
             waited: [0; VICTIMS.len()],
         };
@@ -29,41 +32,63 @@ struct PathSums<'c, 'e, 't> {
     tree: &'t mut Tree,
     leaves: &'t [NodeId],
     shares: FxHashMap<NodeId, Integrals>,
+    /// The section that each thread has come to, and its number.
+    sections: FxHashMap<ThreadIndex, Key>,
+    /// What is to be charged in the section that each thread works in.
+    working: FxHashMap<ThreadIndex, Working>,
     nobody: [u64; VICTIMS.len()],
     waited: [u64; VICTIMS.len()],
 }
 
+/// A section, and how manieth it is of its thread: its pieces on the CPU and off it are one.
+type Key = (Section, u32);
+
+/// The section that a thread works in. The system cuts it into pieces, of which some have no sample.
+struct Working {
+    key: Key,
+    /// What its pieces without a sample since the last sample are charged with.
+    owed: Integrals,
+    /// Its samples so far that were charged last.
+    samples: Range<usize>,
+}
+
 impl Sweep for PathSums<'_, '_, '_> {
-    type Key = Section;
+    type Key = Key;
     const OF_SECTIONS: bool = true;
 
-    fn key(&mut self, _thread: ThreadIndex, span: &Span) -> Section {
-        span.section
+    fn key(&mut self, thread: ThreadIndex, span: &Span) -> Key {
+        let now = self.sections.entry(thread).or_insert((span.section, 0));
+        if span.section.state == State::OutOfCpu {
+            return (span.section, now.1);
+        }
+        if now.0 != span.section {
+            *now = (span.section, now.1 + 1);
+        }
+        *now
     }
 
-    fn worked(&mut self, thread: ThreadIndex, key: Section, start: u64, end: u64, given: &Given<'_>) {
+    fn worked(&mut self, thread: ThreadIndex, key: Key, start: u64, end: u64, given: &Given<'_>) {
+        let new = || Working { key, owed: [0; COLUMNS], samples: 0..0 };
+        let mut working = self.working.remove(&thread).unwrap_or_else(new);
+        if working.key.1 != key.1 {
+            self.charge(&working);
+            working = new();
+        }
+        for (column, owed) in working.owed.iter_mut().enumerate().take(VICTIMS.len()) {
+            *owed += given.part(column);
+        }
         let samples = &self.contexts.execution.samples;
-        let own = samples.of_thread(thread, start, end);
-        let weights: u128 = own.iter().map(|sample| sample.weight_ns.max(1) as u128).sum();
-        if own.is_empty() {
-            let node = self.contexts.of_section(self.tree, &key).1;
-            self.add(node, |column| given.part(column));
-            return;
+        let own = samples.of_thread(thread, start, end).len();
+        if own > 0 {
+            let first = samples.rows.partition_point(|row| (row.thread, row.at) <= (thread, start));
+            working.samples = first..first + own;
+            self.charge(&working);
+            working.owed = [0; COLUMNS];
         }
-        let first = samples.rows.partition_point(|row| (row.thread, row.at) <= (thread, start));
-        let leaves = &self.leaves[first..first + own.len()];
-        let (mut before, mut until) = (0_u128, 0_u128);
-        for (sample, node) in own.iter().zip(leaves) {
-            until += sample.weight_ns.max(1) as u128;
-            let part = |column: usize| {
-                scaled(given.part(column), until, weights) - scaled(given.part(column), before, weights)
-            };
-            self.add(*node, part);
-            before = until;
-        }
+        self.working.insert(thread, working);
     }
 
-    fn nobody(&mut self, _key: Section, column: usize, ns: u64) {
+    fn nobody(&mut self, _key: Key, column: usize, ns: u64) {
         self.nobody[column] += ns;
     }
 
@@ -78,6 +103,27 @@ fn scaled(value: u128, part: u128, whole: u128) -> u128 {
 }
 
 impl PathSums<'_, '_, '_> {
+    /// Charges what is owed to the samples of the section, by their weights, or, without any, to its own place.
+    fn charge(&mut self, Working { key, owed, samples }: &Working) {
+        if owed.iter().all(|owed| *owed == 0) {
+            return;
+        }
+        if samples.is_empty() {
+            let node = self.contexts.of_section(self.tree, &key.0).1;
+            return self.add(node, |column| owed[column]);
+        }
+        let weight = |row: usize| self.contexts.execution.samples.rows[row].weight_ns.max(1) as u128;
+        let weights: u128 = samples.clone().map(weight).sum();
+        let (mut before, mut until) = (0_u128, 0_u128);
+        for row in samples.clone() {
+            until += weight(row);
+            let part =
+                |column: usize| scaled(owed[column], until, weights) - scaled(owed[column], before, weights);
+            self.add(self.leaves[row], part);
+            before = until;
+        }
+    }
+
     fn add(&mut self, node: NodeId, part: impl Fn(usize) -> u128) {
         let share = self.shares.entry(node).or_insert([0; COLUMNS]);
         for (column, sum) in share.iter_mut().enumerate().take(VICTIMS.len()) {
@@ -87,7 +133,9 @@ impl PathSums<'_, '_, '_> {
 
     /// Adds the shares in whole nanoseconds, so that each wait's sum is what was waited. Several states
     /// may be one wait.
-    fn settle(self) {
+    fn settle(mut self) {
+        let working = std::mem::take(&mut self.working);
+        working.values().for_each(|working| self.charge(working));
         let mut nodes: Vec<NodeId> = self.shares.keys().copied().collect();
         nodes.sort_unstable();
         let nobody = self.tree.child(ROOT, Frame::state(Marker::Nobody));

@@ -1,0 +1,60 @@
+//! Idleness by path: all of a serial part goes to what was sampled in it.
+
+use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
+use taskscope_execution::samples::{Level, NewSample};
+use taskscope_execution::{
+    Change, Execution, ExecutionBuilder, Observer, OsSource, RegionIndex, Section, State, TaskIndex,
+    ThreadIndex,
+};
+use taskscope_profile::{Marker, Metric};
+
+/// One thread is in serial code from 1000 to 1 001 000, sampled in one function and then in another, and the system
+/// takes it off its CPU again and again; two others idle.
+fn serial_in_pieces() -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.7", 7);
+    let threads = [7, 8, 9].map(|tid| builder.add_thread(process, tid));
+    for (thread, state) in threads.into_iter().zip([State::Serial, State::Idle, State::Idle]) {
+        builder.event(thread, 1000);
+        builder.change(thread, 1000, Change::ThreadWorks);
+        builder.change(thread, 1000, Change::Enter(Section::of(state)));
+    }
+    for number in 0..10_u64 {
+        let address = if number < 7 { 0x1000 } else { 0x2000 };
+        builder.sample(&NewSample {
+            thread: threads[0],
+            at: 1000 + 100_000 * number + 95_000,
+            weight_ns: 100_000,
+            flags: 0,
+            state: 0,
+            levels: &[Level { first: 0, end: 1, region: RegionIndex::NONE, task: TaskIndex::NONE }],
+            addresses: &[address],
+        });
+    }
+    for thread in threads {
+        builder.event(thread, 1_001_000);
+        builder.change(thread, 1_001_000, Change::ThreadEnds);
+    }
+    let mut execution = builder.finish();
+    let off: Vec<(u64, u64)> =
+        (0..25).map(|number| (1000 + 40_000 * number + 30_000, 1000 + 40_000 * (number + 1))).collect();
+    execution.add_off_cpu(ThreadIndex(0), OsSource::Switches, &off, &[]);
+    execution
+}
+
+#[test]
+fn pieces_of_a_serial_part_without_samples_go_to_the_samples_of_the_others() {
+    let execution = serial_in_pieces();
+    let (profile, quality) = profile_of(&execution, CallPathOptions::default());
+    assert_eq!(quality.samples, 10);
+    let tree = &profile.tree;
+    let idle = Metric::shared(Marker::Idle);
+    let at = |address: u64| -> u64 {
+        let nodes = tree.ids().filter(|node| tree.frame(*node).offset == address);
+        nodes.map(|node| tree.value(node, idle)).sum()
+    };
+    assert_eq!(tree.total(idle), tree.total(Metric::taken(Marker::Idle)));
+    assert_eq!(at(0x1000) + at(0x2000), tree.total(idle), "nothing is elsewhere");
+    let share = at(0x1000) as f64 / tree.total(idle) as f64;
+    assert!((share - 0.7).abs() < 0.05, "{share}");
+}
