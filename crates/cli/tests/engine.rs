@@ -428,3 +428,30 @@ fn copy_tree(from: &Path, to: &Path) {
         }
     }
 }
+
+#[test]
+fn threads_that_never_end_are_marked_though_their_streams_did() {
+    let (root, views) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    StreamBuilder::new(0, 1, 1).cpus(1).execute(1000, 0).end(3000).write(root.path()).unwrap();
+    StreamBuilder::new(0, 1, 2).execute(1100, -1).point(1200, ovni::BURST).write(root.path()).unwrap();
+    let run = taskscope(&["emulate", "-o", views.path().to_str().unwrap(), root.path().to_str().unwrap()]);
+    assert!(run.status.success(), "{run:?}");
+    let records = std::fs::read_to_string(views.path().join("thread.prv")).unwrap();
+    let marks: Vec<&str> = records.lines().filter(|line| line.contains(":60:")).collect();
+    assert_eq!(marks, ["2:0:1:1:2:200:60:2"]);
+}
+
+#[test]
+fn sort_says_what_it_could_not_look_at() {
+    let root = tempfile::tempdir().unwrap();
+    let stream = StreamBuilder::new(0, 1, 1).cpus(1).execute(1000, 0).end(3000).write(root.path()).unwrap();
+    let file = stream.join("stream.obs");
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&file, &file).unwrap();
+    let path = root.path().to_str().unwrap();
+    for arguments in [&["sort", path][..], &["sort", "--check", path]] {
+        let run = taskscope(arguments);
+        assert_eq!(run.status.code(), Some(1), "{run:?}");
+        assert!(String::from_utf8_lossy(&run.stderr).contains("was not looked at"), "{run:?}");
+    }
+}

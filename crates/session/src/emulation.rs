@@ -4,6 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::ControlFlow;
 use taskscope_event::Code;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_HEADER_BYTES};
+use taskscope_event::models::ovni;
 use taskscope_execution::view::ViewObserver;
 use taskscope_model::{
     InputEvent, Machine, MarkDescription, System, ThreadDescription, Violation, ViolationCode,
@@ -147,12 +148,14 @@ pub fn duration_ns(trace: &Trace) -> i64 {
     }
 }
 
-/// Where the events end of each stream that did not end properly.
+/// Where the events end of each stream that did not end properly, or whose thread may not have.
 fn ends_of_broken_streams(trace: &Trace) -> FxHashMap<usize, u64> {
     let damaged: FxHashSet<&str> =
         trace.problems().iter().filter(|p| crate::is_damage(p.kind)).map(|p| p.stream.as_str()).collect();
-    let is_broken =
-        |stream: &Stream| !stream.is_finished() || damaged.contains(stream.relative_path.as_str());
+    let is_broken = |stream: &Stream| {
+        let ends = stream.file(File::Standard).is_none_or(|file| file.ends_with(ovni::THREAD_ENDS));
+        !stream.is_finished() || !ends || damaged.contains(stream.relative_path.as_str())
+    };
     let streams = trace.streams().iter().enumerate().filter(|(_, stream)| is_broken(stream));
     streams.filter_map(|(index, stream)| Some((index, stream.file(File::Standard)?.used_bytes()))).collect()
 }

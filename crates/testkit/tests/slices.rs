@@ -469,3 +469,58 @@ fn streams_whose_directories_are_no_utf8_stay_apart() {
     let trace = Trace::open(part.path(), &OpenOptions::default()).unwrap();
     assert_eq!((trace.streams().len(), trace.event_count()), (2, 4));
 }
+
+#[test]
+fn threads_that_are_moved_off_their_cpus_are_moved_in_time() {
+    // The first thread moves the second while the kernel keeps that from its CPU, on which the third starts.
+    let root = tempfile::tempdir().unwrap();
+    let write = |stream: StreamBuilder| stream.write(root.path()).unwrap();
+    write(
+        StreamBuilder::new(0, 1, 1)
+            .cpus(3)
+            .execute(1000, 2)
+            .event(1020, ovni::REMOTE_AFFINITY, &pair(1, 2))
+            .end(1400),
+    );
+    let second = StreamBuilder::new(0, 1, 2).execute(1005, 0).point(1010, kernel::OUT_OF_CPU);
+    write(second.point(1200, kernel::BACK_ON_CPU).end(1300));
+    write(StreamBuilder::new(0, 1, 3).execute(1030, 0).end(1100));
+    assert_eq!(judged(root.path()), ([true, true], vec![]));
+    let moves = |threads: &[i64]| {
+        let part = tempfile::tempdir().unwrap();
+        slice(root.path(), part.path(), &Slice { threads: threads.to_vec(), ..Slice::default() });
+        assert_eq!(judged(part.path()), ([true, true], vec![]), "{threads:?}");
+        let trace = Trace::open(part.path(), &OpenOptions::default()).unwrap();
+        let moves = trace.merge().filter(|merged| merged.event.code == ovni::REMOTE_AFFINITY);
+        moves.map(|merged| merged.event.clock_ns).collect::<Vec<_>>()
+    };
+    assert_eq!(moves(&[2, 3]), [1030], "as soon as another thread of the process can tell");
+    assert_eq!(moves(&[2]), [1200], "when it is back");
+}
+
+#[test]
+fn clocks_that_are_corrected_to_before_0_are_so_in_a_slice() {
+    let root = tempfile::tempdir().unwrap();
+    StreamBuilder::new(0, 1, 1)
+        .cpus(1)
+        .execute(500, 0)
+        .point(550, ovni::BURST)
+        .end(700)
+        .write(root.path())
+        .unwrap();
+    let host =
+        Trace::open(root.path(), &OpenOptions::default()).unwrap().streams()[0].metadata.host().to_owned();
+    std::fs::write(
+        root.path().join("clock-offsets.txt"),
+        format!("rank hostname offset_median offset_mean offset_std\n0 {host} -600 -600 0\n"),
+    )
+    .unwrap();
+    let clocks = |root: &Path| {
+        let trace = Trace::open(root, &OpenOptions::default()).unwrap();
+        trace.merge().map(|merged| merged.event.clock_ns).collect::<Vec<_>>()
+    };
+    assert_eq!(clocks(root.path()), [-100, -50, 100]);
+    let part = tempfile::tempdir().unwrap();
+    slice(root.path(), part.path(), &Slice::default());
+    assert_eq!(clocks(part.path()), [-100, -50, 100]);
+}

@@ -9,7 +9,7 @@ use crate::survey::{Finding, Survey, survey};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use taskscope_event::Code;
-use taskscope_event::framing::FILE_HEADER_BYTES;
+use taskscope_event::framing::{EVENT_HEADER_BYTES, FILE_HEADER_BYTES};
 
 /// Which of a stream's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,6 +76,13 @@ impl StreamFile {
     /// Bytes of header and whole events.
     pub fn used_bytes(&self) -> u64 {
         self.survey.end as u64
+    }
+
+    /// Whether the event that it stores last has this code, and no payload.
+    pub fn ends_with(&self, code: Code) -> bool {
+        let last = self.survey.end.checked_sub(EVENT_HEADER_BYTES);
+        last.and_then(|last| EventHead::read(&self.bytes, last))
+            .is_some_and(|head| head.code == code && head.end == self.survey.end)
     }
 
     /// All bytes of the file.

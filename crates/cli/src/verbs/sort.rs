@@ -61,6 +61,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     progress.finish();
     let is_sorted = files == 0;
+    let unreadable = trace.problems().iter().any(|problem| problem.kind == ProblemKind::Unreadable);
     let backwards = trace.problems().iter().any(|problem| problem.kind == ProblemKind::ClockGoesBack);
     let (files, streams) = (counted(files, "file"), counted(trace.streams().len() as u64, "stream"));
     eprintln!(
@@ -76,5 +77,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             "clocks go back outside of unsorted regions, too: that is damage, and stays (taskscope check)"
         );
     }
-    Ok(ExitCode::from(u8::from(args.check && (!is_sorted || backwards))))
+    if unreadable {
+        eprintln!("what cannot be read was not looked at");
+    }
+    Ok(ExitCode::from(u8::from(unreadable || args.check && (!is_sorted || backwards))))
 }

@@ -63,6 +63,13 @@ impl ParaverWriter {
         gzip: bool,
     ) -> io::Result<ParaverWriter> {
         std::fs::create_dir_all(directory)?;
+        // Views of an earlier run that are not written now would be taken for those of this trace. What cannot be removed
+        // will not be written either, and that is told.
+        for view in View::ALL {
+            for ending in ["prv", "prv.gz", "pcf", "row"] {
+                let _ = std::fs::remove_file(directory.join(view.file_name()).with_extension(ending));
+            }
+        }
         let lanes = View::ALL.map(|_| None);
         let mut writer = ParaverWriter { directory: directory.to_path_buf(), lanes };
         for file in views {
@@ -76,10 +83,6 @@ impl ParaverWriter {
 
     fn start(&mut self, file: ViewFile, end_ns: i64, gzip: bool) -> io::Result<()> {
         let base = self.directory.join(file.view.file_name());
-        for labels in ["pcf", "row"] {
-            // What cannot be removed will not be written either, and that is told.
-            let _ = std::fs::remove_file(base.with_extension(labels));
-        }
         let path = base.with_extension(if gzip { "prv.gz" } else { "prv" });
         let prv = PrvFile::create(&path, file.rows, end_ns, gzip).map_err(|error| naming(&path, error))?;
         self.lanes[file.view as usize] = Some(Lane::start(prv, path));
@@ -211,6 +214,19 @@ mod tests {
         std::fs::create_dir(directory.path().join("cpu.prv")).unwrap();
         assert!(ParaverWriter::create(directory.path(), &FILES, 10, false).is_err());
         assert_eq!(names(directory.path()), ["cpu.prv"]);
+    }
+
+    #[test]
+    fn views_of_an_earlier_run_do_not_stay_beside_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |views: &[ViewFile], gzip: bool| {
+            let writer = ParaverWriter::create(directory.path(), views, 10, gzip).unwrap();
+            writer.finish(|_| Some(ViewDescription::default())).unwrap();
+        };
+        write(&FILES, true);
+        write(&FILES[..1], false);
+        let left: Vec<_> = names(directory.path()).into_iter().filter(|name| name != "cfg").collect();
+        assert_eq!(left, ["thread.pcf", "thread.prv", "thread.row"]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod instrument;
 
 use self::instrument::{Instrumented, push_all};
 use crate::clock_offsets::{ClockOffset, ClockOffsets, FILE};
+use crate::decode::EventHead;
 use crate::problem::ProblemKind;
 use crate::rewrite::replace_file;
 use crate::stream::{File, Stream};
@@ -30,7 +31,9 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_event::Code;
-use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
+use taskscope_event::framing::{
+    FILE_HEADER_BYTES, JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code,
+};
 use taskscope_event::models::{
     self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni, recorder, samples,
 };
@@ -314,30 +317,39 @@ impl<'a> Slicer<'a> {
             self.open_states(begin, &used, &mut standard, &mut own, &mut touched);
         }
         self.close_states(end, &mut standard, &mut own);
+        // Clocks that were corrected to before 0 are so in the slice, too.
+        let first = self.trace.streams().iter().filter_map(Stream::first_clock_ns).min().unwrap_or(0);
+        let shift = first.max(begin).min(0).saturating_neg();
+        standard.iter_mut().chain(&mut own).for_each(|bytes| place_clocks(bytes, shift));
         let mut declared = Declared::by(self.trace.streams());
         for (index, stream) in self.trace.streams().iter().enumerate() {
             if touched[index] {
                 go_on(0)?;
                 sliced.streams += 1;
                 let metadata = self.metadata_of(stream, &mut declared);
-                self.write_stream(stream, output, &standard[index], &own[index], &metadata)?;
+                self.write_stream(stream, output, &standard[index], &own[index], &metadata, shift)?;
             }
         }
-        self.write_clock_offsets(output, &touched)?;
+        self.write_clock_offsets(output, &touched, shift)?;
         Ok(sliced)
     }
 
-    /// Clocks are corrected in the slice. Where several hosts are left, a table of zeros says so.
-    fn write_clock_offsets(&self, output: &Path, touched: &[bool]) -> io::Result<()> {
+    /// Clocks are corrected in the slice, but for `shift`. Where several hosts are left, a table says so.
+    fn write_clock_offsets(&self, output: &Path, touched: &[bool], shift: i64) -> io::Result<()> {
         let streams = self.trace.streams().iter().zip(touched).filter(|(_, touched)| **touched);
         let hosts: BTreeSet<&str> = streams.map(|(stream, _)| stream.metadata.host()).collect();
         let are_known =
             !self.trace.problems().iter().any(|problem| problem.kind == ProblemKind::NoClockOffsets);
-        if hosts.len() < 2 || !are_known {
+        if (hosts.len() < 2 || !are_known) && shift == 0 {
             return Ok(());
         }
-        let entry =
-            |(rank, host): (i64, &str)| ClockOffset { rank, host: host.to_owned(), ..ClockOffset::default() };
+        let median_ns = 0.0 - shift as f64;
+        let entry = |(rank, host): (i64, &str)| ClockOffset {
+            rank,
+            host: host.to_owned(),
+            median_ns,
+            ..ClockOffset::default()
+        };
         let table = ClockOffsets { entries: (0..).zip(hosts).map(entry).collect() };
         std::fs::write(output.join(FILE), table.to_text())
     }
@@ -614,6 +626,7 @@ impl<'a> Slicer<'a> {
         standard: &[u8],
         own: &[u8],
         metadata: &Value,
+        shift: i64,
     ) -> io::Result<()> {
         // Names that are no UTF-8 as they are: as they are shown, two may be one.
         let below = stream.directory.strip_prefix(self.trace.root());
@@ -623,7 +636,8 @@ impl<'a> Slicer<'a> {
         if own.len() > file_header().len() {
             replace_file(&directory.join(File::Own.name()), |out| out.write_all(own))?;
         }
-        let sampled = self.samples_of(stream);
+        let mut sampled = self.samples_of(stream);
+        place_clocks(&mut sampled, shift);
         if sampled.len() > file_header().len() {
             replace_file(&directory.join(File::Samples.name()), |out| out.write_all(&sampled))?;
         }
@@ -808,11 +822,21 @@ fn first_u32(payload: &[u8]) -> u32 {
     payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Appends an event. Clocks are corrected ones; a negative one becomes 0.
+/// Makes clocks that [`push`] has written those of a file, which has none below 0: each is later by `shift`, or 0.
+fn place_clocks(bytes: &mut [u8], shift: i64) {
+    let mut at = FILE_HEADER_BYTES;
+    while let Some(head) = EventHead::read(bytes, at) {
+        let clock = (head.raw_clock as i64).saturating_add(shift).max(0);
+        bytes[at + 4..at + 12].copy_from_slice(&clock.to_le_bytes());
+        at = head.end;
+    }
+}
+
+/// Appends an event. Clocks are corrected ones, and may be negative until [`place_clocks`].
 fn push(bytes: &mut Vec<u8>, clock_ns: i64, code: Code, is_jumbo: bool, payload: &[u8]) {
     let flags = if is_jumbo { JUMBO_FLAG | JUMBO_SIZE_CODE } else { size_code(payload.len()) };
     bytes.extend(head_word(flags, code).to_le_bytes());
-    bytes.extend((clock_ns.max(0) as u64).to_le_bytes());
+    bytes.extend(clock_ns.to_le_bytes());
     if is_jumbo {
         bytes.extend((payload.len() as u32).to_le_bytes());
     }
