@@ -171,6 +171,7 @@ unsafe extern "C" fn finalize(_tool_data: *mut Data) {
 }
 
 unsafe extern "C" {
+    fn at_quick_exit(call: extern "C" fn()) -> c_int;
     fn __cxa_atexit(call: extern "C" fn(*mut c_void), argument: *mut c_void, library: *mut c_void) -> c_int;
 }
 
@@ -180,6 +181,19 @@ unsafe extern "C" {
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = at_exit;
+
+/// `quick_exit` runs no destructors.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
+
+extern "C" fn at_start() {
+    extern "C" fn finish_quickly() {
+        finish(core::ptr::null_mut());
+    }
+    // SAFETY: as above; without it nothing more is lost than without this library.
+    unsafe { at_quick_exit(finish_quickly) };
+}
 
 extern "C" fn at_exit() {
     // SAFETY: `finish` is never unloaded, as the library is linked.

@@ -263,3 +263,12 @@ fn the_program_can_have_it_written() {
     assert_eq!(profile.processes[0].get(key::FINISHED).map(String::as_str), Some("no"));
     assert_eq!(profile.tree.total(Metric::REGIONS), 1);
 }
+
+#[test]
+fn a_process_that_exits_quickly_leaves_its_profile() {
+    let Some(mut profiled) = Profiled::new("blamed", 2, "500", &["quick", "20"]) else { return };
+    assert_eq!(profiled.command.output().unwrap().status.code(), Some(3));
+    let (profile, _) = profiled.profile().expect("a profile");
+    assert_eq!(profile.processes[0][key::FINISHED], "yes");
+    assert_conserved(&profile);
+}

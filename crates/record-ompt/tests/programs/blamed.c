@@ -1,6 +1,7 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|forever|flush|pause|serial|short
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|forever|flush|pause|serial|short|quick
    MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
 #include <omp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +122,13 @@ __attribute__((noinline)) void tail(void) { work(limit); sink += 1; }
 __attribute__((noinline)) void in_small_team(void) { work(limit); sink += 1; }
 __attribute__((noinline)) void in_large_team(void) { work(limit / 10); sink += 1; }
 
+static void *nothing(void *argument) { return argument; }
+
 /* A third of the workers is there from the first region on, the others from the second on. */
 __attribute__((noinline)) void in_teams(void) {
+    /* The runtime begins after a thread that it does not know. */
+    pthread_t thread;
+    if (!pthread_create(&thread, NULL, nothing, NULL)) pthread_join(thread, NULL);
     set_up();
 #pragma omp parallel num_threads(2)
     in_small_team();
@@ -182,6 +188,9 @@ int main(int count, char **arguments) {
         printf("%.0f\n", (now() - since) * 1e6);
         omp_control_tool(omp_control_tool_start, 0, NULL);
         joined();
+    } else if (!strcmp(mode, "quick")) {
+        joined();
+        quick_exit(3);
     } else if (!strcmp(mode, "flush")) {
         joined();
         int answer = omp_control_tool(omp_control_tool_flush, 0, NULL);
