@@ -70,6 +70,7 @@ fn what_cannot_be_shown_is_refused() {
     generator.write(trace.path()).unwrap();
     for (arguments, words) in [
         (["--range", "3600s..7200s"], "after the end of the run"),
+        (["--range", "10%..10%"], "is empty"),
         (["--where", "(("], "cannot understand --where"),
         (["--where", "state="], "cannot understand --where"),
     ] {

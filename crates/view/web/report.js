@@ -37,9 +37,8 @@ function whatRan(report, overview) {
   const facts = [
     ['trace', nameOf(report.trace)],
     ['host', nameOf(report.host && (report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host))))],
-    ['wall time', number('wall_ns', report.wall_ns, formatTime)],
     // Device queues have a time of their own.
-    ...(report.wall_ns || overview.length_ns <= 1 ? [] : [['time shown', formatTime(overview.length_ns)]]),
+    report.wall_ns || overview.length_ns <= 1 ? ['wall time', number('wall_ns', report.wall_ns, formatTime)] : ['time of the queues', formatTime(overview.length_ns)],
     ['workers', number('workers', report.workers, formatCount)],
     ['threads', number('threads', report.threads, formatCount)],
     ['processes', number('processes', report.processes, formatCount)],
@@ -171,7 +170,7 @@ function tables(report, overview, theme) {
       { title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'device', cell: (row) => nameOf(row.device) },
       { title: 'kernels', number: true, cell: (row) => formatTime(row.time_ns.kernels) }, { title: 'transfers', number: true, cell: (row) => formatTime(row.time_ns.transfers) },
       { title: 'idle', number: true, cell: (row) => formatTime(Object.entries(row.time_ns).reduce((sum, [name, ns]) => sum + (name.startsWith('idle') ? ns : 0), 0)) },
-      { title: 'longest wait in the queue', number: true, cell: (row) => formatTime(row.queueing_ns.longest) },
+      { title: 'longest wait in the queue', number: true, cell: (row) => (row.queueing_ns.operations ? formatTime(row.queueing_ns.longest) : '–') },
     ], queues));
     const remarks = remarksOfQueues(report);
     if (remarks.length) made.push(element('ul', { class: 'notices', 'aria-label': 'Remarks on device queues' }, ...remarks.map((text) => element('li', {}, text))));
@@ -364,8 +363,13 @@ export function showReport(page, report, overview, source, json) {
   const trackName = (track) => names.get(track) ?? `track ${track}`;
   /** @type {any} */
   const shown = { timeline: null };
+  /** Which stop had the focus before the page was printed. @type {number | undefined} */
+  let printed;
   const root = document.documentElement;
+  const stops = () => /** @type {HTMLElement[]} */ ([...page.querySelectorAll('a[href], button, [tabindex="0"]')]);
   const build = () => {
+    // Who came by keyboard stays where the focus was.
+    const focused = stops().indexOf(/** @type {HTMLElement} */ (document.activeElement));
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' : media.matches;
     const theme = makeTheme(dark, overview.states);
     const width = Math.max(300, Math.min(1600, page.clientWidth - 8));
@@ -386,7 +390,6 @@ export function showReport(page, report, overview, source, json) {
     const toggle = element('button', { type: 'button', id: 'theme', onclick: () => {
       root.dataset.theme = dark ? 'light' : 'dark';
       build();
-      document.getElementById('theme')?.focus();
     } }, dark ? 'light' : 'dark');
     const left = overview.left_out ? element('p', { class: 'warn' }, `Left out to keep this file small: ${formatNumberOf(overview.left_out, 'row')} of long tables; report --json has them all.`) : null;
     const before = shown.timeline && shown.timeline.shown;
@@ -404,6 +407,12 @@ export function showReport(page, report, overview, source, json) {
       const { pictures, left } = shown.timeline.picturesForPaper(PICTURES_ON_PAPER);
       host.replaceChildren(...pictures);
       if (left) host.append(element('p', { class: 'note' }, `Not printed: ${formatNumberOf(left, 'more row')}.`));
+    }
+    // Paper has fewer stops; the focus comes back with the screen.
+    if (isPrinting()) printed = printed ?? focused;
+    else {
+      stops()[printed ?? focused]?.focus({ preventScroll: true });
+      printed = undefined;
     }
   };
   build();

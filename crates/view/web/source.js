@@ -209,14 +209,8 @@ export class ServerSource {
     const have = this.stretch(`stack ${key}`).cover(this, from, nsPerPixel, pixels, coarser, async (level, first, count) =>
       new Float32Array(await (await this.request('stack', { level, first, count, tracks: listRanges(tracks) })).arrayBuffer()));
     if (!have) return null;
-    const shares = new Float64Array(pixels * states);
     const [bucketNs, offset] = [2 ** have.level, this.offset(have.level)];
-    for (let x = 0; x < pixels; x++) {
-      const bucket = Math.floor((from + (x + 0.5) * nsPerPixel - offset) / bucketNs) - have.first;
-      if (bucket < 0 || bucket >= have.count) continue;
-      for (let state = 0; state < states; state++) shares[x * states + state] = have.data[bucket * states + state];
-    }
-    return shares;
+    return sharesOfPixels(have.data, states, bucketNs, offset + have.first * bucketNs, [-Infinity, Infinity], from, nsPerPixel, pixels, 1);
   }
 
   /**
@@ -336,6 +330,36 @@ class Stretch {
 }
 
 /**
+ * Threads in each state for each pixel, from those of buckets: what the pixels of a bucket have together is the bucket's.
+ * @param {ArrayLike<number>} data `[bucket][state]`: threads on average, in `unit`s
+ * @param {number} states
+ * @param {number} bucketNs
+ * @param {number} offset time of the first bucket
+ * @param {[number, number]} run outside of it there is nothing: what a bucket has is in its part of the run
+ * @param {number} from
+ * @param {number} nsPerPixel
+ * @param {number} pixels
+ * @param {number} unit
+ * @returns {Float64Array} `[pixel][state]`
+ */
+function sharesOfPixels(data, states, bucketNs, offset, run, from, nsPerPixel, pixels, unit) {
+  const shares = new Float64Array(pixels * states);
+  const buckets = data.length / states;
+  for (let x = 0; x < pixels; x++) {
+    const [low, high] = [from + x * nsPerPixel, from + (x + 1) * nsPerPixel];
+    const last = Math.min(buckets, Math.ceil((high - offset) / bucketNs));
+    for (let bucket = Math.max(0, Math.floor((low - offset) / bucketNs)); bucket < last; bucket++) {
+      const [start, end] = [Math.max(run[0], offset + bucket * bucketNs), Math.min(run[1], offset + (bucket + 1) * bucketNs)];
+      const part = Math.min(high, end) - Math.max(low, start);
+      if (part <= 0) continue;
+      const scale = (unit * part * bucketNs) / ((end - start) * nsPerPixel);
+      for (let state = 0; state < states; state++) shares[x * states + state] += data[bucket * states + state] * scale;
+    }
+  }
+  return shares;
+}
+
+/**
  * The level whose buckets are nearest to a pixel: 0.7 to 1.4 of one.
  * @param {number} nsPerPixel
  * @returns {number}
@@ -419,16 +443,11 @@ export class EmbeddedSource {
    * @returns {Float64Array} `[pixel][state]`
    */
   stack(key, tracks, from, nsPerPixel, pixels, states) {
-    const shares = new Float64Array(pixels * states);
     if (key === 'all') {
-      const { level, first_bucket_ns: offset, buckets, data } = this.overview.stack;
-      for (let x = 0; x < pixels; x++) {
-        const bucket = Math.floor((from + (x + 0.5) * nsPerPixel - offset) / 2 ** level);
-        if (bucket < 0 || bucket >= buckets) continue;
-        for (let state = 0; state < states; state++) shares[x * states + state] = data[bucket * states + state] / 1000;
-      }
-      return shares;
+      const { level, first_bucket_ns: offset, data } = this.overview.stack;
+      return sharesOfPixels(data, states, 2 ** level, offset, [0, this.overview.length_ns], from, nsPerPixel, pixels, 1 / 1000);
     }
+    const shares = new Float64Array(pixels * states);
     const columns = new Uint32Array(pixels);
     for (const track of tracks) {
       columns.fill(NOTHING);

@@ -197,9 +197,10 @@ export class TimelineView {
     }
     // The focus stays on its row, wherever that is now.
     const had = this.rows && this.rows[this.focusRow];
-    const alike = (/** @type {Row} */ row) => had && row.kind === had.kind && row.track === had.track && row.key === had.key && row.label === had.label;
+    const alike = (/** @type {Row} */ row) => had && row.kind === had.kind && row.track === had.track && row.label === had.label;
     if (had) this.focusRow = Math.max(rows.findIndex((row) => alike(row) && row.view === had.view), -1);
     if (had && this.focusRow < 0) this.focusRow = rows.findIndex(alike);
+    if (had && this.focusRow < 0) this.focusRow = rows.findIndex((row) => row.kind === had.kind);
     this.rows = rows;
     this.allTracks = all;
     this.total = y;
@@ -717,8 +718,12 @@ export class TimelineView {
     for (let at = Math.ceil(this.from / step) * step; at <= this.from + this.span; at += step) {
       const x = this.xOf(at);
       context.fillRect(x, RULER - 6, 1, 6);
-      if (x < this.width - 70) context.fillText(formatPoint(at, step), x + 3, 12);
+      // At the right edge there is room on the left.
+      const isLast = x >= this.width - 70;
+      context.textAlign = isLast ? 'right' : 'left';
+      context.fillText(formatPoint(at, step), isLast ? x - 3 : x + 3, 12);
     }
+    context.textAlign = 'left';
     context.fillText(formatTime(this.span), 6, 14);
     if (this.selection) {
       const words = `selected ${formatTime(this.selection.to - this.selection.from)}`;

@@ -66,8 +66,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .remedy("--where 'state=barrier and duration>1ms' (see docs/view.md)")
             .into());
     }
-    if args.range.is_some() && range.resolve(page.length() as i64).0 >= page.length() as i64 {
-        return Err(Failure::new("--range is after the end of the run")
+    let (from, to) = range.resolve(page.length() as i64);
+    if args.range.is_some() && (from >= page.length() as i64 || to.max(0) <= from.max(0)) {
+        let what = if to <= from { "--range is empty" } else { "--range is after the end of the run" };
+        return Err(Failure::new(what)
             .why(format!("the run takes {}", format::time(page.length())))
             .remedy("--range 10%..20%")
             .into());
