@@ -339,13 +339,23 @@ fn declarations_of_unit(
         if entry.tag() != gimli::DW_TAG_subprogram {
             continue;
         }
-        let line = entry.attr_value(gimli::DW_AT_decl_line).and_then(|v| v.udata_value());
-        let file = match entry.attr_value(gimli::DW_AT_decl_file) {
+        // A member function says where its class declares it, and that has the rest.
+        let declared = match entry.attr_value(gimli::DW_AT_specification) {
+            Some(gimli::AttributeValue::UnitRef(offset)) => unit.entry(offset).ok(),
+            _ => None,
+        };
+        let attribute = |name| {
+            entry
+                .attr_value(name)
+                .or_else(|| declared.as_ref().and_then(|declared| declared.attr_value(name)))
+        };
+        let line = attribute(gimli::DW_AT_decl_line).and_then(|v| v.udata_value());
+        let file = match attribute(gimli::DW_AT_decl_file) {
             Some(gimli::AttributeValue::FileIndex(index)) => Some(index),
             other => other.and_then(|value| value.udata_value()),
         };
-        let linkage = entry.attr_value(gimli::DW_AT_linkage_name).and_then(text);
-        let name = linkage.or_else(|| entry.attr_value(gimli::DW_AT_name).and_then(text));
+        let linkage = attribute(gimli::DW_AT_linkage_name).and_then(text);
+        let name = linkage.or_else(|| attribute(gimli::DW_AT_name).and_then(text));
         let (Some(line), Some(file), Some(name)) = (line, file, name) else { continue };
         let is_declaration = entry.attr_value(gimli::DW_AT_declaration).is_some();
         if is_declaration || name::is_outlined(&name) || name::user_function(&name).is_none() {

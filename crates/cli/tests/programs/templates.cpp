@@ -1,4 +1,4 @@
-// Regions and tasks of two instantiations of one template: see the test that runs it (../call_paths.rs).
+// Regions and tasks of two instantiations of one template, and of a function that its class defines: see the test that runs it (../call_paths.rs).
 
 #include <omp.h>
 
@@ -38,8 +38,26 @@ template <typename T> STEP void region(T value)
     sink = value;
 }
 
+struct Solver {
+    STEP void solve()
+    {
+#pragma omp parallel
+#pragma omp single
+        {
+#pragma omp task
+            {
+                burn(0.03);
+                sink = 4;
+            }
+            sink = 5;
+        }
+        sink = 6;
+    }
+};
+
 int main()
 {
+    Solver().solve();
     region(1);
     region(2.0);
 #pragma omp parallel
