@@ -64,10 +64,16 @@ impl ParaverWriter {
     ) -> io::Result<ParaverWriter> {
         std::fs::create_dir_all(directory)?;
         // Views of an earlier run that are not written now would be taken for those of this trace. What cannot be removed
-        // will not be written either, and that is told.
+        // will not be written either, and that is told. A pipe in the place of a view is somebody's who reads it.
+        let now = if gzip { "prv.gz" } else { "prv" };
         for view in View::ALL {
-            for ending in ["prv", "prv.gz", "pcf", "row"] {
-                let _ = std::fs::remove_file(directory.join(view.file_name()).with_extension(ending));
+            let is_written = views.iter().any(|file| file.view == view);
+            let endings = ["prv", "prv.gz", "pcf", "row"].into_iter();
+            for ending in endings.filter(|ending| !(is_written && *ending == now)) {
+                let path = directory.join(view.file_name()).with_extension(ending);
+                if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+                    let _ = std::fs::remove_file(path);
+                }
             }
         }
         let lanes = View::ALL.map(|_| None);
