@@ -222,8 +222,7 @@ fn traced(truth: &Truth, session: &Session) -> Times {
     for (index, thread) in session.execution.threads.iter().enumerate() {
         for span in session.execution.spans_of_run(ThreadIndex::of(index)) {
             let name = name_of_span(span.section.state);
-            *times.entry(name.to_owned()).or_default() +=
-                truth.overlap(thread.tid, span.start, span.end);
+            *times.entry(name.to_owned()).or_default() += truth.overlap(thread.tid, span.start, span.end);
         }
     }
     times
