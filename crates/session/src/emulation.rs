@@ -1,6 +1,6 @@
 //! A trace played through the machine: views for exports, violations for checks.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
 use taskscope_event::Code;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_HEADER_BYTES};
@@ -149,15 +149,15 @@ pub fn duration_ns(trace: &Trace) -> i64 {
 }
 
 /// Where the events end of each stream that did not end properly, or whose thread may not have.
-fn ends_of_broken_streams(trace: &Trace) -> FxHashMap<usize, u64> {
+fn ends_in_doubt(trace: &Trace) -> Vec<Option<u64>> {
     let damaged: FxHashSet<&str> =
         trace.problems().iter().filter(|p| crate::is_damage(p.kind)).map(|p| p.stream.as_str()).collect();
-    let is_broken = |stream: &Stream| {
+    let is_doubtful = |stream: &Stream| {
         let ends = stream.file(File::Standard).is_none_or(|file| file.ends_with(ovni::THREAD_ENDS));
         !stream.is_finished() || !ends || damaged.contains(stream.relative_path.as_str())
     };
-    let streams = trace.streams().iter().enumerate().filter(|(_, stream)| is_broken(stream));
-    streams.filter_map(|(index, stream)| Some((index, stream.file(File::Standard)?.used_bytes()))).collect()
+    let end = |stream: &Stream| Some(stream.file(File::Standard)?.used_bytes());
+    trace.streams().iter().map(|stream| end(stream).filter(|_| is_doubtful(stream))).collect()
 }
 
 fn end_of(event: &Event<'_>) -> u64 {
@@ -185,7 +185,8 @@ pub fn play_part<'t, O: ViewObserver>(
 ) -> Played {
     let origin = first_clock_ns(trace).unwrap_or(0);
     let mut played = Played::default();
-    let ends = ends_of_broken_streams(trace);
+    let ends = ends_in_doubt(trace);
+    let any_in_doubt = ends.iter().any(Option::is_some);
     for merged in trace.merge() {
         let event = merged.event;
         let time_ns = event.clock_ns.saturating_sub(origin);
@@ -203,9 +204,9 @@ pub fn play_part<'t, O: ViewObserver>(
                 File::Own | File::Samples => machine.play_own(input),
             }
         }
-        if !ends.is_empty()
+        if any_in_doubt
             && merged.file == File::Standard
-            && ends.get(&merged.stream) == Some(&end_of(&event))
+            && ends.get(merged.stream) == Some(&Some(end_of(&event)))
         {
             machine.stream_ends(merged.stream, time_ns);
         }

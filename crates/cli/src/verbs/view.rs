@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use taskscope_execution::filter::TimeRange;
 use taskscope_session::cache::Key;
 use taskscope_view::format;
 use taskscope_view::page::Page;
@@ -74,7 +73,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .remedy("--range 10%..20%")
             .into());
     }
-    let opened_at = fragment(&args, range, &page);
+    let opened_at = fragment(&args, (from, to), page.length());
     let events = page.report["events"].as_u64().unwrap_or(0);
     let mut page = page;
     if let Some(key) = &key {
@@ -125,11 +124,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The part of the address that says what to show first.
-fn fragment(args: &Args, range: TimeRange, page: &Page) -> String {
+fn fragment(args: &Args, (from, to): (i64, i64), length: u64) -> String {
     let mut parts = Vec::new();
     if args.range.is_some() {
-        let length = i64::try_from(page.length()).unwrap_or(i64::MAX);
-        let (from, to) = range.resolve(length);
+        let length = i64::try_from(length).unwrap_or(i64::MAX);
         parts.push(format!("from={}&to={}", from.max(0), to.min(length)));
     }
     if let Some(filter) = &args.filter {

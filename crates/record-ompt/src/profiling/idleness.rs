@@ -38,9 +38,6 @@ pub const EPOCHS: usize = 64;
 const LOOKS: u64 = 8;
 /// Workers that begin within this time, nanoseconds, end one epoch.
 const SHORTEST_EPOCH_NS: u64 = 1_000_000;
-/// A stretch of this many sampling periods without a sample is at the fork that ends it. Shorter ones wait for the
-/// samples of the next: they would be sampled as often if they came often.
-const LONG_STRETCH: u64 = 1;
 
 /// The metrics of weights. They are in no file: [`settle`] takes them away.
 #[derive(Clone, Copy)]
@@ -362,10 +359,12 @@ impl Role {
         stretch.owed.nobody.add(waits, others);
         if let Some(samples) = samples.filter(|samples| !samples.is_empty()) {
             stretch.last.copy(samples);
-        } else if work < LONG_STRETCH * period_ns && fork.is_some() {
-            return;
-        } else if work >= LONG_STRETCH * period_ns {
+        } else if work >= period_ns {
+            // It should have had a sample: it is at the fork that ends it.
             stretch.last.clear();
+        } else if fork.is_some() {
+            // It waits for the samples of the next: such stretches are sampled as often if they come often.
+            return;
         }
         give(Charge { owed: stretch.owed, fork: stretch.fork, samples: stretch.last_samples() });
         stretch.owed = Owed { epoch, ..Owed::default() };

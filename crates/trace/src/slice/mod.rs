@@ -320,7 +320,12 @@ impl<'a> Slicer<'a> {
         // Clocks that were corrected to before 0 are so in the slice, too.
         let first = self.trace.streams().iter().filter_map(Stream::first_clock_ns).min().unwrap_or(0);
         let shift = first.max(begin).min(0).saturating_neg();
-        standard.iter_mut().chain(&mut own).for_each(|bytes| place_clocks(bytes, shift));
+        // What is open is opened a nanosecond earlier for each thread.
+        let may_be_negative = first.max(begin) < count as i64;
+        let shift = may_be_negative.then_some(shift);
+        for bytes in standard.iter_mut().chain(&mut own) {
+            place_clocks(bytes, shift);
+        }
         let mut declared = Declared::by(self.trace.streams());
         for (index, stream) in self.trace.streams().iter().enumerate() {
             if touched[index] {
@@ -330,7 +335,7 @@ impl<'a> Slicer<'a> {
                 self.write_stream(stream, output, &standard[index], &own[index], &metadata, shift)?;
             }
         }
-        self.write_clock_offsets(output, &touched, shift)?;
+        self.write_clock_offsets(output, &touched, shift.unwrap_or(0))?;
         Ok(sliced)
     }
 
@@ -626,7 +631,7 @@ impl<'a> Slicer<'a> {
         standard: &[u8],
         own: &[u8],
         metadata: &Value,
-        shift: i64,
+        shift: Option<i64>,
     ) -> io::Result<()> {
         // Names that are no UTF-8 as they are: as they are shown, two may be one.
         let below = stream.directory.strip_prefix(self.trace.root());
@@ -823,7 +828,9 @@ fn first_u32(payload: &[u8]) -> u32 {
 }
 
 /// Makes clocks that [`push`] has written those of a file, which has none below 0: each is later by `shift`, or 0.
-fn place_clocks(bytes: &mut [u8], shift: i64) {
+/// `None` where none can be.
+fn place_clocks(bytes: &mut [u8], shift: Option<i64>) {
+    let Some(shift) = shift else { return };
     let mut at = FILE_HEADER_BYTES;
     while let Some(head) = EventHead::read(bytes, at) {
         let clock = (head.raw_clock as i64).saturating_add(shift).max(0);
