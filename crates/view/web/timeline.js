@@ -87,8 +87,6 @@ export class TimelineView {
     /** Labels that were cut to their room, by room and label. @type {Map<string, string>} */
     this.fitted = new Map();
     this.frames = [];
-    this.stacks = new Map();
-    this.counters = new Map();
     this.theme = makeTheme(false, overview.states);
     this.order = stackOrder(overview.states);
     this.plotLeft = GUTTER;
@@ -152,12 +150,11 @@ export class TimelineView {
     const add = (row) => { rows.push({ ...row, y }); y += row.height; };
     const { processes, tracks } = this.overview;
     const nodes = [...new Set(tracks.map((track) => processes[track.process].node))];
-    const all = tracks.map((track) => track.track);
-    if (all.length) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: tracks.filter((track) => track.worker).map((track) => track.track) });
+    if (tracks.length) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: tracks.filter((track) => track.worker).map((track) => track.track) });
     for (const view of this.views) {
       const words = this.overview.views.find((row) => row.name === view);
       if (!words) continue;
-      if (!words.rows && all.length === 0) continue;
+      if (!words.rows && tracks.length === 0) continue;
       add({ kind: 'view', height: HEADER, label: words.rows ? words.label : `threads: ${words.label}`, key: `view ${view}` });
       if (this.collapsed.has(`view ${view}`)) continue;
       if (words.rows) {
@@ -202,7 +199,6 @@ export class TimelineView {
     if (had && this.focusRow < 0) this.focusRow = rows.findIndex(alike);
     if (had && this.focusRow < 0) this.focusRow = rows.findIndex((row) => row.kind === had.kind);
     this.rows = rows;
-    this.allTracks = all;
     this.total = y;
   }
 

@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
-use super::account::{Account, Cause, Sums};
+use super::account::{Account, Cause};
 use super::integrals::{Integrals, Seen, Share, Taken};
 use super::locks::Place;
 use super::recent::Recent;
@@ -198,15 +198,40 @@ pub struct Role {
 /// What a root did since its last fork.
 #[derive(Default)]
 struct Stretch {
-    /// When its last region was over, and its account then.
+    /// When its last region was over, and what it had spent then.
     since: u64,
-    before: Sums,
+    before: Spent,
     /// What is not charged to any path yet.
     owed: Owed,
     /// Where it forked last.
     fork: Place,
     /// What it was sampled in when it was last: what is left at the end belongs there.
     last: Recent,
+}
+
+/// Time that a thread has spent, nanoseconds.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    /// With the program's work.
+    work: u64,
+    /// While neither it nor a device worked for the program, though it had not run out of work.
+    waits: u64,
+}
+
+impl Spent {
+    fn by(account: &Account, at: u64) -> Spent {
+        let mut spent = Spent::default();
+        for (cause, ns) in Cause::ALL.into_iter().zip(account.sums_at(at)) {
+            if cause.is_useful() {
+                spent.work += ns;
+            } else if !cause.is_idle()
+                && !matches!(cause, Cause::TargetWait | Cause::ForkJoin | Cause::Unknown)
+            {
+                spent.waits += ns;
+            }
+        }
+        spent
+    }
 }
 
 /// Weights that are to be given to a path, and to nobody.
@@ -338,16 +363,12 @@ impl Role {
     ) {
         let Some(Run { pool, .. }) = self.run.filter(|_| self.is_root) else { return };
         let stretch = &mut self.stretch;
-        let sums = account.sums_at(at);
-        let grown = |wanted: fn(Cause) -> bool| -> u64 {
-            let rows = Cause::ALL.into_iter().zip(sums.iter().zip(&stretch.before));
-            rows.filter(|(cause, _)| wanted(*cause)).map(|(_, (now, before))| now - before).sum()
-        };
+        let spent = Spent::by(account, at);
         // Beside another root, samples tell.
         let known = pool.has_one_root_until().saturating_sub(stretch.since);
-        let work = grown(Cause::is_useful).min(known);
-        let waits = grown(Cause::keeps_nobody_busy).min(known - work);
-        (stretch.since, stretch.before) = (at, sums);
+        let work = (spent.work - stretch.before.work).min(known);
+        let waits = (spent.waits - stretch.before.waits).min(known - work);
+        (stretch.since, stretch.before) = (at, spent);
         let (epoch, others) = (pool.epoch(), pool.others());
         if epoch != stretch.owed.epoch {
             // Workers have begun since: what they were late for is to have its paths in their epoch.
@@ -373,7 +394,7 @@ impl Role {
     /// A region that the thread forked outside of any team is over, or a pause.
     pub fn joined(&mut self, account: &Account, at: u64) {
         if self.is_root {
-            (self.stretch.since, self.stretch.before) = (at, account.sums_at(at));
+            (self.stretch.since, self.stretch.before) = (at, Spent::by(account, at));
         }
     }
 
@@ -437,15 +458,6 @@ fn divide(tree: &mut Tree, owed: u64, mut weights: impl FnMut(&mut Tree, Kind) -
         if ns > 0 {
             taskscope_profile::settle(tree, Metric::shared(Marker::Idle), ns, &shares);
         }
-    }
-}
-
-impl Cause {
-    /// Whether neither the thread nor a device works for the program, though the thread has not run out of work.
-    fn keeps_nobody_busy(self) -> bool {
-        !self.is_useful()
-            && !self.is_idle()
-            && !matches!(self, Cause::TargetWait | Cause::ForkJoin | Cause::Unknown)
     }
 }
 
