@@ -18,7 +18,7 @@ use crate::sweep::{COLUMNS, FRACTION_BITS, Given, Integrals, SOLE, Sweep, VICTIM
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Execution, Group, Hold, Holders, Place, ProcessIndex, Section, Span, State, TargetWaitPart, ThreadIndex,
+    Execution, Group, Hold, Holders, Place, ProcessIndex, Section, State, TargetWaitPart, ThreadIndex,
 };
 
 /// What is charged.
@@ -84,8 +84,8 @@ impl Sweep for Sums {
     type Key = KeyNumber;
     const OF_SECTIONS: bool = false;
 
-    fn key(&mut self, _thread: ThreadIndex, span: &Span) -> KeyNumber {
-        let key = self.keys.number(span.section.state, span.section.place);
+    fn key(&mut self, _thread: ThreadIndex, section: &Section) -> KeyNumber {
+        let key = self.keys.number(section.state, section.place);
         if key as usize == self.shares.len() {
             self.shares.push([0; COLUMNS]);
         }
@@ -94,9 +94,7 @@ impl Sweep for Sums {
 
     fn worked(&mut self, _thread: ThreadIndex, key: KeyNumber, _start: u64, _end: u64, given: &Given<'_>) {
         let share = &mut self.shares[key as usize];
-        for column in given.columns() {
-            share[column] += given.part(column);
-        }
+        given.columns(|column| share[column] += given.part(column));
     }
 
     fn nobody(&mut self, key: KeyNumber, column: usize, ns: u64) {

@@ -10,7 +10,10 @@
 //! ```
 
 use crate::radix;
-use taskscope_execution::{CutSpan, CutSpans, Execution, Group, ProcessIndex, Span, State, ThreadIndex};
+use taskscope_execution::{
+    Activities, CutSpan, CutSpans, Execution, Group, Place, ProcessIndex, Section, State, TakesActivities,
+    ThreadIndex,
+};
 
 /// States whose time is charged undirected; the index is the column of the integrals.
 pub(crate) const VICTIMS: [State; 10] = [
@@ -39,6 +42,12 @@ const MOST_OF_LANE: usize = 1024;
 /// each section.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Role(u8);
+
+impl Default for Role {
+    fn default() -> Self {
+        Role::NEITHER
+    }
+}
 
 impl Role {
     const WORKS: Role = Role(u8::MAX);
@@ -84,10 +93,10 @@ pub(crate) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// The columns that can have a part; all others are zero.
-    #[inline]
-    pub fn columns(&self) -> impl Iterator<Item = usize> + use<> {
-        columns_of(self.used)
+    /// Hands over the columns that can have a part; all others are zero.
+    #[inline(always)]
+    pub fn columns(&self, take: impl FnMut(usize)) {
+        columns_of(self.used, take);
     }
 
     /// The part of one of these columns.
@@ -97,24 +106,25 @@ impl Given<'_> {
     }
 }
 
-fn columns_of(mut used: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let column = (used != 0).then(|| used.trailing_zeros() as usize)?;
+#[inline(always)]
+fn columns_of(mut used: u32, mut take: impl FnMut(usize)) {
+    while used != 0 {
+        take(used.trailing_zeros() as usize);
         used &= used - 1;
-        Some(column)
-    })
+    }
 }
 
 /// What the sweep over a process's workers tells.
 pub(crate) trait Sweep {
-    /// What code is charged by: threads that work on the same key are the same culprit.
-    type Key: Copy + Eq;
+    /// What code is charged by: threads that work on the same key are the same culprit. The default is nobody's.
+    type Key: Copy + Eq + Default;
 
-    /// Whether keys tell apart tasks, regions and what is waited for. Where not, spans come without these.
+    /// Whether keys tell apart tasks, regions and what is waited for. Where not, sections come without these, and what is
+    /// in the same state at the same place must have the same key.
     const OF_SECTIONS: bool;
 
-    /// The key of a span. Asked for the spans of each thread in order, some time ahead of the sweep.
-    fn key(&mut self, thread: ThreadIndex, span: &Span) -> Self::Key;
+    /// The key of a section. Asked for the sections of each thread in order, some time ahead of the sweep.
+    fn key(&mut self, thread: ThreadIndex, section: &Section) -> Self::Key;
 
     /// A thread that worked on `key` from `start` to `end` is charged with `given`.
     fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Given<'_>);
@@ -127,7 +137,7 @@ pub(crate) trait Sweep {
 }
 
 /// From `start` on a worker is in `role`, on `key`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Change<K> {
     start: u64,
     role: Role,
@@ -143,8 +153,8 @@ struct Lane<'a, K> {
     passed: usize,
     /// Whether all its spans were read.
     ended: bool,
-    /// What it is in; `None` before its first change.
-    now: Option<Change<K>>,
+    /// What it is in.
+    now: Change<K>,
     /// The integrals when it began to work on its key, and how often these had changed.
     since: Integrals,
     changes_since: u64,
@@ -152,26 +162,23 @@ struct Lane<'a, K> {
     nobody_since: u64,
 }
 
-impl<K: Copy + Eq> Lane<'_, K> {
+impl<K: Copy + Eq + Default> Lane<'_, K> {
     /// Reads until `count` changes lie ahead.
-    fn read<S: Sweep<Key = K>>(&mut self, count: usize, roles: &Roles, sums: &mut S) {
+    fn read<S: Sweep<Key = K>>(&mut self, count: usize, roles: &mut KnownRoles<'_, K>, sums: &mut S) {
         self.changes.drain(..self.passed);
         self.passed = 0;
-        let mut last = self.changes.last().or(self.now.as_ref()).map(|change| (change.role, change.key));
+        let Change { role, key, .. } = *self.changes.last().unwrap_or(&self.now);
         let Lane { thread, spans, changes, .. } = self;
-        let take = |CutSpan { span, under }: CutSpan| {
-            // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
-            let waits_off_cpu = under != span.section.state && !under.is_useful();
-            let role = if waits_off_cpu { Role::NEITHER } else { roles[span.section.state as usize] };
-            let key = sums.key(*thread, &span);
-            if last != Some((role, key)) {
-                last = Some((role, key));
-                changes.push(Change { start: span.start, role, key });
-            }
-            changes.len() < count
+        let mut reading = Reading { thread: *thread, changes, count, last: (role, key), roles, sums };
+        self.ended = if S::OF_SECTIONS {
+            spans.all(|CutSpan { span, under }| {
+                let role = reading.roles.role(span.section.state, under);
+                let key = reading.sums.key(reading.thread, &span.section);
+                reading.take(span.start, role, key)
+            })
+        } else {
+            spans.hand_over_activities(&mut reading)
         };
-        self.ended =
-            if S::OF_SECTIONS { spans.hand_over::<true>(take) } else { spans.hand_over::<false>(take) };
     }
 
     fn ahead(&self) -> &[Change<K>] {
@@ -179,39 +186,111 @@ impl<K: Copy + Eq> Lane<'_, K> {
     }
 
     /// Leaves what it was in, at an instant.
-    fn settle<S: Sweep<Key = K>>(&mut self, at: &Instant, sums: &mut S) {
-        let Some(Change { start, role, key }) = self.now else { return };
+    #[inline(always)]
+    fn settle<S: Sweep<Key = K>>(&self, at: &Instant, sums: &mut S) {
+        let Change { start, role, key } = self.now;
         if role == Role::WORKS {
             if self.changes_since != at.changes {
                 let given = Given { since: &self.since, until: &at.integrals, used: at.used };
                 sums.worked(self.thread, key, start, at.now, &given);
             }
-        } else if let Some(column) = role.victim().filter(|_| at.nobody > self.nobody_since) {
+        } else if let Some(column) = role.victim()
+            && at.nobody > self.nobody_since
+        {
             sums.nobody(key, column, at.nobody - self.nobody_since);
         }
     }
 
     /// Takes up its next change, at that instant.
+    #[inline(always)]
     fn step<S: Sweep<Key = K>>(&mut self, at: &mut Instant, sums: &mut S) {
-        let Some(next) = self.ahead().first().copied() else { return };
+        let Some(next) = self.changes.get(self.passed).copied() else { return };
         self.passed += 1;
         at.advance(next.start, sums);
         self.settle(at, sums);
-        if self.now.is_none_or(|before| before.role != next.role) {
-            if let Some(before) = self.now {
-                at.count(before.role, u64::wrapping_sub);
-            }
+        if self.now.role != next.role {
+            at.count(self.now.role, u64::wrapping_sub);
             at.count(next.role, u64::wrapping_add);
         }
         if next.role == Role::WORKS {
-            for column in columns_of(at.used) {
-                self.since[column] = at.integrals[column];
+            // Of the key before nothing is left where nothing has changed since.
+            if self.now.role != Role::WORKS || self.changes_since != at.changes {
+                columns_of(at.used, |column| self.since[column] = at.integrals[column]);
+                self.changes_since = at.changes;
             }
-            self.changes_since = at.changes;
         } else {
             self.nobody_since = at.nobody;
         }
-        self.now = Some(next);
+        self.now = next;
+    }
+}
+
+/// What is in the same state at the same place has the same role and key: found once, they are kept by its number.
+struct KnownRoles<'e, K> {
+    roles: Roles,
+    activities: &'e Activities,
+    known: Vec<Option<(Role, K)>>,
+}
+
+impl<'e, K: Copy> KnownRoles<'e, K> {
+    fn of(roles: Roles, activities: &'e Activities) -> Self {
+        KnownRoles { roles, activities, known: vec![None; activities.count()] }
+    }
+
+    #[inline(always)]
+    fn role(&self, state: State, under: State) -> Role {
+        // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
+        let waits_off_cpu = under != state && !under.is_useful();
+        if waits_off_cpu { Role::NEITHER } else { self.roles[state as usize] }
+    }
+}
+
+/// The changes of a worker, while its sections are read.
+struct Reading<'r, 'e, S: Sweep> {
+    thread: ThreadIndex,
+    changes: &'r mut Vec<Change<S::Key>>,
+    /// So many are read.
+    count: usize,
+    last: (Role, S::Key),
+    roles: &'r mut KnownRoles<'e, S::Key>,
+    sums: &'r mut S,
+}
+
+impl<S: Sweep> Reading<'_, '_, S> {
+    #[inline(always)]
+    fn take(&mut self, start: u64, role: Role, key: S::Key) -> bool {
+        if self.last.0 != role || self.last.1 != key {
+            self.last = (role, key);
+            // Put together where it stays: a copy, stored in parts and read as one, would make the next wait.
+            self.changes.push(Change { start, role, key });
+        }
+        self.changes.len() < self.count
+    }
+
+    #[inline(never)]
+    fn find(&mut self, number: u16) -> (Role, S::Key) {
+        let (state, place) = self.roles.activities.get(number).unwrap_or((State::Unknown, Place::UNKNOWN));
+        let key = self.sums.key(self.thread, &Section { place, ..Section::of(state) });
+        let found = (self.roles.role(state, state), key);
+        if let Some(known) = self.roles.known.get_mut(usize::from(number)) {
+            *known = Some(found);
+        }
+        found
+    }
+}
+
+impl<S: Sweep> TakesActivities for Reading<'_, '_, S> {
+    #[inline(always)]
+    fn numbered(&mut self, start: u64, number: u16) -> bool {
+        let known = self.roles.known.get(usize::from(number)).copied().flatten();
+        let (role, key) = known.unwrap_or_else(|| self.find(number));
+        self.take(start, role, key)
+    }
+
+    #[inline(never)]
+    fn other(&mut self, start: u64, state: State, place: Place, under: State) -> bool {
+        let key = self.sums.key(self.thread, &Section { place, ..Section::of(state) });
+        self.take(start, self.roles.role(state, under), key)
     }
 }
 
@@ -254,16 +333,17 @@ impl Instant {
         }
     }
 
+    #[inline(always)]
     fn advance<S: Sweep>(&mut self, to: u64, sums: &mut S) {
         let passed = to - self.now;
         self.now = to;
-        if passed == 0 {
+        if passed == 0 || self.waited_in == 0 {
             return;
         }
         if self.working == 0 {
             self.nobody += passed;
         }
-        for column in columns_of(self.waited_in) {
+        columns_of(self.waited_in, |column| {
             let count = self.waiting[column];
             sums.waited(column, count * passed);
             if self.working > 0 {
@@ -276,7 +356,7 @@ impl Instant {
                 }
                 self.changes += 1;
             }
-        }
+        });
     }
 }
 
@@ -295,6 +375,8 @@ const MOST: usize = 1 << 16;
 pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
     let of_others = roles.map(|role| if role == Role::WORKS { role } else { Role::NEITHER });
+    let [mut roles, mut of_others] =
+        [roles, of_others].map(|roles| KnownRoles::of(roles, &execution.activities));
     let own = execution.workers().filter(|(_, t)| t.process == process);
     let mut lanes: Vec<Lane<'_, S::Key>> = own
         .map(|(thread, _)| Lane {
@@ -303,7 +385,7 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
             changes: Vec::new(),
             passed: 0,
             ended: false,
-            now: None,
+            now: Change::default(),
             since: [0; COLUMNS],
             changes_since: 0,
             nobody_since: 0,
@@ -327,7 +409,7 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
     let (mut order, mut spare): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= of_lane / 2) {
-            let roles = if execution.is_selected(lane.thread) { &roles } else { &of_others };
+            let roles = if execution.is_selected(lane.thread) { &mut roles } else { &mut of_others };
             lane.read(of_lane, roles, sums);
         }
         let coming = lanes.iter().filter_map(|lane| lane.ahead().first());
@@ -347,7 +429,7 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
         }
     }
     at.advance(execution.processes[process.index()].last, sums);
-    for lane in &mut lanes {
+    for lane in &lanes {
         lane.settle(&at, sums);
     }
 }

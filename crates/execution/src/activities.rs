@@ -33,6 +33,16 @@ pub(crate) const RARE: u16 = u16::MAX;
 pub struct Activities(Vec<(State, Place)>);
 
 impl Activities {
+    /// How many numbers there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What has this number.
+    pub fn get(&self, number: u16) -> Option<(State, Place)> {
+        self.0.get(usize::from(number)).copied()
+    }
+
     /// By number; [`RARE`] is none of them.
     #[inline(always)]
     pub(crate) fn all(&self) -> &[(State, Place)] {

@@ -50,31 +50,32 @@ impl ColumnsBuilder {
             self.object.push(0, first.section.object);
             self.last = *first;
         }
-        let mut starts = [0; WAITING];
-        rows.iter().zip(&mut starts).for_each(|(row, start)| *start = row.start as u32);
-        self.start.extend(&starts[..rows.len()]);
-        let (mut activities, mut has_rare) = ([0; WAITING], false);
+        // Values go where they stay at once: what is stored one by one and then copied as a whole is waited for.
+        self.start.extend(rows.iter().map(|row| row.start as u32));
+        let mut has_rare = false;
+        self.activity.extend(rows.iter().map(|Row { section, .. }| {
+            let activity = numbers.number(section.state, section.place);
+            has_rare |= activity == RARE;
+            activity
+        }));
         let mut last = &self.last;
-        for (number, (row, activity)) in rows.iter().zip(&mut activities).enumerate() {
-            let section = &row.section;
-            *activity = numbers.number(section.state, section.place);
-            has_rare |= *activity == RARE;
+        for (row, now) in (before..).zip(rows) {
+            let section = &now.section;
             // Nearly always only the task, if anything.
-            let same = (row.start ^ last.start) >> 32 == 0
+            let same = (now.start ^ last.start) >> 32 == 0
                 && section.region == last.section.region
                 && section.object == last.section.object;
             if section.task != last.section.task || !same {
-                self.task.push(before + number, section.task);
-                self.start_high.push(before + number, (row.start >> 32) as u32);
-                self.region.push(before + number, section.region);
-                self.object.push(before + number, section.object);
+                self.task.push(row, section.task);
+                self.start_high.push(row, (now.start >> 32) as u32);
+                self.region.push(row, section.region);
+                self.object.push(row, section.object);
             }
-            last = row;
+            last = now;
         }
-        self.activity.extend(&activities[..rows.len()]);
         if has_rare {
-            for ((row, Row { section, .. }), activity) in (before..).zip(rows).zip(&activities) {
-                if *activity == RARE {
+            for (row, Row { section, .. }) in (before..).zip(rows) {
+                if self.activity.get(row) == RARE {
                     set_rare(&mut self.rare, row, section.state, section.place);
                 }
             }

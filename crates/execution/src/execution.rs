@@ -2,6 +2,7 @@
 
 use crate::messages::Communication;
 use crate::samples::Samples;
+use crate::track::TakesActivities;
 use crate::{
     Activities, Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex,
     Queued, Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, TrackSpans, WorkShare,
@@ -269,18 +270,20 @@ pub(crate) struct TrackOfRun<'a> {
 }
 
 impl TrackOfRun<'_> {
-    /// As `TrackSpans::hand_over`.
+    /// As [`CutSpans::hand_over_activities`](crate::CutSpans::hand_over_activities).
     #[inline(always)]
-    pub(crate) fn hand_over<const ALL: bool>(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
-        if let Some(before) = self.before.take()
-            && !take(before)
-        {
-            return false;
-        }
-        // Sections without time are not shown.
-        let more = self.spans.hand_over::<ALL>(|span| span.end <= span.start || take(span));
-        more && self.after.take().is_none_or(take)
+    pub(crate) fn hand_over_activities(&mut self, to: &mut impl TakesActivities) -> bool {
+        hand_over_edge(self.before.take(), to)
+            && self.spans.hand_over_activities(to)
+            && hand_over_edge(self.after.take(), to)
     }
+}
+
+#[inline(never)]
+fn hand_over_edge(edge: Option<Span>, to: &mut impl TakesActivities) -> bool {
+    edge.is_none_or(|Span { start, section: Section { state, place, .. }, .. }| {
+        to.other(start, state, place, state)
+    })
 }
 
 impl Iterator for TrackOfRun<'_> {

@@ -108,11 +108,11 @@ impl<T: Pod> GrowingColumn<T> {
 
     /// Adds values.
     #[inline(always)]
-    pub fn extend(&mut self, values: &[T]) {
+    pub fn extend(&mut self, values: impl ExactSizeIterator<Item = T>) {
         if self.newest.len() + values.len() > self.most {
             self.store();
         }
-        self.newest.extend_from_slice(values);
+        self.newest.extend(values);
     }
 
     /// The value of a row that there is.
@@ -247,8 +247,8 @@ pub(crate) mod tests {
             let (mut plain_a, mut plain_b) = (Vec::new(), Vec::new());
             for round in 0..4_000_u32 {
                 let values: [u32; 10] = std::array::from_fn(|value| round * 10 + value as u32);
-                a.extend(&values);
-                b.extend(&values.map(|value| value as u16));
+                a.extend(values.into_iter());
+                b.extend(values.iter().map(|value| *value as u16));
                 plain_a.extend(values);
                 plain_b.extend(values.map(|value| value as u16));
                 let row = (round as usize * 7919) % plain_a.len();

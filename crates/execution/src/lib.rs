@@ -64,4 +64,4 @@ pub use runs::Runs;
 pub use starts::{RisingStarts, Starts, TrackStarts};
 pub use state::{Group, State};
 pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WorkShare};
-pub use track::{Span, Spans, Track, TrackColumns, TrackSpans, TrackStates};
+pub use track::{Span, Spans, TakesActivities, Track, TrackColumns, TrackSpans, TrackStates};

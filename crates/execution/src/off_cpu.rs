@@ -6,6 +6,7 @@
 //! thread's own activity first.
 
 use crate::execution::TrackOfRun;
+use crate::track::TakesActivities;
 use crate::{Execution, Group, ObjectIndex, Section, Span, State, ThreadIndex};
 
 /// What tells the times off the CPU of a thread.
@@ -171,15 +172,17 @@ impl Execution {
 pub struct CutSpans<'a>(Cut<'a, TrackOfRun<'a>>);
 
 impl CutSpans<'_> {
-    /// Hands sections over for as long as `take` says so; whether it still does at the end. For who reads some of many
-    /// threads' sections at a time: going through all of one is as fast by [`for_each`](Iterator::for_each). Where not
-    /// all is wanted, tasks, regions and what is waited for may be left out, which takes less time.
+    /// Hands over from when on the thread is in what, for as long as `to` says so; whether it still does at the end. For
+    /// who reads some of many threads' sections at a time, and wants states and places alone. What takes no time may be
+    /// handed over, too.
     #[inline(always)]
-    pub fn hand_over<const ALL: bool>(&mut self, mut take: impl FnMut(CutSpan) -> bool) -> bool {
+    pub fn hand_over_activities(&mut self, to: &mut impl TakesActivities) -> bool {
         if self.0.off.is_empty() && self.0.rest.is_none() {
-            return self.0.spans.hand_over::<ALL>(|span| take(CutSpan { span, under: span.section.state }));
+            return self.0.spans.hand_over_activities(to);
         }
-        self.by_ref().all(take)
+        self.all(|CutSpan { span: Span { start, section: Section { state, place, .. }, .. }, under }| {
+            to.other(start, state, place, under)
+        })
     }
 }
 

@@ -8,9 +8,9 @@
 
 use crate::activities::{Activities, ActivityNumbers, ActivityTimes};
 use crate::starts::Starts;
-use crate::track::{Track, TrackColumns, Wanted};
+use crate::track::{TakesActivities, Track, TrackColumns, Wanted};
 use crate::track_builder::TrackBuilder;
-use crate::{Place, Section, Span, State, ThreadIndex};
+use crate::{Place, Section, Span, Spans, State, ThreadIndex};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -192,40 +192,38 @@ pub(crate) struct Pieces<'a> {
 /// A piece of a thread's rows, read up to somewhere.
 #[derive(Clone, Debug)]
 struct Open<'a> {
-    spans: crate::Spans<'a>,
-    rows: Range<usize>,
-    /// Where the next section starts.
-    at: u64,
+    spans: Spans<'a>,
+    /// Where the piece starts, until its first section was read.
+    first: Option<u64>,
     end: u64,
 }
 
 impl Open<'_> {
-    /// The section of its next row, which is this one.
     #[inline(always)]
-    fn span<const ALL: bool>(&mut self, row: usize) -> Span {
-        let span = self.spans.read_part::<ALL>(row);
-        let end = if row + 1 == self.rows.end { self.end } else { span.end };
-        let start = std::mem::replace(&mut self.at, end);
-        Span { start, end, ..span }
+    fn next(&mut self) -> Option<Span> {
+        let span = self.spans.next()?;
+        let start = self.first.take().unwrap_or(span.start);
+        let end = if self.spans.left() == 0 { self.end } else { span.end };
+        Some(Span { start, end, ..span })
     }
 }
 
 impl Pieces<'_> {
-    /// As [`Spans::hand_over`](crate::Spans::hand_over).
+    /// As [`Spans::hand_over_activities`].
     #[inline(always)]
-    pub(crate) fn hand_over<const ALL: bool>(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
+    pub(crate) fn hand_over_activities(&mut self, to: &mut impl TakesActivities) -> bool {
         loop {
-            if let Some(open) = &mut self.now {
-                while open.rows.start < open.rows.end {
-                    let row = open.rows.start;
-                    open.rows.start += 1;
-                    if !take(open.span::<ALL>(row)) {
-                        return false;
-                    }
-                }
+            if let Some(open) = &mut self.now
+                && !open.spans.hand_over_activities(&mut open.first, to)
+            {
+                return false;
             }
             match self.open_next() {
-                Some(Some(span)) if !take(span) => return false,
+                Some(Some(Span { start, section: Section { state, place, .. }, .. }))
+                    if !to.other(start, state, place, state) =>
+                {
+                    return false;
+                }
                 Some(_) => {}
                 None => return true,
             }
@@ -243,7 +241,7 @@ impl Pieces<'_> {
             }
             Source::Rows(columns, rows) => {
                 let spans = columns.spans_of(rows.clone());
-                self.now = Some(Open { spans, rows: rows.clone(), at: piece.start, end: piece.end });
+                self.now = Some(Open { spans, first: Some(piece.start), end: piece.end });
                 Some(None)
             }
         }
@@ -257,9 +255,9 @@ impl Iterator for Pieces<'_> {
     fn next(&mut self) -> Option<Span> {
         loop {
             if let Some(open) = &mut self.now
-                && let Some(row) = open.rows.next()
+                && let Some(span) = open.next()
             {
-                return Some(open.span::<true>(row));
+                return Some(span);
             }
             if let Some(span) = self.open_next()? {
                 return Some(span);
@@ -272,8 +270,8 @@ impl Iterator for Pieces<'_> {
         let mut folded = init;
         loop {
             if let Some(open) = &mut self.now {
-                while let Some(row) = open.rows.next() {
-                    folded = f(folded, open.span::<true>(row));
+                while let Some(span) = open.next() {
+                    folded = f(folded, span);
                 }
             }
             match self.open_next() {

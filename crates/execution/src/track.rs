@@ -260,16 +260,8 @@ impl Spans<'_> {
     /// As [`Spans::at`].
     #[inline(always)]
     pub fn read(&mut self, row: usize) -> Span {
-        self.read_part::<true>(row)
-    }
-
-    /// The same; where not all is wanted, without task, region and object, which takes less time.
-    #[inline(always)]
-    pub(crate) fn read_part<const ALL: bool>(&mut self, row: usize) -> Span {
-        if ALL && row >= self.now.until {
+        if row >= self.now.until {
             self.find(row);
-        } else if !ALL && row >= self.now.until_high {
-            self.find_high(row);
         }
         let Slices { low, end, .. } = self.columns;
         let Alike { high, high_of_next, task, region, object, .. } = self.now;
@@ -277,11 +269,7 @@ impl Spans<'_> {
         Span {
             start: high | u64::from(low[row]),
             end: low.get(row + 1).map_or(end, |low| high_of_next | u64::from(*low)),
-            section: if ALL {
-                Section { state, place, task, region, object }
-            } else {
-                Section { place, ..Section::of(state) }
-            },
+            section: Section { state, place, task, region, object },
         }
     }
 
@@ -336,19 +324,52 @@ impl Spans<'_> {
         }
     }
 
-    /// Hands sections over for as long as `take` says so; whether it still does at the end. No section passes through
-    /// memory. Where not all is wanted, they are without task, region and object.
+    /// Hands over what its sections are, for as long as `to` says so; whether it still does at the end. Where `first` is
+    /// some, the next section starts then.
     #[inline(always)]
-    pub(crate) fn hand_over<const ALL: bool>(&mut self, mut take: impl FnMut(Span) -> bool) -> bool {
+    pub(crate) fn hand_over_activities(
+        &mut self,
+        first: &mut Option<u64>,
+        to: &mut impl TakesActivities,
+    ) -> bool {
         while self.rows.start < self.rows.end {
-            let row = self.rows.start;
-            self.rows.start += 1;
-            if !take(self.read_part::<ALL>(row)) {
-                return false;
+            if self.rows.start >= self.now.until_high {
+                self.find_high(self.rows.start);
+            }
+            let (columns, high) = (self.columns, self.now.high);
+            let alike = self.rows.start..self.now.until_high.min(self.rows.end);
+            let rows = columns.low[alike.clone()].iter().zip(&columns.activity[alike]);
+            for (low, number) in rows {
+                let row = self.rows.start;
+                self.rows.start += 1;
+                let start = first.take().unwrap_or(high | u64::from(*low));
+                let goes_on = if usize::from(*number) < columns.numbered.len() {
+                    to.numbered(start, *number)
+                } else {
+                    let (state, place) = columns.rare_after(row, &mut self.rare);
+                    to.other(start, state, place, state)
+                };
+                if !goes_on {
+                    return false;
+                }
             }
         }
         true
     }
+
+    /// How many of its sections were not read.
+    pub(crate) fn left(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// Takes what the sections of a thread are, one after the other, and says whether it takes more.
+pub trait TakesActivities {
+    /// From `start` on it is in the activity that has this number in the execution.
+    fn numbered(&mut self, start: u64, number: u16) -> bool;
+
+    /// From `start` on it is in a state at a place, where its track says `under`.
+    fn other(&mut self, start: u64, state: State, place: Place, under: State) -> bool;
 }
 
 impl Iterator for Spans<'_> {
@@ -415,12 +436,12 @@ impl Iterator for TrackSpans<'_> {
 }
 
 impl TrackSpans<'_> {
-    /// As [`Spans::hand_over`].
+    /// As [`Spans::hand_over_activities`].
     #[inline(always)]
-    pub(crate) fn hand_over<const ALL: bool>(&mut self, take: impl FnMut(Span) -> bool) -> bool {
+    pub(crate) fn hand_over_activities(&mut self, to: &mut impl TakesActivities) -> bool {
         match &mut self.0 {
-            Parts::Rows(spans) => spans.hand_over::<ALL>(take),
-            Parts::Pieces(pieces) => pieces.hand_over::<ALL>(take),
+            Parts::Rows(spans) => spans.hand_over_activities(&mut None, to),
+            Parts::Pieces(pieces) => pieces.hand_over_activities(to),
         }
     }
 }

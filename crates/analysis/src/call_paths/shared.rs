@@ -5,7 +5,7 @@ use super::waits::marker_of;
 use crate::sweep::{COLUMNS, Given, Integrals, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use taskscope_execution::{ProcessIndex, Section, Span, State, ThreadIndex};
+use taskscope_execution::{ProcessIndex, Section, State, ThreadIndex};
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree, settle};
 
 /// Adds what those that work are charged with; `leaves` are the nodes of the samples.
@@ -41,7 +41,14 @@ struct PathSums<'c, 'e, 't> {
 }
 
 /// A section, and how manieth it is of its thread: its pieces on the CPU and off it are one.
-type Key = (Section, u32);
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key(Section, u32);
+
+impl Default for Key {
+    fn default() -> Self {
+        Key(Section::of(State::Unknown), 0)
+    }
+}
 
 /// The section that a thread works in. The system cuts it into pieces, of which some have no sample.
 struct Working {
@@ -56,13 +63,13 @@ impl Sweep for PathSums<'_, '_, '_> {
     type Key = Key;
     const OF_SECTIONS: bool = true;
 
-    fn key(&mut self, thread: ThreadIndex, span: &Span) -> Key {
-        let now = self.sections.entry(thread).or_insert((span.section, 0));
-        if span.section.state == State::OutOfCpu {
-            return (span.section, now.1);
+    fn key(&mut self, thread: ThreadIndex, section: &Section) -> Key {
+        let now = self.sections.entry(thread).or_insert(Key(*section, 0));
+        if section.state == State::OutOfCpu {
+            return Key(*section, now.1);
         }
-        if now.0 != span.section {
-            *now = (span.section, now.1 + 1);
+        if now.0 != *section {
+            *now = Key(*section, now.1 + 1);
         }
         *now
     }
