@@ -150,6 +150,24 @@ fn a_stream_without_metadata_is_told() {
 }
 
 #[test]
+fn a_thread_without_an_end_makes_a_trace_incomplete() {
+    let (root, path) = written(&valid());
+    let further = StreamBuilder::new(0, 1, 102).require(&["ovni", "nosv"]).cpus(1).execute(1_000, -1);
+    further.event(2_000, nosv::SCHEDULER_SERVING_BEGIN, &[]).write(root.path()).unwrap();
+    let output = taskscope(&["info", "--json", &path]);
+    let info: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(info["complete"], false);
+    let text = stdout(&taskscope(&["info", &path]));
+    assert!(text.contains("no: see the notes") && text.contains("has no end"), "{text}");
+    assert!(text.contains("where a stream ends before its thread"), "{text}");
+    // Also where nothing comes after it.
+    let alone = StreamBuilder::new(0, 1, 101).require(&["ovni", "nosv"]).cpus(1).execute(1_000, 0);
+    let (_root, path) = written(&alone.event(2_000, nosv::SCHEDULER_SERVING_BEGIN, &[]));
+    let text = stdout(&taskscope(&["info", &path]));
+    assert!(text.contains("no: see the notes") && text.contains("has no end"), "{text}");
+}
+
+#[test]
 fn metadata_that_is_no_json_is_one_violation() {
     let (root, path) = written(&valid());
     let further =

@@ -248,14 +248,21 @@ impl Session {
         })
     }
 
-    /// Whether every stream ended properly and could be read to its end, and none was left out.
+    /// Whether every stream ended properly and not before its thread, could be read to its end, and none was left out.
     pub fn is_complete(&self) -> bool {
         self.streams.iter().all(|stream| stream.finished && stream.whole)
+            && self.endless_threads().next().is_none()
             && self.devices.queues.iter().all(|queue| queue.finished)
             && !self.problems.iter().any(|problem| {
                 problem.kind == ProblemKind::MissingMetadata
                     || problem.stream.is_empty() && is_damage(problem.kind)
             })
+    }
+
+    /// Threads whose streams end before the threads do.
+    pub fn endless_threads(&self) -> impl Iterator<Item = ThreadIndex> + '_ {
+        let ends = self.execution.uncertain.iter().filter(|part| part.doubt == Doubt::StreamEnds);
+        ends.map(|part| part.thread)
     }
 
     /// Events that recorders say they lost.
@@ -293,8 +300,9 @@ fn add_ends_of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &mut E
             None => stream.last_clock_ns(),
         };
         let Some(start) = ends.map(|ends| ends.max(0) as u64) else { continue };
-        if start < row.track.end() {
-            let end = row.track.end();
+        let end = row.track.end();
+        // Nothing else tells that a stream which ended properly does not tell its thread's end.
+        if start < end || (start == end && stream.is_finished() && !row.ended) {
             execution.uncertain.push(Uncertain { thread: *thread, start, end, doubt: Doubt::StreamEnds });
         }
     }

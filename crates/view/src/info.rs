@@ -3,6 +3,7 @@
 use crate::format::{count, short_count, time};
 use crate::words::{self, NoticeText};
 use anstyle::Style;
+use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use taskscope_analysis::Problem;
@@ -103,11 +104,13 @@ pub fn text(session: &Session) -> String {
             "process/thread", "kind", "from", "to", "events", "lost"
         );
     }
+    let endless: FxHashSet<_> = session.endless_threads().collect();
     for stream in &session.streams {
         let thread = &execution.threads[stream.thread.index()];
         let process = &execution.processes[thread.process.index()];
         let since = |at: u64| if at == NO_TIME { "–".to_string() } else { time(at.saturating_sub(first)) };
         let end = match (stream.finished, stream.whole) {
+            (true, true) if endless.contains(&stream.thread) => "has no end",
             (true, true) => "",
             (false, _) => "did not end",
             (true, false) => "damaged",
