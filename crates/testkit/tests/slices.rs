@@ -524,3 +524,23 @@ fn clocks_that_are_corrected_to_before_0_are_so_in_a_slice() {
     slice(root.path(), part.path(), &Slice::default());
     assert_eq!(clocks(part.path()), [-100, -50, 100]);
 }
+
+/// `check` refuses such clocks; a slice loses none of their events.
+#[test]
+fn events_at_the_latest_clock_stay() {
+    let root = tempfile::tempdir().unwrap();
+    let last = i64::MAX as u64;
+    StreamBuilder::new(0, 1, 1)
+        .cpus(1)
+        .execute(500, 0)
+        .point(last, ovni::BURST)
+        .end(last)
+        .write(root.path())
+        .unwrap();
+    for clocks in [None, Some((0, i64::MAX))] {
+        let part = tempfile::tempdir().unwrap();
+        slice(root.path(), part.path(), &Slice { clocks, ..Slice::default() });
+        let trace = Trace::open(part.path(), &OpenOptions::default()).unwrap();
+        assert_eq!(trace.merge().filter(|merged| merged.event.clock_ns == i64::MAX).count(), 2, "{clocks:?}");
+    }
+}

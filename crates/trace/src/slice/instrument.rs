@@ -6,7 +6,7 @@
 use taskscope_context::{Behaviour, Contexts, Item, Out, Raw};
 use taskscope_event::models::instrument;
 
-use super::push;
+use super::bytes::push;
 use crate::Event;
 use crate::stream::Stream;
 use rustc_hash::FxHashMap;

@@ -14,30 +14,33 @@
 //!
 //! Threads that do not run come first and leave last, so that no CPU ever has two running threads.
 
+mod borders;
+mod bytes;
 mod instrument;
+mod metadata;
+mod thread_state;
 
-use self::instrument::{Instrumented, push_all};
+use self::bytes::{place_clocks, push};
+use self::instrument::Instrumented;
+use self::metadata::Declared;
+use self::thread_state::{Life, ThreadState, is_task_step};
 use crate::clock_offsets::{ClockOffset, ClockOffsets, FILE};
-use crate::decode::EventHead;
 use crate::problem::ProblemKind;
 use crate::rewrite::replace_file;
 use crate::stream::{File, Stream};
 use crate::trace::Trace;
 use crate::{Event, MergedEvent};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_event::Code;
-use taskscope_event::framing::{
-    FILE_HEADER_BYTES, JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code,
-};
+use taskscope_event::framing::file_header;
 use taskscope_event::models::{
     self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni, recorder, samples,
 };
-use taskscope_event::spec::{Channel, Effect};
 
 /// Events between two looks at whether to stop.
 const EVENTS_PER_ROUND: u64 = 1 << 14;
@@ -63,47 +66,6 @@ pub struct Sliced {
     pub streams: u64,
     /// Events, those that open and close states not counted.
     pub events: u64,
-}
-
-/// Something that is open on a thread, with the event that opens it and the one that closes it.
-#[derive(Clone)]
-struct Open {
-    key: Key,
-    begin: (Code, bool, Vec<u8>),
-    close: Option<(Code, Vec<u8>)>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Key {
-    Section(u8, Channel, i64),
-    State(u8, Channel),
-    Task(u8, [u8; 8]),
-    TaskPaused(u8, [u8; 8]),
-    Workshare([u8; 4]),
-    Mark([u8; 12]),
-    MarkState([u8; 4]),
-    Flush,
-    OutOfCpu,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Life {
-    #[default]
-    NotStarted,
-    Running,
-    Paused,
-    Cooling,
-    Warming,
-    Ended,
-}
-
-#[derive(Clone, Default)]
-struct ThreadState {
-    running: Life,
-    cpu: i32,
-    open: Vec<Open>,
-    /// Recording is paused.
-    is_paused: bool,
 }
 
 impl Trace {
@@ -172,7 +134,7 @@ impl<'a> Slicer<'a> {
             trace,
             slice,
             selected: trace.streams().iter().map(wanted).collect(),
-            states: vec![ThreadState { cpu: -1, ..ThreadState::default() }; trace.streams().len()],
+            states: vec![ThreadState::new(); trace.streams().len()],
             streams_of_tid,
             creations: Vec::new(),
             dictionary: Vec::new(),
@@ -214,7 +176,7 @@ impl<'a> Slicer<'a> {
         for merged in self.trace.merge() {
             go_on(1)?;
             let MergedEvent { stream, file, event } = merged;
-            if event.clock_ns >= end {
+            if is_after(event.clock_ns, end) {
                 break;
             }
             if event.clock_ns >= begin && !std::mem::replace(&mut opened, true) && self.slice.clocks.is_some()
@@ -331,7 +293,7 @@ impl<'a> Slicer<'a> {
             if touched[index] {
                 go_on(0)?;
                 sliced.streams += 1;
-                let metadata = self.metadata_of(stream, &mut declared);
+                let metadata = declared.metadata_of(stream, self.slice);
                 self.write_stream(stream, output, &standard[index], &own[index], &metadata, shift)?;
             }
         }
@@ -365,7 +327,8 @@ impl<'a> Slicer<'a> {
         for (_, stream) in self.trace.streams().iter().enumerate().filter(|(index, _)| self.selected[*index])
         {
             for event in stream.events_of(File::Standard) {
-                if (begin..end).contains(&event.clock_ns) && task_step(event.code).is_some() {
+                let in_range = begin <= event.clock_ns && !is_after(event.clock_ns, end);
+                if in_range && is_task_step(event.code) {
                     used.insert((stream.pid().unwrap_or(0), event.code.model(), first_u32(event.payload)));
                 }
             }
@@ -391,71 +354,15 @@ impl<'a> Slicer<'a> {
 
     /// Applies an event to the state of its thread.
     fn follow(&mut self, stream: usize, event: &Event<'a>) {
-        let payload = event.payload;
-        let model = event.code.model();
-        let state = &mut self.states[stream];
+        self.states[stream].follow(event);
         match event.code {
-            ovni::THREAD_EXECUTES => {
-                state.running = Life::Running;
-                state.cpu = first_u32(payload) as i32;
-            }
-            ovni::THREAD_ENDS => {
-                state.running = Life::Ended;
-                self.instrumented.thread_ends(stream, event.clock_ns);
-            }
-            ovni::THREAD_PAUSES => state.running = Life::Paused,
-            ovni::THREAD_RESUMES => state.running = Life::Running,
-            ovni::THREAD_COOLS => state.running = Life::Cooling,
-            ovni::THREAD_WARMS => state.running = Life::Warming,
-            ovni::SET_AFFINITY => state.cpu = first_u32(payload) as i32,
+            ovni::THREAD_ENDS => self.instrumented.thread_ends(stream, event.clock_ns),
             ovni::REMOTE_AFFINITY => {
                 if let Some(moved) = self.moved(stream, event) {
-                    self.states[moved].cpu = first_u32(payload) as i32;
+                    self.states[moved].cpu = first_u32(event.payload) as i32;
                 }
             }
-            ovni::FLUSH_BEGIN => state.open(Key::Flush, event, Some((ovni::FLUSH_END, Vec::new()))),
-            ovni::FLUSH_END => state.close(Key::Flush),
-            kernel::OUT_OF_CPU => state.open(Key::OutOfCpu, event, Some((kernel::BACK_ON_CPU, Vec::new()))),
-            kernel::BACK_ON_CPU => state.close(Key::OutOfCpu),
-            ovni::MARK_PUSH => {
-                let Some(mark) = payload.first_chunk() else { return };
-                state.open(Key::Mark(*mark), event, Some((ovni::MARK_POP, payload.to_vec())));
-            }
-            ovni::MARK_POP => {
-                let Some(mark) = payload.first_chunk() else { return };
-                state.close(Key::Mark(*mark));
-            }
-            ovni::MARK_SET => {
-                let Some(mark) = payload.get(8..).and_then(|rest| rest.first_chunk()) else { return };
-                state.close(Key::MarkState(*mark));
-                state.open(Key::MarkState(*mark), event, None);
-            }
-            openmp::WORKSHARE_EXECUTE => {
-                let Some(id) = payload.first_chunk() else { return };
-                state.open(Key::Workshare(*id), event, Some((openmp::WORKSHARE_END, payload.to_vec())));
-            }
-            openmp::WORKSHARE_END => {
-                let Some(id) = payload.first_chunk() else { return };
-                state.close(Key::Workshare(*id));
-            }
-            code => match (task_step(code), models::find(code).map(|spec| spec.effect)) {
-                (Some(step), _) => state.follow_task(step, event),
-                (None, Some(Effect::Push(channel, value, _))) => {
-                    let end = end_of(code, channel, value);
-                    state.open(Key::Section(model, channel, value), event, end.map(|end| (end, Vec::new())));
-                }
-                (None, Some(Effect::Pop(channel, value, _))) => {
-                    state.close(Key::Section(model, channel, value))
-                }
-                (None, Some(Effect::Set(channel, ..))) => {
-                    state.close(Key::State(model, channel));
-                    // The initial value of both idle channels need not be set again.
-                    if !matches!(code, nanos6::IDLE_PROGRESSING | nosv::IDLE_PROGRESSING) {
-                        state.open(Key::State(model, channel), event, None);
-                    }
-                }
-                _ => {}
-            },
+            _ => {}
         }
     }
 
@@ -483,7 +390,7 @@ impl<'a> Slicer<'a> {
     }
 
     fn is_off_cpu(&self, stream: usize) -> bool {
-        self.states[stream].open.iter().any(|open| open.key == Key::OutOfCpu)
+        self.states[stream].is_off_cpu()
     }
 
     /// The thread that a remote move concerns.
@@ -521,109 +428,6 @@ impl<'a> Slicer<'a> {
         living
     }
 
-    /// Brings every thread to where it was when the range begins.
-    fn open_states(
-        &mut self,
-        begin: i64,
-        used: &FxHashSet<(i64, u8, u32)>,
-        standard: &mut [Vec<u8>],
-        own: &mut [Vec<u8>],
-        touched: &mut [bool],
-    ) {
-        let living = self.living();
-        let mut open_tasks = used.clone();
-        for stream in &living {
-            let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
-            for open in &self.states[*stream].open {
-                if let Key::Task(model, id) = open.key {
-                    open_tasks.insert((pid, model, first_u32(&id)));
-                }
-            }
-        }
-        for (stream, event) in std::mem::take(&mut self.dictionary) {
-            let clock = begin.saturating_sub(living.len() as i64 + 1);
-            touched[stream] = true;
-            push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
-        }
-        let mut creations = std::mem::take(&mut self.creations);
-        for (slot, stream) in living.iter().enumerate() {
-            let clock = begin.saturating_sub(living.len() as i64).saturating_add(slot as i64);
-            let bytes = &mut standard[*stream];
-            let state = &self.states[*stream];
-            touched[*stream] = true;
-            let mut payload = state.cpu.to_le_bytes().to_vec();
-            payload.extend((-1i32).to_le_bytes());
-            payload.extend(0u64.to_le_bytes());
-            push(bytes, clock, ovni::THREAD_EXECUTES, false, &payload);
-            // The first thread of a process creates what the process had created.
-            let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
-            creations.retain(|(creator, event)| {
-                if self.process_of(*creator) != self.process_of(*stream) {
-                    return true;
-                }
-                let key = (pid, event.code.model(), first_u32(event.payload));
-                if event.is_jumbo || open_tasks.contains(&key) {
-                    push(bytes, clock, event.code, event.is_jumbo, event.payload);
-                }
-                false
-            });
-            let reopen = |bytes: &mut Vec<u8>, off_cpu: bool| {
-                for open in state.open.iter().filter(|open| (open.key == Key::OutOfCpu) == off_cpu) {
-                    let (code, is_jumbo, payload) = &open.begin;
-                    push(bytes, clock, *code, *is_jumbo, payload);
-                }
-            };
-            reopen(bytes, false);
-            let into_state = match state.running {
-                Life::Paused => &[ovni::THREAD_PAUSES][..],
-                Life::Warming => &[ovni::THREAD_PAUSES, ovni::THREAD_WARMS],
-                Life::Cooling => &[ovni::THREAD_COOLS],
-                _ => &[],
-            };
-            into_state.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
-            reopen(bytes, true);
-            if state.is_paused {
-                push(&mut own[*stream], clock, recorder::PAUSE_BEGIN, false, &[]);
-            }
-            push_all(&mut own[*stream], clock, &self.instrumented.opening(&living, slot));
-        }
-        self.creations = creations;
-    }
-
-    /// Ends every thread that lives when the range ends. Those that run go first.
-    fn close_states(&mut self, end: i64, standard: &mut [Vec<u8>], own: &mut [Vec<u8>]) {
-        let mut living = self.living();
-        if end == i64::MAX {
-            // Nothing was cut off: a thread that never ended is left as it is.
-            return;
-        }
-        living.reverse();
-        for (slot, stream) in living.into_iter().enumerate() {
-            let clock = end.saturating_add(slot as i64).saturating_add(i64::from(self.instrumented.is_used));
-            push_all(&mut own[stream], end, &self.instrumented.closing(stream));
-            let (bytes, state) = (&mut standard[stream], &self.states[stream]);
-            let to_run = match state.running {
-                Life::Paused | Life::Warming => &[ovni::THREAD_RESUMES][..],
-                Life::Cooling => &[ovni::THREAD_PAUSES, ovni::THREAD_RESUMES],
-                _ => &[],
-            };
-            let on_cpu = |open: &&Open| open.key == Key::OutOfCpu;
-            // Off its CPU a thread can do nothing else.
-            for open in state.open.iter().filter(on_cpu) {
-                if let Some((code, payload)) = &open.close {
-                    push(bytes, clock, *code, false, payload);
-                }
-            }
-            to_run.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
-            for open in state.open.iter().rev().filter(|open| !on_cpu(open)) {
-                if let Some((code, payload)) = &open.close {
-                    push(bytes, clock, *code, false, payload);
-                }
-            }
-            push(bytes, clock, ovni::THREAD_ENDS, false, &[]);
-        }
-    }
-
     fn write_stream(
         &self,
         stream: &Stream,
@@ -654,90 +458,12 @@ impl<'a> Slicer<'a> {
         let mut bytes = file_header().to_vec();
         let (begin, end) = self.slice.clocks.unwrap_or((i64::MIN, i64::MAX));
         for event in stream.events_of(File::Samples) {
-            if (begin..end).contains(&event.clock_ns) && self.keeps_model(event.code) {
+            let in_range = begin <= event.clock_ns && !is_after(event.clock_ns, end);
+            if in_range && self.keeps_model(event.code) {
                 push(&mut bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
             }
         }
         bytes
-    }
-
-    /// The stream's metadata with the models that are left, and with what streams that are not in the slice may
-    /// have told for it. Clocks are corrected already.
-    fn metadata_of(&self, stream: &Stream, declared: &mut Declared<'_>) -> Value {
-        let mut metadata = stream.metadata.raw.clone();
-        if !metadata["ovni"].is_object() {
-            metadata = json!({"version": 3, "ovni": {"part": "thread", "tid": stream.tid(), "pid": stream.pid(), "loom": stream.loom()}});
-        }
-        let ovni = &mut metadata["ovni"];
-        let closes = self.slice.clocks.is_some_and(|(_, end)| end != i64::MAX);
-        if closes {
-            ovni["finished"] = json!(1);
-        }
-        if let Some(require) = ovni.get_mut("require").and_then(Value::as_object_mut)
-            && !self.slice.models.is_empty()
-        {
-            require.retain(|name, _| name == "ovni" || self.slice.models.contains(name));
-        }
-        if let Some(cpus) = declared.cpus.get(&stream.loom()) {
-            let entries = cpus.iter().map(|(index, phyid)| json!({"index": index, "phyid": phyid}));
-            ovni["loom_cpus"] = entries.collect();
-        }
-        if let Some(numbers) = declared.processes.get(&(stream.loom(), stream.pid())) {
-            for (key, number) in ["app_id", "rank", "nranks"].into_iter().zip(numbers) {
-                if let Some(number) = number {
-                    ovni[key] = json!(number);
-                }
-            }
-        }
-        // Marks are those of the whole trace: one stream declares them.
-        if let Some(marks) = declared.marks.take() {
-            add_missing(&mut ovni["mark"], &marks);
-        }
-        metadata
-    }
-}
-
-/// What the streams of a trace declare for each other.
-struct Declared<'a> {
-    /// Of each loom: logical index and shown number.
-    cpus: FxHashMap<Option<&'a str>, BTreeSet<(i64, i64)>>,
-    /// Of each process: application id, rank, and number of ranks.
-    processes: FxHashMap<Process<'a>, [Option<i64>; 3]>,
-    /// `ovni.mark` of all.
-    marks: Option<Value>,
-}
-
-impl<'a> Declared<'a> {
-    fn by(streams: &'a [Stream]) -> Self {
-        let mut declared =
-            Declared { cpus: FxHashMap::default(), processes: FxHashMap::default(), marks: None };
-        for stream in streams {
-            let metadata = &stream.metadata;
-            if let Some(cpus) = &metadata.loom_cpus {
-                let known = declared.cpus.entry(stream.loom()).or_default();
-                known.extend(cpus.iter().map(|cpu| (cpu.index, cpu.phyid)));
-            }
-            let numbers = declared.processes.entry((stream.loom(), stream.pid())).or_default();
-            for (known, number) in numbers.iter_mut().zip([metadata.app_id, metadata.rank, metadata.nranks]) {
-                *known = known.or(number);
-            }
-            let marks = &metadata.raw["ovni"]["mark"];
-            if marks.is_object() {
-                add_missing(declared.marks.get_or_insert_default(), marks);
-            }
-        }
-        declared
-    }
-}
-
-/// Adds to a JSON object what only another one has, at any depth.
-fn add_missing(object: &mut Value, other: &Value) {
-    if object.is_null() {
-        *object = other.clone();
-    } else if let (Some(object), Some(other)) = (object.as_object_mut(), other.as_object()) {
-        for (key, value) in other {
-            add_missing(object.entry(key).or_insert(Value::Null), value);
-        }
     }
 }
 
@@ -764,88 +490,11 @@ fn is_creation(code: Code) -> bool {
     )
 }
 
-/// What an event does to a task that it names.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TaskStep {
-    Execute,
-    End,
-    Pause,
-    Resume,
-}
-
-fn task_step(code: Code) -> Option<TaskStep> {
-    Some(match code {
-        nanos6::TASK_EXECUTE | nosv::TASK_EXECUTE | openmp::TASK_EXECUTE => TaskStep::Execute,
-        nanos6::TASK_END | nosv::TASK_END | openmp::TASK_END => TaskStep::End,
-        nanos6::TASK_PAUSE | nosv::TASK_PAUSE => TaskStep::Pause,
-        nanos6::TASK_RESUME | nosv::TASK_RESUME => TaskStep::Resume,
-        _ => return None,
-    })
-}
-
-impl ThreadState {
-    fn open(&mut self, key: Key, event: &Event<'_>, close: Option<(Code, Vec<u8>)>) {
-        self.open.push(Open { key, begin: (event.code, event.is_jumbo, event.payload.to_vec()), close });
-    }
-
-    fn close(&mut self, key: Key) {
-        if let Some(position) = self.open.iter().rposition(|open| open.key == key) {
-            self.open.remove(position);
-        }
-    }
-
-    fn follow_task(&mut self, step: TaskStep, event: &Event<'_>) {
-        let model = event.code.model();
-        let mut id = [0; 8];
-        let length = event.payload.len().min(8);
-        id[..length].copy_from_slice(&event.payload[..length]);
-        let payload = event.payload.to_vec();
-        let (end, resume) = match model {
-            nanos6::LETTER => (nanos6::TASK_END, nanos6::TASK_RESUME),
-            nosv::LETTER => (nosv::TASK_END, nosv::TASK_RESUME),
-            _ => (openmp::TASK_END, openmp::TASK_END),
-        };
-        match step {
-            TaskStep::Execute => self.open(Key::Task(model, id), event, Some((end, payload))),
-            TaskStep::End => self.close(Key::Task(model, id)),
-            TaskStep::Pause => self.open(Key::TaskPaused(model, id), event, Some((resume, payload))),
-            TaskStep::Resume => self.close(Key::TaskPaused(model, id)),
-        }
-    }
-}
-
-/// The event that leaves the section that `begin` enters.
-fn end_of(begin: Code, channel: Channel, value: i64) -> Option<Code> {
-    let events = model_of(begin.model())?.events;
-    let end = events
-        .iter()
-        .find(|event| matches!(event.effect, Effect::Pop(c, v, _) if c == channel && v == value));
-    end.map(|event| event.code)
-}
-
 fn first_u32(payload: &[u8]) -> u32 {
     payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Makes clocks that [`push`] has written those of a file, which has none below 0: each is later by `shift`, or 0.
-/// `None` where none can be.
-fn place_clocks(bytes: &mut [u8], shift: Option<i64>) {
-    let Some(shift) = shift else { return };
-    let mut at = FILE_HEADER_BYTES;
-    while let Some(head) = EventHead::read(bytes, at) {
-        let clock = (head.raw_clock as i64).saturating_add(shift).max(0);
-        bytes[at + 4..at + 12].copy_from_slice(&clock.to_le_bytes());
-        at = head.end;
-    }
-}
-
-/// Appends an event. Clocks are corrected ones, and may be negative until [`place_clocks`].
-fn push(bytes: &mut Vec<u8>, clock_ns: i64, code: Code, is_jumbo: bool, payload: &[u8]) {
-    let flags = if is_jumbo { JUMBO_FLAG | JUMBO_SIZE_CODE } else { size_code(payload.len()) };
-    bytes.extend(head_word(flags, code).to_le_bytes());
-    bytes.extend(clock_ns.to_le_bytes());
-    if is_jumbo {
-        bytes.extend((payload.len() as u32).to_le_bytes());
-    }
-    bytes.extend(payload);
+/// Whether a clock lies after a range that ends at `end`; one without an end goes on for ever.
+fn is_after(clock_ns: i64, end: i64) -> bool {
+    clock_ns >= end && end != i64::MAX
 }

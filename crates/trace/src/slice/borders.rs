@@ -1,0 +1,115 @@
+//! The borders of a slice: what is open when the range begins is opened in the nanoseconds before it, and what is open
+//! when it ends is closed after it.
+
+use super::Slicer;
+use super::bytes::push;
+use super::first_u32;
+use super::instrument::push_all;
+use super::thread_state::{Key, Life, Open};
+use rustc_hash::FxHashSet;
+use taskscope_event::models::{ovni, recorder};
+
+impl Slicer<'_> {
+    /// Brings every thread to where it was when the range begins.
+    pub(super) fn open_states(
+        &mut self,
+        begin: i64,
+        used: &FxHashSet<(i64, u8, u32)>,
+        standard: &mut [Vec<u8>],
+        own: &mut [Vec<u8>],
+        touched: &mut [bool],
+    ) {
+        let living = self.living();
+        let mut open_tasks = used.clone();
+        for stream in &living {
+            let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
+            for open in &self.states[*stream].open {
+                if let Key::Task(model, id) = open.key {
+                    open_tasks.insert((pid, model, first_u32(&id)));
+                }
+            }
+        }
+        for (stream, event) in std::mem::take(&mut self.dictionary) {
+            let clock = begin.saturating_sub(living.len() as i64 + 1);
+            touched[stream] = true;
+            push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
+        }
+        let mut creations = std::mem::take(&mut self.creations);
+        for (slot, stream) in living.iter().enumerate() {
+            let clock = begin.saturating_sub(living.len() as i64).saturating_add(slot as i64);
+            let bytes = &mut standard[*stream];
+            let state = &self.states[*stream];
+            touched[*stream] = true;
+            let mut payload = state.cpu.to_le_bytes().to_vec();
+            payload.extend((-1i32).to_le_bytes());
+            payload.extend(0u64.to_le_bytes());
+            push(bytes, clock, ovni::THREAD_EXECUTES, false, &payload);
+            // The first thread of a process creates what the process had created.
+            let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
+            creations.retain(|(creator, event)| {
+                if self.process_of(*creator) != self.process_of(*stream) {
+                    return true;
+                }
+                let key = (pid, event.code.model(), first_u32(event.payload));
+                if event.is_jumbo || open_tasks.contains(&key) {
+                    push(bytes, clock, event.code, event.is_jumbo, event.payload);
+                }
+                false
+            });
+            let reopen = |bytes: &mut Vec<u8>, off_cpu: bool| {
+                for open in state.open.iter().filter(|open| (open.key == Key::OutOfCpu) == off_cpu) {
+                    let (code, is_jumbo, payload) = &open.begin;
+                    push(bytes, clock, *code, *is_jumbo, payload);
+                }
+            };
+            reopen(bytes, false);
+            let into_state = match state.running {
+                Life::Paused => &[ovni::THREAD_PAUSES][..],
+                Life::Warming => &[ovni::THREAD_PAUSES, ovni::THREAD_WARMS],
+                Life::Cooling => &[ovni::THREAD_COOLS],
+                _ => &[],
+            };
+            into_state.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
+            reopen(bytes, true);
+            if state.is_paused {
+                push(&mut own[*stream], clock, recorder::PAUSE_BEGIN, false, &[]);
+            }
+            push_all(&mut own[*stream], clock, &self.instrumented.opening(&living, slot));
+        }
+        self.creations = creations;
+    }
+
+    /// Ends every thread that lives when the range ends. Those that run go first.
+    pub(super) fn close_states(&mut self, end: i64, standard: &mut [Vec<u8>], own: &mut [Vec<u8>]) {
+        let mut living = self.living();
+        if end == i64::MAX {
+            // Nothing was cut off: a thread that never ended is left as it is.
+            return;
+        }
+        living.reverse();
+        for (slot, stream) in living.into_iter().enumerate() {
+            let clock = end.saturating_add(slot as i64).saturating_add(i64::from(self.instrumented.is_used));
+            push_all(&mut own[stream], end, &self.instrumented.closing(stream));
+            let (bytes, state) = (&mut standard[stream], &self.states[stream]);
+            let to_run = match state.running {
+                Life::Paused | Life::Warming => &[ovni::THREAD_RESUMES][..],
+                Life::Cooling => &[ovni::THREAD_PAUSES, ovni::THREAD_RESUMES],
+                _ => &[],
+            };
+            let on_cpu = |open: &&Open| open.key == Key::OutOfCpu;
+            // Off its CPU a thread can do nothing else.
+            for open in state.open.iter().filter(on_cpu) {
+                if let Some((code, payload)) = &open.close {
+                    push(bytes, clock, *code, false, payload);
+                }
+            }
+            to_run.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
+            for open in state.open.iter().rev().filter(|open| !on_cpu(open)) {
+                if let Some((code, payload)) = &open.close {
+                    push(bytes, clock, *code, false, payload);
+                }
+            }
+            push(bytes, clock, ovni::THREAD_ENDS, false, &[]);
+        }
+    }
+}

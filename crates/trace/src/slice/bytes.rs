@@ -1,0 +1,28 @@
+//! Events as bytes, in the form of a stream file.
+
+use crate::decode::EventHead;
+use taskscope_event::Code;
+use taskscope_event::framing::{FILE_HEADER_BYTES, JUMBO_FLAG, JUMBO_SIZE_CODE, head_word, size_code};
+
+/// Makes clocks that [`push`] has written those of a file, which has none below 0: each is later by `shift`, or 0.
+/// `None` where none can be.
+pub(super) fn place_clocks(bytes: &mut [u8], shift: Option<i64>) {
+    let Some(shift) = shift else { return };
+    let mut at = FILE_HEADER_BYTES;
+    while let Some(head) = EventHead::read(bytes, at) {
+        let clock = (head.raw_clock as i64).saturating_add(shift).max(0);
+        bytes[at + 4..at + 12].copy_from_slice(&clock.to_le_bytes());
+        at = head.end;
+    }
+}
+
+/// Appends an event. Clocks are corrected ones, and may be negative until [`place_clocks`].
+pub(super) fn push(bytes: &mut Vec<u8>, clock_ns: i64, code: Code, is_jumbo: bool, payload: &[u8]) {
+    let flags = if is_jumbo { JUMBO_FLAG | JUMBO_SIZE_CODE } else { size_code(payload.len()) };
+    bytes.extend(head_word(flags, code).to_le_bytes());
+    bytes.extend(clock_ns.to_le_bytes());
+    if is_jumbo {
+        bytes.extend((payload.len() as u32).to_le_bytes());
+    }
+    bytes.extend(payload);
+}

@@ -1,0 +1,183 @@
+//! What a thread is in at a time: whether it runs and where, and what is open on it.
+
+use super::first_u32;
+use crate::Event;
+use taskscope_event::Code;
+use taskscope_event::models::{self, kernel, model_of, nanos6, nosv, openmp, ovni};
+use taskscope_event::spec::{Channel, Effect};
+
+/// Something that is open on a thread, with the event that opens it and the one that closes it.
+#[derive(Clone)]
+pub(super) struct Open {
+    pub key: Key,
+    pub begin: (Code, bool, Vec<u8>),
+    pub close: Option<(Code, Vec<u8>)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Section(u8, Channel, i64),
+    State(u8, Channel),
+    Task(u8, [u8; 8]),
+    TaskPaused(u8, [u8; 8]),
+    Workshare([u8; 4]),
+    Mark([u8; 12]),
+    MarkState([u8; 4]),
+    Flush,
+    OutOfCpu,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Life {
+    #[default]
+    NotStarted,
+    Running,
+    Paused,
+    Cooling,
+    Warming,
+    Ended,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct ThreadState {
+    pub running: Life,
+    pub cpu: i32,
+    pub open: Vec<Open>,
+    /// Recording is paused.
+    pub is_paused: bool,
+}
+
+/// What an event does to a task that it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TaskStep {
+    Execute,
+    End,
+    Pause,
+    Resume,
+}
+
+/// Whether an event is about a task that it names, and does not create it.
+pub(super) fn is_task_step(code: Code) -> bool {
+    task_step(code).is_some()
+}
+
+fn task_step(code: Code) -> Option<TaskStep> {
+    Some(match code {
+        nanos6::TASK_EXECUTE | nosv::TASK_EXECUTE | openmp::TASK_EXECUTE => TaskStep::Execute,
+        nanos6::TASK_END | nosv::TASK_END | openmp::TASK_END => TaskStep::End,
+        nanos6::TASK_PAUSE | nosv::TASK_PAUSE => TaskStep::Pause,
+        nanos6::TASK_RESUME | nosv::TASK_RESUME => TaskStep::Resume,
+        _ => return None,
+    })
+}
+
+impl ThreadState {
+    /// A thread that has not started, on no CPU.
+    pub fn new() -> ThreadState {
+        ThreadState { cpu: -1, ..ThreadState::default() }
+    }
+
+    /// Whether the kernel has taken it off its CPU.
+    pub fn is_off_cpu(&self) -> bool {
+        self.open.iter().any(|open| open.key == Key::OutOfCpu)
+    }
+
+    /// Takes what an event changes on its own thread.
+    pub fn follow(&mut self, event: &Event<'_>) {
+        let payload = event.payload;
+        let model = event.code.model();
+        match event.code {
+            ovni::THREAD_EXECUTES => {
+                self.running = Life::Running;
+                self.cpu = first_u32(payload) as i32;
+            }
+            ovni::THREAD_ENDS => self.running = Life::Ended,
+            ovni::THREAD_PAUSES => self.running = Life::Paused,
+            ovni::THREAD_RESUMES => self.running = Life::Running,
+            ovni::THREAD_COOLS => self.running = Life::Cooling,
+            ovni::THREAD_WARMS => self.running = Life::Warming,
+            ovni::SET_AFFINITY => self.cpu = first_u32(payload) as i32,
+            ovni::FLUSH_BEGIN => self.open(Key::Flush, event, Some((ovni::FLUSH_END, Vec::new()))),
+            ovni::FLUSH_END => self.close(Key::Flush),
+            kernel::OUT_OF_CPU => self.open(Key::OutOfCpu, event, Some((kernel::BACK_ON_CPU, Vec::new()))),
+            kernel::BACK_ON_CPU => self.close(Key::OutOfCpu),
+            ovni::MARK_PUSH => {
+                let Some(mark) = payload.first_chunk() else { return };
+                self.open(Key::Mark(*mark), event, Some((ovni::MARK_POP, payload.to_vec())));
+            }
+            ovni::MARK_POP => {
+                let Some(mark) = payload.first_chunk() else { return };
+                self.close(Key::Mark(*mark));
+            }
+            ovni::MARK_SET => {
+                let Some(mark) = payload.get(8..).and_then(|rest| rest.first_chunk()) else { return };
+                self.close(Key::MarkState(*mark));
+                self.open(Key::MarkState(*mark), event, None);
+            }
+            openmp::WORKSHARE_EXECUTE => {
+                let Some(id) = payload.first_chunk() else { return };
+                self.open(Key::Workshare(*id), event, Some((openmp::WORKSHARE_END, payload.to_vec())));
+            }
+            openmp::WORKSHARE_END => {
+                let Some(id) = payload.first_chunk() else { return };
+                self.close(Key::Workshare(*id));
+            }
+            code => match (task_step(code), models::find(code).map(|spec| spec.effect)) {
+                (Some(step), _) => self.follow_task(step, event),
+                (None, Some(Effect::Push(channel, value, _))) => {
+                    let end = end_of(code, channel, value);
+                    self.open(Key::Section(model, channel, value), event, end.map(|end| (end, Vec::new())));
+                }
+                (None, Some(Effect::Pop(channel, value, _))) => {
+                    self.close(Key::Section(model, channel, value))
+                }
+                (None, Some(Effect::Set(channel, ..))) => {
+                    self.close(Key::State(model, channel));
+                    // The initial value of both idle channels need not be set again.
+                    if !matches!(code, nanos6::IDLE_PROGRESSING | nosv::IDLE_PROGRESSING) {
+                        self.open(Key::State(model, channel), event, None);
+                    }
+                }
+                _ => {}
+            },
+        }
+    }
+
+    fn open(&mut self, key: Key, event: &Event<'_>, close: Option<(Code, Vec<u8>)>) {
+        self.open.push(Open { key, begin: (event.code, event.is_jumbo, event.payload.to_vec()), close });
+    }
+
+    fn close(&mut self, key: Key) {
+        if let Some(position) = self.open.iter().rposition(|open| open.key == key) {
+            self.open.remove(position);
+        }
+    }
+
+    fn follow_task(&mut self, step: TaskStep, event: &Event<'_>) {
+        let model = event.code.model();
+        let mut id = [0; 8];
+        let length = event.payload.len().min(8);
+        id[..length].copy_from_slice(&event.payload[..length]);
+        let payload = event.payload.to_vec();
+        let (end, resume) = match model {
+            nanos6::LETTER => (nanos6::TASK_END, nanos6::TASK_RESUME),
+            nosv::LETTER => (nosv::TASK_END, nosv::TASK_RESUME),
+            _ => (openmp::TASK_END, openmp::TASK_END),
+        };
+        match step {
+            TaskStep::Execute => self.open(Key::Task(model, id), event, Some((end, payload))),
+            TaskStep::End => self.close(Key::Task(model, id)),
+            TaskStep::Pause => self.open(Key::TaskPaused(model, id), event, Some((resume, payload))),
+            TaskStep::Resume => self.close(Key::TaskPaused(model, id)),
+        }
+    }
+}
+
+/// The event that leaves the section that `begin` enters.
+fn end_of(begin: Code, channel: Channel, value: i64) -> Option<Code> {
+    let events = model_of(begin.model())?.events;
+    let end = events
+        .iter()
+        .find(|event| matches!(event.effect, Effect::Pop(c, v, _) if c == channel && v == value));
+    end.map(|event| event.code)
+}
