@@ -97,9 +97,10 @@ impl NeedsOrder {
         NeedsOrder { kinds: Kinds::default(), streams }
     }
 
+    /// Whether all events of a stream do.
     #[inline(always)]
-    fn of(&self, stream: u32, code: Code) -> bool {
-        self.streams[stream as usize] || self.kinds.needs_order(code)
+    fn of_all(&self, stream: u32) -> bool {
+        self.streams[stream as usize]
     }
 }
 
@@ -126,7 +127,7 @@ pub fn play<'a>(
         needs_order,
         player,
     };
-    let turns = trace.turns(|stream, code| needs_order.of(stream, code));
+    let turns = trace.turns(|stream, code| needs_order.of_all(stream) || needs_order.kinds.needs_order(code));
     if trace.event_count() < FEW {
         turns.for_each(|stream| reading.turn(stream));
     } else {
@@ -189,7 +190,8 @@ impl<'a, P: Player> Reading<'a, '_, P> {
         let mut due = None;
         if std::mem::replace(begun, true) {
             let (latest, read, needs_order) = (&mut self.latest, &mut self.read, self.needs_order);
-            let own = UntilDue { stream, events, needs_order, due: &mut due, latest, read };
+            let (all, kinds) = (needs_order.of_all(stream), &needs_order.kinds);
+            let own = UntilDue { events, all, kinds, due: &mut due, latest, read };
             self.player.own_events(stream, own);
         } else {
             due = events.next();
@@ -249,9 +251,10 @@ impl<'a, P: Player> Reading<'a, '_, P> {
 /// The events of a stream up to the next one that needs the order, which is then `due`. A type of its own, so that
 /// taking an event is compiled into the loop of who takes it.
 struct UntilDue<'r, 'a> {
-    stream: u32,
     events: &'r mut ThreadEvents<'a>,
-    needs_order: &'r NeedsOrder,
+    /// Whether all of its events need the order.
+    all: bool,
+    kinds: &'r Kinds,
     due: &'r mut Option<(File, Event<'a>)>,
     latest: &'r mut Option<u64>,
     read: &'r mut u64,
@@ -264,7 +267,7 @@ impl Iterator for UntilDue<'_, '_> {
     fn next(&mut self) -> Option<OwnEvent> {
         let (file, event) = self.events.next()?;
         *self.read += 1;
-        if self.needs_order.of(self.stream, event.code) {
+        if self.all || self.kinds.needs_order(event.code) {
             *self.due = Some((file, event));
             return None;
         }

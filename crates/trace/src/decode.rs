@@ -124,6 +124,17 @@ impl<'a> Decoder<'a> {
     /// Passes over the events before the first one at whose code `stops` says so.
     #[inline(always)]
     pub(crate) fn pass_until(&mut self, stops: impl Fn(Code) -> bool) {
+        if self.windows.is_empty() && !self.raise_clocks {
+            // All that is asked of nearly all events is their codes.
+            let whole = self.bytes.get(..self.end).unwrap_or(self.bytes);
+            let mut position = self.position;
+            while let Some(head) = EventHead::read(whole, position).filter(|head| !stops(head.code)) {
+                position = head.end;
+                prefetch(whole, position + PREFETCH_BYTES);
+            }
+            self.position = position;
+            return;
+        }
         while self.position < self.end {
             let reordered = self.position == self.window_begin;
             let offset = if reordered { self.windows[0].order[self.in_window] } else { self.position };

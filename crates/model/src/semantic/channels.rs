@@ -4,6 +4,7 @@
 //! topmost part is the state of the thread.
 
 use super::frames::Opener;
+use super::thread_state::ThreadState;
 use super::{Interpreter, Short};
 use taskscope_event::Code;
 use taskscope_event::models::{mpi, nanos6, nodes, nosv, tampi};
@@ -112,29 +113,44 @@ impl Interpreter {
         step: Step,
         out: &mut O,
     ) {
+        let mut place = Place::UNKNOWN;
+        if letter == mpi::LETTER
+            && let Step::Enter { value, .. } = step
+        {
+            place = self.mpi_call_begins(thread, at, value, out);
+        }
+        self.threads[thread.index()].step(thread, at, letter, step, place, out);
+        if letter == mpi::LETTER && matches!(step, Step::Leave { .. }) {
+            self.tell(thread, at, MessageChange::CallEnds, out);
+        }
+    }
+}
+
+impl ThreadState {
+    /// The same for its thread alone; what is entered is at `place`.
+    #[inline(always)]
+    pub fn step<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        letter: u8,
+        step: Step,
+        place: Place,
+        out: &mut O,
+    ) {
         match step {
             Step::Enter { value, state } => {
-                let around = self.threads[thread.index()].now();
+                let around = self.now();
                 let task = if state == State::Task { TaskIndex::NONE } else { around.task };
-                let place = if letter == mpi::LETTER {
-                    self.mpi_call_begins(thread, at, value, out)
-                } else {
-                    Place::UNKNOWN
-                };
                 let section = Section { state, place, object: ObjectIndex::NONE, task, ..around };
                 self.open(thread, at, Opener::Part(letter, value), section, out);
             }
             Step::Leave { value } => {
                 self.close(thread, at, Opener::Part(letter, value), out);
-                if letter == mpi::LETTER {
-                    self.tell(thread, at, MessageChange::CallEnds, out);
-                }
             }
             Step::Rest(rests) => {
-                let state = &mut self.threads[thread.index()];
-                state.rests = rests;
-                let now = state.now();
-                out.change(thread, at, Change::Become(now));
+                self.rests = rests;
+                out.change(thread, at, Change::Become(self.now()));
             }
         }
     }

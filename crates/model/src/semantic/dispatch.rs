@@ -6,7 +6,7 @@ use super::sections::{Edge, Subsystem};
 use super::{Interpreter, Short, payload};
 use taskscope_event::Code;
 use taskscope_event::models::{self, mpi, nanos6, nodes, nosv, omp, openmp, ovni, recorder, tampi, wait};
-use taskscope_execution::{Anomaly, Change, Observer, Section, State, ThreadIndex};
+use taskscope_execution::{Anomaly, Change, ObjectIndex, Observer, Place, Section, State, ThreadIndex};
 
 impl Interpreter {
     /// Takes an event of which the kind tells all, of a thread that has begun and not ended.
@@ -21,6 +21,13 @@ impl Interpreter {
     ) {
         match kind {
             Kind::Step(step) => self.step(thread, at, code.model(), step, out),
+            Kind::Plain(subsystem, inner) => {
+                let state = &mut self.threads[thread.index()];
+                let around = state.now();
+                let section =
+                    Section { state: inner, place: Place::UNKNOWN, object: ObjectIndex::NONE, ..around };
+                state.open(thread, at, Opener::Subsystem(subsystem), section, out);
+            }
             Kind::Subsystem(subsystem, Edge::Begin) => self.open_subsystem(thread, at, subsystem, out),
             Kind::Subsystem(subsystem, Edge::End) => {
                 let state = &mut self.threads[thread.index()];

@@ -9,12 +9,15 @@ use super::channels::{self, Step};
 use super::sections::{Edge, Subsystem};
 use taskscope_event::Code;
 use taskscope_event::models::{MODELS, kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
+use taskscope_execution::State;
 
 /// What follows from an event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Kind {
     /// Opens or closes a part of the OpenMP runtime.
     Subsystem(Subsystem, Edge),
+    /// Opens one that is shown as this state, and of which nothing else is told.
+    Plain(Subsystem, State),
     /// Enters or leaves a part of another runtime, or has nothing to do.
     Step(Step),
     /// The system takes the thread off its CPU.
@@ -55,6 +58,8 @@ const LETTERS: [u8; 8] = [
 
 /// Categories and values are ASCII.
 const ASCII: usize = 128;
+/// Set in the number of a code whose category or value is not.
+const NOT_ASCII: usize = 0x80_8000;
 
 const OTHER: Row = Row { kind: Kind::Other, needs_order: true };
 
@@ -92,9 +97,11 @@ impl Kinds {
 
     #[inline(always)]
     fn row(&self, code: Code) -> Option<usize> {
-        let [model, category, value] = code.0.map(usize::from);
-        let place = usize::from(self.places[model]);
-        (category < ASCII && value < ASCII).then_some((place * ASCII + category) * ASCII + value)
+        // The letter lowest, category and value above it.
+        let number = code.to_u32() as usize;
+        let (category, value) = (number >> 8 & (ASCII - 1), number >> 16);
+        let place = usize::from(self.places[number & 0xff]);
+        (number & NOT_ASCII == 0).then_some((place * ASCII + category) * ASCII + value)
     }
 }
 
@@ -106,7 +113,10 @@ fn kind(code: Code, step: Option<Step>) -> Kind {
         kernel::BACK_ON_CPU => Kind::BackOnCpu,
         _ if code.model() == ovni::LETTER && !THREADS.contains(&code.0[1]) => Kind::Nothing,
         _ => match (Subsystem::of(code), step) {
-            (Some((subsystem, edge)), _) => Kind::Subsystem(subsystem, edge),
+            (Some((subsystem, edge)), _) => match subsystem.plain_state().filter(|_| edge == Edge::Begin) {
+                Some(state) => Kind::Plain(subsystem, state),
+                None => Kind::Subsystem(subsystem, edge),
+            },
             (None, Some(step)) => Kind::Step(step),
             (None, None) => Kind::Other,
         },
@@ -134,8 +144,12 @@ mod tests {
         for event in MODELS.iter().flat_map(|model| model.events) {
             let (kind, code) = (kinds.of(event.code), event.code);
             match Subsystem::of(code) {
-                Some((subsystem, edge)) => assert_eq!(kind, Kind::Subsystem(subsystem, edge), "{code}"),
-                None => assert!(!matches!(kind, Kind::Subsystem(..)), "{code}"),
+                Some((subsystem, edge)) => {
+                    let plain = subsystem.plain_state().map(|state| Kind::Plain(subsystem, state));
+                    let expected = plain.filter(|_| edge == Edge::Begin);
+                    assert_eq!(kind, expected.unwrap_or(Kind::Subsystem(subsystem, edge)), "{code}");
+                }
+                None => assert!(!matches!(kind, Kind::Subsystem(..) | Kind::Plain(..)), "{code}"),
             }
             if kind == Kind::Other || code.model() == mpi::LETTER {
                 assert!(kinds.needs_order(code), "{code}");

@@ -34,7 +34,7 @@ pub use kinds::Kinds;
 use regions::RegionState;
 use taskscope_event::Code;
 use taskscope_event::models::{omp, ovni};
-use taskscope_execution::{Anomaly, Change, Observer, ProcessIndex, ThreadIndex, ThreadKind};
+use taskscope_execution::{Anomaly, Change, Observer, Place, ProcessIndex, ThreadIndex, ThreadKind};
 use thread_state::ThreadState;
 
 /// Derives changes from events.
@@ -162,7 +162,14 @@ impl Interpreter {
                 self.after_end(thread, at, code, &[], out);
                 continue;
             }
-            self.event_of_kind(thread, at, code, self.kinds.of(code), out);
+            match self.kinds.of(code) {
+                // Those of a communication library need the order: of all others the thread knows what they are.
+                Kind::Step(step) => {
+                    let state = &mut self.threads[thread.index()];
+                    state.step(thread, at, code.model(), step, Place::UNKNOWN, out);
+                }
+                kind => self.event_of_kind(thread, at, code, kind, out),
+            }
         }
         if let Some(at) = last.filter(|at| ended.is_none_or(|ended| ended == *at)) {
             self.extend_loom(thread, at, out);

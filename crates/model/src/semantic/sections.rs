@@ -143,6 +143,15 @@ impl Subsystem {
         })
     }
 
+    /// The same where it depends on nothing else, nor does anything else that is shown of this section: no place, region
+    /// or object is told of it.
+    pub fn plain_state(self) -> Option<State> {
+        use Subsystem::*;
+        let is_told_of = matches!(self, UserMicrotask | ForkCall | BarrierJoin | BarrierPlain);
+        let state = self.state().filter(|state| *state != State::Worksharing)?;
+        (!is_told_of && self.wait_kind().is_none()).then_some(state)
+    }
+
     /// The `kind` under which taskscope's wait events describe this section, if it is a wait.
     pub fn wait_kind(self) -> Option<u32> {
         Some(match self {

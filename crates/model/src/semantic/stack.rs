@@ -2,7 +2,8 @@
 
 use super::Interpreter;
 use super::frames::{Closed, Frame, Opener};
-use taskscope_execution::{Anomaly, Change, Observer, Section, ThreadIndex};
+use super::thread_state::ThreadState;
+use taskscope_execution::{Anomaly, Change, Observer, Section, State, ThreadIndex};
 
 impl Interpreter {
     /// Opens a section; what it does not say itself (task, region) it has from the one around it.
@@ -18,10 +19,7 @@ impl Interpreter {
         section: Section,
         out: &mut O,
     ) {
-        let state = &mut self.threads[thread.index()];
-        state.frames.push(Frame { opener, since: at, section });
-        let now = state.now();
-        out.change(thread, at, Change::Enter(now));
+        self.threads[thread.index()].open(thread, at, opener, section, out);
     }
 
     #[inline(always)]
@@ -32,18 +30,7 @@ impl Interpreter {
         opener: Opener,
         out: &mut O,
     ) -> bool {
-        let state = &mut self.threads[thread.index()];
-        let closed = state.frames.pop(opener);
-        match closed {
-            Closed::Nothing => {
-                out.anomaly(thread, at, Anomaly::EndWithoutBegin);
-                return false;
-            }
-            Closed::WithInner => out.anomaly(thread, at, Anomaly::EndsNotInnermost),
-            Closed::Innermost => {}
-        }
-        out.change(thread, at, Change::Leave(state.now()));
-        true
+        self.threads[thread.index()].close(thread, at, opener, out)
     }
 
     /// Changes the innermost section, which must have been opened by `opener`.
@@ -70,5 +57,37 @@ impl Interpreter {
             state.works = true;
             out.change(thread, at, Change::ThreadWorks);
         }
+    }
+}
+
+impl ThreadState {
+    /// As [`Interpreter::open`].
+    #[inline(always)]
+    pub fn open<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        opener: Opener,
+        section: Section,
+        out: &mut O,
+    ) {
+        self.frames.push(Frame { opener, since: at, section });
+        let now = if self.rests { Section::of(State::Idle) } else { section };
+        out.change(thread, at, Change::Enter(now));
+    }
+
+    /// Closes the innermost section of this opener, with those in it. Says whether there is one.
+    #[inline(always)]
+    pub fn close<O: Observer>(&mut self, thread: ThreadIndex, at: u64, opener: Opener, out: &mut O) -> bool {
+        match self.frames.pop(opener) {
+            Closed::Nothing => {
+                out.anomaly(thread, at, Anomaly::EndWithoutBegin);
+                return false;
+            }
+            Closed::WithInner => out.anomaly(thread, at, Anomaly::EndsNotInnermost),
+            Closed::Innermost => {}
+        }
+        out.change(thread, at, Change::Leave(self.now()));
+        true
     }
 }
