@@ -13,9 +13,7 @@ use taskscope_event::models;
 use taskscope_execution::filter::{Filter, Record, TimeRange, Value};
 use taskscope_model::{Severity, Violation, ViolationCode};
 use taskscope_session::judgement::{Judge, Verdict};
-use taskscope_session::selection::{
-    EVENT_FIELDS, Selection, field_of_stream, is_field_of_events, model_name,
-};
+use taskscope_session::selection::{FIELDS_OF_EVENTS, Selection, field_of_stream, model_name};
 use taskscope_trace::{ClockSource, OpenError, OpenOptions, ReadOrder, Trace};
 use taskscope_view::format::harmless;
 
@@ -220,21 +218,11 @@ impl SelectionArgs {
 /// Parses `--where`.
 fn parse_filter(text: Option<&str>) -> anyhow::Result<Option<Filter>> {
     let Some(text) = text else { return Ok(None) };
-    let filter = Filter::parse(text).map_err(|error| {
+    let filter = Filter::parse(text, &FIELDS_OF_EVENTS).map_err(|error| {
         Failure::new(format!("cannot understand --where '{text}'"))
             .why(error.to_string())
             .remedy("--where 'thread = 101 and event ~ VT*' (see docs/filter.md)")
     })?;
-    for field in filter.fields() {
-        if !is_field_of_events(field) {
-            return Err(Failure::new(format!("events have no field called `{field}`"))
-                .remedy(format!(
-                    "one of: {}, or a field of a payload (docs/events.md)",
-                    EVENT_FIELDS.join(", ")
-                ))
-                .into());
-        }
-    }
     Ok(Some(filter))
 }
 

@@ -127,9 +127,20 @@ fn dump_and_top_select_by_filter_and_range() {
     assert_eq!((&event["name"], &event["fields"]["label"]), (&"TYPE_CREATE".into(), &"work".into()));
     let output = taskscope(&["top", "--where", "model = nosv", &path]);
     assert_eq!(stdout(&output).lines().count(), 4);
-    let output = taskscope(&["dump", "--where", "tsakid = 1", &path]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("events have no field called `tsakid`"));
+    for (wrong, why) in [
+        ("tsakid = 1", "events have no field called `tsakid`"),
+        (
+            "taskid = one",
+            "`taskid` is compared with numbers and times such as 1.5ms, and `one` is neither (at character 10)",
+        ),
+        ("time > 1xs", "`xs` in `1xs` is no unit of time; units are: ns, us, ms, s, min (at character 8)"),
+        ("model = nosw", "no model is called `nosw`"),
+        ("time in 9us..3us", "the range ends before it begins"),
+    ] {
+        let output = taskscope(&["dump", "--where", wrong, &path]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
 }
 
 #[test]

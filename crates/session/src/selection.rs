@@ -11,7 +11,8 @@
 use taskscope_event::Code;
 use taskscope_event::decode::FieldValue;
 use taskscope_event::models::{self, dictionary, instrument, nanos6, nosv, omp, openmp, ovni, recorder};
-use taskscope_execution::filter::{Filter, Record, TimeRange, Value};
+use taskscope_event::spec::FieldType;
+use taskscope_execution::filter::{Fields, Filter, Kind, Record, TimeRange, Value};
 use taskscope_trace::{MergedEvent, Trace};
 
 use crate::emulation;
@@ -161,10 +162,32 @@ impl Record for StreamRecord<'_> {
     }
 }
 
-/// Whether events have a field of this name: one of [`EVENT_FIELDS`], or one of some payload.
-pub fn is_field_of_events(name: &str) -> bool {
-    let mut of_payloads = models::MODELS.iter().flat_map(|model| model.events).flat_map(|event| event.fields);
-    EVENT_FIELDS.contains(&name) || of_payloads.any(|known| known.name == name)
+/// The fields of events, for filters.
+pub const FIELDS_OF_EVENTS: Fields = Fields {
+    of: "events",
+    kind: kind_of_field,
+    names: || format!("{}, or a field of a payload (docs/events.md)", EVENT_FIELDS.join(", ")),
+};
+
+/// What a field of events holds: one of [`EVENT_FIELDS`], or one of some payload.
+fn kind_of_field(name: &str) -> Option<Kind> {
+    match name {
+        "time" | "clock" => return Some(Kind::Time),
+        "thread" | "process" | "app" => return Some(Kind::Number),
+        "model" => return Some(Kind::Words(models::MODELS.iter().map(|model| model.name).collect())),
+        _ if EVENT_FIELDS.contains(&name) => return Some(Kind::Text),
+        _ => {}
+    }
+    let of_payloads = models::MODELS.iter().flat_map(|model| model.events).flat_map(|event| event.fields);
+    let is_text = |ty| matches!(ty, FieldType::Str | FieldType::Rest);
+    let mut texts = of_payloads.filter(|known| known.name == name).map(|known| is_text(known.ty));
+    let first = texts.next()?;
+    Some(match texts.all(|other| other == first) {
+        false => Kind::Any,
+        true if first => Kind::Text,
+        // Durations are among them.
+        true => Kind::Time,
+    })
 }
 
 /// An event as filters see it.

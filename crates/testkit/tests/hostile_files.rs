@@ -7,6 +7,7 @@ use std::path::Path;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{ovni, samples};
 use taskscope_execution::filter::{Filter, TimeRange};
+use taskscope_session::selection::FIELDS_OF_EVENTS;
 use taskscope_session::{Places, Session};
 use taskscope_testkit::trace_builder::{StreamBuilder, push_event};
 
@@ -123,12 +124,12 @@ fn files_beside_streams() {
 #[test]
 fn filters_and_ranges() {
     let filter =
-        "not (thread = 101 or taskid in 1..7) and name ~ 'TASK_*' and time in 1.5s..2ms and label != \"x\"";
-    check_text(filter, |text| drop(Filter::parse(text)));
+        "not (thread = 101 or taskid in 1..7) and name ~ 'TASK_*' and time in 1.5ms..2s and label != \"x\"";
+    check_text(filter, |text| drop(Filter::parse(text, &FIELDS_OF_EVENTS)));
     check_text("10%..1.5s", |text| drop(TimeRange::parse(text)));
     // Nothing nests deeper than the stack.
     for deep in ["(", "not ", "not("] {
-        drop(Filter::parse(&deep.repeat(1 << 20)));
+        drop(Filter::parse(&deep.repeat(1 << 20), &FIELDS_OF_EVENTS));
     }
 }
 

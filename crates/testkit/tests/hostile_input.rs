@@ -10,7 +10,7 @@ use taskscope_event::framing::file_header;
 use taskscope_event::models::{MODELS, nanos6, nosv, openmp, ovni, recorder};
 use taskscope_execution::filter::{Filter, TimeRange};
 use taskscope_model::MachineOptions;
-use taskscope_session::selection::Selection;
+use taskscope_session::selection::{FIELDS_OF_EVENTS, Selection};
 use taskscope_session::{ReadProgress, Session};
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, push_event, type_payload};
 
@@ -30,7 +30,7 @@ fn swallow(root: &Path) {
     std::fs::create_dir_all(output.join("cfg")).unwrap();
     common::emulate(root, &output, MachineOptions { all_models: true, breakdown: true });
     // Reports, of the whole and of a part.
-    let filter = Filter::parse("thread = 1 or taskid < 3").ok();
+    let filter = Filter::parse("thread = 1 or taskid < 3", &FIELDS_OF_EVENTS).ok();
     let part = Selection { filter, range: TimeRange::parse("10%..70%").unwrap(), words: None };
     for selection in [Selection::default(), part] {
         if let Ok(session) = Session::open_part(root, &selection, &ReadProgress::default()) {

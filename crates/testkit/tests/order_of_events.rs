@@ -9,7 +9,7 @@ use taskscope_event::models::{MODELS, dictionary, kernel, nanos6, nosv, omp, ope
 use taskscope_event::spec::EventSpec;
 use taskscope_execution::Span;
 use taskscope_execution::filter::Filter;
-use taskscope_session::selection::Selection;
+use taskscope_session::selection::{FIELDS_OF_EVENTS, Selection};
 use taskscope_session::{ReadProgress, Session};
 use taskscope_testkit::trace_builder::{StreamBuilder, push_event, push_jumbo};
 
@@ -80,7 +80,7 @@ fn opened(root: &Path, selection: &Selection) -> Session {
 
 fn check(letters: &[u8], traces: u64) {
     // Where a filter asks for each event, all come in order.
-    let filter = Some(Filter::parse("time >= 0").unwrap());
+    let filter = Some(Filter::parse("time >= 0", &FIELDS_OF_EVENTS).unwrap());
     let in_order = Selection { filter, ..Selection::default() };
     for seed in 0..traces {
         let root = tempfile::tempdir().unwrap();

@@ -38,6 +38,14 @@ fn a_filter_that_cannot_be_meant_is_refused_with_the_reason() {
         ("state%3D", "this is no filter"),
         ("duration%3E%3E1", "this is no filter"),
         ("%28state%3Dbarrier", "this is no filter"),
+        (
+            "duration%3E1xs",
+            "`xs` in `1xs` is no unit of time; units are: ns, us, ms, s, min (at character 10)",
+        ),
+        ("state%3Dbarier", "no state is called `barier`"),
+        ("group%3Dsink", "no group is called `sink`; one of: device, idle, mutex, off"),
+        ("thread%3D5ms", "a number and no time"),
+        ("time%20in%209ms..3ms", "the range ends before it begins"),
     ] {
         for target in [
             format!("/api/search?at=0&text={text}"),

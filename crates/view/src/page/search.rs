@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock, PoisonError};
-use taskscope_execution::filter::{self, Filter, Record};
+use taskscope_execution::filter::{self, Fields, Filter, Kind, Record};
 use taskscope_execution::lod::{Flags, Marks};
 use taskscope_execution::{
     GapIndex, Place, Section, SiteIndex, Span, Starts, State, TaskIndex, ThreadIndex, TypeIndex,
@@ -65,9 +65,24 @@ impl Position {
     }
 }
 
-/// Fields of a section in the filter language.
-const FIELDS: [&str; 11] =
-    ["state", "group", "time", "duration", "thread", "process", "loom", "task", "region", "place", "type"];
+/// The fields of a section in the filter language.
+const FIELDS: Fields = Fields {
+    of: "sections",
+    kind: |name| match name {
+        "state" => Some(Kind::Words(State::ALL.map(State::name).to_vec())),
+        "group" => {
+            let mut groups = State::ALL.map(|state| group_name(state.group())).to_vec();
+            groups.sort_unstable();
+            groups.dedup();
+            Some(Kind::Words(groups))
+        }
+        "time" | "duration" => Some(Kind::Time),
+        "thread" | "process" | "task" | "region" => Some(Kind::Number),
+        "loom" | "place" | "type" => Some(Kind::Text),
+        _ => None,
+    },
+    names: || "state, group, time, duration, thread, process, loom, task, region, place, type".to_string(),
+};
 
 /// The sections that pass a filter or have a word, marked thread by thread as they are asked for.
 pub struct Matches {
@@ -227,16 +242,10 @@ impl Page {
 
     /// What is wrong with a text that is meant as a filter; nothing where it is one, or words.
     pub fn filter_problem(&self, text: &str) -> Option<String> {
-        match Filter::parse(text) {
-            Ok(filter) => {
-                let unknown = filter.fields().into_iter().find(|field| !FIELDS.contains(field))?.to_string();
-                Some(format!("sections have no field called `{unknown}`; one of: {}", FIELDS.join(", ")))
-            }
-            Err(error) => {
-                let meant = text.contains(['=', '<', '>', '~', '(', ')']) && !self.is_word(text);
-                meant.then(|| format!("this is no filter: {error}"))
-            }
-        }
+        let error = Filter::parse(text, &FIELDS).err()?;
+        let has_operator =
+            text.contains(['=', '<', '>', '~', '(', ')']) || text.split_whitespace().any(|word| word == "in");
+        (has_operator && !self.is_word(text)).then(|| format!("this is no filter: {error}"))
     }
 
     /// Whether some name has the text: names of types may have any characters.
@@ -260,7 +269,7 @@ impl Page {
     }
 
     fn pattern(&self, text: &str) -> Pattern {
-        if let Ok(filter) = Filter::parse(text) {
+        if let Ok(filter) = Filter::parse(text, &FIELDS) {
             let asks_for_words = text.contains("place") || text.contains("type");
             let words = if asks_for_words { self.words_of_places(|_| true) } else { Vec::new() };
             return Pattern::Filter { filter, words: words.into_iter().collect() };
