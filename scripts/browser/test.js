@@ -13,6 +13,8 @@ const [folder] = process.argv.slice(2);
 const report = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
 const expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'));
 const GUTTER = 150;
+/** The second queue of the traces of queues alone, of whose sixty marks over one letter three are left. */
+const PILED = 'que\u0301\u0301\u0301ue 2';
 const done = [];
 
 /** @param {string} name @param {() => Promise<void>} body */
@@ -38,29 +40,51 @@ async function eventually(check) {
   }
 }
 
+/** Runs one of the programs that read PDF files. @param {string} program @param {string[]} words */
+function read(program, ...words) {
+  const { error, status, stdout } = spawnSync(program, words, { maxBuffer: 1 << 28 });
+  if (error || status !== 0) throw new Error(`${program} ${words.join(' ')}: ${error || status}`);
+  return stdout;
+}
+
 /**
- * Prints a page and reads the paper: its text, how much of the first sheet is white, how many sheets.
+ * Prints a page; null where nobody can read what was printed.
+ * @param {import('playwright-core').Page} page
+ * @param {string} name
+ * @param {{[name: string]: any}} options
+ * @returns {Promise<string | null>} the file
+ */
+async function print(page, name, options) {
+  const path = join(folder, `${name}.pdf`);
+  await page.pdf({ ...options, path });
+  if (!spawnSync('pdfinfo', ['-v']).error) return path;
+  console.error(`skipped: reading ${name}.pdf, as there is no pdfinfo (apt-get install poppler-utils)`);
+  return null;
+}
+
+/** The text of each sheet. @param {import('playwright-core').Page} page @param {string} name @param {{[name: string]: any}} options */
+async function sheetsOf(page, name, options) {
+  const path = await print(page, name, options);
+  return path && read('pdftotext', '-layout', path, '-').toString().split('\f').slice(0, -1);
+}
+
+/**
+ * The paper of a page: its text, how much of the first sheet is white, how many sheets, how wide and high they are.
  * @param {import('playwright-core').Page} page
  * @param {string} name
  */
 async function printed(page, name) {
-  const path = join(folder, `${name}.pdf`);
-  await page.pdf({ format: 'A4', preferCSSPageSize: true, path });
-  if (spawnSync('pdfinfo', ['-v']).error) {
-    console.error(`skipped: reading ${name}.pdf, as there is no pdfinfo (apt-get install poppler-utils)`);
-    return null;
-  }
-  const run = (program, ...args) => {
-    const { error, status, stdout } = spawnSync(program, args, { maxBuffer: 1 << 28 });
-    if (error || status !== 0) throw new Error(`${program} ${args.join(' ')}: ${error || status}`);
-    return stdout;
-  };
-  const pages = Number(/Pages:\s*(\d+)/.exec(run('pdfinfo', path).toString())[1]);
-  const image = run('pdftoppm', '-gray', '-r', '30', '-f', '1', '-l', '1', path);
+  const path = await print(page, name, { format: 'A4', preferCSSPageSize: true });
+  if (!path) return null;
+  const info = read('pdfinfo', path).toString();
+  const image = read('pdftoppm', '-gray', '-r', '30', '-f', '1', '-l', '1', path);
   const [header, width, height] = /^P5\s+(\d+)\s+(\d+)\s+255\s/.exec(image.subarray(0, 40).toString('latin1'));
   const points = image.subarray(header.length);
   assert.equal(points.length, Number(width) * Number(height));
-  return { text: run('pdftotext', '-layout', path, '-').toString().replace(/\s+/g, ' '), pages, white: points.filter((point) => point > 250).length / points.length };
+  return {
+    text: read('pdftotext', '-layout', path, '-').toString().replace(/\s+/g, ' '), pages: Number(/Pages:\s*(\d+)/.exec(info)[1]),
+    white: points.filter((point) => point > 250).length / points.length, isWide: Number(width) > Number(height),
+  };
 }
 
 /** The value at a path like `findings.0.ns`. */
@@ -238,7 +262,7 @@ await step('printed from a dark screen the report is white, and all its parts an
   const paper = await printed(one.page, 'report');
   if (paper) {
     assert.ok(paper.white > 0.6, `${paper.white} of the paper is white`);
-    assert.ok(paper.pages > 1, `${paper.pages} pages`);
+    assert.ok(paper.pages > 1 && !paper.isWide, `${paper.pages} pages`);
     for (const words of ['What ran', 'Efficiency', 'Findings', 'Overview', '<b>exchange</b>', 'Critical path', 'How it was computed']) assert.ok(paper.text.includes(words), words);
     assert.ok(!/all \d+ rows|save the report/.test(paper.text), 'a button is printed');
   }
@@ -253,6 +277,29 @@ await step('printed from a dark screen the report is white, and all its parts an
   assert.ok(pictures.every(([tall, corner]) => tall <= 960 && corner === 255), JSON.stringify(pictures));
   assert.equal(t.page, 'rgb(255, 255, 255)');
   await one.page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
+});
+await step('on paper no heading stands alone at the foot of a page, and no finding is cut', async () => {
+  // Low sheets have many feet.
+  const sheets = await sheetsOf(one.page, 'low', { width: '800px', height: '460px' });
+  if (!sheets) return;
+  assert.ok(sheets.length > 12, `${sheets.length} sheets`);
+  const [headings, findings] = await one.page.evaluate(() => [
+    [...document.querySelectorAll('h2, h3, h4, caption, thead tr')].map((e) => (e.cells ? [...e.cells] : [e]).map((part) => part.textContent.trim()).filter((text) => text).join(' ')),
+    [...document.querySelectorAll('.finding')].map((e) => [e.id, e.querySelector('p').textContent.slice(0, 30), e.querySelector('figcaption').textContent]),
+  ]);
+  const plain = (text) => text.replace(/\s+/g, ' ').trim();
+  const feet = sheets.map((sheet) => plain(sheet.trimEnd().split('\n').pop()));
+  assert.deepEqual(feet.filter((foot) => foot && headings.map(plain).includes(foot)), []);
+  assert.ok(findings.length > 1);
+  for (const [id, ...parts] of findings) assert.ok(sheets.some((sheet) => [`${id} `, ...parts].every((words) => plain(sheet).includes(plain(words)))), `${id} is cut`);
+});
+await step('a program that only says that the medium is paper gets the same page, and the screen comes back', async () => {
+  const look = () => one.page.evaluate(() => [document.documentElement.dataset.printing !== undefined, document.documentElement.dataset.theme, document.querySelector('canvas.timeline').clientWidth, getComputedStyle(document.querySelector('nav')).display]);
+  const before = await look();
+  await one.page.emulateMedia({ media: 'print' });
+  await eventually(async () => assert.deepEqual(await look(), [true, 'light', 700, 'none']));
+  await one.page.emulateMedia({ media: null });
+  await eventually(async () => assert.deepEqual(await look(), before));
 });
 await step('names without an end do not widen the page', async () => {
   for (const width of [1200, 400]) {
@@ -280,16 +327,19 @@ await step('a trace of device queues alone tells nothing of workers', async () =
   assert.ok((await one.page.textContent('#efficiency')).includes('No time of workers'));
   assert.equal(await one.page.evaluate(() => [...document.querySelectorAll('table')].filter((t) => t.tBodies[0].rows.length === 0).length), 0, 'an empty table');
   const rows = await one.page.evaluate(() => window.taskscope.timeline.rows.map((row) => row.label));
-  assert.deepEqual(rows, ['device queues', 'queue 1 lane 0', 'queue 1 lane 1', 'queue 2', 'tasks: threads that run each type; counters', ...rows.slice(5)]);
+  assert.deepEqual(rows, ['device queues', 'queue 1 lane 0', 'queue 1 lane 1', PILED, 'tasks: threads that run each type; counters', ...rows.slice(5)]);
   // The three names that operations have, once each, whatever the queue.
   const values = await one.page.evaluate(() => window.taskscope.timeline.overview.views.find((view) => view.rows).values);
-  const named = await one.page.evaluate(() => document.querySelector('#overview [aria-label="device queues"]').textContent);
+  const named = await until(one.page, () => document.querySelector('#overview [aria-label="device queues"]')?.textContent);
   assert.ok(['gemm_kernel', '<i>copy</i>', 'fill'].every((name) => named.includes(name)), named);
   assert.deepEqual(values.map(([, name]) => name), ['gemm_kernel\ufffd', '<i>copy</i>', 'fill']);
   const { devices } = JSON.parse(await one.page.textContent('#report'));
   const remarks = devices.queues.flatMap((queue) => queue.remarks);
   const told = await one.page.evaluate(() => [...document.querySelectorAll('#tables .notices li')].map((li) => li.textContent));
   assert.ok(remarks.length > 0 && told.length === remarks.length && remarks.every((remark, i) => told[i].endsWith(remark)), `${told} of ${remarks}`);
+  const what = await one.page.textContent('#what');
+  for (const words of ['time of the queues', 'lost device operations1', 'not complete: see the notices', 'a note for a test']) assert.ok(what.includes(words), `${words}: ${what}`);
+  assert.ok(!what.includes('wall time'), 'queues alone have no wall time');
 });
 assert.deepEqual(one.problems, []);
 await one.close();
@@ -325,6 +375,33 @@ await step('rows at the whole run are the library\'s buckets', async () => {
       return [...new Uint32Array(await (await source.request('rows', query)).arrayBuffer())];
     }, row);
     assert.deepEqual(got, row.numbers, `${row.view} at level ${row.level}`);
+  }
+});
+await step('labels of the ruler stay inside and do not cover each other', async () => {
+  const drawn = await page.evaluate(() => {
+    const t = window.taskscope.timeline;
+    const labels = [];
+    for (let span = t.length; span > 20; span /= 1.7) {
+      for (const share of [0.1, 0.37, 0.9]) {
+        t.show(t.length * share, t.length * share + span);
+        const line = [];
+        t.context.fillText = (words, x, y) => {
+          const wide = t.context.measureText(words).width;
+          const left = x - { left: 0, center: wide / 2, right: wide }[t.context.textAlign];
+          if (y === 12) line.push([left, left + wide, words]);
+        };
+        t.draw();
+        delete t.context.fillText;
+        labels.push(line);
+      }
+    }
+    t.show(0, t.length);
+    return labels;
+  });
+  const width = await timeline('t.width');
+  for (const line of drawn) {
+    assert.ok(line.length > 2, JSON.stringify(line));
+    line.forEach(([left, right], i) => assert.ok(left >= (i ? line[i - 1][1] : GUTTER) && right <= width, JSON.stringify(line)));
   }
 });
 await step('zooming keeps the time under the pointer', async () => {
@@ -469,6 +546,41 @@ await step('what does not match a filter is shown pale, and a wrong filter is to
   two.problems.length = 0; // the browser logs the refused question
   await page.keyboard.press('Escape');
 });
+await step('the button highlight says whether it is pressed, however it was', async () => {
+  const button = () => page.evaluate(() => { const e = document.getElementById('where'); return [e.getAttribute('aria-pressed'), getComputedStyle(e).backgroundColor]; });
+  const [, colour] = await button();
+  const is = (pressed) => eventually(async () => {
+    const [said, shown] = await button();
+    assert.deepEqual([said, shown !== colour], [String(pressed), pressed]);
+  });
+  await is(false);
+  await page.fill('#search', 'state=barrier');
+  await page.click('#where');
+  await is(true);
+  await page.click('#where');
+  await is(false);
+  await page.focus('canvas.timeline');
+  await page.keyboard.press('h');
+  await is(true);
+  await eventually(async () => assert.ok(page.url().includes('where='), page.url()));
+  const address = page.url();
+  await page.keyboard.press('h');
+  await is(false);
+  // A link presses it too.
+  await page.goto('about:blank');
+  await page.goto(address);
+  await ready(page);
+  await is(true);
+  await page.click('#where');
+  await is(false);
+  await page.fill('#search', 'duration>1xs');
+  await page.click('#where');
+  await eventually(async () => assert.ok((await page.textContent('#problem')).includes('units are: ns, us, ms, s, min')));
+  await is(false);
+  two.problems.length = 0; // the browser logs the refused question
+  await page.fill('#search', '');
+  await page.keyboard.press('Escape');
+});
 await step('a selected range has the library\'s tables', async () => {
   await timeline(`t.show(${expected.range.from} - 10000, ${expected.range.to} + 10000)`);
   await settled(page);
@@ -591,6 +703,41 @@ await step('the keyboard alone reaches a section', async () => {
   await page.keyboard.press('Enter');
   await eventually(async () => assert.equal(await page.textContent('#section-title'), truth.label));
 });
+await step('groups of rows have the focus, and fold by keyboard', async () => {
+  await page.focus('canvas.timeline');
+  await timeline('(t.focusRow = -1, t.scroll(-1e6))');
+  const focused = () => timeline('(({ kind, key, label }) => ({ kind, key, label }))(t.rows[t.focusRow])');
+  const said = () => page.textContent('#live');
+  // The frame around the focus is drawn at the left edge of its row.
+  const framed = async () => {
+    await until(page, () => !window.taskscope.timeline.scheduled);
+    return timeline(`((row) => {
+      const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+      copy.drawImage(t.canvas, -Math.round(t.ratio), -Math.round(t.yOf(row) * t.ratio));
+      const [red, green, blue] = copy.getImageData(0, 0, 1, 1).data;
+      const frame = parseInt(t.theme.marks.finding.slice(1), 16);
+      return [red - (frame >> 16), green - (frame >> 8 & 255), blue - (frame & 255)].every((off) => Math.abs(off) < 60);
+    })(t.rows[t.focusRow])`);
+  };
+  const process = await timeline('t.rows.findLastIndex((row) => row.kind === "process")');
+  for (let i = 0; i <= process; i++) await page.keyboard.press('ArrowDown');
+  const group = await focused();
+  assert.equal(group.kind, 'process');
+  assert.equal(await said(), group.label);
+  assert.ok(await framed(), 'the focus on a process is not seen');
+  const rows = await timeline('t.rows.length');
+  await page.keyboard.press(' ');
+  assert.deepEqual(await focused(), group, 'the focus stays on what was folded');
+  assert.equal(await said(), `${group.label}, folded`);
+  assert.ok((await timeline('t.rows.length')) < rows && (await framed()));
+  await page.keyboard.press('ArrowDown');
+  assert.equal(await said(), 'threads by state');
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('Enter');
+  assert.deepEqual(await focused(), group);
+  assert.equal(await said(), group.label);
+  assert.equal(await timeline('t.rows.length'), rows);
+});
 await step('processes fold, and pictures are saved', async () => {
   const before = await timeline('t.rows.length');
   await timeline('t.toggleRow(t.rows.find((row) => row.kind === "process" || row.kind === "node"))');
@@ -632,6 +779,7 @@ await step('printed from a dark screen the viewer is white and without controls,
   const paper = await printed(page, 'viewer');
   if (paper) {
     assert.ok(paper.white > 0.4, `${paper.white} of the paper is white`);
+    assert.ok(paper.isWide, 'rows have the long side');
     for (const words of ['The run', 'Findings', 'task bodies']) assert.ok(paper.text.includes(words), `${words}: ${paper.text}`);
     assert.ok(!paper.text.includes('PNG'), paper.text);
   }
@@ -717,6 +865,27 @@ await step('an operation of a device queue is shown with its submission', async 
   assert.equal(await three.page.textContent('#section-title'), wanted.label.replace('\u202e', '\ufffd'), 'nothing turns the letters around');
   assert.equal(await three.page.locator('#panel i').count(), 0, 'markup in a name stays text');
 });
+/** What the tables of a selected range tell of device queues. @param {import('playwright-core').Page} page */
+const tableOfQueues = async (page) => page.evaluate(() => {
+  const table = [...document.querySelectorAll('#panel table')].find((t) => t.caption.textContent === 'By device queue');
+  const ns = (text) => { const [, number, unit] = /^([\d.]+) (ns|µs|ms|s)$/.exec(text); return Number(number) * { ns: 1, µs: 1e3, ms: 1e6, s: 1e9 }[unit]; };
+  return table && [...table.tBodies[0].rows].map(({ cells: [name, begun, kernels, transfers] }) => ({ name: name.textContent, begun: Number(begun.textContent), kernels: ns(kernels.textContent), transfers: ns(transfers.textContent) }));
+});
+/** Times are shown with three figures. @param {any[]} shown @param {any[]} wanted */
+const areQueues = (shown, wanted) => {
+  const near = (a, b) => Math.abs(a - b) <= b / 150 + 0.5;
+  assert.deepEqual(shown.map((row) => [row.name.length, row.begun]), wanted.map((row) => [row.name.length, row.operations_begun]));
+  shown.forEach((row, i) => assert.ok(near(row.kernels, wanted[i].kernels_ns) && near(row.transfers, wanted[i].transfers_ns), JSON.stringify([row, wanted[i]])));
+  assert.ok(wanted.some((row) => row.kernels_ns > 0) && wanted.some((row) => row.transfers_ns > 0) && wanted.every((row) => row.operations_begun > 0));
+};
+await step('a selected range has the library\'s table of device queues', async () => {
+  const { from, to, queues } = models.range;
+  await tree(`t.select(${from}, ${to})`);
+  await until(three.page, () => document.getElementById('range-title'));
+  areQueues(await tableOfQueues(three.page), queues);
+  assert.ok((await three.page.evaluate(() => document.querySelectorAll('#panel table').length)) > 2, 'and those of threads');
+  await tree('t.clearSelection()');
+});
 await step('a link restores views of the models, a view is taken away, and a slice is saved', async () => {
   const address = await until(three.page, () => (decodeURIComponent(location.hash).includes('cpu.13') ? location.href : ''));
   await three.page.goto('about:blank');
@@ -767,6 +936,23 @@ await step('what a program tells of itself is shown per thread or per task, in e
   await eventually(async () => assert.deepEqual(await labels(), ['walker 1', 'walker 1', 'walker 1 · 2']));
   assert.deepEqual(await three.page.evaluate(() => [...document.querySelectorAll('#chips select')].map((list) => list.value)), ['task', 'plain', 'task', 'stacked']);
   assert.deepEqual(await tree('[t.from, t.span]'), [6000, 8500]);
+  assert.deepEqual(three.problems, []);
+});
+await step('of a trace of device queues alone the viewer tells notes, remarks and tables of queues', async () => {
+  const { address, range, remarks } = expected.queues;
+  await three.page.goto(address);
+  await ready(three.page);
+  await settled(three.page);
+  const panel = await three.page.evaluate(() => [document.querySelector('#panel').textContent, [...document.querySelectorAll('#panel .warn')].map((e) => e.textContent)]);
+  for (const words of ['device queues2', 'efficiencynot known']) assert.ok(panel[0].includes(words), `${words}: ${panel[0]}`);
+  assert.ok(!panel[0].includes('Findings'), panel[0]);
+  assert.ok(remarks.length > 0);
+  assert.deepEqual(panel[1].map((text) => text.replace(/^[^:]*: /, '')), [...remarks, 'a note for a test']);
+  assert.equal(await tree('t.rows.filter((row) => row.kind === "track")[2].label'), PILED);
+  await tree(`t.select(${range.from}, ${range.to})`);
+  await until(three.page, () => document.getElementById('range-title'));
+  areQueues(await tableOfQueues(three.page), range.queues.map((row) => ({ ...row, name: row.name.replace(/(\p{M}{3})\p{M}+/gu, '$1') })));
+  assert.equal(await three.page.evaluate(() => document.querySelectorAll('#panel table').length), 1, 'of threads there is nothing');
   assert.deepEqual(three.problems, []);
 });
 await three.close();

@@ -127,7 +127,18 @@ fn expected_of_models(page: &Page, address: &str) -> Value {
         (values.start.len() / 3..values.start.len() - 1).find(long).expect("the generator makes such values");
     let answer = page.value_at(name, 1, values.start[row] - page.start(), None);
     let operation = page.operation(2, page.length() / 2, Some(true));
-    json!({ "address": address, "view": name.to_string(), "row": 1, "value": answer, "operation": operation })
+    let range = page.range(&page.all_tracks(), page.length() / 4, page.length() / 2);
+    json!({ "address": address, "view": name.to_string(), "row": 1, "value": answer, "operation": operation, "range": range })
+}
+
+/// A trace in which there are only device queues, with a note and a name whose marks pile up.
+fn queues_alone() -> Page {
+    let mut session = Session::in_memory("devices.trace", Execution::default());
+    session.devices = devices_of(1_000_000, 3_000_000);
+    session.devices.queues[1].name = format!("que{}ue 2", "\u{301}".repeat(60));
+    let mut page = Page::reported(session);
+    page.report["notices"] = json!([{ "name": "note", "text": "a note for a test" }]);
+    page
 }
 
 #[test]
@@ -160,9 +171,7 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     long.report["notices"] =
         json!([{ "name": "truncated-event", "text": format!("loom/{}", &endless[..300]) }]);
     write("long.html", html::report(&long));
-    let mut devices = Session::in_memory("devices.trace", Execution::default());
-    devices.devices = devices_of(1_000_000, 3_000_000);
-    write("devices.html", html::report(&Page::reported(devices)));
+    write("devices.html", html::report(&queues_alone()));
     let (_trace, models, viewer_of_models) = viewer_of_trace();
     let mut answers = expected(&page, &viewer.address());
     answers["models"] = expected_of_models(&models, &viewer_of_models.address());
@@ -180,6 +189,13 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     answers["doubtful"] = viewer_of_doubtful.address().into();
     let (_, viewer_of_talking) = viewer_of(talking());
     answers["talking"] = viewer_of_talking.address().into();
+    let queues = Arc::new(queues_alone());
+    let viewer_of_queues = Viewer::start(queues.clone(), 0).unwrap();
+    let of_each = queues.report["devices"]["queues"].as_array().unwrap();
+    let remarks: Vec<&Value> =
+        of_each.iter().flat_map(|queue| queue["remarks"].as_array().unwrap()).collect();
+    let range = queues.range(&[], queues.length() / 4, queues.length() / 2);
+    answers["queues"] = json!({ "address": viewer_of_queues.address(), "range": range, "remarks": remarks });
     write("expected.json", answers.to_string());
     let output = Command::new("node").arg(scripts().join("test.js")).arg(folder.path()).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -166,7 +166,7 @@ export class TimelineView {
         const nodeKey = `${view} ${node}`;
         if (nodes.length > 1) add({ kind: 'node', height: HEADER, label: node, key: nodeKey, tracks: ofNode.map((track) => track.track) });
         if (this.collapsed.has(nodeKey)) {
-          add({ kind: 'stack', height: STACK, label: '', key: nodeKey, tracks: ofNode.map((track) => track.track) });
+          add({ kind: 'stack', height: STACK, label: 'threads by state', key: nodeKey, tracks: ofNode.map((track) => track.track) });
           continue;
         }
         for (const process of new Set(ofNode.map((track) => track.process))) {
@@ -175,7 +175,7 @@ export class TimelineView {
           const many = processes.length > 1;
           if (many) add({ kind: 'process', height: HEADER, label: processLabel(processes[process]), key, tracks: own.map((track) => track.track) });
           if (many && this.collapsed.has(key)) {
-            add({ kind: 'stack', height: STACK, label: '', key, tracks: own.map((track) => track.track) });
+            add({ kind: 'stack', height: STACK, label: 'threads by state', key, tracks: own.map((track) => track.track) });
             continue;
           }
           for (const track of own) {
@@ -314,6 +314,12 @@ export class TimelineView {
     if (!this.collapsed.delete(row.key)) this.collapsed.add(row.key);
     this.layout();
     this.scroll(0);
+    this.say(row);
+  }
+
+  /** Tells those who do not see it where the focus is. @param {Row} row */
+  say(row) {
+    if (this.hooks.onSay) this.hooks.onSay(row.key && this.collapsed.has(row.key) && row.kind !== 'stack' ? `${row.label}, folded` : row.label);
   }
 
   /** @param {number} x @param {number} y */
@@ -348,7 +354,7 @@ export class TimelineView {
     if (row.y < this.scrollY) this.scroll(row.y - this.scrollY);
     const below = row.y + row.height + RULER - this.height;
     if (below > this.scrollY) this.scroll(below - this.scrollY);
-    if (this.hooks.onSay) this.hooks.onSay(row.label);
+    this.say(row);
     this.redraw();
   }
 
@@ -711,15 +717,18 @@ export class TimelineView {
     context.fillStyle = theme.text;
     context.font = '11px system-ui, sans-serif';
     context.textAlign = 'left';
+    let end = GUTTER;
     for (let at = Math.ceil(this.from / step) * step; at <= this.from + this.span; at += step) {
       const x = this.xOf(at);
       context.fillRect(x, RULER - 6, 1, 6);
-      // At the right edge there is room on the left.
-      const isLast = x >= this.width - 70;
-      context.textAlign = isLast ? 'right' : 'left';
-      context.fillText(formatPoint(at, step), isLast ? x - 3 : x + 3, 12);
+      const words = formatPoint(at, step);
+      const wide = context.measureText(words).width;
+      // At the right edge there may be room on the left; where there is none, the line stands alone.
+      const left = x + 3 + wide <= this.width ? x + 3 : x - 3 - wide;
+      if (left < end) continue;
+      context.fillText(words, left, 12);
+      end = left + wide + 6;
     }
-    context.textAlign = 'left';
     context.fillText(formatTime(this.span), 6, 14);
     if (this.selection) {
       const words = `selected ${formatTime(this.selection.to - this.selection.from)}`;

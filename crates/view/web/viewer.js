@@ -85,13 +85,14 @@ class Viewer {
     this.chips = element('span', { id: 'chips' });
     this.status = element('span', { id: 'status', role: 'status' });
     this.fillViews();
+    this.where = button('where', 'highlight', 'show pale what does not match the search (h)', () => this.highlight(this.source.filter === this.search.value.trim() ? '' : this.search.value.trim()));
+    this.where.setAttribute('aria-pressed', 'false');
     return element('div', { class: 'toolbar', role: 'toolbar', 'aria-label': 'Viewer' },
       element('strong', {}, 'taskscope'), this.view, this.second, this.chips,
       button('in', '+', 'zoom in (+)', () => this.timeline.zoom(0.5)), button('out', '−', 'zoom out (−)', () => this.timeline.zoom(2)),
       button('all', 'all', 'the whole run (Home)', () => this.timeline.show(0, this.overview.length_ns)),
       this.search, button('previous', '◂', 'previous match (shift+n)', () => this.find('previous')), button('next', '▸', 'next match (n)', () => this.find('next')),
-      button('where', 'highlight', 'show pale what does not match the search (h)', () => this.highlight(this.source.filter === this.search.value.trim() ? '' : this.search.value.trim())),
-      button('png', 'PNG', 'save what is in sight as PNG', () => this.png()), button('svg', 'SVG', 'save what is in sight as SVG', () => this.svg()),
+      this.where, button('png', 'PNG', 'save what is in sight as PNG', () => this.png()), button('svg', 'SVG', 'save what is in sight as SVG', () => this.svg()),
       button('slice-view', 'slice', 'save what is in sight as a trace of its own', () => this.slice({ from: Math.floor(this.timeline.from), to: Math.ceil(this.timeline.from + this.timeline.span) })), button('link', 'link', 'copy the address of this view', () => this.copyLink()), button('theme', 'light/dark', 'light or dark', () => this.toggleTheme()),
       button('run', 'run', 'the run and its findings', () => this.showRun()), button('keys', '?', 'keys', () => this.showKeys()), this.status);
   }
@@ -295,7 +296,7 @@ class Viewer {
     }
     this.source.filter = text;
     this.source.forget();
-    document.getElementById('where')?.setAttribute('aria-pressed', String(Boolean(text)));
+    this.where.setAttribute('aria-pressed', String(Boolean(text)));
     this.timeline.changed();
   }
 
