@@ -5,7 +5,8 @@ import { formatCount, formatNumberOf, formatPercent, formatTime, fitText, shellW
 import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
-import { TimelineView, trackLabel } from './timeline.js';
+import { TimelineView } from './timeline.js';
+import { trackLabel } from './rows.js';
 
 /** Pictures of the timeline that are printed at most, of about 50 threads each. */
 const PICTURES_ON_PAPER = 6;

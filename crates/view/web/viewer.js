@@ -5,7 +5,8 @@ import { formatCount, formatPercent, formatStart, formatTime, fitText, shellWord
 import { legend } from './charts.js';
 import { makeTheme } from './palette.js';
 import { ServerSource, readJson } from './source.js';
-import { TimelineView, placeOf, trackLabel } from './timeline.js';
+import { TimelineView } from './timeline.js';
+import { placeOf, trackLabel } from './rows.js';
 import { saveFile, timelinePng, timelineSvg } from './picture.js';
 import { nameOf, remarksOfQueues } from './report.js';
 import { onPaper } from './paper.js';
@@ -307,7 +308,7 @@ class Viewer {
     this.panel.replaceChildren(element('p', { id: 'problem', class: 'warn' }, fitText(text, 600)));
   }
 
-  /** @param {import('./timeline.js').Row} row @param {number} at @param {number} x @param {number} y */
+  /** @param {import('./rows.js').Row} row @param {number} at @param {number} x @param {number} y */
   hover(row, at, x, y) {
     clearTimeout(this.resting);
     this.resting = setTimeout(async () => {
@@ -326,7 +327,7 @@ class Viewer {
     }, REST_MS);
   }
 
-  /** @param {import('./timeline.js').Row} row @param {any} numbers @param {number} x @param {number} y */
+  /** @param {import('./rows.js').Row} row @param {any} numbers @param {number} x @param {number} y */
   hoverNumbers(row, numbers, x, y) {
     this.leave();
     if (!numbers) return;
@@ -350,7 +351,7 @@ class Viewer {
     this.tip.style.display = 'none';
   }
 
-  /** @param {import('./timeline.js').Row} row @param {number} at */
+  /** @param {import('./rows.js').Row} row @param {number} at */
   async open(row, at) {
     const found = await this.source.json('section', { ...placeOf(row), at });
     if (!found) return;
@@ -376,7 +377,7 @@ class Viewer {
     this.live.textContent = fitText(`${found.kind} ${found.label}, ${formatTime(found.end - found.start)}`, 300);
   }
 
-  /** @param {any} found @param {import('./timeline.js').Row} row @param {number} at */
+  /** @param {any} found @param {import('./rows.js').Row} row @param {number} at */
   async showValue(found, row, at) {
     const section = typeof row.thread === 'number' ? await this.source.json('section', { track: row.thread, at }) : null;
     if (section) await this.showSection(section);

@@ -8,7 +8,7 @@
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 14] = [
+const MODULES: [(&str, &str); 19] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -17,6 +17,11 @@ const MODULES: [(&str, &str); 14] = [
     ("elements.js", include_str!("../../web/elements.js")),
     ("charts.js", include_str!("../../web/charts.js")),
     ("gestures.js", include_str!("../../web/gestures.js")),
+    ("rows.js", include_str!("../../web/rows.js")),
+    ("tracks.js", include_str!("../../web/tracks.js")),
+    ("numbers.js", include_str!("../../web/numbers.js")),
+    ("labels.js", include_str!("../../web/labels.js")),
+    ("marks.js", include_str!("../../web/marks.js")),
     ("timeline.js", include_str!("../../web/timeline.js")),
     ("picture.js", include_str!("../../web/picture.js")),
     ("report.js", include_str!("../../web/report.js")),

@@ -1,0 +1,67 @@
+// Words on the timeline: names of rows, times of the ruler.
+
+import { formatPoint, formatTime } from './format.js';
+import { GUTTER, RULER } from './rows.js';
+
+/** Draws the names of rows, and the frame around the one that has the focus. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row[]} visible */
+export function drawLabels(timeline, visible) {
+  const { context, theme } = timeline;
+  context.font = '11px system-ui, sans-serif';
+  context.textBaseline = 'middle';
+  for (const row of visible) {
+    const y = RULER + row.y - timeline.scrollY;
+    const header = row.kind === 'view' || row.kind === 'node' || row.kind === 'process';
+    if (header) {
+      context.fillStyle = theme.dark ? '#23272c' : '#eef0f2';
+      context.fillRect(0, y, timeline.width, row.height);
+    }
+    if (timeline.rows[timeline.focusRow] === row) {
+      context.strokeStyle = theme.marks.finding;
+      context.lineWidth = 1.5;
+      context.strokeRect(1, y + 0.5, timeline.width - 2, row.height - 1);
+    }
+    context.fillStyle = theme.text;
+    context.textAlign = 'left';
+    const sign = header ? (timeline.collapsed.has(row.key || '') ? '▸ ' : '▾ ') : '';
+    const indent = row.kind === 'track' ? 18 : row.kind === 'process' ? 12 : 6;
+    context.fillText(timeline.fitLabel(sign + row.label, (header ? timeline.width : GUTTER - 4) - indent), indent, y + row.height / 2 + 0.5);
+  }
+  context.textBaseline = 'alphabetic';
+}
+
+/** Draws the times above the rows, and how long the selected range is. @param {import('./timeline.js').TimelineView} timeline */
+export function drawRuler(timeline) {
+  const { context, theme } = timeline;
+  context.fillStyle = theme.page;
+  context.fillRect(0, 0, timeline.width, RULER);
+  const least = timeline.nsPerPixel * 110;
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= least) || least;
+  context.fillStyle = theme.text;
+  context.font = '11px system-ui, sans-serif';
+  context.textAlign = 'left';
+  let end = GUTTER;
+  for (let at = Math.ceil(timeline.from / step) * step; at <= timeline.from + timeline.span; at += step) {
+    const x = timeline.xOf(at);
+    context.fillRect(x, RULER - 6, 1, 6);
+    const words = formatPoint(at, step);
+    const wide = context.measureText(words).width;
+    // At the right edge there may be room on the left; where there is none, the line stands alone.
+    const left = x + 3 + wide <= timeline.width ? x + 3 : x - 3 - wide;
+    if (left < end) continue;
+    context.fillText(words, left, 12);
+    end = left + wide + 6;
+  }
+  context.fillText(formatTime(timeline.span), 6, 14);
+  if (timeline.selection) {
+    const words = `selected ${formatTime(timeline.selection.to - timeline.selection.from)}`;
+    context.textAlign = 'center';
+    context.font = 'bold 11px system-ui, sans-serif';
+    const x = Math.max(GUTTER + 60, Math.min(timeline.width - 60, (timeline.xOf(timeline.selection.from) + timeline.xOf(timeline.selection.to)) / 2));
+    const half = context.measureText(words).width / 2 + 3;
+    context.fillStyle = theme.page;
+    context.fillRect(x - half, 0, 2 * half, RULER);
+    context.fillStyle = theme.text;
+    context.fillText(words, x, RULER - 8);
+  }
+}

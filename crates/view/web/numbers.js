@@ -1,0 +1,87 @@
+// Rows of numbers: threads in each state, threads that run each type of task, counters.
+
+import { formatCount } from './format.js';
+import { cssColour, orderedColour } from './palette.js';
+import { paintStack } from './pixels.js';
+import { GUTTER, RULER } from './rows.js';
+
+/** Draws how many of a group's threads were in each state. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row} row */
+export function drawStack(timeline, row) {
+  const states = timeline.overview.states.length;
+  const pixels = Math.max(1, Math.round(timeline.plotWidth));
+  const shares = timeline.source.stack(row.key, row.tracks || [], timeline.from, timeline.span / pixels, pixels, states);
+  if (!shares) return;
+  const tall = row.height - 4;
+  const image = new ImageData(pixels, tall);
+  paintStack(shares, states, Math.max(1, (row.tracks || []).length), new Uint32Array(image.data.buffer), 0, pixels, pixels, tall, timeline.theme, timeline.order);
+  timeline.image.width = pixels;
+  timeline.image.height = tall;
+  /** @type {CanvasRenderingContext2D} */ (timeline.image.getContext('2d')).putImageData(image, 0, 0);
+  timeline.context.drawImage(timeline.image, GUTTER, RULER + row.y - timeline.scrollY + 2, timeline.plotWidth, tall);
+}
+
+/**
+ * What a row of numbers shows: minimum, mean and maximum of each bucket; of types only the mean.
+ * @param {import('./timeline.js').TimelineView} timeline
+ * @param {import('./rows.js').Row} row
+ * @returns {{most: number, min: (number | null)[] | null, mean: (number | null)[], max: (number | null)[] | null, bucketNs: number, offset: number} | null}
+ */
+function seriesOf(timeline, row) {
+  const pixels = Math.max(1, Math.round(timeline.plotWidth));
+  if (row.slot === undefined) return timeline.source.counter(row.counter, timeline.from, timeline.span / pixels, pixels);
+  const types = timeline.source.types(timeline.from, timeline.span / pixels, pixels);
+  if (!types) return null;
+  const mean = Array.from({ length: types.buckets }, (_, i) => types.data[i * types.rows + row.slot]);
+  return { most: mean.reduce((most, value) => Math.max(most, value), 0), min: null, mean, max: null, bucketNs: types.bucketNs, offset: types.offset };
+}
+
+/** What a row of numbers shows at a time. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row} row @param {number} at */
+export function numbersAt(timeline, row, at) {
+  const data = seriesOf(timeline, row);
+  const bucket = data ? Math.floor((at - data.offset) / data.bucketNs) : -1;
+  if (!data || bucket < 0 || bucket >= data.mean.length || data.mean[bucket] === null) return null;
+  const start = data.offset + bucket * data.bucketNs;
+  return { start, end: start + data.bucketNs, min: data.min && data.min[bucket], mean: data.mean[bucket], max: data.max && data.max[bucket] };
+}
+
+/** Draws a counter, or how many threads run tasks of a type. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row} row */
+export function drawCounter(timeline, row) {
+  const data = seriesOf(timeline, row);
+  if (!data || data.most === 0) return;
+  const { context, theme } = timeline;
+  const tall = row.height - 6;
+  const base = RULER + row.y - timeline.scrollY + row.height - 3;
+  const y = (value) => base - (value / data.most) * tall;
+  const top = data.max || data.mean;
+  context.save();
+  context.beginPath();
+  context.rect(GUTTER, RULER, timeline.plotWidth, timeline.height);
+  context.clip();
+  context.fillStyle = row.slot === undefined ? theme.state[0] : cssColour(orderedColour(theme, row.slot));
+  const first = Math.max(0, Math.floor((timeline.from - data.offset) / data.bucketNs));
+  const last = Math.min(data.mean.length - 1, Math.ceil((timeline.from + timeline.span - data.offset) / data.bucketNs));
+  for (let i = first; i <= last; i++) {
+    if (data.mean[i] === null) continue;
+    const left = timeline.xOf(data.offset + i * data.bucketNs);
+    const wide = Math.max(1, data.bucketNs / timeline.nsPerPixel);
+    // From nothing to the minimum dense, on to the maximum light, the mean as a line.
+    const low = data.min ? y(data.min[i]) : y(data.mean[i]);
+    context.globalAlpha = 0.3;
+    context.fillRect(left, y(top[i]), wide, Math.max(0.5, low - y(top[i])));
+    context.globalAlpha = data.max ? 0.65 : 1;
+    context.fillRect(left, low, wide, base - low);
+    context.globalAlpha = 1;
+    if (data.max) context.fillRect(left, y(data.mean[i]) - 0.75, wide, 1.5);
+  }
+  context.restore();
+  context.fillStyle = theme.text;
+  context.font = '10px system-ui, sans-serif';
+  context.textAlign = 'left';
+  const words = `most ${data.most >= 100 || Number.isInteger(data.most) ? formatCount(data.most) : data.most.toPrecision(2)}`;
+  // Words that lie on bars have a border of the page's colour.
+  context.strokeStyle = theme.page;
+  context.lineWidth = 3;
+  context.lineJoin = 'round';
+  context.strokeText(words, GUTTER + 4, base - tall + 8);
+  context.fillText(words, GUTTER + 4, base - tall + 8);
+}

@@ -1,0 +1,118 @@
+// Rows of the timeline: which there are, one under the other, and what they are called.
+
+import { fitText } from './format.js';
+
+/** Room for labels at the left, and for the ruler above. */
+export const GUTTER = 150;
+export const RULER = 24;
+/** Heights of rows that are no tracks. */
+const HEADER = 18;
+const STACK = 34;
+const COUNTER = 34;
+const SHARE = 22;
+
+/**
+ * @typedef {{kind: 'node' | 'process' | 'view' | 'track' | 'counter' | 'stack', y: number, height: number, label: string,
+ *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string, slot?: number, foreign?: boolean, thread?: number | null}} Row
+ * A foreign row is no thread of the execution: a row of a model's view, or of a device queue.
+ */
+
+/** What a thread or CPU is called. @param {{tid: number, kind: string, worker: boolean}} track */
+export function trackLabel(track) {
+  if (track.kind === 'cpu') return `CPU ${track.tid}`;
+  return `thread ${track.tid}${track.worker || track.kind === 'unknown' ? '' : ` (${track.kind})`}`;
+}
+
+/** What a process is called. @param {{pid: number, cpus: boolean, rank: number | null}} process */
+function processLabel(process) {
+  if (process.cpus) return 'CPUs';
+  return `process ${process.pid}${typeof process.rank === 'number' ? ` (rank ${process.rank})` : ''}`;
+}
+
+/** A row as the server knows it. @param {Row} row */
+export function placeOf(row) {
+  return row.foreign ? { view: row.view, track: row.track } : { track: row.track };
+}
+
+/**
+ * Puts rows one under the other: views, in them nodes, processes, threads; then counters.
+ * @param {any} overview
+ * @param {string[]} views
+ * @param {Set<string>} collapsed keys of groups that are folded
+ * @param {number} rowHeight of a track
+ * @returns {Row[]}
+ */
+export function rowsOf(overview, views, collapsed, rowHeight) {
+  /** @type {Row[]} */
+  const rows = [];
+  let y = 0;
+  const add = (row) => { rows.push({ ...row, y }); y += row.height; };
+  const { processes, tracks } = overview;
+  const nodes = [...new Set(tracks.map((track) => processes[track.process].node))];
+  if (tracks.length) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: tracks.filter((track) => track.worker).map((track) => track.track) });
+  for (const view of views) {
+    const words = overview.views.find((row) => row.name === view);
+    if (!words) continue;
+    if (!words.rows && tracks.length === 0) continue;
+    add({ kind: 'view', height: HEADER, label: words.rows ? words.label : `threads: ${words.label}`, key: `view ${view}` });
+    if (collapsed.has(`view ${view}`)) continue;
+    if (words.rows) {
+      for (const row of words.rows) add({ kind: 'track', height: rowHeight, label: row.label, track: row.track, view, foreign: true, thread: row.thread });
+      continue;
+    }
+    for (const node of nodes) {
+      const ofNode = tracks.filter((track) => processes[track.process].node === node);
+      const nodeKey = `${view} ${node}`;
+      if (nodes.length > 1) add({ kind: 'node', height: HEADER, label: node, key: nodeKey, tracks: ofNode.map((track) => track.track) });
+      if (collapsed.has(nodeKey)) {
+        add({ kind: 'stack', height: STACK, label: 'threads by state', key: nodeKey, tracks: ofNode.map((track) => track.track) });
+        continue;
+      }
+      for (const process of new Set(ofNode.map((track) => track.process))) {
+        const own = ofNode.filter((track) => track.process === process);
+        const key = `${view} ${node} ${processes[process].cpus ? 'CPUs' : processes[process].pid}`;
+        const many = processes.length > 1;
+        if (many) add({ kind: 'process', height: HEADER, label: processLabel(processes[process]), key, tracks: own.map((track) => track.track) });
+        if (many && collapsed.has(key)) {
+          add({ kind: 'stack', height: STACK, label: 'threads by state', key, tracks: own.map((track) => track.track) });
+          continue;
+        }
+        for (const track of own) {
+          add({ kind: 'track', height: rowHeight, label: trackLabel(track), track: track.track, view });
+        }
+      }
+    }
+  }
+  const types = overview.task_types || [];
+  if (types.length + overview.counters.length > 0) {
+    add({ kind: 'view', height: HEADER, label: 'tasks: threads that run each type; counters', key: 'tasks' });
+    if (!collapsed.has('tasks')) {
+      types.forEach((label, slot) => add({ kind: 'counter', height: SHARE, label: fitText(label, 60), slot }));
+      for (const counter of overview.counters) add({ kind: 'counter', height: COUNTER, label: counter.label, counter: counter.name });
+    }
+  }
+  return rows;
+}
+
+/** The place of the row that holds a height. @param {Row[]} rows @param {number} at */
+export function rowAtHeight(rows, at) {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rows[middle].y + rows[middle].height <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/**
+ * Where a row of an earlier layout is now: the same one, else one of the same thread, else one of its kind; -1 where there is none.
+ * @param {Row[]} rows
+ * @param {Row} had
+ */
+export function placeNow(rows, had) {
+  const alike = (/** @type {Row} */ row) => row.kind === had.kind && row.track === had.track && row.label === had.label;
+  const tests = [(/** @type {Row} */ row) => alike(row) && row.view === had.view, alike, (/** @type {Row} */ row) => row.kind === had.kind];
+  return tests.map((test) => rows.findIndex(test)).find((at) => at >= 0) ?? -1;
+}

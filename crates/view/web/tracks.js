@@ -1,0 +1,56 @@
+// Rows of tracks: threads, CPUs, rows of views and of device queues, each a line of one image.
+
+import { SUB, paintTrack, NOTHING } from './pixels.js';
+import { GUTTER, RULER } from './rows.js';
+
+/**
+ * Draws what tracks were in, one line of an image for each, and asks for what is missing.
+ * @param {import('./timeline.js').TimelineView} timeline
+ * @param {import('./rows.js').Row[]} rows
+ */
+export function drawTracks(timeline, rows) {
+  timeline.inSight.clear();
+  if (rows.length === 0) return;
+  const { theme, context, ratio } = timeline;
+  const pixels = Math.max(1, Math.round(timeline.plotWidth * ratio));
+  const nsPerPixel = timeline.span / pixels;
+  const image = new ImageData(pixels, rows.length * SUB);
+  const numbers = new Uint32Array(image.data.buffer);
+  const columns = new Uint32Array(pixels);
+  const values = new Uint32Array(pixels);
+  /** @type {Map<string, number[]>} */
+  const missing = new Map();
+  rows.forEach((row, i) => {
+    const view = row.view || 'state';
+    const own = view === 'state' ? null : values;
+    columns.fill(NOTHING);
+    if (!timeline.source.columns(view, row.track, timeline.from, nsPerPixel, columns, own)) {
+      const list = missing.get(view) || [];
+      list.push(/** @type {number} */ (row.track));
+      missing.set(view, list);
+    }
+    const colours = own && timeline.coloursOf(view);
+    if (colours) countValues(timeline, view, columns, values);
+    paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, colours, row.foreign, Boolean(timeline.source.filter) && !row.foreign);
+  });
+  timeline.image.width = pixels;
+  timeline.image.height = rows.length * SUB;
+  /** @type {CanvasRenderingContext2D} */ (timeline.image.getContext('2d')).putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  rows.forEach((row, i) => {
+    const y = RULER + row.y - timeline.scrollY;
+    context.drawImage(timeline.image, 0, i * SUB, pixels, SUB, GUTTER, y + 1, timeline.plotWidth, row.height - 2);
+  });
+  for (const [view, tracks] of missing) timeline.source.want(view, tracks.sort((a, b) => a - b), timeline.from, nsPerPixel, pixels);
+}
+
+/** Adds how many pixels of a row show each value. @param {import('./timeline.js').TimelineView} timeline @param {string} view @param {Uint32Array} columns @param {Uint32Array} values */
+function countValues(timeline, view, columns, values) {
+  let counts = timeline.inSight.get(view);
+  if (!counts) timeline.inSight.set(view, (counts = new Map()));
+  for (let first = 0, x = 1; first < values.length; first = x++) {
+    while (x < values.length && values[x] === values[first]) x++;
+    // What a pixel shows that has nothing is left from before.
+    if ((columns[first] & 255) !== 255) counts.set(values[first], (counts.get(values[first]) || 0) + x - first);
+  }
+}
