@@ -179,6 +179,16 @@ await step('the row of all workers has the times of the report, and not those of
   }
   assert.ok(shares.filter(([, share]) => share > 0.01).length > 3);
 });
+await step('the file says that a folded group is approximate, while one is folded', async () => {
+  const told = () => one.page.locator('#folded').isVisible();
+  const toggle = () => one.page.evaluate(() => { const t = window.taskscope.timeline; t.toggleRow(t.rows.find((row) => row.kind === 'process')); });
+  assert.equal(await told(), false);
+  await toggle();
+  await eventually(async () => assert.equal(await told(), true));
+  assert.ok((await one.page.textContent('#folded')).includes('only the state that leads'));
+  await toggle();
+  await eventually(async () => assert.equal(await told(), false));
+});
 await step('a wheel or a finger over rows that are all in sight scrolls the page', async () => {
   const turned = () => one.page.evaluate(() => {
     const event = new WheelEvent('wheel', { deltaY: 120, cancelable: true });
@@ -310,6 +320,26 @@ await step('names without an end do not widen the page', async () => {
     assert.ok(wide <= width, `${wide} of ${width}`);
   }
 });
+await step('where a thread is not there the legend says that it is blank, in a frame that is seen', async () => {
+  for (const [dark, name] of [[false, 'light'], [true, 'dark']]) {
+    await one.page.emulateMedia({ colorScheme: name });
+    const [labels, swatch, line, page] = await eventually(() => one.page.evaluate(() => {
+      const parts = [...document.querySelectorAll('#overview .legend[aria-label="Colours"] li')];
+      const blank = parts.find((part) => part.textContent.startsWith('blank')).querySelector('.swatch');
+      const style = getComputedStyle(blank);
+      return [parts.map((part) => part.textContent), style.backgroundColor, [style.borderTopWidth, style.borderTopStyle, style.borderTopColor], getComputedStyle(document.body).backgroundColor];
+    }));
+    assert.equal(page === 'rgb(20, 23, 26)', dark);
+    assert.ok(labels.includes('blank: no thread there (not started, ended)') && !labels.includes('not started') && !labels.includes('ended'), labels.join());
+    assert.equal(swatch, 'rgba(0, 0, 0, 0)');
+    assert.deepEqual(line.slice(0, 2), ['1px', 'solid']);
+    const light = (colour) => colour.match(/\d+/g).slice(0, 3).map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0.05);
+    const contrast = Math.max(light(line[2]), light(page)) / Math.min(light(line[2]), light(page));
+    assert.ok(contrast >= 3, `${name}: ${contrast}`);
+    assert.ok((await one.page.locator('#tables .bar.states .fill.blank').count()) > 0, 'their bars in the table of threads');
+  }
+  await one.page.emulateMedia({ colorScheme: 'light' });
+});
 await step('labels lie within their room', async () => {
   const words = await one.page.evaluate(() => {
     const t = window.taskscope.timeline;
@@ -384,6 +414,8 @@ await step('labels of the ruler stay inside and do not cover each other', async 
     for (let span = t.length; span > 20; span /= 1.7) {
       for (const share of [0.1, 0.37, 0.9]) {
         t.show(t.length * share, t.length * share + span);
+        // The words of a selected range take the place of labels.
+        t.selection = share === 0.1 ? null : { from: t.from + 0.3 * t.span, to: t.from + (0.3 + share) * t.span };
         const line = [];
         t.context.fillText = (words, x, y) => {
           const wide = t.context.measureText(words).width;
@@ -392,9 +424,10 @@ await step('labels of the ruler stay inside and do not cover each other', async 
         };
         t.draw();
         delete t.context.fillText;
-        labels.push(line);
+        labels.push(line.sort((a, b) => a[0] - b[0]));
       }
     }
+    t.clearSelection();
     t.show(0, t.length);
     return labels;
   });
@@ -953,6 +986,11 @@ await step('of a trace of device queues alone the viewer tells notes, remarks an
   await until(three.page, () => document.getElementById('range-title'));
   areQueues(await tableOfQueues(three.page), range.queues.map((row) => ({ ...row, name: row.name.replace(/(\p{M}{3})\p{M}+/gu, '$1') })));
   assert.equal(await three.page.evaluate(() => document.querySelectorAll('#panel table').length), 1, 'of threads there is nothing');
+  for (const [text, words] of [['duration>1ms', 'nothing matches; filters look at threads, words at device queues too'], ['no such name', 'nothing matches']]) {
+    await three.page.fill('#search', text);
+    await three.page.press('#search', 'Enter');
+    await eventually(async () => assert.equal(await three.page.textContent('#nothing'), words));
+  }
   assert.deepEqual(three.problems, []);
 });
 await three.close();

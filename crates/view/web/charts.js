@@ -1,7 +1,7 @@
 // Charts of the report: legend, stacked states over time, histograms, small timelines, flame graph.
 
-import { element, sharpCanvas } from './elements.js';
-import { cssColour } from './palette.js';
+import { colourAs, element, sharpCanvas } from './elements.js';
+import { ABSENT, BLANK, cssColour } from './palette.js';
 import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
 
 /** Groups of states from the bottom of a stack to its top. */
@@ -17,6 +17,20 @@ export function stackOrder(states) {
 }
 
 /**
+ * The states that occur, in the order of a stack, with their colours; those in which a thread is not there are one, at the end.
+ * @param {{name: string, label: string, group: string}[]} states
+ * @param {(name: string) => boolean} occurs
+ * @param {import('./palette.js').Theme} theme
+ * @returns {{label: string, colour: string}[]}
+ */
+export function namedColours(states, occurs, theme) {
+  const seen = stackOrder(states).filter((number) => occurs(states[number].name));
+  const there = seen.filter((number) => !ABSENT.includes(states[number].name));
+  const absent = { label: 'blank: no thread there (not started, ended)', colour: BLANK };
+  return [...there.map((number) => ({ label: states[number].label, colour: theme.state[number] })), ...(there.length < seen.length ? [absent] : [])];
+}
+
+/**
  * The meaning of colours, for states that occur, and of patterns.
  * @param {{name: string, label: string, group: string}[]} states
  * @param {(name: string) => boolean} occurs
@@ -25,11 +39,10 @@ export function stackOrder(states) {
  */
 export function legend(states, occurs, theme) {
   const list = element('ul', { class: 'legend', 'aria-label': 'Colours' });
-  for (const number of stackOrder(states)) {
-    if (!occurs(states[number].name)) continue;
+  for (const { label, colour } of namedColours(states, occurs, theme)) {
     const swatch = element('span', { class: 'swatch' });
-    swatch.style.background = theme.state[number];
-    list.append(element('li', {}, swatch, states[number].label));
+    colourAs(swatch, colour);
+    list.append(element('li', {}, swatch, label));
   }
   for (const [name, label] of [['lost', 'events lost'], ['uncertain', 'not known'], ['long', 'long wait'], ['finding', 'finding'], ['off', 'had no CPU']]) {
     list.append(element('li', {}, element('span', { class: `swatch mark-${name}` }), label));

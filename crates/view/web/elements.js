@@ -1,5 +1,6 @@
 // Small builders of page elements. Names from a trace only ever become text, never markup.
 
+import { BLANK } from './palette.js';
 import { PAPER_RATIO, isPrinting } from './paper.js';
 
 /**
@@ -66,6 +67,12 @@ export function table(caption, columns, rows, shown = 12) {
   return wrapped;
 }
 
+/** Gives a part of a page the colour of a state; what has none has a frame. @param {HTMLElement} made @param {string} colour */
+export function colourAs(made, colour) {
+  made.style.background = colour;
+  if (colour === BLANK) made.classList.add('blank');
+}
+
 /**
  * A bar of a share of its cell.
  * @param {number} share 0 to 1
@@ -76,7 +83,7 @@ export function table(caption, columns, rows, shown = 12) {
 export function bar(share, label = '', colour = '') {
   const fill = element('span', { class: 'fill' });
   fill.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
-  if (colour) fill.style.background = colour;
+  if (colour) colourAs(fill, colour);
   return element('span', { class: 'bar', role: 'img', 'aria-label': label || `${(share * 100).toFixed(0)} %` }, fill);
 }
 

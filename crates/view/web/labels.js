@@ -29,6 +29,18 @@ export function drawLabels(timeline, visible) {
   context.textBaseline = 'alphabetic';
 }
 
+/** Where the words of the selected range stand: what they are, their left and right end. @param {import('./timeline.js').TimelineView} timeline */
+function selectedWords(timeline) {
+  const { context, selection } = timeline;
+  if (!selection) return null;
+  const words = `selected ${formatTime(selection.to - selection.from)}`;
+  context.font = 'bold 11px system-ui, sans-serif';
+  const half = context.measureText(words).width / 2;
+  const middle = (timeline.xOf(selection.from) + timeline.xOf(selection.to)) / 2;
+  const x = Math.max(GUTTER + half, Math.min(timeline.width - half - 3, middle));
+  return { words, left: x - half, right: x + half };
+}
+
 /** Draws the times above the rows, and how long the selected range is. @param {import('./timeline.js').TimelineView} timeline */
 export function drawRuler(timeline) {
   const { context, theme } = timeline;
@@ -38,8 +50,10 @@ export function drawRuler(timeline) {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= least) || least;
   context.fillStyle = theme.text;
-  context.font = '11px system-ui, sans-serif';
   context.textAlign = 'left';
+  const selected = selectedWords(timeline);
+  if (selected) context.fillText(selected.words, selected.left, 12);
+  context.font = '11px system-ui, sans-serif';
   let end = GUTTER;
   for (let at = Math.ceil(timeline.from / step) * step; at <= timeline.from + timeline.span; at += step) {
     const x = timeline.xOf(at);
@@ -48,20 +62,10 @@ export function drawRuler(timeline) {
     const wide = context.measureText(words).width;
     // At the right edge there may be room on the left; where there is none, the line stands alone.
     const left = x + 3 + wide <= timeline.width ? x + 3 : x - 3 - wide;
-    if (left < end) continue;
+    const isCovered = selected && left < selected.right + 6 && left + wide + 6 > selected.left;
+    if (left < end || isCovered) continue;
     context.fillText(words, left, 12);
     end = left + wide + 6;
   }
   context.fillText(formatTime(timeline.span), 6, 14);
-  if (timeline.selection) {
-    const words = `selected ${formatTime(timeline.selection.to - timeline.selection.from)}`;
-    context.textAlign = 'center';
-    context.font = 'bold 11px system-ui, sans-serif';
-    const x = Math.max(GUTTER + 60, Math.min(timeline.width - 60, (timeline.xOf(timeline.selection.from) + timeline.xOf(timeline.selection.to)) / 2));
-    const half = context.measureText(words).width / 2 + 3;
-    context.fillStyle = theme.page;
-    context.fillRect(x - half, 0, 2 * half, RULER);
-    context.fillStyle = theme.text;
-    context.fillText(words, x, RULER - 8);
-  }
 }

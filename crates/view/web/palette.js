@@ -1,8 +1,14 @@
 // Colours of states. Hues follow Okabe and Ito's palette, which people with any common colour vision
 // tell apart; what belongs to one group differs in lightness. Every colour has a contrast of at least
-// 3:1 with its page (a test holds that); waits for nothing are pale on purpose.
+// 3:1 with its page (a test holds that). Where a thread is not there, pictures are blank, and legends and
+// tables have an empty frame.
 
 /** @typedef {{[state: string]: string}} StateColours */
+
+/** States in which a thread is not there. */
+export const ABSENT = ['not_started', 'ended'];
+/** Their colour. */
+export const BLANK = 'transparent';
 
 /** @type {StateColours} */
 export const LIGHT_STATES = {
@@ -11,7 +17,7 @@ export const LIGHT_STATES = {
   barrier: '#d55e00', join_barrier: '#b34e00', taskwait: '#c23b22', taskwait_depend: '#9c2f1b', taskgroup: '#d9583d',
   taskyield: '#8c3c00', target_wait: '#dd4f2a', communication: '#7a6fd0', mpi_start: '#5b50a8',
   critical_wait: '#b0518c', lock_wait: '#c45a9b', ordered_wait: '#8f3d70', atomic_wait: '#a0487f',
-  idle: '#8d949b', not_started: '#e3e6e9', ended: '#e3e6e9',
+  idle: '#8d949b',
   out_of_cpu: '#4a4f55', paused: '#62686f', no_subsystem: '#757575', unknown: '#808080',
 };
 
@@ -22,7 +28,7 @@ export const DARK_STATES = {
   barrier: '#f07b2e', join_barrier: '#d9661a', taskwait: '#f26d5b', taskwait_depend: '#cf5240', taskgroup: '#f58f80',
   taskyield: '#b8602a', target_wait: '#f2704f', communication: '#a79df0', mpi_start: '#8b80d8',
   critical_wait: '#d58bb8', lock_wait: '#e09cc6', ordered_wait: '#b96a99', atomic_wait: '#c77aa8',
-  idle: '#6f767e', not_started: '#2a2e33', ended: '#2a2e33',
+  idle: '#6f767e',
   out_of_cpu: '#b8bec5', paused: '#9aa1a8', no_subsystem: '#969696', unknown: '#8a8a8a',
 };
 
@@ -90,10 +96,10 @@ export function makeTheme(dark, states) {
   const colours = dark ? DARK_STATES : LIGHT_STATES;
   const marks = dark ? DARK_MARKS : LIGHT_MARKS;
   const page = packColour(marks.page);
-  const state = states.map((row) => colours[row.name] || colours.unknown);
+  const state = states.map((row) => (ABSENT.includes(row.name) ? BLANK : colours[row.name] || colours.unknown));
   const shades = new Uint32Array(256 * 16);
   state.forEach((hex, number) => {
-    const full = packColour(hex);
+    const full = packColour(hex === BLANK ? marks.page : hex);
     for (let step = 0; step < 16; step++) {
       shades[number * 16 + step] = mixColours(full, page, (1 - step / 15) * FAINTEST);
     }

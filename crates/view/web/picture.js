@@ -1,5 +1,8 @@
 // The visible range as a file: PNG from the canvas, SVG by drawing again.
 
+import { namedColours } from './charts.js';
+import { BLANK } from './palette.js';
+
 /**
  * Offers data as a file.
  * @param {string} name
@@ -127,13 +130,12 @@ export function timelineSvg(timeline) {
   }
   const occurs = new Set((timeline.overview.report.thread_states || []).flatMap((row) => Object.keys(row.states)));
   let [x, base] = [8, timeline.height + 16];
-  timeline.overview.states.forEach(({ name, label }, number) => {
-    if (!occurs.has(name)) return;
+  for (const { label, colour } of namedColours(timeline.overview.states, (name) => occurs.has(name), theme)) {
     const wide = 28 + label.length * 6;
     if (x + wide > timeline.width) [x, base] = [8, base + 16];
-    svg.parts.push(`<rect x="${x}" y="${base - 9}" width="10" height="10" fill="${theme.state[number]}"/><text x="${x + 14}" y="${base}" font-size="11" fill="${theme.text}">${xmlText(label)}</text>`);
+    svg.parts.push(`<rect x="${x}" y="${base - 9}" width="10" height="10" ${colour === BLANK ? `fill="none" stroke="${theme.text}"` : `fill="${colour}"`}/><text x="${x + 14}" y="${base}" font-size="11" fill="${theme.text}">${xmlText(label)}</text>`);
     x += wide;
-  });
+  }
   const [width, height] = [timeline.width, base + 10];
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" shape-rendering="crispEdges">`,

@@ -1,6 +1,6 @@
 // The report, in the order of a reader's questions. Every number comes from the report's JSON.
 
-import { element, part, table, bar } from './elements.js';
+import { bar, colourAs, element, part, table } from './elements.js';
 import { formatCount, formatNumberOf, formatPercent, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
@@ -201,7 +201,7 @@ function stateBar(times, total, states, theme) {
     if (ns === 0) return;
     const fill = element('span', { class: 'fill', title: `${state.label} ${formatPercent(ns, total)}` });
     fill.style.width = `${(ns / Math.max(1, total)) * 100}%`;
-    fill.style.background = theme.state[number];
+    colourAs(fill, theme.state[number]);
     made.append(fill);
   });
   return made;
@@ -376,9 +376,10 @@ export function showReport(page, report, overview, source, json) {
     const width = Math.max(300, Math.min(1600, page.clientWidth - 8));
     const host = element('div', { class: 'timeline-host' });
     const values = element('div', {});
+    const folded = element('p', { class: 'note', id: 'folded', hidden: true }, 'Folded groups are approximate here: the file knows of each of their threads only the state that leads in a bucket, and for which part of it; the rest is left empty. The viewer shows them exactly.');
     const occurs = new Set((report.thread_states || []).flatMap((row) => Object.keys(row.states)));
     const rows = overview.rows;
-    const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), values, host,
+    const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), values, host, folded,
       element('p', { class: 'note' }, `${formatNumberOf(rows.buckets, 'bucket')} of ${formatTime(2 ** rows.level)} a row; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
         rows.left_out_tracks ? `Left out here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
@@ -397,7 +398,10 @@ export function showReport(page, report, overview, source, json) {
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections));
     shown.timeline = new TimelineView(host, overview, source, {
       onHover: (row, at) => { host.title = `${row.label} at ${formatTime(at)}`; },
-      onDrawn: () => values.replaceChildren(...shown.timeline.valueLegends()),
+      onDrawn: () => {
+        values.replaceChildren(...shown.timeline.valueLegends());
+        folded.hidden = !shown.timeline.rows.some((row) => row.kind === 'stack' && row.key !== 'all');
+      },
     }, { height: isPrinting() ? 900 : 520 });
     if (overview.device_rows) shown.timeline.setViews(['state', 'devices']);
     shown.timeline.setTheme(dark);

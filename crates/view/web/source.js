@@ -61,9 +61,6 @@ export class ServerSource {
     this.filter = '';
   }
 
-  /** Any zoom is exact. */
-  get exact() { return true; }
-
   /** Whether something is still on its way. */
   get busy() { return this.tilesInFlight + this.stretchesInFlight + this.playing > 0; }
 
@@ -403,8 +400,6 @@ export class EmbeddedSource {
     this.failure = undefined;
   }
 
-  /** Zooming in shows wider pixels, not more. */
-  get exact() { return false; }
   get busy() { return false; }
 
   /**
