@@ -13,8 +13,8 @@ const [folder] = process.argv.slice(2);
 const report = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
 const expected = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'));
 const GUTTER = 150;
-/** The second queue of the traces of queues alone, of whose sixty marks over one letter three are left. */
-const PILED = 'que\u0301\u0301\u0301ue 2';
+/** The second queue of the traces of queues alone: of the sixty marks over one letter three are left. */
+const PILED = 'que\u0301\u0301\u0301ue\n2';
 const done = [];
 
 /** @param {string} name @param {() => Promise<void>} body */
@@ -736,6 +736,24 @@ await step('the keyboard alone reaches a section', async () => {
   await page.keyboard.press('Enter');
   await eventually(async () => assert.equal(await page.textContent('#section-title'), truth.label));
 });
+await step('where nothing is, a click and the keys say so', async () => {
+  const late = await timeline(`((row) => ({
+    ns: row.states.not_started, track: t.overview.tracks.find((track) => track.tid === row.tid && t.overview.processes[track.process].pid === row.pid).track,
+  }))(t.overview.report.thread_states.reduce((a, b) => ((a.states.not_started || 0) > (b.states.not_started || 0) ? a : b)))`);
+  assert.ok(late.ns > 20, 'one of the threads starts late');
+  await timeline(`(t.scroll(t.rowOf(${late.track}).y - t.scrollY - 100), t.show(0, ${late.ns} * 2))`);
+  await settled(page);
+  const label = await timeline(`t.rowOf(${late.track}).label`);
+  const point = await pointOf(late.track, late.ns / 2);
+  await page.mouse.click(point.x, point.y);
+  await eventually(async () => assert.ok((await page.textContent('#nothing')).startsWith(`${label}: nothing at 0.0`)));
+  assert.ok((await page.textContent('#nothing')).endsWith('(not started, or ended)'));
+  await page.focus('canvas.timeline');
+  await page.keyboard.press(',');
+  await eventually(async () => assert.equal(await page.textContent('#live'), `${label}: nothing earlier`));
+  await page.click('#run');
+  await timeline('t.show(0, t.length)');
+});
 await step('groups of rows have the focus, and fold by keyboard', async () => {
   await page.focus('canvas.timeline');
   await timeline('(t.focusRow = -1, t.scroll(-1e6))');
@@ -986,6 +1004,9 @@ await step('of a trace of device queues alone the viewer tells notes, remarks an
   await until(three.page, () => document.getElementById('range-title'));
   areQueues(await tableOfQueues(three.page), range.queues.map((row) => ({ ...row, name: row.name.replace(/(\p{M}{3})\p{M}+/gu, '$1') })));
   assert.equal(await three.page.evaluate(() => document.querySelectorAll('#panel table').length), 1, 'of threads there is nothing');
+  const [download] = await Promise.all([three.page.waitForEvent('download'), three.page.click('#svg')]);
+  const picture = readFileSync(await download.path(), 'utf8');
+  assert.ok(picture.includes(PILED.replace('\n', ' ')) && !picture.includes('\ufffd'), 'a name of two lines is one');
   for (const [text, words] of [['duration>1ms', 'nothing matches; filters look at threads, words at device queues too'], ['no such name', 'nothing matches']]) {
     await three.page.fill('#search', text);
     await three.page.press('#search', 'Enter');

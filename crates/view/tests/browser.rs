@@ -135,7 +135,7 @@ fn expected_of_models(page: &Page, address: &str) -> Value {
 fn queues_alone() -> Page {
     let mut session = Session::in_memory("devices.trace", Execution::default());
     session.devices = devices_of(1_000_000, 3_000_000);
-    session.devices.queues[1].name = format!("que{}ue 2", "\u{301}".repeat(60));
+    session.devices.queues[1].name = format!("que{}ue\n2", "\u{301}".repeat(60));
     let mut page = Page::reported(session);
     page.report["notices"] = json!([{ "name": "note", "text": "a note for a test" }]);
     page

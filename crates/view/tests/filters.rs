@@ -98,7 +98,9 @@ fn a_range_becomes_a_trace_that_opens() {
         assert_eq!(ask(&viewer, &format!("/api/{query}")).status, 400, "{query}");
     }
     let beyond = page.length() * 1000;
-    assert_eq!(ask(&viewer, &format!("/api/slice?from={beyond}&to={}", beyond + 5)).status, 404);
+    let answer = ask(&viewer, &format!("/api/slice?from={beyond}&to={}", beyond + 5));
+    assert_eq!(answer.status, 404);
+    assert!(String::from_utf8_lossy(&answer.body).contains("no thread lives in this range"));
     // Nothing of a run that was never on disk.
     let (_, nowhere) = viewer_of(small());
     assert_eq!(ask(&nowhere, "/api/slice?from=0&to=500").status, 500);

@@ -27,8 +27,8 @@ export function timelinePng(timeline) {
 
 /** @param {string} text */
 function xmlText(text) {
-  // Control characters are not allowed in XML at all.
-  return text.replace(/[\u0000-\u001f\ufffe\uffff]/g, '\ufffd').replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
+  // A canvas draws what parts words as blanks; other control characters are not allowed in XML at all.
+  return text.replace(/[\t\n\r]/g, ' ').replace(/[\u0000-\u001f\ufffe\uffff]/g, '\ufffd').replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
 }
 
 /** A packed colour and what is seen through it. @param {number} packed */

@@ -280,6 +280,7 @@ export class TimelineView {
     if (!row || row.kind !== 'track' || !this.source.json) return;
     const found = await this.source.json('section', { ...placeOf(row), at: Math.max(0, Math.floor(this.cursor)), step });
     if (found) this.reveal(found);
+    else if (this.hooks.onSay) this.hooks.onSay(`${row.label}: nothing ${step === 'next' ? 'later' : 'earlier'}`);
   }
 
   openFocus() {

@@ -354,13 +354,23 @@ class Viewer {
   /** @param {import('./rows.js').Row} row @param {number} at */
   async open(row, at) {
     const found = await this.source.json('section', { ...placeOf(row), at });
-    if (!found) return;
+    if (!found) {
+      this.tellNothing(row, at);
+      return;
+    }
     this.timeline.marked = found;
     this.timeline.edges = [];
     this.timeline.redraw();
     if (found.view === 'devices') this.showOperation(found);
     else if (found.view) await this.showValue(found, row, at);
     else await this.showSection(found);
+  }
+
+  /** Says that a row has nothing at a time. @param {import('./rows.js').Row} row @param {number} at */
+  tellNothing(row, at) {
+    const words = `${row.label}: nothing at ${formatStart(at, this.timeline.nsPerPixel * 100)}${row.foreign ? '' : ' (not started, or ended)'}`;
+    this.live.textContent = words;
+    this.panel.replaceChildren(element('p', { id: 'nothing' }, words));
   }
 
   /** @param {any} found */
@@ -395,7 +405,7 @@ class Viewer {
     this.panel.replaceChildren(element('h2', { id: 'section-title' }, found.label),
       this.facts(facts), lines.length ? element('ul', {}, ...lines) : '', select);
     if (found.task !== null) await this.showTask(found.task, false);
-    this.live.textContent = fitText(`${found.label} ${found.place || ''}, ${formatTime(found.end - found.start)}`, 300);
+    this.live.textContent = fitText(`${found.label}${found.place ? ` ${found.place}` : ''}, ${formatTime(found.end - found.start)}`, 300);
   }
 
   facts(rows) {

@@ -240,7 +240,9 @@ fn slice(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
         SliceError::Io(error) => {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("the slice cannot be made: {error}"))
         }
-        SliceError::Empty => (StatusCode::NOT_FOUND, "nothing happened in this range".to_string()),
+        SliceError::Empty => {
+            (StatusCode::NOT_FOUND, "no thread lives in this range, and a slice is of threads".to_string())
+        }
         SliceError::TooLarge(bytes) => {
             let most = LARGEST_SLICE_BYTES >> 20;
             (
