@@ -1,0 +1,172 @@
+//! Call paths as JSON.
+
+use super::columns::{is_count, key_of};
+use super::totals::{incomplete, states_of, useful_and_largest_loss};
+use super::{CallPaths, flat_name};
+use serde_json::{Value, json};
+use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy};
+use taskscope_profile::named::{CallTree, What};
+use taskscope_profile::{FrameKind, Marker, Metric, NodeId, ROOT, conservation};
+
+impl CallPaths {
+    /// The value of `call_paths` in `report --json`: all paths with their values, and the views. Sorted by the
+    /// column that was asked for, else by one that there is.
+    pub fn json(&self, runtime: bool, asked: Option<Column>, top: usize) -> Value {
+        let tree = self.shown(runtime);
+        let sort = asked.unwrap_or_else(|| Column::main_of(&tree.tree));
+        let turned = views::bottom_up(&tree);
+        let is_asked = asked.is_some();
+        let choice = Choice { sort, beside: &Column::ALL, is_asked, floor: 0.0, most: top };
+        json!({
+            "sorted_by": key_of(sort),
+            "totals": values(&tree, ROOT, true),
+            "paths": paths(&tree, sort),
+            "top_down": rows_json(&tree, &choice),
+            "bottom_up": rows_json(&turned, &choice),
+            "functions": flat_json(&tree, FlatBy::Function, sort, top),
+            "loops": flat_json(&self.tree, FlatBy::Loop, sort, top),
+            "lines": flat_json(&self.tree, FlatBy::Line, sort, top),
+            "balances": conservation(&self.tree.tree).iter().map(|balance| json!({
+                "wait": balance.wait.name(),
+                "taken_ns": balance.taken,
+                "given_ns": balance.given,
+                "shared_ns": balance.shared,
+            })).collect::<Vec<_>>(),
+            "samples": {
+                "count": self.tree.tree.total(Metric::SAMPLES),
+                "reached_root": self.quality.map(|quality| quality.reached_root),
+                "in_runtime": self.quality.map(|quality| quality.in_runtime),
+                "levels_unknown": self.quality.map(|quality| quality.levels_unknown),
+            },
+            "counted_further_out": self.unfit,
+            "run_totals": self.tree.totals,
+            "efficiency": self.efficiency(),
+            "processes": self.tree.processes,
+            "notes": incomplete(&self.tree).into_iter().chain(self.note_lines()).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Of a profile: the useful part of the workers' time, and in which state most of the rest was spent.
+    fn efficiency(&self) -> Option<Value> {
+        let states = states_of(&self.tree);
+        let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
+        let (useful, largest) = useful_and_largest_loss(&states);
+        (capacity > 0).then(|| {
+            json!({
+                "parallel": useful as f64 / capacity as f64,
+                "useful_ns": useful,
+                "capacity_ns": capacity,
+                "largest_loss": largest.map(|(name, _)| name),
+                "largest_loss_ns": largest.map_or(0, |(_, ns)| ns),
+            })
+        })
+    }
+}
+
+/// All columns and metrics of a node that are not zero.
+fn values(tree: &CallTree, node: NodeId, whole: bool) -> Value {
+    let mut object = serde_json::Map::new();
+    for column in Column::ALL {
+        let value =
+            if whole { views::total(&tree.tree, column) } else { views::own(&tree.tree, node, column) };
+        if value > 0 {
+            object.insert(column.name().to_string(), value.into());
+        }
+    }
+    for metric in Metric::all().filter(|metric| metric.wait().is_some() || *metric == Metric::REGIONS) {
+        let value = if whole { tree.tree.total(metric) } else { tree.tree.value(node, metric) };
+        if let Some(name) = metric.name().filter(|_| value > 0) {
+            object.insert(name.to_string(), value.into());
+        }
+    }
+    Value::Object(object)
+}
+
+fn step_json(tree: &CallTree, node: NodeId) -> Value {
+    let frame = tree.tree.frame(node);
+    let mut step = json!({ "name": tree.text_of(frame) });
+    let more = step.as_object_mut();
+    let Some(more) = more else { return step };
+    if frame.kind == FrameKind::Runtime {
+        more.insert("runtime".into(), true.into());
+    }
+    if let Some(marker) = frame.marker() {
+        more.insert("state".into(), marker.name().into());
+        if let Some(place) = tree.place_of(frame) {
+            more.insert("file".into(), json!(place.file));
+            more.insert("line".into(), json!(place.line));
+        }
+    }
+    if let Some(label) = tree.label(node) {
+        let what = match label.what {
+            What::Function => "function",
+            What::Parallel => "parallel",
+            What::Task => "task",
+            What::Loop => "loop",
+            What::Line => "line",
+            What::Unknown => "unknown",
+        };
+        more.insert("what".into(), what.into());
+        more.insert("function".into(), label.function.clone().into());
+        more.insert("file".into(), json!(label.file));
+        more.insert("line".into(), json!(label.line));
+        more.insert("module".into(), label.module.clone().into());
+    }
+    step
+}
+
+/// Every path with values of its own, most first.
+fn paths(tree: &CallTree, sort: Column) -> Vec<Value> {
+    let mut rows: Vec<(u64, NodeId)> = (tree.nodes())
+        .filter(|node| tree.tree.values(*node).any(|(_, value)| value > 0))
+        .map(|node| (views::own(&tree.tree, node, sort), node))
+        .collect();
+    rows.sort_by_key(|(value, node)| (std::cmp::Reverse(*value), *node));
+    rows.iter()
+        .map(|(value, node)| {
+            let mut frames: Vec<String> = tree.tree.path(*node).map(|frame| tree.text_of(frame)).collect();
+            frames.reverse();
+            let key = if is_count(sort) { "count" } else { "ns" };
+            json!({ "frames": frames, key: value, "values": values(tree, *node, false) })
+        })
+        .collect()
+}
+
+fn rows_json(tree: &CallTree, choice: &Choice<'_>) -> Vec<Value> {
+    let rows = views::rows(&tree.tree, choice);
+    let sums: Vec<(Column, Vec<u64>)> =
+        Column::ALL.iter().map(|column| (*column, views::inclusive(&tree.tree, *column))).collect();
+    rows.iter()
+        .map(|row| {
+            let mut made = step_json(tree, row.node);
+            if let Some(object) = made.as_object_mut() {
+                object.insert("depth".into(), row.depth.into());
+                object.insert("hot".into(), row.hot.into());
+                object.insert("own".into(), row.own.into());
+                for (column, sums) in &sums {
+                    let value = sums[row.node.0 as usize];
+                    if value > 0 {
+                        object.insert(column.name().into(), value.into());
+                    }
+                }
+            }
+            made
+        })
+        .collect()
+}
+
+fn flat_json(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<Value> {
+    (views::flat(tree, by, sort).iter().take(top))
+        .map(|row| {
+            json!({
+                "name": flat_name(row),
+                "function": row.label.as_ref().map(|label| &label.function),
+                "file": row.label.as_ref().and_then(|label| label.file.as_ref()),
+                "line": row.label.as_ref().and_then(|label| label.line),
+                "state": row.marker.map(Marker::name),
+                "own": row.own,
+                "total": row.total,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,159 @@
+//! Call paths as text and as JSON: top-down, bottom-up, flat.
+
+mod columns;
+mod difference;
+mod json;
+mod text;
+mod totals;
+
+pub use difference::{PathsDifference, paths_difference};
+pub use totals::profile_summary;
+
+use crate::format::{count, percent};
+use anstyle::Style;
+use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
+use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
+use taskscope_profile::named::{CallTree, What};
+use taskscope_profile::{Metric, Profile, conservation};
+use taskscope_session::Session;
+use taskscope_symbol::Missing;
+
+/// Which view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathsView {
+    /// From the program's start inwards.
+    TopDown,
+    /// From where time was spent to its callers.
+    BottomUp,
+    /// Functions, lines or loops, wherever they were called.
+    Flat(FlatBy),
+}
+
+impl PathsView {
+    /// All views by their names on the command line.
+    pub const ALL: [(&'static str, PathsView); 5] = [
+        ("top-down", PathsView::TopDown),
+        ("bottom-up", PathsView::BottomUp),
+        ("flat", PathsView::Flat(FlatBy::Function)),
+        ("loops", PathsView::Flat(FlatBy::Loop)),
+        ("lines", PathsView::Flat(FlatBy::Line)),
+    ];
+}
+
+/// How to show call paths.
+#[derive(Clone, Debug)]
+pub struct PathsOptions {
+    /// The views, in this order.
+    pub views: Vec<PathsView>,
+    /// The column by which rows are sorted; chosen by what there is if not told.
+    pub sort: Option<Column>,
+    /// Whether the runtime's frames are shown.
+    pub runtime: bool,
+    /// Rows of each view.
+    pub top: usize,
+    /// Characters of a line.
+    pub width: usize,
+}
+
+/// A named tree with what is to be said about it.
+pub struct CallPaths {
+    /// Paths with names.
+    pub tree: CallTree,
+    /// Why names are missing.
+    pub missing: Vec<Missing>,
+    /// Samples of a trace; none for a file of a profile.
+    pub quality: Option<SampleQuality>,
+    /// How often a path found no room in the recorder.
+    pub unfit: u64,
+    /// What a filter did to the numbers, if there was one.
+    pub filtered: Vec<String>,
+}
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Characters that a name has in any case.
+const SHORTEST_NAME: usize = 8;
+
+/// Rows of each view in JSON, where nothing else is asked for.
+pub const TOP_PATHS: usize = 1000;
+
+impl CallPaths {
+    /// The call paths of a recorded run.
+    pub fn of_session(session: &Session, task_context: TaskContext) -> CallPaths {
+        let (profile, quality) = profile_of(&session.execution, CallPathOptions { task_context });
+        CallPaths {
+            filtered: crate::words::notes_of_filter(session),
+            ..CallPaths::of(&profile, Some(quality))
+        }
+    }
+
+    /// Names the paths of a profile.
+    pub fn of(profile: &Profile, quality: Option<SampleQuality>) -> CallPaths {
+        let (tree, missing) = taskscope_session::name_call_paths(profile);
+        CallPaths { tree, missing, quality, unfit: profile.tree.unfit(), filtered: Vec::new() }
+    }
+
+    fn shown(&self, runtime: bool) -> CallTree {
+        if runtime { self.tree.functions_and_runtime() } else { self.tree.functions() }
+    }
+
+    fn note_lines(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let total = |metric| self.tree.tree.total(metric);
+        if let Some(quality) = self.quality.filter(|quality| quality.samples > 0) {
+            notes.push(format!(
+                "{} samples, {} followed to the root of the stack, {} taken inside the runtime",
+                count(quality.samples),
+                percent(quality.reached_root, quality.samples),
+                percent(quality.in_runtime, quality.samples)
+            ));
+            if quality.levels_unknown > 0 {
+                notes.push(format!(
+                    "the tasks on the stack are not known of {} samples",
+                    count(quality.levels_unknown)
+                ));
+            }
+        } else if self.quality.is_some() {
+            notes.push(
+                "no samples: time by path is not known, waiting and blame are at the constructs' own lines \
+                 (record --sample 100 takes samples)"
+                    .to_string(),
+            );
+        } else if total(Metric::SAMPLES) > 0 {
+            notes.push(format!("{} samples", count(total(Metric::SAMPLES))));
+        }
+        for balance in conservation(&self.tree.tree).iter().filter(|balance| !balance.holds()) {
+            notes.push(format!(
+                "of {}, {} ns were waited, {} charged to one, {} shared: the recorder lost some",
+                balance.wait.name(),
+                balance.taken,
+                balance.given,
+                balance.shared
+            ));
+        }
+        if self.unfit > 0 {
+            notes.push(format!(
+                "the recorder's memory was full: {} times something was counted further out than it was",
+                count(self.unfit)
+            ));
+        }
+        notes.extend(self.filtered.iter().cloned());
+        notes.extend(self.missing.iter().take(3).map(|missing| format!("names are missing: {missing}")));
+        notes
+    }
+}
+
+fn flat_name(row: &FlatRow) -> String {
+    match (&row.label, row.marker) {
+        (Some(label), _) if label.what == What::Line => {
+            format!("{}  in {}", label.text(), label.function)
+        }
+        (Some(label), _) if !label.module.is_empty() && label.what == What::Function => {
+            format!("{}  [{}]", label.text(), label.module)
+        }
+        (Some(label), _) => label.text(),
+        (None, Some(marker)) => marker.label().to_string(),
+        (None, None) => String::new(),
+    }
+}

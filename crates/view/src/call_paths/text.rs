@@ -1,0 +1,169 @@
+//! Call paths as lines.
+
+use super::columns::{is_count, show, word_of};
+use super::{BOLD, CallPaths, DIM, PathsOptions, PathsView, SHORTEST_NAME, flat_name};
+use crate::format::{Unit, fit, percent};
+use anstyle::Style;
+use std::fmt::Write;
+use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy};
+use taskscope_profile::NodeId;
+use taskscope_profile::named::{CallTree, What};
+
+impl CallPaths {
+    /// The views as lines with ANSI styles.
+    pub fn text(&self, options: &PathsOptions) -> String {
+        let mut out = String::new();
+        let tree = self.shown(options.runtime);
+        let sort = options.sort.unwrap_or_else(|| Column::main_of(&tree.tree));
+        if views::total(&tree.tree, sort) == 0 {
+            let _ = writeln!(out, "  Call paths: none with {}\n", word_of(sort));
+            self.notes(&mut out, options.width);
+            return out;
+        }
+        for view in &options.views {
+            match view {
+                PathsView::TopDown => {
+                    heading(&mut out, "Call paths, top-down", "callers above what they call", options.width);
+                    tree_rows(&mut out, &tree, sort, options, false);
+                }
+                PathsView::BottomUp => {
+                    heading(
+                        &mut out,
+                        "Call paths, bottom-up",
+                        "where it was spent, its callers below",
+                        options.width,
+                    );
+                    tree_rows(&mut out, &views::bottom_up(&tree), sort, options, true);
+                }
+                PathsView::Flat(by) => {
+                    let (title, source) = match by {
+                        FlatBy::Function => ("Functions", &tree),
+                        FlatBy::Loop => ("Loops", &self.tree),
+                        FlatBy::Line => ("Lines", &self.tree),
+                    };
+                    heading(&mut out, title, "own time first", options.width);
+                    flat_rows(&mut out, source, *by, sort, options);
+                }
+            }
+            out.push('\n');
+        }
+        self.notes(&mut out, options.width);
+        out
+    }
+
+    fn notes(&self, out: &mut String, width: usize) {
+        for note in self.note_lines() {
+            for line in crate::format::wrap(&note, width.saturating_sub(2).max(38)) {
+                let _ = writeln!(out, "  {DIM}{line}{DIM:#}");
+            }
+        }
+    }
+}
+
+fn heading(out: &mut String, title: &str, what: &str, width: usize) {
+    let what = format!("  ({what}; ▸ the hot path)");
+    let fits = 2 + title.chars().count() + what.chars().count() <= width;
+    let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}{DIM}{}{DIM:#}", if fits { what.as_str() } else { "" });
+}
+
+/// The columns beside the one that sorts: symptom and causes, where there are any.
+fn side_columns(tree: &CallTree, sort: Column) -> Vec<Column> {
+    let all = [Column::Waiting, Column::Blame, Column::Idleness];
+    all.into_iter().filter(|column| *column != sort && views::total(&tree.tree, *column) > 0).collect()
+}
+
+/// Characters before a step in a view that is a tree: its numbers, and what marks the hot path.
+const NUMBERS: usize = 2 + 9 + 1 + 7 + 1 + 8 + 2 + 2;
+/// Those of each column beside.
+const SIDE_COLUMN: usize = 9;
+/// Those that a name has as long as there is room.
+const NAME: usize = 24;
+
+fn tree_rows(out: &mut String, tree: &CallTree, sort: Column, options: &PathsOptions, callers: bool) {
+    // What has no room beside the names is left out.
+    let room = options.width.saturating_sub(NUMBERS);
+    let mut side = side_columns(tree, sort);
+    side.truncate(room.saturating_sub(NAME) / SIDE_COLUMN);
+    let room = room.saturating_sub(SIDE_COLUMN * side.len()).max(SHORTEST_NAME);
+    let is_asked = options.sort.is_some();
+    let choice = Choice { sort, beside: &side, is_asked, floor: 0.001, most: options.top };
+    let rows = views::rows(&tree.tree, &choice);
+    let sums: Vec<Vec<u64>> = side.iter().map(|column| views::inclusive(&tree.tree, *column)).collect();
+    let whole = views::total(&tree.tree, sort);
+    let unit = Unit::for_total(whole);
+    let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
+    let own_word = if callers { "" } else { "own" };
+    let _ =
+        write!(out, "  {DIM}{:>9} {:>7} {:>8}", format!("{}{unit_word}", word_of(sort)), "share", own_word);
+    side.iter().for_each(|column| {
+        let _ = write!(out, " {:>8}", word_of(*column));
+    });
+    let _ = writeln!(out, "{DIM:#}");
+    for row in &rows {
+        let own = if callers { String::new() } else { show(unit, sort, row.own) };
+        let _ =
+            write!(out, "  {:>9} {:>7} {:>8}", show(unit, sort, row.total), percent(row.total, whole), own);
+        for (column, sums) in side.iter().zip(&sums) {
+            let _ = write!(out, " {:>8}", show(unit, *column, sums[row.node.0 as usize]));
+        }
+        let indent = row.depth.min(40).min(room.saturating_sub(NAME));
+        let name = fit(&name_of(tree, row.node), room - indent);
+        let mark = if row.hot { "▸" } else { " " };
+        let style = if row.hot { BOLD } else { Style::new() };
+        let _ = writeln!(out, "  {:indent$}{mark} {style}{name}{style:#}", "");
+    }
+    // So that the outermost rows sum to the whole.
+    let outermost: Vec<usize> =
+        rows.iter().filter(|row| row.depth == 0).map(|row| row.node.0 as usize).collect();
+    let rest_of = |column: Column| {
+        let sums = views::inclusive(&tree.tree, column);
+        outermost.iter().fold(sums[0], |rest, node| rest.saturating_sub(sums[*node]))
+    };
+    let (rest, beside) = (rest_of(sort), side.iter().map(|column| rest_of(*column)).collect::<Vec<u64>>());
+    if rest > 0 || beside.iter().any(|rest| *rest > 0) {
+        let _ = write!(out, "  {:>9} {:>7} {:>8}", show(unit, sort, rest), percent(rest, whole), "");
+        for (column, rest) in side.iter().zip(&beside) {
+            let _ = write!(out, " {:>8}", show(unit, *column, *rest));
+        }
+        let _ = writeln!(out, "    {DIM}the rest{DIM:#}");
+    }
+}
+
+/// A step, with the line from which it was called, or which waits.
+fn name_of(tree: &CallTree, node: NodeId) -> String {
+    let frame = tree.tree.frame(node);
+    let text = tree.text_of(frame);
+    match tree.label(node).or_else(|| tree.place_of(frame)) {
+        Some(label) if label.what == What::Function || frame.marker().is_some() => match label.place() {
+            Some(place) => format!("{text}  ({place})"),
+            None => text,
+        },
+        _ => text,
+    }
+}
+
+fn flat_rows(out: &mut String, tree: &CallTree, by: FlatBy, sort: Column, options: &PathsOptions) {
+    let rows = views::flat(tree, by, sort);
+    if rows.is_empty() {
+        let _ =
+            writeln!(out, "  {DIM}none is known (debug information tells lines, machine code loops){DIM:#}");
+        return;
+    }
+    let whole = views::total(&tree.tree, sort);
+    let unit = Unit::for_total(whole);
+    let unit_word = if is_count(sort) { String::new() } else { format!(" {}", unit.short()) };
+    let room = options.width.saturating_sub(2 + 9 + 1 + 7 + 2);
+    let has_room = room >= 13 + NAME;
+    let with_callees = |text: String| if has_room { format!(" {text:>12}") } else { String::new() };
+    let head = with_callees("with callees".to_string());
+    let room = room.saturating_sub(head.len()).max(SHORTEST_NAME);
+    let _ = writeln!(out, "  {DIM}{:>9} {:>7}{head}{DIM:#}", format!("own{unit_word}"), "share");
+    for row in rows.iter().take(options.top) {
+        let name = fit(&flat_name(row), room);
+        let (own, total) = (show(unit, sort, row.own), with_callees(show(unit, sort, row.total)));
+        let _ = writeln!(out, "  {own:>9} {:>7}{total}  {name}", percent(row.own, whole));
+    }
+    if rows.len() > options.top {
+        let _ = writeln!(out, "  {DIM}… {} more: --top {}{DIM:#}", rows.len() - options.top, rows.len());
+    }
+}
