@@ -189,6 +189,28 @@ await step('the file says that a folded group is approximate, while one is folde
   await toggle();
   await eventually(async () => assert.equal(await told(), false));
 });
+await step('resting on a row of the file tells the state that leads there', async () => {
+  await one.page.locator('#overview canvas').scrollIntoViewIfNeeded();
+  const canvas = await one.page.locator('#overview canvas').boundingBox();
+  const title = () => one.page.evaluate(() => document.querySelector('.timeline-host').title);
+  const words = new Set();
+  for (let x = 151; x < canvas.width; x += 23) {
+    const [y, label, state] = await one.page.evaluate((x) => {
+      const t = window.taskscope.timeline;
+      const row = t.rowOf(x % 8);
+      const column = Uint32Array.of(255);
+      t.source.columns('state', x % 8, Math.floor(t.timeAt(x)), 1, column, null);
+      return [t.yOf(row), row.label, (column[0] & 255) === 255 ? 'nothing' : t.overview.states[column[0] & 255].label];
+    }, x);
+    await one.page.mouse.move(canvas.x + x, canvas.y + y);
+    const told = await title();
+    assert.ok(told.startsWith(`${label} at 0.`) && (told.endsWith(`: ${state}`) || told.endsWith(`: mostly ${state}`)), `${told} of ${state}`);
+    words.add(state);
+  }
+  assert.ok(words.size > 1, [...words].join());
+  await one.page.mouse.move(5, 5);
+  assert.equal(await title(), '');
+});
 await step('a wheel or a finger over rows that are all in sight scrolls the page', async () => {
   const turned = () => one.page.evaluate(() => {
     const event = new WheelEvent('wheel', { deltaY: 120, cancelable: true });
@@ -363,6 +385,15 @@ await step('a trace of device queues alone tells nothing of workers', async () =
   const named = await until(one.page, () => document.querySelector('#overview [aria-label="device queues"]')?.textContent);
   assert.ok(['gemm_kernel', '<i>copy</i>', 'fill'].every((name) => named.includes(name)), named);
   assert.deepEqual(values.map(([, name]) => name), ['gemm_kernel\ufffd', '<i>copy</i>', 'fill']);
+  await one.page.locator('#overview canvas').scrollIntoViewIfNeeded();
+  const canvas = await one.page.locator('#overview canvas').boundingBox();
+  const middle = await one.page.evaluate(() => window.taskscope.timeline.yOf(window.taskscope.timeline.rows[1]));
+  const titles = [];
+  for (let x = 160; x < canvas.width; x += 7) {
+    await one.page.mouse.move(canvas.x + x, canvas.y + middle);
+    titles.push(await one.page.evaluate(() => document.querySelector('.timeline-host').title));
+  }
+  for (const end of [': nothing', 'gemm_kernel\ufffd', '<i>copy</i>', 'fill']) assert.ok(titles.some((title) => title.startsWith('queue 1 lane 0 at 0.') && title.endsWith(end)), `${end}: ${titles.slice(0, 9)}`);
   const { devices } = JSON.parse(await one.page.textContent('#report'));
   const remarks = devices.queues.flatMap((queue) => queue.remarks);
   const told = await one.page.evaluate(() => [...document.querySelectorAll('#tables .notices li')].map((li) => li.textContent));

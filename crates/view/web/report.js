@@ -1,7 +1,7 @@
 // The report, in the order of a reader's questions. Every number comes from the report's JSON.
 
 import { bar, colourAs, element, part, table } from './elements.js';
-import { formatCount, formatNumberOf, formatPercent, formatTime, fitText, shellWord, unitOf } from './format.js';
+import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
@@ -351,6 +351,22 @@ function saveButton(json) {
 }
 
 /**
+ * What the file knows of a row at a time.
+ * @param {any} source
+ * @param {any} overview
+ * @param {import('./rows.js').Row} row
+ * @param {number} at
+ */
+function leadingWords(source, overview, row, at) {
+  const found = source.leadingAt(row.view, row.track, at);
+  if (!found) return 'left out of this file';
+  if (found.state === 255 || (row.foreign && found.value === 0)) return 'nothing';
+  const { values } = row.foreign ? overview.views.find((view) => view.name === row.view) : { values: [] };
+  const [, name] = values.find(([value]) => value === found.value) || [0, String(found.value)];
+  return `${found.isAlone ? '' : 'mostly '}${row.foreign ? fitText(name, NAME) : overview.states[found.state].label}`;
+}
+
+/**
  * Fills the page with the report.
  * @param {HTMLElement} page
  * @param {any} report
@@ -397,7 +413,8 @@ export function showReport(page, report, overview, source, json) {
     const before = shown.timeline && shown.timeline.shown;
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections));
     shown.timeline = new TimelineView(host, overview, source, {
-      onHover: (row, at) => { host.title = `${row.label} at ${formatTime(at)}`; },
+      onHover: (row, at) => { host.title = `${row.label} at ${formatPoint(at, shown.timeline.nsPerPixel)}: ${leadingWords(source, overview, row, at)}`; },
+      onLeave: () => { host.title = ''; },
       onDrawn: () => {
         values.replaceChildren(...shown.timeline.valueLegends());
         folded.hidden = !shown.timeline.rows.some((row) => row.kind === 'stack' && row.key !== 'all');

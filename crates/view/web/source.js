@@ -427,6 +427,22 @@ export class EmbeddedSource {
   }
 
   /**
+   * What leads in the bucket of a row that holds a time; null where the file has no such row.
+   * @param {string} view
+   * @param {number} track
+   * @param {number} at
+   * @returns {{state: number, value: number, isAlone: boolean} | null} state 255: nothing
+   */
+  leadingAt(view, track, at) {
+    const known = this.views[view];
+    if (!known || !known.index.has(track)) return null;
+    const hasValues = known.data.length > known.rows.tracks.length * known.rows.buckets;
+    const [column, value] = [Uint32Array.of(NOTHING), new Uint32Array(1)];
+    this.columns(view, track, at, 1, column, hasValues ? value : null);
+    return { state: column[0] & 255, value: value[0], isAlone: ((column[0] >> 8) & 255) === 255 };
+  }
+
+  /**
    * Threads in each state for each pixel: exact for all workers. Of other groups the file knows only what each
    * thread did most in each bucket, and for which part of it; the rest stays empty.
    * @param {string} key names the group of tracks
