@@ -393,6 +393,8 @@ await step('a trace of device queues alone tells nothing of workers', async () =
     await one.page.mouse.move(canvas.x + x, canvas.y + middle);
     titles.push(await one.page.evaluate(() => document.querySelector('.timeline-host').title));
   }
+  const words = /^queue 1 lane 0 at 0\.\d+ s: (nothing|(mostly (nothing, shortly )?)?(gemm_kernel\ufffd|<i>copy<\/i>|fill))$/;
+  for (const title of titles) assert.ok(words.test(title), title);
   for (const end of [': nothing', 'gemm_kernel\ufffd', '<i>copy</i>', 'fill']) assert.ok(titles.some((title) => title.startsWith('queue 1 lane 0 at 0.') && title.endsWith(end)), `${end}: ${titles.slice(0, 9)}`);
   const { devices } = JSON.parse(await one.page.textContent('#report'));
   const remarks = devices.queues.flatMap((queue) => queue.remarks);

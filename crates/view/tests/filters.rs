@@ -57,7 +57,9 @@ fn a_filter_that_cannot_be_meant_is_refused_with_the_reason() {
             assert!(answer.status == 400 && body.contains(why), "{target}: {} {body}", answer.status);
         }
     }
-    for text in ["gemm", "barrier", "state%3Dbarrier", "task%2012", "nothing%20of%20this%20name"] {
+    for text in
+        ["gemm", "barrier", "state%3Dbarrier", "task%2012", "nothing%20of%20this%20name", "sum%20in%20loop"]
+    {
         assert_eq!(ask(&viewer, &format!("/api/filter?where={text}")).body, b"true", "{text}");
     }
 }

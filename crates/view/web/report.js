@@ -363,7 +363,9 @@ function leadingWords(source, overview, row, at) {
   if (found.state === 255 || (row.foreign && found.value === 0)) return 'nothing';
   const { values } = row.foreign ? overview.views.find((view) => view.name === row.view) : { values: [] };
   const [, name] = values.find(([value]) => value === found.value) || [0, String(found.value)];
-  return `${found.isAlone ? '' : 'mostly '}${row.foreign ? fitText(name, NAME) : overview.states[found.state].label}`;
+  // What is short is kept where most is nothing.
+  const share = found.isAlone ? '' : row.foreign && found.state === 0 ? 'mostly nothing, shortly ' : 'mostly ';
+  return `${share}${row.foreign ? fitText(name, NAME) : overview.states[found.state].label}`;
 }
 
 /**

@@ -243,9 +243,10 @@ impl Page {
     /// What is wrong with a text that is meant as a filter; nothing where it is one, or words.
     pub fn filter_problem(&self, text: &str) -> Option<String> {
         let error = Filter::parse(text, &FIELDS).err()?;
-        let has_operator =
-            text.contains(['=', '<', '>', '~', '(', ')']) || text.split_whitespace().any(|word| word == "in");
-        (has_operator && !self.is_word(text)).then(|| format!("this is no filter: {error}"))
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let asks_of_field = |pair: &[&str]| pair[1] == "in" && (FIELDS.kind)(pair[0]).is_some();
+        let is_meant = text.contains(['=', '<', '>', '~', '(', ')']) || words.windows(2).any(asks_of_field);
+        (is_meant && !self.is_word(text)).then(|| format!("this is no filter: {error}"))
     }
 
     /// Whether some name has the text: names of types may have any characters.
