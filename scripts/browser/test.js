@@ -1040,7 +1040,7 @@ await step('of a trace of device queues alone the viewer tells notes, remarks an
   const [download] = await Promise.all([three.page.waitForEvent('download'), three.page.click('#svg')]);
   const picture = readFileSync(await download.path(), 'utf8');
   assert.ok(picture.includes(PILED.replace('\n', ' ')) && !picture.includes('\ufffd'), 'a name of two lines is one');
-  for (const [text, words] of [['duration>1ms', 'nothing matches; filters look at threads, words at device queues too'], ['no such name', 'nothing matches']]) {
+  for (const [text, words] of [['duration>1ms', 'nothing matches; filters look at threads, words at device queues too'], ['no such name in it', 'nothing matches']]) {
     await three.page.fill('#search', text);
     await three.page.press('#search', 'Enter');
     await eventually(async () => assert.equal(await three.page.textContent('#nothing'), words));

@@ -471,7 +471,7 @@ class Viewer {
     }
     this.found = found;
     if (!found) {
-      const isFilter = /[=<>~]|\bin\b/.test(text);
+      const isFilter = /[=<>~]|\.\./.test(text);
       this.live.textContent = `nothing matches${isFilter && this.overview.devices.rows.length ? '; filters look at threads, words at device queues too' : ''}`;
       this.panel.replaceChildren(element('p', { id: 'nothing' }, this.live.textContent));
       return;
