@@ -85,7 +85,6 @@ fn waiting_at_a_regions_end_is_given_to_what_the_last_did() {
     });
 }
 
-/// As a trace does (`the_talks_master_is_to_blame` of the command's tests), wherever it gives it back.
 /// Idleness at the paths with a function, in milliseconds.
 fn idleness_in(profile: &Profile, function: &str) -> f64 {
     Names::of(profile).sum_in(Metric::shared(Marker::Idle), function) as f64 / 1e6
@@ -127,6 +126,7 @@ fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
     });
 }
 
+/// As a trace does (`the_talks_master_is_to_blame` of the command's tests), wherever it gives it back.
 #[test]
 fn waiting_for_a_lock_is_given_to_where_its_holder_took_it() {
     one_of_three(|| {
@@ -271,4 +271,22 @@ fn a_process_that_exits_quickly_leaves_its_profile() {
     let (profile, _) = profiled.profile().expect("a profile");
     assert_eq!(profile.processes[0][key::FINISHED], "yes");
     assert_conserved(&profile);
+}
+
+/// What ends in a way that calls nothing of ours is known up to a fifth of its time.
+#[test]
+fn a_process_that_leaves_or_becomes_another_one_leaves_its_profile() {
+    for (mode, processes) in [("leaves", 1), ("becomes", 2)] {
+        let Some(mut profiled) = Profiled::new("blamed", 2, "200", &[mode, "300"]) else { return };
+        profiled.command.env_remove("TASKSCOPE_LIVE");
+        assert_eq!(profiled.command.output().unwrap().status.code(), Some(3));
+        let profiles = profiled.profiles();
+        assert_eq!(profiles.len(), processes, "{mode}: {:?}", profiled.files());
+        for (profile, _) in profiles {
+            assert_eq!(profile.processes[0][key::FINISHED], "no");
+            let worked = Names::of(&profile).sum_in(Metric::WORK, "slow_part");
+            // A busy machine lets the writer wait.
+            assert!(worked >= 100_000_000, "{mode}: {worked} ns of 300 ms");
+        }
+    }
 }

@@ -11,12 +11,16 @@ use taskscope_record::own_threads;
 use super::live;
 use super::run::Run;
 use super::write::write;
-use crate::sampling::code_map;
+use crate::sampling::{Clock, code_map, now};
 
-/// The first rounds come early: short runs are killed too.
-const FIRST: Duration = Duration::from_secs(1);
-/// The usual time between two rounds: a round takes some milliseconds.
-const USUAL: Duration = Duration::from_secs(10);
+/// The first round comes early: short runs are killed, too, or replace themselves.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest time between two rounds.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A round comes when the run has grown by this part of itself, which is what can be lost of it.
+const GROWTH: u32 = 4;
+/// Rounds take no larger part of a CPU than this.
+const PART_OF_CPU: u32 = 50;
 
 /// It has this long to end.
 const LONGEST_END: Duration = Duration::from_millis(2);
@@ -53,21 +57,22 @@ impl Housekeeping {
     }
 
     fn keep_house(&self, run: &Run) {
-        let interval = live::interval();
-        let mut pause = FIRST;
+        let (began, interval) = (Instant::now(), live::interval());
+        let mut took = Duration::ZERO;
         loop {
             // Asked for, rounds come as asked for; else rarer and rarer.
-            self.sleep(interval.unwrap_or(pause));
+            self.sleep(interval.unwrap_or_else(|| pause_after(began.elapsed(), took)));
             if self.has_ended.load(Acquire) {
                 return;
             }
+            let before = now(Clock::Cpu);
             // A program between regions calls nothing of ours that would look at what it loaded.
             code_map::refresh_if_suspected();
             write(run, false);
             if interval.is_some() {
                 live::write_line(run);
             }
-            pause = (pause * 2).min(USUAL);
+            took = Duration::from_nanos(now(Clock::Cpu).saturating_sub(before));
         }
     }
 
@@ -80,5 +85,30 @@ impl Housekeeping {
             }
             std::thread::park_timeout(left);
         }
+    }
+}
+
+/// The time until the next round of a run that is so old, where the last round took so long.
+fn pause_after(age: Duration, took: Duration) -> Duration {
+    (age / GROWTH).max(took * PART_OF_CPU).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_is_lost_and_rounds_are_few() {
+        let (mut age, mut rounds) = (Duration::ZERO, 0);
+        while age < Duration::from_secs(3600) {
+            let pause = pause_after(age, Duration::from_micros(500));
+            assert!(pause <= SHORTEST_PAUSE.max(age / GROWTH) && pause <= LONGEST_PAUSE);
+            (age, rounds) = (age + pause, rounds + 1);
+        }
+        assert!((360..400).contains(&rounds), "{rounds} in an hour");
+        assert_eq!(
+            pause_after(Duration::from_millis(200), Duration::from_millis(4)),
+            Duration::from_millis(200)
+        );
     }
 }

@@ -21,14 +21,13 @@ pub fn interval() -> Option<Duration> {
 
 /// Appends a line.
 pub fn write_line(run: &Run) {
-    let Some((directory, name)) = &run.place else { return };
+    let Some(files) = run.files() else { return };
     let line = line(&run.totals());
-    let path = directory.join(format!("{name}.live.jsonl"));
     // One call: a line is there whole or not at all.
     let _ = OpenOptions::new()
         .append(true)
         .create(true)
-        .open(path)
+        .open(&files.lines)
         .and_then(|mut f| f.write_all(line.as_bytes()));
 }
 

@@ -14,6 +14,7 @@ mod account;
 mod callbacks;
 mod contexts;
 mod counts;
+mod files;
 mod follow;
 mod halves;
 mod housekeeping;

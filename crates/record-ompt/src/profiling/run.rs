@@ -5,13 +5,14 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taskscope_profile::{Metric, Tree};
 use taskscope_record::{clock, process};
 
 use super::account::{Account, CAUSES, Cause, Sums, book};
 use super::counts::{Counts, merge_row};
+use super::files::Files;
 use super::halves::Halves;
 use super::housekeeping::Housekeeping;
 use super::idleness::{ByEpoch, EPOCHS, Late, Pool};
@@ -79,8 +80,9 @@ pub struct Run {
     pid: u32,
     /// When it began, nanoseconds of the recorder's clock.
     pub began: u64,
-    /// Directory, and name of the process.
+    /// Directory, and host and number of the process.
     pub place: Option<(PathBuf, String)>,
+    files: OnceLock<Files>,
     accounts: Box<[AtomicPtr<Account>]>,
     /// One more than the largest place that was ever taken.
     used: AtomicUsize,
@@ -159,6 +161,7 @@ impl Run {
             pid,
             began,
             place: process::place(),
+            files: OnceLock::new(),
             accounts: (0..ACCOUNTS).map(|_| AtomicPtr::default()).collect(),
             used: AtomicUsize::new(0),
             threads: Mutex::default(),
@@ -179,6 +182,12 @@ impl Run {
     /// Whether it is not that of a parent.
     pub fn is_of_this_process(&self) -> bool {
         self.pid == std::process::id()
+    }
+
+    /// Its files, whose names are chosen when the first of them is to be written.
+    pub fn files(&self) -> Option<&Files> {
+        let (directory, name) = self.place.as_ref()?;
+        Some(self.files.get_or_init(|| Files::choose(directory, name)))
     }
 
     fn begin_thread(&self) -> Arc<Counted> {

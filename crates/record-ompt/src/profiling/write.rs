@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
 
-use taskscope_profile::{Process, Profile, form, key};
+use taskscope_profile::{Process, Profile, key};
 
 use super::account::{Cause, Sums};
 use super::idleness;
@@ -45,7 +44,7 @@ pub(super) fn write(run: &Run, finished: bool) {
     let threads = merged.threads + run.living();
     let mut tree = merged.tree.clone();
     drop(merged);
-    let Some((directory, name)) = &run.place else { return };
+    let Some((_, name)) = &run.place else { return };
     let Totals { wall, sums, late, .. } = run.totals();
     let idle = Cause::ALL.iter().zip(&sums).filter(|(cause, _)| cause.is_idle()).map(|(_, ns)| ns).sum();
     idleness::settle(&mut tree, &run.pool, idle, &late);
@@ -55,7 +54,7 @@ pub(super) fn write(run: &Run, finished: bool) {
         tree,
         totals: totals(&sums, wall),
     };
-    store(directory, name, &profile);
+    store(run, &profile);
 }
 
 fn describe(name: &str, wall: u64, threads: u64, finished: bool) -> Process {
@@ -92,13 +91,12 @@ fn totals(sums: &Sums, wall: u64) -> BTreeMap<String, u64> {
 }
 
 /// Complete or not at all: somebody may be reading the one before.
-fn store(directory: &Path, name: &str, profile: &Profile) {
-    let path = directory.join(format!("{name}.{}", form::EXTENSION));
-    let part = path.with_extension("part");
-    let written = File::create(&part).and_then(|mut file| profile.write(&mut file));
+fn store(run: &Run, profile: &Profile) {
+    let Some(files) = run.files() else { return };
+    let written = File::create(&files.part).and_then(|mut file| profile.write(&mut file));
     if written.is_ok() {
-        let _ = std::fs::rename(&part, &path);
+        let _ = std::fs::rename(&files.part, &files.profile);
     } else {
-        let _ = std::fs::remove_file(&part);
+        let _ = std::fs::remove_file(&files.part);
     }
 }

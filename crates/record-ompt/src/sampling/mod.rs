@@ -31,7 +31,7 @@ use taskscope_record::{Json, process};
 
 use crate::profiling;
 
-pub use sampler::Sampler;
+pub use sampler::{Sampler, now};
 pub use walk::stack_pointer_here;
 
 /// How often to sample, per second and thread; unset, nothing is sampled.

@@ -47,10 +47,18 @@ impl Profiled {
 
     /// The profile that lies there, and its size.
     pub fn profile(&self) -> Option<(Profile, u64)> {
+        self.profiles().into_iter().next()
+    }
+
+    /// All that lie there.
+    pub fn profiles(&self) -> Vec<(Profile, u64)> {
         let is_profile = |path: &Path| path.extension().is_some_and(|extension| extension == "tsprof");
-        let path = self.files().into_iter().find(|path| is_profile(path))?;
-        let bytes = std::fs::read(path).unwrap();
-        Some((Profile::read(&bytes).unwrap(), bytes.len() as u64))
+        let files = self.files().into_iter().filter(|path| is_profile(path));
+        let read = |path| {
+            let bytes = std::fs::read(path).unwrap();
+            (Profile::read(&bytes).unwrap(), bytes.len() as u64)
+        };
+        files.map(read).collect()
     }
 
     /// The lines that were written while it ran.

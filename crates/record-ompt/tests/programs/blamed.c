@@ -1,11 +1,12 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|forever|flush|pause|serial|short|quick
-   MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|forever|flush|pause|serial|short|quick|
+   leaves|becomes MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
 #include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static double limit;
 static volatile double sink;
@@ -191,6 +192,12 @@ int main(int count, char **arguments) {
     } else if (!strcmp(mode, "quick")) {
         joined();
         quick_exit(3);
+    } else if (!strcmp(mode, "leaves")) {
+        slow_part();
+        _exit(3);
+    } else if (!strcmp(mode, "becomes")) {
+        slow_part();
+        execl(arguments[0], arguments[0], "leaves", arguments[2], (char *)NULL);
     } else if (!strcmp(mode, "flush")) {
         joined();
         int answer = omp_control_tool(omp_control_tool_flush, 0, NULL);
