@@ -364,3 +364,36 @@ int main(void) {
         assert!(longest <= width.parse().ok(), "{longest:?} of {width}\n{shown}");
     }
 }
+
+/// Where no process left a profile, it is said what is known of the reason: not that there was no OpenMP.
+#[test]
+fn a_run_without_a_profile_says_why() {
+    let here = tempfile::tempdir().unwrap();
+    let build = |name: &str, body: &str, options: &[&str]| {
+        let source = format!("#include <signal.h>\n#include <unistd.h>\nint main(void) {{ {body} }}\n");
+        Compiler::Clang.build(here.path(), name, &source, options)
+    };
+    let programs = [
+        (build("leaves", "_exit(3);", &[]), "not by `_exit` or `exec`"),
+        (build("killed", "raise(SIGKILL); return 0;", &[]), "signal 9 ended this run after"),
+        (build("static", "return 0;", &["-static", "-fno-openmp"]), "static is linked statically"),
+    ];
+    for (program, reason) in programs {
+        let name = program.file_name().unwrap().to_str().unwrap().to_string() + ".profile";
+        let mut command = record(here.path());
+        let run = output(command.args(["--mode", "profile", "-o", &name, "--"]).arg(&program));
+        let said = text(&run.stderr);
+        assert!(said.contains("no profile was written") && said.contains(reason), "{said}");
+        let report = output(taskscope().arg("report").arg(here.path().join(&name)));
+        let said = text(&report.stderr);
+        assert_eq!(report.status.code(), Some(2));
+        assert!(said.contains("holds no profile") && said.contains(reason), "{said}");
+        assert!(!said.contains("OpenMP"), "{said}");
+    }
+    // Tools that are disabled do not keep a program from being sampled.
+    let program = build("disabled", "usleep(20000); return 0;", &[]);
+    let mut command = record(here.path());
+    command.env("OMP_TOOL", "disabled").args(["--mode", "profile", "-o", "disabled.profile", "--"]);
+    assert!(output(command.arg(&program)).status.success());
+    assert!(output(taskscope().arg("report").arg(here.path().join("disabled.profile"))).status.success());
+}

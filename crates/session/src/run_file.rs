@@ -25,6 +25,10 @@ pub struct Notice {
 pub struct RunFile {
     /// The command as typed.
     pub command: Vec<String>,
+    /// The file that was run.
+    pub program: String,
+    /// What was asked for: `trace` or `profile`.
+    pub mode: String,
     /// Working directory.
     pub cwd: String,
     /// Host name.

@@ -1,10 +1,11 @@
 //! Opening a trace for a verb that reads it, with the errors in the form that users see.
 
 use crate::messages::Failure;
+use crate::verbs::record::no_profile::Ended;
 use crate::watch::Watch;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use taskscope_session::selection::Selection;
-use taskscope_session::{OpenError, Session};
+use taskscope_session::{OpenError, RunFile, Session};
 use taskscope_view::format::shell_word;
 
 /// Opens a trace that may be damaged or unfinished: what can be read is there.
@@ -99,6 +100,14 @@ fn no_streams(trace: &Path) -> Failure {
             return Failure::new(format!("{shown} holds no events"))
                 .why(format!("its file system is full ({free} bytes are free)"))
                 .remedy("record to another place: taskscope record -o DIRECTORY -- …");
+        }
+        let run = RunFile::load(trace).ok().flatten().unwrap_or_default();
+        if run.mode == "profile" {
+            let programs = [PathBuf::from(run.program)];
+            let ended = Ended { programs: &programs, wall_ns: run.wall_ns, signal: run.signal };
+            return Failure::new(format!("{shown} holds no profile")).why(ended.why_no_profile()).remedy(
+                "taskscope record --sample 100 -- …        (a trace holds what was done up to the last event)",
+            );
         }
         // The recorder makes these when it is attached.
         let entries = std::fs::read_dir(trace).into_iter().flatten().flatten();

@@ -12,6 +12,7 @@ pub mod libgomp;
 mod loader;
 mod losses;
 mod mpi;
+pub mod no_profile;
 mod offload;
 mod ovni;
 mod program;
@@ -183,7 +184,7 @@ fn record(
         notices.iter().for_each(summary::print_notice);
     }
     let typed: Vec<String> = args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    let mut run_file = RunFile::begin(typed, program, rank.map(|rank| rank.rank), notices);
+    let mut run_file = RunFile::begin(typed, program, &args.mode, rank.map(|rank| rank.rank), notices);
     write_run_file(&run_file, &trace);
 
     let outcome = execute(program, &args.command, &passed_on, &environment.variables);
@@ -209,6 +210,7 @@ fn record(
         (true, false) if profiles > 0 => summary::print_profiles(&run_file, profiles, &trace),
         (true, true) => summary::print(&run_file, &trace),
         (true, false) if uses_ovni => summary::print_nothing_recorded_by_ovni(&run_file),
+        (true, false) if profiled => summary::print_no_profile(&run_file, &programs),
         (true, false) => summary::print_nothing_recorded(&run_file, &programs),
         (false, _) => {}
     }

@@ -37,6 +37,8 @@ pub struct RunFile {
     pub command: Vec<String>,
     /// The file that was run.
     pub program: String,
+    /// What was asked for: `trace` or `profile`.
+    pub mode: String,
     /// Working directory.
     pub cwd: String,
     /// Host name.
@@ -64,7 +66,13 @@ pub struct RunFile {
 
 impl RunFile {
     /// The file of a program that is about to start.
-    pub fn begin(command: Vec<String>, program: &Path, rank: Option<u32>, notices: Vec<Notice>) -> Self {
+    pub fn begin(
+        command: Vec<String>,
+        program: &Path,
+        mode: &str,
+        rank: Option<u32>,
+        notices: Vec<Notice>,
+    ) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let host = nix::unistd::gethostname().unwrap_or_default();
         RunFile {
@@ -72,6 +80,7 @@ impl RunFile {
             taskscope: env!("CARGO_PKG_VERSION"),
             command,
             program: program.display().to_string(),
+            mode: mode.to_owned(),
             cwd: std::env::current_dir().unwrap_or_default().display().to_string(),
             host: host.to_string_lossy().into_owned(),
             rank,

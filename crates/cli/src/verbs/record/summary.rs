@@ -1,6 +1,7 @@
 //! What `record` says on stderr, before and after the program.
 
 use super::directory::TraceDirectory;
+use super::no_profile::Ended;
 use super::run_file::{Notice, RunFile};
 use super::{libgomp, loader};
 use std::fs;
@@ -53,7 +54,6 @@ pub fn print_nothing_recorded(run: &RunFile, programs: &[PathBuf]) {
     } else if let Some(program) = programs.iter().find(|program| loader::is_static(program)) {
         format!(": {} is linked statically, so no recorder can be loaded into it", program.display())
     } else if let Some(signal) = run.signal {
-        // A profile is first written after a second.
         format!(": signal {signal} ended {} before anything was stored", run.command[0])
     } else if libgomp::is_used_by(programs) {
         ": its OpenMP runtime did not load the recorder (taskscope doctor says what works here)".to_owned()
@@ -61,6 +61,13 @@ pub fn print_nothing_recorded(run: &RunFile, programs: &[PathBuf]) {
         format!(": {} used no OpenMP", run.command[0])
     };
     say(&format!("taskscope: {wall}  nothing was recorded{reason}"));
+}
+
+/// The line after a run that was to be profiled and left no profile.
+pub fn print_no_profile(run: &RunFile, programs: &[PathBuf]) {
+    let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
+    let why = Ended { programs, wall_ns: run.wall_ns, signal: run.signal }.why_no_profile();
+    say(&format!("taskscope: {wall}  no profile was written: {why}"));
 }
 
 /// [`print_nothing_recorded`] for a program whose runtime records through ovni.

@@ -1,0 +1,46 @@
+//! Why a run left no profile, as far as that is known.
+
+use super::loader;
+use std::path::PathBuf;
+use taskscope_view::format;
+
+/// What is known of a run for which a profile was asked for.
+pub struct Ended<'a> {
+    /// The programs that were run.
+    pub programs: &'a [PathBuf],
+    /// The time that the run took, nanoseconds; not known while it goes on.
+    pub wall_ns: Option<u64>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+}
+
+/// When a process writes its first profile, milliseconds after its start: `profiling::housekeeping` of the recorder.
+const FIRST_MS: u64 = 50;
+
+impl Ended<'_> {
+    /// The likely reason why no process wrote one.
+    pub fn why_no_profile(&self) -> String {
+        if let Some(program) = self.programs.iter().find(|program| loader::is_static(program)) {
+            return format!(
+                "{} is linked statically, so no recorder can be loaded into it",
+                program.display()
+            );
+        }
+        let first =
+            format!("a process writes its first profile {FIRST_MS} ms after its start, or when it ends");
+        let Some(wall_ns) = self.wall_ns else {
+            return format!("{first}; this run goes on, or was killed together with `record`");
+        };
+        let took = format::time(wall_ns);
+        match self.signal {
+            Some(signal) => format!("{first}; signal {signal} ended this run after {took}"),
+            None if wall_ns < 2 * FIRST_MS * 1_000_000 => {
+                format!("{first}, but not by `_exit` or `exec`; this run took {took}")
+            }
+            None => format!(
+                "{first}; this run took {took}: its processes were shells or launchers alone, ended sooner by `_exit`, \
+                 `exec` or a signal, or could not load the recorder or write here"
+            ),
+        }
+    }
+}
