@@ -1,7 +1,7 @@
 //! The file of a process's profile: at an interval while it runs, when the program asks, at its end.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::OpenOptions;
 
 use taskscope_profile::{Process, Profile, key};
 
@@ -93,7 +93,9 @@ fn totals(sums: &Sums, wall: u64) -> BTreeMap<String, u64> {
 /// Complete or not at all: somebody may be reading the one before.
 fn store(run: &Run, profile: &Profile) {
     let Some(files) = run.files() else { return };
-    let written = File::create(&files.part).and_then(|mut file| profile.write(&mut file));
+    // It is empty or not there. Truncated, file systems write it to the disk when it is closed.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&files.part);
+    let written = file.and_then(|mut file| profile.write(&mut file));
     if written.is_ok() {
         let _ = std::fs::rename(&files.part, &files.profile);
     } else {
