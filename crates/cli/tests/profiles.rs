@@ -397,3 +397,72 @@ fn a_run_without_a_profile_says_why() {
     assert!(output(command.arg(&program)).status.success());
     assert!(output(taskscope().arg("report").arg(here.path().join("disabled.profile"))).status.success());
 }
+
+/// A thread that only calls the runtime, or does not know it, is no worker, and idles for nobody: in traces as in profiles.
+#[test]
+fn workers_are_the_same_in_traces_and_profiles() {
+    let source = r#"
+#include <omp.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+static void spin(double seconds) {
+    double until = omp_get_wtime() + seconds;
+    while (omp_get_wtime() < until);
+}
+static const char *mode;
+static int sum;
+static void *further(void *unused) {
+    if (!strcmp(mode, "sleeps")) usleep(50000);
+    if (!strcmp(mode, "calls")) {
+#pragma omp critical
+        sum++;
+    }
+    if (!strcmp(mode, "forks") || !strcmp(mode, "alone")) {
+#pragma omp parallel
+        spin(0.01);
+    }
+    if (!strcmp(mode, "creates")) {
+#pragma omp task
+        spin(0.01);
+    }
+    return unused;
+}
+int main(int count, char **arguments) {
+    pthread_t thread;
+    mode = arguments[1];
+#pragma omp critical
+    sum++;
+    if (!strcmp(mode, "nobody")) {
+        spin(0.02);
+        return 0;
+    }
+    pthread_create(&thread, NULL, further, NULL);
+    if (strcmp(mode, "alone")) {
+#pragma omp parallel
+        spin(0.02);
+    }
+    spin(0.02);
+    pthread_join(thread, NULL);
+    return 0;
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build(here.path(), "further", source, &["-pthread"]);
+    let modes = [("sleeps", 2), ("calls", 2), ("forks", 4), ("creates", 3), ("alone", 2), ("nobody", 1)];
+    for (mode, workers) in modes {
+        let of = |kind: &str, options: &[&str]| {
+            let path = here.path().join(format!("{mode}.{kind}"));
+            let mut command = record(here.path());
+            command.args(options).arg("-o").arg(&path).arg("--").arg(&program).arg(mode);
+            assert!(output(&mut command).status.success());
+            parsed(taskscope().args(["report", "--json"]).arg(&path))
+        };
+        let trace = of("trace", &["--sample", "200"]);
+        assert_eq!(trace["workers"], workers, "{mode}");
+        let profile = of("profile", &["--mode", "profile", "--sample", "200"]);
+        let totals = &profile["call_paths"]["run_totals"];
+        let [capacity, wall] = ["capacity_ns", "wall_ns"].map(|name| totals[name].as_u64().unwrap());
+        assert_eq!(capacity, workers * wall, "{mode}: {totals}");
+    }
+}

@@ -157,6 +157,7 @@ impl Moment<'_> {
     fn begin_member(&mut self, word: Word, index: u32, team: u32) {
         let region = word.id();
         self.thread.last_work_site = 0;
+        self.follow_works();
         self.follow_member(region, word.site(), index, team);
         let mut payload = [0; 12];
         for (part, value) in payload.chunks_exact_mut(4).zip([region, index, team]) {

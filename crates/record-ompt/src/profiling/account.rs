@@ -132,8 +132,8 @@ pub struct Account {
     ended_at: AtomicU64,
     sums: [AtomicU64; CAUSES],
     began: AtomicU64,
-    /// Whether it counts as a worker.
-    is_worker: AtomicU32,
+    /// What the thread is among the workers: a [`Standing`].
+    standing: AtomicU32,
     /// The team at whose barrier it waits; 0 is none.
     joins: AtomicU32,
 }
@@ -152,14 +152,25 @@ impl Stretch {
     }
 }
 
+/// What a thread is among the workers of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// None of them.
+    Other,
+    /// The initial thread, which counts as long as no other does.
+    Initial,
+    /// A worker: it has been a member of a team, or has created tasks outside of any.
+    Worker,
+}
+
 /// What an account says at a moment.
 pub struct Reading {
     /// Time by cause since the thread began.
     pub sums: Sums,
     /// When it began.
     pub began: u64,
-    /// Whether it counts as a worker.
-    pub is_worker: bool,
+    /// What the thread is among the workers.
+    pub standing: Standing,
 }
 
 impl Account {
@@ -171,7 +182,7 @@ impl Account {
             since: AtomicU64::new(now),
             began: AtomicU64::new(now),
             sums: [const { AtomicU64::new(0) }; CAUSES],
-            is_worker: AtomicU32::new(0),
+            standing: AtomicU32::new(Standing::Other as u32),
             running: AtomicU32::new(0),
             ended_task: AtomicU32::new(0),
             ended_at: AtomicU64::new(0),
@@ -246,7 +257,7 @@ impl Account {
     /// What a worker is in just now, from any thread; `None` of others. `idle_since` as of [`read`](Self::read).
     pub fn activity(&self, idle_since: impl Fn(u32) -> Option<u64>) -> Option<Cause> {
         let cause = Cause::ALL.get(self.cause.load(Relaxed) as usize).copied();
-        let cause = cause.filter(|_| self.is_worker.load(Relaxed) != 0)?;
+        let cause = cause.filter(|_| self.standing() == Standing::Worker)?;
         let is_over = cause == Cause::JoinBarrier && idle_since(self.joins.load(Relaxed)).is_some();
         Some(if is_over { Cause::Idle } else { cause })
     }
@@ -256,9 +267,17 @@ impl Account {
         self.began.load(Relaxed)
     }
 
-    /// Says whether it is a worker.
-    pub fn set_worker(&self, is_worker: bool) {
-        self.is_worker.store(u32::from(is_worker), Relaxed);
+    /// Says what it is among the workers.
+    pub fn set_standing(&self, standing: Standing) {
+        self.standing.store(standing as u32, Relaxed);
+    }
+
+    fn standing(&self) -> Standing {
+        match self.standing.load(Relaxed) {
+            number if number == Standing::Worker as u32 => Standing::Worker,
+            number if number == Standing::Initial as u32 => Standing::Initial,
+            _ => Standing::Other,
+        }
     }
 
     /// The thread runs a task of this context from now on; 0 is none.
@@ -313,8 +332,7 @@ impl Account {
                 *sum += cut - since;
             }
             book(&mut sums, Cause::Idle, now - cut);
-            let is_worker = self.is_worker.load(Relaxed) != 0;
-            return Reading { sums, began: self.began.load(Relaxed), is_worker };
+            return Reading { sums, began: self.began.load(Relaxed), standing: self.standing() };
         }
     }
 }

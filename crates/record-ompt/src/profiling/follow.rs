@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taskscope_event::models::samples::state;
 use taskscope_profile::{Marker, Metric};
 
-use super::account::{Account, Cause, Stretch};
+use super::account::{Account, Cause, Standing, Stretch};
 use super::idleness::Role;
 use super::integrals::Share;
 use super::locks::{Blame, Held, marker};
@@ -33,6 +33,8 @@ pub struct Follower {
     members: Vec<Membership>,
     /// What it is among the workers.
     role: Role,
+    /// It was a member of a team, or has created tasks outside of any.
+    has_worked: bool,
     /// Recording is paused: nothing is counted, and all time is of no known cause.
     is_paused: bool,
 }
@@ -59,6 +61,7 @@ impl Follower {
             held: Held::default(),
             members: Vec::new(),
             role: Role::default(),
+            has_worked: false,
             is_paused: false,
         })
     }
@@ -139,14 +142,29 @@ impl Thread {
 impl Moment<'_> {
     /// Says what kind of thread it is.
     pub fn follow_kind(&mut self) {
-        let is_worker = matches!(self.thread.kind, Kind::Initial | Kind::Worker);
-        let is_root = self.thread.kind == Kind::Initial;
-        let (cause, at) = (self.thread.cause(), self.at);
+        let (kind, cause, at) = (self.thread.kind, self.thread.cause(), self.at);
         if let Some(follower) = &mut self.thread.profile {
-            follower.account.set_worker(is_worker);
-            // A thread may have run for long before it meets OpenMP.
-            follower.role.set(is_worker, is_root, follower.account.began());
+            let standing = match kind {
+                Kind::Initial | Kind::Worker if follower.has_worked => Standing::Worker,
+                Kind::Initial if self.recorder.os_tid() == std::process::id() as i32 => Standing::Initial,
+                _ => Standing::Other,
+            };
+            follower.account.set_standing(standing);
+            // A thread may have run for long before it works.
+            let is_worker = standing == Standing::Worker;
+            follower.role.set(is_worker, kind == Kind::Initial, follower.account.began());
             follower.switch(cause, at);
+        }
+    }
+
+    /// The thread forks, is a member of a team, or creates a task: it is a worker, unless it is paused.
+    #[inline(always)]
+    pub fn follow_works(&mut self) {
+        if let Some(follower) = self.thread.profile.as_deref_mut().filter(|follower| !follower.has_worked)
+            && !follower.is_paused
+        {
+            follower.has_worked = true;
+            self.follow_kind();
         }
     }
 
@@ -395,6 +413,7 @@ impl Moment<'_> {
 
     /// A task or region is created by `path` in the context `creator`.
     pub fn count_creation(&mut self, creator: u32, path: u32, is_task: bool) -> u32 {
+        self.follow_works();
         let Some(Follower { counted, .. }) = self.thread.profile.as_deref() else { return 0 };
         let context = counted.counts.count(|counts| counts.context(creator, path, is_task));
         if self.thread.is_paused {

@@ -21,7 +21,7 @@
 //! was. These weights divide what the known ones leave.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
@@ -76,6 +76,7 @@ pub struct Pool {
     /// When a second one of these began; 0 while there was none.
     second_root: AtomicU64,
     ended: AtomicU32,
+    has_begun: AtomicBool,
     epochs: AtomicU32,
     starts: [AtomicU64; EPOCHS],
     sampled: Integrals,
@@ -93,6 +94,7 @@ impl Pool {
             roots: AtomicU32::new(0),
             second_root: AtomicU64::new(0),
             ended: AtomicU32::new(0),
+            has_begun: AtomicBool::new(false),
             epochs: AtomicU32::new(1),
             starts,
             sampled: Integrals::new(now),
@@ -102,6 +104,7 @@ impl Pool {
     /// A worker begins.
     fn begin(&self, is_root: bool, at: u64) {
         self.workers.fetch_add(1, Relaxed);
+        self.has_begun.store(true, Relaxed);
         if is_root && self.roots.fetch_add(1, Relaxed) > 0 {
             let _ = self.second_root.compare_exchange(0, at, Relaxed, Relaxed);
         }
@@ -139,6 +142,11 @@ impl Pool {
     /// Until when one thread alone forks.
     fn has_one_root_until(&self) -> u64 {
         Some(self.second_root.load(Relaxed)).filter(|at| *at > 0).unwrap_or(u64::MAX)
+    }
+
+    /// Whether there is a worker, or was one.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.load(Relaxed)
     }
 
     /// Workers besides one.

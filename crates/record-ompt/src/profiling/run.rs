@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use taskscope_profile::{Metric, Tree};
 use taskscope_record::{clock, process};
 
-use super::account::{Account, CAUSES, Cause, Sums, book};
+use super::account::{Account, CAUSES, Cause, Reading, Standing, Sums, book};
 use super::counts::{Counts, merge_row};
 use super::files::Files;
 use super::halves::Halves;
@@ -217,7 +217,7 @@ impl Run {
         merged.threads += 1;
         let now = clock::now();
         let reading = counted.account.read(now, teams::over_since);
-        if reading.is_worker {
+        if self.counts(&reading) {
             merged.workers += 1;
             add(&mut merged.ended, &reading.sums);
             book(&mut merged.ended, Cause::NotStarted, reading.began.saturating_sub(self.began));
@@ -256,6 +256,15 @@ impl Run {
         used.iter().filter_map(|place| unsafe { place.load(Acquire).as_ref() })
     }
 
+    /// Whether it is that of a worker. A process whose threads have done nothing of OpenMP's has one, its initial thread.
+    fn counts(&self, reading: &Reading) -> bool {
+        match reading.standing {
+            Standing::Worker => true,
+            Standing::Initial => !self.pool.has_begun(),
+            Standing::Other => false,
+        }
+    }
+
     /// What the workers' time went to until now.
     pub fn totals(&self) -> Totals {
         let merged = lock(&self.merged);
@@ -266,7 +275,7 @@ impl Run {
         book(&mut sums, Cause::Ended, workers * wall);
         for account in self.accounts() {
             let reading = account.read(now, teams::over_since);
-            if reading.is_worker {
+            if self.counts(&reading) {
                 workers += 1;
                 book(&mut sums, Cause::NotStarted, reading.began.saturating_sub(self.began));
                 add(&mut sums, &reading.sums);
@@ -325,7 +334,7 @@ mod tests {
         for _ in 0..500 {
             let run = Run::new(std::process::id());
             let counted = run.begin_thread();
-            counted.account.set_worker(true);
+            counted.account.set_standing(Standing::Worker);
             let together = std::sync::Barrier::new(2);
             std::thread::scope(|scope| {
                 scope.spawn(|| {

@@ -198,6 +198,7 @@ impl Moment<'_> {
         let mut context = 0;
         if profiling::is_on() {
             let path = self.path_here(codeptr, levels::current_exit());
+            self.follow_works();
             self.follow_fork(Some(path));
             context = self.count_creation(self.context(), path, false);
         }
