@@ -74,6 +74,12 @@ impl Open {
         matches!(self, Open::Region { .. } | Open::Member { .. } | Open::Task { .. })
     }
 
+    /// Whether its end is in `taskscope.obs` alone, and so comes after the ends of the same time in `stream.obs`.
+    fn is_own(self) -> bool {
+        use Open::*;
+        matches!(self, Taskgroup | Masked | Reduction | Device(_) | Call { .. })
+    }
+
     /// Whether it is a task to the runtime, implicit or explicit.
     fn is_task(self) -> bool {
         matches!(self, Open::Member { .. } | Open::Task { .. })
@@ -448,9 +454,17 @@ impl Moment<'_> {
 
     /// Closes the innermost entries.
     pub fn close_many(&mut self, count: usize, suspended: Option<u32>) {
-        for _ in 0..count {
+        for more in (0..count).rev() {
+            let is_own = self.is_own_on_top();
             self.close_top(suspended);
+            if is_own && more > 0 {
+                self.read_clock_again();
+            }
         }
+    }
+
+    fn is_own_on_top(&self) -> bool {
+        self.thread.frames.top().is_some_and(|frame| frame.open.is_own())
     }
 
     /// Closes the innermost entry of the current context that `wanted` accepts, and what the runtime
@@ -479,7 +493,11 @@ impl Moment<'_> {
     /// Closes everything.
     pub fn close_all(&mut self) {
         while !self.thread.frames.is_empty() {
+            let is_own = self.is_own_on_top();
             self.close_top(None);
+            if is_own {
+                self.read_clock_again();
+            }
         }
     }
 
@@ -515,6 +533,9 @@ impl Moment<'_> {
                     self.hide(open);
                 }
                 self.end_own(open, Some(crate::abi::status::SWITCH as u32));
+                if open.is_own() {
+                    self.read_clock_again();
+                }
             }
         }
     }

@@ -442,6 +442,27 @@ fn omp_control_tool_pauses_starts_flushes_and_ends() {
     assert_eq!(trace.count(omp::REGION_BEGIN), 2);
 }
 
+/// What is shown in one of two files alone is ended before what it lies in, also where all ends at once.
+#[test]
+fn a_pause_or_an_end_inside_of_a_construct_ends_it_first() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    for construct in ["pause_inside", "exit_in_master"] {
+        // A thread that begins while the process ends is not ended.
+        let (output, trace) = Run::construct(Compiler::Clang, construct, 0).output();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        for stream in &trace.streams {
+            let of = |code| stream.events.iter().find(|event| event.code == code).map(|event| event.at);
+            if let Some(masked) = of(omp::MASKED_END) {
+                let body = of(p::RUNTIME_USER_MICROTASK_END);
+                assert!(body.is_some_and(|body| masked < body), "{construct}: {masked}, {body:?}");
+            }
+        }
+        assert_eq!(trace.count(omp::MASKED_END), 1, "{construct}");
+    }
+}
+
 #[test]
 fn the_switch_from_outside_starts_paused() {
     if Compiler::Clang.is_installed() {

@@ -325,11 +325,34 @@ static void flushes(void) {
     }
 }
 
-/* Ten tasks that are recorded, ten that are not, ten that are; the pause begins inside a region. */
 #ifndef __clang__
 enum { omp_control_tool_start = 1, omp_control_tool_pause, omp_control_tool_flush, omp_control_tool_end };
 #define omp_control_tool(command, modifier, argument) (command, -2)
 #endif
+/* A pause in a construct, whose end is not recorded. */
+static void pause_inside(void) {
+#pragma omp parallel
+    {
+#pragma omp master
+        {
+            omp_control_tool(omp_control_tool_pause, 0, NULL);
+            omp_control_tool(omp_control_tool_start, 0, NULL);
+        }
+#pragma omp barrier
+    }
+}
+
+/* Ends in a construct. */
+static void exit_in_master(void) {
+#pragma omp parallel
+    {
+#pragma omp master
+        exit(0);
+#pragma omp barrier
+    }
+}
+
+/* Ten tasks that are recorded, ten that are not, ten that are; the pause begins inside a region. */
 static void control(void) {
 #pragma omp parallel
 #pragma omp single
@@ -496,7 +519,7 @@ int main(int argc, char **argv) {
         CONSTRUCT(teams), CONSTRUCT(serial), CONSTRUCT(regions), CONSTRUCT(deep), CONSTRUCT(exit_inside),
         CONSTRUCT(quick_exit_inside), CONSTRUCT(abort_inside), CONSTRUCT(forks), CONSTRUCT(execs), CONSTRUCT(roots),
         CONSTRUCT(pauses), CONSTRUCT(endless), CONSTRUCT(target_nowait), CONSTRUCT(alternating),
-        CONSTRUCT(control), CONSTRUCT(reductions), CONSTRUCT(flushes),
+        CONSTRUCT(control), CONSTRUCT(pause_inside), CONSTRUCT(exit_in_master), CONSTRUCT(reductions), CONSTRUCT(flushes),
     };
     size = argc > 2 ? atoi(argv[2]) : 10;
     for (unsigned i = 0; argc > 1 && i < sizeof all / sizeof *all; i++) {
