@@ -70,6 +70,7 @@ proptest! {
     fn who_works_is_charged_an_equal_part_of_what_others_wait(
         threads in 1_usize..6,
         selected in prop::collection::vec(any::<bool>(), 6),
+        part in prop::option::of((0_u64..100, 1_u64..100)),
         off in prop::collection::vec((0_u32..6, 0_u64..5_000, 1_u64..500), 0..6),
         choices in prop::collection::vec((0_usize..6, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
     ) {
@@ -78,6 +79,12 @@ proptest! {
             if (thread as usize) < execution.threads.len() {
                 execution.add_off_cpu(ThreadIndex(thread), OsSource::Switches, &[(at, at + ns)], &[]);
             }
+        }
+        // A part of the run, in hundredths: threads may not be there in it.
+        if let Some((begin, length)) = part {
+            let (first, last) = execution.range();
+            let at = |hundredths: u64| first + (last - first) * hundredths / 100;
+            execution.cut(at(begin), at(begin + length));
         }
         for (thread, selected) in execution.threads.iter_mut().zip(selected) {
             thread.selected = selected;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use taskscope_event::models;
 use taskscope_execution::filter::{Filter, Record, TimeRange, Value};
 use taskscope_model::{Severity, Violation, ViolationCode};
+use taskscope_session::emulation;
 use taskscope_session::judgement::{Judge, Verdict};
 use taskscope_session::selection::{FIELDS_OF_EVENTS, Selection, field_of_stream, model_name};
 use taskscope_trace::{ClockSource, OpenError, OpenOptions, ReadOrder, Trace};
@@ -266,6 +267,23 @@ pub fn require_threads(trace: &Trace, threads: &[i64]) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fails where a range, nanoseconds since the trace's first event, holds no instant of the trace. Of one whose ends are
+/// given in different ways that is known only now.
+pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<(), Failure> {
+    let seconds = |ns: i64| format!("{:.9} s", ns as f64 / 1e9);
+    let duration_ns = emulation::duration_ns(trace);
+    let why = if begin_ns >= end_ns {
+        format!("the range would begin at {} and end at {}", seconds(begin_ns), seconds(end_ns))
+    } else if end_ns <= 0 {
+        "the range ends before the trace's first event".to_owned()
+    } else if begin_ns > duration_ns {
+        format!("the trace ends {} after its first event, before the range begins", seconds(duration_ns))
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new("no event is selected").why(why))
 }
 
 /// There is a trace, and not one event in it.

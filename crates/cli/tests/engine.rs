@@ -280,6 +280,43 @@ fn views_of_a_range_after_the_trace_are_refused() {
     assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
 }
 
+/// Of ends that are given in different ways only the trace tells which comes first.
+#[test]
+fn ranges_that_hold_nothing_of_the_trace_are_refused_by_every_verb() {
+    let (root, path) = written(&valid());
+    let other = tempfile::tempdir().unwrap();
+    let part = other.path().join("part");
+    for (range, why) in [
+        ("90%..1us", "would begin at"),
+        ("200%..300%", "before the range begins"),
+        ("..0", "before the trace's first event"),
+    ] {
+        for verb in ["dump", "top", "check", "emulate", "slice"] {
+            let mut arguments = vec![verb, "--range", range, &path];
+            if verb == "slice" {
+                arguments.extend(["-o", part.to_str().unwrap()]);
+            }
+            let output = taskscope(&arguments);
+            assert_eq!(output.status.code(), Some(2), "{verb} {range}: {}", stderr(&output));
+            assert!(stderr(&output).contains(why), "{verb} {range}: {}", stderr(&output));
+        }
+    }
+    assert!(!part.exists() && !root.path().join("thread.prv").exists());
+}
+
+#[test]
+fn a_slice_of_threads_that_have_ended_is_refused() {
+    let (root, path) = written(&valid());
+    let further = StreamBuilder::new(0, 1, 102).require(&["ovni", "nosv"]).cpus(1).execute(7_000, 0);
+    further.end(9_000).write(root.path()).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let part = other.path().join("part");
+    let arguments = ["slice", "--range", "6500ns..", "--threads", "101", "-o", part.to_str().unwrap(), &path];
+    let output = taskscope(&arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no thread lives in that part"), "{}", stderr(&output));
+}
+
 #[test]
 fn ovniemu_lists_the_models_that_are_enabled() {
     let (root, path) = written(&valid());

@@ -152,7 +152,8 @@ impl Part {
     /// The same activities as before, of which `numbers` are.
     fn of_track(&self, track: &Track, activities: &Arc<Activities>, numbers: &mut ActivityNumbers) -> Track {
         let mut part = TrackBuilder::of(numbers, 0);
-        let mut last = 0;
+        // Where nothing is left, whether the thread has ended or not begun yet.
+        let mut last = track.end().clamp(self.begin, self.end);
         for span in track.spans() {
             if span.start >= self.end {
                 break;
@@ -268,7 +269,7 @@ mod tests {
     use crate::{
         Change, Execution, ExecutionBuilder, Observer, Section, SiteIndex, State, TaskIndex, TypeIndex,
     };
-    use crate::{NO_TIME, RegionIndex, TaskStatus};
+    use crate::{NO_TIME, RegionIndex, TaskStatus, ThreadIndex};
 
     /// A region from 10 to 90 with two tasks: one from 20 to 30, one from 40 to 70.
     fn execution() -> Execution {
@@ -342,6 +343,42 @@ mod tests {
             before.cut(0, at);
             after.cut(at, 100);
             assert_eq!(useful(&before) + useful(&after), 40, "cut at {at}");
+        }
+    }
+
+    /// In every part of a run its threads' times tile the process's, also of those that are not there in it.
+    #[test]
+    fn times_of_threads_tile_every_part() {
+        let whole = || {
+            let mut builder = ExecutionBuilder::new();
+            let process = builder.add_process("node.1", 5);
+            for (tid, first, last) in [(0, 1000, 1100), (1, 1000, 1030), (2, 1060, 1100)] {
+                let thread = builder.add_thread(process, tid);
+                builder.event(thread, first);
+                builder.change(thread, first, Change::Become(Section::of(State::Task)));
+                builder.change(thread, first, Change::ThreadWorks);
+                builder.event(thread, last);
+                builder.change(thread, last, Change::ThreadEnds);
+            }
+            builder.finish()
+        };
+        for (begin, end) in (1000..1100).flat_map(|begin| (begin + 1..=1101).map(move |end| (begin, end))) {
+            let mut part = whole();
+            part.cut(begin, end);
+            let (first, last) = (part.processes[0].first, part.processes[0].last);
+            for thread in 0..3 {
+                let spans: Vec<_> = part.spans_of_run(ThreadIndex(thread)).collect();
+                let told = format!("{thread} from {begin} to {end}: {spans:?}");
+                assert!(spans.windows(2).all(|two| two[0].end == two[1].start), "{told}");
+                assert_eq!((spans[0].start, spans[spans.len() - 1].end), (first, last), "{told}");
+            }
+            let of = |thread: u32| part.spans_of_run(ThreadIndex(thread)).next().unwrap().section.state;
+            if begin >= 1030 {
+                assert_eq!(of(1), State::Ended, "from {begin} to {end}");
+            }
+            if end <= 1060 {
+                assert_eq!(of(2), State::NotStarted, "from {begin} to {end}");
+            }
         }
     }
 }

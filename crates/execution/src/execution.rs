@@ -254,11 +254,14 @@ impl Execution {
     /// The thread's time in the run of its process before its first event and after its end; both may be empty.
     pub fn edges_of_run(&self, thread: ThreadIndex) -> [Span; 2] {
         let thread = &self.threads[thread.index()];
-        let process = &self.processes[thread.process.index()];
-        let edge = |start: u64, end: u64, state| Span { start, end, section: Section::of(state) };
-        let before = edge(process.first, thread.track.start(), State::NotStarted);
-        let after = edge(thread.track.end(), process.last, State::Ended);
-        [before, after].map(|span| Span { end: span.end.max(span.start), ..span })
+        let Process { first, last, .. } = self.processes[thread.process.index()];
+        let edge =
+            |start: u64, end: u64, state| Span { start, end: end.max(start), section: Section::of(state) };
+        // The track of a thread that is not there in a part of the run lies before that part or after it.
+        let within = |at: u64| at.clamp(first, last.max(first));
+        let before = edge(first, within(thread.track.start()), State::NotStarted);
+        let after = edge(within(thread.track.end()), last, State::Ended);
+        [before, after]
     }
 }
 

@@ -313,8 +313,14 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         let places: Vec<String> = (places.into_iter().filter(|(count, _)| *count > 0))
             .map(|(count, text)| format!("{} {text}", format::count(count as u64)))
             .collect();
-        let text =
-            format!("{} of threads' time are marked as uncertain: {}", format::time(ns), places.join(", "));
+        let text = match ns {
+            0 => format!("what comes after the trace is uncertain: {}", places.join(", ")),
+            ns => format!(
+                "{} of threads' time are marked as uncertain: {}",
+                format::time(ns),
+                places.join(", ")
+            ),
+        };
         say("uncertain", text);
     }
     for notice in session.run.iter().flat_map(|run| &run.notices) {

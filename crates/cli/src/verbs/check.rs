@@ -2,7 +2,8 @@
 
 use crate::output;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, select_violations,
+    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, require_range,
+    select_violations,
 };
 use anyhow::Context;
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let selection = args.selection.parse()?;
     let trace = open(&args.trace, true)?;
+    let selected = selection.of(&trace);
+    require_range(&trace, (selected.begin_ns, selected.end_ns))?;
     let (system, violations) = emulation::system_of(&trace);
     let mut machine = Machine::new(&system, MachineOptions::default(), NoViews);
     let mut verdict = Verdict::default();

@@ -2,7 +2,8 @@
 
 use crate::output;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, require_events, tell_problems,
+    Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, require_events, require_range,
+    tell_problems,
 };
 use anyhow::Context;
 use serde_json::map::Entry;
@@ -57,6 +58,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let interruption = Interruption::watch()?;
     tell_problems(&trace);
     require_events(&args.trace, &trace)?;
+    require_range(&trace, (selected.begin_ns, selected.end_ns))?;
     let mut out = output::results();
     if args.json {
         for problem in problems_json(&trace) {

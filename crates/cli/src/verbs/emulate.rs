@@ -2,7 +2,7 @@
 
 use crate::messages::Failure;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, require_events,
+    Interruption, Progress, SelectionArgs, TraceArgs, ViolationPrinter, open, require_events, require_range,
     require_threads, tell_problems,
 };
 use anyhow::Context;
@@ -151,18 +151,9 @@ pub fn emulate(
     mut note: impl FnMut(&str),
 ) -> anyhow::Result<Verdict> {
     let files = view_files(system, job.options);
-    let duration = emulation::duration_ns(trace);
     let range = range_of_views(trace, &job.selection)?;
     // Views of a part without events would have records after their own end.
-    if range.0 > duration {
-        return Err(Failure::new("no event is selected")
-            .why(format!(
-                "the trace ends {:.9} s after its first event, before the range begins",
-                duration as f64 / 1e9
-            ))
-            .kept("views that were written before")
-            .into());
-    }
+    require_range(trace, range).map_err(|failure| failure.kept("views that were written before"))?;
     let selected = job.selection.of(trace);
     let interruption = Interruption::watch()?;
     let cannot_write = |error: std::io::Error| {
@@ -176,6 +167,7 @@ pub fn emulate(
                 _ => "taskscope emulate -o DIRECTORY TRACE",
             })
     };
+    let duration = emulation::duration_ns(trace);
     let writer = ParaverWriter::create(&job.directory, &files, duration.min(range.1), job.gzip)
         .map_err(cannot_write)?;
 

@@ -2,7 +2,7 @@
 
 use crate::messages::Failure;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, open, require_threads, tell_problems,
+    Interruption, Progress, SelectionArgs, TraceArgs, open, require_range, require_threads, tell_problems,
 };
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -58,6 +58,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     require_threads(&trace, &args.threads)?;
     tell_problems(&trace);
     let selected = selection.of(&trace);
+    require_range(&trace, (selected.begin_ns, selected.end_ns))?;
     let clocks = (selection.range != TimeRange::default()).then(|| {
         let clock = |time: i64| if time == i64::MAX { time } else { selected.origin_ns.saturating_add(time) };
         (clock(selected.begin_ns.max(0)), clock(selected.end_ns))

@@ -2,7 +2,8 @@
 
 use crate::output;
 use crate::reading::{
-    Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, require_events, tell_problems,
+    Interruption, Progress, SelectionArgs, TraceArgs, open, problems_json, require_events, require_range,
+    tell_problems,
 };
 use anyhow::Context;
 use serde_json::json;
@@ -36,6 +37,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let selected = selection.of(&trace);
     tell_problems(&trace);
     require_events(&args.trace, &trace)?;
+    require_range(&trace, (selected.begin_ns, selected.end_ns))?;
     let interruption = Interruption::watch()?;
     let mut progress = Progress::new("events", trace.event_count());
     let mut per_thread: Vec<BTreeMap<Code, u64>> = Vec::new();

@@ -31,7 +31,7 @@ impl Slicer<'_> {
         }
         for (stream, event) in std::mem::take(&mut self.dictionary) {
             let clock = begin.saturating_sub(living.len() as i64 + 1);
-            touched[stream] = true;
+            // Names alone are nothing: whoever needs them lives, and has them.
             push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
         }
         let mut creations = std::mem::take(&mut self.creations);
