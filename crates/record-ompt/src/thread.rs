@@ -209,6 +209,10 @@ pub fn attach_outside_openmp() {
     if FAILED.load(Relaxed) >= MAX_FAILED || enter().is_some() || !process::is_recording() {
         return;
     }
+    // The beginning of a profile's thread takes more of the stack than that of a trace's.
+    if profiling::is_on() && sampling::has_small_stack() {
+        return;
+    }
     let thread = Box::into_raw(Box::<Thread>::default());
     let shared = SharedThread(thread);
     let closer = Box::new(move |recorder: &mut ThreadRecorder, at: u64| {

@@ -262,9 +262,9 @@ fn the_tool_exports_its_entry_and_what_sampling_puts_before_the_c_library() {
         return;
     };
     let text = String::from_utf8(output.stdout).unwrap();
-    let preloaded = "__sysv_signal bsd_signal clock_nanosleep dlopen dlsym epoll_pwait epoll_wait msgrcv msgsnd nanosleep pause poll ppoll \
-                     pselect pthread_create select sem_clockwait sem_timedwait semop semtimedop sigaction signal sigsuspend \
-                     sigtimedwait sigwait sigwaitinfo sleep ssignal sysv_signal usleep";
+    let preloaded = "__poll_chk __ppoll_chk __sysv_signal bsd_signal clock_nanosleep dlopen dlsym epoll_pwait epoll_pwait2 epoll_wait msgrcv msgsnd nanosleep pause poll ppoll \
+                     pselect pthread_create recv recvfrom recvmsg select sem_clockwait sem_timedwait semop semtimedop send sendmsg sendto sigaction signal sigsuspend \
+                     sigtimedwait sigwait sigwaitinfo sleep ssignal sysv_signal thrd_sleep usleep write writev";
     let symbols = text.lines().filter_map(|line| line.split_whitespace().last());
     let others: Vec<_> =
         symbols.filter(|symbol| !preloaded.split_whitespace().any(|p| p == *symbol)).collect();

@@ -194,6 +194,26 @@ fn programs_without_openmp_are_sampled_and_their_calls_stay_whole() {
     assert!(!called.iter().any(|function| function.contains("sigmask")), "{called:?}");
 }
 
+/// Every kilohertz sample comes while a call waits, or on a stack that is not made for it.
+#[test]
+fn calls_are_neither_broken_off_nor_cut_short_and_small_stacks_suffice() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let program = compile(Compiler::Clang, "calls", &["-O2", "-D_FORTIFY_SOURCE=2", "-pthread"]);
+    for mode in ["trace", "profile"] {
+        let mut command = Run::program(Compiler::Clang, &program)
+            .env("LD_PRELOAD", common::tool())
+            .env("TASKSCOPE_MODE", mode)
+            .env("TASKSCOPE_SAMPLE", "1000")
+            .env("OMP_STACKSIZE", "32k")
+            .command;
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said == "as without samples\n", "{mode}: {output:?}");
+    }
+}
+
 #[test]
 fn threads_of_the_recorder_are_none_of_the_programs() {
     let Some(mut run) = sampled(&OPTIMISED, &["work", "60"]) else { return };

@@ -8,7 +8,7 @@ use taskscope_record::{InHandler, enter_in_handler};
 
 use super::levels::{Entry, Stack};
 use super::sampler::{Sampler, now};
-use super::walk::interrupted_registers;
+use super::walk::{STACK_FACTOR, interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
 use crate::profiling::Sample;
@@ -23,15 +23,40 @@ pub unsafe extern "C" fn on_signal(number: c_int, info: *mut libc::siginfo_t, co
         }
         let errno = libc::__errno_location();
         let kept = *errno;
-        if let Some(recording) = enter_in_handler() {
+        if let Some(recording) = enter_in_handler().filter(has_room) {
             sample(recording, context.cast());
         }
         *errno = kept;
     }
 }
 
+/// What a sample takes of the stack: 14 KB were measured.
+const ROOM: u64 = (24 << 10) * STACK_FACTOR;
+
+/// Whether the stack that the thread is on has room for a sample. The stack may be an alternate one, of a few kilobytes, on
+/// which a handler of the program was interrupted. Of others, which a program changes to by itself, nothing is known.
+fn has_room(recording: &InHandler) -> bool {
+    let thread = recording.user().cast::<Thread>();
+    // SAFETY: as in `sample`.
+    let Some(sampler) = (unsafe { (*thread).sampler.as_deref() }) else { return false };
+    let here = stack_pointer_here();
+    if let Some(room) = sampler.bounds.room_below(here) {
+        return room >= ROOM;
+    }
+    // SAFETY: only asks for it; POSIX has the function async-signal-safe.
+    let alternate = unsafe {
+        let mut stack = core::mem::MaybeUninit::<libc::stack_t>::zeroed();
+        libc::sigaltstack(core::ptr::null(), stack.as_mut_ptr());
+        stack.assume_init()
+    };
+    alternate.ss_flags & libc::SS_ONSTACK == 0 || here.saturating_sub(alternate.ss_sp as u64) >= ROOM
+}
+
+/// Not part of the handler's own frame, which has to fit where this does not.
+///
 /// # Safety
 /// Called from the handler with its context.
+#[inline(never)]
 unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     let at = recording.now();
     let thread = recording.user().cast::<Thread>();

@@ -4,7 +4,9 @@
 //! - `dlopen`, `dlsym`: code that is loaded later is looked at before it is first called;
 //! - calls that a signal breaks off whatever `SA_RESTART` says (signal(7)): the timers' signal waits
 //!   until they are over, so that the program never sees an `EINTR` of ours. The sample that follows
-//!   has the whole call as its weight.
+//!   has the whole call as its weight;
+//! - calls that a signal cuts short when a part of the data has gone through (large writes, receiving
+//!   with `MSG_WAITALL`): the same;
 //! - `sigwait` and its kin: they never hand our signal to the program.
 //!
 //! Where the library is not preloaded nothing of this is found by anybody. Every function passes its
@@ -56,9 +58,18 @@ impl Next {
                 core::mem::transmute::<*mut c_void, Dlsym>(found)(libc::RTLD_NEXT, self.name.as_ptr())
             };
         }
-        self.found.store(found as usize, Relaxed);
-        found as usize
+        // Newer than this C library: nobody who was linked to it calls it, but somebody may look for it.
+        let found = if found.is_null() { missing as *const () as usize } else { found as usize };
+        self.found.store(found, Relaxed);
+        found
     }
+}
+
+/// Stands for a function that the C library does not have.
+unsafe extern "C" fn missing() -> isize {
+    // SAFETY: `errno` is the thread's own.
+    unsafe { *libc::__errno_location() = libc::ENOSYS };
+    -1
 }
 
 /// The oldest version of the C library's symbols on this machine's architecture.
@@ -141,9 +152,9 @@ unsafe fn without_ours(set: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -
 
 // A cancelled thread unwinds through these functions, hence `C-unwind`, and nothing to drop.
 
-/// `fn name(arguments) -> result;`: the C library's function, with our signal held.
+/// `fn name(arguments) -> result;`: the C library's function, with our signal held, if the condition before it holds.
 macro_rules! held {
-    ($( fn $name:ident($($arg:ident : $type:ty),*) -> $result:ty; )*) => { $(
+    ($( $(if ($when:expr))? fn $name:ident($($arg:ident : $type:ty),*) -> $result:ty; )*) => { $(
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
             static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
@@ -151,7 +162,7 @@ macro_rules! held {
                 Err(_) => c"",
             });
             type Function = unsafe extern "C-unwind" fn($($type),*) -> $result;
-            let held = hold();
+            let held = true $(&& $when)? && hold();
             // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
             let result = unsafe { core::mem::transmute::<usize, Function>(NEXT.address())($($arg),*) };
             release(held, NEXT.address());
@@ -165,8 +176,10 @@ held! {
     fn clock_nanosleep(clock: libc::clockid_t, flags: c_int, wanted: *const timespec, rest: *mut timespec) -> c_int;
     fn usleep(microseconds: u32) -> c_int;
     fn sleep(seconds: u32) -> u32;
+    fn thrd_sleep(wanted: *const timespec, rest: *mut timespec) -> c_int;
     fn pause() -> c_int;
     fn poll(list: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int;
+    fn __poll_chk(list: *mut pollfd, count: nfds_t, timeout: c_int, bytes: usize) -> c_int;
     fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *mut timeval) -> c_int;
     fn epoll_wait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int) -> c_int;
     fn sem_timedwait(semaphore: *mut libc::sem_t, until: *const timespec) -> c_int;
@@ -175,7 +188,18 @@ held! {
     fn semtimedop(id: c_int, operations: *mut libc::sembuf, count: usize, timeout: *const timespec) -> c_int;
     fn msgrcv(id: c_int, message: *mut c_void, bytes: usize, kind: libc::c_long, flags: c_int) -> isize;
     fn msgsnd(id: c_int, message: *const c_void, bytes: usize, flags: c_int) -> c_int;
+    if (bytes > WHOLE) fn write(file: c_int, data: *const c_void, bytes: usize) -> isize;
+    fn writev(file: c_int, parts: *const libc::iovec, count: c_int) -> isize;
+    if (bytes > WHOLE) fn send(socket: c_int, data: *const c_void, bytes: usize, flags: c_int) -> isize;
+    if (bytes > WHOLE) fn sendto(socket: c_int, data: *const c_void, bytes: usize, flags: c_int, to: *const libc::sockaddr, to_bytes: libc::socklen_t) -> isize;
+    fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> isize;
+    if (flags & libc::MSG_WAITALL != 0) fn recv(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int) -> isize;
+    if (flags & libc::MSG_WAITALL != 0) fn recvfrom(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> isize;
+    if (flags & libc::MSG_WAITALL != 0) fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize;
 }
+
+/// So much goes into a pipe whole or not at all.
+const WHOLE: usize = libc::PIPE_BUF;
 
 /// The same for functions that put a mask of the program's in force, or wait for signals: that
 /// argument is replaced by a copy.
@@ -205,6 +229,8 @@ with_set! {
     fn ppoll(list: *mut pollfd, count: nfds_t, timeout: *const timespec; mask by masked;) -> c_int;
     fn pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *const timespec; mask by masked;) -> c_int;
     fn epoll_pwait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int; mask by masked;) -> c_int;
+    fn __ppoll_chk(list: *mut pollfd, count: nfds_t, timeout: *const timespec; mask by masked; bytes: usize) -> c_int;
+    fn epoll_pwait2(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: *const timespec; mask by masked;) -> c_int;
     fn sigsuspend(; mask by masked;) -> c_int;
     fn sigwait(; set by without_ours; signal: *mut c_int) -> c_int;
     fn sigwaitinfo(; set by without_ours; info: *mut siginfo_t) -> c_int;
@@ -276,8 +302,10 @@ struct Start {
 unsafe extern "C-unwind" fn started(start: *mut c_void) -> *mut c_void {
     // SAFETY: made for this thread by `pthread_create`.
     let Start { routine, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
-    code_map::refresh_if_suspected();
-    thread::attach_outside_openmp();
+    if !super::has_small_stack() {
+        code_map::refresh_if_suspected();
+        thread::attach_outside_openmp();
+    }
     // SAFETY: the program's own routine with its argument.
     unsafe { routine(argument) }
 }
@@ -399,6 +427,20 @@ const STARTERS: [&str; 24] = [
 static AT_LOAD: extern "C" fn() = at_load;
 
 extern "C" fn at_load() {
+    // It is 0 when a program begins.
+    // SAFETY: `errno` is the thread's own.
+    unsafe {
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        start_at_load();
+        *errno = kept;
+    }
+}
+
+fn start_at_load() {
+    // A handler of the program may be the first to call it, and no place to look it up.
+    // SAFETY: there is no such file, and nothing to write.
+    unsafe { write(-1, core::ptr::null(), 0) };
     if settings().is_none() || !is_preloaded() {
         return;
     }

@@ -47,9 +47,21 @@ impl Sampler {
     /// be sampled, or the system has no timer left.
     pub fn start(os_tid: i32, counted: Option<Arc<Counted>>) -> Option<Box<Sampler>> {
         let settings = settings()?;
+        let bounds = Bounds::of_this_thread();
+        if bounds.is_small() { None } else { Sampler::start_on(bounds, settings, os_tid, counted) }
+    }
+
+    /// Takes much of the stack, while its memory is made.
+    #[inline(never)]
+    fn start_on(
+        bounds: Bounds,
+        settings: Settings,
+        os_tid: i32,
+        counted: Option<Arc<Counted>>,
+    ) -> Option<Box<Sampler>> {
         let mut sampler = Box::new(Sampler {
             settings,
-            bounds: Bounds::of_this_thread(),
+            bounds,
             after_blocking: AtomicBool::new(false),
             called: AtomicUsize::new(0),
             memory: UnsafeCell::new(Memory {
@@ -65,7 +77,6 @@ impl Sampler {
             timer: None,
         });
         // One walk touches the memory and fills the cache with the frames that every stack ends with.
-        let bounds = sampler.bounds;
         if let Some(map) = code_map::current() {
             let memory = sampler.memory.get_mut();
             memory.frames.walk(map, &mut memory.cache, registers_here(), bounds);

@@ -19,6 +19,11 @@ pub struct Bounds {
     high: u64,
 }
 
+/// Code that is not optimised takes more of a stack.
+pub const STACK_FACTOR: u64 = if cfg!(debug_assertions) { 4 } else { 1 };
+/// Threads with smaller stacks are not sampled, in bytes.
+const SMALLEST: u64 = (64 << 10) * STACK_FACTOR;
+
 impl Bounds {
     /// Of the calling thread. Allocates, and reads a file on the first thread.
     pub fn of_this_thread() -> Bounds {
@@ -33,6 +38,16 @@ impl Bounds {
             libc::pthread_attr_destroy(attributes.as_mut_ptr());
         }
         Bounds { low: low as u64, high: low as u64 + bytes as u64 }
+    }
+
+    /// Whether recording needs more than the program can spare of this stack: 29 KB were measured where a thread begins.
+    pub fn is_small(&self) -> bool {
+        (1..SMALLEST).contains(&(self.high - self.low))
+    }
+
+    /// Bytes below `sp`, if that lies on this stack.
+    pub fn room_below(&self, sp: u64) -> Option<u64> {
+        self.contains(sp).then(|| sp - self.low)
     }
 
     /// Whether `address` lies on this stack, above `sp`.
