@@ -4,6 +4,7 @@ use crate::Missing;
 use crate::fortran::{self, FortranNames};
 use crate::loops::{Loop, loops_of};
 use crate::name;
+use crate::plt;
 use crate::tail_call::TailCalls;
 use crate::variable::{Variable, VariablePlace, variables};
 use addr2line::Context;
@@ -36,10 +37,10 @@ fn own_vdso() -> Option<Vec<u8>> {
 }
 
 /// A function of the symbol table.
-struct Function {
-    start: u64,
-    end: u64,
-    name: String,
+pub struct Function {
+    pub start: u64,
+    pub end: u64,
+    pub name: String,
 }
 
 /// A function's declaration in debug information, to find what a cut-out body was written in.
@@ -52,6 +53,8 @@ struct Declaration {
 /// A file that names can be looked up in.
 pub struct ModuleFile {
     functions: Vec<Function>,
+    /// Stubs of calls into other files.
+    stubs: Vec<Function>,
     context: Option<Context<Reader>>,
     dwarf: Option<Arc<Dwarf>>,
     fortran: FortranNames,
@@ -72,6 +75,8 @@ pub struct Found {
     pub frames: Vec<(Option<String>, Option<String>, Option<u32>)>,
     /// The symbol that holds the address, and the offset in it.
     pub symbol: Option<(String, u64)>,
+    /// Whether the symbol is that of a stub.
+    pub is_stub: bool,
 }
 
 /// Where functions lie that were inlined from a library.
@@ -117,6 +122,7 @@ impl ModuleFile {
         let tail_calls = TailCalls::of(&file);
         Ok(ModuleFile {
             functions,
+            stubs: plt::stubs_of(&file),
             context,
             dwarf,
             fortran,
@@ -192,11 +198,14 @@ impl ModuleFile {
         if let Some((_, file, line @ None)) = found.frames.first_mut().filter(|(_, file, _)| file.is_some()) {
             *line = self.line_before(address, file.as_deref());
         }
-        let after = self.functions.partition_point(|f| f.start <= address);
-        if let Some(function) = after.checked_sub(1).map(|i| &self.functions[i])
-            && address < function.end
-        {
-            found.symbol = Some((function.name.clone(), address - function.start));
+        let holder = |functions: &[Function]| -> Option<(String, u64)> {
+            let function = &functions[functions.partition_point(|f| f.start <= address).checked_sub(1)?];
+            (address < function.end).then(|| (function.name.clone(), address - function.start))
+        };
+        found.symbol = holder(&self.functions);
+        if found.symbol.is_none() {
+            found.symbol = holder(&self.stubs);
+            found.is_stub = found.symbol.is_some();
         }
         found
     }

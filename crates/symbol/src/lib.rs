@@ -13,6 +13,7 @@ mod file;
 mod fortran;
 mod loops;
 mod name;
+mod plt;
 mod tail_call;
 mod variable;
 
@@ -235,8 +236,8 @@ impl Symbolizer {
             place.frame.function = name::user_function(&symbol).or(Some(symbol));
             place.offset = place.frame.line.is_none().then_some(offset);
         }
-        // Beside all functions of a file that has debug information lies what the linker makes: stubs of calls.
-        let is_stub = place.frame.function.is_none() && file.has_debug_information();
+        // Beside all functions of a file that has debug information lies what the linker makes.
+        let is_stub = found.is_stub || place.frame.function.is_none() && file.has_debug_information();
         if place.frame.line.is_none() && !is_stub {
             let path = path.to_string();
             place.missing = Some(if file.has_debug_information() || file.has_symbols() {
