@@ -466,3 +466,39 @@ int main(int count, char **arguments) {
         assert_eq!(capacity, workers * wall, "{mode}: {totals}");
     }
 }
+
+/// Clang puts the body of an undeferred task into its creator; its work is the task's, not the runtime's.
+#[test]
+fn a_task_that_is_a_part_of_its_creator_works_in_its_body() {
+    let source = r#"
+static volatile double sink;
+static void make(int rounds) {
+#pragma omp task if(0)
+    for (int i = 0; i < rounds; i++) sink += i;
+    sink += 1;
+}
+int main(void) {
+#pragma omp parallel
+#pragma omp single
+    for (int i = 0; i < 10; i++) make(10000000);
+    return 0;
+}
+"#;
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build(here.path(), "undeferred", source, &[]);
+    for mode in ["trace", "profile"] {
+        recorded(here.path(), &program, &["--mode", mode, "--sample", "500", "-o", mode]);
+        let report = parsed(taskscope().args(["report", "--json"]).arg(here.path().join(mode)));
+        let all = report["call_paths"]["totals"]["work_ns"].as_u64().unwrap();
+        let paths = report["call_paths"]["paths"].as_array().unwrap().iter();
+        let in_task: u64 = paths
+            .filter(|path| {
+                let last =
+                    path["frames"].as_array().unwrap().last().and_then(Value::as_str).unwrap_or_default();
+                last.contains("make [task at")
+            })
+            .map(|path| path["values"]["work_ns"].as_u64().unwrap_or(0))
+            .sum();
+        assert!(all > 0 && in_task * 10 >= all * 8, "{mode}: {in_task} of {all}");
+    }
+}

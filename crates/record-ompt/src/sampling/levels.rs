@@ -312,7 +312,9 @@ impl Levels {
             let (first, past) = level.frames;
             // Where the runtime has left to the body is over: the program itself calls the body of a region of one
             // thread, or it is a part of the function that forks it.
-            let has_left = level.exit != 0 && !level.is_initial && level.exit < frames.stack_pointer(0);
+            // Of a task that is a part of its creator (`if(0)`) LLVM's runtime tells what was in the frame pointer's register.
+            let is_known = level.exit != 0 || level.task != 0;
+            let has_left = is_known && !level.is_initial && level.exit < frames.stack_pointer(0);
             first > 0 || first == past && !(has_left && is_programs)
         });
     }
