@@ -17,8 +17,6 @@ use crate::sampling::{Clock, code_map, now};
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest time between two rounds.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A round comes when the run has grown by this part of itself, which is what can be lost of it.
-const GROWTH: u32 = 4;
 /// Rounds take no larger part of a CPU than this.
 const PART_OF_CPU: u32 = 50;
 
@@ -88,9 +86,10 @@ impl Housekeeping {
     }
 }
 
-/// The time until the next round of a run that is so old, where the last round took so long.
+/// The time until the next round of a run that is so old, where the last round took so long: until the run has doubled, as
+/// each of the many rounds of a short one would be felt, where all CPUs work.
 fn pause_after(age: Duration, took: Duration) -> Duration {
-    (age / GROWTH).max(took * PART_OF_CPU).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+    age.max(took * PART_OF_CPU).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }
 
 #[cfg(test)]
@@ -102,13 +101,11 @@ mod tests {
         let (mut age, mut rounds) = (Duration::ZERO, 0);
         while age < Duration::from_secs(3600) {
             let pause = pause_after(age, Duration::from_micros(500));
-            assert!(pause <= SHORTEST_PAUSE.max(age / GROWTH) && pause <= LONGEST_PAUSE);
+            assert!(pause <= SHORTEST_PAUSE.max(age) && pause <= LONGEST_PAUSE);
             (age, rounds) = (age + pause, rounds + 1);
         }
-        assert!((360..400).contains(&rounds), "{rounds} in an hour");
-        assert_eq!(
-            pause_after(Duration::from_millis(200), Duration::from_millis(4)),
-            Duration::from_millis(200)
-        );
+        assert!((360..380).contains(&rounds), "{rounds} in an hour");
+        let of_long_round = pause_after(Duration::from_millis(200), Duration::from_millis(8));
+        assert_eq!(of_long_round, Duration::from_millis(400));
     }
 }
