@@ -52,8 +52,10 @@ impl Execution {
         }
         let mut activity_numbers = ActivityNumbers::of(activities);
         for thread in threads.iter_mut() {
+            // One that never ended is there after its last event, too.
+            let last = thread.last.max(thread.track.end());
             thread.track = part.of_track(&thread.track, activities, &mut activity_numbers);
-            (thread.first, thread.last) = part.within(thread.first, thread.last).unwrap_or((NO_TIME, 0));
+            (thread.first, thread.last) = part.within(thread.first, last).unwrap_or((NO_TIME, 0));
             thread.lost_events = 0;
         }
         part.cut_tasks(tasks);
