@@ -24,12 +24,13 @@ pub fn stubs_of(file: &object::File<'_>) -> Vec<Function> {
             let Some(distance) = distance.first_chunk().map(|bytes| i32::from_le_bytes(*bytes)) else {
                 continue;
             };
-            let next = section.address() + index as u64 + 6;
+            // Addresses of a damaged file may be any.
+            let Some(next) = section.address().checked_add(index as u64 + 6) else { continue };
+            let Some(end) = next.checked_next_multiple_of(size) else { continue };
             let Some(function) = slots.get(&next.wrapping_add_signed(i64::from(distance))) else { continue };
             let before = code[..index].strip_suffix(&[0xf2]).unwrap_or(&code[..index]);
             let before = before.strip_suffix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(before);
             let start = section.address() + before.len() as u64;
-            let end = next.next_multiple_of(size);
             stubs.push(Function { start, end, name: format!("{}@plt", demangle(function)) });
         }
     }
