@@ -29,6 +29,7 @@ mod holders;
 mod ids;
 mod joined_types;
 pub mod lod;
+mod longest;
 pub mod messages;
 mod messages_builder;
 mod newest;
@@ -58,6 +59,7 @@ pub use ids::{
     ThreadIndex, TypeIndex,
 };
 pub use joined_types::JoinedTypes;
+pub use longest::{LongestSections, Stretch};
 pub use messages_builder::MessageChange;
 pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, RunDelay};
 pub use runs::Runs;

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::activities::{Activities, ActivityNumbers, ActivityTimes};
+use crate::longest::{LongestSections, Stretch};
 use crate::starts::Starts;
 use crate::track::{TakesActivities, Track, TrackColumns, Wanted};
 use crate::track_builder::TrackBuilder;
@@ -156,6 +157,21 @@ impl Splice {
                 }
                 Source::Rows(columns, rows) => {
                     columns.add_times(rows.clone(), piece.start, piece.end, sums);
+                }
+            }
+        }
+    }
+
+    /// See [`Track::find_longest`].
+    pub fn find_longest(&self, longest: &mut LongestSections) {
+        for piece in &self.pieces {
+            match &piece.of {
+                Source::Section(section) => {
+                    let stretch = Stretch { ns: piece.end - piece.start, start: piece.start };
+                    longest.take((section.state, section.place), stretch);
+                }
+                Source::Rows(columns, rows) => {
+                    columns.find_longest(rows.clone(), piece.start, piece.end, longest);
                 }
             }
         }

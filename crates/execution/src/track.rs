@@ -4,6 +4,7 @@
 //! once somebody asks for a row by its number.
 
 use crate::activities::{Activities, ActivityTimes, RareRow, rare_activity, rare_rows_before};
+use crate::longest::{LongestSections, Stretch};
 use crate::runs::{RunSlices, Runs};
 use crate::splice::{Pieces, Splice};
 use crate::starts::{Starts, TrackStarts};
@@ -72,25 +73,57 @@ impl TrackColumns {
 
     /// Adds the time of each of these rows to `sums`; the first one begins at `start`, the last one ends at `end`.
     pub(crate) fn add_times(&self, rows: Range<usize>, start: u64, end: u64, sums: &mut ActivityTimes) {
-        let Some(last) = rows.len().checked_sub(1).map(|rest| rows.start + rest) else { return };
-        let (columns, starts, mut rare) = (self.slices(), self.starts(), 0);
-        let mut add = |row: usize, ns: u64| match sums.of_number(columns.activity[row]) {
+        let (columns, mut rare) = (self.slices(), 0);
+        self.for_each_time(rows, start, end, |row, ns| match sums.of_number(columns.activity[row]) {
             Some(sum) => *sum = sum.wrapping_add(ns),
             None => sums.add_rare(columns.rare_after(row, &mut rare), ns),
-        };
-        let start_of = |row: usize| starts.get(row).unwrap_or(columns.end);
-        add(rows.start, start_of(rows.start).wrapping_sub(start));
-        let (mut row, mut run) = (rows.start, columns.high.run_of(rows.start));
-        while row < rows.end {
-            // Lower halves tell the time between starts whose upper halves are alike.
-            let until = columns.high.end(run).min(rows.end).max(row + 1);
-            for row in row..until - 1 {
-                add(row, u64::from(columns.low[row + 1].wrapping_sub(columns.low[row])));
+        });
+    }
+
+    /// Takes each of these rows for the longest of its activity; the first one begins at `start`, the last one ends at
+    /// `end`.
+    pub(crate) fn find_longest(
+        &self,
+        rows: Range<usize>,
+        start: u64,
+        end: u64,
+        longest: &mut LongestSections,
+    ) {
+        let (columns, starts, first, mut rare) = (self.slices(), self.starts(), rows.start, 0);
+        let start_of = |row| if row == first { start } else { starts.at(row) };
+        self.for_each_time(rows, start, end, |row, ns| match longest.of_number(columns.activity[row]) {
+            Some(known) if ns < known.ns => {}
+            Some(known) => *known = (*known).max(Stretch { ns, start: start_of(row) }),
+            None => {
+                let activity = columns.rare_after(row, &mut rare);
+                longest.take(activity, Stretch { ns, start: start_of(row) });
             }
-            add(until - 1, start_of(until).wrapping_sub(start_of(until - 1)));
+        });
+    }
+
+    /// Hands over each of these rows with its time; the first one begins at `start`, the last one ends at `end`.
+    #[inline(always)]
+    fn for_each_time(&self, rows: Range<usize>, start: u64, end: u64, mut take: impl FnMut(usize, u64)) {
+        if rows.is_empty() {
+            return;
+        }
+        let (columns, starts, last) = (self.slices(), self.starts(), rows.end - 1);
+        if rows.start == last {
+            return take(last, end.saturating_sub(start));
+        }
+        take(rows.start, starts.at(rows.start + 1).saturating_sub(start));
+        let mut row = rows.start + 1;
+        let mut run = columns.high.run_of(row);
+        while row < last {
+            // Lower halves tell the time between starts whose upper halves are alike.
+            let until = columns.high.end(run).min(last).max(row + 1);
+            for row in row..until - 1 {
+                take(row, u64::from(columns.low[row + 1].wrapping_sub(columns.low[row])));
+            }
+            take(until - 1, starts.at(until) - starts.at(until - 1));
             (row, run) = (until, run + 1);
         }
-        add(last, end.wrapping_sub(start_of(last + 1)));
+        take(last, end.saturating_sub(starts.at(last)));
     }
 
     /// The sections of these rows, of those that there are.
@@ -603,6 +636,14 @@ impl Track {
         match &self.0 {
             Kind::Rows(columns) => columns.add_times(0..columns.len(), self.start(), columns.end, sums),
             Kind::Spliced(splice) => splice.add_times(sums),
+        }
+    }
+
+    /// Finds the longest section of each activity, beside those that `longest` has.
+    pub fn find_longest(&self, longest: &mut LongestSections) {
+        match &self.0 {
+            Kind::Rows(columns) => columns.find_longest(0..columns.len(), self.start(), columns.end, longest),
+            Kind::Spliced(splice) => splice.find_longest(longest),
         }
     }
 

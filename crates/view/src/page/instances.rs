@@ -4,7 +4,7 @@ use crate::NamedFinding;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_analysis::FindingKind;
-use taskscope_execution::{Execution, Place, Span, State, ThreadIndex};
+use taskscope_execution::{Execution, LongestSections, Place, Span, State, Stretch, ThreadIndex};
 
 /// Where and when a finding was worst.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +84,7 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
         let mut longest: [Longest; FINDINGS] = [None; FINDINGS];
         // Sections of a state mostly are at the same place as the one before.
         let mut last = State::ALL.map(|state| (Place::UNKNOWN, wanted.of(state, Place::UNKNOWN)));
-        let mut take = |span: Span| {
-            let (state, place) = (span.section.state, span.section.place);
+        let mut take = |(state, place): (State, Place), stretch: Stretch| {
             let last = &mut last[state as usize];
             if last.0 != place {
                 *last = (place, wanted.of(state, place));
@@ -93,25 +92,23 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
             let mut findings = last.1;
             while findings != 0 {
                 let slot = &mut longest[findings.trailing_zeros() as usize];
-                if slot.is_none_or(|(ns, ..)| ns <= span.nanos()) {
-                    *slot = (*slot).max(Some((span.nanos(), span.start, span.end, thread)));
-                }
+                *slot = (*slot).max(Some((stretch.ns, stretch.start, stretch.start + stretch.ns, thread)));
                 findings &= findings - 1;
             }
         };
+        let take_span = |span: Span| {
+            let stretch = Stretch { ns: span.nanos(), start: span.start };
+            take((span.section.state, span.section.place), stretch);
+        };
         if execution.off_cpu_of(thread).is_empty() {
-            let edges = execution.edges_of_run(thread);
-            edges.into_iter().filter(|edge| edge.end > edge.start).for_each(&mut take);
-            let is_wanted = |state, place| wanted.of(state, place) != 0;
-            let track = &execution.threads[index].track;
             // Sections without time are not shown.
-            track.for_each_in(is_wanted, |span| {
-                if span.end > span.start {
-                    take(span);
-                }
-            });
+            let edges = execution.edges_of_run(thread);
+            edges.into_iter().filter(|edge| edge.end > edge.start).for_each(take_span);
+            let mut of_activities = LongestSections::of(&execution.activities);
+            execution.threads[index].track.find_longest(&mut of_activities);
+            of_activities.all(&execution.activities).for_each(|(activity, stretch)| take(activity, stretch));
         } else {
-            execution.spans_of_run(thread).for_each(take);
+            execution.spans_of_run(thread).for_each(take_span);
         }
         longest
     };
