@@ -3,9 +3,8 @@
 //! `radsort`, which sorts the turns of a trace, takes more and smaller digits, those too that are in order already: in the
 //! sweep that costs a report 3 to 5 % more.
 
-/// Bits of a digit: its counts fit into the first cache of a core.
-const DIGIT_BITS: u32 = 11;
-const DIGITS: usize = 1 << DIGIT_BITS;
+/// Most bits of a digit: its counts fit into half the first cache of a core.
+const DIGIT_BITS: u32 = 12;
 /// Below so many numbers counting digits costs more than comparing.
 const FEW: usize = 1024;
 /// More digits than this cost more than comparing.
@@ -15,21 +14,26 @@ const MOST_PASSES: u32 = 4;
 /// `spare` is memory for it.
 pub(crate) fn sort(numbers: &mut Vec<u64>, spare: &mut Vec<u64>, settled: u32) {
     let all = numbers.iter().fold(0, |all, number| all | number);
-    let passes = (u64::BITS - all.leading_zeros()).saturating_sub(settled).div_ceil(DIGIT_BITS);
+    let bits = (u64::BITS - all.leading_zeros()).saturating_sub(settled);
+    let passes = bits.div_ceil(DIGIT_BITS);
     if numbers.len() < FEW || passes > MOST_PASSES {
         numbers.sort_unstable();
         return;
     }
     spare.resize(numbers.len(), 0);
+    // No wider than so many passes need: fewer counts are to be cleared and summed.
+    let width = bits.div_ceil(passes.max(1));
+    let mut counts = [0_u32; 1 << DIGIT_BITS];
     for pass in 0..passes {
-        let shift = settled + pass * DIGIT_BITS;
-        let digit = |number: u64| (number >> shift) as usize % DIGITS;
-        let mut next = [0_u32; DIGITS];
+        let shift = settled + pass * width;
+        let digit = |number: u64| (number >> shift) as usize & ((1 << width) - 1);
+        let next = &mut counts[..1 << width];
+        next.fill(0);
         for number in numbers.iter() {
             next[digit(*number)] += 1;
         }
         let mut before = 0;
-        for count in &mut next {
+        for count in &mut *next {
             before += std::mem::replace(count, before);
         }
         for number in numbers.iter() {

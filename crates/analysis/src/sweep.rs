@@ -53,6 +53,8 @@ impl Role {
     const WORKS: Role = Role(u8::MAX);
     /// Waits for a lock, which is charged apart, or is kept off the CPU while it waits.
     const NEITHER: Role = Role(u8::MAX - 1);
+    /// Not found yet.
+    const UNKNOWN: Role = Role(u8::MAX - 2);
 
     /// The column of one that waits.
     #[inline(always)]
@@ -148,16 +150,15 @@ struct Change<K> {
 struct Lane<'a, K> {
     thread: ThreadIndex,
     spans: CutSpans<'a>,
-    /// What was read ahead, and how much of it the sweep has passed.
+    /// What it is in, by the number of changes that were passed, and what was read ahead.
     changes: Vec<Change<K>>,
-    passed: usize,
+    now: usize,
     /// Whether all its spans were read.
     ended: bool,
-    /// What it is in.
-    now: Change<K>,
-    /// The integrals when it began to work on its key, and how often these had changed.
+    /// The integrals when it began to work on its key, how often these had changed, and in which round that was.
     since: Integrals,
     changes_since: u64,
+    round_since: u64,
     /// How long nobody had worked when it began to wait.
     nobody_since: u64,
 }
@@ -165,11 +166,13 @@ struct Lane<'a, K> {
 impl<K: Copy + Eq + Default> Lane<'_, K> {
     /// Reads until `count` changes lie ahead.
     fn read<S: Sweep<Key = K>>(&mut self, count: usize, roles: &mut KnownRoles<'_, K>, sums: &mut S) {
-        self.changes.drain(..self.passed);
-        self.passed = 0;
-        let Change { role, key, .. } = *self.changes.last().unwrap_or(&self.now);
+        self.changes.drain(..self.now);
+        self.now = 0;
+        let Change { role, key, .. } = self.changes.last().copied().unwrap_or_default();
         let Lane { thread, spans, changes, .. } = self;
-        let mut reading = Reading { thread: *thread, changes, count, last: (role, key), roles, sums };
+        // That it is in one thing already is not ahead.
+        let most = count + 1;
+        let mut reading = Reading { thread: *thread, changes, most, last: (role, key), roles, sums };
         self.ended = if S::OF_SECTIONS {
             spans.all(|CutSpan { span, under }| {
                 let role = reading.roles.role(span.section.state, under);
@@ -182,16 +185,23 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
     }
 
     fn ahead(&self) -> &[Change<K>] {
-        &self.changes[self.passed..]
+        &self.changes[self.now + 1..]
+    }
+
+    /// Columns whose integrals can have changed since it began to work on its key.
+    #[inline(always)]
+    fn changed(&self, at: &Instant) -> u32 {
+        if self.round_since == at.round { at.changed_in_round } else { at.used | at.changed_in_round }
     }
 
     /// Leaves what it was in, at an instant.
     #[inline(always)]
     fn settle<S: Sweep<Key = K>>(&self, at: &Instant, sums: &mut S) {
-        let Change { start, role, key } = self.now;
+        let Some(Change { start, role, key }) = self.changes.get(self.now).copied() else { return };
         if role == Role::WORKS {
             if self.changes_since != at.changes {
-                let given = Given { since: &self.since, until: &at.integrals, used: at.used };
+                let used = self.changed(at);
+                let given = Given { since: &self.since, until: &at.integrals, used };
                 sums.worked(self.thread, key, start, at.now, &given);
             }
         } else if let Some(column) = role.victim()
@@ -204,24 +214,26 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
     /// Takes up its next change, at that instant.
     #[inline(always)]
     fn step<S: Sweep<Key = K>>(&mut self, at: &mut Instant, sums: &mut S) {
-        let Some(next) = self.changes.get(self.passed).copied() else { return };
-        self.passed += 1;
-        at.advance(next.start, sums);
+        let Some([now, next]) = self.changes.get(self.now..).and_then(|ahead| ahead.first_chunk()) else {
+            return;
+        };
+        let (now, start, next) = (now.role, next.start, next.role);
+        at.advance(start, sums);
         self.settle(at, sums);
-        if self.now.role != next.role {
-            at.count(self.now.role, u64::wrapping_sub);
-            at.count(next.role, u64::wrapping_add);
+        self.now += 1;
+        if now != next {
+            at.count(now, u64::wrapping_sub);
+            at.count(next, u64::wrapping_add);
         }
-        if next.role == Role::WORKS {
+        if next == Role::WORKS {
             // Of the key before nothing is left where nothing has changed since.
-            if self.now.role != Role::WORKS || self.changes_since != at.changes {
-                columns_of(at.used, |column| self.since[column] = at.integrals[column]);
-                self.changes_since = at.changes;
+            if now != Role::WORKS || self.changes_since != at.changes {
+                columns_of(self.changed(at), |column| self.since[column] = at.integrals[column]);
+                (self.changes_since, self.round_since) = (at.changes, at.round);
             }
         } else {
             self.nobody_since = at.nobody;
         }
-        self.now = next;
     }
 }
 
@@ -229,12 +241,12 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
 struct KnownRoles<'e, K> {
     roles: Roles,
     activities: &'e Activities,
-    known: Vec<Option<(Role, K)>>,
+    known: Vec<(Role, K)>,
 }
 
-impl<'e, K: Copy> KnownRoles<'e, K> {
+impl<'e, K: Copy + Default> KnownRoles<'e, K> {
     fn of(roles: Roles, activities: &'e Activities) -> Self {
-        KnownRoles { roles, activities, known: vec![None; activities.count()] }
+        KnownRoles { roles, activities, known: vec![(Role::UNKNOWN, K::default()); activities.count()] }
     }
 
     #[inline(always)]
@@ -249,8 +261,8 @@ impl<'e, K: Copy> KnownRoles<'e, K> {
 struct Reading<'r, 'e, S: Sweep> {
     thread: ThreadIndex,
     changes: &'r mut Vec<Change<S::Key>>,
-    /// So many are read.
-    count: usize,
+    /// So many there are when enough were read.
+    most: usize,
     last: (Role, S::Key),
     roles: &'r mut KnownRoles<'e, S::Key>,
     sums: &'r mut S,
@@ -264,7 +276,7 @@ impl<S: Sweep> Reading<'_, '_, S> {
             // Put together where it stays: a copy, stored in parts and read as one, would make the next wait.
             self.changes.push(Change { start, role, key });
         }
-        self.changes.len() < self.count
+        self.changes.len() < self.most
     }
 
     #[inline(never)]
@@ -273,7 +285,7 @@ impl<S: Sweep> Reading<'_, '_, S> {
         let key = self.sums.key(self.thread, &Section { place, ..Section::of(state) });
         let found = (self.roles.role(state, state), key);
         if let Some(known) = self.roles.known.get_mut(usize::from(number)) {
-            *known = Some(found);
+            *known = found;
         }
         found
     }
@@ -282,8 +294,10 @@ impl<S: Sweep> Reading<'_, '_, S> {
 impl<S: Sweep> TakesActivities for Reading<'_, '_, S> {
     #[inline(always)]
     fn numbered(&mut self, start: u64, number: u16) -> bool {
-        let known = self.roles.known.get(usize::from(number)).copied().flatten();
-        let (role, key) = known.unwrap_or_else(|| self.find(number));
+        let (role, key) = match self.roles.known.get(usize::from(number)) {
+            Some((role, key)) if *role != Role::UNKNOWN => (*role, *key),
+            _ => self.find(number),
+        };
         self.take(start, role, key)
     }
 
@@ -302,9 +316,12 @@ struct Instant {
     integrals: Integrals,
     /// See [`inverse`], by how many work.
     inverses: Vec<u64>,
-    /// One bit for each column in which somebody waits, and for each whose integral is not zero.
+    /// One bit for each column in which somebody waits, and for each whose integral has changed before this round.
     waited_in: u32,
     used: u32,
+    /// Changes that are sorted at once are a round; columns whose integrals have changed in this one.
+    round: u64,
+    changed_in_round: u32,
     /// How often the integrals have changed.
     changes: u64,
     /// Nanoseconds so far in which no worker worked.
@@ -321,6 +338,11 @@ impl Instant {
             *waiting = change(*waiting, 1);
             self.waited_in = self.waited_in & !(1 << column) | u32::from(*waiting > 0) << column;
         }
+    }
+
+    fn ends_round(&mut self) {
+        self.round += 1;
+        self.used |= std::mem::take(&mut self.changed_in_round);
     }
 
     /// Nearly all shares are small.
@@ -349,10 +371,10 @@ impl Instant {
             if self.working > 0 {
                 let share = ((count * passed) as u128) << FRACTION_BITS;
                 self.integrals[column] += self.divided_by_working(share);
-                self.used |= 1 << column;
+                self.changed_in_round |= 1 << column;
                 if self.working == 1 {
                     self.integrals[SOLE] += share;
-                    self.used |= 1 << SOLE;
+                    self.changed_in_round |= 1 << SOLE;
                 }
                 self.changes += 1;
             }
@@ -382,12 +404,12 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
         .map(|(thread, _)| Lane {
             thread,
             spans: execution.cut_spans_of_run(thread),
-            changes: Vec::new(),
-            passed: 0,
+            changes: vec![Change::default()],
+            now: 0,
             ended: false,
-            now: Change::default(),
             since: [0; COLUMNS],
             changes_since: 0,
+            round_since: 0,
             nobody_since: 0,
         })
         .collect();
@@ -399,6 +421,8 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
         inverses: (0..=lanes.len().min(MOST) as u64).map(|working| inverse(working.max(2))).collect(),
         waited_in: 0,
         used: 0,
+        round: 0,
+        changed_in_round: 0,
         changes: 0,
         nobody: 0,
     };
@@ -427,8 +451,10 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
         for place in &order {
             lanes[(place & ((1 << lane_bits) - 1)) as usize].step(&mut at, sums);
         }
+        at.ends_round();
     }
     at.advance(execution.processes[process.index()].last, sums);
+    at.ends_round();
     for lane in &lanes {
         lane.settle(&at, sums);
     }
