@@ -49,7 +49,7 @@ pub fn open_in_order(
     clocks: ClockSource,
     order: ReadOrder,
 ) -> anyhow::Result<Trace> {
-    let options = OpenOptions { clocks, own_events, order };
+    let options = OpenOptions { clocks, own_events, order, orderless: None };
     Trace::open(&args.trace, &options).map_err(|error| {
         let failure = Failure::new(error.to_string());
         match &error {

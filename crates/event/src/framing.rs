@@ -51,10 +51,8 @@ pub const fn size_code(bytes: usize) -> u8 {
 
 /// The payload bytes that a flags byte announces, jumbo data not counted.
 pub const fn payload_bytes(flags: u8) -> usize {
-    match flags & 0x0f {
-        0 => 0,
-        code => code as usize + 1,
-    }
+    let code = (flags & 0x0f) as usize;
+    code + (code != 0) as usize
 }
 
 /// The first four bytes of an event as a little-endian word: flags, then the code.

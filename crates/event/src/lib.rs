@@ -12,6 +12,7 @@
 extern crate std;
 
 mod code;
+mod code_index;
 pub mod decode;
 pub mod framing;
 pub mod models;
@@ -19,3 +20,4 @@ pub mod spec;
 pub mod tail;
 
 pub use code::Code;
+pub use code_index::CodeIndex;

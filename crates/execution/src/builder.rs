@@ -10,8 +10,8 @@ use crate::storing::{Stored, Storing};
 use crate::task_tables::TaskTables;
 use crate::{
     Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, JoinedTypes, Loss, NO_TIME,
-    Object, ObjectIndex, Observer, Place, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex,
-    State, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
+    Object, ObjectIndex, Observer, Place, PlaceKind, Process, ProcessIndex, Region, RegionIndex, Section,
+    SiteIndex, State, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -44,12 +44,28 @@ struct OpenThread {
     works: Vec<WorkShare>,
     /// Nesting of holds by object, where above one.
     depths: Vec<(ObjectIndex, u32)>,
-    current: Section,
     /// From when on all that begins is lost, and how many events are.
     blind: Option<(u64, u64)>,
+    /// What the thread is in since then, which is not shown.
+    unseen: Section,
     newest: NewestSections,
     /// Of a CPU: whom it shows.
     shows: Vec<Shown>,
+}
+
+impl OpenThread {
+    /// What the thread is in.
+    fn current(&self) -> Section {
+        if self.blind.is_some() {
+            return self.unseen;
+        }
+        let last = self.newest.rows().last().map_or(Section::of(State::Unknown), |row| row.section);
+        match last.place.kind() {
+            // Where serial code lies may change when a region ends.
+            PlaceKind::Gap(_) => Section { place: Place::UNKNOWN, ..last },
+            _ => last,
+        }
+    }
 }
 
 impl ExecutionBuilder {
@@ -89,8 +105,8 @@ impl ExecutionBuilder {
             gap,
             works: Vec::new(),
             depths: Vec::new(),
-            current: Section::of(State::Unknown),
             blind: None,
+            unseen: Section::of(State::Unknown),
             newest: NewestSections::default(),
             shows: Vec::new(),
         });
@@ -107,6 +123,11 @@ impl ExecutionBuilder {
     pub fn expect_sections(&mut self, thread: ThreadIndex, sections: u64) {
         let sections = usize::try_from(sections).unwrap_or(0);
         self.storing.expect(thread.index(), sections);
+    }
+
+    /// There will be no more than about so many tasks.
+    pub fn expect_tasks(&mut self, tasks: u64) {
+        self.storing.expect_tasks(usize::try_from(tasks).unwrap_or(0));
     }
 
     /// An event of `thread` lies at `at`, whether or not it changes anything.
@@ -248,8 +269,9 @@ impl ExecutionBuilder {
     #[inline(always)]
     fn set(&mut self, thread: ThreadIndex, at: u64, section: Section) {
         let open = &mut self.open[thread.index()];
-        open.current = section;
+        open.last_change = at;
         if open.blind.is_some() {
+            open.unseen = section;
             return;
         }
         let shown = if section.state == State::Serial && section.place == Place::UNKNOWN {
@@ -300,15 +322,15 @@ impl ExecutionBuilder {
             let gap = self.new_gap(process, site);
             let open = &mut self.open[thread.index()];
             open.gap = gap;
-            if open.current.state == State::Serial {
-                let current = open.current;
+            let current = open.current();
+            if current.state == State::Serial {
                 self.set(thread, at, current);
             }
         }
     }
 
     fn acquires(&mut self, thread: ThreadIndex, at: u64, object: ObjectIndex, site: SiteIndex) {
-        let task = self.open[thread.index()].current.task;
+        let task = self.open[thread.index()].current().task;
         let holder = grown(&mut self.holders, object.index(), &None);
         match holder {
             Some(held) if held.thread == thread => {
@@ -365,7 +387,7 @@ impl ExecutionBuilder {
             return;
         }
         let open = &self.open[thread.index()];
-        let (since, current) = (open.last_change, open.current);
+        let (since, current) = (open.last_change, open.current());
         self.execution.losses.push(Loss { thread, start: since.min(at), end: at, events });
         if !open.newest.is_empty() {
             self.set(thread, since.min(at), Section::of(State::Unknown));
@@ -502,9 +524,11 @@ impl Observer for ExecutionBuilder {
         match change {
             Change::Enter(now) | Change::Leave(now) | Change::Become(now) => self.set(thread, at, now),
             // Apart: nearly all changes are those above.
-            other => self.other_change(thread, at, other),
+            other => {
+                self.other_change(thread, at, other);
+                self.open[thread.index()].last_change = at;
+            }
         }
-        self.open[thread.index()].last_change = at;
     }
 
     fn sample(&mut self, sample: &NewSample<'_>) {

@@ -61,6 +61,12 @@ impl<T: Pod> Column<T> {
         }
     }
 
+    /// Makes room for so many rows, if it can be had: what is not used of it costs nothing.
+    pub(crate) fn expect(&mut self, rows: usize) {
+        let values = self.to_mut();
+        let _ = values.try_reserve_exact(rows.saturating_sub(values.len()));
+    }
+
     /// The values as bytes, as this machine writes them.
     pub fn as_bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self)

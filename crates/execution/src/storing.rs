@@ -73,6 +73,7 @@ impl Tables {
             let track = *track as usize;
             match step {
                 Step::Expect(sections) => self.expect(track, *sections),
+                Step::ExpectTasks(tasks) => self.tasks.tasks.expect(*tasks),
                 Step::Store(count) => {
                     let (now, later) = rows.split_at(*count);
                     self.store(track, now);
@@ -88,6 +89,8 @@ impl Tables {
 #[derive(Debug)]
 enum Step {
     Expect(usize),
+    /// Of all tracks.
+    ExpectTasks(usize),
     /// Takes so many of the batch's sections.
     Store(usize),
     Amend(Amendment),
@@ -202,6 +205,14 @@ impl Storing {
         match self {
             Storing::Here(tables) => tables.expect(track, sections),
             Storing::Beside(beside) => beside.tell(track, Step::Expect(sections), &[]),
+        }
+    }
+
+    /// There will be no more than about so many tasks.
+    pub fn expect_tasks(&mut self, tasks: usize) {
+        match self {
+            Storing::Here(tables) => tables.tasks.tasks.expect(tasks),
+            Storing::Beside(beside) => beside.tell(0, Step::ExpectTasks(tasks), &[]),
         }
     }
 

@@ -65,6 +65,19 @@ impl Tasks {
         self.ended.get(task.index()).copied().filter(|at| *at != NO_TIME).unwrap_or(0)
     }
 
+    /// Makes room for so many tasks.
+    pub(crate) fn expect(&mut self, rows: usize) {
+        self.ty.expect(rows);
+        self.parent.expect(rows);
+        self.region.expect(rows);
+        self.creator.expect(rows);
+        self.runner.expect(rows);
+        self.created.expect(rows);
+        self.began.expect(rows);
+        self.ended.expect(rows);
+        let _ = self.status.try_reserve_exact(rows.saturating_sub(self.status.len()));
+    }
+
     pub(crate) fn grow_to(&mut self, task: TaskIndex) {
         let rows = task.index() + 1;
         if rows > self.len() {

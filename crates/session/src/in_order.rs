@@ -5,11 +5,12 @@
 //! Before an event changes what other threads are in, these are played up to it.
 
 use crate::selection::{Part, Selected};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use taskscope_event::Code;
-use taskscope_model::semantic::Kinds;
-use taskscope_trace::{Event, File, MergedEvent, Stream, ThreadEvents, Trace};
+use taskscope_model::semantic::{Kinds, OwnKind, orderless_codes};
+use taskscope_trace::{Event, MergedEvent, OrderlessCodes, Stream, ThreadEvents, Trace};
 
 /// No trace is longer (26 days): a clock beyond is damage. It keeps sums over thousands of workers
 /// within 64 bits.
@@ -55,46 +56,71 @@ pub trait Player {
     /// Takes an event.
     fn event(&mut self, event: TimedEvent<'_>);
 
-    /// Takes events of a stream that need no order.
-    fn own_events(&mut self, stream: u32, events: impl Iterator<Item = OwnEvent>);
+    /// Takes events of a stream that need no order. The answer is how many.
+    fn own_events(&mut self, stream: u32, events: OwnEvents<'_, '_>) -> u64;
 
     /// The other streams whose earlier events must have been taken before this one.
     fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>);
 }
 
-/// An event that needs no order. It passes through memory: three bytes and a flag, stored one by one, would make
-/// the next read of all wait.
+/// An event that needs no order.
 #[derive(Clone, Copy)]
 pub struct OwnEvent {
     /// As of a [`TimedEvent`].
     pub at: u64,
-    /// What happened, as a number, and above it whether `at` was taken at the limit.
-    code_and_limit: u32,
+    /// As of a [`TimedEvent`].
+    pub is_too_far: bool,
+    /// What happened; there are no fields.
+    pub code: Code,
+    /// What follows from it.
+    pub kind: OwnKind,
 }
 
-impl OwnEvent {
-    /// What happened, as a number.
-    pub fn code(self) -> u32 {
-        self.code_and_limit & 0xff_ffff
-    }
+/// The next events of a stream, up to one that needs the order.
+pub struct OwnEvents<'r, 'a> {
+    events: &'r mut ThreadEvents<'a>,
+    kinds: &'r Kinds,
+    /// None is later than this.
+    last_ns: i64,
+    latest: &'r mut Option<u64>,
+}
 
-    /// As of a [`TimedEvent`].
-    pub fn is_too_far(self) -> bool {
-        self.code_and_limit >> 24 != 0
+impl OwnEvents<'_, '_> {
+    /// Hands over each. Who takes them is compiled into the loop over the stream's bytes, so that nothing of an event
+    /// passes through memory: what is stored in parts and read as a whole is waited for.
+    #[inline(always)]
+    pub fn for_each(self, mut take: impl FnMut(OwnEvent)) {
+        let OwnEvents { events, kinds, last_ns, latest } = self;
+        events.hand_over(
+            last_ns,
+            |code| kinds.of_own(code),
+            |clock_ns, code, kind| {
+                let (at, is_too_far) = time(latest, clock_ns);
+                take(OwnEvent { at, is_too_far, code, kind });
+            },
+        );
     }
 }
 
 /// Which events need the order of all streams.
 pub struct NeedsOrder {
     kinds: Kinds,
+    /// Those that do not; for [`OpenOptions`](taskscope_trace::OpenOptions) too.
+    pub orderless: Arc<OrderlessCodes>,
     /// Streams of which all events do.
     streams: Vec<bool>,
 }
 
 impl NeedsOrder {
-    /// In these streams all events need it, in the others those of which the model says so.
-    pub fn of_streams(streams: Vec<bool>) -> NeedsOrder {
-        NeedsOrder { kinds: Kinds::default(), streams }
+    /// As the model says.
+    pub fn of_model() -> NeedsOrder {
+        let orderless = Arc::new(OrderlessCodes::new(orderless_codes()));
+        NeedsOrder { kinds: Kinds::default(), orderless, streams: Vec::new() }
+    }
+
+    /// All events of these streams do too.
+    pub fn and_of(self, streams: Vec<bool>) -> NeedsOrder {
+        NeedsOrder { streams, ..self }
     }
 
     /// Whether all events of a stream do.
@@ -127,7 +153,7 @@ pub fn play<'a>(
         needs_order,
         player,
     };
-    let turns = trace.turns(|stream, code| needs_order.of_all(stream) || needs_order.kinds.needs_order(code));
+    let turns = trace.turns(&needs_order.orderless, |stream| needs_order.of_all(stream as u32));
     if trace.event_count() < FEW {
         turns.for_each(|stream| reading.turn(stream));
     } else {
@@ -186,18 +212,11 @@ impl<'a, P: Player> Reading<'a, '_, P> {
     /// Plays a stream up to its next event that needs the order, that one included.
     #[inline(always)]
     fn turn(&mut self, stream: u32) {
-        let OpenStream { events, begun } = &mut self.streams[stream as usize];
-        let mut due = None;
-        if std::mem::replace(begun, true) {
-            let (latest, read, needs_order) = (&mut self.latest, &mut self.read, self.needs_order);
-            let (all, kinds) = (needs_order.of_all(stream), &needs_order.kinds);
-            let own = UntilDue { events, all, kinds, due: &mut due, latest, read };
-            self.player.own_events(stream, own);
-        } else {
-            due = events.next();
-            self.read += 1;
+        if std::mem::replace(&mut self.streams[stream as usize].begun, true) {
+            self.play_own(stream, i64::MAX);
         }
-        let Some((file, event)) = due else { return };
+        let Some((file, event)) = self.streams[stream as usize].events.next() else { return };
+        self.read += 1;
         if self.selected.is_some() {
             return self.take_if_selected(MergedEvent { stream: stream as usize, file, event });
         }
@@ -222,56 +241,35 @@ impl<'a, P: Player> Reading<'a, '_, P> {
         self.player.event(TimedEvent { is_before, is_selected, ..timed });
     }
 
-    /// Plays the streams that the event at hand reaches up to its time.
+    /// Plays the next events of a stream that need no order and are not later than `last_ns`.
+    #[inline(always)]
+    fn play_own(&mut self, stream: u32, last_ns: i64) {
+        if self.needs_order.of_all(stream) {
+            return;
+        }
+        let events = &mut self.streams[stream as usize].events;
+        let kinds = &self.needs_order.kinds;
+        let own = OwnEvents { events, kinds, last_ns, latest: &mut self.latest };
+        self.read += self.player.own_events(stream, own);
+    }
+
+    /// Plays the streams that the event at hand reaches up to its time. What lies before it needs no order: else it has
+    /// had its turn.
     #[inline(never)]
     fn play_reached(&mut self, until_ns: i64) {
-        for stream in self.reached.drain(..) {
-            let events = &mut self.streams[stream as usize].events;
-            let (latest, read) = (&mut self.latest, &mut self.read);
-            // What lies before that time needs no order: else it has had its turn.
-            let own = std::iter::from_fn(|| {
-                events.peek_clock_ns().filter(|clock_ns| *clock_ns < until_ns)?;
-                *read += 1;
-                events.next().map(|(_, event)| own(latest, &event))
-            });
-            self.player.own_events(stream, own);
+        let mut reached = std::mem::take(&mut self.reached);
+        for stream in reached.drain(..) {
+            self.play_own(stream, until_ns.saturating_sub(1));
         }
+        // Its memory is used again.
+        self.reached = reached;
     }
 
     /// Plays what the streams have left after the last turn.
     fn rest(&mut self) {
-        for (stream, open) in self.streams.iter_mut().enumerate() {
-            let latest = &mut self.latest;
-            let own = open.events.by_ref().map(|(_, event)| own(latest, &event));
-            self.player.own_events(stream as u32, own);
+        for stream in 0..self.streams.len() {
+            self.play_own(stream as u32, i64::MAX);
         }
-    }
-}
-
-/// The events of a stream up to the next one that needs the order, which is then `due`. A type of its own, so that
-/// taking an event is compiled into the loop of who takes it.
-struct UntilDue<'r, 'a> {
-    events: &'r mut ThreadEvents<'a>,
-    /// Whether all of its events need the order.
-    all: bool,
-    kinds: &'r Kinds,
-    due: &'r mut Option<(File, Event<'a>)>,
-    latest: &'r mut Option<u64>,
-    read: &'r mut u64,
-}
-
-impl Iterator for UntilDue<'_, '_> {
-    type Item = OwnEvent;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<OwnEvent> {
-        let (file, event) = self.events.next()?;
-        *self.read += 1;
-        if self.all || self.kinds.needs_order(event.code) {
-            *self.due = Some((file, event));
-            return None;
-        }
-        Some(own(self.latest, &event))
     }
 }
 
@@ -282,12 +280,6 @@ fn time(latest: &mut Option<u64>, clock_ns: i64) -> (u64, bool) {
     let clock = clock_ns.max(0) as u64;
     let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
     (at, at < clock)
-}
-
-#[inline(always)]
-fn own(latest: &mut Option<u64>, event: &Event<'_>) -> OwnEvent {
-    let (at, is_too_far) = time(latest, event.clock_ns);
-    OwnEvent { at, code_and_limit: event.code.to_u32() | u32::from(is_too_far) << 24 }
 }
 
 /// An event where everything is selected, with its time.

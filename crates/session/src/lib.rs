@@ -103,6 +103,10 @@ pub struct Session {
 
 pub use in_order::{LONGEST_NS, ReadProgress};
 
+/// A task has at least three events of its own, and hardly ever fewer than this with those around it. Where it has,
+/// memory is made for it later.
+const EVENTS_OF_TASK: u64 = 8;
+
 /// Kinds of damage that mean that events are missing or cannot be trusted.
 pub fn is_damage(kind: ProblemKind) -> bool {
     !matches!(
@@ -148,7 +152,10 @@ impl Session {
         progress: &ReadProgress,
     ) -> Result<Session, OpenError> {
         let root = root.as_ref();
-        let trace = Trace::open(root, &OpenOptions::default())?;
+        let needs_order = in_order::NeedsOrder::of_model();
+        // Of a part of the trace all events are played in order.
+        let orderless = selection.is_everything().then(|| needs_order.orderless.clone());
+        let trace = Trace::open(root, &OpenOptions { orderless, ..OpenOptions::default() })?;
         let (run, run_file_problem) = match RunFile::load(root) {
             Ok(run) => (run, None),
             Err(problem) => (None, Some(problem)),
@@ -165,10 +172,13 @@ impl Session {
             for (stream, thread) in trace.streams().iter().zip(&all.threads) {
                 builder.expect_sections(*thread, stream.event_count());
             }
+            let tasks = trace.event_count() / EVENTS_OF_TASK;
+            builder.expect_tasks(tasks);
+            interpreter.expect_tasks(tasks);
         }
         let selected = selection.of(&trace);
         let parts = all.parts(&trace, &selected);
-        let needs_order = all.needs_order(selected.is_everything());
+        let needs_order = needs_order.and_of(all.in_order(selected.is_everything()));
         let mut playing = Playing::new(&mut builder, &mut interpreter, &all);
         let latest = in_order::play(&trace, selected, &parts, &needs_order, progress, &mut playing);
         let Playing { events_of_streams, by_letter, clocks_too_far, .. } = playing;

@@ -1,7 +1,7 @@
 //! Plays events through the model into an execution.
 
 use crate::Threads;
-use crate::in_order::{NeedsOrder, OwnEvent, Player, TimedEvent};
+use crate::in_order::{OwnEvent, OwnEvents, Player, TimedEvent};
 use crate::recorders::OfProcesses;
 use taskscope_execution::{ExecutionBuilder, ThreadIndex};
 use taskscope_model::semantic::Interpreter;
@@ -47,34 +47,9 @@ impl<'a> Playing<'a> {
     }
 }
 
-/// Events, counted on their way. A type of its own, as `UntilDue` is.
-struct Counted<'a, I> {
-    events: I,
-    count: u64,
-    first: u64,
-    last: u64,
-    too_far: &'a mut u64,
-    by_letter: &'a mut [u64; 256],
-}
-
-impl<I: Iterator<Item = OwnEvent>> Iterator for Counted<'_, I> {
-    /// Time, and code as a number.
-    type Item = (u64, u32);
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<(u64, u32)> {
-        let event = self.events.next()?;
-        self.count += 1;
-        (self.first, self.last) = (self.first.min(event.at), self.last.max(event.at));
-        *self.too_far += u64::from(event.is_too_far());
-        self.by_letter[event.code() as usize & 0xff] += 1;
-        Some((event.at, event.code()))
-    }
-}
-
 impl Threads {
-    /// Which events need the order of all streams; all, where only some events are played.
-    pub(crate) fn needs_order(&self, everything: bool) -> NeedsOrder {
+    /// Streams of which all events need the order of all streams; all, where only some events are played.
+    pub(crate) fn in_order(&self, everything: bool) -> Vec<bool> {
         // Of a thread that several recorders write, each stream tells a part.
         let mut streams_of: Vec<u32> = Vec::new();
         for thread in &self.threads {
@@ -82,7 +57,7 @@ impl Threads {
             streams_of[thread.index()] += 1;
         }
         let all = |thread: &ThreadIndex| !everything || streams_of[thread.index()] > 1;
-        NeedsOrder::of_streams(self.threads.iter().map(all).collect())
+        self.threads.iter().map(all).collect()
     }
 }
 
@@ -105,17 +80,25 @@ impl Player for Playing<'_> {
     }
 
     #[inline(always)]
-    fn own_events(&mut self, stream: u32, events: impl Iterator<Item = OwnEvent>) {
+    fn own_events(&mut self, stream: u32, events: OwnEvents<'_, '_>) -> u64 {
         let thread = self.threads.threads[stream as usize];
         let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
-        let (by_letter, too_far) = (&mut self.by_letter, &mut self.clocks_too_far);
-        let mut counted = Counted { events, count: 0, first: u64::MAX, last: 0, too_far, by_letter };
-        self.interpreter.own_events(thread, &mut counted, &mut out);
-        let Counted { count, first, last, .. } = counted;
+        let mut own = self.interpreter.own_events(thread);
+        let (mut count, mut first, mut last) = (0, u64::MAX, 0);
+        events.for_each(|OwnEvent { at, is_too_far, code, kind }| {
+            count += 1;
+            // Their clocks do not fall.
+            (first, last) = (first.min(at), at);
+            self.clocks_too_far += u64::from(is_too_far);
+            self.by_letter[usize::from(code.model())] += 1;
+            own.event(at, code, kind, &mut out);
+        });
+        own.end(&mut out);
         self.events_of_streams[stream as usize] += count;
         if count > 0 {
             self.builder.events(thread, count, first, last);
         }
+        count
     }
 
     #[inline(always)]

@@ -193,7 +193,8 @@ fn recorded_traces_are_equal() {
 /// The first lines of ovnidump and the counts of ovnitop are those of our readers.
 fn compare_dump(case: &Path) -> bool {
     let Some(lines) = text(&case.join("ref"), "ovnidump.head200") else { return false };
-    let options = OpenOptions { clocks: ClockSource::None, own_events: false, order: ReadOrder::Stored };
+    let (clocks, order) = (ClockSource::None, ReadOrder::Stored);
+    let options = OpenOptions { clocks, order, own_events: false, ..OpenOptions::default() };
     let trace = Trace::open(case.join("trace"), &options).unwrap();
     let first_words = |line: &str| line.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>();
     // It complains of clocks that go back between the lines.

@@ -126,13 +126,11 @@ impl<'a> Decoder<'a> {
     pub(crate) fn pass_until(&mut self, stops: impl Fn(Code) -> bool) {
         if self.windows.is_empty() && !self.raise_clocks {
             // All that is asked of nearly all events is their codes.
-            let whole = self.bytes.get(..self.end).unwrap_or(self.bytes);
-            let mut position = self.position;
-            while let Some(head) = EventHead::read(whole, position).filter(|head| !stops(head.code)) {
-                position = head.end;
-                prefetch(whole, position + PREFETCH_BYTES);
+            let mut plain = self.plain();
+            while let Some(head) = plain.next().filter(|head| !stops(head.code)) {
+                plain.pass(&head);
             }
-            self.position = position;
+            self.goes_on_at(&plain);
             return;
         }
         while self.position < self.end {
@@ -151,6 +149,24 @@ impl<'a> Decoder<'a> {
                 self.floor = self.correct(head.raw_clock);
             }
         }
+    }
+
+    /// Whether events are read as they lie in the file, with an offset added to their clocks.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.windows.is_empty() && !self.raise_clocks && self.clock.drift == 0
+    }
+
+    /// To read events that lie so.
+    #[inline(always)]
+    pub(crate) fn plain(&mut self) -> PlainEvents<'a> {
+        let bytes = self.bytes.get(..self.end).unwrap_or(self.bytes);
+        PlainEvents { bytes, position: self.position, offset_ns: self.clock.offset_ns }
+    }
+
+    /// Goes on where plain reading has come to.
+    #[inline(always)]
+    pub(crate) fn goes_on_at(&mut self, plain: &PlainEvents<'_>) {
+        self.position = plain.position;
     }
 
     /// The code of the next event.
@@ -178,6 +194,34 @@ impl<'a> Decoder<'a> {
             self.in_window = 0;
         }
         offset
+    }
+}
+
+/// Events that are read as they lie in a file: what could be otherwise was asked once, and is not for each event.
+pub(crate) struct PlainEvents<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    offset_ns: i64,
+}
+
+impl PlainEvents<'_> {
+    /// The head of the next event.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> Option<EventHead> {
+        EventHead::read(self.bytes, self.position)
+    }
+
+    /// Goes to the event after it.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, head: &EventHead) {
+        self.position = head.end;
+        prefetch(self.bytes, head.end + PREFETCH_BYTES);
+    }
+
+    /// Its corrected clock, nanoseconds.
+    #[inline(always)]
+    pub(crate) fn clock_ns(&self, head: &EventHead) -> i64 {
+        clock_of(head.raw_clock).saturating_add(self.offset_ns)
     }
 }
 

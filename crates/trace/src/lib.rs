@@ -33,6 +33,7 @@ mod slice;
 mod stream;
 mod survey;
 mod trace;
+mod turn_clocks;
 mod turns;
 
 pub use bytes::{UnchangingFile, read_small_file};
@@ -47,4 +48,5 @@ pub use rewrite::replace_file;
 pub use slice::{Slice, Sliced};
 pub use stream::{File, ReadOrder, Stream, StreamFile, ThreadEvents};
 pub use trace::{ClockSource, OpenError, OpenOptions, Trace};
+pub use turn_clocks::OrderlessCodes;
 pub use turns::Turns;

@@ -44,7 +44,7 @@ impl Location {
                 "taskscope.json does not say that the stream is finished".to_owned(),
             );
         }
-        let own = match StreamFile::load(&directory.join(File::Own.name()), !finished) {
+        let own = match StreamFile::load(&directory.join(File::Own.name()), !finished, None) {
             Ok(file) => {
                 for finding in file.findings().filter(|f| f.kind != ProblemKind::UnfinishedStream) {
                     let mut problem = Problem::of_stream(finding.kind, &relative_path, finding.text.clone());

@@ -6,8 +6,11 @@ use crate::decode::{Decoder, Event, EventHead};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::problem::{Problem, ProblemKind};
 use crate::survey::{Finding, Survey, survey};
+use crate::trace::OpenOptions;
+use crate::turn_clocks::{OrderlessCodes, TurnClocks};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use taskscope_event::Code;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, FILE_HEADER_BYTES};
 
@@ -50,10 +53,14 @@ pub struct StreamFile {
 }
 
 impl StreamFile {
-    pub(crate) fn load(path: &Path, unfinished: bool) -> std::io::Result<StreamFile> {
+    pub(crate) fn load(
+        path: &Path,
+        unfinished: bool,
+        orderless: Option<&Arc<OrderlessCodes>>,
+    ) -> std::io::Result<StreamFile> {
         let (bytes, missing) =
             if unfinished { load_unfinished(path)? } else { (FileBytes::load(path, true)?, 0) };
-        let mut survey = survey(&bytes, unfinished);
+        let mut survey = survey(&bytes, unfinished, orderless);
         if missing > 0 {
             survey.findings.push(Finding {
                 kind: ProblemKind::TruncatedEvent,
@@ -66,6 +73,11 @@ impl StreamFile {
             });
         }
         Ok(StreamFile { bytes, survey })
+    }
+
+    /// The clocks of its turns, if they were asked for with these codes, and no clock falls.
+    fn turns(&self, orderless: &Arc<OrderlessCodes>) -> Option<&TurnClocks> {
+        self.survey.turns.as_ref().filter(|turns| Arc::ptr_eq(&turns.orderless, orderless))
     }
 
     /// Number of whole events.
@@ -151,8 +163,7 @@ impl Stream {
     pub(crate) fn load(
         directory: PathBuf,
         relative_path: String,
-        with_own: bool,
-        order: ReadOrder,
+        options: &OpenOptions,
     ) -> (Stream, Vec<Problem>) {
         let mut problems = Vec::new();
         let metadata = match read_small_file(&directory.join("stream.json"), MAX_METADATA_BYTES) {
@@ -171,7 +182,7 @@ impl Stream {
             standard: None,
             own: None,
             samples: None,
-            order,
+            order: options.order,
         };
         if !stream.metadata.finished {
             let text = format!(
@@ -180,10 +191,10 @@ impl Stream {
             );
             problems.push(Problem::of_stream(ProblemKind::UnfinishedStream, &stream.relative_path, text));
         }
-        stream.standard = stream.load_file(File::Standard, &mut problems);
-        if with_own {
-            stream.own = stream.load_file(File::Own, &mut problems);
-            stream.samples = stream.load_file(File::Samples, &mut problems);
+        stream.standard = stream.load_file(File::Standard, options.orderless.as_ref(), &mut problems);
+        if options.own_events {
+            stream.own = stream.load_file(File::Own, options.orderless.as_ref(), &mut problems);
+            stream.samples = stream.load_file(File::Samples, None, &mut problems);
         }
         (stream, problems)
     }
@@ -208,13 +219,19 @@ impl Stream {
         self.relative_path.rsplit('/').find_map(|part| part.strip_prefix(prefix))
     }
 
-    fn load_file(&self, file: File, problems: &mut Vec<Problem>) -> Option<StreamFile> {
+    fn load_file(
+        &self,
+        file: File,
+        orderless: Option<&Arc<OrderlessCodes>>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<StreamFile> {
         let report = |kind, text: String| {
             let mut problem = Problem::of_stream(kind, &self.relative_path, text);
             problem.file = Some(file);
             problem
         };
-        let loaded = match StreamFile::load(&self.directory.join(file.name()), !self.metadata.finished) {
+        let path = self.directory.join(file.name());
+        let loaded = match StreamFile::load(&path, !self.metadata.finished, orderless) {
             Ok(loaded) => loaded,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if file == File::Standard {
@@ -302,6 +319,30 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// Corrected clocks, nanoseconds, of the first event and of those that need the order, if they are known.
+    pub(crate) fn turn_clocks(
+        &self,
+        orderless: &Arc<OrderlessCodes>,
+    ) -> Option<Box<dyn Iterator<Item = i64> + Send + '_>> {
+        let files = [&self.standard, &self.own].into_iter().flatten();
+        let files: Vec<&TurnClocks> = files.map(|file| file.turns(orderless)).collect::<Option<_>>()?;
+        // On ties the standard events come first.
+        let first = (0..files.len()).min_by_key(|file| files[*file].first_clock().unwrap_or(i64::MAX))?;
+        if let [clocks] = files[..] {
+            return Some(Box::new(clocks.iter(true).map(|clock| self.clock.apply(clock))));
+        }
+        let of_file = |file: usize| files[file].iter(file == first).peekable();
+        let (mut standard, mut own) = (of_file(0), of_file(1));
+        let merged = std::iter::from_fn(move || match (standard.peek(), own.peek()) {
+            (Some(clock), Some(other)) if other < clock => own.next(),
+            (Some(_), _) => standard.next(),
+            (None, _) => own.next(),
+        });
+        Some(Box::new(merged.map(|clock| self.clock.apply(clock))))
+    }
+}
+
 /// The events of a thread's two files, merged by clock.
 #[derive(Clone)]
 pub struct ThreadEvents<'a> {
@@ -333,15 +374,58 @@ impl<'a> ThreadEvents<'a> {
         if self.own.is_none() {
             return self.standard.pass_until(stops);
         }
-        loop {
-            let code = match &self.own {
-                Some(own) if self.is_own_next(own) => own.peek_code(),
-                _ => self.standard.peek_code(),
-            };
-            if code.is_none_or(&stops) {
-                return;
-            }
+        while self.peek_code().is_some_and(|code| !stops(code)) {
             self.next();
+        }
+    }
+
+    /// Hands over clock and code of the events before the first one of which `find` finds nothing, or whose clock lies
+    /// after `last_ns`, and what it finds of each.
+    #[inline(always)]
+    pub fn hand_over<T>(
+        &mut self,
+        last_ns: i64,
+        find: impl Fn(Code) -> Option<T>,
+        mut take: impl FnMut(i64, Code, T),
+    ) {
+        let is_plain = self.own.is_none() && self.standard.is_plain();
+        let mut plain = self.standard.plain();
+        loop {
+            // One loop for both, so that `take` is compiled into it.
+            let next = if is_plain {
+                plain.next().and_then(|head| {
+                    let (found, clock_ns) = (find(head.code)?, plain.clock_ns(&head));
+                    (clock_ns <= last_ns).then(|| {
+                        plain.pass(&head);
+                        (clock_ns, head.code, found)
+                    })
+                })
+            } else {
+                self.next_found(last_ns, &find)
+            };
+            let Some((clock_ns, code, found)) = next else { break };
+            take(clock_ns, code, found);
+        }
+        if is_plain {
+            self.standard.goes_on_at(&plain);
+        }
+    }
+
+    /// The next event, if it is to be handed over.
+    #[inline(never)]
+    fn next_found<T>(&mut self, last_ns: i64, find: &impl Fn(Code) -> Option<T>) -> Option<(i64, Code, T)> {
+        let clock_ns = self.peek_clock_ns().filter(|clock_ns| *clock_ns <= last_ns)?;
+        let code = self.peek_code()?;
+        let found = find(code)?;
+        self.next();
+        Some((clock_ns, code, found))
+    }
+
+    /// The code of the next event.
+    fn peek_code(&self) -> Option<Code> {
+        match &self.own {
+            Some(own) if self.is_own_next(own) => own.peek_code(),
+            _ => self.standard.peek_code(),
         }
     }
 

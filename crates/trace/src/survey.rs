@@ -12,6 +12,9 @@
 
 use crate::decode::{EventHead, clock_of};
 use crate::problem::ProblemKind;
+use crate::turn_clocks::{OrderlessCodes, TurnClocks};
+use std::sync::Arc;
+use taskscope_event::Code;
 use taskscope_event::framing::{FILE_HEADER_BYTES, MAGIC, STREAM_VERSION};
 use taskscope_event::models::ovni;
 
@@ -32,6 +35,8 @@ pub(crate) struct Survey {
     /// Parts to read in another order, ascending, disjoint.
     pub(crate) windows: Vec<Window>,
     pub(crate) findings: Vec<Finding>,
+    /// Where they were asked for, and events are read as they lie.
+    pub(crate) turns: Option<TurnClocks>,
 }
 
 /// A part of the file whose events are read in the order of `order`.
@@ -59,8 +64,23 @@ struct Disorder {
     end: usize,
 }
 
-/// Passes over `bytes`. An `unfinished` file ends at the first event without a model letter.
-pub(crate) fn survey(bytes: &[u8], unfinished: bool) -> Survey {
+/// Passes over `bytes`. An `unfinished` file ends at the first event without a model letter. `orderless` asks
+/// for the clocks of all other events.
+pub(crate) fn survey(bytes: &[u8], unfinished: bool, orderless: Option<&Arc<OrderlessCodes>>) -> Survey {
+    let mut turns = orderless.cloned().map(TurnClocks::new);
+    let mut result = match &mut turns {
+        Some(turns) => pass(bytes, unfinished, |is_first, code, clock| match is_first {
+            true => turns.first(code, clock),
+            false => turns.later(code, clock),
+        }),
+        None => pass(bytes, unfinished, |_, _, _| {}),
+    };
+    result.turns = turns.filter(|_| !result.clocks_fall);
+    result
+}
+
+/// Tells `each` event: whether it is the first, its code and its clock.
+fn pass(bytes: &[u8], unfinished: bool, mut each: impl FnMut(bool, Code, i64)) -> Survey {
     let mut result = Survey::default();
     if let Some(finding) = check_file_header(bytes) {
         result.findings.push(finding);
@@ -77,7 +97,8 @@ pub(crate) fn survey(bytes: &[u8], unfinished: bool) -> Survey {
 
     let end_finding = loop {
         let before_checkpoint = result.events.wrapping_neg() % CHECKPOINT_EVENTS;
-        let plain = pass_plain(bytes, position, highest, before_checkpoint);
+        let plain =
+            pass_plain(bytes, position, highest, before_checkpoint, |code, clock| each(false, code, clock));
         (position, highest) = (plain.position, plain.highest);
         result.events += plain.events;
         if position == bytes.len() {
@@ -114,6 +135,7 @@ pub(crate) fn survey(bytes: &[u8], unfinished: bool) -> Survey {
         if result.events == 0 {
             result.first_clock = Some(clock);
         }
+        each(result.events == 0, head.code, clock);
         result.events += 1;
         if head.code == ovni::UNSORTED_END
             && let Some((_, earliest)) = region.take()
@@ -184,7 +206,13 @@ struct Plain {
 /// Passes over `most` events about which there is nothing to say, which nearly all are: whole, with a model, no earlier
 /// than those before, and no border of a region.
 #[inline(always)]
-fn pass_plain(bytes: &[u8], mut position: usize, mut highest: i64, most: u64) -> Plain {
+fn pass_plain(
+    bytes: &[u8],
+    mut position: usize,
+    mut highest: i64,
+    most: u64,
+    mut each: impl FnMut(Code, i64),
+) -> Plain {
     const BEGIN: u32 = ovni::UNSORTED_BEGIN.to_u32();
     const END: u32 = ovni::UNSORTED_END.to_u32();
     let mut events = 0;
@@ -198,6 +226,7 @@ fn pass_plain(bytes: &[u8], mut position: usize, mut highest: i64, most: u64) ->
         }
         (position, highest) = (head.end, clock);
         events += 1;
+        each(head.code, clock);
     }
     Plain { position, highest, events }
 }

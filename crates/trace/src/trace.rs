@@ -7,12 +7,12 @@ use crate::location::Location;
 use crate::merge::Merged;
 use crate::problem::{Problem, ProblemKind};
 use crate::stream::{ReadOrder, Stream};
+use crate::turn_clocks::OrderlessCodes;
 use crate::turns::Turns;
 use rustc_hash::FxHashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use taskscope_event::Code;
+use std::sync::{Arc, Mutex};
 
 /// First events further apart than this show that the clocks of the hosts differ.
 const CLOCK_GATE_NS: i64 = 3600 * 1_000_000_000;
@@ -38,11 +38,18 @@ pub struct OpenOptions {
     pub own_events: bool,
     /// In which order events are read.
     pub order: ReadOrder,
+    /// Events that need no order among streams, for who will ask for [`Trace::turns`].
+    pub orderless: Option<Arc<OrderlessCodes>>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        OpenOptions { clocks: ClockSource::Beside, own_events: true, order: ReadOrder::Repaired }
+        OpenOptions {
+            clocks: ClockSource::Beside,
+            own_events: true,
+            order: ReadOrder::Repaired,
+            orderless: None,
+        }
     }
 }
 
@@ -104,7 +111,7 @@ impl Trace {
         let (tasks, paths): (Vec<_>, Vec<_>) =
             found.into_iter().map(|found| (found.directory, found.relative_path)).unzip();
         let loaded = in_parallel(tasks.len(), |index| {
-            Stream::load(tasks[index].clone(), paths[index].clone(), options.own_events, options.order)
+            Stream::load(tasks[index].clone(), paths[index].clone(), options)
         });
         let mut streams = Vec::with_capacity(loaded.len());
         for (stream, found) in loaded {
@@ -153,10 +160,11 @@ impl Trace {
         Merged::new(self.streams.iter().enumerate())
     }
 
-    /// In which order the streams have their turns, where only events for which `needs_order` says so (by stream and
-    /// code), and the first of each stream, need an order among streams.
-    pub fn turns<N: Fn(u32, Code) -> bool>(&self, needs_order: N) -> Turns<'_, N> {
-        Turns::new(&self.streams, needs_order)
+    /// In which order the streams have their turns, where events with these codes, but for the first of each stream, need
+    /// no order among streams; of streams that `all` says so of all events do. It is quickest where the trace was opened
+    /// with the same codes.
+    pub fn turns(&self, orderless: &Arc<OrderlessCodes>, all: impl Fn(usize) -> bool) -> Turns<'_> {
+        Turns::new(&self.streams, orderless, all)
     }
 
     fn correct_clocks(&mut self, source: &ClockSource) -> Result<(), OpenError> {

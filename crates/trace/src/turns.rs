@@ -4,7 +4,8 @@
 //! read ahead, and those up to where all streams are known are sorted, digit by digit.
 
 use crate::stream::{Stream, ThreadEvents};
-use taskscope_event::Code;
+use crate::turn_clocks::OrderlessCodes;
+use std::sync::Arc;
 
 /// Turns of all streams together that are read ahead, about: their events are still in a cache when they are played.
 const READ_AHEAD: usize = 1 << 14;
@@ -17,18 +18,17 @@ const MOST_OF_STREAM: usize = 1024;
 /// turn each stream plays what it has left.
 ///
 /// Turns come by the clocks of the events that end them; which of equal ones comes first is not said, but always the same.
-pub struct Turns<'a, N> {
+pub struct Turns<'a> {
     lanes: Vec<Lane<'a>>,
-    needs_order: N,
     of_lane: usize,
     /// Turns whose order is known: times since the round's begin, and the lanes' numbers.
     round: Vec<(u32, u32)>,
     taken: usize,
 }
 
-/// A stream, with clocks of its next turns; its events up to these were passed over.
+/// A stream, with clocks of its next turns.
 struct Lane<'a> {
-    events: ThreadEvents<'a>,
+    later: Later<'a>,
     ahead: Vec<i64>,
     taken: usize,
     /// So many are read ahead: more while the others wait for this stream, as each round asks all streams.
@@ -42,32 +42,70 @@ impl Lane<'_> {
     }
 
     /// Reads until `count` clocks lie ahead.
-    fn read(&mut self, needs_order: impl Fn(Code) -> bool) {
+    fn read(&mut self) {
         self.ahead.drain(..self.taken);
         self.taken = 0;
-        while self.ahead.len() < self.count {
-            let Some(clock_ns) = self.events.peek_clock_ns() else {
-                self.ended = true;
-                return;
-            };
-            // A stream's clocks do not fall where its events are read in order.
-            let clock_ns = self.ahead.last().map_or(clock_ns, |last| clock_ns.max(*last));
-            self.ahead.push(clock_ns);
-            self.events.next();
-            self.events.pass_until(&needs_order);
+        let Lane { later, ahead, count, .. } = self;
+        let wanted = count.saturating_sub(ahead.len());
+        let before = ahead.len();
+        match later {
+            Later::Known(clocks) => ahead.extend(clocks.by_ref().take(wanted)),
+            Later::Passed(passed) => ahead.extend(passed.take(wanted)),
         }
+        self.ended = self.ahead.len() - before < wanted;
     }
 }
 
-impl<'a, N: Fn(u32, Code) -> bool> Turns<'a, N> {
-    pub(crate) fn new(streams: &'a [Stream], needs_order: N) -> Self {
+/// Clocks of the turns that were not read.
+enum Later<'a> {
+    /// Known since the trace was opened.
+    Known(Box<dyn Iterator<Item = i64> + Send + 'a>),
+    /// Found by passing over events.
+    Passed(PassedTurns<'a>),
+}
+
+struct PassedTurns<'a> {
+    events: ThreadEvents<'a>,
+    orderless: Arc<OrderlessCodes>,
+    /// Whether all events have a turn.
+    all: bool,
+    last: i64,
+}
+
+impl Iterator for PassedTurns<'_> {
+    type Item = i64;
+
+    fn next(&mut self) -> Option<i64> {
+        // A stream's clocks do not fall where its events are read in order.
+        self.last = self.events.peek_clock_ns()?.max(self.last);
+        self.events.next();
+        if !self.all {
+            self.events.pass_until(|code| !self.orderless.has(code));
+        }
+        Some(self.last)
+    }
+}
+
+impl<'a> Turns<'a> {
+    pub(crate) fn new(
+        streams: &'a [Stream],
+        orderless: &Arc<OrderlessCodes>,
+        all: impl Fn(usize) -> bool,
+    ) -> Self {
         let count = (READ_AHEAD / streams.len().max(1)).clamp(FEWEST_OF_STREAM, MOST_OF_STREAM);
-        let lane = |stream: &'a Stream| {
-            let (events, ahead) = (stream.events(), Vec::new());
-            Lane { events, ahead, taken: 0, count, ended: false }
+        let lane = |(number, stream): (usize, &'a Stream)| {
+            let all = all(number);
+            let later = match stream.turn_clocks(orderless).filter(|_| !all) {
+                Some(clocks) => Later::Known(clocks),
+                None => {
+                    let (events, orderless) = (stream.events(), orderless.clone());
+                    Later::Passed(PassedTurns { events, orderless, all, last: i64::MIN })
+                }
+            };
+            Lane { later, ahead: Vec::new(), taken: 0, count, ended: false }
         };
-        let lanes: Vec<_> = streams.iter().map(lane).collect();
-        Turns { of_lane: count, lanes, needs_order, round: Vec::new(), taken: 0 }
+        let lanes: Vec<_> = streams.iter().enumerate().map(lane).collect();
+        Turns { of_lane: count, lanes, round: Vec::new(), taken: 0 }
     }
 
     /// Orders the turns up to where all streams are known.
@@ -75,9 +113,9 @@ impl<'a, N: Fn(u32, Code) -> bool> Turns<'a, N> {
     fn order(&mut self) {
         self.round.clear();
         self.taken = 0;
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
+        for lane in &mut self.lanes {
             if !lane.ended && lane.ahead().len() <= lane.count / 2 {
-                lane.read(|code| (self.needs_order)(number as u32, code));
+                lane.read();
             }
         }
         let Some(begin) = self.lanes.iter().filter_map(|lane| lane.ahead().first().copied()).min() else {
@@ -101,7 +139,7 @@ impl<'a, N: Fn(u32, Code) -> bool> Turns<'a, N> {
     }
 }
 
-impl<N: Fn(u32, Code) -> bool> Iterator for Turns<'_, N> {
+impl Iterator for Turns<'_> {
     type Item = u32;
 
     #[inline]

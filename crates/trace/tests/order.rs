@@ -18,7 +18,8 @@ fn events_come_in_ovnidumps_order() {
         if std::fs::read_to_string(case.join("ovnidump.rc")).unwrap_or_default().trim() != "0" {
             continue;
         }
-        let options = OpenOptions { clocks: ClockSource::None, own_events: false, order: ReadOrder::Stored };
+        let (clocks, order) = (ClockSource::None, ReadOrder::Stored);
+        let options = OpenOptions { clocks, order, own_events: false, ..OpenOptions::default() };
         let trace = Trace::open(case.join("ovni"), &options).unwrap();
         let actual: Vec<String> = trace
             .merge()

@@ -7,8 +7,8 @@
 
 use super::channels::{self, Step};
 use super::sections::{Edge, Subsystem};
-use taskscope_event::Code;
 use taskscope_event::models::{MODELS, kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
+use taskscope_event::{Code, CodeIndex};
 use taskscope_execution::State;
 
 /// What follows from an event.
@@ -36,12 +36,17 @@ struct Row {
     needs_order: bool,
 }
 
+/// What follows from an event that needs no order.
+#[derive(Clone, Copy)]
+pub struct OwnKind(pub(super) Kind);
+
 /// The kinds of all events.
 pub struct Kinds {
-    /// By the model's place in [`LETTERS`], category and value.
-    rows: Vec<Row>,
-    /// Places by letter; all other models share the one after them.
-    places: [u8; 256],
+    index: CodeIndex,
+    /// By the index: where in `known` it is. Few are not zero, and of what is zero no memory is touched.
+    numbers: Vec<u16>,
+    /// The first one stands for all others.
+    known: Vec<Row>,
 }
 
 /// Models with events that concern only their threads.
@@ -56,26 +61,31 @@ const LETTERS: [u8; 8] = [
     kernel::LETTER,
 ];
 
-/// Categories and values are ASCII.
-const ASCII: usize = 128;
-/// Set in the number of a code whose category or value is not.
-const NOT_ASCII: usize = 0x80_8000;
-
 const OTHER: Row = Row { kind: Kind::Other, needs_order: true };
+
+/// Codes of events that concern nobody but their thread: they need no order.
+pub fn orderless_codes() -> impl Iterator<Item = Code> + Clone {
+    rows().filter(|(_, row)| !row.needs_order).map(|(code, _)| code)
+}
+
+/// What is known of the events of these models.
+fn rows() -> impl Iterator<Item = (Code, Row)> + Clone {
+    let models = MODELS.iter().filter(|model| LETTERS.contains(&model.letter));
+    models.flat_map(|model| model.events).map(|event| {
+        let kind = kind(event.code, channels::step(event.code.model(), event.effect));
+        let needs_order = event.code.model() == mpi::LETTER || needs_order(kind);
+        (event.code, Row { kind, needs_order })
+    })
+}
 
 impl Default for Kinds {
     fn default() -> Self {
-        let mut places = [LETTERS.len() as u8; 256];
-        for (place, letter) in LETTERS.iter().enumerate() {
-            places[usize::from(*letter)] = place as u8;
-        }
-        let mut kinds = Kinds { rows: vec![OTHER; (LETTERS.len() + 1) * ASCII * ASCII], places };
-        let models = MODELS.iter().filter(|model| LETTERS.contains(&model.letter));
-        for event in models.flat_map(|model| model.events) {
-            if let Some(row) = kinds.row(event.code) {
-                let kind = kind(event.code, channels::step(event.code.model(), event.effect));
-                let needs_order = event.code.model() == mpi::LETTER || needs_order(kind);
-                kinds.rows[row] = Row { kind, needs_order };
+        let index = CodeIndex::new(&LETTERS);
+        let mut kinds = Kinds { numbers: vec![0; index.rows()], index, known: vec![OTHER] };
+        for (code, known) in rows() {
+            if let Some(row) = kinds.index.row(code) {
+                kinds.numbers[row] = kinds.known.len() as u16;
+                kinds.known.push(known);
             }
         }
         kinds
@@ -86,22 +96,20 @@ impl Kinds {
     /// What follows from an event with this code.
     #[inline(always)]
     pub(super) fn of(&self, code: Code) -> Kind {
-        self.row(code).and_then(|row| self.rows.get(row)).map_or(Kind::Other, |row| row.kind)
+        self.row(code).kind
     }
 
-    /// Whether an event with this code must be played after all earlier ones of all threads.
+    /// The same where it needs no order.
     #[inline(always)]
-    pub fn needs_order(&self, code: Code) -> bool {
-        self.row(code).and_then(|row| self.rows.get(row)).is_none_or(|row| row.needs_order)
+    pub fn of_own(&self, code: Code) -> Option<OwnKind> {
+        let row = self.row(code);
+        (!row.needs_order).then_some(OwnKind(row.kind))
     }
 
     #[inline(always)]
-    fn row(&self, code: Code) -> Option<usize> {
-        // The letter lowest, category and value above it.
-        let number = code.to_u32() as usize;
-        let (category, value) = (number >> 8 & (ASCII - 1), number >> 16);
-        let place = usize::from(self.places[number & 0xff]);
-        (number & NOT_ASCII == 0).then_some((place * ASCII + category) * ASCII + value)
+    fn row(&self, code: Code) -> Row {
+        let number = self.index.row(code).and_then(|row| self.numbers.get(row)).copied().unwrap_or(0);
+        self.known.get(usize::from(number)).copied().unwrap_or(OTHER)
     }
 }
 
@@ -152,15 +160,18 @@ mod tests {
                 None => assert!(!matches!(kind, Kind::Subsystem(..) | Kind::Plain(..)), "{code}"),
             }
             if kind == Kind::Other || code.model() == mpi::LETTER {
-                assert!(kinds.needs_order(code), "{code}");
+                assert!(kinds.of_own(code).is_none(), "{code}");
             }
+            assert_eq!(orderless_codes().any(|other| other == code), kinds.of_own(code).is_some(), "{code}");
         }
         for code in [openmp::TASK_CREATE, nosv::TASK_EXECUTE, omp::REGION_END, ovni::THREAD_EXECUTES] {
-            assert!(kinds.needs_order(code), "{code}");
+            assert!(kinds.of_own(code).is_none(), "{code}");
         }
         for code in [openmp::TASK_ALLOCATION_BEGIN, nosv::API_CREATE_END, nanos6::TASK_CREATING_BEGIN] {
-            assert!(!kinds.needs_order(code), "{code}");
+            assert!(kinds.of_own(code).is_some(), "{code}");
         }
-        assert!(kinds.needs_order(Code([255, 255, 255])) && kinds.needs_order(Code([b'V', 200, b'a'])));
+        for code in [Code([255, 255, 255]), Code([b'V', 200, b'a'])] {
+            assert!(kinds.of_own(code).is_none());
+        }
     }
 }

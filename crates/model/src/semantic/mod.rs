@@ -1,7 +1,7 @@
 //! What events mean: the events of all runtimes, and taskscope's own, to changes of an execution.
 //!
 //! The caller adds processes and threads, then hands over every event in the order of time over all
-//! threads of a process; events that need no order ([`Kinds::needs_order`]) may come later, as
+//! threads of a process; events that need no order ([`Kinds::of_own`]) may come later, as
 //! [`Interpreter::event`] says. Everything is pushed to an [`Observer`]. Traces of ovni's own OpenMP-V
 //! runtime, which have none of taskscope's events, work too: what only those events tell (regions,
 //! holders of locks, places) stays unknown.
@@ -30,7 +30,7 @@ mod worksharing;
 pub use cpus::LoomNumber;
 use dictionary::Names;
 use kinds::Kind;
-pub use kinds::Kinds;
+pub use kinds::{Kinds, OwnKind, orderless_codes};
 use regions::RegionState;
 use taskscope_event::Code;
 use taskscope_event::models::{omp, ovni};
@@ -56,10 +56,54 @@ pub struct Interpreter {
 /// An event was too short for its fields.
 struct Short;
 
+/// Takes events of a thread that need no order, one after the other.
+pub struct OwnEvents<'i> {
+    interpreter: &'i mut Interpreter,
+    thread: ThreadIndex,
+    /// When the thread ended, if it has: none of them changes that.
+    ended: Option<u64>,
+    /// When the last one happened.
+    last: Option<u64>,
+}
+
+impl OwnEvents<'_> {
+    /// Takes an event, of which the kind is known already.
+    #[inline(always)]
+    pub fn event<O: Observer>(&mut self, at: u64, code: Code, kind: OwnKind, out: &mut O) {
+        let OwnEvents { thread, ended, .. } = *self;
+        self.last = Some(at);
+        if ended.is_some_and(|ended| ended != at) {
+            return self.interpreter.after_end(thread, at, code, &[], out);
+        }
+        match kind.0 {
+            // Those of a communication library need the order: of all others the thread knows what they are.
+            Kind::Step(step) => {
+                let state = &mut self.interpreter.threads[thread.index()];
+                state.step(thread, at, code.model(), step, Place::UNKNOWN, out);
+            }
+            kind => self.interpreter.event_of_kind(thread, at, code, kind, out),
+        }
+    }
+
+    /// There are no more before the next that needs the order.
+    #[inline(always)]
+    pub fn end<O: Observer>(self, out: &mut O) {
+        let OwnEvents { interpreter, thread, ended, last } = self;
+        if let Some(at) = last.filter(|at| ended.is_none_or(|ended| ended == *at)) {
+            interpreter.extend_loom(thread, at, out);
+        }
+    }
+}
+
 impl Interpreter {
     /// An interpreter that knows no thread yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// There will be no more than about so many tasks.
+    pub fn expect_tasks(&mut self, tasks: u64) {
+        self.tasks.expect(usize::try_from(tasks).unwrap_or(0));
     }
 
     /// Adds the thread that gets the next number; numbers must be those of the observer.
@@ -143,37 +187,11 @@ impl Interpreter {
         }
     }
 
-    /// Takes events of `thread` that need no order, after its first: the time of each and its code as a number, in which
-    /// all of it is.
+    /// To take events of `thread` that need no order, after its first.
     #[inline(always)]
-    pub fn own_events<O: Observer>(
-        &mut self,
-        thread: ThreadIndex,
-        events: &mut impl Iterator<Item = (u64, u32)>,
-        out: &mut O,
-    ) {
-        // None of them changes this.
+    pub fn own_events(&mut self, thread: ThreadIndex) -> OwnEvents<'_> {
         let ended = self.threads[thread.index()].ended;
-        let mut last = None;
-        for (at, number) in events {
-            let code = Code::from_u32(number);
-            last = Some(at);
-            if ended.is_some_and(|ended| ended != at) {
-                self.after_end(thread, at, code, &[], out);
-                continue;
-            }
-            match self.kinds.of(code) {
-                // Those of a communication library need the order: of all others the thread knows what they are.
-                Kind::Step(step) => {
-                    let state = &mut self.threads[thread.index()];
-                    state.step(thread, at, code.model(), step, Place::UNKNOWN, out);
-                }
-                kind => self.event_of_kind(thread, at, code, kind, out),
-            }
-        }
-        if let Some(at) = last.filter(|at| ended.is_none_or(|ended| ended == *at)) {
-            self.extend_loom(thread, at, out);
-        }
+        OwnEvents { interpreter: self, thread, ended, last: None }
     }
 
     /// An event of which the kind does not tell all.

@@ -36,6 +36,12 @@ pub struct LastTask {
 }
 
 impl TaskNumbers {
+    /// Makes room for so many tasks, if it can be had: what is not used of it costs nothing.
+    pub fn expect(&mut self, tasks: usize) {
+        let _ = self.types.try_reserve_exact(tasks);
+        let _ = self.numbers.try_reserve(tasks / BLOCK);
+    }
+
     /// The task, and whether it is new.
     fn number(&mut self, process: ProcessIndex, id: u32) -> (TaskIndex, bool) {
         let next = TaskIndex::of(self.types.len());

@@ -1,0 +1,140 @@
+//! Clocks of the events of a file that have a turn of their own, kept while the file is surveyed: to find them again
+//! costs as much as the survey.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use taskscope_event::{Code, CodeIndex};
+
+/// Codes of events that need no order among streams: all others have a turn.
+#[derive(Debug)]
+pub struct OrderlessCodes {
+    index: CodeIndex,
+    has: Vec<bool>,
+}
+
+impl OrderlessCodes {
+    /// These codes.
+    pub fn new(codes: impl Iterator<Item = Code> + Clone) -> OrderlessCodes {
+        let letters: BTreeSet<u8> = codes.clone().map(Code::model).collect();
+        let index = CodeIndex::new(&Vec::from_iter(letters));
+        let mut has = vec![false; index.rows()];
+        codes.filter_map(|code| index.row(code)).for_each(|row| has[row] = true);
+        OrderlessCodes { index, has }
+    }
+
+    /// Whether this is one of them.
+    #[inline(always)]
+    pub fn has(&self, code: Code) -> bool {
+        self.index.row(code).and_then(|row| self.has.get(row)).is_some_and(|has| *has)
+    }
+}
+
+/// The clocks of one file, uncorrected.
+#[derive(Debug)]
+pub(crate) struct TurnClocks {
+    pub(crate) orderless: Arc<OrderlessCodes>,
+    /// Of the first event, and of those that have a turn.
+    clocks: RisingClocks,
+    /// Whether the first event is here for being the first only.
+    first_is_orderless: bool,
+}
+
+impl TurnClocks {
+    pub(crate) fn new(orderless: Arc<OrderlessCodes>) -> TurnClocks {
+        TurnClocks { orderless, clocks: RisingClocks::default(), first_is_orderless: false }
+    }
+
+    /// Takes the first event.
+    pub(crate) fn first(&mut self, code: Code, clock: i64) {
+        self.first_is_orderless = self.orderless.has(code);
+        self.clocks.push(clock);
+    }
+
+    /// Takes a later event.
+    #[inline(always)]
+    pub(crate) fn later(&mut self, code: Code, clock: i64) {
+        if !self.orderless.has(code) {
+            self.clocks.push(clock);
+        }
+    }
+
+    /// The clock of the first event.
+    pub(crate) fn first_clock(&self) -> Option<i64> {
+        self.clocks.iter().next()
+    }
+
+    /// The clocks. A file that another one begins before has no turn for being the first.
+    pub(crate) fn iter(&self, is_first_file: bool) -> RisingClocksIter<'_> {
+        let mut clocks = self.clocks.iter();
+        if self.first_is_orderless && !is_first_file {
+            clocks.next();
+        }
+        clocks
+    }
+}
+
+/// Numbers that do not fall: their differences, seven bits a byte, lowest first; the highest bit says that more follow.
+#[derive(Debug, Default)]
+struct RisingClocks {
+    bytes: Vec<u8>,
+    last: i64,
+}
+
+const LOW: u64 = 0x7f;
+const MORE: u8 = 0x80;
+
+impl RisingClocks {
+    fn push(&mut self, clock: i64) {
+        let mut rest = clock.wrapping_sub(self.last) as u64;
+        self.last = clock;
+        while rest > LOW {
+            self.bytes.push(rest as u8 | MORE);
+            rest >>= LOW.count_ones();
+        }
+        self.bytes.push(rest as u8);
+    }
+
+    fn iter(&self) -> RisingClocksIter<'_> {
+        RisingClocksIter { bytes: &self.bytes, last: 0 }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct RisingClocksIter<'a> {
+    bytes: &'a [u8],
+    last: i64,
+}
+
+impl Iterator for RisingClocksIter<'_> {
+    type Item = i64;
+
+    #[inline]
+    fn next(&mut self) -> Option<i64> {
+        let mut difference = 0;
+        let mut shift = 0;
+        loop {
+            let (byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            difference |= (u64::from(*byte) & LOW) << shift;
+            shift += LOW.count_ones();
+            if *byte & MORE == 0 {
+                self.last = self.last.wrapping_add(difference as i64);
+                return Some(self.last);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_come_out_as_they_went_in() {
+        let clocks = [0, 0, 1, 127, 255, 256, 1 << 14, (1 << 14) + 1, 1 << 40, i64::MAX, i64::MAX];
+        let mut kept = RisingClocks::default();
+        clocks.into_iter().for_each(|clock| kept.push(clock));
+        assert!(kept.iter().eq(clocks));
+        assert!(kept.bytes.len() < 8 * clocks.len());
+    }
+}
