@@ -11,8 +11,7 @@
 use taskscope_event::Code;
 use taskscope_event::decode::FieldValue;
 use taskscope_event::models::{self, dictionary, instrument, nanos6, nosv, omp, openmp, ovni, recorder};
-use taskscope_event::spec::FieldType;
-use taskscope_execution::filter::{Fields, Filter, Kind, Record, TimeRange, Value};
+use taskscope_execution::filter::{Fields, Filter, Kind, Numbers, Record, SIGNED, TimeRange, Value};
 use taskscope_trace::{MergedEvent, Trace};
 
 use crate::emulation;
@@ -172,21 +171,28 @@ pub const FIELDS_OF_EVENTS: Fields = Fields {
 /// What a field of events holds: one of [`EVENT_FIELDS`], or one of some payload.
 fn kind_of_field(name: &str) -> Option<Kind> {
     match name {
-        "time" | "clock" => return Some(Kind::Time),
-        "thread" | "process" | "app" => return Some(Kind::Number),
+        "time" => return Some(Kind::Time(0..=*SIGNED.end())),
+        "clock" => return Some(Kind::Time(SIGNED)),
+        "thread" | "process" | "app" => return Some(Kind::Number(SIGNED)),
         "model" => return Some(Kind::Words(models::MODELS.iter().map(|model| model.name).collect())),
         _ if EVENT_FIELDS.contains(&name) => return Some(Kind::Text),
         _ => {}
     }
+    // Fields of one name may differ from event to event.
     let of_payloads = models::MODELS.iter().flat_map(|model| model.events).flat_map(|event| event.fields);
-    let is_text = |ty| matches!(ty, FieldType::Str | FieldType::Rest);
-    let mut texts = of_payloads.filter(|known| known.name == name).map(|known| is_text(known.ty));
-    let first = texts.next()?;
-    Some(match texts.all(|other| other == first) {
-        false => Kind::Any,
-        true if first => Kind::Text,
-        // Durations are among them.
-        true => Kind::Time,
+    let kinds = of_payloads.filter(|known| known.name == name).map(|known| match known.ty.numbers() {
+        Some(numbers) if known.may_be_nanos() => Kind::Time(numbers),
+        Some(numbers) => Kind::Number(numbers),
+        None => Kind::Text,
+    });
+    kinds.reduce(|one, other| {
+        let both = |a: Numbers, b: Numbers| *a.start().min(b.start())..=*a.end().max(b.end());
+        match (one, other) {
+            (Kind::Text, Kind::Text) => Kind::Text,
+            (Kind::Number(a), Kind::Number(b)) => Kind::Number(both(a, b)),
+            (Kind::Time(a), Kind::Time(b)) => Kind::Time(both(a, b)),
+            _ => Kind::Any,
+        }
     })
 }
 
@@ -206,8 +212,8 @@ impl Record for EventRecord<'_> {
         let event = &self.merged.event;
         let spec = || models::find(event.code);
         match name {
-            "time" => with(Some(Value::Integer(self.time_ns))),
-            "clock" => with(Some(Value::Integer(event.clock_ns))),
+            "time" => with(Some(Value::from(self.time_ns))),
+            "clock" => with(Some(Value::from(event.clock_ns))),
             "event" => with(Some(Value::Text(&event.code.to_string()))),
             "model" => with(model_name(event.code).map(Value::Text)),
             "name" => with(spec().map(|spec| Value::Text(spec.name))),
@@ -239,7 +245,7 @@ impl Record for EventRecord<'_> {
 
 fn value_of_payload<R>(value: FieldValue<'_>, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
     match value {
-        FieldValue::Integer(number) => with(i64::try_from(number).ok().map(Value::Integer)),
+        FieldValue::Integer(number) => with(Some(Value::Integer(number))),
         text => with(Some(Value::Text(&text.to_string()))),
     }
 }
@@ -258,9 +264,9 @@ pub fn field_of_stream<R>(
 ) -> R {
     let Some(stream) = trace.streams().get(stream) else { return with(None) };
     match name {
-        "thread" => with(stream.tid().map(Value::Integer)),
-        "process" => with(stream.pid().map(Value::Integer)),
-        "app" => with(stream.metadata.app_id.map(Value::Integer)),
+        "thread" => with(stream.tid().map(Value::from)),
+        "process" => with(stream.pid().map(Value::from)),
+        "app" => with(stream.metadata.app_id.map(Value::from)),
         "loom" => with(stream.loom().map(Value::Text)),
         "stream" => with(Some(Value::Text(&stream.relative_path))),
         _ => with(None),

@@ -57,11 +57,15 @@ fn compare(value: Value<'_>, operator: Operator, literal: &Literal) -> bool {
         };
     }
     let order = match (value, literal) {
-        (Value::Integer(value), Literal::Integer(literal)) => value.cmp(literal),
-        (Value::Text(value), Literal::Text(literal)) => value.cmp(literal),
-        // A text such as a loom's name may look like a number.
-        (Value::Text(value), Literal::Integer(literal)) => value.cmp(literal.to_string().as_str()),
-        (Value::Integer(_), Literal::Text(_)) => return operator == Operator::NotEqual,
+        (Value::Integer(value), Literal::Integer(literal) | Literal::Either(literal, _)) => {
+            value.cmp(literal)
+        }
+        (Value::Text(value), Literal::Text(literal) | Literal::Either(_, literal)) => {
+            value.cmp(literal.as_str())
+        }
+        (Value::Integer(_), Literal::Text(_)) | (Value::Text(_), Literal::Integer(_)) => {
+            return operator == Operator::NotEqual;
+        }
     };
     match operator {
         Operator::Equal => order == Equal,

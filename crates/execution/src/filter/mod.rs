@@ -9,7 +9,7 @@
 //!            | field "in" value { "," value }
 //!            | field "in" [ value ] ".." [ value ]          begin included, end not
 //! operator   = "=" | "!=" | "<" | "<=" | ">" | ">=" | "~"   "~": text with * and ?
-//! value      = integer [ unit ] | word | "quoted text"
+//! value      = integer [ unit ] | word | "quoted text"       integers: -12, 12, 0x0c
 //! unit       = "ns" | "us" | "ms" | "s" | "min"              integers with a fraction need a unit
 //! ```
 //!
@@ -28,23 +28,45 @@ pub use range::TimeRange;
 
 use parse::Parser;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// The value of a record's field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// A number; times in nanoseconds.
-    Integer(i64),
+    Integer(i128),
     /// A text.
     Text(&'a str),
 }
 
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Value::Integer(number.into())
+    }
+}
+
+impl From<u64> for Value<'_> {
+    fn from(number: u64) -> Self {
+        Value::Integer(number.into())
+    }
+}
+
+/// The least and the greatest number that a field holds.
+pub type Numbers = RangeInclusive<i128>;
+
+/// What 64 bits with a sign hold.
+pub const SIGNED: Numbers = i64::MIN as i128..=i64::MAX as i128;
+
+/// What 64 bits without a sign hold.
+pub const UNSIGNED: Numbers = 0..=u64::MAX as i128;
+
 /// What a field holds, and so what it may be compared with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Kind {
     /// An integer, such as an id.
-    Number,
+    Number(Numbers),
     /// Nanoseconds, or a number that may be some; may be written with a unit.
-    Time,
+    Time(Numbers),
     /// A text; what looks like a number is one too.
     Text,
     /// One of these words.
@@ -99,9 +121,11 @@ pub enum Operator {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Literal {
     /// A number; of times, nanoseconds.
-    Integer(i64),
+    Integer(i128),
     /// A word or quoted text.
     Text(String),
+    /// A word that is a number too, of a field that holds both.
+    Either(i128, String),
 }
 
 /// A parsed filter.

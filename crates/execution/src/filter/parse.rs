@@ -1,6 +1,6 @@
 //! The grammar: from words and signs to a filter.
 
-use super::number::{parse_number, why_no_number};
+use super::number::{parse_integer, parse_number, why_no_number, why_nothing_passes};
 use super::range::nothing_between;
 use super::tokens::Token;
 use super::{Fields, Filter, FilterError, Kind, Literal, Operator};
@@ -112,28 +112,30 @@ impl<'a> Parser<'a> {
         };
         let operator = *operator;
         self.next += 1;
-        let literal = self.value(&field, &kind, operator == Operator::Matches)?;
+        let literal = self.value(&field, &kind, operator)?;
         Ok(Filter::Compare(field, operator, literal))
     }
 
     fn range_or_list(&mut self, field: String, kind: &Kind) -> Result<Filter, FilterError> {
         if self.takes(&Token::Dots) {
-            let end = self.value(&field, kind, false)?;
+            let end = self.value(&field, kind, Operator::Less)?;
             return Ok(Filter::Between(field, None, Some(end)));
         }
-        let first = self.value(&field, kind, false)?;
+        let is_range = self.tokens.get(self.next + 1).is_some_and(|(_, token)| *token == Token::Dots);
+        let of_first = if is_range { Operator::GreaterOrEqual } else { Operator::Equal };
+        let first = self.value(&field, kind, of_first)?;
         if self.takes(&Token::Dots) {
             if !self.is_value() {
                 return Ok(Filter::Between(field, Some(first), None));
             }
             let position = self.position();
-            let end = self.value(&field, kind, false)?;
+            let end = self.value(&field, kind, Operator::Less)?;
             nothing_between(&first, &end).map_or(Ok(()), |text| Err(FilterError { position, text }))?;
             return Ok(Filter::Between(field, Some(first), Some(end)));
         }
         let mut values = vec![first];
         while self.takes(&Token::Comma) {
-            values.push(self.value(&field, kind, false)?);
+            values.push(self.value(&field, kind, Operator::Equal)?);
         }
         Ok(Filter::OneOf(field, values))
     }
@@ -146,25 +148,30 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A value that a field of this kind can be compared with; of a pattern, its text.
-    fn value(&mut self, field: &str, kind: &Kind, is_pattern: bool) -> Result<Literal, FilterError> {
+    /// A value that a field of this kind can be compared with in this way; of a pattern, its text.
+    fn value(&mut self, field: &str, kind: &Kind, operator: Operator) -> Result<Literal, FilterError> {
         let (word, is_quoted) = match self.peek() {
             Some(Token::Word(word)) if self.is_value() => (word.as_str(), false),
             Some(Token::Quoted(word)) => (word.as_str(), true),
             _ => return Err(self.error("expected a value")),
         };
         let text = || Ok(Literal::Text(word.to_owned()));
+        let number = |numbers, number: Option<i128>| {
+            let number = number.ok_or_else(|| why_no_number(field, kind, word))?;
+            why_nothing_passes(self.fields.of, field, numbers, operator, number)
+                .map_or(Ok(Literal::Integer(number)), Err)
+        };
         let literal = match kind {
-            _ if is_pattern => text(),
+            _ if operator == Operator::Matches => text(),
             Kind::Text => text(),
             Kind::Any if is_quoted => text(),
-            Kind::Any => parse_number(word).map_or_else(text, |number| Ok(Literal::Integer(number))),
+            Kind::Any => {
+                parse_number(word).map_or_else(text, |number| Ok(Literal::Either(number, word.to_owned())))
+            }
             Kind::Words(words) if words.contains(&word) => text(),
             Kind::Words(words) => Err(format!("no {field} is called `{word}`; one of: {}", words.join(", "))),
-            Kind::Time => {
-                parse_number(word).map(Literal::Integer).ok_or_else(|| why_no_number(field, kind, word))
-            }
-            Kind::Number => word.parse().map(Literal::Integer).map_err(|_| why_no_number(field, kind, word)),
+            Kind::Time(numbers) => number(numbers, parse_number(word)),
+            Kind::Number(numbers) => number(numbers, parse_integer(word)),
         };
         let literal = literal.map_err(|text: String| self.error(&text))?;
         self.next += 1;

@@ -33,7 +33,8 @@ impl TimeRange {
                 return Ok(None);
             }
             let share = part.strip_suffix('%').and_then(|share| share.parse::<f64>().ok());
-            match (share.filter(|share| share.is_finite()), parse_number(part)) {
+            let nanos = parse_number(part).and_then(|nanos| i64::try_from(nanos).ok());
+            match (share.filter(|share| share.is_finite()), nanos) {
                 (Some(share), _) => Ok(Some(Moment::Share(share / 100.0))),
                 (None, Some(nanos)) => Ok(Some(Moment::Nanos(nanos))),
                 _ => Err(error(position, "expected a time such as 1.5s or 200ms, or a share such as 10%")),

@@ -7,10 +7,12 @@ struct Event;
 impl Record for Event {
     fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
         with(match name {
-            "time" => Some(Value::Integer(1_500_000_000)),
-            "thread" => Some(Value::Integer(101)),
+            "time" => Some(Value::from(1_500_000_000_i64)),
+            "thread" => Some(Value::from(101_i64)),
+            "object" => Some(Value::from(0x8000_5600_0000_000b_u64)),
             "event" => Some(Value::Text("VTx")),
             "loom" => Some(Value::Text("node.0")),
+            "either" => Some(Value::Text("0x10")),
             _ => None,
         })
     }
@@ -19,11 +21,13 @@ impl Record for Event {
 const FIELDS: Fields = Fields {
     of: "events",
     kind: |name| match name {
-        "time" => Some(Kind::Time),
-        "thread" | "n" => Some(Kind::Number),
+        "time" => Some(Kind::Time(0..=*SIGNED.end())),
+        "thread" => Some(Kind::Number(SIGNED)),
+        "small" => Some(Kind::Number(0..=u32::MAX.into())),
+        "object" | "n" => Some(Kind::Number(UNSIGNED)),
         "event" | "loom" | "t" => Some(Kind::Text),
         "model" => Some(Kind::Words(vec!["nosv", "openmp"])),
-        "absent" => Some(Kind::Any),
+        "absent" | "either" => Some(Kind::Any),
         _ => None,
     },
     names: || "time, thread".to_string(),
@@ -79,6 +83,13 @@ fn filters_select_what_they_say() {
         ("thread ~ 1*1", true),
         ("event ~ *", true),
         ("event ~ VT", false),
+        ("thread = 0x65", true),
+        ("object = 0x800056000000000B", true),
+        ("object = 9223466594854764555", true),
+        ("object in 9223372036854775808..0xffffffffffffffff", true),
+        ("object < 9223372036854775808", false),
+        ("either = 0x10", true),
+        ("either = 16", false),
     ];
     for (text, expected) in cases {
         assert_eq!(parse(text).unwrap().matches(&Event), expected, "{text}");
@@ -135,6 +146,18 @@ fn what_no_record_can_pass_is_refused() {
         ("time in 9ms..3ms", "the range ends before it begins (at character 14)".to_string()),
         ("time in 9ms..9ms", "the range is empty: its end is not part of it (at character 14)".to_string()),
         ("loom in b..a", "the range ends before it begins (at character 12)".to_string()),
+        ("time < 0", "events have no `time` below 0 (at character 8)".to_string()),
+        ("time in ..0", "events have no `time` below 0 (at character 11)".to_string()),
+        ("small = 1 or time <= -1ms", "events have no `time` below 0 (at character 22)".to_string()),
+        ("small > 4294967295", "events have no `small` above 4294967295 (at character 9)".to_string()),
+        ("small in 3, 0x100000000", "events have no `small` above 4294967295 (at character 13)".to_string()),
+        ("object = 18446744073709551616", "`18446744073709551616` is too large (at character 10)".to_string()),
+        ("object = 0x10000000000000000", "`0x10000000000000000` is too large (at character 10)".to_string()),
+        ("object = 0x5g", "`0x5g` is no hexadecimal number (at character 10)".to_string()),
+        ("time < 0x10ms", "`0x10ms` is no hexadecimal number (at character 8)".to_string()),
+        ("time > -nans", "`time` is compared with numbers and times such as 1.5ms, and `-nans` is neither (at character 8)".to_string()),
+        ("small = 1.5", "`small` is a whole number, and `1.5` is none (at character 9)".to_string()),
+        ("small = all", "`small` is a number, and `all` is none (at character 9)".to_string()),
         ("time in ..", "expected a value (at character 11)".to_string()),
     ];
     for (text, expected) in cases {
@@ -146,6 +169,10 @@ fn what_no_record_can_pass_is_refused() {
         "time > 1.5ms",
         "time > 15",
         "time in 9ms..",
+        "time >= 0",
+        "time > -1",
+        "small != -1",
+        "small in 4294967295..",
         "loom = 10.0.0.1",
         "event = 6Tx",
     ] {
@@ -153,23 +180,33 @@ fn what_no_record_can_pass_is_refused() {
     }
 }
 
-type Plain = Box<dyn Fn(i64, &str) -> bool>;
+type Plain = Box<dyn Fn(u64, &str) -> bool>;
+
+/// Small numbers, and those about which a sign is a question.
+const NUMBERS: [u64; 16] = {
+    let top = 1 << 63;
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, top - 1, top, top + 1, u64::MAX - 2, u64::MAX - 1, u64::MAX]
+};
 
 /// A filter as text and as a plain function, built side by side from the same random choices.
 fn random_filter(random: &mut impl FnMut(u64) -> u64, depth: u32) -> (String, Plain) {
+    let written =
+        |number: u64, base: u64| if base == 0 { format!("{number:#x}") } else { number.to_string() };
     match if depth == 0 { random(4) } else { random(7) } {
         0 => {
-            let bound = random(10) as i64;
-            (format!("n < {bound}"), Box::new(move |n, _| n < bound))
+            let bound = NUMBERS[1 + random(15) as usize];
+            (format!("n < {}", written(bound, random(3))), Box::new(move |n, _| n < bound))
         }
         1 => {
-            let bound = random(10) as i64;
-            (format!("n != {bound}"), Box::new(move |n, _| n != bound))
+            let bound = NUMBERS[random(16) as usize];
+            (format!("n != {}", written(bound, random(3))), Box::new(move |n, _| n != bound))
         }
         2 => {
-            let begin = random(9) as i64;
-            let end = begin + 1 + random(9) as i64;
-            (format!("n in {begin}..{end}"), Box::new(move |n, _| begin <= n && n < end))
+            let first = random(15) as usize;
+            let begin = NUMBERS[first];
+            let end = NUMBERS[first + 1 + random(15 - first as u64) as usize];
+            let (text, other) = (written(begin, random(3)), written(end, random(3)));
+            (format!("n in {text}..{other}"), Box::new(move |n, _| begin <= n && n < end))
         }
         3 => {
             let first = ["a", "b", "c"][random(3) as usize];
@@ -193,11 +230,11 @@ fn random_filter(random: &mut impl FnMut(u64) -> u64, depth: u32) -> (String, Pl
 
 #[test]
 fn filters_agree_with_plain_functions() {
-    struct Pair<'a>(i64, &'a str);
+    struct Pair<'a>(u64, &'a str);
     impl Record for Pair<'_> {
         fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
             with(match name {
-                "n" => Some(Value::Integer(self.0)),
+                "n" => Some(Value::from(self.0)),
                 "t" => Some(Value::Text(self.1)),
                 _ => None,
             })
@@ -213,7 +250,7 @@ fn filters_agree_with_plain_functions() {
     for _ in 0..2000 {
         let (text, naive) = random_filter(&mut random, 4);
         let filter = parse(&text).unwrap();
-        for n in 0..10 {
+        for n in NUMBERS {
             for t in ["", "a", "bc", "cab"] {
                 assert_eq!(filter.matches(&Pair(n, t)), naive(n, t), "{text} on n={n} t={t}");
             }

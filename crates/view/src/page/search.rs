@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock, PoisonError};
-use taskscope_execution::filter::{self, Fields, Filter, Kind, Record};
+use taskscope_execution::filter::{self, Fields, Filter, Kind, Record, SIGNED, UNSIGNED};
 use taskscope_execution::lod::{Flags, Marks};
 use taskscope_execution::{
     GapIndex, Place, Section, SiteIndex, Span, Starts, State, TaskIndex, ThreadIndex, TypeIndex,
@@ -76,8 +76,9 @@ const FIELDS: Fields = Fields {
             groups.dedup();
             Some(Kind::Words(groups))
         }
-        "time" | "duration" => Some(Kind::Time),
-        "thread" | "process" | "task" | "region" => Some(Kind::Number),
+        "time" | "duration" => Some(Kind::Time(UNSIGNED)),
+        "thread" | "process" => Some(Kind::Number(SIGNED)),
+        "task" | "region" => Some(Kind::Number(0..=u32::MAX.into())),
         "loom" | "place" | "type" => Some(Kind::Text),
         _ => None,
     },
@@ -142,7 +143,7 @@ impl Record for Shown<'_> {
     fn field<R>(&self, name: &str, with: impl FnOnce(Option<filter::Value<'_>>) -> R) -> R {
         let execution = &self.page.execution;
         let section = &self.span.section;
-        let number = |value: u64| Some(filter::Value::Integer(i64::try_from(value).unwrap_or(i64::MAX)));
+        let number = |value: u64| Some(filter::Value::from(value));
         let index = |value: u32| if value == u32::MAX { None } else { number(u64::from(value)) };
         let thread = &execution.threads[self.thread.index()];
         let process = &execution.processes[thread.process.index()];
@@ -152,8 +153,8 @@ impl Record for Shown<'_> {
             "group" => with(Some(filter::Value::Text(group_name(section.state.group())))),
             "time" => with(number(self.page.since_start(self.span.start))),
             "duration" => with(number(self.span.nanos())),
-            "thread" => with(Some(filter::Value::Integer(thread.tid))),
-            "process" => with(Some(filter::Value::Integer(process.pid))),
+            "thread" => with(Some(filter::Value::from(thread.tid))),
+            "process" => with(Some(filter::Value::from(process.pid))),
             "loom" => with(Some(filter::Value::Text(&process.loom))),
             "task" => with(index(section.task.0)),
             "region" => with(index(section.region.0)),
