@@ -135,6 +135,7 @@ fn dump_and_top_select_by_filter_and_range() {
         ("cpu = all", "`cpu` is a number, and `all` is none (at character 7)"),
         ("object = 0x560bg", "`0x560bg` is no hexadecimal number (at character 10)"),
         ("taskid < 0", "events have no `taskid` below 0 (at character 10)"),
+        ("event = VTX", "nosv has no event `VTX`; the nearest is `VTx`"),
         ("time < 0", "events have no `time` below 0 (at character 8)"),
         ("time > 1xs", "`xs` in `1xs` is no unit of time; units are: ns, us, ms, s, min (at character 8)"),
         ("model = nosw", "no model is called `nosw`"),

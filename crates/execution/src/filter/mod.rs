@@ -17,6 +17,7 @@
 //! not meant. A record that lacks a field matches no comparison with it, also not `!=`; `not` turns that round.
 
 mod matching;
+mod nearest;
 mod number;
 mod parse;
 mod range;
@@ -24,6 +25,7 @@ mod range;
 mod tests;
 mod tokens;
 
+pub use nearest::nearest;
 pub use range::TimeRange;
 
 use parse::Parser;
@@ -71,6 +73,8 @@ pub enum Kind {
     Text,
     /// One of these words.
     Words(Vec<&'static str>),
+    /// A text; the function says what is wrong with one that no record has.
+    Checked(fn(&str) -> Result<(), String>),
     /// In some records a number, in others a text.
     Any,
 }

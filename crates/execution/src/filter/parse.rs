@@ -164,6 +164,10 @@ impl<'a> Parser<'a> {
         let literal = match kind {
             _ if operator == Operator::Matches => text(),
             Kind::Text => text(),
+            Kind::Checked(check) if operator == Operator::Equal || operator == Operator::NotEqual => {
+                check(word).and_then(|()| text())
+            }
+            Kind::Checked(_) => text(),
             Kind::Any if is_quoted => text(),
             Kind::Any => {
                 parse_number(word).map_or_else(text, |number| Ok(Literal::Either(number, word.to_owned())))
