@@ -949,6 +949,44 @@ await step('an operation of a device queue is shown with its submission', async 
   assert.equal(await three.page.textContent('#section-title'), wanted.label.replace('\u202e', '\ufffd'), 'nothing turns the letters around');
   assert.equal(await three.page.locator('#panel i').count(), 0, 'markup in a name stays text');
 });
+await step('rows of device queues are pale, too, where they do not match what is highlighted', async () => {
+  await tree('t.show(0, t.length)');
+  const counts = async (text) => {
+    await three.page.fill('#search', text);
+    await three.page.click('#where');
+    await until(three.page, () => window.taskscope.source.filter === document.getElementById('search').value);
+    await settled(three.page);
+    await until(three.page, () => !window.taskscope.timeline.scheduled);
+    const found = await three.page.evaluate(() => {
+      const t = window.taskscope.timeline;
+      const row = t.rows.find((row) => row.kind === 'track' && row.view === 'devices');
+      t.scroll(row.y - t.scrollY - 60);
+      t.draw();
+      const pixels = Math.round(t.plotWidth * t.ratio);
+      const [columns, values] = [new Uint32Array(pixels), new Uint32Array(pixels)];
+      const whole = t.source.columns('devices', row.track, t.from, t.span / pixels, columns, values);
+      const copy = Object.assign(document.createElement('canvas'), { width: t.canvas.width, height: t.canvas.height }).getContext('2d', { willReadFrequently: true });
+      copy.drawImage(t.canvas, 0, 0);
+      const { data } = copy.getImageData(Math.round(150 * t.ratio), Math.round(t.yOf(row) * t.ratio), pixels, 1);
+      const page = copy.getImageData(2, 2, 1, 1).data;
+      const far = (x) => Math.max(...[0, 1, 2].map((i) => Math.abs(data[4 * x + i] - page[i])));
+      const [pale, strong] = [[], []];
+      columns.forEach((column, x) => { if ((column & 255) !== 255 && values[x] !== 0 && ((column >> 8) & 255) > 200) (((column >> 16) & 16) ? strong : pale).push(far(x)); });
+      return [whole, pale, strong];
+    });
+    await three.page.click('#where');
+    await until(three.page, () => window.taskscope.source.filter === '');
+    return found;
+  };
+  const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
+  const [whole, pale, strong] = await counts('gemm_kernel');
+  assert.ok(whole && pale.length > 5 && strong.length > 5, `${pale.length} pale, ${strong.length} not`);
+  assert.ok(mean(pale) < mean(strong) / 2, `${mean(pale)} of ${mean(strong)}`);
+  // A filter is about threads: no operation passes it.
+  const [, all, none] = await counts('state=barrier');
+  assert.ok(all.length > 5 && none.length === 0 && mean(all) < mean(strong) / 2);
+  await three.page.fill('#search', '');
+});
 /** What the tables of a selected range tell of device queues. @param {import('playwright-core').Page} page */
 const tableOfQueues = async (page) => page.evaluate(() => {
   const table = [...document.querySelectorAll('#panel table')].find((t) => t.caption.textContent === 'By device queue');

@@ -1,6 +1,7 @@
 //! From one section to the next whose name matches.
 
 use super::Page;
+use super::queues::Queues;
 use super::sections::group_name;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -90,6 +91,7 @@ pub struct Matches {
     text: String,
     pattern: Pattern,
     marks: Vec<OnceLock<Marks>>,
+    lanes: Vec<OnceLock<Marks>>,
 }
 
 impl Matches {
@@ -102,6 +104,18 @@ impl Matches {
             Marks::new(Flags::MATCH, matching.map(|span| (span.start, span.end)).collect())
         }))
     }
+
+    /// The marks of a lane of the device queues, whose operations are looked at for words alone.
+    pub(super) fn of_lane(&self, queues: &Queues, lane: u32) -> Option<&Marks> {
+        let marks = self.lanes.get(lane as usize)?;
+        Some(marks.get_or_init(|| queues.named_marks(lane, has_text(&self.text))))
+    }
+}
+
+/// Whether the name of a device's operation has the text of a search.
+fn has_text(text: &str) -> impl Fn(&str) -> bool {
+    let text = text.trim().to_lowercase();
+    move |name| !text.is_empty() && name.to_lowercase().contains(&text)
 }
 
 /// What a search looks for.
@@ -176,7 +190,7 @@ impl Page {
         let from = from.into();
         let at = from.at;
         let pattern = self.pattern(text);
-        let operation = self.search_operations(&text.trim().to_lowercase(), from, direction);
+        let operation = self.search_operations(text, from, direction);
         if pattern.is_nothing() {
             return operation;
         }
@@ -222,9 +236,6 @@ impl Page {
 
     /// The nearest operation of a device queue whose name has the text.
     fn search_operations(&self, text: &str, from: Position, direction: Direction) -> Option<Value> {
-        if text.is_empty() {
-            return None;
-        }
         let later = direction.is_later();
         let at = match direction {
             Direction::First => 0,
@@ -233,8 +244,7 @@ impl Page {
         };
         let found = (0..self.queues.len() as u32).filter_map(|row| {
             let same = from.has_before_it(self.tracks() + row as usize, later);
-            let has_text = |name: &str| name.to_lowercase().contains(text);
-            let start = self.queues.named_start(row, at, later, same, has_text)?;
+            let start = self.queues.named_start(row, at, later, same, has_text(text))?;
             Some((start, row))
         });
         let (start, row) = if later { found.min() } else { found.max() }?;
@@ -252,7 +262,7 @@ impl Page {
 
     /// Whether some name has the text: names of types may have any characters.
     fn is_word(&self, text: &str) -> bool {
-        !self.pattern(text).is_nothing()
+        !self.pattern(text).is_nothing() || self.queues.has_name(has_text(text))
     }
 
     /// What has a word or passes a filter, to be shown. The last answer is kept.
@@ -261,9 +271,13 @@ impl Page {
         match &*kept {
             Some(matches) if matches.text == text => matches.clone(),
             _ => {
-                let marks = (0..self.tracks()).map(|_| OnceLock::new()).collect();
-                let matches =
-                    Arc::new(Matches { text: text.to_string(), pattern: self.pattern(text), marks });
+                let unmarked = |rows: usize| (0..rows).map(|_| OnceLock::new()).collect();
+                let matches = Arc::new(Matches {
+                    text: text.to_string(),
+                    pattern: self.pattern(text),
+                    marks: unmarked(self.tracks()),
+                    lanes: unmarked(self.queues.len()),
+                });
                 *kept = Some(matches.clone());
                 matches
             }
