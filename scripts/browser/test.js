@@ -211,6 +211,27 @@ await step('resting on a row of the file tells the state that leads there', asyn
   await one.page.mouse.move(5, 5);
   assert.equal(await title(), '');
 });
+await step('no words lie over the bars of numbers, however narrow the page is', async () => {
+  for (const width of [420, 1200]) {
+    await one.page.setViewportSize({ width, height: 900 });
+    await until(one.page, () => Math.abs(document.querySelector('.timeline-host').clientWidth - window.taskscope.timeline.width) < 2);
+    const drawn = await one.page.evaluate(() => {
+      const t = window.taskscope.timeline;
+      t.scroll(1e6);
+      const words = [];
+      t.context.fillText = (text, x, y) => words.push([text, x, x + t.context.measureText(text).width, y]);
+      t.draw();
+      delete t.context.fillText;
+      const rows = t.visible.filter((row) => row.kind === 'counter').map((row) => [24 + row.y - t.scrollY, row.height]);
+      t.scroll(-1e6);
+      return rows.map(([top, tall]) => words.filter(([, , , y]) => y >= top && y < top + tall));
+    });
+    assert.ok(drawn.length > 3);
+    for (const words of drawn) assert.ok(words.length > 0 && words.every(([, left, right]) => left >= 0 && right <= GUTTER), JSON.stringify(words));
+    // The name and the largest number, one below the other.
+    assert.ok(drawn.some((words) => words.length === 2 && words.some(([text]) => /^most \d/.test(text)) && Math.abs(words[0][3] - words[1][3]) >= 8), JSON.stringify(drawn));
+  }
+});
 await step('a wheel or a finger over rows that are all in sight scrolls the page', async () => {
   const turned = () => one.page.evaluate(() => {
     const event = new WheelEvent('wheel', { deltaY: 120, cancelable: true });

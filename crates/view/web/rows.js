@@ -5,11 +5,13 @@ import { fitText } from './format.js';
 /** Room for labels at the left, and for the ruler above. */
 export const GUTTER = 150;
 export const RULER = 24;
+/** Where names of rows begin that are no tracks. */
+export const INDENT = 6;
 /** Heights of rows that are no tracks. */
 const HEADER = 18;
 const STACK = 34;
 const COUNTER = 34;
-const SHARE = 22;
+const SHARE = 26;
 
 /**
  * @typedef {{kind: 'node' | 'process' | 'view' | 'track' | 'counter' | 'stack', y: number, height: number, label: string,
