@@ -90,6 +90,9 @@ async function printed(page, name) {
 /** The value at a path like `findings.0.ns`. */
 const valueAt = (root, path) => path.split('.').reduce((value, key) => (value === null || value === undefined ? undefined : value[key]), root);
 
+/** Waits until a picture that has another size has it on the screen: what hangs at the pointer goes then. @param {import('playwright-core').Page} page */
+const twoFrames = (page) => page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+
 const one = await startBrowser({ width: 1200, height: 900 });
 await step('the report opens from its file without a request or an error', async () => {
   await one.page.goto(pathToFileURL(join(folder, 'report.html')).href);
@@ -210,6 +213,119 @@ await step('resting on a row of the file tells the state that leads there', asyn
   assert.ok(words.size > 1, [...words].join());
   await one.page.mouse.move(5, 5);
   assert.equal(await title(), '');
+});
+await step('resting on states of many threads, numbers and folded groups tells what is there', async () => {
+  await one.page.locator('#overview canvas').scrollIntoViewIfNeeded();
+  /** What the pointer is told on a row. @param {number} index @param {number} x */
+  const told = async (index, x) => {
+    const y = await one.page.evaluate((index) => { const t = window.taskscope.timeline; const row = t.rows[index]; t.scroll(row.y - t.scrollY - 60); return t.yOf(row); }, index);
+    await twoFrames(one.page);
+    const canvas = await one.page.locator('#overview canvas').boundingBox();
+    await one.page.mouse.move(5, 5);
+    await one.page.mouse.move(canvas.x + x, canvas.y + y);
+    return one.page.evaluate(() => document.querySelector('.timeline-host').title);
+  };
+  // A bucket of the row of all workers is some fifty pixels wide; what is told of its middle is the bucket's.
+  const [x, all, width, truth] = await one.page.evaluate(() => {
+    const t = window.taskscope.timeline;
+    const { level, first_bucket_ns: offset, buckets, states, data } = t.overview.stack;
+    const [width, bucket] = [2 ** level, Math.floor(buckets * 0.4)];
+    t.show(offset + bucket * width, offset + (bucket + 20) * width);
+    const at = offset + (bucket + 10.5) * width;
+    const threads = t.overview.states.map((state, i) => [data[(bucket + 10) * states + i] / 1000, state.label]);
+    return [t.xOf(at), t.rows.findIndex((row) => row.key === 'all'), width, threads.filter(([count]) => count >= 0.005).sort((a, b) => b[0] - a[0])];
+  });
+  const words = await told(all, x);
+  assert.ok(words.startsWith('workers by state at 0.') && words.includes(` of ${report.workers} workers `), words);
+  assert.ok(truth.length > 0 && truth.slice(0, 6).every(([threads, label]) => words.includes(` ${threads.toFixed(2)} ${label}`)), `${words} of ${JSON.stringify(truth)}`);
+  assert.ok(words.endsWith(width < 1000 ? `(in ${width} ns)` : `(in ${(width / 1000).toPrecision(3)} µs)`), `${words}: a bucket of ${width} ns`);
+  const [type, counter, ofType, ofCounter] = await one.page.evaluate((x) => {
+    const t = window.taskscope.timeline;
+    const { types, counter_rows: counters } = t.overview;
+    const bucket = ({ level, first_bucket_ns: offset }) => Math.floor((t.timeAt(x) - offset) / 2 ** level);
+    const row = counters.find((one) => one.mean[bucket(one)] !== null);
+    return [t.rows.findIndex((row) => row.slot === 0), t.rows.findIndex((one) => one.counter === row.name), types.data[bucket(types) * types.labels.length] / 1000, [row.min, row.max, row.mean].map((numbers) => numbers[bucket(row)])];
+  }, x);
+  assert.ok((await told(type, x)).includes(`: ${ofType.toFixed(2)} threads on average (in `), `${await told(type, x)}: ${ofType}`);
+  const [min, max, mean] = ofCounter;
+  assert.ok((await told(counter, x)).includes(`: from ${min} to ${max}, mean ${mean.toFixed(2)} (in `), `${await told(counter, x)}: ${ofCounter}`);
+  assert.equal(await told(all, 20), '', 'the name of a row says nothing');
+  const [group, threads] = await one.page.evaluate(() => {
+    const t = window.taskscope.timeline;
+    const row = t.rows.find((row) => row.kind === 'process');
+    t.toggleRow(row);
+    return [t.rows.findIndex((one) => one.key === row.key), row.tracks.length];
+  });
+  const states = await one.page.evaluate(() => window.taskscope.timeline.overview.states.map((state) => state.label));
+  for (const place of [20, x]) {
+    const [, rows, state] = /: (\d+) rows folded, mostly (.+) \(in [^)]+\)$/.exec(await told(group, place)) || [];
+    assert.ok(Number(rows) === threads && states.includes(state), await told(group, place));
+  }
+  assert.ok((await told(group + 1, x)).includes(`: of ${threads} threads `), await told(group + 1, x));
+  const view = await one.page.evaluate(() => {
+    const t = window.taskscope.timeline;
+    t.collapsed.clear();
+    t.toggleRow(t.rows.find((row) => row.key === 'tasks'));
+    return [t.rows.findIndex((row) => row.key === 'tasks'), t.overview.task_types.length + t.overview.counters.length];
+  });
+  assert.ok((await told(view[0], x)).includes(`: ${view[1]} rows folded (in `), await told(view[0], x));
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.collapsed.clear(); t.resize(); t.show(0, t.length); t.scroll(-1e6); });
+  await one.page.mouse.move(5, 5);
+});
+await step('those who do not see the file hear which row has the focus, and what is at the cursor', async () => {
+  await one.page.focus('#overview canvas');
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.focusRow = -1; });
+  const live = () => one.page.evaluate(() => { const e = document.getElementById('live'); return [e.getAttribute('aria-live'), e.textContent]; });
+  const heard = new Set();
+  for (let i = 0; i < 7; i++) {
+    await one.page.keyboard.press('ArrowDown');
+    const [label, kind] = await one.page.evaluate(() => { const t = window.taskscope.timeline; return [t.rows[t.focusRow].label, t.rows[t.focusRow].kind]; });
+    const [polite, words] = await live();
+    assert.equal(polite, 'polite');
+    if (kind === 'track') assert.match(words, new RegExp(`^${label.replace(/[()]/g, '.')} at 0\\.\\d+ s: .`));
+    else assert.equal(words, label);
+    heard.add(words);
+  }
+  assert.equal(heard.size, 7);
+  const label = await one.page.evaluate(() => { const t = window.taskscope.timeline; t.focusRow = t.rows.findIndex((row) => row.kind === 'process'); return t.rows[t.focusRow].label; });
+  for (const end of [', folded', '']) {
+    await one.page.keyboard.press(' ');
+    assert.equal((await live())[1], `${label}${end}`);
+  }
+});
+await step('the picture is as tall as its rows, also when groups are folded', async () => {
+  const heights = () => one.page.evaluate(() => { const t = window.taskscope.timeline; return [t.canvas.clientHeight, t.total + 24, document.querySelector('.timeline-host').clientHeight]; });
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.fixedHeight = 10000; t.resize(); });
+  const before = await heights();
+  assert.deepEqual(before, [before[1], before[1], before[1]]);
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.toggleRow(t.rows.find((row) => row.kind === 'view')); });
+  const folded = await heights();
+  assert.ok(folded[1] < before[1]);
+  assert.deepEqual(folded, [folded[1], folded[1], folded[1]]);
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.toggleRow(t.rows.find((row) => row.kind === 'view')); });
+  assert.deepEqual(await heights(), before);
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.fixedHeight = 520; t.resize(); });
+});
+await step('no words lie over the bars of numbers, however narrow the page is', async () => {
+  for (const width of [420, 1200]) {
+    await one.page.setViewportSize({ width, height: 900 });
+    await until(one.page, () => Math.abs(document.querySelector('.timeline-host').clientWidth - window.taskscope.timeline.width) < 2);
+    const drawn = await one.page.evaluate(() => {
+      const t = window.taskscope.timeline;
+      t.scroll(1e6);
+      const words = [];
+      t.context.fillText = (text, x, y) => words.push([text, x, x + t.context.measureText(text).width, y]);
+      t.draw();
+      delete t.context.fillText;
+      const rows = t.visible.filter((row) => row.kind === 'counter').map((row) => [24 + row.y - t.scrollY, row.height]);
+      t.scroll(-1e6);
+      return rows.map(([top, tall]) => words.filter(([, , , y]) => y >= top && y < top + tall));
+    });
+    assert.ok(drawn.length > 3);
+    for (const words of drawn) assert.ok(words.length > 0 && words.every(([, left, right]) => left >= 0 && right <= GUTTER), JSON.stringify(words));
+    // The name and the largest number, one below the other.
+    assert.ok(drawn.some((words) => words.length === 2 && words.some(([text]) => /^most \d/.test(text)) && Math.abs(words[0][3] - words[1][3]) >= 8), JSON.stringify(drawn));
+  }
 });
 await step('a wheel or a finger over rows that are all in sight scrolls the page', async () => {
   const turned = () => one.page.evaluate(() => {
@@ -396,6 +512,13 @@ await step('a trace of device queues alone tells nothing of workers', async () =
   const words = /^queue 1 lane 0 at 0\.\d+ s: (nothing|(mostly (nothing, shortly )?)?(gemm_kernel\ufffd|<i>copy<\/i>|fill))$/;
   for (const title of titles) assert.ok(words.test(title), title);
   for (const end of [': nothing', 'gemm_kernel\ufffd', '<i>copy</i>', 'fill']) assert.ok(titles.some((title) => title.startsWith('queue 1 lane 0 at 0.') && title.endsWith(end)), `${end}: ${titles.slice(0, 9)}`);
+  await one.page.evaluate(() => { const t = window.taskscope.timeline; t.toggleRow(t.rows[0]); });
+  // The picture is lower now, and so is the page.
+  await twoFrames(one.page);
+  const lower = await one.page.locator('#overview canvas').boundingBox();
+  await one.page.mouse.move(lower.x + 30, lower.y + 24 + 9);
+  const folded = await one.page.evaluate(() => document.querySelector('.timeline-host').title);
+  assert.ok(/^device queues at 0\.\d+ s: 3 rows folded, mostly (gemm_kernel\ufffd|<i>copy<\/i>|fill|nothing) \(in /.test(folded), folded);
   const { devices } = JSON.parse(await one.page.textContent('#report'));
   const remarks = devices.queues.flatMap((queue) => queue.remarks);
   const told = await one.page.evaluate(() => [...document.querySelectorAll('#tables .notices li')].map((li) => li.textContent));
@@ -948,6 +1071,44 @@ await step('an operation of a device queue is shown with its submission', async 
   assert.ok(wanted.label.includes('\u202e'), wanted.label);
   assert.equal(await three.page.textContent('#section-title'), wanted.label.replace('\u202e', '\ufffd'), 'nothing turns the letters around');
   assert.equal(await three.page.locator('#panel i').count(), 0, 'markup in a name stays text');
+});
+await step('rows of device queues are pale, too, where they do not match what is highlighted', async () => {
+  await tree('t.show(0, t.length)');
+  const counts = async (text) => {
+    await three.page.fill('#search', text);
+    await three.page.click('#where');
+    await until(three.page, () => window.taskscope.source.filter === document.getElementById('search').value);
+    await settled(three.page);
+    await until(three.page, () => !window.taskscope.timeline.scheduled);
+    const found = await three.page.evaluate(() => {
+      const t = window.taskscope.timeline;
+      const row = t.rows.find((row) => row.kind === 'track' && row.view === 'devices');
+      t.scroll(row.y - t.scrollY - 60);
+      t.draw();
+      const pixels = Math.round(t.plotWidth * t.ratio);
+      const [columns, values] = [new Uint32Array(pixels), new Uint32Array(pixels)];
+      const whole = t.source.columns('devices', row.track, t.from, t.span / pixels, columns, values);
+      const copy = Object.assign(document.createElement('canvas'), { width: t.canvas.width, height: t.canvas.height }).getContext('2d', { willReadFrequently: true });
+      copy.drawImage(t.canvas, 0, 0);
+      const { data } = copy.getImageData(Math.round(150 * t.ratio), Math.round(t.yOf(row) * t.ratio), pixels, 1);
+      const page = copy.getImageData(2, 2, 1, 1).data;
+      const far = (x) => Math.max(...[0, 1, 2].map((i) => Math.abs(data[4 * x + i] - page[i])));
+      const [pale, strong] = [[], []];
+      columns.forEach((column, x) => { if ((column & 255) !== 255 && values[x] !== 0 && ((column >> 8) & 255) > 200) (((column >> 16) & 16) ? strong : pale).push(far(x)); });
+      return [whole, pale, strong];
+    });
+    await three.page.click('#where');
+    await until(three.page, () => window.taskscope.source.filter === '');
+    return found;
+  };
+  const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
+  const [whole, pale, strong] = await counts('gemm_kernel');
+  assert.ok(whole && pale.length > 5 && strong.length > 5, `${pale.length} pale, ${strong.length} not`);
+  assert.ok(mean(pale) < mean(strong) / 2, `${mean(pale)} of ${mean(strong)}`);
+  // A filter is about threads: no operation passes it.
+  const [, all, none] = await counts('state=barrier');
+  assert.ok(all.length > 5 && none.length === 0 && mean(all) < mean(strong) / 2);
+  await three.page.fill('#search', '');
 });
 /** What the tables of a selected range tell of device queues. @param {import('playwright-core').Page} page */
 const tableOfQueues = async (page) => page.evaluate(() => {

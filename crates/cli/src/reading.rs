@@ -353,7 +353,7 @@ impl Record for ViolationRecord<'_> {
     fn field<R>(&self, name: &str, with: impl FnOnce(Option<Value<'_>>) -> R) -> R {
         let code = self.violation.event;
         match (name, self.stream) {
-            ("time", _) => with(self.violation.time_ns.map(Value::Integer)),
+            ("time", _) => with(self.violation.time_ns.map(Value::from)),
             ("event", _) => {
                 let text = code.map(|code| code.to_string());
                 with(text.as_deref().map(Value::Text))

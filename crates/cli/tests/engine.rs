@@ -129,10 +129,14 @@ fn dump_and_top_select_by_filter_and_range() {
     assert_eq!(stdout(&output).lines().count(), 4);
     for (wrong, why) in [
         ("tsakid = 1", "events have no field called `tsakid`"),
-        (
-            "taskid = one",
-            "`taskid` is compared with numbers and times such as 1.5ms, and `one` is neither (at character 10)",
-        ),
+        ("taskid = one", "`taskid` is a number, and `one` is none (at character 10)"),
+        ("taskid = 5ms", "`taskid` is a number and no time, so `5ms` cannot be meant (at character 10)"),
+        ("taskid = 1.5", "`taskid` is a whole number, and `1.5` is none (at character 10)"),
+        ("cpu = all", "`cpu` is a number, and `all` is none (at character 7)"),
+        ("object = 0x560bg", "`0x560bg` is no hexadecimal number (at character 10)"),
+        ("taskid < 0", "events have no `taskid` below 0 (at character 10)"),
+        ("event = VTX", "nosv has no event `VTX`; the nearest is `VTx`"),
+        ("time < 0", "events have no `time` below 0 (at character 8)"),
         ("time > 1xs", "`xs` in `1xs` is no unit of time; units are: ns, us, ms, s, min (at character 8)"),
         ("model = nosw", "no model is called `nosw`"),
         ("time in 9us..3us", "the range ends before it begins"),
@@ -236,6 +240,22 @@ fn dump_shows_all_of_an_event_and_nothing_that_acts() {
     // A filter sees all of them.
     let selected = |filter: &str| stdout(&taskscope(&["dump", "--where", filter, &path])).lines().count();
     assert_eq!(["value = 7", "value = -8", "value < 7", "value = 9"].map(selected), [1, 1, 1, 0]);
+}
+
+#[test]
+fn numbers_with_the_highest_bit_set_are_found() {
+    let tag: u64 = 0x8000_5600_0000_000b;
+    let payload = [&0_i32.to_le_bytes()[..], &tag.to_le_bytes()].concat();
+    let (_root, path) = written(&valid().event(5_500, ovni::THREAD_CREATES, &payload));
+    for (filter, count) in [
+        ("tag = 0x800056000000000b".to_owned(), 1),
+        (format!("tag = {tag}"), 1),
+        (format!("tag > {tag}"), 0),
+        ("tag in 9223372036854775808..18446744073709551615".to_owned(), 1),
+    ] {
+        let output = taskscope(&["dump", "--where", &filter, &path]);
+        assert_eq!(stdout(&output).lines().count(), count, "{filter}: {}", stderr(&output));
+    }
 }
 
 /// Configurations are those of the run that wrote the views; what a user put beside them stays.

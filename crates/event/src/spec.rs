@@ -1,6 +1,7 @@
 //! The form of an event's declaration, and the macro that writes a model's table.
 
 use crate::Code;
+use core::ops::RangeInclusive;
 
 /// The type of a payload field, little endian, unaligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,18 @@ impl FieldType {
             FieldType::Str | FieldType::Rest => None,
         }
     }
+
+    /// The numbers that it holds, where it holds some.
+    pub const fn numbers(self) -> Option<RangeInclusive<i128>> {
+        Some(match self {
+            FieldType::U8 => 0..=u8::MAX as i128,
+            FieldType::U32 => 0..=u32::MAX as i128,
+            FieldType::U64 => 0..=u64::MAX as i128,
+            FieldType::I32 => i32::MIN as i128..=i32::MAX as i128,
+            FieldType::I64 => i64::MIN as i128..=i64::MAX as i128,
+            FieldType::Str | FieldType::Rest => return None,
+        })
+    }
 }
 
 /// A named payload field.
@@ -40,6 +53,31 @@ pub struct Field {
     pub name: &'static str,
     /// How its bytes are read.
     pub ty: FieldType,
+}
+
+/// The fields that are points in time or durations in nanoseconds, in some event at least, and what users count (`value`),
+/// which may be some.
+pub(crate) const NANOS: [&str; 13] = [
+    "age",
+    "append",
+    "end",
+    "error",
+    "late_by",
+    "nanoseconds",
+    "ns",
+    "offset",
+    "period_ns",
+    "start",
+    "submit",
+    "value",
+    "weight_ns",
+];
+
+impl Field {
+    /// Whether it is nanoseconds, or may be some.
+    pub fn may_be_nanos(&self) -> bool {
+        NANOS.contains(&self.name)
+    }
 }
 
 /// What a thread holds one value, or a stack of values, of per model.

@@ -65,7 +65,7 @@ impl TailCalls {
                 [one] => return Some(one),
                 [] => {}
                 // The function is known, but not which of its constructs: its first line stands for it.
-                _ => return Some(start + 1),
+                _ => return start.checked_add(1),
             }
             let onward = jumps.iter().map(|jump| jump.to).filter(|to| functions(*to).is_some());
             chain.extend(onward.filter(|to| *to != start));
@@ -81,13 +81,15 @@ impl TailCalls {
     fn jumps_in(&self, start: u64, end: u64) -> Vec<Jump> {
         let Some(code) = self.bytes(start, end.saturating_sub(start) as usize) else { return vec![] };
         let jump = |(index, window): (usize, &[u8])| {
-            let address = start + index as u64;
-            let (to, after, through_pointer) = match window {
-                [0xe9, distance @ .., _] => (relative(address + 5, distance), address + 5, false),
-                [0x0f, 0x80..=0x8f, distance @ ..] => (relative(address + 6, distance), address + 6, false),
-                [0xff, 0x25, distance @ ..] => (relative(address + 6, distance), address + 6, true),
+            let address = start.wrapping_add(index as u64);
+            let (length, distance, through_pointer) = match window {
+                [0xe9, distance @ .., _] => (5, distance, false),
+                [0x0f, 0x80..=0x8f, distance @ ..] => (6, distance, false),
+                [0xff, 0x25, distance @ ..] => (6, distance, true),
                 _ => return None,
             };
+            let after = address.wrapping_add(length);
+            let to = relative(after, distance);
             let entries = if through_pointer { &self.slots } else { &self.stubs };
             Some(Jump { to, after, enters_runtime: entries.contains(&to) })
         };
@@ -101,12 +103,15 @@ impl TailCalls {
         let mut stubs = FxHashSet::default();
         for (address, code) in &self.code {
             for (index, window) in code.windows(6).enumerate() {
-                let at = address + index as u64;
-                if window[..2] == [0xff, 0x25] && self.slots.contains(&relative(at + 6, &window[2..])) {
+                // Addresses of a damaged file may be any; those that go on at 0 are nobody's.
+                let at = address.wrapping_add(index as u64);
+                let next = at.wrapping_add(6);
+                if window[..2] == [0xff, 0x25] && self.slots.contains(&relative(next, &window[2..])) {
                     let before = &code[..index];
                     let bnd = u64::from(before.ends_with(&[0xf2]));
                     let endbr = before[..index - bnd as usize].ends_with(&[0xf3, 0x0f, 0x1e, 0xfa]);
-                    stubs.extend([at, at - bnd, at - bnd - if endbr { 4 } else { 0 }]);
+                    let before = at.wrapping_sub(bnd);
+                    stubs.extend([at, before, before.wrapping_sub(if endbr { 4 } else { 0 })]);
                 }
             }
         }

@@ -238,3 +238,48 @@ fn stubs_of_calls_into_other_files_have_names() {
         assert!(named > 0, "{compiler} {options:?}");
     }
 }
+
+/// The code of stubs so far up that there is no address behind it; their relocations go along.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn stubs_of_damaged_files_may_lie_at_any_address() {
+    const SECTION_HEADER_BYTES: usize = 64;
+    const RELOCATION_BYTES: usize = 24;
+    let number = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let Some(program) = compiled("gcc", &["-g"]) else { return };
+    let whole = std::fs::read(&program.path).unwrap();
+    let headers = number(&whole, 0x28) as usize;
+    let count = u16::from_le_bytes([whole[0x3c], whole[0x3d]]) as usize;
+    let headers = (0..count).map(|index| headers + index * SECTION_HEADER_BYTES);
+    // Type, flags, address, offset, size.
+    let kind_of = |at: usize| u32::from_le_bytes(whole[at + 4..at + 8].try_into().unwrap());
+    let is_code = |at: usize| kind_of(at) == 1 && number(&whole, at + 8) & 4 != 0;
+    let stubs = |at: &usize| {
+        let (offset, size) = (number(&whole, at + 24) as usize, number(&whole, at + 32) as usize);
+        is_code(*at) && whole[offset..offset + size].windows(2).any(|jump| jump == [0xff, 0x25])
+    };
+    let relocations: Vec<usize> = headers.clone().filter(|at| kind_of(*at) == 4).collect();
+    let mut moved = 0;
+    for header in headers.filter(stubs) {
+        for below_the_top in (0..64).step_by(4) {
+            let mut bytes = whole.clone();
+            let address = u64::MAX - below_the_top;
+            let distance = address.wrapping_sub(number(&bytes, header + 16));
+            bytes[header + 16..header + 24].copy_from_slice(&address.to_le_bytes());
+            for at in &relocations {
+                let (offset, size) = (number(&whole, at + 24) as usize, number(&whole, at + 32) as usize);
+                for entry in (offset..offset + size).step_by(RELOCATION_BYTES) {
+                    let slot = number(&whole, entry).wrapping_add(distance);
+                    bytes[entry..entry + 8].copy_from_slice(&slot.to_le_bytes());
+                }
+            }
+            let path = program.directory.path().join("damaged");
+            std::fs::write(&path, bytes).unwrap();
+            let path = path.display().to_string();
+            let place = program.symbolizer("").place_in_file(&path, "", program.addresses["outer"]);
+            assert_eq!(place.frame.function.as_deref(), Some("outer"), "{below_the_top}");
+        }
+        moved += 1;
+    }
+    assert!(moved > 0);
+}

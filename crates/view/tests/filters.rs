@@ -83,6 +83,40 @@ fn a_search_finds_operations_of_queues_too() {
 }
 
 #[test]
+fn what_matches_a_search_is_flagged_in_device_queues_too() {
+    let (_folder, page, viewer) = viewer_of_trace();
+    let window = Window::covering(page.start(), page.start() + page.length(), 4000);
+    let flagged = |text: &str, row: u32| -> Vec<bool> {
+        let bytes = page.queues.packed(&[row], window, Some(&page.matches(text)));
+        let buckets = bytes[..bytes.len() / 2].chunks_exact(4);
+        buckets.map(|packed| packed[2] & Flags::MATCH.0 != 0).collect()
+    };
+    // The first queue has lanes; the last row is the second queue, whose operations do not overlap.
+    let row = page.queues.len() as u32 - 1;
+    let queue = &page.queues.queues()[1];
+    let named: Vec<_> = queue
+        .operations
+        .iter()
+        .filter(|operation| queue.names[operation.name as usize].contains("gemm_kernel"))
+        .collect();
+    assert!(named.len() > 10 && named.len() < queue.operations.len());
+    for (bucket, is_flagged) in (window.first..).zip(flagged(" GEMM_kernel ", row)) {
+        let (from, to) = (bucket << window.width_log2, (bucket + 1) << window.width_log2);
+        let holds = named.iter().any(|o| o.start < to && o.end.max(o.start + 1) > from);
+        assert_eq!(is_flagged, holds, "bucket {bucket}");
+    }
+    for text in ["state=barrier", "no such name"] {
+        assert!(!flagged(text, row).contains(&true), "{text}");
+    }
+    // A name of an operation is no filter that went wrong, whatever its characters.
+    for (text, status) in [("%3Ci%3Ecopy%3C%2Fi%3E", 200), ("%3Ci%3Ecopi%3C%2Fi%3E", 400)] {
+        assert_eq!(ask(&viewer, &format!("/api/filter?where={text}")).status, status, "{text}");
+        let rows = format!("/api/rows?view=devices&level=9&first=0&count=9&tracks=0&where={text}");
+        assert_eq!(ask(&viewer, &rows).status, status, "{text}");
+    }
+}
+
+#[test]
 fn a_range_becomes_a_trace_that_opens() {
     let (_folder, page, viewer) = viewer_of_trace();
     let (from, to) = (page.length() / 4, page.length() / 2);

@@ -111,7 +111,7 @@ fn every_operation_of_a_queue_is_found_at_its_time_and_from_its_neighbours() {
     assert!(seen > 100, "{seen}");
     // The time that a row shows is that of its operations.
     let window = Window::covering(page.start(), page.start() + page.length(), 500);
-    let bytes = page.queues.packed(&[0, 2], window);
+    let bytes = page.queues.packed(&[0, 2], window, None);
     assert_eq!(bytes.len(), 2 * 2 * 4 * window.count as usize);
     let lost = bytes[..bytes.len() / 2].chunks_exact(4).filter(|bucket| bucket[2] & 2 != 0).count();
     assert_eq!(lost, 1, "the lost operation is flagged in one bucket");

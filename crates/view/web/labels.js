@@ -1,7 +1,7 @@
 // Words on the timeline: names of rows, times of the ruler.
 
 import { formatPoint, formatTime } from './format.js';
-import { GUTTER, RULER } from './rows.js';
+import { GUTTER, INDENT, RULER } from './rows.js';
 
 /** Draws the names of rows, and the frame around the one that has the focus. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row[]} visible */
 export function drawLabels(timeline, visible) {
@@ -23,8 +23,10 @@ export function drawLabels(timeline, visible) {
     context.fillStyle = theme.text;
     context.textAlign = 'left';
     const sign = header ? (timeline.collapsed.has(row.key || '') ? '▸ ' : '▾ ') : '';
-    const indent = row.kind === 'track' ? 18 : row.kind === 'process' ? 12 : 6;
-    context.fillText(timeline.fitLabel(sign + row.label, (header ? timeline.width : GUTTER - 4) - indent), indent, y + row.height / 2 + 0.5);
+    const indent = row.kind === 'track' ? 18 : row.kind === 'process' ? 12 : INDENT;
+    // Rows of numbers have a second line in their name's room.
+    const middle = row.kind === 'counter' ? row.height / 2 - 5 : row.height / 2;
+    context.fillText(timeline.fitLabel(sign + row.label, (header ? timeline.width : GUTTER - 4) - indent), indent, y + middle + 0.5);
   }
   context.textBaseline = 'alphabetic';
 }

@@ -3,7 +3,7 @@
 import { formatCount } from './format.js';
 import { cssColour, orderedColour } from './palette.js';
 import { paintStack } from './pixels.js';
-import { GUTTER, RULER } from './rows.js';
+import { GUTTER, INDENT, RULER } from './rows.js';
 
 /** Draws how many of a group's threads were in each state. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row} row */
 export function drawStack(timeline, row) {
@@ -74,14 +74,10 @@ export function drawCounter(timeline, row) {
     if (data.max) context.fillRect(left, y(data.mean[i]) - 0.75, wide, 1.5);
   }
   context.restore();
+  // Below the row's name: over the bars of a narrow page it would hide them.
   context.fillStyle = theme.text;
   context.font = '10px system-ui, sans-serif';
   context.textAlign = 'left';
-  const words = `most ${data.most >= 100 || Number.isInteger(data.most) ? formatCount(data.most) : data.most.toPrecision(2)}`;
-  // Words that lie on bars have a border of the page's colour.
-  context.strokeStyle = theme.page;
-  context.lineWidth = 3;
-  context.lineJoin = 'round';
-  context.strokeText(words, GUTTER + 4, base - tall + 8);
-  context.fillText(words, GUTTER + 4, base - tall + 8);
+  const most = data.most >= 100 || Number.isInteger(data.most) ? formatCount(data.most) : data.most.toPrecision(2);
+  context.fillText(`most ${most}`, INDENT, base);
 }

@@ -385,6 +385,7 @@ export function showReport(page, report, overview, source, json) {
   /** Which stop had the focus before the page was printed. @type {number | undefined} */
   let printed;
   const root = document.documentElement;
+  const live = element('p', { id: 'live', 'aria-live': 'polite', class: 'hidden' });
   const stops = () => /** @type {HTMLElement[]} */ ([...page.querySelectorAll('a[href], button, [tabindex="0"]')]);
   const build = () => {
     // Who came by keyboard stays where the focus was.
@@ -413,10 +414,17 @@ export function showReport(page, report, overview, source, json) {
     } }, dark ? 'light' : 'dark');
     const left = overview.left_out ? element('p', { class: 'warn' }, `Left out to keep this file small: ${formatNumberOf(overview.left_out, 'row')} of long tables; report --json has them all.`) : null;
     const before = shown.timeline && shown.timeline.shown;
-    page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections));
+    const wordsOf = (row, at) => `at ${formatPoint(at, shown.timeline.nsPerPixel)}: ${leadingWords(source, overview, row, at)}`;
+    page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), left || '', .../** @type {Node[]} */ (sections), live);
     shown.timeline = new TimelineView(host, overview, source, {
-      onHover: (row, at) => { host.title = `${row.label} at ${formatPoint(at, shown.timeline.nsPerPixel)}: ${leadingWords(source, overview, row, at)}`; },
+      onHover: (row, at) => { host.title = `${row.label} ${wordsOf(row, at)}`; },
+      onWords: (row, { words, start, end }) => { host.title = `${row.label} at ${formatPoint(start, shown.timeline.nsPerPixel)}: ${words} (in ${formatTime(end - start)})`; },
       onLeave: () => { host.title = ''; },
+      // What stands at the cursor is told with the row: here nothing opens.
+      onSay: (text, row) => {
+        const { cursor, from, span } = shown.timeline;
+        live.textContent = row.kind === 'track' && cursor >= from && cursor <= from + span ? `${text} ${wordsOf(row, cursor)}` : text;
+      },
       onDrawn: () => {
         values.replaceChildren(...shown.timeline.valueLegends());
         folded.hidden = !shown.timeline.rows.some((row) => row.kind === 'stack' && row.key !== 'all');

@@ -5,16 +5,18 @@ import { fitText } from './format.js';
 /** Room for labels at the left, and for the ruler above. */
 export const GUTTER = 150;
 export const RULER = 24;
+/** Where names of rows begin that are no tracks. */
+export const INDENT = 6;
 /** Heights of rows that are no tracks. */
 const HEADER = 18;
 const STACK = 34;
 const COUNTER = 34;
-const SHARE = 22;
+const SHARE = 26;
 
 /**
  * @typedef {{kind: 'node' | 'process' | 'view' | 'track' | 'counter' | 'stack', y: number, height: number, label: string,
- *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string, slot?: number, foreign?: boolean, thread?: number | null}} Row
- * A foreign row is no thread of the execution: a row of a model's view, or of a device queue.
+ *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string, slot?: number, foreign?: boolean, folds?: number, thread?: number | null}} Row
+ * A foreign row is no thread of the execution: a row of a model's view, or of a device queue. A row that can be folded has how many `folds`.
  */
 
 /** What a thread or CPU is called. @param {{tid: number, kind: string, worker: boolean}} track */
@@ -27,6 +29,11 @@ export function trackLabel(track) {
 function processLabel(process) {
   if (process.cpus) return 'CPUs';
   return `process ${process.pid}${typeof process.rank === 'number' ? ` (rank ${process.rank})` : ''}`;
+}
+
+/** What a row folds: these tracks. @param {number[]} tracks */
+function foldsOf(tracks) {
+  return { tracks, folds: tracks.length };
 }
 
 /** A row as the server knows it. @param {Row} row */
@@ -54,7 +61,7 @@ export function rowsOf(overview, views, collapsed, rowHeight) {
     const words = overview.views.find((row) => row.name === view);
     if (!words) continue;
     if (!words.rows && tracks.length === 0) continue;
-    add({ kind: 'view', height: HEADER, label: words.rows ? words.label : `threads: ${words.label}`, key: `view ${view}` });
+    add({ kind: 'view', height: HEADER, label: words.rows ? words.label : `threads: ${words.label}`, key: `view ${view}`, view, ...foldsOf((words.rows || tracks).map((row) => row.track)) });
     if (collapsed.has(`view ${view}`)) continue;
     if (words.rows) {
       for (const row of words.rows) add({ kind: 'track', height: rowHeight, label: row.label, track: row.track, view, foreign: true, thread: row.thread });
@@ -63,7 +70,7 @@ export function rowsOf(overview, views, collapsed, rowHeight) {
     for (const node of nodes) {
       const ofNode = tracks.filter((track) => processes[track.process].node === node);
       const nodeKey = `${view} ${node}`;
-      if (nodes.length > 1) add({ kind: 'node', height: HEADER, label: node, key: nodeKey, tracks: ofNode.map((track) => track.track) });
+      if (nodes.length > 1) add({ kind: 'node', height: HEADER, label: node, key: nodeKey, ...foldsOf(ofNode.map((track) => track.track)) });
       if (collapsed.has(nodeKey)) {
         add({ kind: 'stack', height: STACK, label: 'threads by state', key: nodeKey, tracks: ofNode.map((track) => track.track) });
         continue;
@@ -72,7 +79,7 @@ export function rowsOf(overview, views, collapsed, rowHeight) {
         const own = ofNode.filter((track) => track.process === process);
         const key = `${view} ${node} ${processes[process].cpus ? 'CPUs' : processes[process].pid}`;
         const many = processes.length > 1;
-        if (many) add({ kind: 'process', height: HEADER, label: processLabel(processes[process]), key, tracks: own.map((track) => track.track) });
+        if (many) add({ kind: 'process', height: HEADER, label: processLabel(processes[process]), key, ...foldsOf(own.map((track) => track.track)) });
         if (many && collapsed.has(key)) {
           add({ kind: 'stack', height: STACK, label: 'threads by state', key, tracks: own.map((track) => track.track) });
           continue;
@@ -85,7 +92,7 @@ export function rowsOf(overview, views, collapsed, rowHeight) {
   }
   const types = overview.task_types || [];
   if (types.length + overview.counters.length > 0) {
-    add({ kind: 'view', height: HEADER, label: 'tasks: threads that run each type; counters', key: 'tasks' });
+    add({ kind: 'view', height: HEADER, label: 'tasks: threads that run each type; counters', key: 'tasks', folds: types.length + overview.counters.length });
     if (!collapsed.has('tasks')) {
       types.forEach((label, slot) => add({ kind: 'counter', height: SHARE, label: fitText(label, 60), slot }));
       for (const counter of overview.counters) add({ kind: 'counter', height: COUNTER, label: counter.label, counter: counter.name });

@@ -468,6 +468,12 @@ export class EmbeddedSource {
     return shares;
   }
 
+  /** The buckets of which {@link stack} makes pixels. @param {string} key */
+  stackBuckets(key) {
+    const { level, first_bucket_ns: offset } = key === 'all' ? this.overview.stack : this.overview.rows;
+    return { bucketNs: 2 ** level, offset };
+  }
+
   /** A counter of the file. @param {string} name */
   counter(name) {
     const row = this.overview.counter_rows.find((counter) => counter.name === name);

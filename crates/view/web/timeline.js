@@ -8,7 +8,8 @@ import { listen } from './gestures.js';
 import { PAPER_RATIO, isPrinting } from './paper.js';
 import { GUTTER, RULER, placeNow, placeOf, rowAtHeight, rowsOf } from './rows.js';
 import { drawTracks } from './tracks.js';
-import { drawCounter, drawStack, numbersAt } from './numbers.js';
+import { drawCounter, drawStack } from './numbers.js';
+import { wordsAt } from './hover.js';
 import { drawLabels, drawRuler } from './labels.js';
 import { drawEdges, drawMarks } from './marks.js';
 
@@ -25,7 +26,7 @@ export class TimelineView {
    * @param {any} overview as the library's `Page::overview` gives it
    * @param {any} source where buckets come from
    * @param {{onSection?: (row: Row, at: number, x: number, y: number) => void, onHover?: (row: Row, at: number, x: number, y: number) => void,
-   *   onNumbers?: (row: Row, numbers: any, x: number, y: number) => void, onLeave?: () => void, onDrawn?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string) => void}} hooks
+   *   onWords?: (row: Row, found: {words: string, start: number, end: number}, x: number, y: number) => void, onLeave?: () => void, onDrawn?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string, row: Row) => void}} hooks
    * @param {{height?: number}} options
    */
   constructor(host, overview, source, hooks = {}, options = {}) {
@@ -220,22 +221,21 @@ export class TimelineView {
   /** @param {string[]} views */
   setViews(views) {
     this.views = views;
-    this.layout();
-    this.scroll(0);
+    this.resize();
   }
 
   /** @param {Row | undefined} row */
   toggleRow(row) {
     if (!row || !row.key || row.kind === 'stack') return;
     if (!this.collapsed.delete(row.key)) this.collapsed.add(row.key);
-    this.layout();
-    this.scroll(0);
+    // Where the height follows the rows the canvas has another one now.
+    this.resize();
     this.say(row);
   }
 
   /** Tells those who do not see it where the focus is. @param {Row} row */
   say(row) {
-    if (this.hooks.onSay) this.hooks.onSay(row.key && this.collapsed.has(row.key) && row.kind !== 'stack' ? `${row.label}, folded` : row.label);
+    if (this.hooks.onSay) this.hooks.onSay(row.key && this.collapsed.has(row.key) && row.kind !== 'stack' ? `${row.label}, folded` : row.label, row);
   }
 
   /** @param {number} x @param {number} y */
@@ -243,9 +243,9 @@ export class TimelineView {
     const row = this.rowAt(y);
     const inPlot = row && row.kind === 'track' && x >= GUTTER;
     this.canvas.style.cursor = row && row.key && row.kind !== 'stack' ? 'pointer' : 'default';
-    const onNumbers = row && row.kind === 'counter' && x >= GUTTER && this.hooks.onNumbers;
+    const found = row && row.kind !== 'track' && this.hooks.onWords ? wordsAt(this, row, x) : null;
     if (inPlot && this.hooks.onHover) this.hooks.onHover(row, Math.floor(this.timeAt(x)), x, y);
-    else if (onNumbers) this.hooks.onNumbers(row, numbersAt(this, row, this.timeAt(x)), x, y);
+    else if (found) this.hooks.onWords(row, found, x, y);
     else if (this.hooks.onLeave) this.hooks.onLeave();
   }
 
@@ -280,7 +280,7 @@ export class TimelineView {
     if (!row || row.kind !== 'track' || !this.source.json) return;
     const found = await this.source.json('section', { ...placeOf(row), at: Math.max(0, Math.floor(this.cursor)), step });
     if (found) this.reveal(found);
-    else if (this.hooks.onSay) this.hooks.onSay(`${row.label}: nothing ${step === 'next' ? 'later' : 'earlier'}`);
+    else if (this.hooks.onSay) this.hooks.onSay(`${row.label}: nothing ${step === 'next' ? 'later' : 'earlier'}`, row);
   }
 
   openFocus() {

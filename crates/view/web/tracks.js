@@ -31,7 +31,7 @@ export function drawTracks(timeline, rows) {
     }
     const colours = own && timeline.coloursOf(view);
     if (colours) countValues(timeline, view, columns, values);
-    paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, colours, row.foreign, Boolean(timeline.source.filter) && !row.foreign);
+    paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, colours, row.foreign, isSearched(row) && Boolean(timeline.source.filter));
   });
   timeline.image.width = pixels;
   timeline.image.height = rows.length * SUB;
@@ -42,6 +42,11 @@ export function drawTracks(timeline, rows) {
     context.drawImage(timeline.image, 0, i * SUB, pixels, SUB, GUTTER, y + 1, timeline.plotWidth, row.height - 2);
   });
   for (const [view, tracks] of missing) timeline.source.want(view, tracks.sort((a, b) => a - b), timeline.from, nsPerPixel, pixels);
+}
+
+/** Whether a search looks at a row: at threads, and at operations of device queues. @param {import('./rows.js').Row} row */
+function isSearched(row) {
+  return !row.foreign || row.view === 'devices';
 }
 
 /** Adds how many pixels of a row show each value. @param {import('./timeline.js').TimelineView} timeline @param {string} view @param {Uint32Array} columns @param {Uint32Array} values */

@@ -44,7 +44,7 @@ class Viewer {
     document.body.classList.add('viewing');
     this.timeline = new TimelineView(this.host, overview, source, {
       onHover: (row, at, x, y) => this.hover(row, at, x, y), onLeave: () => this.leave(),
-      onNumbers: (row, numbers, x, y) => this.hoverNumbers(row, numbers, x, y),
+      onWords: (row, found, x, y) => this.hoverWords(row, found, x, y),
       onSection: (row, at) => this.open(row, at), onSelect: (range) => this.showRange(range),
       onChange: () => this.remember(), onDrawn: () => this.drawValues(), onSay: (text) => { this.live.textContent = text; },
     });
@@ -327,13 +327,10 @@ class Viewer {
     }, REST_MS);
   }
 
-  /** @param {import('./rows.js').Row} row @param {any} numbers @param {number} x @param {number} y */
-  hoverNumbers(row, numbers, x, y) {
+  /** @param {import('./rows.js').Row} row @param {{words: string, start: number, end: number}} found @param {number} x @param {number} y */
+  hoverWords(row, { words, start, end }, x, y) {
     this.leave();
-    if (!numbers) return;
-    this.hovered = numbers;
-    const words = numbers.max === null ? `${numbers.mean.toFixed(2)} threads on average` : `from ${formatCount(numbers.min)} to ${formatCount(numbers.max)}, mean ${numbers.mean.toFixed(2)}`;
-    this.showTip([row.label, words, `in ${formatTime(numbers.end - numbers.start)} from ${formatStart(numbers.start, numbers.end - numbers.start)} on`], x, y);
+    this.showTip([row.label, words, `in ${formatTime(end - start)} from ${formatStart(start, end - start)} on`], x, y);
   }
 
   /** @param {string[]} lines @param {number} x @param {number} y */

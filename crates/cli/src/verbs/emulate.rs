@@ -137,7 +137,7 @@ fn and_thread_in(filter: Option<Filter>, threads: &[i64]) -> Option<Filter> {
     if threads.is_empty() {
         return filter;
     }
-    let ids = threads.iter().copied().map(Literal::Integer).collect();
+    let ids = threads.iter().map(|id| Literal::Integer((*id).into())).collect();
     Some(Filter::And(filter.into_iter().chain([Filter::OneOf("thread".to_owned(), ids)]).collect()))
 }
 

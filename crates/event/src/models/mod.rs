@@ -118,6 +118,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_in_nanoseconds_may_be_written_with_a_unit() {
+        let fields = || MODELS.iter().flat_map(|m| m.events).flat_map(|event| event.fields);
+        for name in crate::spec::NANOS {
+            assert!(fields().any(|field| field.name == name && field.ty.size() > Some(1)), "{name}");
+        }
+        for event in MODELS.iter().flat_map(|m| m.events) {
+            for field in event.fields {
+                let is_told = event.meaning.contains(&std::format!("{{{}}} ns", field.name));
+                assert!(!is_told || field.may_be_nanos(), "{}: {}", event.name, field.name);
+            }
+        }
+    }
+
+    #[test]
     fn ovnis_models_have_365_events() {
         let standard: usize = MODELS.iter().filter(|m| !m.own).map(|m| m.events.len()).sum();
         assert_eq!(standard, 365);

@@ -8,7 +8,7 @@
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 19] = [
+const MODULES: [(&str, &str); 20] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -20,6 +20,7 @@ const MODULES: [(&str, &str); 19] = [
     ("rows.js", include_str!("../../web/rows.js")),
     ("tracks.js", include_str!("../../web/tracks.js")),
     ("numbers.js", include_str!("../../web/numbers.js")),
+    ("hover.js", include_str!("../../web/hover.js")),
     ("labels.js", include_str!("../../web/labels.js")),
     ("marks.js", include_str!("../../web/marks.js")),
     ("timeline.js", include_str!("../../web/timeline.js")),

@@ -150,7 +150,7 @@ fn device_rows(page: &Page) -> Value {
     }
     let (start, end) = page.time();
     let window = Window::covering(start, end.max(start + 1), BUCKETS / 2);
-    let packed = page.queues.packed(&lanes, window);
+    let packed = page.queues.packed(&lanes, window, None);
     json!({
         "level": window.width_log2,
         "first_bucket_ns": window.start() as i64 - start as i64,

@@ -1,6 +1,7 @@
 //! Device queues as rows of the timeline: one for each lane of a queue, in which nothing overlaps.
 
 use super::Page;
+use super::search::Matches;
 use super::values::packed_values;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -184,15 +185,34 @@ impl Queues {
         rows.collect()
     }
 
-    /// Buckets of some rows, packed as those of threads.
-    pub fn packed(&self, rows: &[u32], window: Window) -> Vec<u8> {
-        let lanes: Vec<&Lane> = rows.iter().filter_map(|row| self.lanes.get(*row as usize)).collect();
+    /// Buckets of some rows, packed as those of threads, with the buckets flagged that hold what matches.
+    pub fn packed(&self, rows: &[u32], window: Window, matches: Option<&Matches>) -> Vec<u8> {
+        let known = rows.iter().filter_map(|row| Some((*row, self.lanes.get(*row as usize)?)));
+        let (rows, lanes): (Vec<u32>, Vec<&Lane>) = known.unzip();
         let values: Vec<&ValueRow> = lanes.iter().map(|lane| &lane.row).collect();
         packed_values(&values, window, |row, buckets| {
             if !lanes[row].lost.is_empty() {
                 lanes[row].lost.flag(window, buckets);
             }
+            if let Some(marks) = matches.and_then(|matches| matches.of_lane(self, rows[row])) {
+                marks.flag(window, buckets);
+            }
         })
+    }
+
+    /// Whether an operation has a name that is wanted.
+    pub(super) fn has_name(&self, wanted: impl Fn(&str) -> bool) -> bool {
+        self.names.iter().any(|name| wanted(name))
+    }
+
+    /// Marks of a row's operations whose name is wanted.
+    pub(super) fn named_marks(&self, row: u32, wanted: impl Fn(&str) -> bool) -> Marks {
+        let Some(lane) = self.lanes.get(row as usize) else { return Marks::default() };
+        let queue = &self.queues[lane.queue];
+        let names: Vec<bool> = queue.names.iter().map(|name| wanted(name)).collect();
+        let is_wanted = |o: &&QueueOperation| names.get(o.name as usize).copied().unwrap_or(false);
+        let shown = lane.operations.iter().filter_map(|index| queue.operations.get(*index as usize));
+        Marks::new(Flags::MATCH, shown.filter(is_wanted).map(|o| (o.start, o.end)).collect())
     }
 
     /// When the next (or previous) operation of a row begins whose name is wanted; one that begins at `at` counts where

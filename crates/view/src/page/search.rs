@@ -1,12 +1,13 @@
 //! From one section to the next whose name matches.
 
 use super::Page;
+use super::queues::Queues;
 use super::sections::group_name;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock, PoisonError};
-use taskscope_execution::filter::{self, Fields, Filter, Kind, Record};
+use taskscope_execution::filter::{self, Fields, Filter, Kind, Record, SIGNED, UNSIGNED};
 use taskscope_execution::lod::{Flags, Marks};
 use taskscope_execution::{
     GapIndex, Place, Section, SiteIndex, Span, Starts, State, TaskIndex, ThreadIndex, TypeIndex,
@@ -76,8 +77,9 @@ const FIELDS: Fields = Fields {
             groups.dedup();
             Some(Kind::Words(groups))
         }
-        "time" | "duration" => Some(Kind::Time),
-        "thread" | "process" | "task" | "region" => Some(Kind::Number),
+        "time" | "duration" => Some(Kind::Time(UNSIGNED)),
+        "thread" | "process" => Some(Kind::Number(SIGNED)),
+        "task" | "region" => Some(Kind::Number(0..=u32::MAX.into())),
         "loom" | "place" | "type" => Some(Kind::Text),
         _ => None,
     },
@@ -89,6 +91,7 @@ pub struct Matches {
     text: String,
     pattern: Pattern,
     marks: Vec<OnceLock<Marks>>,
+    lanes: Vec<OnceLock<Marks>>,
 }
 
 impl Matches {
@@ -101,6 +104,18 @@ impl Matches {
             Marks::new(Flags::MATCH, matching.map(|span| (span.start, span.end)).collect())
         }))
     }
+
+    /// The marks of a lane of the device queues, whose operations are looked at for words alone.
+    pub(super) fn of_lane(&self, queues: &Queues, lane: u32) -> Option<&Marks> {
+        let marks = self.lanes.get(lane as usize)?;
+        Some(marks.get_or_init(|| queues.named_marks(lane, has_text(&self.text))))
+    }
+}
+
+/// Whether the name of a device's operation has the text of a search.
+fn has_text(text: &str) -> impl Fn(&str) -> bool {
+    let text = text.trim().to_lowercase();
+    move |name| !text.is_empty() && name.to_lowercase().contains(&text)
 }
 
 /// What a search looks for.
@@ -142,7 +157,7 @@ impl Record for Shown<'_> {
     fn field<R>(&self, name: &str, with: impl FnOnce(Option<filter::Value<'_>>) -> R) -> R {
         let execution = &self.page.execution;
         let section = &self.span.section;
-        let number = |value: u64| Some(filter::Value::Integer(i64::try_from(value).unwrap_or(i64::MAX)));
+        let number = |value: u64| Some(filter::Value::from(value));
         let index = |value: u32| if value == u32::MAX { None } else { number(u64::from(value)) };
         let thread = &execution.threads[self.thread.index()];
         let process = &execution.processes[thread.process.index()];
@@ -152,8 +167,8 @@ impl Record for Shown<'_> {
             "group" => with(Some(filter::Value::Text(group_name(section.state.group())))),
             "time" => with(number(self.page.since_start(self.span.start))),
             "duration" => with(number(self.span.nanos())),
-            "thread" => with(Some(filter::Value::Integer(thread.tid))),
-            "process" => with(Some(filter::Value::Integer(process.pid))),
+            "thread" => with(Some(filter::Value::from(thread.tid))),
+            "process" => with(Some(filter::Value::from(process.pid))),
             "loom" => with(Some(filter::Value::Text(&process.loom))),
             "task" => with(index(section.task.0)),
             "region" => with(index(section.region.0)),
@@ -175,7 +190,7 @@ impl Page {
         let from = from.into();
         let at = from.at;
         let pattern = self.pattern(text);
-        let operation = self.search_operations(&text.trim().to_lowercase(), from, direction);
+        let operation = self.search_operations(text, from, direction);
         if pattern.is_nothing() {
             return operation;
         }
@@ -221,9 +236,6 @@ impl Page {
 
     /// The nearest operation of a device queue whose name has the text.
     fn search_operations(&self, text: &str, from: Position, direction: Direction) -> Option<Value> {
-        if text.is_empty() {
-            return None;
-        }
         let later = direction.is_later();
         let at = match direction {
             Direction::First => 0,
@@ -232,8 +244,7 @@ impl Page {
         };
         let found = (0..self.queues.len() as u32).filter_map(|row| {
             let same = from.has_before_it(self.tracks() + row as usize, later);
-            let has_text = |name: &str| name.to_lowercase().contains(text);
-            let start = self.queues.named_start(row, at, later, same, has_text)?;
+            let start = self.queues.named_start(row, at, later, same, has_text(text))?;
             Some((start, row))
         });
         let (start, row) = if later { found.min() } else { found.max() }?;
@@ -251,7 +262,7 @@ impl Page {
 
     /// Whether some name has the text: names of types may have any characters.
     fn is_word(&self, text: &str) -> bool {
-        !self.pattern(text).is_nothing()
+        !self.pattern(text).is_nothing() || self.queues.has_name(has_text(text))
     }
 
     /// What has a word or passes a filter, to be shown. The last answer is kept.
@@ -260,9 +271,13 @@ impl Page {
         match &*kept {
             Some(matches) if matches.text == text => matches.clone(),
             _ => {
-                let marks = (0..self.tracks()).map(|_| OnceLock::new()).collect();
-                let matches =
-                    Arc::new(Matches { text: text.to_string(), pattern: self.pattern(text), marks });
+                let unmarked = |rows: usize| (0..rows).map(|_| OnceLock::new()).collect();
+                let matches = Arc::new(Matches {
+                    text: text.to_string(),
+                    pattern: self.pattern(text),
+                    marks: unmarked(self.tracks()),
+                    lanes: unmarked(self.queues.len()),
+                });
                 *kept = Some(matches.clone());
                 matches
             }

@@ -110,7 +110,8 @@ fn rows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
         }
         ViewOf::Devices => {
             let rows = query.rows(page.queues.len())?;
-            Ok(page.queues.packed(&rows, query.window(page, rows.len())?))
+            let matches = highlighted(page, query)?;
+            Ok(page.queues.packed(&rows, query.window(page, rows.len())?, matches.as_deref()))
         }
         ViewOf::Model(name) => {
             let view = model_view(page, name)?;
