@@ -185,13 +185,18 @@ mod tests {
             }
         }
 
-        fn finish(mut self, end: u64) -> Track {
+        fn finish(self, end: u64) -> Track {
+            self.finish_with_activities(end).0
+        }
+
+        fn finish_with_activities(mut self, end: u64) -> (Track, Arc<Activities>) {
             self.newest.close(end);
             self.columns.store(self.newest.rows(), &mut self.numbers);
             self.columns.complete(&JoinedTypes::default());
             let file = self.parts.and_then(|parts| parts.shared());
             let activities = Arc::new(self.numbers.finish());
-            Track::of(self.columns.finish(self.newest.end(), &activities, file.as_ref()))
+            let columns = self.columns.finish(self.newest.end(), &activities, file.as_ref());
+            (Track::of(columns), activities)
         }
     }
 
@@ -301,7 +306,8 @@ mod tests {
                     }
                 }
             }
-            let track = track.finish(at + 5);
+            let (track, activities) = track.finish_with_activities(at + 5);
+            crate::longest::tests::check(&track, &activities);
             let ends = expected[1..].iter().map(|(start, _)| *start).chain([at + 5]);
             let spans: Vec<crate::Span> = (expected.iter().zip(ends))
                 .map(|((start, section), end)| crate::Span { start: *start, end, section: *section })
@@ -329,7 +335,8 @@ mod tests {
         }
         track.amend(2 * many - 40, Section { place: place(3 * many), ..Section::of(State::LockWait) });
         track.amend(2 * many - 90, Section::of(State::CriticalWait));
-        let track = track.finish(2 * many);
+        let (track, activities) = track.finish_with_activities(2 * many);
+        crate::longest::tests::check(&track, &activities);
         for (row, span) in track.spans().enumerate() {
             let expected = match row as u64 + 1 {
                 end if end == 2 * many - 40 => (State::LockWait, place(3 * many)),

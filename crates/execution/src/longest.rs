@@ -53,3 +53,26 @@ impl LongestSections {
             .filter(|(_, stretch)| stretch.ns > 0)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Track;
+
+    /// What a track finds is what its sections tell.
+    pub(crate) fn check(track: &Track, activities: &Activities) {
+        let mut longest = LongestSections::of(activities);
+        track.find_longest(&mut longest);
+        let mut found: FxHashMap<(State, Place), Stretch> = FxHashMap::default();
+        for (activity, stretch) in longest.all(activities) {
+            let known = found.entry(activity).or_default();
+            *known = (*known).max(stretch);
+        }
+        let mut expected: FxHashMap<(State, Place), Stretch> = FxHashMap::default();
+        for span in track.spans().filter(|span| span.nanos() > 0) {
+            let known = expected.entry((span.section.state, span.section.place)).or_default();
+            *known = (*known).max(Stretch { ns: span.nanos(), start: span.start });
+        }
+        assert_eq!(found, expected);
+    }
+}

@@ -301,13 +301,14 @@ impl Iterator for Pieces<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Change, ExecutionBuilder, Observer, Section, Span, State, Track};
-    use crate::{TaskIndex, ThreadIndex};
+    use crate::{
+        Change, Execution, ExecutionBuilder, Observer, Section, Span, State, TaskIndex, ThreadIndex,
+    };
 
     const STATES: [State; 4] = [State::Idle, State::Task, State::LockWait, State::Runtime];
 
     /// A CPU and three threads that change their sections and its occupant at random times below 300.
-    fn execution(seed: u64) -> (Vec<Track>, Vec<(u64, Option<usize>)>) {
+    fn execution(seed: u64) -> (Execution, Vec<(u64, Option<usize>)>) {
         let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut dice = move |sides: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -341,20 +342,21 @@ mod tests {
             }
         }
         builder.change(cpu, 310, Change::ThreadEnds);
-        (builder.finish().threads.into_iter().map(|thread| thread.track).collect(), shown)
+        (builder.finish(), shown)
     }
 
     #[test]
     fn at_every_time_a_cpu_is_in_what_the_thread_on_it_is_in() {
         for seed in 0..300 {
-            let (tracks, shown) = execution(seed);
-            let cpu = &tracks[3];
+            let (execution, shown) = execution(seed);
+            let tracks: Vec<_> = execution.threads.iter().map(|thread| &thread.track).collect();
+            let cpu = tracks[3];
             let spans: Vec<Span> = cpu.spans().collect();
             let mut expected: Vec<Section> = Vec::new();
             for at in 0..310 {
                 let on = shown.iter().rev().find(|(since, _)| *since <= at).and_then(|(_, thread)| *thread);
                 let last = on
-                    .map(|thread| &tracks[thread])
+                    .map(|thread| tracks[thread])
                     .map(|track| track.span(track.row_at(at).unwrap_or(track.len() - 1)).section);
                 expected.push(last.unwrap_or(Section::of(State::Idle)));
             }
@@ -373,6 +375,7 @@ mod tests {
             let expected: Vec<Span> =
                 spans.iter().filter(|span| span.section.state == State::LockWait).copied().collect();
             assert_eq!(waits, expected, "seed {seed}");
+            tracks.iter().for_each(|track| crate::longest::tests::check(track, &execution.activities));
         }
     }
 

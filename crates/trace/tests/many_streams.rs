@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use taskscope_event::Code;
 use taskscope_event::framing::{file_header, head_word, size_code};
 use taskscope_event::models::ovni;
-use taskscope_trace::{OpenOptions, Trace};
+use taskscope_trace::{OpenOptions, OrderlessCodes, Trace};
 
 /// A finished stream with bursts at these clocks.
 fn write_stream(root: &Path, tid: usize, clocks: &[u64]) {
@@ -17,16 +18,20 @@ fn write_stream(root: &Path, tid: usize, clocks: &[u64]) {
 fn write_events(root: &Path, tid: usize, events: impl Iterator<Item = (Code, u64)>) {
     let directory = root.join(format!("loom.node.1/proc.1/thread.{tid}"));
     fs::create_dir_all(&directory).unwrap();
+    write_file(&directory.join("stream.obs"), events);
+    let metadata = format!(
+        r#"{{"version":3,"ovni":{{"part":"thread","tid":{tid},"pid":1,"loom":"node.1","finished":1}}}}"#
+    );
+    fs::write(directory.join("stream.json"), metadata).unwrap();
+}
+
+fn write_file(path: &Path, events: impl Iterator<Item = (Code, u64)>) {
     let mut bytes = file_header().to_vec();
     for (code, clock) in events {
         bytes.extend(head_word(size_code(0), code).to_le_bytes());
         bytes.extend(clock.to_le_bytes());
     }
-    fs::write(directory.join("stream.obs"), bytes).unwrap();
-    let metadata = format!(
-        r#"{{"version":3,"ovni":{{"part":"thread","tid":{tid},"pid":1,"loom":"node.1","finished":1}}}}"#
-    );
-    fs::write(directory.join("stream.json"), metadata).unwrap();
+    fs::write(path, bytes).unwrap();
 }
 
 #[test]
@@ -62,44 +67,65 @@ fn one_and_sixty_four_and_four_thousand_streams_merge_in_order() {
 
 #[test]
 fn turns_come_in_the_order_of_time_and_each_stream_has_all_of_its_own() {
-    let ordered = |stream: u32, code: Code| stream == 2 || code == ovni::THREAD_PAUSES;
+    let orderless = Arc::new(OrderlessCodes::new([ovni::BURST].into_iter()));
+    let all = |stream: usize| stream == 2;
     let mut random = 7_u64;
     let mut dice = move |sides: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % sides
     };
-    // One stream has as many turns as all others together, one has none but its first, one no events.
+    // One stream has as many turns as all others together, one has none but its first, one no events, in one a clock
+    // falls, some have two files.
     for streams in [1, 3, 64, 300] {
         let root = tempfile::tempdir().unwrap();
         let mut expected: Vec<Vec<u64>> = Vec::new();
-        for stream in 0..streams as u32 {
+        for stream in 0..streams {
             let (count, step) = match stream {
                 0 => (100 * streams as u64, 3),
                 1 => (50, 1000),
                 3 => (0, 1),
                 _ => (100, 1 + dice(600)),
             };
+            let has_own_file = stream % 5 > 2;
             let mut clock = 1_000;
             let mut events = Vec::new();
             for _ in 0..count {
                 clock += dice(step);
                 let code = if stream == 1 || dice(2) == 0 { ovni::BURST } else { ovni::THREAD_PAUSES };
-                events.push((code, clock));
+                events.push((has_own_file && dice(3) == 0, code, clock));
             }
-            write_events(root.path(), 10_000 + stream as usize, events.iter().copied());
-            let due =
-                events.iter().enumerate().filter(|(row, (code, _))| *row == 0 || ordered(stream, *code));
-            expected.push(due.map(|(_, (_, clock))| *clock).collect());
+            if stream == 5 {
+                events[50].2 = 7;
+            }
+            let tid = 10_000 + stream;
+            let of_file =
+                |own| events.iter().filter(move |event| event.0 == own).map(|event| (event.1, event.2));
+            write_events(root.path(), tid, of_file(false));
+            if has_own_file {
+                let directory = root.path().join(format!("loom.node.1/proc.1/thread.{tid}"));
+                write_file(&directory.join("taskscope.obs"), of_file(true));
+            }
+            if stream == 5 {
+                events[50].2 = events[49].2;
+            }
+            events.sort_by_key(|(own, _, clock)| (*clock, *own));
+            let has_turn = |code| all(stream) || code == ovni::THREAD_PAUSES;
+            let due = events.iter().enumerate().filter(|(row, (_, code, _))| *row == 0 || has_turn(*code));
+            expected.push(due.map(|(_, (_, _, clock))| *clock).collect());
         }
-        let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
-        let mut left: Vec<_> = expected.iter().map(|clocks| clocks.iter().copied()).collect();
-        let clocks: Vec<u64> = trace
-            .turns(ordered)
-            .map(|stream| {
-                left[stream as usize].next().expect("no more turns than events that need the order")
-            })
-            .collect();
-        assert!(clocks.is_sorted(), "{streams} streams");
-        assert_eq!(clocks.len(), expected.iter().map(Vec::len).sum::<usize>(), "{streams} streams");
+        // Known since the trace was opened, or found by passing over events.
+        for known in [Some(orderless.clone()), None] {
+            let options = OpenOptions { orderless: known, ..OpenOptions::default() };
+            let trace = Trace::open(root.path(), &options).unwrap();
+            let mut left: Vec<_> = expected.iter().map(|clocks| clocks.iter().copied()).collect();
+            let clocks: Vec<u64> = trace
+                .turns(&orderless, all)
+                .map(|stream| {
+                    left[stream as usize].next().expect("no more turns than events that need the order")
+                })
+                .collect();
+            assert!(clocks.is_sorted(), "{streams} streams");
+            assert_eq!(clocks.len(), expected.iter().map(Vec::len).sum::<usize>(), "{streams} streams");
+        }
     }
 }
