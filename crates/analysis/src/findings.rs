@@ -326,9 +326,7 @@ pub(crate) fn creations(execution: &Execution) -> Creations {
         let mut row = 0;
         // Tasks are numbered by creation, so each thread's times only rise; a clamped one is just late.
         for at in times {
-            while starts.get(row + 1).is_some_and(|next| next <= *at) {
-                row += 1;
-            }
+            row = starts.last_until(row, *at);
             let section = spans.read(row).section;
             created.add(section.state, section.place, 1);
         }

@@ -5,6 +5,7 @@
 
 use crate::activities::{Activities, ActivityNumbers, RARE, RareRow, rare_activity, set_rare};
 use crate::growing::{FileParts, GrowingColumn};
+use crate::kept_times::KeptTimes;
 use crate::newest::{Amendment, Row, WAITING, can_be_amended};
 use crate::runs::{RunSlices, RunsBuilder};
 use crate::starts::Starts;
@@ -21,8 +22,11 @@ pub(crate) struct ColumnsBuilder {
     task: RunsBuilder<TaskIndex>,
     region: RunsBuilder<RegionIndex>,
     object: RunsBuilder<ObjectIndex>,
-    /// The last section, where there is one.
+    /// The last section, where there is one, and the number of its activity.
     last: Row,
+    last_activity: u16,
+    /// Of all sections but the last.
+    times: KeptTimes,
 }
 
 impl ColumnsBuilder {
@@ -49,13 +53,17 @@ impl ColumnsBuilder {
             self.region.push(0, first.section.region);
             self.object.push(0, first.section.object);
             self.last = *first;
+            self.last_activity = numbers.number(first.section.state, first.section.place);
         }
         // Values go where they stay at once: what is stored one by one and then copied as a whole is waited for.
         self.start.extend(rows.iter().map(|row| row.start as u32));
-        let mut has_rare = false;
-        self.activity.extend(rows.iter().map(|Row { section, .. }| {
+        let (mut highest, mut last_start, mut last_activity) = (0, self.last.start, self.last_activity);
+        let times = &mut self.times;
+        self.activity.extend(rows.iter().map(|Row { start, section }| {
+            times.add(last_activity, start - last_start);
             let activity = numbers.number(section.state, section.place);
-            has_rare |= activity == RARE;
+            highest = highest.max(activity);
+            (last_start, last_activity) = (*start, activity);
             activity
         }));
         let mut last = &self.last;
@@ -73,7 +81,7 @@ impl ColumnsBuilder {
             }
             last = now;
         }
-        if has_rare {
+        if highest == RARE {
             for (row, Row { section, .. }) in (before..).zip(rows) {
                 if self.activity.get(row) == RARE {
                     set_rare(&mut self.rare, row, section.state, section.place);
@@ -81,6 +89,7 @@ impl ColumnsBuilder {
             }
         }
         self.last = rows.last().copied().unwrap_or(self.last);
+        self.last_activity = last_activity;
     }
 
     /// A section that is stored was another one.
@@ -93,7 +102,11 @@ impl ColumnsBuilder {
         let end = starts.get(row + 1).or(next);
         let activity = numbers.activity(self.activity.get(row)).or_else(|| rare_activity(&self.rare, row));
         if end == Some(at) && activity.is_some_and(|(state, _)| can_be_amended(state)) {
+            let stored_time = starts.get(row + 1).map_or(0, |end| end - starts.at(row));
+            let before = self.activity.get(row);
             self.replace(row, section, numbers);
+            self.times.add(before, stored_time.wrapping_neg());
+            self.times.add(self.activity.get(row), stored_time);
         }
     }
 
@@ -106,6 +119,7 @@ impl ColumnsBuilder {
         }
         if row + 1 == rows {
             self.last.section = section;
+            self.last_activity = activity;
         }
         self.task.replace(row, rows, section.task);
         self.region.replace(row, rows, section.region);
@@ -132,6 +146,7 @@ impl ColumnsBuilder {
             object: self.object.finish(),
             end,
             activities: activities.clone(),
+            times: Some(self.times),
         }
     }
 }
@@ -308,6 +323,7 @@ mod tests {
             }
             let (track, activities) = track.finish_with_activities(at + 5);
             crate::longest::tests::check(&track, &activities);
+            crate::kept_times::tests::check(&track, &activities);
             let ends = expected[1..].iter().map(|(start, _)| *start).chain([at + 5]);
             let spans: Vec<crate::Span> = (expected.iter().zip(ends))
                 .map(|((start, section), end)| crate::Span { start: *start, end, section: *section })
@@ -337,6 +353,7 @@ mod tests {
         track.amend(2 * many - 90, Section::of(State::CriticalWait));
         let (track, activities) = track.finish_with_activities(2 * many);
         crate::longest::tests::check(&track, &activities);
+        crate::kept_times::tests::check(&track, &activities);
         for (row, span) in track.spans().enumerate() {
             let expected = match row as u64 + 1 {
                 end if end == 2 * many - 40 => (State::LockWait, place(3 * many)),

@@ -28,6 +28,7 @@ mod growing;
 mod holders;
 mod ids;
 mod joined_types;
+mod kept_times;
 pub mod lod;
 mod longest;
 pub mod messages;
@@ -59,6 +60,7 @@ pub use ids::{
     ThreadIndex, TypeIndex,
 };
 pub use joined_types::JoinedTypes;
+pub use kept_times::KeptTimes;
 pub use longest::{LongestSections, Stretch};
 pub use messages_builder::MessageChange;
 pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, RunDelay};

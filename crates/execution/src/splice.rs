@@ -375,7 +375,10 @@ mod tests {
             let expected: Vec<Span> =
                 spans.iter().filter(|span| span.section.state == State::LockWait).copied().collect();
             assert_eq!(waits, expected, "seed {seed}");
-            tracks.iter().for_each(|track| crate::longest::tests::check(track, &execution.activities));
+            for track in tracks {
+                crate::longest::tests::check(track, &execution.activities);
+                crate::kept_times::tests::check(track, &execution.activities);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 //! A track keeps the lower halves of its times; the upper ones, which change every 4.3 s, are runs.
 
 use crate::runs::RunSlices;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Times at which rows start, strictly rising.
@@ -92,6 +93,28 @@ impl RisingStarts<'_> {
         Some(self.high | u64::from(low))
     }
 
+    /// The last row from `row` on, which does not lie before the one asked for last, that starts no later than `at`;
+    /// `row` where no later one does.
+    pub fn last_until(&mut self, mut row: usize, at: u64) -> usize {
+        while row + 1 < self.starts.low.len() {
+            if row + 1 >= self.until {
+                self.find(row + 1);
+            }
+            // Their upper halves are alike.
+            let block = &self.starts.low[row + 1..self.until.min(self.starts.low.len())];
+            let passed = match (at >> 32).cmp(&(self.high >> 32)) {
+                Ordering::Less => 0,
+                Ordering::Equal => near_partition_point(block, |low| low <= at as u32),
+                Ordering::Greater => block.len(),
+            };
+            row += passed;
+            if passed < block.len() {
+                break;
+            }
+        }
+        row
+    }
+
     #[cold]
     fn find(&mut self, row: usize) {
         let high = self.starts.high;
@@ -99,6 +122,16 @@ impl RisingStarts<'_> {
         self.until = high.end(self.run);
         self.high = u64::from(high.value(self.run, 0)) << 32;
     }
+}
+
+/// As `partition_point`, where the answer is near: it is looked for in steps that double.
+fn near_partition_point(values: &[u32], is_before: impl Fn(u32) -> bool) -> usize {
+    let mut end = 1;
+    while values.get(end - 1).is_some_and(|value| is_before(*value)) {
+        end *= 2;
+    }
+    let begin = end / 2;
+    begin + values[begin..end.min(values.len())].partition_point(|value| is_before(*value))
 }
 
 impl Starts for TrackStarts<'_> {
@@ -110,5 +143,31 @@ impl Starts for TrackStarts<'_> {
     #[inline(always)]
     fn at(self, row: usize) -> u64 {
         u64::from(self.high.at(row, 0)) << 32 | u64::from(self.low[row])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::RunsBuilder;
+
+    #[test]
+    fn the_last_row_until_a_time_is_found_from_any_row_on() {
+        // Upper halves change at once, after some, and by more than one.
+        let times: Vec<u64> = [5, 6, 9, 1 << 32, (1 << 32) + 1, 3 << 32, (3 << 32) + 7]
+            .into_iter()
+            .chain((0..100).map(|row| (5 << 32) + 3 * row))
+            .collect();
+        let low: Vec<u32> = times.iter().map(|time| *time as u32).collect();
+        let mut high = RunsBuilder::default();
+        times.iter().enumerate().for_each(|(row, time)| high.push(row, (time >> 32) as u32));
+        let starts = TrackStarts { low: &low, high: high.slices() };
+        let asked = times.iter().flat_map(|time| [time - 1, *time, time + 1]).chain([0, 2 << 32, u64::MAX]);
+        for at in asked {
+            for from in 0..times.len() {
+                let expected = times.partition_point(|time| *time <= at).saturating_sub(1).max(from);
+                assert_eq!(starts.one_by_one().last_until(from, at), expected, "{at} from {from}");
+            }
+        }
     }
 }

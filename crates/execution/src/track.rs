@@ -4,6 +4,7 @@
 //! once somebody asks for a row by its number.
 
 use crate::activities::{Activities, ActivityTimes, RareRow, rare_activity, rare_rows_before};
+use crate::kept_times::KeptTimes;
 use crate::longest::{LongestSections, Stretch};
 use crate::runs::{RunSlices, Runs};
 use crate::splice::{Pieces, Splice};
@@ -44,6 +45,8 @@ pub struct TrackColumns {
     pub end: u64,
     /// What the numbers mean; the tracks of an execution share them.
     pub activities: Arc<Activities>,
+    /// Of all sections but the last, if they were summed.
+    pub times: Option<KeptTimes>,
 }
 
 impl TrackColumns {
@@ -73,6 +76,20 @@ impl TrackColumns {
 
     /// Adds the time of each of these rows to `sums`; the first one begins at `start`, the last one ends at `end`.
     pub(crate) fn add_times(&self, rows: Range<usize>, start: u64, end: u64, sums: &mut ActivityTimes) {
+        if let Some(times) = self.times.as_ref().and_then(KeptTimes::whole)
+            && rows == (0..self.len())
+            && !rows.is_empty()
+        {
+            let (starts, last) = (self.starts(), rows.end - 1);
+            let mut add = |number: u16, ns: u64| {
+                if let Some(sum) = sums.of_number(number) {
+                    *sum = sum.wrapping_add(ns);
+                }
+            };
+            times.iter().zip(0..).for_each(|(ns, number)| add(number, *ns));
+            add(self.activity[0], starts.at(0).wrapping_sub(start));
+            return add(self.activity[last], end.wrapping_sub(starts.at(last)));
+        }
         let (columns, mut rare) = (self.slices(), 0);
         self.for_each_time(rows, start, end, |row, ns| match sums.of_number(columns.activity[row]) {
             Some(sum) => *sum = sum.wrapping_add(ns),
@@ -649,8 +666,18 @@ impl Track {
 
     /// Its columns as bytes, in the order of [`TrackColumns`], for who stores it.
     pub fn stored(&self) -> [&[u8]; 7] {
-        let TrackColumns { start, start_high, activity, rare, task, region, object, end: _, activities: _ } =
-            self.columns();
+        let TrackColumns {
+            start,
+            start_high,
+            activity,
+            rare,
+            task,
+            region,
+            object,
+            end: _,
+            activities: _,
+            times: _,
+        } = self.columns();
         [
             start.as_bytes(),
             start_high.as_bytes(),

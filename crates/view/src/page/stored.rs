@@ -180,6 +180,7 @@ impl Page {
                 object: Runs::stored(Column::shared(bytes, at[6].clone())?),
                 end: number(&row[9])?,
                 activities: execution.activities.clone(),
+                times: None,
             })?;
             pyramids.push(Pyramid::from_stored(bytes, at[7..].try_into().ok()?, &rules)?);
             execution.threads.push(Thread {

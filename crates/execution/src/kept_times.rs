@@ -1,0 +1,63 @@
+//! How long a track is in each activity, summed while its sections are stored, when they are at hand.
+
+/// Activities with higher numbers are not summed: then nothing is known, and who asks reads the sections.
+const MOST: usize = 256;
+
+/// Nanoseconds by the number of an activity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptTimes {
+    of_numbers: Vec<u64>,
+    is_whole: bool,
+}
+
+impl Default for KeptTimes {
+    fn default() -> Self {
+        KeptTimes { of_numbers: Vec::new(), is_whole: true }
+    }
+}
+
+impl KeptTimes {
+    /// Adds time; what is to be taken away is added as its complement.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, number: u16, ns: u64) {
+        match self.of_numbers.get_mut(usize::from(number)) {
+            Some(sum) => *sum = sum.wrapping_add(ns),
+            None => self.add_first(number, ns),
+        }
+    }
+
+    #[cold]
+    fn add_first(&mut self, number: u16, ns: u64) {
+        let number = usize::from(number);
+        if number >= MOST {
+            self.is_whole = false;
+            return;
+        }
+        self.of_numbers.resize(number + 1, 0);
+        self.of_numbers[number] = ns;
+    }
+
+    /// By number, if all are known.
+    pub(crate) fn whole(&self) -> Option<&[u64]> {
+        self.is_whole.then_some(&self.of_numbers)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::{Activities, ActivityTimes, Place, State, Track};
+    use rustc_hash::FxHashMap;
+
+    /// The times of a track are those of its sections.
+    pub(crate) fn check(track: &Track, activities: &Activities) {
+        let mut times = ActivityTimes::of(activities);
+        track.add_times(&mut times);
+        let mut found: FxHashMap<(State, Place), u64> = FxHashMap::default();
+        times.take(activities).for_each(|(activity, ns)| *found.entry(activity).or_default() += ns);
+        let mut expected: FxHashMap<(State, Place), u64> = FxHashMap::default();
+        for span in track.spans().filter(|span| span.nanos() > 0) {
+            *expected.entry((span.section.state, span.section.place)).or_default() += span.nanos();
+        }
+        assert_eq!(found, expected);
+    }
+}
