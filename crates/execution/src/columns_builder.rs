@@ -57,12 +57,12 @@ impl ColumnsBuilder {
         }
         // Values go where they stay at once: what is stored one by one and then copied as a whole is waited for.
         self.start.extend(rows.iter().map(|row| row.start as u32));
-        let (mut highest, mut last_start, mut last_activity) = (0, self.last.start, self.last_activity);
+        let (mut has_rare, mut last_start, mut last_activity) = (false, self.last.start, self.last_activity);
         let times = &mut self.times;
         self.activity.extend(rows.iter().map(|Row { start, section }| {
             times.add(last_activity, start - last_start);
             let activity = numbers.number(section.state, section.place);
-            highest = highest.max(activity);
+            has_rare |= activity == RARE;
             (last_start, last_activity) = (*start, activity);
             activity
         }));
@@ -81,7 +81,7 @@ impl ColumnsBuilder {
             }
             last = now;
         }
-        if highest == RARE {
+        if has_rare {
             for (row, Row { section, .. }) in (before..).zip(rows) {
                 if self.activity.get(row) == RARE {
                     set_rare(&mut self.rare, row, section.state, section.place);

@@ -181,7 +181,8 @@ impl Session {
         let needs_order = needs_order.and_of(all.in_order(selected.is_everything()));
         let mut playing = Playing::new(&mut builder, &mut interpreter, &all);
         let latest = in_order::play(&trace, selected, &parts, &needs_order, progress, &mut playing);
-        let Playing { events_of_streams, by_letter, clocks_too_far, .. } = playing;
+        let events_of_streams = playing.finish();
+        let Playing { by_letter, clocks_too_far, .. } = playing;
         let Threads { threads, recorders, processes, names, .. } = all;
         let clock_at = |time_ns: i64| selected.origin_ns.saturating_add(time_ns).max(0) as u64;
         // Who has later events lives on to where the range ends.

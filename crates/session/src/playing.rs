@@ -3,7 +3,8 @@
 use crate::Threads;
 use crate::in_order::{OwnEvent, OwnEvents, Player, TimedEvent};
 use crate::recorders::OfProcesses;
-use taskscope_execution::{ExecutionBuilder, ThreadIndex};
+use rustc_hash::FxHashMap;
+use taskscope_execution::{ExecutionBuilder, ProcessIndex, ThreadIndex};
 use taskscope_model::semantic::Interpreter;
 
 /// What events are played into.
@@ -11,16 +12,36 @@ pub(crate) struct Playing<'a> {
     pub builder: &'a mut ExecutionBuilder,
     pub interpreter: &'a mut Interpreter,
     pub threads: &'a Threads,
-    /// Selected events of each stream.
-    pub events_of_streams: Vec<u64>,
+    streams: Vec<Played>,
     /// Selected events by the letters of their models.
     pub by_letter: [u64; 256],
     /// Events with clocks beyond all that can be true.
     pub clocks_too_far: u64,
     /// The stream of each thread that has one; of several any.
-    streams: Vec<Option<u32>>,
+    of_threads: Vec<Option<u32>>,
     /// Whether the range has begun.
     begun: bool,
+}
+
+/// What was played of a stream.
+struct Played {
+    thread: ThreadIndex,
+    /// Its recorder, where the thread has several: each event is told of whom it is.
+    speaks: Option<ProcessIndex>,
+    events: u64,
+    selected: u64,
+    /// Times of the first event and of the last.
+    first: u64,
+    last: u64,
+}
+
+impl Played {
+    #[inline(always)]
+    fn took(&mut self, events: u64, first: u64, last: u64) {
+        self.events += events;
+        self.first = self.first.min(first);
+        self.last = self.last.max(last);
+    }
 }
 
 impl<'a> Playing<'a> {
@@ -29,21 +50,43 @@ impl<'a> Playing<'a> {
         interpreter: &'a mut Interpreter,
         threads: &'a Threads,
     ) -> Playing<'a> {
-        let mut streams = Vec::new();
+        let mut of_threads = Vec::new();
+        let mut recorders_of: FxHashMap<ThreadIndex, u32> = FxHashMap::default();
         for (stream, thread) in threads.threads.iter().enumerate() {
-            streams.resize(streams.len().max(thread.index() + 1), None);
-            streams[thread.index()] = Some(stream as u32);
+            of_threads.resize(of_threads.len().max(thread.index() + 1), None);
+            of_threads[thread.index()] = Some(stream as u32);
+            *recorders_of.entry(*thread).or_default() += 1;
         }
+        let played = |(thread, recorder): (&ThreadIndex, &ProcessIndex)| Played {
+            thread: *thread,
+            speaks: (recorders_of[thread] > 1).then_some(*recorder),
+            events: 0,
+            selected: 0,
+            first: u64::MAX,
+            last: 0,
+        };
+        let streams = threads.threads.iter().zip(&threads.recorders).map(played).collect();
+        let (by_letter, clocks_too_far) = ([0; 256], 0);
         Playing {
             builder,
             interpreter,
             threads,
-            events_of_streams: vec![0; threads.threads.len()],
-            by_letter: [0; 256],
-            clocks_too_far: 0,
             streams,
+            by_letter,
+            clocks_too_far,
+            of_threads,
             begun: false,
         }
+    }
+
+    /// Says of each thread when it had events. The answer is how many are selected of each stream.
+    pub fn finish(&mut self) -> Vec<u64> {
+        let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
+        for played in self.streams.iter().filter(|played| played.events > 0) {
+            self.interpreter.extend_to(played.thread, played.last, &mut out);
+            out.builder.events(played.thread, played.events, played.first, played.last);
+        }
+        self.streams.iter().map(|played| played.selected).collect()
     }
 }
 
@@ -68,22 +111,23 @@ impl Player for Playing<'_> {
             self.builder.forget_anomalies();
             self.clocks_too_far = 0;
         }
-        let stream = event.stream as usize;
-        let thread = self.threads.threads[stream];
         self.clocks_too_far += u64::from(event.is_too_far);
         self.by_letter[event.code.model() as usize] += u64::from(event.is_selected);
-        self.events_of_streams[stream] += u64::from(event.is_selected);
-        self.builder.event(thread, event.at);
+        let played = &mut self.streams[event.stream as usize];
+        played.took(1, event.at, event.at);
+        played.selected += u64::from(event.is_selected);
         let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
-        self.interpreter.speaks(thread, self.threads.recorders[stream]);
-        self.interpreter.event(thread, event.at, event.code, event.payload, &mut out);
+        if let Some(recorder) = played.speaks {
+            self.interpreter.speaks(played.thread, recorder);
+        }
+        self.interpreter.event(played.thread, event.at, event.code, event.payload, &mut out);
     }
 
     #[inline(always)]
     fn own_events(&mut self, stream: u32, events: OwnEvents<'_, '_>) -> u64 {
-        let thread = self.threads.threads[stream as usize];
+        let played = &mut self.streams[stream as usize];
         let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
-        let mut own = self.interpreter.own_events(thread);
+        let mut own = self.interpreter.own_events(played.thread);
         let (mut count, mut first, mut last) = (0, u64::MAX, 0);
         events.for_each(|OwnEvent { at, is_too_far, code, kind }| {
             count += 1;
@@ -93,21 +137,19 @@ impl Player for Playing<'_> {
             self.by_letter[usize::from(code.model())] += 1;
             own.event(at, code, kind, &mut out);
         });
-        own.end(&mut out);
-        self.events_of_streams[stream as usize] += count;
-        if count > 0 {
-            self.builder.events(thread, count, first, last);
-        }
+        played.took(count, first, last);
+        played.selected += count;
         count
     }
 
     #[inline(always)]
     fn reaches(&mut self, event: &TimedEvent<'_>, streams: &mut Vec<u32>) {
-        let stream = event.stream as usize;
-        let thread = self.threads.threads[stream];
-        self.interpreter.speaks(thread, self.threads.recorders[stream]);
-        self.interpreter.reaches(thread, event.code, event.payload, |other| {
-            streams.extend(self.streams.get(other.index()).copied().flatten());
+        let played = &self.streams[event.stream as usize];
+        if let Some(recorder) = played.speaks {
+            self.interpreter.speaks(played.thread, recorder);
+        }
+        self.interpreter.reaches(played.thread, event.code, event.payload, |other| {
+            streams.extend(self.of_threads.get(other.index()).copied().flatten());
         });
     }
 }

@@ -66,9 +66,11 @@ pub(crate) fn clock_of(raw: u64) -> i64 {
 /// The events of one stream file, one after the other.
 #[derive(Clone)]
 pub struct Decoder<'a> {
+    /// Up to the end of the last event.
     bytes: &'a [u8],
     position: usize,
-    end: usize,
+    /// Whether events are read as they lie in the file, with an offset added to their clocks.
+    plain: bool,
     clock: ClockCorrection,
     /// Clocks below this are raised to it.
     floor: i64,
@@ -93,9 +95,9 @@ impl<'a> Decoder<'a> {
         raise_clocks: bool,
     ) -> Self {
         Decoder {
-            bytes,
+            bytes: bytes.get(..end).unwrap_or(bytes),
             position: begin,
-            end,
+            plain: windows.is_empty() && !raise_clocks && clock.drift == 0,
             clock,
             floor: i64::MIN,
             raise_clocks,
@@ -109,7 +111,7 @@ impl<'a> Decoder<'a> {
     /// the clocks of many streams and takes one event.
     #[inline(always)]
     pub(crate) fn peek_clock_ns(&self) -> Option<i64> {
-        if self.position >= self.end {
+        if self.position >= self.bytes.len() {
             return None;
         }
         let offset = if self.position == self.window_begin {
@@ -124,7 +126,7 @@ impl<'a> Decoder<'a> {
     /// Passes over the events before the first one at whose code `stops` says so.
     #[inline(always)]
     pub(crate) fn pass_until(&mut self, stops: impl Fn(Code) -> bool) {
-        if self.windows.is_empty() && !self.raise_clocks {
+        if self.plain {
             // All that is asked of nearly all events is their codes.
             let mut plain = self.plain();
             while let Some(head) = plain.next().filter(|head| !stops(head.code)) {
@@ -133,7 +135,7 @@ impl<'a> Decoder<'a> {
             self.goes_on_at(&plain);
             return;
         }
-        while self.position < self.end {
+        while self.position < self.bytes.len() {
             let reordered = self.position == self.window_begin;
             let offset = if reordered { self.windows[0].order[self.in_window] } else { self.position };
             let Some(head) = EventHead::read(self.bytes, offset).filter(|head| !stops(head.code)) else {
@@ -152,15 +154,15 @@ impl<'a> Decoder<'a> {
     }
 
     /// Whether events are read as they lie in the file, with an offset added to their clocks.
+    #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
-        self.windows.is_empty() && !self.raise_clocks && self.clock.drift == 0
+        self.plain
     }
 
     /// To read events that lie so.
     #[inline(always)]
     pub(crate) fn plain(&mut self) -> PlainEvents<'a> {
-        let bytes = self.bytes.get(..self.end).unwrap_or(self.bytes);
-        PlainEvents { bytes, position: self.position, offset_ns: self.clock.offset_ns }
+        PlainEvents { bytes: self.bytes, position: self.position, offset_ns: self.clock.offset_ns }
     }
 
     /// Goes on where plain reading has come to.
@@ -174,7 +176,7 @@ impl<'a> Decoder<'a> {
         let reordered = self.position == self.window_begin;
         let offset = if reordered { self.windows.first()?.order[self.in_window] } else { self.position };
         let head = EventHead::read(self.bytes, offset)?;
-        (self.position < self.end).then_some(head.code)
+        (self.position < self.bytes.len()).then_some(head.code)
     }
 
     #[inline]
@@ -234,10 +236,10 @@ impl<'a> Iterator for Decoder<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Event<'a>> {
-        if self.position >= self.end {
+        if self.position >= self.bytes.len() {
             return None;
         }
-        let reordered = self.position == self.window_begin;
+        let reordered = !self.plain && self.position == self.window_begin;
         let offset = if reordered { self.step_in_window() } else { self.position };
         let head = EventHead::read(self.bytes, offset)?;
         if !reordered {
@@ -246,7 +248,11 @@ impl<'a> Iterator for Decoder<'a> {
         }
         let header = if head.is_jumbo { JUMBO_HEADER_BYTES } else { EVENT_HEADER_BYTES };
         let payload = self.bytes.get(offset + header..head.end)?;
-        let clock_ns = self.correct(head.raw_clock);
+        let clock_ns = if self.plain {
+            clock_of(head.raw_clock).saturating_add(self.clock.offset_ns)
+        } else {
+            self.correct(head.raw_clock)
+        };
         if self.raise_clocks {
             self.floor = clock_ns;
         }

@@ -62,8 +62,6 @@ pub struct OwnEvents<'i> {
     thread: ThreadIndex,
     /// When the thread ended, if it has: none of them changes that.
     ended: Option<u64>,
-    /// When the last one happened.
-    last: Option<u64>,
 }
 
 impl OwnEvents<'_> {
@@ -71,7 +69,6 @@ impl OwnEvents<'_> {
     #[inline(always)]
     pub fn event<O: Observer>(&mut self, at: u64, code: Code, kind: OwnKind, out: &mut O) {
         let OwnEvents { thread, ended, .. } = *self;
-        self.last = Some(at);
         if ended.is_some_and(|ended| ended != at) {
             return self.interpreter.after_end(thread, at, code, &[], out);
         }
@@ -82,15 +79,6 @@ impl OwnEvents<'_> {
                 state.step(thread, at, code.model(), step, Place::UNKNOWN, out);
             }
             kind => self.interpreter.event_of_kind(thread, at, code, kind, out),
-        }
-    }
-
-    /// There are no more before the next that needs the order.
-    #[inline(always)]
-    pub fn end<O: Observer>(self, out: &mut O) {
-        let OwnEvents { interpreter, thread, ended, last } = self;
-        if let Some(at) = last.filter(|at| ended.is_none_or(|ended| ended == *at)) {
-            interpreter.extend_loom(thread, at, out);
         }
     }
 }
@@ -187,11 +175,19 @@ impl Interpreter {
         }
     }
 
-    /// To take events of `thread` that need no order, after its first.
+    /// Says, after its last event, when that was.
+    pub fn extend_to<O: Observer>(&mut self, thread: ThreadIndex, last: u64, out: &mut O) {
+        if self.threads[thread.index()].ended.is_none_or(|ended| ended == last) {
+            self.extend_loom(thread, last, out);
+        }
+    }
+
+    /// To take events of `thread` that need no order, after its first. After the last one say when it was
+    /// ([`Interpreter::extend_to`]).
     #[inline(always)]
     pub fn own_events(&mut self, thread: ThreadIndex) -> OwnEvents<'_> {
         let ended = self.threads[thread.index()].ended;
-        OwnEvents { interpreter: self, thread, ended, last: None }
+        OwnEvents { interpreter: self, thread, ended }
     }
 
     /// An event of which the kind does not tell all.

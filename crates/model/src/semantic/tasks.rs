@@ -16,13 +16,24 @@ const BLOCK: usize = 16;
 /// Task ids of processes to numbers of the trace, in the order of creation.
 #[derive(Default)]
 pub struct TaskNumbers {
-    /// By process and id, in blocks of ids that follow each other, as recorders give them out.
-    numbers: FxHashMap<(ProcessIndex, u32), [TaskIndex; BLOCK]>,
+    /// By id, in blocks of ids that follow each other, as recorders give them out.
+    blocks: Vec<[TaskIndex; BLOCK]>,
+    /// Which block it is, by process and id.
+    numbers: FxHashMap<(ProcessIndex, u32), u32>,
     types: Vec<TypeIndex>,
     /// How often an id was given to a further task.
     reuses: u32,
     /// First use of tasks that were used before their creation was seen.
     early: FxHashMap<TaskIndex, u64>,
+}
+
+/// The block in which a thread looked last: mostly it looks there again.
+#[derive(Clone, Copy)]
+pub struct LastBlock {
+    process: ProcessIndex,
+    block: u32,
+    /// Its place.
+    at: u32,
 }
 
 /// The task that a thread named last: it often names it again, and then nothing need be looked up.
@@ -39,13 +50,14 @@ impl TaskNumbers {
     /// Makes room for so many tasks, if it can be had: what is not used of it costs nothing.
     pub fn expect(&mut self, tasks: usize) {
         let _ = self.types.try_reserve_exact(tasks);
+        let _ = self.blocks.try_reserve_exact(tasks / BLOCK);
         let _ = self.numbers.try_reserve(tasks / BLOCK);
     }
 
     /// The task, and whether it is new.
-    fn number(&mut self, process: ProcessIndex, id: u32) -> (TaskIndex, bool) {
+    fn number(&mut self, process: ProcessIndex, id: u32, last: &mut Option<LastBlock>) -> (TaskIndex, bool) {
         let next = TaskIndex::of(self.types.len());
-        let task = self.slot(process, id);
+        let task = self.slot(process, id, last);
         if task.is_some() {
             return (*task, false);
         }
@@ -54,15 +66,30 @@ impl TaskNumbers {
         (next, true)
     }
 
-    fn slot(&mut self, process: ProcessIndex, id: u32) -> &mut TaskIndex {
-        let block = self.numbers.entry((process, id / BLOCK as u32)).or_insert([TaskIndex::NONE; BLOCK]);
-        &mut block[id as usize % BLOCK]
+    fn slot(&mut self, process: ProcessIndex, id: u32, last: &mut Option<LastBlock>) -> &mut TaskIndex {
+        let block = id / BLOCK as u32;
+        let at = match last {
+            Some(last) if (last.process, last.block) == (process, block) => last.at,
+            _ => self.find(process, block, last),
+        };
+        &mut self.blocks[at as usize][id as usize % BLOCK]
+    }
+
+    #[inline(never)]
+    fn find(&mut self, process: ProcessIndex, block: u32, last: &mut Option<LastBlock>) -> u32 {
+        let blocks = &mut self.blocks;
+        let at = *self.numbers.entry((process, block)).or_insert_with(|| {
+            blocks.push([TaskIndex::NONE; BLOCK]);
+            (blocks.len() - 1) as u32
+        });
+        *last = Some(LastBlock { process, block, at });
+        at
     }
 
     /// The task with this id, if there is one.
     fn with_id(&self, process: ProcessIndex, id: u32) -> Option<TaskIndex> {
-        let block = self.numbers.get(&(process, id / BLOCK as u32))?;
-        Some(block[id as usize % BLOCK]).filter(|task| task.is_some())
+        let block = *self.numbers.get(&(process, id / BLOCK as u32))?;
+        Some(self.blocks[block as usize][id as usize % BLOCK]).filter(|task| task.is_some())
     }
 
     /// A new task, which no 32-bit id names.
@@ -98,7 +125,7 @@ impl Interpreter {
         {
             return Ok(last.task);
         }
-        let (task, new) = self.tasks.number(process, id);
+        let (task, new) = self.tasks.number(process, id, &mut state.last_block);
         state.last_task = Some(LastTask { process, id, task, reuses });
         if new {
             self.tasks.early.insert(task, at);
@@ -116,9 +143,9 @@ impl Interpreter {
     ) -> Result<(), Short> {
         let id = u32_at(payload, 0).ok_or(Short)?;
         let ty = self.type_at(thread, payload, 4, out)?;
-        let state = &self.threads[thread.index()];
+        let state = &mut self.threads[thread.index()];
         let (parent, region) = (state.frames.task(), state.frames.region());
-        let (task, new) = self.tasks.number(state.process, id);
+        let (task, new) = self.tasks.number(state.process, id, &mut state.last_block);
         if !new {
             match self.tasks.early.remove(&task) {
                 Some(used) if used < at => out.anomaly(thread, at, Anomaly::Inverted { ns: at - used }),
@@ -145,11 +172,11 @@ impl Interpreter {
         ty: TypeIndex,
         out: &mut O,
     ) -> Result<(), Short> {
-        let state = &self.threads[thread.index()];
+        let state = &mut self.threads[thread.index()];
         let (parent, region) = (state.frames.task(), state.frames.region());
         let task = TaskIndex::of(self.tasks.types.len());
         self.tasks.types.push(ty);
-        *self.tasks.slot(state.process, id) = task;
+        *self.tasks.slot(state.process, id, &mut state.last_block) = task;
         self.tasks.reuses = self.tasks.reuses.wrapping_add(1);
         out.change(thread, at, Change::TaskCreated { task, ty, parent, region });
         self.note_creation(thread, at, task, ty, out);

@@ -35,6 +35,7 @@ pub(super) struct ThreadState {
     /// The task that it created last.
     pub last_created: Option<(TaskIndex, TypeIndex)>,
     pub last_task: Option<tasks::LastTask>,
+    pub last_block: Option<tasks::LastBlock>,
     /// The wait for a lock that ended last, and when.
     pub last_lock_wait: Option<(u64, Section)>,
     /// The runtime says that the worker has nothing to do, whatever part of it it is in.
@@ -68,6 +69,7 @@ impl ThreadState {
             member_of: Vec::new(),
             last_created: None,
             last_task: None,
+            last_block: None,
             last_lock_wait: None,
             rests: false,
             on_cpu: cpus::OnCpu::default(),
