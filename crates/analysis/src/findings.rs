@@ -9,7 +9,9 @@ use crate::task_types::TaskType;
 use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_execution::{Execution, Group, Place, PlaceKind, State, ThreadIndex, TypeIndex, TypeKind};
+use taskscope_execution::{
+    Execution, Group, Place, PlaceKind, Starts, State, ThreadIndex, TypeIndex, TypeKind,
+};
 
 /// What kind of loss it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -322,7 +324,7 @@ pub(crate) fn creations(execution: &Execution) -> Creations {
         if times.is_empty() || thread.track.is_empty() {
             continue;
         }
-        let (mut starts, mut spans) = (thread.track.starts().one_by_one(), thread.track.rows());
+        let (mut starts, mut spans) = (thread.track.starts().in_order(), thread.track.rows());
         let mut row = 0;
         // Tasks are numbered by creation, so each thread's times only rise; a clamped one is just late.
         for at in times {

@@ -8,7 +8,7 @@ use crate::growing::{FileParts, GrowingColumn};
 use crate::kept_times::KeptTimes;
 use crate::newest::{Amendment, Row, WAITING, can_be_amended};
 use crate::runs::{RunSlices, RunsBuilder};
-use crate::starts::Starts;
+use crate::starts::{ByRow, Starts};
 use crate::{JoinedTypes, ObjectIndex, RegionIndex, Section, SharedBytes, TaskIndex, TrackColumns};
 use std::sync::Arc;
 
@@ -159,6 +159,12 @@ struct StoredStarts<'a> {
 }
 
 impl Starts for StoredStarts<'_> {
+    type InOrder = ByRow<Self>;
+
+    fn in_order(self) -> ByRow<Self> {
+        ByRow(self)
+    }
+
     fn len(self) -> usize {
         self.low.len()
     }

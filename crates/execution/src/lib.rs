@@ -65,7 +65,7 @@ pub use longest::{LongestSections, Stretch};
 pub use messages_builder::MessageChange;
 pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, RunDelay};
 pub use runs::Runs;
-pub use starts::{RisingStarts, Starts, TrackStarts};
+pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};
 pub use state::{Group, State};
 pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WorkShare};
 pub use track::{Span, Spans, TakesActivities, Track, TrackColumns, TrackSpans, TrackStates};

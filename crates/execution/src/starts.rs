@@ -18,6 +18,12 @@ pub trait Starts: Copy {
     /// If there is no such row.
     fn at(self, row: usize) -> u64;
 
+    /// For who asks for one row after the other.
+    type InOrder: StartsInOrder;
+
+    /// The same, for who asks for one row after the other.
+    fn in_order(self) -> Self::InOrder;
+
     /// When a row starts, if there is one.
     #[inline(always)]
     fn get(self, row: usize) -> Option<u64> {
@@ -46,7 +52,31 @@ pub trait Starts: Copy {
     }
 }
 
-impl Starts for &[u64] {
+/// Times at which rows start, asked for in the order of rows.
+pub trait StartsInOrder {
+    /// When a row starts that does not lie before the one asked for last, if there is one.
+    fn get(&mut self, row: usize) -> Option<u64>;
+}
+
+/// Where asking in order is no quicker.
+#[derive(Clone, Copy, Debug)]
+pub struct ByRow<S>(pub S);
+
+impl<S: Starts> StartsInOrder for ByRow<S> {
+    #[inline(always)]
+    fn get(&mut self, row: usize) -> Option<u64> {
+        self.0.get(row)
+    }
+}
+
+impl<'a> Starts for &'a [u64] {
+    type InOrder = ByRow<&'a [u64]>;
+
+    #[inline(always)]
+    fn in_order(self) -> ByRow<&'a [u64]> {
+        ByRow(self)
+    }
+
     #[inline(always)]
     fn len(self) -> usize {
         self.len()
@@ -65,13 +95,6 @@ pub struct TrackStarts<'a> {
     pub(crate) high: RunSlices<'a, u32>,
 }
 
-impl<'a> TrackStarts<'a> {
-    /// The same, for who asks for one row after the other.
-    pub fn one_by_one(self) -> RisingStarts<'a> {
-        RisingStarts { starts: self, run: 0, until: 0, high: 0 }
-    }
-}
-
 /// When the sections of a track start, asked for in the order of rows.
 #[derive(Clone, Debug)]
 pub struct RisingStarts<'a> {
@@ -82,17 +105,18 @@ pub struct RisingStarts<'a> {
     high: u64,
 }
 
-impl RisingStarts<'_> {
-    /// When a row starts that does not lie before the one asked for last, if there is one.
+impl StartsInOrder for RisingStarts<'_> {
     #[inline(always)]
-    pub fn get(&mut self, row: usize) -> Option<u64> {
+    fn get(&mut self, row: usize) -> Option<u64> {
         let low = *self.starts.low.get(row)?;
         if row >= self.until {
             self.find(row);
         }
         Some(self.high | u64::from(low))
     }
+}
 
+impl RisingStarts<'_> {
     /// The last row from `row` on, which does not lie before the one asked for last, that starts no later than `at`;
     /// `row` where no later one does.
     pub fn last_until(&mut self, mut row: usize, at: u64) -> usize {
@@ -118,7 +142,7 @@ impl RisingStarts<'_> {
     #[cold]
     fn find(&mut self, row: usize) {
         let high = self.starts.high;
-        self.run = high.later(self.run, row);
+        self.run = if self.until == 0 { high.run_of(row) } else { high.later(self.run, row) };
         self.until = high.end(self.run);
         self.high = u64::from(high.value(self.run, 0)) << 32;
     }
@@ -134,7 +158,14 @@ fn near_partition_point(values: &[u32], is_before: impl Fn(u32) -> bool) -> usiz
     begin + values[begin..end.min(values.len())].partition_point(|value| is_before(*value))
 }
 
-impl Starts for TrackStarts<'_> {
+impl<'a> Starts for TrackStarts<'a> {
+    type InOrder = RisingStarts<'a>;
+
+    #[inline]
+    fn in_order(self) -> RisingStarts<'a> {
+        RisingStarts { starts: self, run: 0, until: 0, high: 0 }
+    }
+
     #[inline(always)]
     fn len(self) -> usize {
         self.low.len()
@@ -166,7 +197,7 @@ mod tests {
         for at in asked {
             for from in 0..times.len() {
                 let expected = times.partition_point(|time| *time <= at).saturating_sub(1).max(from);
-                assert_eq!(starts.one_by_one().last_until(from, at), expected, "{at} from {from}");
+                assert_eq!(starts.in_order().last_until(from, at), expected, "{at} from {from}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a pyramid is built from: rows in time order, each with a class.
 
-use crate::{Column, Starts, State, Track};
+use crate::{Column, Starts, StartsInOrder, State, Track};
 
 /// Number of classes that a pyramid tells apart.
 pub const CLASSES: usize = 64;
@@ -45,9 +45,10 @@ impl<S: Starts, C> Rows<S, C> {
     #[inline]
     pub fn overlaps(&self, first: usize, from: u64, to: u64, mut each: impl FnMut(usize, u64, u64)) -> usize {
         let mut row = first.saturating_sub(1);
-        let mut next = self.starts.get(row);
+        let mut starts = self.starts.in_order();
+        let mut next = starts.get(row);
         while let Some(start) = next.filter(|start| *start < to) {
-            next = self.starts.get(row + 1);
+            next = starts.get(row + 1);
             let end = next.unwrap_or(self.end);
             let (inner_start, inner_end) = (start.max(from), end.min(to));
             if inner_start < inner_end {

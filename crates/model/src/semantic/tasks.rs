@@ -11,7 +11,7 @@ use taskscope_execution::{
 };
 
 /// Ids of a block: few enough that scattered ids of a damaged trace take little memory each.
-const BLOCK: usize = 16;
+const BLOCK: usize = 32;
 
 /// Task ids of processes to numbers of the trace, in the order of creation.
 #[derive(Default)]
