@@ -449,7 +449,8 @@ pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
     };
     let all_late: u64 = late.iter().map(|late| late.owed).sum();
     divide(tree, idle.saturating_sub(all_late), |tree, kind| weights(tree, kind.present, (1, 1)));
-    for (epoch, Late { owed, length }) in late.iter().enumerate() {
+    // No weight is of an epoch that has not begun.
+    for (epoch, Late { owed, length }) in late.iter().enumerate().take(pool.epoch() + 1) {
         divide(tree, *owed, |tree, kind| weights(tree, kind.turn(epoch), (*owed, *length)));
     }
 }
