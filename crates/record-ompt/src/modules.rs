@@ -119,8 +119,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
             };
             build_id_in(notes)
         })
-        .map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-        .and_then(|digits| CString::new(digits).ok())
+        .and_then(|id| CString::new(digits_of(id)).ok())
         .unwrap_or_default();
     let unwind = headers.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME).and_then(|header| {
         let at = start_of(header);
@@ -131,6 +130,11 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
     let is_program = path.is_empty();
     found.push(Module { start, end, bias, build_id, path, is_program, unwind });
     0
+}
+
+fn digits_of(bytes: &[u8]) -> Vec<u8> {
+    let digit = |value: u8| if value < 10 { b'0' + value } else { b'a' - 10 + value };
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Finds the GNU build id among ELF notes: u32 name size, data size, type; name; data; each padded
@@ -181,5 +185,6 @@ mod tests {
         }
         assert_eq!(build_id_in(&notes), Some(&[1u8, 2, 3][..]));
         assert_eq!(build_id_in(&notes[..30]), None);
+        assert_eq!(digits_of(&[0x09, 0xaf, 0xf0]), b"09aff0");
     }
 }

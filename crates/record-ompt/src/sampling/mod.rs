@@ -32,7 +32,7 @@ use taskscope_record::{Json, process};
 use crate::profiling;
 
 pub use sampler::{Sampler, now};
-pub use walk::stack_pointer_here;
+pub use walk::{Bounds, stack_pointer_here};
 
 /// How often to sample, per second and thread; unset, nothing is sampled.
 pub const RATE_VARIABLE: &str = "TASKSCOPE_SAMPLE";
@@ -97,7 +97,7 @@ pub fn count_worker(begins: bool) {
 
 /// Whether the calling thread's stack is too small for what its beginning and its samples take of it.
 pub fn has_small_stack() -> bool {
-    walk::Bounds::of_this_thread().is_small()
+    Bounds::of_this_thread().is_small()
 }
 
 /// The largest number of workers at a time.
