@@ -1,6 +1,7 @@
 //! Which loaded file an address belongs to.
 
 use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::ffi::CString;
 
 /// A loaded executable or library.
@@ -18,6 +19,8 @@ pub struct Module {
     pub path: CString,
     /// Whether it is the program itself rather than a library.
     pub is_program: bool,
+    /// Whether it was linked never to be unloaded.
+    pub stays: bool,
     /// Its unwind tables.
     pub unwind: Option<UnwindTables>,
 }
@@ -57,14 +60,27 @@ pub fn all() -> Vec<Module> {
     // SAFETY: `visit` takes what is passed here, and does not keep it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
     for module in found.iter_mut().filter(|module| module.is_program) {
-        module.path = path_of_program();
+        module.path = path_of_program().to_owned();
     }
     found
 }
 
-/// The program's file. The system marks one that was removed or replaced since it was started; who has the
+/// The program's file, as it was told first. The system marks one that was removed or replaced since it was started; who has the
 /// same build anywhere, mostly at the same place, still finds names in it.
-fn path_of_program() -> CString {
+///
+/// Not in a `OnceLock`, which a forked child may find half made for ever.
+pub fn path_of_program() -> &'static CStr {
+    static PATH: AtomicPtr<CString> = AtomicPtr::new(core::ptr::null_mut());
+    // SAFETY: null, or a leaked box.
+    if let Some(known) = unsafe { PATH.load(Acquire).as_ref() } {
+        return known;
+    }
+    let told: &CString = Box::leak(Box::new(ask_for_path_of_program()));
+    PATH.store(core::ptr::from_ref(told).cast_mut(), Release);
+    told
+}
+
+fn ask_for_path_of_program() -> CString {
     use std::os::unix::ffi::OsStringExt;
     let told = std::fs::read_link("/proc/self/exe").unwrap_or_default();
     let is_there = told.exists();
@@ -128,8 +144,30 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
     });
     // The main program has no name in the loader's list.
     let is_program = path.is_empty();
-    found.push(Module { start, end, bias, build_id, path, is_program, unwind });
+    // SAFETY: the dynamic section of a loaded module is mapped, and ends with an entry of null.
+    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
+    let stays =
+        dynamic.is_some_and(|header| unsafe { is_never_unloaded(start_of(header) as *const [u64; 2]) });
+    found.push(Module { start, end, bias, build_id, path, is_program, stays, unwind });
     0
+}
+
+/// Whether a dynamic section has the flag of `-z nodelete`.
+///
+/// # Safety
+/// Its entries, tag and value, end with one of null.
+unsafe fn is_never_unloaded(mut entry: *const [u64; 2]) -> bool {
+    const FLAGS: u64 = 0x6fff_fffb;
+    const NODELETE: u64 = 8;
+    loop {
+        // SAFETY: by contract.
+        match unsafe { entry.read() } {
+            [0, _] => return false,
+            [FLAGS, flags] => return flags & NODELETE != 0,
+            // SAFETY: it was not the last one.
+            _ => entry = unsafe { entry.add(1) },
+        }
+    }
 }
 
 fn digits_of(bytes: &[u8]) -> Vec<u8> {
@@ -170,6 +208,12 @@ mod tests {
         assert!(!libc.is_program);
         assert!(libc.build_id.to_bytes().len() >= 32, "{:?}", libc.build_id);
         assert!(find(1).is_none());
+        let (no, yes) = ([[1, 8], [0, 0], [0x6fff_fffb, 8]], [[1, 8], [0x6fff_fffb, 0x808], [0, 0]]);
+        // SAFETY: both end.
+        assert_eq!(
+            unsafe { [is_never_unloaded(no.as_ptr()), is_never_unloaded(yes.as_ptr())] },
+            [false, true]
+        );
     }
 
     #[test]

@@ -269,7 +269,8 @@ fn unwind_module(module: &Module) -> UnwindModule<&'static [u8]> {
     UnwindModule::new(String::new(), module.start..module.end, module.bias, sections)
 }
 
-/// Whether a module is never unloaded: the program, the C library, the loader, the kernel's part, this library.
+/// Whether a module is never unloaded: the program, the C library, the loader, the kernel's part, this library, and what
+/// was linked so, as LLVM's OpenMP runtime.
 fn stays(module: &Module) -> bool {
     let own = stays as fn(&Module) -> bool as usize as u64;
     let c_library =
@@ -277,7 +278,9 @@ fn stays(module: &Module) -> bool {
     // SAFETY: no preconditions.
     let of_kernel = |what| unsafe { libc::getauxval(what) };
     let [loader, kernels] = [libc::AT_BASE, libc::AT_SYSINFO_EHDR].map(of_kernel);
-    module.is_program || [own, c_library, loader, kernels].into_iter().any(|address| module.contains(address))
+    module.is_program
+        || module.stays
+        || [own, c_library, loader, kernels].into_iter().any(|address| module.contains(address))
 }
 
 /// A module's `.eh_frame_hdr` and `.eh_frame`, or copies of them, and where they lie.

@@ -466,9 +466,9 @@ fn start_at_load() {
     if settings().is_none() || !is_preloaded() {
         return;
     }
-    let program = std::env::current_exe().unwrap_or_default();
-    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if STARTERS.contains(&name.as_str()) {
+    let program = crate::modules::path_of_program().to_bytes();
+    let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    if STARTERS.iter().any(|starter| starter.as_bytes() == name) {
         return;
     }
     if tool::start_recording(&[("ovni", ovni::VERSION)]) {
