@@ -7,8 +7,8 @@
 //!   callbacks ──▶ paths: creation paths of tasks, and of regions that were asked for
 //!   loader    ──▶ code_map: which code lies where, refreshed outside of the handler
 //! ```
-//! **Rules of the handler.** No allocation, no lock, `errno` kept; its memory was allocated and touched
-//! before its timer was armed; every pointer of the runtime is checked before use. It reads the
+//! **Rules of the handler.** No allocation, no lock, `errno` kept; its memory was allocated, and touched as far as
+//! most need it, before its timer was armed; every pointer of the runtime is checked before use. It reads the
 //! thread's stack of open things only where it did not interrupt a callback.
 
 pub mod check;
