@@ -144,10 +144,9 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
     });
     // The main program has no name in the loader's list.
     let is_program = path.is_empty();
+    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC).map(start_of);
     // SAFETY: the dynamic section of a loaded module is mapped, and ends with an entry of null.
-    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
-    let stays =
-        dynamic.is_some_and(|header| unsafe { is_never_unloaded(start_of(header) as *const [u64; 2]) });
+    let stays = dynamic.is_some_and(|entries| unsafe { is_never_unloaded(entries as *const [u64; 2]) });
     found.push(Module { start, end, bias, build_id, path, is_program, stays, unwind });
     0
 }
@@ -210,10 +209,8 @@ mod tests {
         assert!(find(1).is_none());
         let (no, yes) = ([[1, 8], [0, 0], [0x6fff_fffb, 8]], [[1, 8], [0x6fff_fffb, 0x808], [0, 0]]);
         // SAFETY: both end.
-        assert_eq!(
-            unsafe { [is_never_unloaded(no.as_ptr()), is_never_unloaded(yes.as_ptr())] },
-            [false, true]
-        );
+        let told = unsafe { [is_never_unloaded(no.as_ptr()), is_never_unloaded(yes.as_ptr())] };
+        assert_eq!(told, [false, true]);
     }
 
     #[test]

@@ -113,7 +113,7 @@ mod tests {
         files.replace_profile(|out| out.write_all(b"the last"), true);
         let left: Vec<_> =
             std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert_eq!(left, [files.profile.clone()]);
+        assert_eq!(left, std::slice::from_ref(&files.profile));
         assert_eq!(std::fs::read_to_string(&files.profile).unwrap(), "the last");
         std::fs::remove_dir_all(&directory).unwrap();
     }

@@ -95,11 +95,6 @@ pub fn count_worker(begins: bool) {
     }
 }
 
-/// Whether the calling thread's stack is too small for what its beginning and its samples take of it.
-pub fn has_small_stack() -> bool {
-    Bounds::of_this_thread().is_small()
-}
-
 /// The largest number of workers at a time.
 pub fn most_workers() -> u64 {
     MOST_WORKERS.load(Relaxed)

@@ -326,7 +326,7 @@ struct Start {
 unsafe extern "C-unwind" fn started(start: *mut c_void) -> *mut c_void {
     // SAFETY: made for this thread by `pthread_create`.
     let Start { routine, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
-    if !super::has_small_stack() {
+    if !super::Bounds::of_this_thread().is_small() {
         code_map::refresh_if_suspected();
         thread::attach_outside_openmp();
     }
