@@ -20,6 +20,8 @@ const NONE: u32 = u32::MAX;
 const FREE: u32 = ROOT.0;
 /// Room for one value of every metric at the root, which is kept free so that nothing is ever lost.
 const RESERVE: usize = 64;
+/// Slots that are a kilobyte: no page has fewer.
+const SLOTS_TOUCHED: usize = 256;
 /// Nodes of a tree without limit; beyond, an index could mean "none".
 const MOST_NODES: usize = 1 << 31;
 
@@ -93,16 +95,21 @@ impl Tree {
         tree
     }
 
-    /// Writes to all memory of an empty tree once, so that no page fault is left for a signal handler.
-    pub fn touch(&mut self) {
+    /// Writes to the memory of an empty tree's first `nodes` paths and `values` numbers once, so that a signal handler
+    /// meets no page fault there.
+    pub fn touch(&mut self, nodes: usize, values: usize) {
         let blank = self.nodes[0];
-        self.nodes.resize(self.nodes.capacity(), blank);
-        self.cells.resize(self.cells.capacity(), Cell { metric: Metric(0), next: 1, value: 1 });
-        self.slots.fill(NONE);
-        // What is there is looked at, or the compiler would leave it out.
-        std::hint::black_box(&mut *self);
-        self.slots.fill(FREE);
-        self.clear();
+        self.nodes.resize(nodes.clamp(1, self.nodes.capacity()), blank);
+        let value = Cell { metric: Metric(0), next: 1, value: 1 };
+        self.cells.resize(values.min(self.cells.capacity()), value);
+        for value in [NONE, FREE] {
+            // One of a page is enough.
+            self.slots.iter_mut().step_by(SLOTS_TOUCHED).for_each(|slot| *slot = value);
+            // What is there is looked at, or the compiler would leave it out.
+            std::hint::black_box(&mut *self);
+        }
+        self.nodes.truncate(1);
+        self.cells.clear();
     }
 
     fn make(most_nodes: usize, most_cells: usize, limited: bool, slots: usize) -> Tree {
@@ -373,8 +380,8 @@ mod tests {
     fn a_tree_whose_memory_was_touched_is_an_empty_one() {
         for limit in [1, 3, 100] {
             let mut tree = Tree::with_limit(limit, limit);
-            for _ in 0..2 {
-                tree.touch();
+            for touched in [0, 2, limit, 1000] {
+                tree.touch(touched, touched);
                 assert!(tree.is_empty());
                 assert!(tree.slots.iter().all(|slot| *slot == FREE));
                 let leaf = tree.child(ROOT, Frame::user(0, 1));

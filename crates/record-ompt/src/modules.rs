@@ -1,6 +1,7 @@
 //! Which loaded file an address belongs to.
 
 use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::ffi::CString;
 
 /// A loaded executable or library.
@@ -18,6 +19,8 @@ pub struct Module {
     pub path: CString,
     /// Whether it is the program itself rather than a library.
     pub is_program: bool,
+    /// Whether it was linked never to be unloaded.
+    pub stays: bool,
     /// Its unwind tables.
     pub unwind: Option<UnwindTables>,
 }
@@ -57,14 +60,27 @@ pub fn all() -> Vec<Module> {
     // SAFETY: `visit` takes what is passed here, and does not keep it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
     for module in found.iter_mut().filter(|module| module.is_program) {
-        module.path = path_of_program();
+        module.path = path_of_program().to_owned();
     }
     found
 }
 
-/// The program's file. The system marks one that was removed or replaced since it was started; who has the
+/// The program's file, as it was told first. The system marks one that was removed or replaced since it was started; who has the
 /// same build anywhere, mostly at the same place, still finds names in it.
-fn path_of_program() -> CString {
+///
+/// Not in a `OnceLock`, which a forked child may find half made for ever.
+pub fn path_of_program() -> &'static CStr {
+    static PATH: AtomicPtr<CString> = AtomicPtr::new(core::ptr::null_mut());
+    // SAFETY: null, or a leaked box.
+    if let Some(known) = unsafe { PATH.load(Acquire).as_ref() } {
+        return known;
+    }
+    let told: &CString = Box::leak(Box::new(ask_for_path_of_program()));
+    PATH.store(core::ptr::from_ref(told).cast_mut(), Release);
+    told
+}
+
+fn ask_for_path_of_program() -> CString {
     use std::os::unix::ffi::OsStringExt;
     let told = std::fs::read_link("/proc/self/exe").unwrap_or_default();
     let is_there = told.exists();
@@ -119,8 +135,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
             };
             build_id_in(notes)
         })
-        .map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-        .and_then(|digits| CString::new(digits).ok())
+        .and_then(|id| CString::new(digits_of(id)).ok())
         .unwrap_or_default();
     let unwind = headers.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME).and_then(|header| {
         let at = start_of(header);
@@ -129,8 +144,34 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
     });
     // The main program has no name in the loader's list.
     let is_program = path.is_empty();
-    found.push(Module { start, end, bias, build_id, path, is_program, unwind });
+    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC).map(start_of);
+    // SAFETY: the dynamic section of a loaded module is mapped, and ends with an entry of null.
+    let stays = dynamic.is_some_and(|entries| unsafe { is_never_unloaded(entries as *const [u64; 2]) });
+    found.push(Module { start, end, bias, build_id, path, is_program, stays, unwind });
     0
+}
+
+/// Whether a dynamic section has the flag of `-z nodelete`.
+///
+/// # Safety
+/// Its entries, tag and value, end with one of null.
+unsafe fn is_never_unloaded(mut entry: *const [u64; 2]) -> bool {
+    const FLAGS: u64 = 0x6fff_fffb;
+    const NODELETE: u64 = 8;
+    loop {
+        // SAFETY: by contract.
+        match unsafe { entry.read() } {
+            [0, _] => return false,
+            [FLAGS, flags] => return flags & NODELETE != 0,
+            // SAFETY: it was not the last one.
+            _ => entry = unsafe { entry.add(1) },
+        }
+    }
+}
+
+fn digits_of(bytes: &[u8]) -> Vec<u8> {
+    let digit = |value: u8| if value < 10 { b'0' + value } else { b'a' - 10 + value };
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Finds the GNU build id among ELF notes: u32 name size, data size, type; name; data; each padded
@@ -166,6 +207,10 @@ mod tests {
         assert!(!libc.is_program);
         assert!(libc.build_id.to_bytes().len() >= 32, "{:?}", libc.build_id);
         assert!(find(1).is_none());
+        let (no, yes) = ([[1, 8], [0, 0], [0x6fff_fffb, 8]], [[1, 8], [0x6fff_fffb, 0x808], [0, 0]]);
+        // SAFETY: both end.
+        let told = unsafe { [is_never_unloaded(no.as_ptr()), is_never_unloaded(yes.as_ptr())] };
+        assert_eq!(told, [false, true]);
     }
 
     #[test]
@@ -181,5 +226,6 @@ mod tests {
         }
         assert_eq!(build_id_in(&notes), Some(&[1u8, 2, 3][..]));
         assert_eq!(build_id_in(&notes[..30]), None);
+        assert_eq!(digits_of(&[0x09, 0xaf, 0xf0]), b"09aff0");
     }
 }

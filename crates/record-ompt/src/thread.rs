@@ -10,7 +10,7 @@ use crate::dictionary::Cache;
 use crate::frames::Frames;
 use crate::ids::Ids;
 use crate::profiling::{self, Follower};
-use crate::sampling::{self, Sampler, code_map};
+use crate::sampling::{self, Bounds, Sampler, code_map};
 
 /// What the tool knows about one thread. Aligned so that no two threads share a cache line.
 #[repr(align(128))]
@@ -46,6 +46,8 @@ pub struct Thread {
     pub is_announced: bool,
     /// Creation paths that this thread has met.
     pub paths: sampling::paths::Cache,
+    /// The thread's stack, where samples or paths are taken.
+    pub bounds: Bounds,
     /// The modules that this thread's trace is known to name, as `code_map` counts.
     pub modules_written: u64,
     /// In profile mode, in the place of events.
@@ -209,11 +211,14 @@ pub fn attach_outside_openmp() {
     if FAILED.load(Relaxed) >= MAX_FAILED || enter().is_some() || !process::is_recording() {
         return;
     }
+    // Asked once: the C library reads a file for those of the first thread.
+    let is_asked = profiling::is_on() || sampling::is_active();
+    let bounds = if is_asked { Bounds::of_this_thread() } else { Bounds::default() };
     // The beginning of a profile's thread takes more of the stack than that of a trace's.
-    if profiling::is_on() && sampling::has_small_stack() {
+    if profiling::is_on() && bounds.is_small() {
         return;
     }
-    let thread = Box::into_raw(Box::<Thread>::default());
+    let thread = Box::into_raw(Box::new(Thread { bounds, ..Thread::default() }));
     let shared = SharedThread(thread);
     let closer = Box::new(move |recorder: &mut ThreadRecorder, at: u64| {
         let shared = shared;
@@ -252,7 +257,7 @@ pub fn attach_outside_openmp() {
         if sampling::is_active() {
             code_map::catch_up(moment);
             let counted = moment.thread.profile.as_ref().map(|follower| follower.counted.clone());
-            moment.thread.sampler = Sampler::start(moment.recorder.os_tid(), counted);
+            moment.thread.sampler = Sampler::start(moment.thread.bounds, moment.recorder.os_tid(), counted);
         }
     });
 }

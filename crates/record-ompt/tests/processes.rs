@@ -270,3 +270,17 @@ fn the_tool_exports_its_entry_and_what_sampling_puts_before_the_c_library() {
         symbols.filter(|symbol| !preloaded.split_whitespace().any(|p| p == *symbol)).collect();
     assert_eq!(others, ["ompt_start_tool", "taskscope_name_data_"]);
 }
+
+#[test]
+fn what_is_put_before_the_c_library_finds_it_at_the_start() {
+    // A handler of the program may be the first to call one of these, and must not be made to look it up.
+    let program = Command::new("true").env("LD_PRELOAD", common::tool()).env("LD_DEBUG", "symbols").output();
+    let text = String::from_utf8_lossy(&program.unwrap().stderr).into_owned();
+    if !text.contains("symbol=") {
+        eprintln!("skipped: the loader does not tell what it looks up");
+        return;
+    }
+    for name in ["pause", "sigsuspend", "sendmsg", "sendto", "recvmsg", "select", "msgrcv", "sigwaitinfo"] {
+        assert!(text.contains(&format!("symbol={name};")), "{name}");
+    }
+}

@@ -211,7 +211,8 @@ fn begin_taskwait(recorder: &mut Short, thread: &mut Thread, codeptr: u64) -> Op
 fn end_taskwait(recorder: &mut Short, thread: &mut Thread) -> Option<()> {
     let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
     let (top, cause) = frames.top_two()?;
-    if follower.waits.depth() != frames.depth() || top.open != TASKWAIT {
+    // Nothing else has this cause.
+    if follower.waits.depth() != frames.depth() || top.cause != Cause::Taskwait {
         return None;
     }
     let (wait, since) = follower.waits.short_so_far()?;

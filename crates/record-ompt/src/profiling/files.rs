@@ -1,21 +1,24 @@
 //! The files of one process's profile.
 
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::ErrorKind;
+use std::ffi::{CString, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use taskscope_profile::form;
 
 /// More processes than this do not have the same number in one run.
 const MOST_COPIES: u32 = 1 << 20;
+/// What is given to the system at once.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Where they lie: `HOST.PID` with an extension, or `HOST.PID-2` where another process has had that number, as the program
 /// has that this one replaced (`exec`), or one of another container.
 pub struct Files {
     /// The profile.
     pub profile: PathBuf,
-    /// The one that is being written.
+    /// The one that is being written; between two of them, the one before.
     pub part: PathBuf,
     /// Totals so far.
     pub lines: PathBuf,
@@ -49,5 +52,69 @@ impl Files {
             Err(why) => why.kind() != ErrorKind::AlreadyExists,
         });
         own.unwrap_or_else(|| Files::named(directory, name, 1))
+    }
+
+    /// Puts a profile in the place of the one before, which becomes what the next one is written over: to replace a file, to
+    /// truncate it or to make it anew is what costs most of a round on ext4, which writes it to the disk for that.
+    pub fn replace_profile(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>, is_last: bool) {
+        let written = self.write_part(write);
+        // Where there was none, or the file system cannot exchange them, it is renamed.
+        if written.is_ok() && !exchange(&self.part, &self.profile) {
+            let _ = std::fs::rename(&self.part, &self.profile);
+        }
+        if written.is_err() || is_last {
+            let _ = std::fs::remove_file(&self.part);
+        }
+    }
+
+    fn write_part(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&self.part)?;
+        let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
+        write(&mut buffer)?;
+        let length = buffer.stream_position()?;
+        let file = buffer.into_inner()?;
+        // The end of a longer one.
+        if file.metadata()?.len() > length { file.set_len(length) } else { Ok(()) }
+    }
+}
+
+/// Two files change their names; false where that cannot be.
+fn exchange(one: &Path, other: &Path) -> bool {
+    let c_string = |path: &Path| CString::new(path.as_os_str().as_bytes());
+    let (Ok(one), Ok(other)) = (c_string(one), c_string(other)) else { return false };
+    let here = libc::AT_FDCWD;
+    // SAFETY: two C strings.
+    unsafe { libc::renameat2(here, one.as_ptr(), here, other.as_ptr(), libc::RENAME_EXCHANGE) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_profile_is_written_over_the_one_before_the_last() {
+        let directory = std::env::temp_dir().join(format!("taskscope-files-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let files = Files::choose(&directory, "host.1");
+        let mut numbers = Vec::new();
+        for text in ["first", "the second", "3rd"] {
+            files.replace_profile(|out| out.write_all(text.as_bytes()), false);
+            assert_eq!(std::fs::read_to_string(&files.profile).unwrap(), text);
+            numbers.push(std::fs::metadata(&files.profile).unwrap().ino());
+        }
+        // File systems that cannot exchange files have a new one each time.
+        if files.part.exists() {
+            assert_eq!(numbers[0], numbers[2]);
+        }
+        let other = Files::choose(&directory, "host.1");
+        assert_ne!(other.profile, files.profile, "the name is taken");
+        let _ = std::fs::remove_file(&other.part);
+        files.replace_profile(|out| out.write_all(b"the last"), true);
+        let left: Vec<_> =
+            std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left, std::slice::from_ref(&files.profile));
+        assert_eq!(std::fs::read_to_string(&files.profile).unwrap(), "the last");
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -333,7 +333,7 @@ impl Moment<'_> {
                 None => arrival.work.clear(),
             }
         });
-        Some(InTeam { team: number, record, round })
+        Some(InTeam { team: number, record: record as u32, round })
     }
 
     /// What the handler has met since the last synchronisation. The handler leaves it alone while a

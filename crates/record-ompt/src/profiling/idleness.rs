@@ -449,7 +449,11 @@ pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
     };
     let all_late: u64 = late.iter().map(|late| late.owed).sum();
     divide(tree, idle.saturating_sub(all_late), |tree, kind| weights(tree, kind.present, (1, 1)));
-    for (epoch, Late { owed, length }) in late.iter().enumerate() {
+    let begun = pool.epoch();
+    // No weight is of an epoch that has not begun.
+    for (epoch, Late { owed, length }) in
+        late.iter().enumerate().filter(|(epoch, late)| *epoch <= begun || late.length > 0)
+    {
         divide(tree, *owed, |tree, kind| weights(tree, kind.turn(epoch), (*owed, *length)));
     }
 }

@@ -162,7 +162,8 @@ impl Run {
             began,
             place: process::place(),
             files: OnceLock::new(),
-            accounts: (0..ACCOUNTS).map(|_| AtomicPtr::default()).collect(),
+            // SAFETY: null pointers are all zero. So the memory is there only as far as it is used.
+            accounts: unsafe { Box::new_zeroed_slice(ACCOUNTS).assume_init() },
             used: AtomicUsize::new(0),
             threads: Mutex::default(),
             merged: Mutex::new(Merged {

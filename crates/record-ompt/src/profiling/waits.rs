@@ -34,7 +34,7 @@ pub const NO_WAIT: usize = usize::MAX;
 pub struct InTeam {
     pub team: u32,
     /// Which of the team's records.
-    pub record: usize,
+    pub record: u32,
     /// The how manieth with that record.
     pub round: u32,
 }
@@ -44,8 +44,8 @@ pub struct InTeam {
 #[derive(Clone, Copy)]
 pub struct Wait {
     pub kind: Marker,
-    /// How much the thread has open where this is innermost.
-    pub depth: usize,
+    /// [`Waits::depth`] without it.
+    outer: usize,
     /// Since when the part that goes on does; none while a task runs inside.
     pub since: Option<u64>,
     /// Context of the waiting task.
@@ -63,10 +63,17 @@ pub struct Wait {
 }
 
 /// The waits that a thread is in, innermost last, and their blame: that of the innermost lies at the end.
-#[derive(Default)]
 pub struct Waits {
     list: Vec<Wait>,
     blame: Vec<Blame>,
+    /// The innermost's, which every callback of small tasks asks for.
+    depth: usize,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Waits { list: Vec::new(), blame: Vec::new(), depth: NO_WAIT }
+    }
 }
 
 /// What is to be charged when a wait is over. `taken` is the sum of the rest.
@@ -87,7 +94,7 @@ impl Waits {
     /// How much the thread has open where the innermost is; [`NO_WAIT`] without one.
     #[inline(always)]
     pub fn depth(&self) -> usize {
-        self.list.last().map_or(NO_WAIT, |wait| wait.depth)
+        self.depth
     }
 
     /// The innermost goes on, if it was interrupted.
@@ -101,7 +108,9 @@ impl Waits {
     /// A wait begins, in the call that returns to `codeptr`.
     #[inline(always)]
     pub fn begin(&mut self, kind: Marker, depth: usize, at: u64, (context, codeptr): (u32, u64)) {
-        self.list.push(Wait::begun(kind, depth, at, (context, codeptr), self.blame.len()));
+        let wait = self.begun(kind, at, (context, codeptr));
+        self.list.push(wait);
+        self.depth = depth;
     }
 
     /// Whether one more needs no memory.
@@ -122,8 +131,9 @@ impl Waits {
         at: u64,
         (context, codeptr): (u32, u64),
     ) {
-        let wait = Wait::begun(kind, depth, at, (context, codeptr), self.blame.len());
+        let wait = self.begun(kind, at, (context, codeptr));
         let length = self.list.len();
+        self.depth = depth;
         // SAFETY: there is room by contract, and it is initialised before it counts.
         unsafe {
             self.list.as_mut_ptr().add(length).write(wait);
@@ -142,7 +152,21 @@ impl Waits {
     /// The innermost is over, and counted.
     #[inline(always)]
     pub fn forget_innermost(&mut self) {
-        self.list.pop();
+        self.pop();
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Wait> {
+        let wait = self.list.pop()?;
+        self.depth = wait.outer;
+        Some(wait)
+    }
+
+    #[inline(always)]
+    fn begun(&self, kind: Marker, at: u64, (context, codeptr): (u32, u64)) -> Wait {
+        let (since, barrier, outer) = (Some(at), None, self.depth);
+        let (taken, pending, nobody, blame_from) = (0, 0, 0, self.blame.len());
+        Wait { kind, outer, since, context, codeptr, barrier, taken, pending, nobody, blame_from }
     }
 
     /// [`pause`](Self::pause), if that charges nobody.
@@ -181,13 +205,13 @@ impl Waits {
             return None;
         }
         let is_barrier = barrier.is_some();
-        self.list.pop();
+        self.pop();
         Some(((kind, context, codeptr), taken, is_barrier))
     }
 
     /// The innermost is over: `settle` learns who is to blame.
     pub fn end(&mut self, settle: impl FnOnce(&Wait, &Settled<'_>)) {
-        let Some(mut wait) = self.list.pop() else { return };
+        let Some(mut wait) = self.pop() else { return };
         let for_work = wait.settle(&mut self.blame);
         let blame = self.blame.get(wait.blame_from..).unwrap_or_default();
         settle(&wait, &Settled { nobody: wait.nobody, blame, for_work });
@@ -196,12 +220,6 @@ impl Waits {
 }
 
 impl Wait {
-    #[inline(always)]
-    fn begun(kind: Marker, depth: usize, at: u64, (context, codeptr): (u32, u64), blame_from: usize) -> Wait {
-        let (since, barrier) = (Some(at), None);
-        Wait { kind, depth, since, context, codeptr, barrier, taken: 0, pending: 0, nobody: 0, blame_from }
-    }
-
     fn team(&self) -> Option<(&'static Team, InTeam)> {
         let barrier = self.barrier?;
         Some((teams::team(barrier.team)?, barrier))
@@ -214,7 +232,7 @@ impl Wait {
         let (since, at) = part;
         let mut rest = at.saturating_sub(since);
         if let Some((team, barrier)) = self.team() {
-            let last = team.all_here(barrier.record, barrier.round).unwrap_or(u64::MAX);
+            let last = team.all_here(barrier.record as usize, barrier.round).unwrap_or(u64::MAX);
             let before = last.clamp(since, at.max(since)) - since;
             self.pending += before;
             rest -= before;
@@ -265,7 +283,7 @@ impl Wait {
     fn settle(&mut self, blame: &mut Vec<Blame>) -> Option<(u64, &'static Recent)> {
         let pending = core::mem::take(&mut self.pending);
         let last = self.team().filter(|_| pending > 0);
-        match last.and_then(|(team, barrier)| team.last_arrival(barrier.record)) {
+        match last.and_then(|(team, barrier)| team.last_arrival(barrier.record as usize)) {
             Some(last) if !last.work.is_empty() => return Some((pending, &last.work)),
             Some(last) => {
                 let place: Place = (last.context, last.path);
@@ -274,5 +292,28 @@ impl Wait {
             None => self.nobody += pending,
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_is_where_it_was_when_those_inside_are_over() {
+        let mut waits = Waits::default();
+        assert_eq!(waits.depth(), NO_WAIT);
+        for depth in [3, 7, 9, 12] {
+            waits.begin(Marker::Taskwait, depth, 10, (1, 0));
+            assert_eq!(waits.depth(), depth);
+        }
+        waits.forget_innermost();
+        assert_eq!(waits.depth(), 9);
+        assert!(waits.end_short().is_some());
+        assert_eq!(waits.depth(), 7);
+        waits.end(|_, settled| assert_eq!(settled.nobody, 0));
+        assert_eq!(waits.depth(), 3);
+        waits.forget_innermost();
+        assert_eq!(waits.depth(), NO_WAIT);
     }
 }

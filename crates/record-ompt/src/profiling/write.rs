@@ -1,7 +1,6 @@
 //! The file of a process's profile: at an interval while it runs, when the program asks, at its end.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 
 use taskscope_profile::{Process, Profile, key};
 
@@ -54,7 +53,7 @@ pub(super) fn write(run: &Run, finished: bool) {
         tree,
         totals: totals(&sums, wall),
     };
-    store(run, &profile);
+    store(run, &profile, finished);
 }
 
 fn describe(name: &str, wall: u64, threads: u64, finished: bool) -> Process {
@@ -91,14 +90,8 @@ fn totals(sums: &Sums, wall: u64) -> BTreeMap<String, u64> {
 }
 
 /// Complete or not at all: somebody may be reading the one before.
-fn store(run: &Run, profile: &Profile) {
-    let Some(files) = run.files() else { return };
-    // It is empty or not there. Truncated, file systems write it to the disk when it is closed.
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&files.part);
-    let written = file.and_then(|mut file| profile.write(&mut file));
-    if written.is_ok() {
-        let _ = std::fs::rename(&files.part, &files.profile);
-    } else {
-        let _ = std::fs::remove_file(&files.part);
+fn store(run: &Run, profile: &Profile, finished: bool) {
+    if let Some(files) = run.files() {
+        files.replace_profile(|out| profile.write(out), finished);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A map is built outside of the handler and published with one store; maps are never freed, since a
 //! handler on any thread may be reading one. What the unwinder reads of a module (`.eh_frame`) is
-//! copied, so that `dlclose` cannot take it away under a handler.
+//! copied, so that `dlclose` cannot take it away under a handler, unless the module stays for ever.
 
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering::*};
 
@@ -244,7 +244,10 @@ fn unwind_module(module: &Module) -> UnwindModule<&'static [u8]> {
     let tables = match known {
         Some(Some(tables)) if tables.is_still_at(module) => Some(tables),
         _ => {
-            let tables = module.unwind.and_then(Tables::copy);
+            let tables = module.unwind.and_then(|tables| match stays(module) {
+                true => Tables::in_place(tables),
+                false => Tables::copy(tables),
+            });
             if let Some(list) = copies.as_mut() {
                 list.retain(|(start, end, header, _)| (*start, *end, *header) != key);
                 list.push((key.0, key.1, key.2, tables));
@@ -266,7 +269,21 @@ fn unwind_module(module: &Module) -> UnwindModule<&'static [u8]> {
     UnwindModule::new(String::new(), module.start..module.end, module.bias, sections)
 }
 
-/// Copies of a module's `.eh_frame_hdr` and `.eh_frame`, and where they lie.
+/// Whether a module is never unloaded: the program, the C library, the loader, the kernel's part, this library, and what
+/// was linked so, as LLVM's OpenMP runtime.
+fn stays(module: &Module) -> bool {
+    let own = stays as fn(&Module) -> bool as usize as u64;
+    let c_library =
+        libc::gnu_get_libc_version as unsafe extern "C" fn() -> *const libc::c_char as usize as u64;
+    // SAFETY: no preconditions.
+    let of_kernel = |what| unsafe { libc::getauxval(what) };
+    let [loader, kernels] = [libc::AT_BASE, libc::AT_SYSINFO_EHDR].map(of_kernel);
+    module.is_program
+        || module.stays
+        || [own, c_library, loader, kernels].into_iter().any(|address| module.contains(address))
+}
+
+/// A module's `.eh_frame_hdr` and `.eh_frame`, or copies of them, and where they lie.
 #[derive(Clone, Copy)]
 struct Tables {
     header_at: u64,
@@ -281,12 +298,30 @@ const RELATIVE_TO_HERE: u8 = 0x1b;
 const SORTED_TABLE: u8 = 0x3b;
 
 impl Tables {
+    /// Of a module that stays. Its `.eh_frame` may be followed by something else, which the table does not point to.
+    fn in_place(tables: UnwindTables) -> Option<Tables> {
+        // SAFETY: mapped and readable as long as the process lives.
+        let found = unsafe { Tables::find(tables)? };
+        if found.header_has_table() { Some(found) } else { Tables::copy(tables) }
+    }
+
     fn copy(tables: UnwindTables) -> Option<Tables> {
+        // SAFETY: the caller has just seen that the module is loaded; only the copies are kept.
+        let found = unsafe { Tables::find(tables)? };
+        let frame = found.frame.get(..frame_bytes(found.frame))?;
+        let leak = |bytes: &[u8]| -> &'static [u8] { Box::leak(Box::from(bytes)) };
+        Some(Tables { header: leak(found.header), frame: leak(frame), ..found })
+    }
+
+    /// Where they lie, `.eh_frame` up to the end of its segment.
+    ///
+    /// # Safety
+    /// The module is loaded as long as the result is used.
+    unsafe fn find(tables: UnwindTables) -> Option<Tables> {
         if tables.header_bytes < 12 || tables.header + tables.header_bytes > tables.segment_end {
             return None;
         }
-        // SAFETY: the segment is mapped and readable while the module is loaded, and the caller has
-        // just seen that it is.
+        // SAFETY: the segment is mapped and readable while the module is loaded.
         let header =
             unsafe { core::slice::from_raw_parts(tables.header as *const u8, tables.header_bytes as usize) };
         let [1, RELATIVE_TO_HERE, _, _, a, b, c, d] = *header.first_chunk()? else { return None };
@@ -294,10 +329,8 @@ impl Tables {
         let frame_at = (tables.header + 4).wrapping_add_signed(offset);
         let room = tables.segment_end.checked_sub(frame_at).filter(|room| *room < 1 << 31)?;
         // SAFETY: as above; `.eh_frame` lies in the same segment.
-        let segment = unsafe { core::slice::from_raw_parts(frame_at as *const u8, room as usize) };
-        let frame = segment.get(..frame_bytes(segment))?;
-        let leak = |bytes: &[u8]| -> &'static [u8] { Box::leak(Box::from(bytes)) };
-        Some(Tables { header_at: tables.header, header: leak(header), frame_at, frame: leak(frame) })
+        let frame = unsafe { core::slice::from_raw_parts(frame_at as *const u8, room as usize) };
+        Some(Tables { header_at: tables.header, header, frame_at, frame })
     }
 
     fn header_has_table(&self) -> bool {
@@ -341,6 +374,8 @@ mod tests {
         assert_eq!(map.owner(0x10), Owner::Nobody);
         assert_eq!(map.owner(u64::MAX), Owner::Nobody);
         assert!(map.modules.len() > 2, "{}", map.modules.len());
+        let staying = map.modules.iter().filter(|module| stays(module)).count();
+        assert!((3..map.modules.len()).contains(&staying), "{staying} of {}", map.modules.len());
     }
 
     #[test]

@@ -7,8 +7,8 @@
 //!   callbacks ──▶ paths: creation paths of tasks, and of regions that were asked for
 //!   loader    ──▶ code_map: which code lies where, refreshed outside of the handler
 //! ```
-//! **Rules of the handler.** No allocation, no lock, `errno` kept; its memory was allocated and touched
-//! before its timer was armed; every pointer of the runtime is checked before use. It reads the
+//! **Rules of the handler.** No allocation, no lock, `errno` kept; its memory was allocated, and touched as far as
+//! most need it, before its timer was armed; every pointer of the runtime is checked before use. It reads the
 //! thread's stack of open things only where it did not interrupt a callback.
 
 pub mod check;
@@ -32,7 +32,7 @@ use taskscope_record::{Json, process};
 use crate::profiling;
 
 pub use sampler::{Sampler, now};
-pub use walk::stack_pointer_here;
+pub use walk::{Bounds, stack_pointer_here};
 
 /// How often to sample, per second and thread; unset, nothing is sampled.
 pub const RATE_VARIABLE: &str = "TASKSCOPE_SAMPLE";
@@ -93,11 +93,6 @@ pub fn count_worker(begins: bool) {
     } else {
         WORKERS.fetch_sub(1, Relaxed);
     }
-}
-
-/// Whether the calling thread's stack is too small for what its beginning and its samples take of it.
-pub fn has_small_stack() -> bool {
-    walk::Bounds::of_this_thread().is_small()
 }
 
 /// The largest number of workers at a time.

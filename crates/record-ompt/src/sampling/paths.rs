@@ -117,11 +117,11 @@ fn depth_of(sp: u64, exit: u64) -> u64 {
 }
 
 impl Content {
-    fn new() -> Option<Box<Content>> {
+    fn new(bounds: Bounds) -> Option<Box<Content>> {
         Some(Box::new(Content {
             unwinding: walk::Cache::default(),
             frames: Frames::new(),
-            bounds: Bounds::of_this_thread(),
+            bounds,
             remembered: core::array::from_fn(|_| Remembered::default()),
             creations: core::array::from_fn(|_| Creation::default()),
             turn: 0,
@@ -276,7 +276,7 @@ impl Moment<'_> {
     fn find_path(&mut self, codeptr: *const c_void, exit: u64) -> Found {
         let (codeptr, sp) = (codeptr as u64, stack_pointer_here());
         if self.thread.paths.0.is_none() {
-            self.thread.paths.0 = Content::new();
+            self.thread.paths.0 = Content::new(self.thread.bounds);
         }
         let depth = depth_of(sp, exit);
         let hash = (codeptr ^ depth.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;

@@ -44,25 +44,62 @@ impl Next {
 
     #[cold]
     fn look_up(&self) -> usize {
-        // Not by `dlsym`, which is ours.
-        // SAFETY: looks up a C string.
-        let mut found = unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), BASE_VERSION.as_ptr()) };
-        if found.is_null() {
-            // SAFETY: as above.
-            found = unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), c"GLIBC_2.34".as_ptr()) };
-        }
-        if !found.is_null() && self.name != c"dlsym" {
-            type Dlsym = unsafe extern "C" fn(*mut c_void, *const libc::c_char) -> *mut c_void;
-            // SAFETY: the symbol of this name has this type.
-            found = unsafe {
-                core::mem::transmute::<*mut c_void, Dlsym>(found)(libc::RTLD_NEXT, self.name.as_ptr())
+        let found = if self.name == c"dlsym" {
+            // Not by `dlsym`, which is ours.
+            // SAFETY: looks up C strings.
+            let by_version = |version: &CStr| unsafe {
+                libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), version.as_ptr())
             };
-        }
+            let oldest = by_version(BASE_VERSION);
+            if oldest.is_null() { by_version(c"GLIBC_2.34") } else { oldest }
+        } else {
+            dlsym_of(libc::RTLD_NEXT, self.name)
+        };
         // Newer than this C library: nobody who was linked to it calls it, but somebody may look for it.
         let found = if found.is_null() { missing as *const () as usize } else { found as usize };
         self.found.store(found, Relaxed);
         found
     }
+}
+
+/// A [`Next`] for each name, and [`look_up`](next::look_up) for all of them.
+macro_rules! next_functions {
+    ($($name:ident)*) => {
+        mod next {
+            #![allow(non_upper_case_globals, reason = "the names of functions")]
+
+            use super::*;
+
+            $(pub static $name: Next =
+                Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => c"",
+                });)*
+
+            pub fn look_up() {
+                for next in [$(&$name),*] {
+                    next.address();
+                }
+                // Those that are missing have left a message, which is not for the program.
+                // SAFETY: no preconditions.
+                unsafe { libc::dlerror() };
+            }
+        }
+    };
+}
+
+next_functions! {
+    nanosleep clock_nanosleep usleep sleep thrd_sleep pause poll __poll_chk select epoll_wait sem_timedwait
+    sem_clockwait semop semtimedop msgrcv msgsnd write writev send sendto sendmsg recv recvfrom recvmsg
+    ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
+    bsd_signal ssignal sysv_signal __sysv_signal sigaction pthread_create dlopen dlsym
+}
+
+/// The C library's `dlsym`.
+fn dlsym_of(handle: *mut c_void, name: &CStr) -> *mut c_void {
+    type Dlsym = unsafe extern "C" fn(*mut c_void, *const libc::c_char) -> *mut c_void;
+    // SAFETY: the symbol of this name has this type.
+    unsafe { core::mem::transmute::<usize, Dlsym>(next::dlsym.address())(handle, name.as_ptr()) }
 }
 
 /// Stands for a function that the C library does not have.
@@ -157,15 +194,11 @@ macro_rules! held {
     ($( $(if ($when:expr))? fn $name:ident($($arg:ident : $type:ty),*) -> $result:ty; )*) => { $(
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
-            static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => c"",
-            });
             type Function = unsafe extern "C-unwind" fn($($type),*) -> $result;
             let held = true $(&& $when)? && hold();
             // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
-            let result = unsafe { core::mem::transmute::<usize, Function>(NEXT.address())($($arg),*) };
-            release(held, NEXT.address());
+            let result = unsafe { core::mem::transmute::<usize, Function>(next::$name.address())($($arg),*) };
+            release(held, next::$name.address());
             result
         }
     )* };
@@ -207,19 +240,15 @@ macro_rules! with_set {
     ($( fn $name:ident($($before:ident : $btype:ty),* ; $set:ident by $change:ident ; $($after:ident : $atype:ty),*) -> $result:ty; )*) => { $(
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name($($before: $btype,)* $set: *const sigset_t $(, $after: $atype)*) -> $result {
-            static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => c"",
-            });
             type Function = unsafe extern "C-unwind" fn($($btype,)* *const sigset_t $(, $atype)*) -> $result;
             let mut copy = MaybeUninit::uninit();
             let held = hold();
             // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
             let result = unsafe {
                 let set = $change($set, &mut copy);
-                core::mem::transmute::<usize, Function>(NEXT.address())($($before,)* set $(, $after)*)
+                core::mem::transmute::<usize, Function>(next::$name.address())($($before,)* set $(, $after)*)
             };
-            release(held, NEXT.address());
+            release(held, next::$name.address());
             result
         }
     )* };
@@ -244,11 +273,10 @@ unsafe extern "C" fn sigaction(
     old: *mut libc::sigaction,
 ) -> c_int {
     type Function = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
-    static NEXT: Next = Next::new(c"sigaction");
     // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
     unsafe {
         if number == 0 || number != signal::number() {
-            return core::mem::transmute::<usize, Function>(NEXT.address())(number, action, old);
+            return core::mem::transmute::<usize, Function>(next::sigaction.address())(number, action, old);
         }
         signal::exchange(action, old);
     }
@@ -261,14 +289,10 @@ macro_rules! simple_handlers {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(number: c_int, handler: usize) -> usize {
             type Function = unsafe extern "C" fn(c_int, usize) -> usize;
-            static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => c"",
-            });
             // SAFETY: the C library's function of this name has this type; the actions are local, and all zero is valid.
             unsafe {
                 if number == 0 || number != signal::number() {
-                    return core::mem::transmute::<usize, Function>(NEXT.address())(number, handler);
+                    return core::mem::transmute::<usize, Function>(next::$name.address())(number, handler);
                 }
                 let mut new: libc::sigaction = MaybeUninit::zeroed().assume_init();
                 let mut old: libc::sigaction = MaybeUninit::zeroed().assume_init();
@@ -302,7 +326,7 @@ struct Start {
 unsafe extern "C-unwind" fn started(start: *mut c_void) -> *mut c_void {
     // SAFETY: made for this thread by `pthread_create`.
     let Start { routine, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
-    if !super::has_small_stack() {
+    if !super::Bounds::of_this_thread().is_small() {
         code_map::refresh_if_suspected();
         thread::attach_outside_openmp();
     }
@@ -319,10 +343,9 @@ unsafe extern "C-unwind" fn pthread_create(
 ) -> c_int {
     type Function =
         unsafe extern "C-unwind" fn(*mut pthread_t, *const pthread_attr_t, Routine, *mut c_void) -> c_int;
-    static NEXT: Next = Next::new(c"pthread_create");
     // SAFETY: the function of this name has this type; the arguments are the caller's, or ours.
     unsafe {
-        let next = core::mem::transmute::<usize, Function>(NEXT.address());
+        let next = core::mem::transmute::<usize, Function>(next::pthread_create.address());
         if !super::is_active() || taskscope_record::own_threads::are_being_started() {
             return next(thread, attributes, routine, argument);
         }
@@ -338,22 +361,20 @@ unsafe extern "C-unwind" fn pthread_create(
 /// Before the program loads something.
 #[cfg(target_arch = "x86_64")]
 extern "C" fn before_dlopen() -> usize {
-    static NEXT: Next = Next::new(c"dlopen");
     code_map::suspect();
-    NEXT.address()
+    next::dlopen.address()
 }
 
 /// Before the program looks something up, most often in what it has just loaded.
 #[cfg(target_arch = "x86_64")]
 extern "C" fn before_dlsym() -> usize {
-    static NEXT: Next = Next::new(c"dlsym");
     if super::is_active() {
         code_map::refresh_now();
         if taskscope_record::thread::is_attached() {
             thread::record(code_map::catch_up);
         }
     }
-    NEXT.address()
+    next::dlsym.address()
 }
 
 /// `name before`: a function that calls `before`, and jumps to the address that it returns. The loader
@@ -438,15 +459,16 @@ extern "C" fn at_load() {
 }
 
 fn start_at_load() {
-    // A handler of the program may be the first to call it, and no place to look it up.
-    // SAFETY: there is no such file, and nothing to write.
-    unsafe { write(-1, core::ptr::null(), 0) };
+    if is_found() {
+        // Not when they are called first: that may be in a handler of the program.
+        next::look_up();
+    }
     if settings().is_none() || !is_preloaded() {
         return;
     }
-    let program = std::env::current_exe().unwrap_or_default();
-    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if STARTERS.contains(&name.as_str()) {
+    let program = crate::modules::path_of_program().to_bytes();
+    let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    if STARTERS.iter().any(|starter| starter.as_bytes() == name) {
         return;
     }
     if tool::start_recording(&[("ovni", ovni::VERSION)]) {
@@ -457,11 +479,11 @@ fn start_at_load() {
 
 /// Whether the program's calls come here: the loader finds our function first.
 fn is_preloaded() -> bool {
-    // SAFETY: looks up a C string in the global scope.
-    let found = unsafe {
-        type Dlsym = unsafe extern "C" fn(*mut c_void, *const libc::c_char) -> *mut c_void;
-        static NEXT: Next = Next::new(c"dlsym");
-        core::mem::transmute::<usize, Dlsym>(NEXT.address())(libc::RTLD_DEFAULT, c"pthread_create".as_ptr())
-    };
-    core::ptr::eq(found, pthread_create as *const c_void)
+    core::ptr::eq(dlsym_of(libc::RTLD_DEFAULT, c"pthread_create"), pthread_create as *const c_void)
+}
+
+/// Whether calls may come here: the loader finds what only this library has.
+fn is_found() -> bool {
+    let own = crate::taskscope_name_data_ as *const c_void;
+    core::ptr::eq(dlsym_of(libc::RTLD_DEFAULT, c"taskscope_name_data_"), own)
 }

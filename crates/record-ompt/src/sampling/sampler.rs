@@ -43,11 +43,10 @@ pub struct Memory {
 }
 
 impl Sampler {
-    /// Starts to sample the calling thread, whose id in the system is given. `None` when nothing is to
-    /// be sampled, or the system has no timer left.
-    pub fn start(os_tid: i32, counted: Option<Arc<Counted>>) -> Option<Box<Sampler>> {
+    /// Starts to sample the calling thread, whose stack and id in the system are given. `None` when nothing is
+    /// to be sampled, or the system has no timer left.
+    pub fn start(bounds: Bounds, os_tid: i32, counted: Option<Arc<Counted>>) -> Option<Box<Sampler>> {
         let settings = settings()?;
-        let bounds = Bounds::of_this_thread();
         if bounds.is_small() { None } else { Sampler::start_on(bounds, settings, os_tid, counted) }
     }
 

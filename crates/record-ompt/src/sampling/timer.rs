@@ -18,9 +18,13 @@ static RUNNING: AtomicU64 = AtomicU64::new(0);
 /// By how much periods are stretched now.
 static STRETCH: AtomicU32 = AtomicU32::new(1);
 
-/// By how much periods are to be stretched: a power of two, so that it changes seldom.
-fn stretch(threads: u64, cpus: u64) -> u32 {
-    let wanted = threads.div_ceil(THREADS_A_CPU * cpus.max(1)).max(1);
+/// By how much periods are to be stretched: a power of two, so that it changes seldom. To ask for the number of CPUs reads
+/// some files, which so few threads as one CPU has need not do.
+fn stretch(threads: u64, cpus: impl FnOnce() -> u64) -> u32 {
+    if threads <= THREADS_A_CPU {
+        return 1;
+    }
+    let wanted = threads.div_ceil(THREADS_A_CPU * cpus().max(1)).max(1);
     u32::try_from(wanted.next_power_of_two()).unwrap_or(1 << 16).min(1 << 16)
 }
 
@@ -28,7 +32,7 @@ fn stretch(threads: u64, cpus: u64) -> u32 {
 fn count(change: i64) {
     use std::sync::OnceLock;
     static CPUS: OnceLock<u64> = OnceLock::new();
-    let cpus = *CPUS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
+    let cpus = || *CPUS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
     let running = RUNNING.fetch_add(change as u64, Relaxed).wrapping_add(change as u64);
     STRETCH.store(stretch(running, cpus), Relaxed);
 }
@@ -119,12 +123,13 @@ mod tests {
 
     #[test]
     fn periods_grow_where_many_threads_share_a_cpu() {
-        let of = |threads| stretch(threads, 2);
+        let of = |threads| stretch(threads, || 2);
         assert_eq!([0, 1, 16, 17, 32, 33, 65, 1000].map(of), [1, 1, 1, 2, 2, 4, 8, 64]);
         for threads in 1..5000 {
             assert!(threads / u64::from(of(threads)) <= 2 * THREADS_A_CPU, "{threads}");
         }
-        assert_eq!(stretch(u64::MAX / 2, 0), 1 << 16);
+        assert_eq!(stretch(u64::MAX / 2, || 0), 1 << 16);
+        assert_eq!(stretch(THREADS_A_CPU, || unreachable!("not asked for")), 1);
     }
 
     #[test]
