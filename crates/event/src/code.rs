@@ -19,11 +19,6 @@ impl Code {
     pub const fn to_u32(self) -> u32 {
         self.0[0] as u32 | (self.0[1] as u32) << 8 | (self.0[2] as u32) << 16
     }
-
-    /// The code of such a number; its highest byte is not looked at.
-    pub const fn from_u32(number: u32) -> Code {
-        Code([number as u8, (number >> 8) as u8, (number >> 16) as u8])
-    }
 }
 
 /// Prints the three characters; bytes that are no printable ASCII appear as `\xNN`.
@@ -43,18 +38,5 @@ impl fmt::Display for Code {
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Code({self})")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_code_is_its_number_whatever_lies_above_it() {
-        for code in [Code(*b"OHx"), Code([0, 255, 128])] {
-            assert_eq!(Code::from_u32(code.to_u32()), code);
-            assert_eq!(Code::from_u32(code.to_u32() | 7 << 24), code);
-        }
     }
 }

@@ -178,7 +178,11 @@ impl Session {
         }
         let selected = selection.of(&trace);
         let parts = all.parts(&trace, &selected);
-        let needs_order = needs_order.and_of(all.in_order(selected.is_everything()));
+        let in_order = match selected.is_everything() {
+            true => all.shared(),
+            false => vec![true; all.threads.len()],
+        };
+        let needs_order = needs_order.and_of(in_order);
         let mut playing = Playing::new(&mut builder, &mut interpreter, &all);
         let latest = in_order::play(&trace, selected, &parts, &needs_order, progress, &mut playing);
         let events_of_streams = playing.finish();

@@ -3,7 +3,6 @@
 use crate::Threads;
 use crate::in_order::{OwnEvent, OwnEvents, Player, TimedEvent};
 use crate::recorders::OfProcesses;
-use rustc_hash::FxHashMap;
 use taskscope_execution::{ExecutionBuilder, ProcessIndex, ThreadIndex};
 use taskscope_model::semantic::Interpreter;
 
@@ -51,21 +50,20 @@ impl<'a> Playing<'a> {
         threads: &'a Threads,
     ) -> Playing<'a> {
         let mut of_threads = Vec::new();
-        let mut recorders_of: FxHashMap<ThreadIndex, u32> = FxHashMap::default();
         for (stream, thread) in threads.threads.iter().enumerate() {
             of_threads.resize(of_threads.len().max(thread.index() + 1), None);
             of_threads[thread.index()] = Some(stream as u32);
-            *recorders_of.entry(*thread).or_default() += 1;
         }
-        let played = |(thread, recorder): (&ThreadIndex, &ProcessIndex)| Played {
+        let played = |(is_shared, (thread, recorder)): (bool, (&ThreadIndex, &ProcessIndex))| Played {
             thread: *thread,
-            speaks: (recorders_of[thread] > 1).then_some(*recorder),
+            speaks: is_shared.then_some(*recorder),
             events: 0,
             selected: 0,
             first: u64::MAX,
             last: 0,
         };
-        let streams = threads.threads.iter().zip(&threads.recorders).map(played).collect();
+        let of_streams = threads.threads.iter().zip(&threads.recorders);
+        let streams = threads.shared().into_iter().zip(of_streams).map(played).collect();
         let (by_letter, clocks_too_far) = ([0; 256], 0);
         Playing {
             builder,
@@ -91,16 +89,14 @@ impl<'a> Playing<'a> {
 }
 
 impl Threads {
-    /// Streams of which all events need the order of all streams; all, where only some events are played.
-    pub(crate) fn in_order(&self, everything: bool) -> Vec<bool> {
-        // Of a thread that several recorders write, each stream tells a part.
+    /// Streams of threads that several recorders write, so that each stream tells a part.
+    pub(crate) fn shared(&self) -> Vec<bool> {
         let mut streams_of: Vec<u32> = Vec::new();
         for thread in &self.threads {
             streams_of.resize(streams_of.len().max(thread.index() + 1), 0);
             streams_of[thread.index()] += 1;
         }
-        let all = |thread: &ThreadIndex| !everything || streams_of[thread.index()] > 1;
-        self.threads.iter().map(all).collect()
+        self.threads.iter().map(|thread| streams_of[thread.index()] > 1).collect()
     }
 }
 

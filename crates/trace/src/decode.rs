@@ -239,7 +239,7 @@ impl<'a> Iterator for Decoder<'a> {
         if self.position >= self.bytes.len() {
             return None;
         }
-        let reordered = !self.plain && self.position == self.window_begin;
+        let reordered = self.position == self.window_begin;
         let offset = if reordered { self.step_in_window() } else { self.position };
         let head = EventHead::read(self.bytes, offset)?;
         if !reordered {
@@ -248,11 +248,7 @@ impl<'a> Iterator for Decoder<'a> {
         }
         let header = if head.is_jumbo { JUMBO_HEADER_BYTES } else { EVENT_HEADER_BYTES };
         let payload = self.bytes.get(offset + header..head.end)?;
-        let clock_ns = if self.plain {
-            clock_of(head.raw_clock).saturating_add(self.clock.offset_ns)
-        } else {
-            self.correct(head.raw_clock)
-        };
+        let clock_ns = self.correct(head.raw_clock);
         if self.raise_clocks {
             self.floor = clock_ns;
         }
