@@ -66,34 +66,37 @@ impl Activities {
     }
 }
 
-/// Nanoseconds by activity.
+/// A value of each activity, the default of its kind where nothing was told.
 #[derive(Clone, Debug)]
-pub struct ActivityTimes {
-    of_numbers: Vec<u64>,
-    rare: FxHashMap<(State, Place), u64>,
+pub struct ByActivity<T> {
+    of_numbers: Vec<T>,
+    rare: FxHashMap<(State, Place), T>,
 }
 
-impl ActivityTimes {
+/// Nanoseconds by activity.
+pub type ActivityTimes = ByActivity<u64>;
+
+impl<T: Clone + Default + PartialEq> ByActivity<T> {
     /// Nothing yet.
-    pub fn of(activities: &Activities) -> ActivityTimes {
-        ActivityTimes { of_numbers: vec![0; activities.0.len()], rare: FxHashMap::default() }
+    pub fn of(activities: &Activities) -> ByActivity<T> {
+        ByActivity { of_numbers: vec![T::default(); activities.0.len()], rare: FxHashMap::default() }
     }
 
     #[inline(always)]
-    pub(crate) fn of_number(&mut self, number: u16) -> Option<&mut u64> {
+    pub(crate) fn of_number(&mut self, number: u16) -> Option<&mut T> {
         self.of_numbers.get_mut(usize::from(number))
     }
 
+    /// That of what may have no number.
     #[cold]
-    pub(crate) fn add_rare(&mut self, activity: (State, Place), ns: u64) {
-        let sum = self.rare.entry(activity).or_default();
-        *sum = sum.wrapping_add(ns);
+    pub(crate) fn of_rare(&mut self, activity: (State, Place)) -> &mut T {
+        self.rare.entry(activity).or_default()
     }
 
-    /// Takes out all that is not zero.
-    pub fn take(&mut self, activities: &Activities) -> impl Iterator<Item = ((State, Place), u64)> {
+    /// Takes out all that is not the default. An activity may come twice.
+    pub fn take(&mut self, activities: &Activities) -> impl Iterator<Item = ((State, Place), T)> {
         let numbered = activities.0.iter().copied().zip(self.of_numbers.iter_mut().map(std::mem::take));
-        numbered.chain(self.rare.drain()).filter(|(_, ns)| *ns > 0)
+        numbered.chain(self.rare.drain()).filter(|(_, value)| *value != T::default())
     }
 }
 

@@ -47,7 +47,7 @@ mod track;
 mod track_builder;
 pub mod view;
 
-pub use activities::{Activities, Activity, ActivityTimes, RareRow, RecentNumbers};
+pub use activities::{Activities, Activity, ActivityTimes, ByActivity, RareRow, RecentNumbers};
 pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, DataName, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};

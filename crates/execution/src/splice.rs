@@ -153,7 +153,8 @@ impl Splice {
         for piece in &self.pieces {
             match &piece.of {
                 Source::Section(section) => {
-                    sums.add_rare((section.state, section.place), piece.end - piece.start);
+                    let sum = sums.of_rare((section.state, section.place));
+                    *sum = sum.wrapping_add(piece.end - piece.start);
                 }
                 Source::Rows(columns, rows) => {
                     columns.add_times(rows.clone(), piece.start, piece.end, sums);
@@ -168,7 +169,7 @@ impl Splice {
             match &piece.of {
                 Source::Section(section) => {
                     let stretch = Stretch { ns: piece.end - piece.start, start: piece.start };
-                    longest.take((section.state, section.place), stretch);
+                    longest.of_rare((section.state, section.place)).take(stretch);
                 }
                 Source::Rows(columns, rows) => {
                     columns.find_longest(rows.clone(), piece.start, piece.end, longest);

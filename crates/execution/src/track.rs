@@ -93,7 +93,10 @@ impl TrackColumns {
         let (columns, mut rare) = (self.slices(), 0);
         self.for_each_time(rows, start, end, |row, ns| match sums.of_number(columns.activity[row]) {
             Some(sum) => *sum = sum.wrapping_add(ns),
-            None => sums.add_rare(columns.rare_after(row, &mut rare), ns),
+            None => {
+                let sum = sums.of_rare(columns.rare_after(row, &mut rare));
+                *sum = sum.wrapping_add(ns);
+            }
         });
     }
 
@@ -110,10 +113,10 @@ impl TrackColumns {
         let start_of = |row| if row == first { start } else { starts.at(row) };
         self.for_each_time(rows, start, end, |row, ns| match longest.of_number(columns.activity[row]) {
             Some(known) if ns < known.ns => {}
-            Some(known) => *known = (*known).max(Stretch { ns, start: start_of(row) }),
+            Some(known) => known.take(Stretch { ns, start: start_of(row) }),
             None => {
                 let activity = columns.rare_after(row, &mut rare);
-                longest.take(activity, Stretch { ns, start: start_of(row) });
+                longest.of_rare(activity).take(Stretch { ns, start: start_of(row) });
             }
         });
     }

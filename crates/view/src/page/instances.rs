@@ -106,7 +106,8 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
             edges.into_iter().filter(|edge| edge.end > edge.start).for_each(take_span);
             let mut of_activities = LongestSections::of(&execution.activities);
             execution.threads[index].track.find_longest(&mut of_activities);
-            of_activities.all(&execution.activities).for_each(|(activity, stretch)| take(activity, stretch));
+            let found = of_activities.take(&execution.activities).filter(|(_, stretch)| stretch.ns > 0);
+            found.for_each(|(activity, stretch)| take(activity, stretch));
         } else {
             execution.spans_of_run(thread).for_each(take_span);
         }
