@@ -216,7 +216,7 @@ mod tests {
             builder.change(thread, 0, Change::ThreadWorks);
             for (at, state) in sections {
                 builder.event(thread, *at);
-                builder.change(thread, *at, Change::Become(Section::of(*state)));
+                builder.change(thread, *at, Change::Becomes(Section::of(*state)));
             }
             builder.event(thread, 100);
         }
@@ -238,7 +238,7 @@ mod tests {
             builder.change(thread, sections[0].0, Change::ThreadIs(ThreadKind::Initial));
             for (at, state) in sections {
                 builder.event(thread, *at);
-                builder.change(thread, *at, Change::Become(Section::of(*state)));
+                builder.change(thread, *at, Change::Becomes(Section::of(*state)));
             }
             builder.event(thread, 100);
         }

@@ -63,7 +63,7 @@ mod tests {
             let sections: &[_] = &[(0, State::Serial), (10, State::Communication), (60, State::Serial)];
             for (at, state) in &sections[..if pid == 100 { 3 } else { 1 }] {
                 builder.event(thread, *at);
-                builder.change(thread, *at, Change::Become(Section::of(*state)));
+                builder.change(thread, *at, Change::Becomes(Section::of(*state)));
             }
             builder.event(thread, 100);
         }

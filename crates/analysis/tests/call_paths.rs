@@ -17,7 +17,7 @@ fn serial_in_pieces() -> Execution {
     for (thread, state) in threads.into_iter().zip([State::Serial, State::Idle, State::Idle]) {
         builder.event(thread, 1000);
         builder.change(thread, 1000, Change::ThreadWorks);
-        builder.change(thread, 1000, Change::Enter(Section::of(state)));
+        builder.change(thread, 1000, Change::Becomes(Section::of(state)));
     }
     for number in 0..10_u64 {
         let address = if number < 7 { 0x1000 } else { 0x2000 };

@@ -3,15 +3,15 @@
 use crate::catalog::grown;
 use crate::growing::ColumnFile;
 use crate::messages_builder::MessagesBuilder;
-use crate::newest::NewestSections;
+use crate::open_thread::{OpenThread, OpenTrack};
 use crate::samples::{CreationPath, NewSample, RegionPath, SamplesBuilder};
-use crate::splice::{Shown, Splice};
+use crate::splice::Splice;
 use crate::storing::{Stored, Storing};
 use crate::task_tables::TaskTables;
 use crate::{
-    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, JoinedTypes, Loss, NO_TIME,
-    Object, ObjectIndex, Observer, Place, PlaceKind, Process, ProcessIndex, Region, RegionIndex, Section,
-    SiteIndex, State, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
+    Anomaly, Catalog, Change, Definition, Execution, Gap, GapIndex, Hold, JoinedTypes, Loss, NO_TIME, Object,
+    ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State, Thread,
+    ThreadIndex, ThreadKind, Track, TypeIndex, WorkShare,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -32,40 +32,6 @@ pub struct ExecutionBuilder {
     messages: MessagesBuilder,
     samples: SamplesBuilder,
     storing: Storing,
-}
-
-#[derive(Debug)]
-struct OpenThread {
-    /// Time of the last change.
-    last_change: u64,
-    /// Serial code that the thread is in when it is in no region.
-    gap: GapIndex,
-    /// Worksharing shares that are open, innermost last.
-    works: Vec<WorkShare>,
-    /// Nesting of holds by object, where above one.
-    depths: Vec<(ObjectIndex, u32)>,
-    /// From when on all that begins is lost, and how many events are.
-    blind: Option<(u64, u64)>,
-    /// What the thread is in since then, which is not shown.
-    unseen: Section,
-    newest: NewestSections,
-    /// Of a CPU: whom it shows.
-    shows: Vec<Shown>,
-}
-
-impl OpenThread {
-    /// What the thread is in.
-    fn current(&self) -> Section {
-        if self.blind.is_some() {
-            return self.unseen;
-        }
-        let last = self.newest.rows().last().map_or(Section::of(State::Unknown), |row| row.section);
-        match last.place.kind() {
-            // Where serial code lies may change when a region ends.
-            PlaceKind::Gap(_) => Section { place: Place::UNKNOWN, ..last },
-            _ => last,
-        }
-    }
 }
 
 impl ExecutionBuilder {
@@ -100,16 +66,7 @@ impl ExecutionBuilder {
         let index = ThreadIndex::of(self.execution.threads.len());
         let gap = self.new_gap(process, SiteIndex::NONE);
         self.execution.threads.push(Thread::new(process, tid));
-        self.open.push(OpenThread {
-            last_change: 0,
-            gap,
-            works: Vec::new(),
-            depths: Vec::new(),
-            blind: None,
-            unseen: Section::of(State::Unknown),
-            newest: NewestSections::default(),
-            shows: Vec::new(),
-        });
+        self.open.push(OpenThread::new(gap));
         index
     }
 
@@ -266,26 +223,6 @@ impl ExecutionBuilder {
         GapIndex::of(gaps.len() - 1)
     }
 
-    #[inline(always)]
-    fn set(&mut self, thread: ThreadIndex, at: u64, section: Section) {
-        let open = &mut self.open[thread.index()];
-        open.last_change = at;
-        if open.blind.is_some() {
-            open.unseen = section;
-            return;
-        }
-        let shown = if section.state == State::Serial && section.place == Place::UNKNOWN {
-            Section { place: Place::gap(open.gap), ..section }
-        } else {
-            section
-        };
-        let storing = &mut self.storing;
-        let back = open.newest.set(at, shown, |rows| storing.store(thread.index(), rows));
-        if back > 0 {
-            self.execution.anomalies.count(thread, at, Anomaly::TimeRunsBack { ns: back });
-        }
-    }
-
     fn region_mut(&mut self, region: RegionIndex) -> &mut Region {
         let blank = Region {
             site: SiteIndex::NONE,
@@ -324,7 +261,7 @@ impl ExecutionBuilder {
             open.gap = gap;
             let current = open.current();
             if current.state == State::Serial {
-                self.set(thread, at, current);
+                self.of_thread(thread).becomes(at, current);
             }
         }
     }
@@ -381,7 +318,7 @@ impl ExecutionBuilder {
         let lost = &mut self.execution.threads[thread.index()].lost_events;
         *lost = lost.saturating_add(events);
         if lasts {
-            self.set(thread, at, Section::of(State::Unknown));
+            self.of_thread(thread).becomes(at, Section::of(State::Unknown));
             let (_, lost) = self.open[thread.index()].blind.get_or_insert((at, 0));
             *lost = lost.saturating_add(events);
             return;
@@ -390,8 +327,8 @@ impl ExecutionBuilder {
         let (since, current) = (open.last_change, open.current());
         self.execution.losses.push(Loss { thread, start: since.min(at), end: at, events });
         if !open.newest.is_empty() {
-            self.set(thread, since.min(at), Section::of(State::Unknown));
-            self.set(thread, at, current);
+            self.of_thread(thread).becomes(since.min(at), Section::of(State::Unknown));
+            self.of_thread(thread).becomes(at, current);
         }
     }
 
@@ -520,9 +457,16 @@ impl Observer for ExecutionBuilder {
     }
 
     #[inline(always)]
+    fn of_thread(&mut self, thread: ThreadIndex) -> OpenTrack<'_> {
+        let Execution { anomalies, uncertain, .. } = &mut self.execution;
+        let open = &mut self.open[thread.index()];
+        OpenTrack { thread, open, storing: &mut self.storing, anomalies, uncertain }
+    }
+
+    #[inline(always)]
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         match change {
-            Change::Enter(now) | Change::Leave(now) | Change::Become(now) => self.set(thread, at, now),
+            Change::Becomes(section) => self.of_thread(thread).becomes(at, section),
             // Apart: nearly all changes are those above.
             other => {
                 self.other_change(thread, at, other);
@@ -536,11 +480,7 @@ impl Observer for ExecutionBuilder {
     }
 
     fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
-        self.execution.anomalies.count(thread, at, anomaly);
-        if anomaly.is_of_sections() {
-            let start = self.open[thread.index()].last_change.min(at);
-            self.execution.uncertain.push(Uncertain { thread, start, end: at, doubt: Doubt::DoesNotFit });
-        }
+        self.of_thread(thread).anomaly(at, anomaly);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::samples::NewSample;
 use crate::{
-    ObjectIndex, PathIndex, Place, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex, ThreadIndex,
-    TypeIndex,
+    ObjectIndex, OpenTrack, PathIndex, Place, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex,
+    ThreadIndex, TypeIndex,
 };
 
 /// Receives what models derive from events.
@@ -18,8 +18,13 @@ pub trait Observer {
     /// At `at`, `change` happened on `thread`.
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change);
 
+    /// The same for what one thread is in: to tell much of it, without looking it up each time.
+    fn of_thread(&mut self, thread: ThreadIndex) -> OpenTrack<'_>;
+
     /// An event did not fit what is known; the model went on as the anomaly's name says.
-    fn anomaly(&mut self, _thread: ThreadIndex, _at: u64, _anomaly: Anomaly) {}
+    fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
+        self.of_thread(thread).anomaly(at, anomaly);
+    }
 
     /// A sample of a call stack. Samples may come in any order, after everything that they name.
     fn sample(&mut self, _sample: &NewSample<'_>) {}
@@ -190,12 +195,8 @@ pub enum Change {
     ThreadWorks,
     /// The thread has ended.
     ThreadEnds,
-    /// Enters a section; it is now in this.
-    Enter(Section),
-    /// Leaves the innermost section; it is now in this outer one.
-    Leave(Section),
-    /// The innermost section turned out to be, or became, this.
-    Become(Section),
+    /// From now on it is in this section: it entered or left one, or its section turned out to be this.
+    Becomes(Section),
     /// A CPU shows what this thread is in, from here on; none: nobody runs on it, and it is idle.
     Shows(ThreadIndex),
     /// The section that ended at this time was in truth this one; its task and region are as told.

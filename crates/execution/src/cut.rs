@@ -284,21 +284,21 @@ mod tests {
         };
         let region = RegionIndex(0);
         let in_task = |number| Section { task: TaskIndex(number), ..Section::of(State::Task) };
-        tell(0, Change::Become(Section::of(State::Serial)));
+        tell(0, Change::Becomes(Section::of(State::Serial)));
         let none = (RegionIndex::NONE, SiteIndex::NONE);
         tell(10, Change::RegionBegins { region, parent: none.0, site: none.1, requested: 1 });
-        tell(10, Change::Enter(Section { region, ..Section::of(State::ImplicitTask) }));
+        tell(10, Change::Becomes(Section { region, ..Section::of(State::ImplicitTask) }));
         for (number, from, to) in [(0, 20, 30), (1, 40, 70)] {
             let task = TaskIndex(number);
             let parent = TaskIndex::NONE;
             tell(from - 5, Change::TaskCreated { task, ty: TypeIndex(0), parent, region });
             tell(from, Change::TaskStarts { task });
-            tell(from, Change::Enter(in_task(number)));
+            tell(from, Change::Becomes(in_task(number)));
             tell(to, Change::TaskEnds { task });
-            tell(to, Change::Leave(Section { region, ..Section::of(State::ImplicitTask) }));
+            tell(to, Change::Becomes(Section { region, ..Section::of(State::ImplicitTask) }));
         }
         tell(90, Change::RegionEnds { region });
-        tell(90, Change::Leave(Section::of(State::Serial)));
+        tell(90, Change::Becomes(Section::of(State::Serial)));
         tell(100, Change::ThreadEnds);
         builder.finish()
     }
@@ -357,7 +357,7 @@ mod tests {
             for (tid, first, last) in [(0, 1000, 1100), (1, 1000, 1030), (2, 1060, 1100)] {
                 let thread = builder.add_thread(process, tid);
                 builder.event(thread, first);
-                builder.change(thread, first, Change::Become(Section::of(State::Task)));
+                builder.change(thread, first, Change::Becomes(Section::of(State::Task)));
                 builder.change(thread, first, Change::ThreadWorks);
                 builder.event(thread, last);
                 builder.change(thread, last, Change::ThreadEnds);

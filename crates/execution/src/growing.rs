@@ -287,7 +287,7 @@ pub(crate) mod tests {
             builder.event(thread, 10 * at);
             let mut section = Section::of(states[(at / 3 * 7 % 5 % 3) as usize]);
             section.task = TaskIndex((at / 50) as u32);
-            builder.change(thread, 10 * at, Change::Become(section));
+            builder.change(thread, 10 * at, Change::Becomes(section));
             if at > 150 && at % 7 == 0 {
                 // That of 50 events before, which has been stored.
                 let was = Section { task: crate::TaskIndex(9), ..Section::of(State::OrderedWait) };

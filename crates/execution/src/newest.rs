@@ -66,21 +66,23 @@ impl NewestSections {
     /// that start; the answer is how far it was before. `store` takes those that have to go.
     #[inline(always)]
     pub fn set(&mut self, at: u64, section: Section, store: impl FnOnce(&[Row])) -> u64 {
-        let Some(last) = self.rows[..self.waiting].last_mut() else {
+        // All of it is compiled into its callers, so that a section need not lie in memory.
+        let Some(last) = self.rows.get_mut(self.waiting.wrapping_sub(1)) else {
             self.end = self.end.max(at);
             self.rows[0] = Row { start: at, section };
             self.waiting = 1;
             return 0;
         };
-        let back = last.start.saturating_sub(at);
-        let at = at.max(last.start);
-        self.end = self.end.max(at);
-        if last.start == at {
-            last.section = section;
-        } else if last.section != section {
-            self.push(at, section, store);
+        if at > last.start {
+            self.end = self.end.max(at);
+            if last.section != section {
+                self.push(at, section, store);
+            }
+            return 0;
         }
-        back
+        self.end = self.end.max(last.start);
+        last.section = section;
+        last.start - at
     }
 
     /// A section starts at `start`, later than those before.

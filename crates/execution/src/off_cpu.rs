@@ -278,7 +278,7 @@ mod tests {
         let thread = builder.add_thread(process, 1);
         for (at, state) in sections {
             builder.event(thread, *at);
-            builder.change(thread, *at, Change::Become(Section::of(*state)));
+            builder.change(thread, *at, Change::Becomes(Section::of(*state)));
         }
         builder.event(thread, end);
         builder.finish()

@@ -324,7 +324,7 @@ mod tests {
         builder.change(cpu, 0, Change::Shows(ThreadIndex::NONE));
         for thread in &threads {
             builder.event(*thread, 0);
-            builder.change(*thread, 0, Change::Become(Section::of(State::Runtime)));
+            builder.change(*thread, 0, Change::Becomes(Section::of(State::Runtime)));
         }
         let mut shown = vec![(0, None)];
         let mut at = 0;
@@ -339,7 +339,7 @@ mod tests {
                 let task = TaskIndex(dice(2) as u32);
                 let section = Section { task, ..Section::of(STATES[dice(4) as usize]) };
                 builder.event(threads[thread], at);
-                builder.change(threads[thread], at, Change::Become(section));
+                builder.change(threads[thread], at, Change::Becomes(section));
             }
         }
         builder.change(cpu, 310, Change::ThreadEnds);

@@ -293,9 +293,9 @@ mod tests {
         let threads = [70, 71].map(|tid| builder.add_thread(process, tid));
         for thread in threads {
             builder.event(thread, 50);
-            builder.change(thread, 50, Change::Become(Section::of(State::TargetWait)));
+            builder.change(thread, 50, Change::Becomes(Section::of(State::TargetWait)));
             builder.event(thread, 300);
-            builder.change(thread, 300, Change::Become(Section::of(State::Serial)));
+            builder.change(thread, 300, Change::Becomes(Section::of(State::Serial)));
         }
         let mut execution = builder.finish();
         let operation = |start, end, thread, name| Operation {

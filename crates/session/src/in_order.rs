@@ -82,23 +82,20 @@ pub struct OwnEvents<'r, 'a> {
     kinds: &'r Kinds,
     /// None is later than this.
     last_ns: i64,
-    latest: &'r mut Option<u64>,
+    /// The latest time that can be true.
+    latest: u64,
 }
 
-impl OwnEvents<'_, '_> {
-    /// Hands over each. Who takes them is compiled into the loop over the stream's bytes, so that nothing of an event
+impl<'r, 'a> OwnEvents<'r, 'a> {
+    /// One after the other. How they are read is compiled into the loop of who takes them, so that nothing of an event
     /// passes through memory: what is stored in parts and read as a whole is waited for.
     #[inline(always)]
-    pub fn for_each(self, mut take: impl FnMut(OwnEvent)) {
+    pub fn iter(self) -> impl Iterator<Item = OwnEvent> + use<'r, 'a> {
         let OwnEvents { events, kinds, last_ns, latest } = self;
-        events.hand_over(
-            last_ns,
-            |code| kinds.of_own(code),
-            |clock_ns, code, kind| {
-                let (at, is_too_far) = time(latest, clock_ns);
-                take(OwnEvent { at, is_too_far, code, kind });
-            },
-        );
+        events.found(last_ns, |code| kinds.of_own(code)).map(move |(clock_ns, code, kind)| {
+            let clock = not_negative(clock_ns);
+            OwnEvent { at: clock.min(latest), is_too_far: clock > latest, code, kind }
+        })
     }
 }
 
@@ -249,17 +246,23 @@ impl<'a, P: Player> Reading<'a, '_, P> {
         }
         let events = &mut self.streams[stream as usize].events;
         let kinds = &self.needs_order.kinds;
-        let own = OwnEvents { events, kinds, last_ns, latest: &mut self.latest };
+        // A stream's first event needs the order: it told the latest time.
+        let own = OwnEvents { events, kinds, last_ns, latest: self.latest.unwrap_or(u64::MAX) };
         self.read += self.player.own_events(stream, own);
+    }
+
+    /// The same, compiled once for all who seldom need it.
+    #[inline(never)]
+    fn play_own_apart(&mut self, stream: u32, last_ns: i64) {
+        self.play_own(stream, last_ns);
     }
 
     /// Plays the streams that the event at hand reaches up to its time. What lies before it needs no order: else it has
     /// had its turn.
-    #[inline(never)]
     fn play_reached(&mut self, until_ns: i64) {
         let mut reached = std::mem::take(&mut self.reached);
         for stream in reached.drain(..) {
-            self.play_own(stream, until_ns.saturating_sub(1));
+            self.play_own_apart(stream, until_ns.saturating_sub(1));
         }
         // Its memory is used again.
         self.reached = reached;
@@ -268,16 +271,21 @@ impl<'a, P: Player> Reading<'a, '_, P> {
     /// Plays what the streams have left after the last turn.
     fn rest(&mut self) {
         for stream in 0..self.streams.len() {
-            self.play_own(stream as u32, i64::MAX);
+            self.play_own_apart(stream as u32, i64::MAX);
         }
     }
+}
+
+/// Clocks before the zero of the clock do not occur but in damaged traces.
+#[inline(always)]
+fn not_negative(clock_ns: i64) -> u64 {
+    clock_ns.max(0) as u64
 }
 
 /// The time of a clock, and whether it was beyond all that can be true.
 #[inline(always)]
 fn time(latest: &mut Option<u64>, clock_ns: i64) -> (u64, bool) {
-    // Clocks before the zero of the clock do not occur but in damaged traces.
-    let clock = clock_ns.max(0) as u64;
+    let clock = not_negative(clock_ns);
     let at = clock.min(*latest.get_or_insert(clock.saturating_add(LONGEST_NS)));
     (at, at < clock)
 }

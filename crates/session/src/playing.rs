@@ -123,16 +123,16 @@ impl Player for Playing<'_> {
     fn own_events(&mut self, stream: u32, events: OwnEvents<'_, '_>) -> u64 {
         let played = &mut self.streams[stream as usize];
         let mut out = OfProcesses { builder: self.builder, processes: &self.threads.processes };
-        let mut own = self.interpreter.own_events(played.thread);
+        let mut own = self.interpreter.own_events(played.thread, &mut out);
         let (mut count, mut first, mut last) = (0, u64::MAX, 0);
-        events.for_each(|OwnEvent { at, is_too_far, code, kind }| {
+        for OwnEvent { at, is_too_far, code, kind } in events.iter() {
             count += 1;
             // Their clocks do not fall.
             (first, last) = (first.min(at), at);
             self.clocks_too_far += u64::from(is_too_far);
             self.by_letter[usize::from(code.model())] += 1;
-            own.event(at, code, kind, &mut out);
-        });
+            own.event(at, code, kind);
+        }
         played.took(count, first, last);
         played.selected += count;
         count

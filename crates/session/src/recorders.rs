@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 use taskscope_execution::samples::NewSample;
 use taskscope_execution::{
-    Anomaly, Change, Definition, ExecutionBuilder, Observer, ProcessIndex, ThreadIndex,
+    Change, Definition, ExecutionBuilder, Observer, OpenTrack, ProcessIndex, ThreadIndex,
 };
 use taskscope_trace::{Stream, Trace};
 
@@ -108,8 +108,9 @@ impl Observer for OfProcesses<'_> {
         self.builder.change(thread, at, change);
     }
 
-    fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
-        self.builder.anomaly(thread, at, anomaly);
+    #[inline(always)]
+    fn of_thread(&mut self, thread: ThreadIndex) -> OpenTrack<'_> {
+        self.builder.of_thread(thread)
     }
 
     fn sample(&mut self, sample: &NewSample<'_>) {

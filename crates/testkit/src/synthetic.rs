@@ -144,7 +144,7 @@ impl Generator {
                 }
                 self.tell(thread, at, Change::ThreadWorks);
                 let section = self.section(worker, State::ImplicitTask, Place::site(site(0)));
-                self.tell(thread, at, Change::Enter(section));
+                self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Looks;
                 3_000
             }
@@ -153,13 +153,13 @@ impl Generator {
                 let task = self.workers[worker].task.take().unwrap_or(TaskIndex::NONE);
                 self.tell(thread, at, Change::TaskEnds { task });
                 let section = self.section(worker, State::Scheduling, Place::site(site(1)));
-                self.tell(thread, at, Change::Leave(section));
+                self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Looks;
                 200 + self.random.below(600)
             }
             Phase::Waits => {
                 let section = self.section(worker, State::Scheduling, Place::site(site(1)));
-                self.tell(thread, at, Change::Leave(section));
+                self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Looks;
                 300
             }
@@ -167,7 +167,7 @@ impl Generator {
                 let object = ObjectIndex(process as u32);
                 self.tell(thread, at, Change::Acquires { object, site: site(3) });
                 let section = self.section(worker, State::Task, Place::of_type(self.ty(process, 3)));
-                self.tell(thread, at, Change::Leave(section));
+                self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::HasLock;
                 500 + self.random.below(3_000)
             }
@@ -210,7 +210,7 @@ impl Generator {
                 self.workers[worker].task = Some(task);
                 self.tell(thread, at, Change::TaskStarts { task });
                 let section = self.section(worker, State::Task, Place::of_type(self.ty(process, number)));
-                self.tell(thread, at, Change::Enter(section));
+                self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Runs;
                 let body = self.random.spread(BODY_NS[number]);
                 if number == 3 && self.random.below(60) == 0 {
@@ -221,7 +221,7 @@ impl Generator {
                         Place::site(SiteIndex(process as u32 * SITES + 3)),
                     );
                     section.object = ObjectIndex(process as u32);
-                    self.tell(thread, at + 50, Change::Enter(section));
+                    self.tell(thread, at + 50, Change::Becomes(section));
                     return 100 + self.random.spread(4_000);
                 }
                 body
@@ -231,7 +231,7 @@ impl Generator {
                 let state = if self.random.below(3) == 0 { State::Taskwait } else { State::Barrier };
                 let site = SiteIndex(process as u32 * SITES + 2);
                 let section = self.section(worker, state, Place::site(site));
-                self.tell(thread, at, Change::Enter(section));
+                self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Waits;
                 // One wait in five hundred is a hundred times longer than the others.
                 let mean = if self.random.below(500) == 0 { 400_000 } else { 4_000 };

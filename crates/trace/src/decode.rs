@@ -55,6 +55,13 @@ impl EventHead {
         let code = Code(*head[1..].first_chunk()?);
         Some(EventHead { code, is_jumbo, raw_clock: clock, end })
     }
+
+    /// The payload of the event that begins at `position`; of a jumbo event the data without the size word.
+    #[inline(always)]
+    fn payload<'a>(&self, bytes: &'a [u8], position: usize) -> Option<&'a [u8]> {
+        let header = if self.is_jumbo { JUMBO_HEADER_BYTES } else { EVENT_HEADER_BYTES };
+        bytes.get(position + header..self.end)
+    }
 }
 
 /// A stored clock as a signed number; the highest bit would be 292 years of uptime.
@@ -184,6 +191,27 @@ impl<'a> Decoder<'a> {
         self.clock.apply(clock_of(raw_clock)).max(self.floor)
     }
 
+    /// The next event where some lie in another order than they are read, or their clocks are mended.
+    #[inline(never)]
+    fn next_mended(&mut self) -> Option<Event<'a>> {
+        if self.position >= self.bytes.len() {
+            return None;
+        }
+        let reordered = self.position == self.window_begin;
+        let offset = if reordered { self.step_in_window() } else { self.position };
+        let head = EventHead::read(self.bytes, offset)?;
+        if !reordered {
+            self.position = head.end;
+            prefetch(self.bytes, head.end + PREFETCH_BYTES);
+        }
+        let payload = head.payload(self.bytes, offset)?;
+        let clock_ns = self.correct(head.raw_clock);
+        if self.raise_clocks {
+            self.floor = clock_ns;
+        }
+        Some(Event { clock_ns, code: head.code, is_jumbo: head.is_jumbo, payload, offset: offset as u64 })
+    }
+
     #[cold]
     fn step_in_window(&mut self) -> usize {
         let window = &self.windows[0];
@@ -236,22 +264,15 @@ impl<'a> Iterator for Decoder<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Event<'a>> {
-        if self.position >= self.bytes.len() {
-            return None;
+        if !self.plain {
+            return self.next_mended();
         }
-        let reordered = self.position == self.window_begin;
-        let offset = if reordered { self.step_in_window() } else { self.position };
-        let head = EventHead::read(self.bytes, offset)?;
-        if !reordered {
-            self.position = head.end;
-            prefetch(self.bytes, head.end + PREFETCH_BYTES);
-        }
-        let header = if head.is_jumbo { JUMBO_HEADER_BYTES } else { EVENT_HEADER_BYTES };
-        let payload = self.bytes.get(offset + header..head.end)?;
-        let clock_ns = self.correct(head.raw_clock);
-        if self.raise_clocks {
-            self.floor = clock_ns;
-        }
-        Some(Event { clock_ns, code: head.code, is_jumbo: head.is_jumbo, payload, offset: offset as u64 })
+        let plain = self.plain();
+        let head = plain.next()?;
+        let payload = head.payload(self.bytes, self.position)?;
+        let (clock_ns, offset) = (plain.clock_ns(&head), self.position as u64);
+        self.position = head.end;
+        prefetch(self.bytes, head.end + PREFETCH_BYTES);
+        Some(Event { clock_ns, code: head.code, is_jumbo: head.is_jumbo, payload, offset })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::bytes::{FileBytes, load_unfinished, read_small_file};
 use crate::clock_drift::ClockCorrection;
-use crate::decode::{Decoder, Event, EventHead};
+use crate::decode::{Decoder, Event, EventHead, PlainEvents};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::problem::{Problem, ProblemKind};
 use crate::survey::{Finding, Survey, survey};
@@ -379,46 +379,12 @@ impl<'a> ThreadEvents<'a> {
         }
     }
 
-    /// Hands over clock and code of the events before the first one of which `find` finds nothing, or whose clock lies
-    /// after `last_ns`, and what it finds of each.
+    /// Clock and code of the events before the first one of which `find` finds nothing, or whose clock lies after
+    /// `last_ns`, and what it finds of each. They are taken when that one is come to.
     #[inline(always)]
-    pub fn hand_over<T>(
-        &mut self,
-        last_ns: i64,
-        find: impl Fn(Code) -> Option<T>,
-        mut take: impl FnMut(i64, Code, T),
-    ) {
+    pub fn found<T, F: Fn(Code) -> Option<T>>(&mut self, last_ns: i64, find: F) -> FoundEvents<'_, 'a, F> {
         let is_plain = self.own.is_none() && self.standard.is_plain();
-        let mut plain = self.standard.plain();
-        loop {
-            // One loop for both, so that `take` is compiled into it.
-            let next = if is_plain {
-                plain.next().and_then(|head| {
-                    let (found, clock_ns) = (find(head.code)?, plain.clock_ns(&head));
-                    (clock_ns <= last_ns).then(|| {
-                        plain.pass(&head);
-                        (clock_ns, head.code, found)
-                    })
-                })
-            } else {
-                self.next_found(last_ns, &find)
-            };
-            let Some((clock_ns, code, found)) = next else { break };
-            take(clock_ns, code, found);
-        }
-        if is_plain {
-            self.standard.goes_on_at(&plain);
-        }
-    }
-
-    /// The next event, if it is to be handed over.
-    #[inline(never)]
-    fn next_found<T>(&mut self, last_ns: i64, find: &impl Fn(Code) -> Option<T>) -> Option<(i64, Code, T)> {
-        let clock_ns = self.peek_clock_ns().filter(|clock_ns| *clock_ns <= last_ns)?;
-        let code = self.peek_code()?;
-        let found = find(code)?;
-        self.next();
-        Some((clock_ns, code, found))
+        FoundEvents { plain: self.standard.plain(), events: self, is_plain, last_ns, find }
     }
 
     /// The code of the next event.
@@ -433,6 +399,55 @@ impl<'a> ThreadEvents<'a> {
     fn is_own_next(&self, own: &Decoder<'_>) -> bool {
         own.peek_clock_ns()
             .is_some_and(|own| self.standard.peek_clock_ns().is_none_or(|standard| own < standard))
+    }
+}
+
+/// See [`ThreadEvents::found`].
+pub struct FoundEvents<'r, 'a, F> {
+    events: &'r mut ThreadEvents<'a>,
+    /// Where they are plain, read up to here.
+    plain: PlainEvents<'a>,
+    is_plain: bool,
+    last_ns: i64,
+    find: F,
+}
+
+impl<T, F: Fn(Code) -> Option<T>> FoundEvents<'_, '_, F> {
+    #[inline(always)]
+    fn next_plain(&mut self) -> Option<(i64, Code, T)> {
+        let head = self.plain.next()?;
+        let found = (self.find)(head.code)?;
+        let clock_ns = self.plain.clock_ns(&head);
+        if clock_ns > self.last_ns {
+            return None;
+        }
+        self.plain.pass(&head);
+        Some((clock_ns, head.code, found))
+    }
+
+    #[inline(never)]
+    fn next_mended(&mut self) -> Option<(i64, Code, T)> {
+        let clock_ns = self.events.peek_clock_ns().filter(|clock_ns| *clock_ns <= self.last_ns)?;
+        let code = self.events.peek_code()?;
+        let found = (self.find)(code)?;
+        self.events.next();
+        Some((clock_ns, code, found))
+    }
+}
+
+impl<T, F: Fn(Code) -> Option<T>> Iterator for FoundEvents<'_, '_, F> {
+    type Item = (i64, Code, T);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(i64, Code, T)> {
+        if !self.is_plain {
+            return self.next_mended();
+        }
+        let next = self.next_plain();
+        if next.is_none() {
+            self.events.standard.goes_on_at(&self.plain);
+        }
+        next
     }
 }
 

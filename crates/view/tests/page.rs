@@ -120,10 +120,10 @@ fn a_section_in_which_events_were_lost_says_so() {
         builder.event(thread, at);
         builder.change(thread, at, change);
     };
-    tell(10, Change::Enter(Section::of(State::Serial)));
-    tell(500, Change::Enter(Section::of(State::Task)));
+    tell(10, Change::Becomes(Section::of(State::Serial)));
+    tell(500, Change::Becomes(Section::of(State::Task)));
     tell(1000, Change::Lost { events: 7, lasts: false });
-    tell(2000, Change::Enter(Section::of(State::Barrier)));
+    tell(2000, Change::Becomes(Section::of(State::Barrier)));
     tell(3000, Change::ThreadEnds);
     let page = page_of(builder.finish());
     let lost = |at: u64| page.section_at(thread, at - 10).unwrap().get("lost_events").cloned();
@@ -269,9 +269,9 @@ fn labelled(label: &str) -> Execution {
     tell(10, Change::ThreadWorks);
     tell(20, Change::TaskCreated { task, ty, parent: TaskIndex::NONE, region });
     tell(30, Change::TaskStarts { task });
-    tell(30, Change::Enter(Section { task, place: Place::of_type(ty), ..Section::of(State::Task) }));
+    tell(30, Change::Becomes(Section { task, place: Place::of_type(ty), ..Section::of(State::Task) }));
     tell(5000, Change::TaskEnds { task });
-    tell(5000, Change::Leave(Section::of(State::Serial)));
+    tell(5000, Change::Becomes(Section::of(State::Serial)));
     tell(6000, Change::ThreadEnds);
     builder.finish()
 }

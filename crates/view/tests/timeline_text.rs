@@ -15,7 +15,7 @@ fn halves() -> Execution {
         for (thread, state) in [(one, first), (two, second)] {
             builder.event(thread, at);
             builder.change(thread, at, Change::ThreadWorks);
-            builder.change(thread, at, Change::Enter(Section::of(state)));
+            builder.change(thread, at, Change::Becomes(Section::of(state)));
         }
     }
     for thread in [one, two] {
@@ -73,8 +73,8 @@ fn colours_end_before_characters_that_have_none() {
     let thread = builder.add_thread(process, 7);
     builder.event(thread, 1000);
     builder.change(thread, 1000, Change::ThreadWorks);
-    builder.change(thread, 1000, Change::Enter(Section::of(State::Task)));
-    builder.change(thread, 2000, Change::Enter(Section::of(State::OutOfCpu)));
+    builder.change(thread, 1000, Change::Becomes(Section::of(State::Task)));
+    builder.change(thread, 2000, Change::Becomes(Section::of(State::OutOfCpu)));
     builder.event(thread, 3000);
     builder.change(thread, 3000, Change::ThreadEnds);
     let execution = builder.finish();

@@ -3,14 +3,13 @@
 //! What a part means for the worker's time is told here once, by the values of ovni's views. The
 //! topmost part is the state of the thread.
 
+use super::Interpreter;
 use super::frames::Opener;
 use super::thread_state::ThreadState;
-use super::{Interpreter, Short};
-use taskscope_event::Code;
 use taskscope_event::models::{mpi, nanos6, nodes, nosv, tampi};
 use taskscope_event::spec::{Channel, Effect};
 use taskscope_execution::{
-    Change, MessageChange, ObjectIndex, Observer, Place, Section, State, TaskIndex, ThreadIndex,
+    MessageChange, ObjectIndex, Observer, OpenTrack, Place, Section, State, TaskIndex, ThreadIndex,
 };
 
 /// What an event of these models does to its thread.
@@ -81,28 +80,6 @@ fn state(model: u8, value: i64) -> State {
 }
 
 impl Interpreter {
-    /// An event of a runtime with parts and tasks that tells of a task.
-    pub(super) fn runtime_event<O: Observer>(
-        &mut self,
-        thread: ThreadIndex,
-        at: u64,
-        code: Code,
-        payload: &[u8],
-        out: &mut O,
-    ) -> Result<(), Short> {
-        match code {
-            nosv::TASK_CREATE | nosv::PARALLEL_TASK_CREATE | nanos6::TASK_CREATE => {
-                self.task_created(thread, at, payload, out)
-            }
-            nosv::TASK_EXECUTE | nanos6::TASK_EXECUTE => self.task_starts(thread, at, payload, out),
-            nosv::TASK_END | nanos6::TASK_END => self.task_ends(thread, at, payload, out),
-            nosv::TASK_PAUSE | nanos6::TASK_PAUSE => self.task_pauses(thread, at, payload, out),
-            nosv::TASK_RESUME | nanos6::TASK_RESUME => self.task_resumes(thread, at, payload, out),
-            nosv::TYPE_CREATE | nanos6::TYPE_CREATE => self.define_type(thread, payload, out),
-            _ => Ok(()),
-        }
-    }
-
     /// An event that enters or leaves a part of the runtime of this letter.
     #[inline(always)]
     pub(super) fn step<O: Observer>(
@@ -119,7 +96,7 @@ impl Interpreter {
         {
             place = self.mpi_call_begins(thread, at, value, out);
         }
-        self.threads[thread.index()].step(thread, at, letter, step, place, out);
+        self.threads[thread.index()].step(at, letter, step, place, &mut out.of_thread(thread));
         if letter == mpi::LETTER && matches!(step, Step::Leave { .. }) {
             self.tell(thread, at, MessageChange::CallEnds, out);
         }
@@ -129,28 +106,20 @@ impl Interpreter {
 impl ThreadState {
     /// The same for its thread alone; what is entered is at `place`.
     #[inline(always)]
-    pub fn step<O: Observer>(
-        &mut self,
-        thread: ThreadIndex,
-        at: u64,
-        letter: u8,
-        step: Step,
-        place: Place,
-        out: &mut O,
-    ) {
+    pub fn step(&mut self, at: u64, letter: u8, step: Step, place: Place, track: &mut OpenTrack<'_>) {
         match step {
             Step::Enter { value, state } => {
                 let around = self.now();
                 let task = if state == State::Task { TaskIndex::NONE } else { around.task };
                 let section = Section { state, place, object: ObjectIndex::NONE, task, ..around };
-                self.open(thread, at, Opener::Part(letter, value), section, out);
+                self.open(at, Opener::Part(letter, value), section, track);
             }
             Step::Leave { value } => {
-                self.close(thread, at, Opener::Part(letter, value), out);
+                self.close(at, Opener::Part(letter, value), track);
             }
             Step::Rest(rests) => {
                 self.rests = rests;
-                out.change(thread, at, Change::Become(self.now()));
+                track.becomes(at, self.now());
             }
         }
     }

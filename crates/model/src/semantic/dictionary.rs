@@ -154,7 +154,7 @@ impl Interpreter {
                 {
                     top.section.state = state;
                     let now = top.section;
-                    out.change(thread, at, Change::Become(now));
+                    out.change(thread, at, Change::Becomes(now));
                 }
             }
             _ => out.anomaly(thread, at, taskscope_execution::Anomaly::UnknownEvent),

@@ -3,10 +3,40 @@
 use super::frames::Opener;
 use super::kinds::Kind;
 use super::sections::{Edge, Subsystem};
+use super::thread_state::ThreadState;
 use super::{Interpreter, Short, payload};
 use taskscope_event::Code;
-use taskscope_event::models::{self, mpi, nanos6, nodes, nosv, omp, openmp, ovni, recorder, tampi, wait};
-use taskscope_execution::{Anomaly, Change, ObjectIndex, Observer, Place, Section, State, ThreadIndex};
+use taskscope_event::models::{self, mpi, nanos6, nosv, omp, openmp, ovni, recorder, wait};
+use taskscope_execution::{
+    Anomaly, Change, ObjectIndex, Observer, OpenTrack, Place, Section, State, ThreadIndex,
+};
+
+impl ThreadState {
+    /// Takes an event that concerns this thread alone and of which the kind tells all.
+    #[inline(always)]
+    pub fn own_event(&mut self, at: u64, code: Code, kind: Kind, track: &mut OpenTrack<'_>) {
+        match kind {
+            Kind::Step(step) => self.step(at, code.model(), step, Place::UNKNOWN, track),
+            Kind::Plain(subsystem, state) => {
+                let section =
+                    Section { state, place: Place::UNKNOWN, object: ObjectIndex::NONE, ..self.now() };
+                self.open(at, Opener::Subsystem(subsystem), section, track);
+            }
+            Kind::Subsystem(subsystem, Edge::Begin) => self.open_subsystem(at, subsystem, track),
+            Kind::Subsystem(subsystem, Edge::End) => {
+                if subsystem == Subsystem::Acquiring {
+                    self.last_lock_wait = self.frames.top().map(|top| (at, top.section));
+                }
+                self.close(at, Opener::Subsystem(subsystem), track);
+            }
+            Kind::OutOfCpu => self.open(at, Opener::OutOfCpu, Section::of(State::OutOfCpu), track),
+            Kind::BackOnCpu => {
+                self.close(at, Opener::OutOfCpu, track);
+            }
+            Kind::OfTeam(_) | Kind::Task(_) | Kind::Nothing | Kind::Other => {}
+        }
+    }
+}
 
 impl Interpreter {
     /// Takes an event of which the kind tells all, of a thread that has begun and not ended.
@@ -20,29 +50,12 @@ impl Interpreter {
         out: &mut O,
     ) {
         match kind {
-            Kind::Step(step) => self.step(thread, at, code.model(), step, out),
-            Kind::Plain(subsystem, inner) => {
+            Kind::Step(step) if code.model() == mpi::LETTER => self.step(thread, at, code.model(), step, out),
+            Kind::OfTeam(subsystem) => self.open_subsystem(thread, at, subsystem, out),
+            kind => {
                 let state = &mut self.threads[thread.index()];
-                let around = state.now();
-                let section =
-                    Section { state: inner, place: Place::UNKNOWN, object: ObjectIndex::NONE, ..around };
-                state.open(thread, at, Opener::Subsystem(subsystem), section, out);
+                state.own_event(at, code, kind, &mut out.of_thread(thread));
             }
-            Kind::Subsystem(subsystem, Edge::Begin) => self.open_subsystem(thread, at, subsystem, out),
-            Kind::Subsystem(subsystem, Edge::End) => {
-                let state = &mut self.threads[thread.index()];
-                if subsystem == Subsystem::Acquiring {
-                    state.last_lock_wait = state.frames.top().map(|top| (at, top.section));
-                }
-                self.close(thread, at, Opener::Subsystem(subsystem), out);
-            }
-            Kind::OutOfCpu => {
-                self.open(thread, at, Opener::OutOfCpu, Section::of(State::OutOfCpu), out);
-            }
-            Kind::BackOnCpu => {
-                self.close(thread, at, Opener::OutOfCpu, out);
-            }
-            Kind::Nothing | Kind::Other => {}
         }
     }
 
@@ -56,9 +69,6 @@ impl Interpreter {
         out: &mut O,
     ) -> Result<(), Short> {
         match code {
-            openmp::TASK_CREATE => self.task_created(thread, at, payload, out),
-            openmp::TASK_EXECUTE => self.task_starts(thread, at, payload, out),
-            openmp::TASK_END => self.task_ends(thread, at, payload, out),
             openmp::WORKSHARE_EXECUTE => self.work_begins(thread, at, payload, out),
             openmp::WORKSHARE_END => self.work_ends(thread, at, payload, out),
             ovni::THREAD_ENDS if self.threads[thread.index()].recorders > 1 => {
@@ -80,10 +90,11 @@ impl Interpreter {
                 Ok(())
             }
             _ => match code.model() {
-                nanos6::LETTER | nosv::LETTER | nodes::LETTER | mpi::LETTER | tampi::LETTER => {
-                    self.runtime_event(thread, at, code, payload, out)
+                openmp::LETTER | nanos6::LETTER | nosv::LETTER
+                    if matches!(code, openmp::TYPE_CREATE | nanos6::TYPE_CREATE | nosv::TYPE_CREATE) =>
+                {
+                    self.define_type(thread, payload, out)
                 }
-                openmp::LETTER if code == openmp::TYPE_CREATE => self.define_type(thread, payload, out),
                 omp::LETTER => self.omp_event(thread, at, code, payload, out),
                 wait::LETTER => self.wait_event(thread, at, code, payload, out),
                 models::instrument::LETTER => self.instrument_event(thread, at, code, payload, out),
@@ -98,7 +109,7 @@ impl Interpreter {
                     // What instruments itself may have begun something meanwhile.
                     let state = &mut self.threads[thread.index()];
                     if state.frames.take_out(Opener::NotRecorded) {
-                        out.change(thread, at, Change::Leave(state.now()));
+                        out.change(thread, at, Change::Becomes(state.now()));
                     } else {
                         out.anomaly(thread, at, Anomaly::EndWithoutBegin);
                     }

@@ -74,11 +74,19 @@ impl Frames {
     /// Closes the innermost section of this opener.
     #[inline(always)]
     pub fn pop(&mut self, opener: Opener) -> Closed {
+        if self.open.last().is_some_and(|top| top.opener == opener) {
+            self.open.pop();
+            return Closed::Innermost;
+        }
+        self.pop_with_inner(opener)
+    }
+
+    #[inline(never)]
+    fn pop_with_inner(&mut self, opener: Opener) -> Closed {
         match self.open.iter().rposition(|frame| frame.opener == opener) {
             Some(row) => {
-                let inner = row + 1 < self.open.len();
                 self.open.truncate(row);
-                if inner { Closed::WithInner } else { Closed::Innermost }
+                Closed::WithInner
             }
             None => Closed::Nothing,
         }

@@ -16,6 +16,8 @@ use taskscope_execution::State;
 pub(super) enum Kind {
     /// Opens or closes a part of the OpenMP runtime.
     Subsystem(Subsystem, Edge),
+    /// Opens one that shows what rests on the region, of which other threads tell.
+    OfTeam(Subsystem),
     /// Opens one that is shown as this state, and of which nothing else is told.
     Plain(Subsystem, State),
     /// Enters or leaves a part of another runtime, or has nothing to do.
@@ -24,16 +26,29 @@ pub(super) enum Kind {
     OutOfCpu,
     /// The system puts it back.
     BackOnCpu,
+    /// Something of a task.
+    Task(TaskStep),
     /// Nothing.
     Nothing,
     /// What [`dispatch`](super::dispatch) says.
     Other,
 }
 
+/// What happens to a task that the event names.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum TaskStep {
+    Created,
+    Starts,
+    Ends,
+    Pauses,
+    Resumes,
+}
+
 #[derive(Clone, Copy)]
 struct Row {
     kind: Kind,
-    needs_order: bool,
+    /// The same where it needs no order.
+    own: Option<OwnKind>,
 }
 
 /// What follows from an event that needs no order.
@@ -61,11 +76,11 @@ const LETTERS: [u8; 8] = [
     kernel::LETTER,
 ];
 
-const OTHER: Row = Row { kind: Kind::Other, needs_order: true };
+const OTHER: Row = Row { kind: Kind::Other, own: None };
 
 /// Codes of events that concern nobody but their thread: they need no order.
 pub fn orderless_codes() -> impl Iterator<Item = Code> + Clone {
-    rows().filter(|(_, row)| !row.needs_order).map(|(code, _)| code)
+    rows().filter(|(_, row)| row.own.is_some()).map(|(code, _)| code)
 }
 
 /// What is known of the events of these models.
@@ -73,8 +88,9 @@ fn rows() -> impl Iterator<Item = (Code, Row)> + Clone {
     let models = MODELS.iter().filter(|model| LETTERS.contains(&model.letter));
     models.flat_map(|model| model.events).map(|event| {
         let kind = kind(event.code, channels::step(event.code.model(), event.effect));
-        let needs_order = event.code.model() == mpi::LETTER || needs_order(kind);
-        (event.code, Row { kind, needs_order })
+        let needs_order = event.code.model() == mpi::LETTER
+            || matches!(kind, Kind::OfTeam(_) | Kind::Task(_) | Kind::Other);
+        (event.code, Row { kind, own: (!needs_order).then_some(OwnKind(kind)) })
     })
 }
 
@@ -102,8 +118,7 @@ impl Kinds {
     /// The same where it needs no order.
     #[inline(always)]
     pub fn of_own(&self, code: Code) -> Option<OwnKind> {
-        let row = self.row(code);
-        (!row.needs_order).then_some(OwnKind(row.kind))
+        self.row(code).own
     }
 
     #[inline(always)]
@@ -119,25 +134,24 @@ fn kind(code: Code, step: Option<Step>) -> Kind {
     match code {
         kernel::OUT_OF_CPU => Kind::OutOfCpu,
         kernel::BACK_ON_CPU => Kind::BackOnCpu,
+        openmp::TASK_CREATE | nanos6::TASK_CREATE | nosv::TASK_CREATE | nosv::PARALLEL_TASK_CREATE => {
+            Kind::Task(TaskStep::Created)
+        }
+        openmp::TASK_EXECUTE | nanos6::TASK_EXECUTE | nosv::TASK_EXECUTE => Kind::Task(TaskStep::Starts),
+        openmp::TASK_END | nanos6::TASK_END | nosv::TASK_END => Kind::Task(TaskStep::Ends),
+        nanos6::TASK_PAUSE | nosv::TASK_PAUSE => Kind::Task(TaskStep::Pauses),
+        nanos6::TASK_RESUME | nosv::TASK_RESUME => Kind::Task(TaskStep::Resumes),
         _ if code.model() == ovni::LETTER && !THREADS.contains(&code.0[1]) => Kind::Nothing,
         _ => match (Subsystem::of(code), step) {
-            (Some((subsystem, edge)), _) => match subsystem.plain_state().filter(|_| edge == Edge::Begin) {
+            (Some((subsystem, Edge::End)), _) => Kind::Subsystem(subsystem, Edge::End),
+            (Some((subsystem, Edge::Begin)), _) if subsystem.is_of_team() => Kind::OfTeam(subsystem),
+            (Some((subsystem, Edge::Begin)), _) => match subsystem.plain_state() {
                 Some(state) => Kind::Plain(subsystem, state),
-                None => Kind::Subsystem(subsystem, edge),
+                None => Kind::Subsystem(subsystem, Edge::Begin),
             },
             (None, Some(step)) => Kind::Step(step),
             (None, None) => Kind::Other,
         },
-    }
-}
-
-fn needs_order(kind: Kind) -> bool {
-    use Subsystem::{BarrierJoin, BarrierPlain, ForkCall, UserMicrotask};
-    match kind {
-        // What these show rests on the region, of which other threads tell.
-        Kind::Subsystem(BarrierJoin | BarrierPlain | ForkCall | UserMicrotask, Edge::Begin) => true,
-        Kind::Other => true,
-        _ => false,
     }
 }
 
@@ -152,12 +166,21 @@ mod tests {
         for event in MODELS.iter().flat_map(|model| model.events) {
             let (kind, code) = (kinds.of(event.code), event.code);
             match Subsystem::of(code) {
-                Some((subsystem, edge)) => {
-                    let plain = subsystem.plain_state().map(|state| Kind::Plain(subsystem, state));
-                    let expected = plain.filter(|_| edge == Edge::Begin);
-                    assert_eq!(kind, expected.unwrap_or(Kind::Subsystem(subsystem, edge)), "{code}");
+                Some((subsystem, Edge::End)) => {
+                    assert_eq!(kind, Kind::Subsystem(subsystem, Edge::End), "{code}");
                 }
-                None => assert!(!matches!(kind, Kind::Subsystem(..) | Kind::Plain(..)), "{code}"),
+                Some((subsystem, Edge::Begin)) => {
+                    let expected = match subsystem.plain_state() {
+                        _ if subsystem.is_of_team() => Kind::OfTeam(subsystem),
+                        Some(state) => Kind::Plain(subsystem, state),
+                        None => Kind::Subsystem(subsystem, Edge::Begin),
+                    };
+                    assert_eq!(kind, expected, "{code}");
+                }
+                None => {
+                    let is_part = matches!(kind, Kind::Subsystem(..) | Kind::Plain(..) | Kind::OfTeam(_));
+                    assert!(!is_part, "{code}");
+                }
             }
             if kind == Kind::Other || code.model() == mpi::LETTER {
                 assert!(kinds.of_own(code).is_none(), "{code}");

@@ -34,7 +34,7 @@ pub use kinds::{Kinds, OwnKind, orderless_codes};
 use regions::RegionState;
 use taskscope_event::Code;
 use taskscope_event::models::{omp, ovni};
-use taskscope_execution::{Anomaly, Change, Observer, Place, ProcessIndex, ThreadIndex, ThreadKind};
+use taskscope_execution::{Anomaly, Change, Observer, OpenTrack, ProcessIndex, ThreadIndex, ThreadKind};
 use thread_state::ThreadState;
 
 /// Derives changes from events.
@@ -58,28 +58,18 @@ struct Short;
 
 /// Takes events of a thread that need no order, one after the other.
 pub struct OwnEvents<'i> {
-    interpreter: &'i mut Interpreter,
-    thread: ThreadIndex,
-    /// When the thread ended, if it has: none of them changes that.
-    ended: Option<u64>,
+    state: &'i mut ThreadState,
+    track: OpenTrack<'i>,
 }
 
 impl OwnEvents<'_> {
     /// Takes an event, of which the kind is known already.
     #[inline(always)]
-    pub fn event<O: Observer>(&mut self, at: u64, code: Code, kind: OwnKind, out: &mut O) {
-        let OwnEvents { thread, ended, .. } = *self;
-        if ended.is_some_and(|ended| ended != at) {
-            return self.interpreter.after_end(thread, at, code, &[], out);
+    pub fn event(&mut self, at: u64, code: Code, kind: OwnKind) {
+        if self.state.ended.is_some_and(|ended| ended != at) {
+            return self.track.anomaly(at, Anomaly::AfterEnd);
         }
-        match kind.0 {
-            // Those of a communication library need the order: of all others the thread knows what they are.
-            Kind::Step(step) => {
-                let state = &mut self.interpreter.threads[thread.index()];
-                state.step(thread, at, code.model(), step, Place::UNKNOWN, out);
-            }
-            kind => self.interpreter.event_of_kind(thread, at, code, kind, out),
-        }
+        self.state.own_event(at, code, kind.0, &mut self.track);
     }
 }
 
@@ -162,7 +152,7 @@ impl Interpreter {
             if kind != ThreadKind::Unknown {
                 out.change(thread, at, Change::ThreadIs(kind));
             }
-            out.change(thread, at, Change::Become(base));
+            out.change(thread, at, Change::Becomes(base));
         }
         // Own events of the same clock come after the standard one that ends the thread.
         if state.ended.is_some_and(|ended| ended != at) {
@@ -170,6 +160,7 @@ impl Interpreter {
         }
         self.extend_loom(thread, at, out);
         match self.kinds.of(code) {
+            Kind::Task(step) => self.task_event(thread, at, step, payload, out),
             Kind::Other => self.other_event(thread, at, code, payload, out),
             kind => self.event_of_kind(thread, at, code, kind, out),
         }
@@ -185,9 +176,8 @@ impl Interpreter {
     /// To take events of `thread` that need no order, after its first. After the last one say when it was
     /// ([`Interpreter::extend_to`]).
     #[inline(always)]
-    pub fn own_events(&mut self, thread: ThreadIndex) -> OwnEvents<'_> {
-        let ended = self.threads[thread.index()].ended;
-        OwnEvents { interpreter: self, thread, ended }
+    pub fn own_events<'i, O: Observer>(&'i mut self, thread: ThreadIndex, out: &'i mut O) -> OwnEvents<'i> {
+        OwnEvents { state: &mut self.threads[thread.index()], track: out.of_thread(thread) }
     }
 
     /// An event of which the kind does not tell all.

@@ -187,7 +187,7 @@ impl Interpreter {
         state.kind = kind;
         out.change(thread, at, Change::ThreadIs(kind));
         if state.frames.top().is_none() {
-            out.change(thread, at, Change::Become(state.base()));
+            out.change(thread, at, Change::Becomes(state.base()));
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ impl Interpreter {
             frame.section.place = Place::site(site);
             if innermost {
                 let now = frame.section;
-                out.change(member, at, Change::Become(now));
+                out.change(member, at, Change::Becomes(now));
             }
         }
         let state = &mut self.threads[thread.index()];
@@ -232,7 +232,7 @@ impl Interpreter {
             Some(fork) => {
                 fork.section.place = Place::site(site);
                 let now = state.now();
-                out.change(thread, at, Change::Become(now));
+                out.change(thread, at, Change::Becomes(now));
             }
             None => state.forking = region,
         }
@@ -258,7 +258,7 @@ impl Interpreter {
         for member in members.into_iter().filter(|member| *member != thread) {
             let state = &mut self.threads[member.index()];
             if state.ended.is_none() && state.frames.idle_after(region, place) {
-                out.change(member, at, Change::Become(state.now()));
+                out.change(member, at, Change::Becomes(state.now()));
             }
         }
         out.change(thread, at, Change::RegionEnds { region });
@@ -286,7 +286,7 @@ impl Interpreter {
         state.member_of.push(region);
         if state.frames.adopt_region(at, region, place) {
             let now = state.now();
-            out.change(thread, at, Change::Become(now));
+            out.change(thread, at, Change::Becomes(now));
         }
         Ok(())
     }

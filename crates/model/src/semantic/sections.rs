@@ -143,13 +143,17 @@ impl Subsystem {
         })
     }
 
-    /// The same where it depends on nothing else, nor does anything else that is shown of this section: no place, region
+    /// Whether what it shows rests on its region, of which other threads tell.
+    pub fn is_of_team(self) -> bool {
+        use Subsystem::*;
+        matches!(self, UserMicrotask | ForkCall | BarrierJoin | BarrierPlain)
+    }
+
+    /// The same as [`state`](Subsystem::state) where it depends on nothing else, nor does anything else that is shown of this section: no place, region
     /// or object is told of it.
     pub fn plain_state(self) -> Option<State> {
-        use Subsystem::*;
-        let is_told_of = matches!(self, UserMicrotask | ForkCall | BarrierJoin | BarrierPlain);
         let state = self.state().filter(|state| *state != State::Worksharing)?;
-        (!is_told_of && self.wait_kind().is_none()).then_some(state)
+        (!self.is_of_team() && self.wait_kind().is_none()).then_some(state)
     }
 
     /// The `kind` under which taskscope's wait events describe this section, if it is a wait.

@@ -3,7 +3,7 @@
 use super::Interpreter;
 use super::frames::{Closed, Frame, Opener};
 use super::thread_state::ThreadState;
-use taskscope_execution::{Anomaly, Change, Observer, Section, State, ThreadIndex};
+use taskscope_execution::{Anomaly, Change, Observer, OpenTrack, Section, State, ThreadIndex};
 
 impl Interpreter {
     /// Opens a section; what it does not say itself (task, region) it has from the one around it.
@@ -19,7 +19,7 @@ impl Interpreter {
         section: Section,
         out: &mut O,
     ) {
-        self.threads[thread.index()].open(thread, at, opener, section, out);
+        self.threads[thread.index()].open(at, opener, section, &mut out.of_thread(thread));
     }
 
     #[inline(always)]
@@ -30,7 +30,7 @@ impl Interpreter {
         opener: Opener,
         out: &mut O,
     ) -> bool {
-        self.threads[thread.index()].close(thread, at, opener, out)
+        self.threads[thread.index()].close(at, opener, &mut out.of_thread(thread))
     }
 
     /// Changes the innermost section, which must have been opened by `opener`.
@@ -45,7 +45,7 @@ impl Interpreter {
             let before = top.section;
             change(&mut top.section);
             if top.section != before {
-                out.change(thread, at, Change::Become(top.section));
+                out.change(thread, at, Change::Becomes(top.section));
             }
         }
     }
@@ -63,31 +63,23 @@ impl Interpreter {
 impl ThreadState {
     /// As [`Interpreter::open`].
     #[inline(always)]
-    pub fn open<O: Observer>(
-        &mut self,
-        thread: ThreadIndex,
-        at: u64,
-        opener: Opener,
-        section: Section,
-        out: &mut O,
-    ) {
+    pub fn open(&mut self, at: u64, opener: Opener, section: Section, track: &mut OpenTrack<'_>) {
         self.frames.push(Frame { opener, since: at, section });
-        let now = if self.rests { Section::of(State::Idle) } else { section };
-        out.change(thread, at, Change::Enter(now));
+        track.becomes(at, if self.rests { Section::of(State::Idle) } else { section });
     }
 
     /// Closes the innermost section of this opener, with those in it. Says whether there is one.
     #[inline(always)]
-    pub fn close<O: Observer>(&mut self, thread: ThreadIndex, at: u64, opener: Opener, out: &mut O) -> bool {
+    pub fn close(&mut self, at: u64, opener: Opener, track: &mut OpenTrack<'_>) -> bool {
         match self.frames.pop(opener) {
             Closed::Nothing => {
-                out.anomaly(thread, at, Anomaly::EndWithoutBegin);
+                track.anomaly(at, Anomaly::EndWithoutBegin);
                 return false;
             }
-            Closed::WithInner => out.anomaly(thread, at, Anomaly::EndsNotInnermost),
+            Closed::WithInner => track.anomaly(at, Anomaly::EndsNotInnermost),
             Closed::Innermost => {}
         }
-        out.change(thread, at, Change::Leave(self.now()));
+        track.becomes(at, self.now());
         true
     }
 }

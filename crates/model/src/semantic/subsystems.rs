@@ -3,7 +3,41 @@
 use super::Interpreter;
 use super::frames::Opener;
 use super::sections::{self, Subsystem};
-use taskscope_execution::{ObjectIndex, Observer, Place, RegionIndex, Section, State, ThreadIndex};
+use super::thread_state::ThreadState;
+use taskscope_execution::{
+    ObjectIndex, Observer, OpenTrack, Place, RegionIndex, Section, State, ThreadIndex,
+};
+
+impl ThreadState {
+    /// Opens the section of a part of the runtime that concerns this thread alone.
+    #[inline(never)]
+    pub fn open_subsystem(&mut self, at: u64, subsystem: Subsystem, track: &mut OpenTrack<'_>) {
+        let around = self.now();
+        let section = match subsystem.state() {
+            None => around,
+            // The chunk of a construct whose type is already known.
+            Some(State::Worksharing) if around.state == State::Worksharing => {
+                Section { object: ObjectIndex::NONE, ..around }
+            }
+            Some(inner) => self.section_of(subsystem, inner, around),
+        };
+        self.open(at, Opener::Subsystem(subsystem), section, track);
+    }
+
+    /// What a part shows in this state: its place and object are those of the wait that it is, if it was told of.
+    fn section_of(&self, subsystem: Subsystem, inner: State, around: Section) -> Section {
+        let section = Section { state: inner, place: Place::UNKNOWN, object: ObjectIndex::NONE, ..around };
+        match subsystem.wait_kind().and_then(|kind| self.sticky(kind)) {
+            Some(sticky) => Section {
+                state: sections::mutex_state(sticky.kind).unwrap_or(inner),
+                place: sticky.place,
+                object: sticky.object,
+                ..section
+            },
+            None => section,
+        }
+    }
+}
 
 impl Interpreter {
     /// Opens the section of a part of the runtime; its place and object are those of the wait, region or construct
@@ -16,40 +50,25 @@ impl Interpreter {
         out: &mut O,
     ) {
         let state = &mut self.threads[thread.index()];
-        let around = state.now();
-        let Some(inner) = subsystem.state() else {
-            return self.open(thread, at, Opener::Subsystem(subsystem), around, out);
+        let around = match (subsystem, state.member_of.last()) {
+            (Subsystem::BarrierJoin, Some(region)) => Section { region: *region, ..state.now() },
+            _ => state.now(),
         };
-        let mut section =
-            Section { state: inner, place: Place::UNKNOWN, object: ObjectIndex::NONE, ..around };
-        if subsystem == Subsystem::BarrierJoin
-            && let Some(region) = state.member_of.last()
-        {
-            section.region = *region;
-        }
-        if let Some(kind) = subsystem.wait_kind() {
-            if let Some(sticky) = state.sticky(kind) {
-                section.place = sticky.place;
-                section.object = sticky.object;
-                section.state = sections::mutex_state(sticky.kind).unwrap_or(inner);
-            } else if subsystem == Subsystem::BarrierJoin {
-                section.place = self.region_place(section.region);
-            }
-        }
+        let inner = subsystem.state().unwrap_or(around.state);
+        let is_told = subsystem.wait_kind().is_some_and(|kind| state.sticky(kind).is_some());
+        let mut section = state.section_of(subsystem, inner, around);
         match subsystem {
             Subsystem::UserMicrotask => return self.enter_implicit_task(thread, at, section, out),
             Subsystem::ForkCall => {
-                let state = &mut self.threads[thread.index()];
                 let region = std::mem::replace(&mut state.forking, RegionIndex::NONE);
                 section.place = self.region_place(region);
             }
-            Subsystem::BarrierJoin | Subsystem::BarrierPlain if self.region_is_over(section.region) => {
+            _ if self.region_is_over(section.region) => {
                 let place = self.region_place(section.region);
                 section = Section { place, ..Section::of(State::Idle) };
             }
-            // The chunk of a construct whose type is already known.
-            _ if inner == State::Worksharing && around.state == State::Worksharing => {
-                section.place = around.place;
+            Subsystem::BarrierJoin if !is_told => {
+                section.place = self.region_place(section.region);
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! Explicit tasks: created, started, suspended, ended.
 
 use super::frames::Opener;
+use super::kinds::TaskStep;
 use super::payload::{u32_at, u64_at};
 use super::{Interpreter, Short};
 use rustc_hash::FxHashMap;
@@ -109,6 +110,27 @@ impl TaskNumbers {
 }
 
 impl Interpreter {
+    /// An event that names a task.
+    pub(super) fn task_event<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        step: TaskStep,
+        payload: &[u8],
+        out: &mut O,
+    ) {
+        let done = match step {
+            TaskStep::Created => self.task_created(thread, at, payload, out),
+            TaskStep::Starts => self.task_starts(thread, at, payload, out),
+            TaskStep::Ends => self.task_ends(thread, at, payload, out),
+            TaskStep::Pauses => self.task_pauses(thread, at, payload, out),
+            TaskStep::Resumes => self.task_resumes(thread, at, payload, out),
+        };
+        if done.is_err() {
+            out.anomaly(thread, at, Anomaly::ShortPayload);
+        }
+    }
+
     /// The task with the id at the start of the payload, which should have been created.
     fn known_task<O: Observer>(
         &mut self,
@@ -134,7 +156,7 @@ impl Interpreter {
         Ok(task)
     }
 
-    pub(super) fn task_created<O: Observer>(
+    fn task_created<O: Observer>(
         &mut self,
         thread: ThreadIndex,
         at: u64,
@@ -183,7 +205,7 @@ impl Interpreter {
         Ok(())
     }
 
-    pub(super) fn task_starts<O: Observer>(
+    fn task_starts<O: Observer>(
         &mut self,
         thread: ThreadIndex,
         at: u64,
@@ -202,7 +224,7 @@ impl Interpreter {
         Ok(())
     }
 
-    pub(super) fn task_ends<O: Observer>(
+    fn task_ends<O: Observer>(
         &mut self,
         thread: ThreadIndex,
         at: u64,
@@ -216,7 +238,7 @@ impl Interpreter {
         Ok(())
     }
 
-    pub(super) fn task_pauses<O: Observer>(
+    fn task_pauses<O: Observer>(
         &mut self,
         thread: ThreadIndex,
         at: u64,
@@ -229,7 +251,7 @@ impl Interpreter {
         Ok(())
     }
 
-    pub(super) fn task_resumes<O: Observer>(
+    fn task_resumes<O: Observer>(
         &mut self,
         thread: ThreadIndex,
         at: u64,

@@ -37,11 +37,11 @@ pub fn doubtful() -> Execution {
     let threads = [1, 2, 3].map(|tid| builder.add_thread(process, tid));
     for thread in threads {
         builder.event(thread, 1000);
-        builder.change(thread, 1000, Change::Become(Section::of(State::Serial)));
+        builder.change(thread, 1000, Change::Becomes(Section::of(State::Serial)));
     }
     for thread in threads {
         builder.event(thread, 101_000);
-        builder.change(thread, 101_000, Change::Enter(Section::of(State::Task)));
+        builder.change(thread, 101_000, Change::Becomes(Section::of(State::Task)));
     }
     builder.event(threads[0], 201_000);
     builder.change(threads[0], 201_000, Change::Lost { events: 7, lasts: false });
@@ -49,7 +49,7 @@ pub fn doubtful() -> Execution {
     builder.anomaly(threads[1], 201_000, Anomaly::EndWithoutBegin);
     for thread in threads {
         builder.event(thread, 201_000);
-        builder.change(thread, 201_000, Change::Become(Section::of(State::Barrier)));
+        builder.change(thread, 201_000, Change::Becomes(Section::of(State::Barrier)));
     }
     for thread in &threads[..2] {
         builder.event(*thread, 301_000);
@@ -73,12 +73,12 @@ pub fn talking() -> Execution {
     });
     for thread in threads {
         builder.event(thread, 1000);
-        builder.change(thread, 1000, Change::Become(Section::of(State::Serial)));
+        builder.change(thread, 1000, Change::Becomes(Section::of(State::Serial)));
     }
     builder.event(threads[0], 11_000);
-    builder.change(threads[0], 11_000, Change::Enter(Section::of(State::Communication)));
+    builder.change(threads[0], 11_000, Change::Becomes(Section::of(State::Communication)));
     builder.event(threads[0], 51_000);
-    builder.change(threads[0], 51_000, Change::Become(Section::of(State::Serial)));
+    builder.change(threads[0], 51_000, Change::Becomes(Section::of(State::Serial)));
     for thread in threads {
         builder.event(thread, 101_000);
         builder.change(thread, 101_000, Change::ThreadEnds);

@@ -1,0 +1,97 @@
+//! What is known of one thread while its changes come.
+
+use crate::newest::NewestSections;
+use crate::splice::Shown;
+use crate::storing::Storing;
+use crate::{
+    Anomalies, Anomaly, Doubt, GapIndex, ObjectIndex, Place, PlaceKind, Section, State, ThreadIndex,
+    Uncertain, WorkShare,
+};
+
+/// A thread whose changes come.
+#[derive(Debug)]
+pub(crate) struct OpenThread {
+    /// Time of the last change.
+    pub last_change: u64,
+    /// Serial code that the thread is in when it is in no region.
+    pub gap: GapIndex,
+    /// Worksharing shares that are open, innermost last.
+    pub works: Vec<WorkShare>,
+    /// Nesting of holds by object, where above one.
+    pub depths: Vec<(ObjectIndex, u32)>,
+    /// From when on all that begins is lost, and how many events are.
+    pub blind: Option<(u64, u64)>,
+    /// What the thread is in since then, which is not shown.
+    unseen: Section,
+    pub newest: NewestSections,
+    /// Of a CPU: whom it shows.
+    pub shows: Vec<Shown>,
+}
+
+impl OpenThread {
+    /// A thread of which nothing is known, before the first region of its process.
+    pub fn new(gap: GapIndex) -> OpenThread {
+        OpenThread {
+            last_change: 0,
+            gap,
+            works: Vec::new(),
+            depths: Vec::new(),
+            blind: None,
+            unseen: Section::of(State::Unknown),
+            newest: NewestSections::default(),
+            shows: Vec::new(),
+        }
+    }
+
+    /// What the thread is in.
+    pub fn current(&self) -> Section {
+        if self.blind.is_some() {
+            return self.unseen;
+        }
+        let last = self.newest.rows().last().map_or(Section::of(State::Unknown), |row| row.section);
+        match last.place.kind() {
+            // Where serial code lies may change when a region ends.
+            PlaceKind::Gap(_) => Section { place: Place::UNKNOWN, ..last },
+            _ => last,
+        }
+    }
+}
+
+/// Takes what one thread is in, change by change.
+#[derive(Debug)]
+pub struct OpenTrack<'a> {
+    pub(crate) thread: ThreadIndex,
+    pub(crate) open: &'a mut OpenThread,
+    pub(crate) storing: &'a mut Storing,
+    pub(crate) anomalies: &'a mut Anomalies,
+    pub(crate) uncertain: &'a mut Vec<Uncertain>,
+}
+
+impl OpenTrack<'_> {
+    /// From `at` on, nanoseconds, the thread is in this section.
+    #[inline(always)]
+    pub fn becomes(&mut self, at: u64, section: Section) {
+        self.open.last_change = at;
+        if self.open.blind.is_some() {
+            self.open.unseen = section;
+            return;
+        }
+        let is_in_gap = section.state == State::Serial && section.place == Place::UNKNOWN;
+        let place = if is_in_gap { Place::gap(self.open.gap) } else { section.place };
+        let (storing, track) = (&mut *self.storing, self.thread.index());
+        let shown = Section { place, ..section };
+        let back = self.open.newest.set(at, shown, |rows| storing.store(track, rows));
+        if back > 0 {
+            self.anomalies.count(self.thread, at, Anomaly::TimeRunsBack { ns: back });
+        }
+    }
+
+    /// As [`Observer::anomaly`](crate::Observer::anomaly).
+    pub fn anomaly(&mut self, at: u64, anomaly: Anomaly) {
+        self.anomalies.count(self.thread, at, anomaly);
+        if anomaly.is_of_sections() {
+            let start = self.open.last_change.min(at);
+            self.uncertain.push(Uncertain { thread: self.thread, start, end: at, doubt: Doubt::DoesNotFit });
+        }
+    }
+}
