@@ -12,7 +12,7 @@
 extern crate std;
 
 mod code;
-mod code_index;
+mod code_map;
 pub mod decode;
 pub mod framing;
 pub mod models;
@@ -20,4 +20,4 @@ pub mod spec;
 pub mod tail;
 
 pub use code::Code;
-pub use code_index::CodeIndex;
+pub use code_map::CodeMap;

@@ -1,31 +1,23 @@
 //! Clocks of the events of a file that have a turn of their own, kept while the file is surveyed: to find them again
 //! costs as much as the survey.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use taskscope_event::{Code, CodeIndex};
+use taskscope_event::{Code, CodeMap};
 
 /// Codes of events that need no order among streams: all others have a turn.
 #[derive(Debug)]
-pub struct OrderlessCodes {
-    index: CodeIndex,
-    has: Vec<bool>,
-}
+pub struct OrderlessCodes(CodeMap<()>);
 
 impl OrderlessCodes {
     /// These codes.
-    pub fn new(codes: impl Iterator<Item = Code> + Clone) -> OrderlessCodes {
-        let letters: BTreeSet<u8> = codes.clone().map(Code::model).collect();
-        let index = CodeIndex::new(&Vec::from_iter(letters));
-        let mut has = vec![false; index.rows()];
-        codes.filter_map(|code| index.row(code)).for_each(|row| has[row] = true);
-        OrderlessCodes { index, has }
+    pub fn new(codes: impl Iterator<Item = Code>) -> OrderlessCodes {
+        OrderlessCodes(CodeMap::new((), codes.map(|code| (code, ()))))
     }
 
     /// Whether this is one of them.
     #[inline(always)]
     pub fn has(&self, code: Code) -> bool {
-        self.index.row(code).and_then(|row| self.has.get(row)).is_some_and(|has| *has)
+        self.0.get(code).is_some()
     }
 }
 

@@ -8,7 +8,7 @@
 use super::channels::{self, Step};
 use super::sections::{Edge, Subsystem};
 use taskscope_event::models::{MODELS, kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
-use taskscope_event::{Code, CodeIndex};
+use taskscope_event::{Code, CodeMap};
 use taskscope_execution::State;
 
 /// What follows from an event.
@@ -56,13 +56,7 @@ struct Row {
 pub struct OwnKind(pub(super) Kind);
 
 /// The kinds of all events.
-pub struct Kinds {
-    index: CodeIndex,
-    /// By the index: where in `known` it is. Few are not zero, and of what is zero no memory is touched.
-    numbers: Vec<u16>,
-    /// The first one stands for all others.
-    known: Vec<Row>,
-}
+pub struct Kinds(Box<CodeMap<Row>>);
 
 /// Models with events that concern only their threads.
 const LETTERS: [u8; 8] = [
@@ -96,15 +90,7 @@ fn rows() -> impl Iterator<Item = (Code, Row)> + Clone {
 
 impl Default for Kinds {
     fn default() -> Self {
-        let index = CodeIndex::new(&LETTERS);
-        let mut kinds = Kinds { numbers: vec![0; index.rows()], index, known: vec![OTHER] };
-        for (code, known) in rows() {
-            if let Some(row) = kinds.index.row(code) {
-                kinds.numbers[row] = kinds.known.len() as u16;
-                kinds.known.push(known);
-            }
-        }
-        kinds
+        Kinds(Box::new(CodeMap::new(OTHER, rows())))
     }
 }
 
@@ -112,19 +98,13 @@ impl Kinds {
     /// What follows from an event with this code.
     #[inline(always)]
     pub(super) fn of(&self, code: Code) -> Kind {
-        self.row(code).kind
+        self.0.get(code).unwrap_or(OTHER).kind
     }
 
     /// The same where it needs no order.
     #[inline(always)]
     pub fn of_own(&self, code: Code) -> Option<OwnKind> {
-        self.row(code).own
-    }
-
-    #[inline(always)]
-    fn row(&self, code: Code) -> Row {
-        let number = self.index.row(code).and_then(|row| self.numbers.get(row)).copied().unwrap_or(0);
-        self.known.get(usize::from(number)).copied().unwrap_or(OTHER)
+        self.0.get(code)?.own
     }
 }
 
