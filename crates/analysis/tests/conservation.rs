@@ -169,7 +169,7 @@ proptest! {
 /// Thread 1 waits for a lock while thread 0 holds it, and in a barrier while 0 works; thread 2 waits for both all the time.
 #[test]
 fn who_made_a_selected_thread_wait_is_found_among_the_others() {
-    use taskscope_execution::Change::{Become, ThreadWorks};
+    use taskscope_execution::Change::{Becomes, ThreadWorks};
     use taskscope_execution::{
         ExecutionBuilder, Hold, ObjectIndex, Observer, Place, Section, SiteIndex, TaskIndex,
     };
@@ -194,7 +194,7 @@ fn who_made_a_selected_thread_wait_is_found_among_the_others() {
             builder.change(
                 thread,
                 *begin,
-                Become(Section { place: at(*site), object, ..Section::of(*state) }),
+                Becomes(Section { place: at(*site), object, ..Section::of(*state) }),
             );
         }
         builder.event(thread, 100);

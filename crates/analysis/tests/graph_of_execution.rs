@@ -7,7 +7,7 @@ use taskscope_analysis::replay::{Change, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
 use taskscope_event::models::omp;
-use taskscope_execution::Change::{Become, TaskCreated, ThreadWorks};
+use taskscope_execution::Change::{Becomes, TaskCreated, ThreadWorks};
 use taskscope_execution::graph::{
     AwaitedOperation, DeviceWait, DeviceWork, NamedAddress, Names, SubmittedOperation, TaskGraph, TaskType,
     Told, from_execution,
@@ -154,8 +154,8 @@ fn none_is_told_apart_from_not_known() {
     let created = TaskCreated { task, ty: TypeIndex(0), parent: TaskIndex::NONE, region: RegionIndex::NONE };
     builder.change(thread, 0, ThreadWorks);
     builder.change(thread, 10, created);
-    builder.change(thread, 20, Become(section));
-    builder.change(thread, 90, Become(Section::of(State::Paused)));
+    builder.change(thread, 20, Becomes(section));
+    builder.change(thread, 90, Becomes(Section::of(State::Paused)));
     builder.event(thread, 100);
     let told = graph_of(&builder.finish()).told;
     assert_eq!(told, Told { creation: true, ..Told::default() });
