@@ -1,6 +1,5 @@
 //! Task types: how many, how long.
 
-use rustc_hash::FxHashMap;
 use taskscope_execution::{
     Execution, NO_TIME, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
 };
@@ -96,35 +95,39 @@ fn add_parts(parts: &mut Vec<(TaskIndex, u64)>, times: &mut [u64]) {
 /// `bodies` are their [`body_times`].
 pub fn task_types(execution: &Execution, bodies: &[u64]) -> Vec<TaskType> {
     let tasks = &execution.tasks;
-    let mut rows: FxHashMap<TypeIndex, (TaskType, Vec<u64>)> = FxHashMap::default();
+    // The last one is of tasks of which no type is known.
+    let slot = |task: usize| tasks.ty[task].index().min(execution.catalog.types.len());
+    let began = |task: usize| tasks.began[task] != NO_TIME && execution.is_selected(tasks.runner[task]);
+    let mut rows: Vec<Option<TaskType>> = vec![None; execution.catalog.types.len() + 1];
     for (task, body_ns) in bodies.iter().copied().enumerate() {
-        let ty = tasks.ty[task];
-        let (row, times) = rows.entry(ty).or_insert_with(|| {
-            let row = TaskType {
-                ty,
-                created: 0,
-                began: 0,
-                body_ns: 0,
-                median_ns: 0,
-                p95_ns: 0,
-                max_ns: 0,
-                queued_ns: 0,
-            };
-            (row, Vec::new())
+        let row = rows[slot(task)].get_or_insert_with(|| TaskType {
+            ty: tasks.ty[task],
+            created: 0,
+            began: 0,
+            body_ns: 0,
+            median_ns: 0,
+            p95_ns: 0,
+            max_ns: 0,
+            queued_ns: 0,
         });
         let created = tasks.created[task] != NO_TIME && execution.is_selected(tasks.creator[task]);
         row.created += u64::from(created);
-        if tasks.began[task] != NO_TIME && execution.is_selected(tasks.runner[task]) {
+        if began(task) {
             row.began += 1;
             row.body_ns += body_ns;
-            times.push(body_ns);
             if tasks.created[task] != NO_TIME {
                 row.queued_ns += tasks.began[task].saturating_sub(tasks.created[task]);
             }
         }
     }
-    let mut types: Vec<TaskType> = rows
-        .into_values()
+    // Times are gathered once it is known how many there are: there may be very many.
+    let times = |row: &Option<TaskType>| Vec::with_capacity(row.map_or(0, |row| row.began as usize));
+    let mut times: Vec<Vec<u64>> = rows.iter().map(times).collect();
+    for (task, body_ns) in bodies.iter().copied().enumerate().filter(|(task, _)| began(*task)) {
+        times[slot(task)].push(body_ns);
+    }
+    let known = rows.into_iter().zip(times).filter_map(|(row, times)| Some((row?, times)));
+    let mut types: Vec<TaskType> = known
         .filter(|(row, _)| row.created + row.began > 0)
         .map(|(row, mut times)| TaskType {
             median_ns: percentile(&mut times, 50),

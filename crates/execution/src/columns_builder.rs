@@ -35,6 +35,8 @@ impl ColumnsBuilder {
     pub fn expect(&mut self, sections: usize, mut parts: Option<&mut FileParts>) {
         self.start.expect(sections, parts.as_deref_mut());
         self.activity.expect(sections, parts);
+        // A thread that goes from task to task is in something else between two of them.
+        self.task.expect(sections / 2);
     }
 
     /// Takes sections.

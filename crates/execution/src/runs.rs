@@ -105,6 +105,11 @@ impl<T> Default for RunsBuilder<T> {
 }
 
 impl<T: Pod> RunsBuilder<T> {
+    /// Makes room for so many runs, if it can be had: what is not used of it costs nothing.
+    pub fn expect(&mut self, runs: usize) {
+        let _ = self.runs.try_reserve_exact(runs);
+    }
+
     /// The value of row `row`, which comes after all so far.
     #[inline(always)]
     pub fn push(&mut self, row: usize, value: T) {
