@@ -78,9 +78,13 @@ fn is_profile(path: &Path) -> bool {
     named || begins().unwrap_or(false)
 }
 
+/// Stops at the first stream.
 fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>, has_streams: &mut bool) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
+        if *has_streams {
+            return;
+        }
         let path = entry.path();
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() && depth > 0 {

@@ -5,6 +5,7 @@ use crate::decode::EventHead;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use taskscope_event::framing::FILE_HEADER_BYTES;
 
@@ -88,22 +89,41 @@ pub(crate) fn prefetch(bytes: &[u8], position: usize) {
 /// # Errors
 /// If it cannot be read, or is refused.
 pub fn read_small_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = open_regular(path)?;
+    let (file, length) = open_regular(path)?;
     let too_long = || io::Error::new(io::ErrorKind::InvalidInput, format!("it has more than {most} bytes"));
-    if file.metadata()?.len() > most {
+    if length > most {
         return Err(too_long());
     }
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    let bytes = read(file, length, most.saturating_add(1))?;
     if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
 }
 
-fn open_regular(path: &Path) -> io::Result<File> {
-    // Asked before it is opened: opening a pipe waits for its writer.
-    if !std::fs::metadata(path)?.is_file() {
+/// A regular file and its length.
+fn open_regular(path: &Path) -> io::Result<(File, u64)> {
+    // So that opening a pipe does not wait for its writer.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    File::open(path)
+    Ok((file, metadata.len()))
+}
+
+/// All bytes of a file that had this length, or the first `most`. Of a file that did not change the system is asked
+/// twice only, as thousands of streams are opened.
+fn read(mut file: File, length: u64, most: u64) -> io::Result<Vec<u8>> {
+    let expected = usize::try_from(length.min(most)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(expected)?;
+    bytes.resize(expected, 0);
+    match file.read(&mut bytes) {
+        Ok(first) => bytes.truncate(first),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => bytes.clear(),
+        Err(error) => return Err(error),
+    }
+    let rest = most - bytes.len() as u64;
+    file.take(rest).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The content of a file.
@@ -115,17 +135,14 @@ pub(crate) enum FileBytes {
 impl FileBytes {
     /// Loads `path`. With `may_map`, the caller holds that the file does not change any more.
     pub(crate) fn load(path: &Path, may_map: bool) -> io::Result<FileBytes> {
-        let mut file = open_regular(path)?;
-        let metadata = file.metadata()?;
-        if may_map && metadata.len() >= SMALLEST_MAPPED_BYTES {
+        let (file, length) = open_regular(path)?;
+        if may_map && length >= SMALLEST_MAPPED_BYTES {
             // SAFETY: the map is read-only and private, and the metadata beside the file says that
             // its writer has finished. Should something still shrink it, the kernel ends this
             // process with SIGBUS; it cannot make us read memory of another object.
             return Ok(FileBytes::Mapped(unsafe { memmap2::Mmap::map(&file)? }));
         }
-        let mut bytes = Vec::with_capacity(metadata.len() as usize);
-        file.read_to_end(&mut bytes)?;
-        Ok(FileBytes::Read(bytes))
+        read(file, length, u64::MAX).map(FileBytes::Read)
     }
 }
 
