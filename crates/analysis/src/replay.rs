@@ -2,13 +2,15 @@
 //!
 //! **The scheduler.** Tasks stay on their node. As soon as a worker of the node is free and a task is ready,
 //! the ready task that started first in the recorded run starts, on the worker that ran it then if that is free.
-//! Code outside of tasks stays on its worker. Each task keeps its own costs as they were recorded: its work, the
-//! runtime work before it on its worker, the delay that nothing explains; each copy its send delay and
+//! Code outside of tasks stays on its worker. Each task keeps its own costs as they were recorded: its work, its waits
+//! for locks and others, the runtime work before it on its worker, the delay that nothing explains; each copy its send delay and
 //! its time under way. The start and the end of a job's library (MPI) take as long as they did. A change scales some of these. The recorded run replayed without a change
 //! tells the error of the replay itself, which is to be read with every prediction.
 
 use crate::slo::Deciding;
-use crate::timeline::{Limits, Segment, Segments, runtime_segments, start_segments, time_outside};
+use crate::timeline::{
+    Limits, Segment, Segments, activity_segments, runtime_segments, start_segments, time_outside,
+};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use taskscope_execution::NO_TIME;
@@ -17,8 +19,11 @@ use taskscope_execution::graph::{Lists, NONE, TaskGraph};
 /// What each task and copy cost in the recorded run.
 #[derive(Clone, Debug)]
 pub struct Costs {
-    /// By task: time in its body, without runtime work inside it.
+    /// By task: time in its body, without what follows.
     pub work: Vec<u64>,
+    /// By task: time in its body in which it waited for a lock, a device, another process or a CPU, or communicated.
+    /// Nothing changes it; in another run it can be as good as none.
+    waits: Vec<u64>,
     /// By task: runtime work inside its body.
     inner: Vec<u64>,
     /// By task: runtime work on its worker since the worker's task before it.
@@ -48,7 +53,9 @@ impl Costs {
         let segments = runtime_segments(graph);
         let starts = start_segments(graph);
         let count = graph.tasks.len();
-        let mut work = time_outside(graph, &segments);
+        let mut work = time_outside(graph, &activity_segments(graph));
+        let outside_runtime = time_outside(graph, &segments);
+        let waits: Vec<u64> = outside_runtime.iter().zip(&work).map(|(all, work)| all - work).collect();
         let mut inner = vec![0; count];
         for pieces in graph.pieces.iter() {
             for piece in pieces {
@@ -57,10 +64,11 @@ impl Costs {
         }
         for task in 0..count {
             work[task] -= graph.tasks.uniform(task).min(work[task]);
-            inner[task] -= work[task];
+            inner[task] -= work[task] + waits[task];
         }
         let mut costs = Costs {
             work,
+            waits,
             inner,
             gap: vec![0; count],
             late: vec![0; count],
@@ -349,8 +357,8 @@ impl<'a> Replay<'a> {
         let by_worker = free + scaled(costs.gap[row], runtime);
         let by_inputs = ready + scaled(costs.late[row], runtime);
         let start = by_worker.max(by_inputs).max(now) + scaled(costs.delay[row], runtime) + costs.fixed[row];
-        let length =
-            scaled(costs.work[row], self.factors[tasks.ty[row] as usize]) + scaled(costs.inner[row], runtime);
+        let work = scaled(costs.work[row], self.factors[tasks.ty[row] as usize]);
+        let length = work + costs.waits[row] + scaled(costs.inner[row], runtime);
         let end = start + length;
         self.done += 1;
         self.worker_ends[worker] = end;

@@ -1,8 +1,8 @@
 //! Work, span and what they bound.
 //!
-//! T₁ is the sum of all work, T∞ the longest chain of dependences and creations. A run on P workers takes at
-//! least max(T₁ / P, T∞) and, with a greedy scheduler, at most T₁ / P + T∞ (Graham 1969). The
-//! *burdened* span charges each task with the runtime work before it (He, Leiserson, Leiserson 2010).
+//! T₁ is the sum of all work, without waits for locks or others, which another run need not have; T∞ the longest
+//! chain of dependences and creations. A run on P workers takes at least max(T₁ / P, T∞) and, with a greedy scheduler
+//! and nothing to wait for, at most T₁ / P + T∞ (Graham 1969). The *burdened* span charges each task with the runtime work before it (He, Leiserson, Leiserson 2010).
 
 use crate::replay::Costs;
 use rayon::prelude::*;
@@ -12,7 +12,7 @@ use taskscope_execution::graph::{NONE, TaskGraph};
 /// Work and span of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Span {
-    /// T₁: time in task bodies, without runtime work inside them.
+    /// T₁: time in task bodies, without runtime work, waits and communication inside them.
     pub work_ns: u64,
     /// T∞: the longest chain.
     pub span_ns: u64,

@@ -60,6 +60,9 @@ fn check_sums(graph: &TaskGraph) -> Causes {
     let (begin, end) = graph.range();
     let path: u64 = critical_path(graph).iter().map(|step| step.end - step.start).sum();
     assert_eq!(path, end - begin);
+    // Work of tasks is what nothing else explains.
+    let costs = Costs::of(graph, &deciding_inputs(graph));
+    assert_eq!(span(graph, &costs).work_ns, causes.leaves[Leaf::Work as usize]);
     causes
 }
 
