@@ -1158,6 +1158,20 @@ await step('a link restores views of the models, a view is taken away, and a sli
   assert.ok(archive.length > 2000 && archive.toString('latin1').includes('stream.obs'), `${archive.length} bytes`);
   assert.deepEqual(three.problems, []);
 });
+await step('however many views there are, rows keep their room, and chips tell which they are', async () => {
+  const before = await tree('t.views');
+  await three.page.evaluate(() => window.taskscope.setViews([...document.querySelectorAll('#second option')].map((option) => option.value).filter(Boolean)));
+  assert.ok((await tree('t.views.length')) > 20);
+  for (const [width, height] of [[1400, 900], [400, 800]]) {
+    await three.page.setViewportSize({ width, height });
+    await eventually(async () => assert.ok((await three.page.locator('canvas.timeline').boundingBox())?.height > height / 4, `${width} × ${height}`));
+  }
+  await three.page.setViewportSize({ width: 1400, height: 900 });
+  const chips = await three.page.evaluate(() => [...document.querySelectorAll('#chips button')].map((chip) => chip.textContent));
+  assert.equal(new Set(chips).size, chips.length, chips.join(' '));
+  await three.page.evaluate((views) => window.taskscope.setViews(views), before);
+  assert.deepEqual(three.problems, []);
+});
 await step('what a program tells of itself is shown per thread or per task, in each behaviour, side by side', async () => {
   await three.page.goto(expected.walker);
   await ready(three.page);
