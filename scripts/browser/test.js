@@ -349,6 +349,11 @@ await step('steps of the critical path lie at their time', async () => {
     assert.ok(drawn[i][0] + drawn[i][1] < 100.01);
   });
   assert.equal((await one.page.textContent('#critical-path')).includes('longest of'), Boolean(path.steps_in_all));
+  // What a step was in is told as in the text: of one task type there are several.
+  const rows = await one.page.evaluate(() => [...document.querySelectorAll('#critical-path tbody tr')].map((row) => row.cells[1].textContent));
+  const wanted = path.by_kind.map(({ name, task_type: type }) => (name && type ? `${name} (${type})` : name || type || '–'));
+  assert.deepEqual(rows, wanted.slice(0, rows.length));
+  assert.ok(path.by_kind.slice(0, rows.length).some((row) => row.name));
 });
 await step('everything in the report is reached by keyboard alone, has a name and shows its focus', async () => {
   await one.page.evaluate(() => { window.scrollTo(0, 0); /** @type {HTMLElement} */ (document.activeElement)?.blur(); });
@@ -448,6 +453,14 @@ await step('a program that only says that the medium is paper gets the same page
   await eventually(async () => assert.deepEqual(await look(), [true, 'light', 700, 'none']));
   await one.page.emulateMedia({ media: null });
   await eventually(async () => assert.deepEqual(await look(), before));
+});
+await step('a page of a part says so, and names threads of which the filter lets no event pass', async () => {
+  await one.page.goto(pathToFileURL(join(folder, 'part.html')).href);
+  await ready(one.page);
+  assert.match(await one.page.textContent('#what'), /part of it--where 'thread = 1000'; points in time count from its begin/);
+  const names = await one.page.evaluate(() => [...document.querySelectorAll('.finding canvas')].map((canvas) => canvas.getAttribute('aria-label')));
+  assert.ok(names.length > 0 && names.every((name) => /^thread \d+, thread \d+, /.test(name)), names.join('\n'));
+  assert.equal(await one.page.evaluate(() => window.taskscope.timeline.overview.tracks.length), 1);
 });
 await step('names without an end do not widen the page', async () => {
   for (const width of [1200, 400]) {
@@ -1143,6 +1156,20 @@ await step('a link restores views of the models, a view is taken away, and a sli
   const [download] = await Promise.all([three.page.waitForEvent('download'), three.page.click('#slice-view')]);
   const archive = readFileSync(await download.path());
   assert.ok(archive.length > 2000 && archive.toString('latin1').includes('stream.obs'), `${archive.length} bytes`);
+  assert.deepEqual(three.problems, []);
+});
+await step('however many views there are, rows keep their room, and chips tell which they are', async () => {
+  const before = await tree('t.views');
+  await three.page.evaluate(() => window.taskscope.setViews([...document.querySelectorAll('#second option')].map((option) => option.value).filter(Boolean)));
+  assert.ok((await tree('t.views.length')) > 20);
+  for (const [width, height] of [[1400, 900], [400, 800]]) {
+    await three.page.setViewportSize({ width, height });
+    await eventually(async () => assert.ok((await three.page.locator('canvas.timeline').boundingBox())?.height > height / 4, `${width} × ${height}`));
+  }
+  await three.page.setViewportSize({ width: 1400, height: 900 });
+  const chips = await three.page.evaluate(() => [...document.querySelectorAll('#chips button')].map((chip) => chip.textContent));
+  assert.equal(new Set(chips).size, chips.length, chips.join(' '));
+  await three.page.evaluate((views) => window.taskscope.setViews(views), before);
   assert.deepEqual(three.problems, []);
 });
 await step('what a program tells of itself is shown per thread or per task, in each behaviour, side by side', async () => {

@@ -249,6 +249,21 @@ fn record_takes_threads_tasks_and_queues_of_one_program() {
     assert!(std::fs::read_to_string(trace.join("device.pcf")).unwrap().contains("scale"));
 }
 
+/// What `record` says after a program that only fills queues is about these.
+#[test]
+fn record_tells_of_queues_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    if !recorders_are_built() {
+        return;
+    }
+    let Some(program) = built(directory.path(), "../../examples/opencl/queues.c") else { return };
+    let trace = directory.path().join("t");
+    let output = taskscope(&["record", "-o", text(&trace), "--", text(&program), "40"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("3 device queues  40 operations") && said.contains("opencl.2"), "{said}");
+    assert!(!said.contains("nothing in this trace"), "{said}");
+}
+
 #[test]
 fn record_names_its_library_to_cudas_driver_unless_the_user_did() {
     let directory = tempfile::tempdir().unwrap();

@@ -117,6 +117,29 @@ fn a_difference_has_a_unit() {
     assert!(first_line("samples").ends_with("+0"));
 }
 
+/// Who asks a profile for what only a trace has is told so, and gets nothing else in its place.
+#[test]
+fn a_profile_has_no_timeline() {
+    let here = tempfile::tempdir().unwrap();
+    let program = program(here.path());
+    recorded(here.path(), &program, &["--mode", "profile", "-o", "one"]);
+    for words in [
+        &["view", "one"][..],
+        &["info", "one"],
+        &["report", "--timeline", "one"],
+        &["report", "--range", "10%..20%", "one"],
+        &["report", "--where", "thread = 1", "one"],
+    ] {
+        let told = output(taskscope().current_dir(here.path()).args(words));
+        let said = text(&told.stderr);
+        assert_eq!((told.status.code(), told.stdout.len()), (Some(2), 0), "{words:?}: {said}");
+        assert!(
+            said.contains("one is a profile") && said.contains("taskscope report one"),
+            "{words:?}: {said}"
+        );
+    }
+}
+
 /// Time of samples at work, by call path, and the number of samples.
 struct Shares {
     work: BTreeMap<String, f64>,

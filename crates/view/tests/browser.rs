@@ -171,6 +171,12 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     long.report["notices"] =
         json!([{ "name": "truncated-event", "text": format!("loom/{}", &endless[..300]) }]);
     write("long.html", html::report(&long));
+    // A part of a run: of all threads but one no event is in it.
+    let mut selected = small();
+    selected.threads[1..].iter_mut().for_each(|thread| thread.events = 0);
+    let mut part = page_of(selected);
+    part.report["part"] = "--where 'thread = 1000'".into();
+    write("part.html", html::report(&part));
     write("devices.html", html::report(&queues_alone()));
     let (_trace, models, viewer_of_models) = viewer_of_trace();
     let mut answers = expected(&page, &viewer.address());

@@ -276,6 +276,14 @@ fn labelled(label: &str) -> Execution {
     builder.finish()
 }
 
+/// The small timelines of findings, too, mark where what is shown need not be what was.
+#[test]
+fn timelines_of_findings_tell_what_is_uncertain() {
+    let text = html::report(&page_of(doubtful()));
+    assert!(text.contains("\"uncertain\":[["));
+    assert!(!html::report(&page_of(small())).contains("\"uncertain\":[["));
+}
+
 #[test]
 fn names_with_markup_of_any_length_stay_text() {
     let invalid = String::from_utf8_lossy(b"\xff\xfe\x80 bad \xc3").into_owned();

@@ -3,6 +3,7 @@
 import { colourAs, element, sharpCanvas } from './elements.js';
 import { ABSENT, BLANK, cssColour } from './palette.js';
 import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
+import { trackLabel } from './rows.js';
 
 /** Groups of states from the bottom of a stack to its top. */
 export const GROUP_ORDER = ['useful', 'runtime', 'start', 'sync', 'mutex', 'device', 'idle', 'off', 'unknown'];
@@ -137,32 +138,33 @@ export function histogram(classes, theme) {
 
 /**
  * The exact sections of some threads in a short time.
- * @param {{from: number, to: number, start: number, end: number, whole: boolean, tracks: {track: number, sections: [number, number, number][]}[]}} instance
- * @param {(track: number) => string} trackName
+ * @param {{from: number, to: number, start: number, end: number, whole: boolean, tracks: {track: number, tid: number, kind: string, worker: boolean, sections: [number, number, number][], uncertain: [number, number][]}[]}} instance
  * @param {{label: string, name: string}[]} states
  * @param {import('./palette.js').Theme} theme
  * @param {number} width
  * @returns {HTMLElement}
  */
-export function smallTimeline(instance, trackName, states, theme, width) {
+export function smallTimeline(instance, states, theme, width) {
   const row = 12;
   const left = 92;
   const height = instance.tracks.length * row + 18;
   const x = (ns) => left + ((width - left) * (ns - instance.from)) / Math.max(1, instance.to - instance.from);
-  const { canvas, context } = sharpCanvas(width, height, `threads from ${formatTime(instance.from)} to ${formatTime(instance.to)}`);
+  const { canvas, context } = sharpCanvas(width, height, `${instance.tracks.map(trackLabel).join(', ')} from ${formatTime(instance.from)} to ${formatTime(instance.to)}`);
   instance.tracks.forEach((track, line) => {
+    const stripe = (start, end) => {
+      context.fillStyle = theme.page;
+      for (let at = x(start); at < x(end); at += 4) context.fillRect(at, line * row, 1, row - 2);
+    };
     for (const [start, end, state] of track.sections) {
       context.fillStyle = theme.state[state];
       context.fillRect(x(start), line * row, Math.max(0.5, x(end) - x(start)), row - 2);
-      if (states[state].name === 'unknown') {
-        context.fillStyle = theme.page;
-        for (let at = x(start); at < x(end); at += 4) context.fillRect(at, line * row, 1, row - 2);
-      }
+      if (states[state].name === 'unknown') stripe(start, end);
     }
+    for (const [start, end] of track.uncertain) stripe(start, end);
     context.fillStyle = theme.text;
     context.font = '10px system-ui, sans-serif';
     context.textAlign = 'right';
-    context.fillText(fitText(trackName(track.track), 16), left - 5, line * row + 9);
+    context.fillText(fitText(trackLabel(track), 16), left - 5, line * row + 9);
   });
   context.strokeStyle = theme.marks.finding;
   context.lineWidth = 2;

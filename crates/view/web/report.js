@@ -6,7 +6,6 @@ import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.j
 import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
 import { TimelineView } from './timeline.js';
-import { trackLabel } from './rows.js';
 
 /** Pictures of the timeline that are printed at most, of about 50 threads each. */
 const PICTURES_ON_PAPER = 6;
@@ -37,6 +36,7 @@ function whatRan(report, overview) {
   const complete = isWhole ? 'complete' : report.complete && !report.lost_events ? 'ended properly, but records of device operations are missing' : report.complete ? 'ended properly, but events were lost' : 'not complete: see the notices';
   const facts = [
     ['trace', nameOf(report.trace)],
+    ...(report.part ? [['part of it', element('span', { class: 'warn' }, `${fitText(String(report.part), 300)}; points in time count from its begin`)]] : []),
     ['host', nameOf(report.host && (report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host))))],
     // Device queues have a time of their own.
     report.wall_ns || overview.length_ns <= 1 ? ['wall time', number('wall_ns', report.wall_ns, formatTime)] : ['time of the queues', formatTime(overview.length_ns)],
@@ -84,8 +84,8 @@ function efficiencyTree(report) {
     element('p', { class: 'note' }, 'Each factor is what is left after one kind of loss; parallel efficiency is their product, and useful time over capacity.'));
 }
 
-/** @param {any} report @param {any} overview @param {any} theme @param {number} width @param {(track: number) => string} trackName */
-function findings(report, overview, theme, width, trackName) {
+/** @param {any} report @param {any} overview @param {any} theme @param {number} width */
+function findings(report, overview, theme, width) {
   if (!report.capacity_ns || report.samples_alone) return null;
   const rows = (report.findings || []).filter((finding) => finding.ns * 200 >= report.capacity_ns);
   const { unit, show } = unitOf(report.capacity_ns);
@@ -95,7 +95,7 @@ function findings(report, overview, theme, width, trackName) {
       element('h3', {}, element('span', { class: 'id' }, finding.id), ' ', fitText(finding.text, 400)),
       element('p', {}, number(`findings.${i}.ns`, finding.ns, show), ` worker-${unit} (${formatPercent(finding.ns, report.capacity_ns)} of capacity), confidence ${finding.confidence}`,
         finding.file ? element('span', { class: 'place' }, ` · ${fitText(String(finding.file), 200)}:${finding.line ?? '?'}`) : null),
-      instance ? smallTimeline(instance, trackName, overview.states, theme, width - 30) : null);
+      instance ? smallTimeline(instance, overview.states, theme, width - 30) : null);
   });
   return part('findings', 'Findings', rows.length ? element('ol', { class: 'findings' }, ...list) : element('p', {}, 'No loss is larger than half a percent of capacity.'));
 }
@@ -266,7 +266,7 @@ function criticalPath(path, theme) {
   const strip = element('div', { class: 'strip', role: 'img', 'aria-label': 'Critical path' });
   const words = (name) => String(name).replaceAll('_', ' ');
   for (const step of path.steps || []) {
-    const fill = element('span', { title: `${words(step.kind)}${step.task === null ? '' : `, task ${step.task}`}: ${formatTime(step.end_ns - step.begin_ns)}` });
+    const fill = element('span', { title: `${words(step.kind)}${step.name ? ` (${fitText(step.name, NAME)})` : ''}${step.task === null ? '' : `, task ${step.task}`}: ${formatTime(step.end_ns - step.begin_ns)}` });
     fill.style.left = `${((step.begin_ns - path.begin_ns) / Math.max(1, path.wall_ns)) * 100}%`;
     fill.style.width = `${((step.end_ns - step.begin_ns) / Math.max(1, path.wall_ns)) * 100}%`;
     fill.style.background = colour(step.kind);
@@ -275,8 +275,9 @@ function criticalPath(path, theme) {
   const left = path.steps_in_all ? `The strip shows the ${formatCount(path.steps.length)} longest of ${formatCount(path.steps_in_all)} steps at their time; shorter ones lie where it is striped.` : null;
   return part('critical-path', 'Critical path', strip, left && element('p', { class: 'note' }, left), table('What the critical path consists of', [
     { title: 'what', cell: (row) => { const swatch = element('span', { class: 'swatch' }); swatch.style.background = colour(row.kind); return element('span', {}, swatch, words(row.kind)); } },
-    { title: 'task type', cell: (row) => nameOf(row.task_type) }, { title: 'time', number: true, cell: (row) => formatTime(row.ns) },
-    { title: 'of the run', number: true, cell: (row) => formatPercent(row.ns, path.wall_ns) },
+    // The lock, call or operation first: within one task type these are what differs.
+    { title: 'name (task type)', cell: (row) => nameOf(row.name && row.task_type ? `${row.name} (${row.task_type})` : row.name || row.task_type) },
+    { title: 'time', number: true, cell: (row) => formatTime(row.ns) }, { title: 'of the run', number: true, cell: (row) => formatPercent(row.ns, path.wall_ns) },
   ], path.by_kind), element('p', { class: 'note' }, `All work takes ${formatTime(path.work_ns)}; the longest chain of it ${formatTime(path.span_ns)}, so the work has a parallelism of ${Number(path.parallelism).toFixed(1)}.`));
 }
 
@@ -378,8 +379,6 @@ function leadingWords(source, overview, row, at) {
  */
 export function showReport(page, report, overview, source, json) {
   const media = matchMedia('(prefers-color-scheme: dark)');
-  const names = new Map(overview.tracks.map((track) => [track.track, trackLabel(track)]));
-  const trackName = (track) => names.get(track) ?? `track ${track}`;
   /** @type {any} */
   const shown = { timeline: null };
   /** Which stop had the focus before the page was printed. @type {number | undefined} */
@@ -403,7 +402,7 @@ export function showReport(page, report, overview, source, json) {
         rows.left_out_tracks ? `Left out here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
-      whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, trackName), overviewPart, tables(report, overview, theme),
+      whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width), overviewPart, tables(report, overview, theme),
       callPaths(report), !report.capacity_ns || report.samples_alone ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
       criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);

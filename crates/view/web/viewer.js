@@ -167,8 +167,8 @@ class Viewer {
     this.second.value = '';
     const labels = new Map(this.overview.views.map((row) => [row.name, row.label]));
     const chip = (name) => element('button', {
-      type: 'button', class: 'chip', title: 'take this view away', onclick: () => this.setViews(this.timeline.views.filter((other) => other !== name)),
-    }, `${fitText(labels.get(name) || name, 28)} ×`);
+      type: 'button', class: 'chip', title: `take this view away: ${fitText(labels.get(name) || name, 100)}`, onclick: () => this.setViews(this.timeline.views.filter((other) => other !== name)),
+    }, `${fitText((labels.get(name) || name).replace(/ of the (ACTIVE|RUNNING) thread$/, ''), 28)} ×`); // how most views of models end
     this.chips.replaceChildren(...views.flatMap((name, at) => [...(at ? [chip(name)] : []), ...this.choicesOf(name)]));
   }
 
@@ -532,7 +532,7 @@ class Viewer {
     const rows = (this.report.findings || []).filter((row) => row.ns * 200 >= this.report.capacity_ns);
     const list = rows.map((row) => {
       const instance = this.overview.instances.find((other) => other.finding === row.id);
-      return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${show(row.ns)} worker-${unit}`),
+      return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${show(row.ns)} worker-${unit}`), ' ',
         instance ? element('button', { type: 'button', class: 'link', onclick: () => this.timeline.reveal(instance) }, 'worst instance') : null);
     });
     const queues = (this.report.devices && this.report.devices.queues) || [];

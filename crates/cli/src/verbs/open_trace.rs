@@ -39,6 +39,7 @@ pub fn open_part(trace: &Path, selection: &Selection) -> anyhow::Result<Session>
 pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> anyhow::Result<Session> {
     let shown = trace.display();
     let session = Session::open_part(trace, selection, &watch.progress).map_err(|error| match error {
+        _ if super::report_paths::is_profile(trace) => a_profile(trace),
         OpenError::Unreadable { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Failure::new(format!("there is no trace {shown}"))
                 .why("no such directory")
@@ -85,6 +86,13 @@ pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> 
         return Err(crate::reading::nothing_to_read(trace, why, session.streams.len()));
     }
     Ok(session)
+}
+
+/// A profile where a trace is needed.
+pub fn a_profile(path: &Path) -> Failure {
+    Failure::new(format!("{} is a profile", path.display()))
+        .why("it holds sums by call path; only a trace tells what happened when")
+        .remedy(format!("taskscope report {}", shell_word(path)))
 }
 
 /// A recorder needs more for the first events of a thread.

@@ -145,7 +145,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if of_threads && !options.sections.is_empty() {
             text += &taskscope_view::report_text(&session, &analysis, &problems, &options);
         }
-        if is_short || args.section.iter().any(|name| name == "devices" || name == "all") {
+        // After a run of which only queues were recorded there is nothing else to tell.
+        let queues_alone = !of_threads && args.recorded.is_some();
+        if is_short || queues_alone || args.section.iter().any(|name| name == "devices" || name == "all") {
             text += &narrowed(taskscope_view::devices::report_text(&session), width);
         }
         let all = args.section.iter().any(|name| name == "all");

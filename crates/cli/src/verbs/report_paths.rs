@@ -95,9 +95,13 @@ pub fn json(session: &Session, args: &Args) -> serde_json::Value {
 /// Reports profiles, if that is what was given.
 ///
 /// # Errors
-/// If none of the files can be read, or the report not be written.
+/// If none of the files can be read, the report not be written, or what is asked for is not in a profile.
 pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     let Some(profile) = open_profile(&args.trace)? else { return Ok(None) };
+    let part = &args.selection;
+    if args.timeline || part.range.is_some() || part.filter.is_some() {
+        return Err(super::open_trace::a_profile(&args.trace).into());
+    }
     let paths = CallPaths::of(&profile, None);
     let mut out = output::results();
     if args.json || args.html.is_some() {

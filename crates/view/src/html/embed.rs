@@ -238,10 +238,19 @@ fn instances(page: &Page) -> Value {
         } else {
             tracks.iter().map(|track| dominant_stretches(page, *track, from, to)).collect()
         };
+        let doubts = page.execution.uncertain.iter().filter(|part| part.start < to && part.end > from);
+        let doubts: Vec<_> = doubts.collect();
         let rows = tracks.iter().zip(stretches).map(|(track, row)| {
             let since = |at: u64| at.clamp(from, to) - base;
             let sections = row.iter().map(|(start, end, state)| json!([since(*start), since(*end), state]));
-            json!({ "track": track.0, "sections": sections.collect::<Vec<_>>() })
+            let of_track = doubts.iter().filter(|part| part.thread == *track).take(INSTANCE_SECTIONS);
+            let uncertain = of_track.map(|part| json!([since(part.start), since(part.end)]));
+            // With its name: a filter may leave it out of the lists, and still it is to blame.
+            let thread = &page.execution.threads[track.index()];
+            json!({
+                "track": track.0, "tid": thread.tid, "kind": thread.kind.name(), "worker": thread.worker,
+                "sections": sections.collect::<Vec<_>>(), "uncertain": uncertain.collect::<Vec<_>>(),
+            })
         });
         json!({
             "finding": instance.finding, "from": from - base, "to": to - base,
