@@ -467,6 +467,15 @@ impl Observer for ExecutionBuilder {
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         match change {
             Change::Becomes(section) => self.of_thread(thread).becomes(at, section),
+            // Compiled into who tells it, so that it is put together where it is stored: what is stored in pieces and
+            // then copied as a whole is waited for.
+            Change::TaskCreated { .. }
+            | Change::TaskStarts { .. }
+            | Change::TaskEnds { .. }
+            | Change::TaskSuspends { .. } => {
+                self.storing.task_change(thread, at, change);
+                self.open[thread.index()].last_change = at;
+            }
             // Apart: nearly all changes are those above.
             other => {
                 self.other_change(thread, at, other);
