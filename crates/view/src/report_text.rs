@@ -314,7 +314,8 @@ impl Page<'_> {
         let last = factors.len() - 1;
         for (number, (name, factor, loss)) in factors.into_iter().enumerate() {
             let branch = if number == last { "└" } else { "├" };
-            let mark = if loss == largest && loss > 0 { "   ← largest loss" } else { "" };
+            // What is shown as 1.00 is no loss to speak of.
+            let mark = if loss == largest && factor < 0.995 { "   ← largest loss" } else { "" };
             let parts = if name == "Runtime overhead" { self.overhead_parts() } else { String::new() };
             self.line(&format!("   {branch} {name:<18} {factor:.2}{mark}{parts}"));
         }

@@ -126,7 +126,7 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
     for (glyph, colour, word) in groups.chain(of_devices.map(|(look, _)| look)) {
         // Legends break between entries, not inside.
         if visible(&line) + word.len() + 4 > width.max(40) {
-            text.push_str(&line);
+            text.push_str(line.trim_end());
             text.push('\n');
             line = format!("{:>label$} ", "");
         }

@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(super) html: Option<PathBuf>,
     /// Print the threads' time as a picture of characters instead.
-    #[arg(long, conflicts_with_all = ["json", "html"])]
+    #[arg(long, conflicts_with_all = ["json", "html", "section"])]
     pub(super) timeline: bool,
     /// Parts to print: summary, efficiency, time, findings, threads, tasks, constructs, locks, devices,
     /// instrumentation, call-paths (or profile), or all; and by the task graph: ledger, blame, data, queues, diagnosis, idle, path, pop,
