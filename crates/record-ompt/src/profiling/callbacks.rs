@@ -1,6 +1,6 @@
 //! What small tasks cost in a profile: their creation, begin and end, and taskwaits.
 //!
-//! They go a [short way](crate::short) where a context has been met and a wait is short.
+//! They go a [short way](crate::short) where a context has been met and no part of a wait is long.
 
 use core::ffi::{c_int, c_void};
 
@@ -10,7 +10,7 @@ use taskscope_record::Short;
 
 use super::Cause;
 use super::follow::Follower;
-use super::waits::SHORTEST_NS;
+use super::waits::SHORTEST_PART_NS;
 use crate::abi::{self, Callback, Data, Frame, endpoint, event, sync as sync_kind, task_flag};
 use crate::frames::{Frames, Open};
 use crate::pair;
@@ -219,17 +219,19 @@ fn end_taskwait(recorder: &mut Short, thread: &mut Thread) -> Option<()> {
     if follower.waits.depth() != frames.depth() || top.cause != Cause::Taskwait {
         return None;
     }
-    let (wait, since) = follower.waits.short_so_far()?;
+    let wait = follower.waits.short_so_far()?;
     let row = follower.counted.rows.of(wait.context)?;
     let at = recorder.now()?;
-    let taken = wait.taken + at.saturating_sub(since);
-    if taken >= SHORTEST_NS || !row.counts_waits_of(wait.codeptr) {
+    let last_part = wait.part(at);
+    if last_part >= SHORTEST_PART_NS || !row.counts_waits_of(wait.codeptr) {
         return None;
     }
-    row.waited(taken);
+    row.waited(wait.taken + last_part);
     follower.account.switch(cause, at);
-    follower.waits.forget_innermost();
-    // SAFETY: it is there.
-    unsafe { frames.close_profiled() };
+    // SAFETY: both are there.
+    unsafe {
+        follower.waits.forget_innermost();
+        frames.close_profiled();
+    }
     Some(())
 }
