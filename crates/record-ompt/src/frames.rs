@@ -520,7 +520,9 @@ impl Moment<'_> {
         else {
             return;
         };
-        self.hide_top();
+        if self.thread.profile.is_none() {
+            self.hide_top();
+        }
         let open = Open::Member { region, phase };
         let cause = Cause::of(open).unwrap_or_else(|| self.cause_at(index));
         if let Some(frame) = self.thread.frames.stack.get_mut(index) {
