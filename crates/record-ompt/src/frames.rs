@@ -43,7 +43,7 @@ pub enum Open {
     /// An explicit task that runs.
     Task { id: u32 },
     /// A worksharing construct of this type and OMPT kind; not every kind is a section of ovni's.
-    Work { typeid: u32, kind: u32, pair: Option<Pair> },
+    Work { typeid: u32, kind: u8, pair: Option<Pair> },
     /// A wait, or a critical construct; what the thread does in it, as a sample's state.
     Section { pair: Pair, state: u32 },
     /// The scope of a taskgroup.
@@ -80,6 +80,12 @@ impl Open {
         matches!(self, Taskgroup | Masked | Reduction | Device(_) | Call { .. })
     }
 
+    /// The explicit task; 0 where it is something else.
+    #[inline(always)]
+    fn task(self) -> u32 {
+        if let Open::Task { id } = self { id } else { 0 }
+    }
+
     /// Whether it is a task to the runtime, implicit or explicit.
     fn is_task(self) -> bool {
         matches!(self, Open::Member { .. } | Open::Task { .. })
@@ -109,6 +115,8 @@ pub struct Frames {
     context: usize,
     /// Implicit and explicit tasks among them.
     tasks: u32,
+    /// The explicit task that is the innermost context; 0 where that is something else.
+    task: u32,
 }
 
 impl Frames {
@@ -135,6 +143,7 @@ impl Frames {
         if open.is_context() {
             self.context = depth + 1;
             self.tasks += u32::from(open.is_task());
+            self.task = open.task();
         }
     }
 
@@ -143,6 +152,7 @@ impl Frames {
     fn forget_context(&mut self, open: Open, outer: u32) {
         self.context = outer as usize;
         self.tasks -= u32::from(open.is_task());
+        self.task = self.innermost_context().map_or(0, |frame| frame.open.task());
     }
 
     /// The innermost region, implicit task or task.
@@ -164,10 +174,7 @@ impl Frames {
     /// The explicit task that is the innermost context; 0 where that is something else.
     #[inline(always)]
     pub fn task_on_top(&self) -> u32 {
-        match self.innermost_context().map(|frame| frame.open) {
-            Some(Open::Task { id }) => id,
-            _ => 0,
-        }
+        self.task
     }
 
     /// Whether the innermost context is an explicit task.
@@ -242,12 +249,12 @@ impl Frames {
         Some((top, beneath.cause))
     }
 
-    /// Closes the innermost entry, an explicit task.
+    /// Closes the innermost entry, an explicit task; `beneath` is the one that is the context beneath, or 0.
     ///
     /// # Safety
     /// It is one.
     #[inline(always)]
-    pub unsafe fn close_task_on_top(&mut self) {
+    pub unsafe fn close_task_on_top(&mut self, beneath: u32) {
         // SAFETY: by contract there is one; it is plain.
         unsafe {
             let depth = self.stack.len() - 1;
@@ -255,12 +262,17 @@ impl Frames {
             self.stack.set_len(depth);
         }
         self.tasks -= 1;
+        self.task = beneath;
     }
 
     /// Closes the innermost entry in a profile, no context.
+    ///
+    /// # Safety
+    /// There is one.
     #[inline(always)]
-    pub fn close_profiled(&mut self) {
-        self.stack.pop();
+    pub unsafe fn close_profiled(&mut self) {
+        // SAFETY: by contract; it is plain.
+        unsafe { self.stack.set_len(self.stack.len() - 1) };
     }
 
     #[cold]
@@ -508,7 +520,9 @@ impl Moment<'_> {
         else {
             return;
         };
-        self.hide_top();
+        if self.thread.profile.is_none() {
+            self.hide_top();
+        }
         let open = Open::Member { region, phase };
         let cause = Cause::of(open).unwrap_or_else(|| self.cause_at(index));
         if let Some(frame) = self.thread.frames.stack.get_mut(index) {

@@ -87,11 +87,12 @@ pub unsafe fn schedule(
     prior_status: c_int,
     next: *mut Data,
 ) {
-    let way = match prior_status {
-        status::SWITCH => begins,
-        status::COMPLETE => ends,
-        _ => tasks::task_schedule,
-    };
     // SAFETY: by contract.
-    unsafe { way(prior, prior_status, next) }
+    unsafe {
+        match prior_status {
+            status::SWITCH => begins(prior, prior_status, next),
+            status::COMPLETE => ends(prior, prior_status, next),
+            _ => tasks::task_schedule(prior, prior_status, next),
+        }
+    }
 }

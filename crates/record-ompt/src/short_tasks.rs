@@ -94,6 +94,6 @@ fn end(recorder: &mut Short, thread: &mut Thread, prior: *mut Data, next: *mut D
         return None;
     }
     // SAFETY: it is the innermost.
-    unsafe { frames.close_task_on_top() };
+    unsafe { frames.close_task_on_top(beneath) };
     Some(())
 }

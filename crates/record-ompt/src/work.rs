@@ -29,7 +29,8 @@ pub unsafe extern "C" fn work(
             moment.begin_work(kind, codeptr);
         }
         if scope != endpoint::BEGIN {
-            moment.close_in_context(|open| matches!(open, Open::Work { kind: open, .. } if open == kind));
+            moment
+                .close_in_context(|open| matches!(open, Open::Work { kind: open, .. } if open == kind as u8));
         }
     });
 }
@@ -92,11 +93,12 @@ impl Moment<'_> {
             // Worksharing does not nest in one task: one that is still open was not ended by the
             // runtime (under gcc, a single never is).
             self.close_in_context(
-                |open| matches!(open, Open::Work { kind, .. } if kind != work_kind::TASKLOOP),
+                |open| matches!(open, Open::Work { kind, .. } if kind != work_kind::TASKLOOP as u8),
             );
             self.thread.last_work_site = entry.site;
         }
-        self.open(Open::Work { typeid: entry.typeid, kind, pair: section_of(kind) }, entry.site);
+        let open = Open::Work { typeid: entry.typeid, kind: kind as u8, pair: section_of(kind) };
+        self.open(open, entry.site);
     }
 }
 

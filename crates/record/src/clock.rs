@@ -53,9 +53,10 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
+    /// For ticks within the span, so that the product, which is nanoseconds with 32 bits after the point, fits.
     #[inline(always)]
     fn ns_at(&self, ticks_since_tsc0: u64) -> u64 {
-        self.ns0 + ((ticks_since_tsc0 as u128 * self.rate as u128) >> 32) as u64
+        self.ns0 + (ticks_since_tsc0.wrapping_mul(self.rate) >> 32)
     }
 
     fn end_ns(&self) -> u64 {

@@ -116,27 +116,35 @@ pub fn book(sums: &mut Sums, cause: Cause, ns: u64) {
     }
 }
 
-/// A thread's account. Aligned so that no two share a cache line; what tasks change comes first, so that it
-/// lies in two of them.
+/// A thread's account. Aligned so that no two share a cache line.
 #[repr(C, align(128))]
 pub struct Account {
-    /// Odd while the thread changes what follows.
-    version: AtomicU32,
-    cause: AtomicU32,
-    /// Since when it is in that, nanoseconds of the recorder's clock.
+    /// Since when it is in `cause`, nanoseconds of the recorder's clock; [`CHANGING`] while the thread changes that and the
+    /// sums. Whoever reads the same before and after has read what belongs together: of changes at one time, any
+    /// leaves the sums as they were.
     since: AtomicU64,
-    /// The context of the task that it runs; 0 is none.
-    running: AtomicU32,
-    /// The context of the task that it ended last, and when.
-    ended_task: AtomicU32,
-    ended_at: AtomicU64,
-    sums: [AtomicU64; CAUSES],
-    began: AtomicU64,
+    cause: AtomicU32,
     /// What the thread is among the workers: a [`Standing`].
     standing: AtomicU32,
+    sums: [AtomicU64; CAUSES],
+    tasks: Tasks,
+    began: AtomicU64,
     /// The team at whose barrier it waits; 0 is none.
     joins: AtomicU32,
 }
+
+/// The tasks of a thread. In a cache line of their own, since others look at them for each wait that they charge; the thread only
+/// writes them, for which it need not wait.
+#[repr(C, align(64))]
+struct Tasks {
+    /// The context of the one that it runs; 0 is none.
+    running: AtomicU32,
+    /// The context of the one that it ended last, and when.
+    ended: AtomicU32,
+    ended_at: AtomicU64,
+}
+
+const CHANGING: u64 = u64::MAX;
 
 /// What a thread was in, and for how long.
 pub struct Stretch {
@@ -177,15 +185,16 @@ impl Account {
     /// Of a thread that begins now.
     pub fn new(now: u64) -> Account {
         Account {
-            version: AtomicU32::new(0),
             cause: AtomicU32::new(Cause::Serial as u32),
             since: AtomicU64::new(now),
             began: AtomicU64::new(now),
             sums: [const { AtomicU64::new(0) }; CAUSES],
             standing: AtomicU32::new(Standing::Other as u32),
-            running: AtomicU32::new(0),
-            ended_task: AtomicU32::new(0),
-            ended_at: AtomicU64::new(0),
+            tasks: Tasks {
+                running: AtomicU32::new(0),
+                ended: AtomicU32::new(0),
+                ended_at: AtomicU64::new(0),
+            },
             joins: AtomicU32::new(0),
         }
     }
@@ -226,13 +235,11 @@ impl Account {
 
     #[inline(always)]
     fn change(&self, cause: Cause, at: u64, charge: impl FnOnce(&Account)) {
-        let version = self.version.load(Relaxed);
-        self.version.store(version.wrapping_add(1), Relaxed);
+        self.since.store(CHANGING, Relaxed);
         fence_of_writer();
         charge(self);
         self.cause.store(cause as u32, Relaxed);
-        self.since.store(at, Relaxed);
-        self.version.store(version.wrapping_add(2), Release);
+        self.since.store(at, Release);
     }
 
     #[inline(always)]
@@ -283,20 +290,20 @@ impl Account {
     /// The thread runs a task of this context from now on; 0 is none.
     #[inline(always)]
     pub fn runs(&self, context: u32) {
-        self.running.store(context, Relaxed);
+        self.tasks.running.store(context, Relaxed);
     }
 
     /// The context of the task that it runs.
     #[inline(always)]
     pub fn runs_now(&self) -> u32 {
-        self.running.load(Relaxed)
+        self.tasks.running.load(Relaxed)
     }
 
     /// A task of this context has ended on it.
     #[inline(always)]
     pub fn ran(&self, context: u32, at: u64) {
-        self.ended_task.store(context, Relaxed);
-        self.ended_at.store(at, Relaxed);
+        self.tasks.ended.store(context, Relaxed);
+        self.tasks.ended_at.store(at, Relaxed);
     }
 
     /// It waits at the end of this team's region; 0 is none.
@@ -306,7 +313,7 @@ impl Account {
 
     /// The context of the task that it runs, and of the one that it ended last, and when.
     pub fn tasks(&self) -> (u32, u32, u64) {
-        (self.running.load(Relaxed), self.ended_task.load(Relaxed), self.ended_at.load(Relaxed))
+        (self.tasks.running.load(Relaxed), self.tasks.ended.load(Relaxed), self.tasks.ended_at.load(Relaxed))
     }
 
     /// What it says at `now`, from any thread. `idle_since` tells for a thread that waits at the end of
@@ -314,15 +321,15 @@ impl Account {
     pub fn read(&self, now: u64, idle_since: impl Fn(u32) -> Option<u64>) -> Reading {
         let mut sums: Sums = [0; CAUSES];
         loop {
-            let version = self.version.load(Acquire);
+            let since = self.since.load(Acquire);
             for (sum, own) in sums.iter_mut().zip(&self.sums) {
                 *sum = own.load(Relaxed);
             }
-            let (cause, since) = (self.cause.load(Relaxed), self.since.load(Relaxed));
+            let cause = self.cause.load(Relaxed);
             let over =
                 if cause == Cause::JoinBarrier as u32 { idle_since(self.joins.load(Relaxed)) } else { None };
             fence(Acquire);
-            if version & 1 != 0 || version != self.version.load(Relaxed) {
+            if since == CHANGING || since != self.since.load(Relaxed) {
                 core::hint::spin_loop();
                 continue;
             }

@@ -1,6 +1,6 @@
 //! What small tasks cost in a profile: their creation, begin and end, and taskwaits.
 //!
-//! They go a [short way](crate::short) where a context has been met and a wait is short.
+//! They go a [short way](crate::short) where a context has been met and no part of a wait is long.
 
 use core::ffi::{c_int, c_void};
 
@@ -10,7 +10,7 @@ use taskscope_record::Short;
 
 use super::Cause;
 use super::follow::Follower;
-use super::waits::SHORTEST_NS;
+use super::waits::SHORTEST_PART_NS;
 use crate::abi::{self, Callback, Data, Frame, endpoint, event, sync as sync_kind, task_flag};
 use crate::frames::{Frames, Open};
 use crate::pair;
@@ -36,11 +36,19 @@ pub fn callback_of(number: c_int) -> Option<Callback> {
 /// The context that the thread is in: its task's, else its team's.
 #[inline(always)]
 fn context(frames: &Frames, follower: &Follower) -> Option<u32> {
-    match frames.innermost_context()?.open {
-        Open::Task { id } => Some(id),
-        Open::Member { .. } => Some(follower.context_of_team()),
-        _ => None,
+    match frames.task_on_top() {
+        0 => match frames.innermost_context()?.open {
+            Open::Member { .. } => Some(follower.context_of_team()),
+            _ => None,
+        },
+        task => Some(task),
     }
+}
+
+/// The word of a task that runs in this context.
+#[inline(always)]
+fn running(context: u32) -> Word {
+    Word::new(context, 0, EXPLICIT | STARTED)
 }
 
 unsafe extern "C" fn task_create(
@@ -103,7 +111,7 @@ fn begin(recorder: &mut Short, thread: &mut Thread, next: *mut Data) -> Option<(
         return None;
     }
     let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
-    let (account, beneath) = (follower.account, follower.account.runs_now());
+    let (account, beneath) = (follower.account, frames.task_on_top());
     if !frames.has_room() {
         return None;
     }
@@ -128,26 +136,22 @@ fn begin(recorder: &mut Short, thread: &mut Thread, next: *mut Data) -> Option<(
 /// The task that runs, and has nothing open, has ended; what it had interrupted goes on.
 #[inline(always)]
 fn end(recorder: &mut Short, thread: &mut Thread, prior: *mut Data, next: *mut Data) -> Option<()> {
-    let (task, next) = (Word::load(prior), Word::load(next));
-    if task.flags() != EXPLICIT | STARTED || next.has(UNRECORDED) {
-        return None;
-    }
     let (frames, follower) = (&mut thread.frames, thread.profile.as_deref_mut()?);
-    let (account, id) = (follower.account, task.id());
     let (top, cause) = frames.top_two()?;
-    if top.open != (Open::Task { id }) || !account.is_in_task() {
+    let (account, id, beneath) = (follower.account, frames.task_on_top(), top.site);
+    if top.open != (Open::Task { id }) || Word::load(prior) != running(id) || !account.is_in_task() {
         return None;
     }
     // A new task may begin with the same event, or one further down go on.
-    let beneath = top.site;
-    let goes_on = if next.has(EXPLICIT) { next.has(STARTED) && next.id() == beneath } else { beneath == 0 };
+    let next = Word::load(next);
+    let goes_on = next == running(beneath) || beneath == 0 && !next.has(EXPLICIT) && !next.has(UNRECORDED);
     let row = follower.counted.rows.of(id).filter(|_| goes_on)?;
     let at = recorder.now()?;
     row.ran(account.switch_from_task(cause, at));
     account.ran(id, at);
     account.runs(beneath);
     // SAFETY: it is the innermost.
-    unsafe { frames.close_task_on_top() };
+    unsafe { frames.close_task_on_top(beneath) };
     if follower.waits.depth() == frames.depth() {
         follower.waits.resume(at);
     }
@@ -215,16 +219,19 @@ fn end_taskwait(recorder: &mut Short, thread: &mut Thread) -> Option<()> {
     if follower.waits.depth() != frames.depth() || top.cause != Cause::Taskwait {
         return None;
     }
-    let (wait, since) = follower.waits.short_so_far()?;
+    let wait = follower.waits.short_so_far()?;
     let row = follower.counted.rows.of(wait.context)?;
     let at = recorder.now()?;
-    let taken = wait.taken + at.saturating_sub(since);
-    if taken >= SHORTEST_NS || !row.counts_waits_of(wait.codeptr) {
+    let last_part = wait.part(at);
+    if last_part >= SHORTEST_PART_NS || !row.counts_waits_of(wait.codeptr) {
         return None;
     }
-    row.waited(taken);
+    row.waited(wait.taken + last_part);
     follower.account.switch(cause, at);
-    follower.waits.forget_innermost();
-    frames.close_profiled();
+    // SAFETY: both are there.
+    unsafe {
+        follower.waits.forget_innermost();
+        frames.close_profiled();
+    }
     Some(())
 }

@@ -20,9 +20,12 @@ pub struct Counts {
     tree: Tree,
     contexts: Contexts,
     short: [Short; SPOTS],
-    /// Nodes of places in the tree that were counted at lately.
-    nodes: [Option<(Place, NodeId)>; SPOTS],
+    /// Nodes of the tree that were counted at lately.
+    nodes: [Option<(Spot, NodeId)>; SPOTS],
 }
+
+/// A place, or a kind of wait there.
+type Spot = (Place, Option<Marker>);
 
 /// Waits too short to have a cause: what a program has most of.
 #[derive(Clone, Copy, Default)]
@@ -70,12 +73,7 @@ impl Counts {
     /// A wait at a place that is over, and who is to blame.
     pub fn waited(&mut self, kind: Marker, place: Place, ns: u64, settled: &Settled<'_>) {
         if ns > 0 {
-            // At a region's end no body is left.
-            let node = match kind {
-                Marker::JoinBarrier => context_node(&mut self.tree, place.0),
-                _ => self.node_of(place),
-            };
-            let node = self.tree.child(node, Frame::state(kind));
+            let node = self.node_of((place, Some(kind)));
             self.tree.add(node, Metric::taken(kind), ns);
         }
         self.blame(kind, settled.blame);
@@ -96,7 +94,7 @@ impl Counts {
         for part in blame {
             match part.place {
                 Some(place) => {
-                    let node = self.node_of(place);
+                    let node = self.node_of((place, None));
                     self.tree.add(node, Metric::given(kind), part.ns);
                 }
                 None => give_to_nobody(&mut self.tree, kind, part.ns),
@@ -109,13 +107,13 @@ impl Counts {
         charge.add_to(&mut self.tree, node_of, node_of_sample);
     }
 
-    /// The node of a place.
     #[expect(clippy::indexing_slicing, reason = "below the length")]
-    fn node_of(&mut self, place: Place) -> NodeId {
-        let known = &mut self.nodes[spot_of(place.0, u64::from(place.1))];
+    fn node_of(&mut self, spot: Spot) -> NodeId {
+        let (place, wait) = spot;
+        let known = &mut self.nodes[spot_of(place.0, u64::from(place.1) + u64::from(wait.is_some()))];
         match known {
-            Some((of, node)) if *of == place => *node,
-            _ => known.insert((place, node_of(&mut self.tree, place))).1,
+            Some((of, node)) if *of == spot => *node,
+            _ => known.insert((spot, find_node(&mut self.tree, spot))).1,
         }
     }
 
@@ -188,6 +186,18 @@ fn context_node(tree: &mut Tree, context: u32) -> NodeId {
 fn node_of(tree: &mut Tree, (context, path): Place) -> NodeId {
     let from = context_node(tree, context);
     descend(tree, from, body_of(context), &if path == 0 { Box::default() } else { addresses_of(path) })
+}
+
+fn find_node(tree: &mut Tree, (place, wait): Spot) -> NodeId {
+    match wait {
+        None => node_of(tree, place),
+        Some(kind) => {
+            // At a region's end no body is left.
+            let is_join = kind == Marker::JoinBarrier;
+            let node = if is_join { context_node(tree, place.0) } else { node_of(tree, place) };
+            tree.child(node, Frame::state(kind))
+        }
+    }
 }
 
 /// As the handler places a sample of work.

@@ -102,7 +102,7 @@ impl Cause {
     pub fn of(open: Open) -> Option<Cause> {
         Some(match open {
             Open::Task { .. } => Cause::Task,
-            Open::Work { kind: work::TASKLOOP, .. } => Cause::TaskCreation,
+            Open::Work { kind, .. } if u32::from(kind) == work::TASKLOOP => Cause::TaskCreation,
             Open::Work { .. } => Cause::Worksharing,
             Open::Masked => Cause::Masked,
             Open::Call { .. } => Cause::Communication,

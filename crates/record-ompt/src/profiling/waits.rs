@@ -10,9 +10,9 @@
 //! | device construct | itself: the device works for it |
 //! | taskwait, taskgroup, taskwait depend | the children that run when a part ends, in equal shares; else the one that ended last |
 //!
-//! Parts below a microsecond are nobody's, as is what none of that explains. All of a wait is charged by the
-//! thread that waited, when it knows: so what is given equals what is taken in every thread's counts at
-//! every moment.
+//! Parts of a wait for tasks below two microseconds, and other waits below one, are nobody's, as is what none of
+//! that explains. All of a wait is charged by the thread that waited, when it knows: so what is given equals what is
+//! taken in every thread's counts at every moment.
 
 use taskscope_profile::Marker;
 
@@ -23,11 +23,18 @@ use super::recent::Recent;
 use super::run::{self, Run};
 use super::teams::{self, Team};
 
-/// Parts below this have no cause.
+/// Waits below this have no cause.
 pub const SHORTEST_NS: u64 = 1_000;
 
+/// Nor have parts of a wait for tasks below this: LLVM's runtime yields to the system after a task, which takes up to a
+/// microsecond with nobody to wait for.
+pub const SHORTEST_PART_NS: u64 = 2_000;
+
 /// What [`Waits::depth`] says of none.
-pub const NO_WAIT: usize = usize::MAX;
+pub const NO_WAIT: usize = u32::MAX as usize;
+
+/// [`Wait::since`] while a task runs inside: no time has passed since then.
+const INTERRUPTED: u64 = u64::MAX;
 
 /// A barrier: whose, and which.
 #[derive(Clone, Copy)]
@@ -43,23 +50,24 @@ pub struct InTeam {
 /// charges lies in [`Waits`].
 #[derive(Clone, Copy)]
 pub struct Wait {
-    pub kind: Marker,
-    /// [`Waits::depth`] without it.
-    outer: usize,
-    /// Since when the part that goes on does; none while a task runs inside.
-    pub since: Option<u64>,
-    /// Context of the waiting task.
-    pub context: u32,
+    /// Since when the part that goes on does; [`INTERRUPTED`] where none goes on.
+    since: u64,
+    /// Waited so far.
+    pub taken: u64,
+    /// Of that, for the last to arrive, who is not known yet.
+    pending: u64,
     /// Where the waiting call returns to; 0 where that is not known.
     pub codeptr: u64,
     pub barrier: Option<InTeam>,
-    /// Waited so far.
-    pub taken: u64,
-    /// Of that: for the last to arrive, who is not known yet; and for nobody.
-    pending: u64,
-    nobody: u64,
+    /// Context of the waiting task.
+    pub context: u32,
     /// Where its blame begins in that of all waits.
-    blame_from: usize,
+    blame_from: u32,
+    /// [`Waits::depth`] without it.
+    outer: u32,
+    pub kind: Marker,
+    /// Whether a part may have a cause. Without one the wait is counted at its call alone, however many parts it has.
+    is_long: bool,
 }
 
 /// The waits that a thread is in, innermost last, and their blame: that of the innermost lies at the end.
@@ -67,16 +75,16 @@ pub struct Waits {
     list: Vec<Wait>,
     blame: Vec<Blame>,
     /// The innermost's, which every callback of small tasks asks for.
-    depth: usize,
+    depth: u32,
 }
 
 impl Default for Waits {
     fn default() -> Self {
-        Waits { list: Vec::new(), blame: Vec::new(), depth: NO_WAIT }
+        Waits { list: Vec::new(), blame: Vec::new(), depth: NO_WAIT as u32 }
     }
 }
 
-/// What is to be charged when a wait is over. `taken` is the sum of the rest.
+/// What is to be charged when a wait is over. Its parts add up to what was waited.
 pub struct Settled<'a> {
     pub nobody: u64,
     pub blame: &'a [Blame],
@@ -94,14 +102,16 @@ impl Waits {
     /// How much the thread has open where the innermost is; [`NO_WAIT`] without one.
     #[inline(always)]
     pub fn depth(&self) -> usize {
-        self.depth
+        self.depth as usize
     }
 
     /// The innermost goes on, if it was interrupted.
     #[inline(always)]
     pub fn resume(&mut self, at: u64) {
-        if let Some(wait) = self.list.last_mut() {
-            wait.since.get_or_insert(at);
+        if let Some(wait) = self.list.last_mut()
+            && wait.since == INTERRUPTED
+        {
+            wait.since = at;
         }
     }
 
@@ -110,7 +120,7 @@ impl Waits {
     pub fn begin(&mut self, kind: Marker, depth: usize, at: u64, (context, codeptr): (u32, u64)) {
         let wait = self.begun(kind, at, (context, codeptr));
         self.list.push(wait);
-        self.depth = depth;
+        self.depth = depth as u32;
     }
 
     /// Whether one more needs no memory.
@@ -133,7 +143,7 @@ impl Waits {
     ) {
         let wait = self.begun(kind, at, (context, codeptr));
         let length = self.list.len();
-        self.depth = depth;
+        self.depth = depth as u32;
         // SAFETY: there is room by contract, and it is initialised before it counts.
         unsafe {
             self.list.as_mut_ptr().add(length).write(wait);
@@ -141,18 +151,24 @@ impl Waits {
         }
     }
 
-    /// The innermost, if it goes on and has charged nobody: since when it goes on.
+    /// The innermost, if none of its parts until now may have a cause.
     #[inline(always)]
-    pub fn short_so_far(&self) -> Option<(&Wait, u64)> {
-        let wait = self.list.last()?;
-        let is_plain = wait.barrier.is_none() && wait.blame_from == self.blame.len();
-        Some((wait, wait.since.filter(|_| is_plain)?))
+    pub fn short_so_far(&self) -> Option<&Wait> {
+        self.list.last().filter(|wait| !wait.is_long)
     }
 
     /// The innermost is over, and counted.
+    ///
+    /// # Safety
+    /// There is one.
     #[inline(always)]
-    pub fn forget_innermost(&mut self) {
-        self.pop();
+    pub unsafe fn forget_innermost(&mut self) {
+        // SAFETY: by contract; it is plain.
+        unsafe {
+            let length = self.list.len() - 1;
+            self.depth = (*self.list.as_ptr().add(length)).outer;
+            self.list.set_len(length);
+        }
     }
 
     #[inline(always)]
@@ -164,20 +180,19 @@ impl Waits {
 
     #[inline(always)]
     fn begun(&self, kind: Marker, at: u64, (context, codeptr): (u32, u64)) -> Wait {
-        let (since, barrier, outer) = (Some(at), None, self.depth);
-        let (taken, pending, nobody, blame_from) = (0, 0, 0, self.blame.len());
-        Wait { kind, outer, since, context, codeptr, barrier, taken, pending, nobody, blame_from }
+        let (blame_from, outer) = (self.blame.len() as u32, self.depth);
+        let (taken, pending, barrier, is_long) = (0, 0, None, false);
+        Wait { since: at, taken, pending, codeptr, barrier, context, blame_from, outer, kind, is_long }
     }
 
     /// [`pause`](Self::pause), if that charges nobody.
     #[inline(always)]
     pub fn pause_shortly(&mut self, at: u64) -> bool {
         let Some(wait) = self.list.last_mut() else { return false };
-        let Some(since) = wait.since else { return false };
-        let length = at.saturating_sub(since);
-        let is_short = length < SHORTEST_NS && wait.barrier.is_none();
+        let length = wait.part(at);
+        let is_short = length < SHORTEST_PART_NS && wait.barrier.is_none();
         if is_short {
-            (wait.taken, wait.nobody, wait.since) = (wait.taken + length, wait.nobody + length, None);
+            (wait.taken, wait.since) = (wait.taken + length, INTERRUPTED);
         }
         is_short
     }
@@ -186,24 +201,25 @@ impl Waits {
     #[inline(always)]
     pub fn pause(&mut self, at: u64, own: &Account) {
         let Some(wait) = self.list.last_mut() else { return };
-        let Some(since) = wait.since.take() else { return };
-        let length = at.saturating_sub(since);
+        let (since, length) = (wait.since, wait.part(at));
+        wait.since = INTERRUPTED;
         wait.taken += length;
-        if (length < SHORTEST_NS && wait.barrier.is_none()) || wait.kind == Marker::Target {
-            wait.nobody += length;
-        } else {
+        let is_device = wait.kind == Marker::Target;
+        let have_one_cause = is_device || wait.barrier.is_some();
+        if since == INTERRUPTED || length < SHORTEST_PART_NS && !have_one_cause {
+            return;
+        }
+        wait.is_long |= wait.taken >= SHORTEST_NS;
+        if !is_device {
             wait.charge((since, at), run::current(), own, &mut self.blame);
         }
     }
 
-    /// The innermost is over, if it is short and charges nobody: where it was (kind, context, call), how
+    /// The innermost is over, if none of its parts may have a cause: where it was (kind, context, call), how
     /// long it was, and whether it was one for a barrier.
     #[inline(always)]
     pub fn end_short(&mut self) -> Option<((Marker, u32, u64), u64, bool)> {
-        let Wait { kind, context, codeptr, taken, blame_from, ref barrier, .. } = *self.list.last()?;
-        if taken >= SHORTEST_NS || blame_from != self.blame.len() {
-            return None;
-        }
+        let Wait { kind, context, codeptr, taken, ref barrier, .. } = *self.short_so_far()?;
         let is_barrier = barrier.is_some();
         self.pop();
         Some(((kind, context, codeptr), taken, is_barrier))
@@ -213,13 +229,21 @@ impl Waits {
     pub fn end(&mut self, settle: impl FnOnce(&Wait, &Settled<'_>)) {
         let Some(mut wait) = self.pop() else { return };
         let for_work = wait.settle(&mut self.blame);
-        let blame = self.blame.get(wait.blame_from..).unwrap_or_default();
-        settle(&wait, &Settled { nobody: wait.nobody, blame, for_work });
-        self.blame.truncate(wait.blame_from);
+        let blame_from = wait.blame_from as usize;
+        let blame = self.blame.get(blame_from..).unwrap_or_default();
+        let blamed: u64 = blame.iter().map(|part| part.ns).chain(for_work.map(|(ns, _)| ns)).sum();
+        settle(&wait, &Settled { nobody: wait.taken - blamed, blame, for_work });
+        self.blame.truncate(blame_from);
     }
 }
 
 impl Wait {
+    /// How long the part that goes on is.
+    #[inline(always)]
+    pub fn part(&self, at: u64) -> u64 {
+        at.saturating_sub(self.since)
+    }
+
     fn team(&self) -> Option<(&'static Team, InTeam)> {
         let barrier = self.barrier?;
         Some((teams::team(barrier.team)?, barrier))
@@ -242,16 +266,13 @@ impl Wait {
 
     /// Charges tasks of others: those that run, else the one that ended last in this part.
     fn charge_tasks(
-        &mut self,
+        &self,
         ns: u64,
         (since, until): (u64, u64),
         (run, own): (Option<&Run>, &Account),
         blame: &mut Vec<Blame>,
     ) {
-        let Some(run) = run.filter(|_| ns >= SHORTEST_NS) else {
-            self.nobody += ns;
-            return;
-        };
+        let Some(run) = run.filter(|_| ns >= SHORTEST_NS) else { return };
         let of_mine = |context: u32| context != 0 && contexts::may_descend(context, self.context);
         let (mut running, mut last) = (0, (0, 0));
         for account in run.accounts().filter(|account| !core::ptr::eq(*account, own)) {
@@ -273,10 +294,8 @@ impl Wait {
                 }
             }
         } else if last.1 != 0 {
-            blame.push(Blame { place: Some((last.1, 0)), ns: left });
-            left = 0;
+            blame.push(Blame { place: Some((last.1, 0)), ns });
         }
-        self.nobody += left;
     }
 
     /// The wait is over: charges what was left for the last to arrive. Returns what its work is charged with.
@@ -289,7 +308,7 @@ impl Wait {
                 let place: Place = (last.context, last.path);
                 blame.push(Blame { place: Some(place), ns: pending });
             }
-            None => self.nobody += pending,
+            None => {}
         }
         None
     }
@@ -307,13 +326,37 @@ mod tests {
             waits.begin(Marker::Taskwait, depth, 10, (1, 0));
             assert_eq!(waits.depth(), depth);
         }
-        waits.forget_innermost();
+        // SAFETY: some have begun that are not over.
+        unsafe { waits.forget_innermost() };
         assert_eq!(waits.depth(), 9);
         assert!(waits.end_short().is_some());
         assert_eq!(waits.depth(), 7);
         waits.end(|_, settled| assert_eq!(settled.nobody, 0));
         assert_eq!(waits.depth(), 3);
-        waits.forget_innermost();
+        // SAFETY: some have begun that are not over.
+        unsafe { waits.forget_innermost() };
         assert_eq!(waits.depth(), NO_WAIT);
+    }
+
+    #[test]
+    fn a_wait_is_long_that_has_a_long_part() {
+        let own = Account::new(0);
+        let short = SHORTEST_PART_NS - 1;
+        for (parts, is_long) in [([short; 3], false), ([short, short + 1, 0], true)] {
+            let (mut waits, mut at) = (Waits::default(), 10);
+            waits.begin(Marker::Taskwait, 1, at, (1, 0));
+            for part in parts {
+                waits.pause(at + part, &own);
+                at += part + 100;
+                waits.resume(at);
+            }
+            let taken = parts.iter().sum();
+            let ended = waits.end_short().map(|(_, taken, _)| taken);
+            assert_eq!(ended, (!is_long).then_some(taken));
+            if is_long {
+                waits.end(|wait, settled| assert_eq!((wait.taken, settled.nobody), (taken, taken)));
+            }
+            assert_eq!(waits.depth(), NO_WAIT);
+        }
     }
 }

@@ -14,6 +14,7 @@
 //! at a few places walks a few times.
 
 use core::ffi::c_void;
+use core::ops::Range;
 
 use taskscope_event::models::samples::{self, flag};
 
@@ -26,7 +27,8 @@ use crate::thread::Moment;
 use crate::word::two;
 
 const REMEMBERED: usize = 64;
-/// Places in which a path may be remembered.
+/// Places in which a path or a creation may be remembered. With one, a program of few creations would often have two that
+/// drive each other out.
 const WAYS: usize = 4;
 const TYPES: usize = 64;
 
@@ -80,12 +82,23 @@ struct Found {
 #[derive(Default)]
 struct Creation {
     codeptr: u64,
+    /// 0, which no creation has: nothing is remembered here.
     depth: u64,
     creator: u32,
-    /// 0: nothing is remembered here.
     context: u32,
     /// Bytes from the stack pointer that was given, and what lies there.
     slots: Box<[(u64, u64)]>,
+}
+
+impl Creation {
+    #[inline(always)]
+    fn is_it(&self, Creating { codeptr, exit, sp, creator }: Creating) -> bool {
+        self.codeptr == codeptr
+            && self.depth == depth_of(sp, exit)
+            && self.creator == creator
+            // SAFETY: as in `Remembered::is_here`.
+            && self.slots.iter().all(|(slot, value)| unsafe { ((sp + *slot) as *const u64).read() } == *value)
+    }
 }
 
 /// What is created: by which call, in which task.
@@ -102,10 +115,12 @@ pub struct Creating {
 }
 
 impl Creating {
+    /// Where it may be remembered.
     #[inline(always)]
-    fn place(self) -> usize {
+    fn ways(self) -> Range<usize> {
         let key = self.codeptr ^ depth_of(self.sp, self.exit).rotate_left(20) ^ u64::from(self.creator) << 40;
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % REMEMBERED
+        let first = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % REMEMBERED / WAYS * WAYS;
+        first..first + WAYS
     }
 }
 
@@ -171,15 +186,8 @@ impl Cache {
     /// The context of what is created now, if the same was created before by those who ask.
     #[inline(always)]
     pub fn known_creation(&self, creating: Creating) -> Option<u32> {
-        let Creating { codeptr, exit, sp, creator } = creating;
-        let known = self.0.as_deref()?.creations.get(creating.place())?;
-        let is_it = known.codeptr == codeptr
-            && known.depth == depth_of(sp, exit)
-            && known.creator == creator
-            && known.context != 0
-            // SAFETY: as in `Remembered::is_here`.
-            && known.slots.iter().all(|(slot, value)| unsafe { ((sp + *slot) as *const u64).read() } == *value);
-        is_it.then_some(known.context)
+        let mut ways = self.0.as_deref()?.creations.get(creating.ways())?.iter();
+        ways.find(|known| known.is_it(creating)).map(|known| known.context)
     }
 
     /// Paths of tasks are to be told anew.
@@ -224,9 +232,13 @@ impl Moment<'_> {
             let from = |slot: &(u64, u64)| Some(((found.sp + slot.0).checked_sub(sp)?, slot.1));
             known.slots.iter().map(from).collect::<Option<Box<[_]>>>()
         });
-        if let Some((slots, place)) = slots.zip(content.creations.get_mut(creating.place())) {
+        if let Some((slots, ways)) = slots.zip(content.creations.get_mut(creating.ways())) {
+            // In the place of the one that was learnt first.
+            ways.rotate_right(1);
             let depth = depth_of(sp, exit);
-            *place = Creation { codeptr, depth, creator, context, slots };
+            if let Some(newest) = ways.first_mut() {
+                *newest = Creation { codeptr, depth, creator, context, slots };
+            }
         }
         context
     }
