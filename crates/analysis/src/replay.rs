@@ -3,9 +3,10 @@
 //! **The scheduler.** Tasks stay on their node. As soon as a worker of the node is free and a task is ready,
 //! the ready task that started first in the recorded run starts, on the worker that ran it then if that is free.
 //! Code outside of tasks stays on its worker. Each task keeps its own costs as they were recorded: its work, its waits
-//! for locks and others, the runtime work before it on its worker, the delay that nothing explains; each copy its send delay and
-//! its time under way. The start and the end of a job's library (MPI) take as long as they did. A change scales some of these. The recorded run replayed without a change
-//! tells the error of the replay itself, which is to be read with every prediction.
+//! for locks and others, the runtime work before it on its worker, the delay that nothing explains; each copy its
+//! send delay and its time under way. The start and the end of a job's library (MPI) take as long as they did. A change
+//! scales some of these. The recorded run replayed without a change tells the error of the replay itself, which is to
+//! be read with every prediction.
 
 use crate::slo::Deciding;
 use crate::timeline::{

@@ -2,7 +2,8 @@
 //!
 //! T₁ is the sum of all work, without waits for locks or others, which another run need not have; T∞ the longest
 //! chain of dependences and creations. A run on P workers takes at least max(T₁ / P, T∞) and, with a greedy scheduler
-//! and nothing to wait for, at most T₁ / P + T∞ (Graham 1969). The *burdened* span charges each task with the runtime work before it (He, Leiserson, Leiserson 2010).
+//! and nothing to wait for, at most T₁ / P + T∞ (Graham 1969). The *burdened* span charges each task with the runtime
+//! work before it (He, Leiserson, Leiserson 2010).
 
 use crate::replay::Costs;
 use rayon::prelude::*;
