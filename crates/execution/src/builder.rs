@@ -71,9 +71,15 @@ impl ExecutionBuilder {
     }
 
     /// Before anything is known of a thread: tracks of which many sections are expected lie in this file and not in
-    /// memory. A run that has such tracks is long: they are stored on a thread of their own.
+    /// memory.
     pub fn keep_long_tracks_in(&mut self, file: Arc<dyn ColumnFile>) {
-        self.storing = Storing::long(file, 2 * self.open.len());
+        self.storing = Storing::in_file(file, 2 * self.open.len());
+    }
+
+    /// What threads and tasks do is stored on a thread of its own from now on. A long run is built sooner by it, for
+    /// more processor time: what one processor writes and another reads is waited for.
+    pub fn store_beside(&mut self) {
+        self.storing = std::mem::take(&mut self.storing).beside();
     }
 
     /// The thread will have no more than about so many sections.

@@ -272,13 +272,16 @@ pub(crate) mod tests {
     }
 
     /// Sections and waits that are told of late, as many threads have them.
-    fn execution(disk: Option<Arc<SmallDisk>>) -> crate::Execution {
+    fn execution(disk: Option<Arc<SmallDisk>>, is_beside: bool) -> crate::Execution {
         use crate::{Change, Observer, Section, State, TaskIndex};
         let mut builder = crate::ExecutionBuilder::new();
         let process = builder.add_process("host", 1);
         let threads: Vec<_> = (0..3).map(|tid| builder.add_thread(process, tid)).collect();
         if let Some(disk) = disk {
             builder.keep_long_tracks_in(disk);
+        }
+        if is_beside {
+            builder.store_beside();
         }
         threads.iter().for_each(|thread| builder.expect_sections(*thread, 80_000));
         let states = [State::Task, State::LockWait, State::Idle];
@@ -299,10 +302,12 @@ pub(crate) mod tests {
 
     #[test]
     fn tracks_in_a_file_read_as_those_in_memory() {
-        let plain = execution(None);
-        for most in [u64::MAX, 600_000] {
+        let plain = execution(None, false);
+        for (most, is_beside) in
+            [u64::MAX, 600_000].into_iter().flat_map(|most| [(most, false), (most, true)])
+        {
             let disk = Arc::new(SmallDisk { bytes: Mutex::default(), most, can_be_shared: true });
-            let in_file = execution(Some(disk.clone()));
+            let in_file = execution(Some(disk.clone()), is_beside);
             assert!(disk.bytes.lock().unwrap().len() > 100_000, "the file is used");
             for (plain, in_file) in plain.threads.iter().zip(&in_file.threads) {
                 assert!(plain.track.len() > 40_000 && plain.track.spans().eq(in_file.track.spans()));

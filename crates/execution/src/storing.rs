@@ -1,5 +1,5 @@
-//! What a run's many changes are stored in while it is played: the columns of its tracks, and the tables of its tasks.
-//! Those of a long run are on a thread of their own.
+//! What a run's many changes are stored in while it is played: the columns of its tracks, and the tables of its tasks;
+//! for somebody who waits, on a thread of their own.
 //!
 //! ```text
 //! who plays   newest sections of each thread ──┐
@@ -113,7 +113,7 @@ pub(crate) struct Beside {
     full: SyncSender<Batch>,
     /// Batches that were taken, to be filled again.
     empty: Receiver<Batch>,
-    thread: JoinHandle<Tables>,
+    thread: JoinHandle<Box<Tables>>,
 }
 
 impl Beside {
@@ -141,14 +141,14 @@ impl Beside {
         let _ = self.full.send(batch);
     }
 
-    fn finish(mut self) -> Tables {
+    fn finish(mut self) -> Box<Tables> {
         self.hand_over();
         drop(self.full);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-fn take_all(mut tables: Tables, batches: Receiver<Batch>, taken: Sender<Batch>) -> Tables {
+fn take_all(mut tables: Box<Tables>, batches: Receiver<Batch>, taken: Sender<Batch>) -> Box<Tables> {
     for mut batch in batches {
         tables.take(&batch);
         batch.steps.clear();
@@ -182,10 +182,15 @@ impl Default for Storing {
 }
 
 impl Storing {
-    /// Tracks of which many sections are expected from now on lie in this file and not in memory, and all are stored on
-    /// a thread of their own, where there can be one. So many columns are expected.
-    pub fn long(file: Arc<dyn ColumnFile>, columns: usize) -> Storing {
-        let tables = Tables { parts: Some(FileParts::of(file, columns)), ..Tables::default() };
+    /// Tracks of which many sections are expected from now on lie in this file and not in memory. So many columns are
+    /// expected.
+    pub fn in_file(file: Arc<dyn ColumnFile>, columns: usize) -> Storing {
+        Storing::Here(Box::new(Tables { parts: Some(FileParts::of(file, columns)), ..Tables::default() }))
+    }
+
+    /// From now on all is stored on a thread of its own, where there can be one.
+    pub fn beside(self) -> Storing {
+        let Storing::Here(tables) = self else { return self };
         let (give, given) = channel();
         let (full, batches) = sync_channel(WAITING);
         let (taken, empty) = channel();
@@ -193,10 +198,10 @@ impl Storing {
             let tables = given.recv().unwrap_or_default();
             take_all(tables, batches, taken)
         });
-        let Ok(thread) = spawned else { return Storing::Here(Box::new(tables)) };
+        let Ok(thread) = spawned else { return Storing::Here(tables) };
         match give.send(tables) {
             Ok(()) => Storing::Beside(Beside { batch: Batch::default(), full, empty, thread }),
-            Err(unsent) => Storing::Here(Box::new(unsent.0)),
+            Err(unsent) => Storing::Here(unsent.0),
         }
     }
 
@@ -245,7 +250,7 @@ impl Storing {
     /// No more changes come, and these types are joined.
     pub fn finish(self, types: &JoinedTypes) -> Stored {
         let mut tables = match self {
-            Storing::Here(tables) => *tables,
+            Storing::Here(tables) => tables,
             Storing::Beside(beside) => beside.finish(),
         };
         tables.of_tracks.iter_mut().for_each(|columns| columns.complete(types));

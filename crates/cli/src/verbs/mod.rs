@@ -27,4 +27,4 @@ pub mod sync;
 pub mod top;
 pub mod view;
 
-pub use open_trace::{open, open_part, open_part_watched, open_watched};
+pub use open_trace::{open, open_part, open_part_watched, open_soon};

@@ -13,15 +13,15 @@ use taskscope_view::format::shell_word;
 /// # Errors
 /// If there is nothing to read.
 pub fn open(trace: &Path) -> anyhow::Result<Session> {
-    open_watched(trace, &Watch::start())
+    open_part(trace, &Selection::default())
 }
 
-/// The same, by a command that goes on for long afterwards.
+/// The same for somebody who waits for it: in less time, for more processor time.
 ///
 /// # Errors
 /// If there is nothing to read.
-pub fn open_watched(trace: &Path, watch: &Watch) -> anyhow::Result<Session> {
-    open_part_watched(trace, &Selection::default(), watch)
+pub fn open_soon(trace: &Path, watch: &Watch) -> anyhow::Result<Session> {
+    with_events(trace, &Selection::default(), Session::open_soon(trace, &watch.progress))
 }
 
 /// Opens the selected part of a trace.
@@ -37,8 +37,17 @@ pub fn open_part(trace: &Path, selection: &Selection) -> anyhow::Result<Session>
 /// # Errors
 /// If there is nothing to read, or nothing is selected.
 pub fn open_part_watched(trace: &Path, selection: &Selection, watch: &Watch) -> anyhow::Result<Session> {
+    with_events(trace, selection, Session::open_part(trace, selection, &watch.progress))
+}
+
+/// What was opened, if there is an event in it; else why not.
+fn with_events(
+    trace: &Path,
+    selection: &Selection,
+    opened: Result<Session, OpenError>,
+) -> anyhow::Result<Session> {
     let shown = trace.display();
-    let session = Session::open_part(trace, selection, &watch.progress).map_err(|error| match error {
+    let session = opened.map_err(|error| match error {
         _ if super::report_paths::is_profile(trace) => a_profile(trace),
         OpenError::Unreadable { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Failure::new(format!("there is no trace {shown}"))

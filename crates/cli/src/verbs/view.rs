@@ -54,7 +54,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(page) => page,
         None => {
             let watch = watch.insert(Watch::start());
-            let session = super::open_watched(&args.trace, watch)?;
+            let session = super::open_soon(&args.trace, watch)?;
             watch.stage("analysing, building levels of detail");
             Page::analysed(session)
         }
