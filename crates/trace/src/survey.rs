@@ -67,7 +67,7 @@ struct Disorder {
 /// Passes over `bytes`. An `unfinished` file ends at the first event without a model letter. `orderless` asks
 /// for the clocks of all other events.
 pub(crate) fn survey(bytes: &[u8], unfinished: bool, orderless: Option<&Arc<OrderlessCodes>>) -> Survey {
-    let mut turns = orderless.cloned().map(TurnClocks::new);
+    let mut turns = orderless.cloned().map(|codes| TurnClocks::new(codes, bytes.len()));
     let mut result = match &mut turns {
         Some(turns) => pass(bytes, unfinished, |is_first, code, clock| match is_first {
             true => turns.first(code, clock),
