@@ -144,6 +144,24 @@ fn links_in_circles_are_followed_once() {
     }
 }
 
+/// A link may lead to the whole file system: whatever lies there is not the trace that was named.
+#[test]
+fn sort_writes_nothing_behind_links_that_lead_out_of_the_trace() {
+    let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let inside = stream(1).write(root.path()).unwrap().join("stream.obs");
+    let outside = stream(2).write(elsewhere.path()).unwrap().join("stream.obs");
+    symlink(elsewhere.path(), root.path().join("loom.elsewhere")).unwrap();
+    let (before, unsorted) = (fs::read(&outside).unwrap(), fs::read(&inside).unwrap());
+    let output = taskscope(&["sort", root.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("lies outside of the trace"), "{}", stderr(&output));
+    assert_eq!(fs::read(&outside).unwrap(), before);
+    assert_ne!(fs::read(&inside).unwrap(), unsorted);
+    let named = root.path().join("loom.elsewhere");
+    assert_eq!(taskscope(&["sort", named.to_str().unwrap()]).status.code(), Some(0));
+    assert_ne!(fs::read(&outside).unwrap(), before, "what is named is sorted, by whatever link");
+}
+
 /// Pipes, devices, directories and links to them, in the place of the files of a trace.
 #[test]
 fn what_is_no_file_is_not_read() {

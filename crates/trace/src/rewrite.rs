@@ -12,13 +12,18 @@ use taskscope_event::framing::{FILE_HEADER_BYTES, file_header};
 /// is replaced; owner and mode stay too, as far as that is permitted.
 ///
 /// # Errors
-/// Those of the file system; the old file is then untouched and the new one removed.
+/// Those of the file system, or that the file is write-protected; the old file is then untouched and the new one
+/// removed.
 pub fn replace_file(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<fs::File>) -> io::Result<()>,
 ) -> io::Result<()> {
     // Beside the file itself, wherever links to it lie.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    // A rename asks only for the directory's permission, and root's needs none.
+    if fs::metadata(path).is_ok_and(|metadata| metadata.permissions().readonly()) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is write-protected"));
+    }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = path.with_file_name(name);
@@ -86,5 +91,17 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!((fs::read(&file).unwrap(), facts()), (b"new".to_vec(), before));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn write_protected_files_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+        let error = replace_file(&file, |out| out.write_all(b"new")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -9,7 +9,7 @@ use taskscope_view::format::counted;
 /// Sort the regions that were recorded unsorted, so that tools that want sorted streams read them.
 ///
 /// taskscope itself needs no sorting. Each file is written anew and renamed (links to it stay links): a crash
-/// leaves the old one or the new one.
+/// leaves the old one or the new one. What lies behind links that lead out of the trace is read, but not sorted.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -36,10 +36,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         .flat_map(|which| unsorted(which).map(move |stream| bytes_of(which, stream)))
         .sum();
     let mut progress = Progress::new("bytes", total);
-    let (mut files, mut done) = (0, 0);
+    // A link may lead anywhere, even to `/`: only what lies in the directory that was named is written.
+    let root = trace.root().canonicalize()?;
+    let is_outside =
+        |stream: &Stream| stream.directory.canonicalize().is_ok_and(|place| !place.starts_with(&root));
+    let (mut files, mut outside, mut done) = (0, 0, 0);
     for which in [File::Standard, File::Own, File::Samples] {
         for stream in unsorted(which) {
             let path = stream.directory.join(which.name());
+            if is_outside(stream) {
+                outside += 1;
+                eprintln!("{} is unsorted, but lies outside of the trace: left as it is", path.display());
+                continue;
+            }
             files += 1;
             if args.check {
                 eprintln!("{} has unsorted regions", path.display());
@@ -61,6 +70,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     progress.finish();
     let is_sorted = files == 0;
+    if outside > 0 {
+        let them = counted(outside, "file");
+        eprintln!(
+            "{them} behind links to be sorted by name: taskscope sort DIRECTORY, of each that they lie in"
+        );
+    }
     let unreadable = trace.problems().iter().any(|problem| problem.kind == ProblemKind::Unreadable);
     let backwards = trace.problems().iter().any(|problem| problem.kind == ProblemKind::ClockGoesBack);
     let (files, streams) = (counted(files, "file"), counted(trace.streams().len() as u64, "stream"));
@@ -80,5 +95,5 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if unreadable {
         eprintln!("what cannot be read was not looked at");
     }
-    Ok(ExitCode::from(u8::from(unreadable || args.check && (!is_sorted || backwards))))
+    Ok(ExitCode::from(u8::from(unreadable || outside > 0 || args.check && (!is_sorted || backwards))))
 }
