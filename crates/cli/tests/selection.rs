@@ -224,6 +224,31 @@ fn find(root: &Path, name: &str) -> std::path::PathBuf {
     panic!("no {name}");
 }
 
+/// A filter by time leaves out what was begun before, which a range does not: the slice is no valid trace.
+#[test]
+fn slice_says_that_a_filter_may_break_the_rules() {
+    let stream = StreamBuilder::new(0, 1, 101)
+        .require(&["ovni", "nosv"])
+        .cpus(1)
+        .execute(1000, 0)
+        .point(2000, nosv::SCHEDULER_SERVING_BEGIN)
+        .point(3000, nosv::SCHEDULER_SERVING_END)
+        .end(4000);
+    let (root, slices) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    stream.write(root.path()).unwrap();
+    for (number, option, words, note, valid) in [
+        (0, "--where", "time >= 1500", true, false),
+        (1, "--range", "1500..", false, true),
+        (2, "--where", "thread = 101", false, true),
+    ] {
+        let slice = slices.path().join(number.to_string());
+        let slice = slice.to_str().unwrap();
+        let talk = stderr(&taskscope(&["slice", option, words, "-o", slice, root.path().to_str().unwrap()]));
+        assert_eq!(talk.contains("the filter left out"), note, "{words}: {talk}");
+        assert_eq!(taskscope(&["check", slice]).status.success(), valid, "{words}");
+    }
+}
+
 #[test]
 fn problems_stand_in_the_header_of_every_output() {
     let (root, path) = truncated();

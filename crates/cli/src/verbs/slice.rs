@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_event::models::MODELS;
 use taskscope_execution::filter::TimeRange;
+use taskscope_session::selection::Part;
 use taskscope_trace::Slice;
+use taskscope_view::format::shell_word;
 
 /// Cuts a trace by time, threads and models. The result is a valid trace.
 ///
+/// A filter (--where) may leave out events that others rest on; a note says so.
 /// What is open at the borders is opened just before and closed just after; clocks are corrected in
 /// the result. With --models of ovni's own models, ovni's tools read it.
 #[derive(clap::Args)]
@@ -91,6 +94,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .into());
     }
     eprintln!("{} events of {} threads in {}", sliced.events, sliced.streams, args.output.display());
+    if (0..trace.streams().len()).any(|stream| selected.part_of(stream) == Part::Passing) {
+        let slice = shell_word(&args.output);
+        eprintln!(
+            "note: events that the filter left out may be missed by those that passed: taskscope check {slice}"
+        );
+        eprintln!("note: to cut by time, --range keeps what was true at its begin");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
