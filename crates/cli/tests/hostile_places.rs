@@ -151,11 +151,18 @@ fn sort_writes_nothing_behind_links_that_lead_out_of_the_trace() {
     let inside = stream(1).write(root.path()).unwrap().join("stream.obs");
     let outside = stream(2).write(elsewhere.path()).unwrap().join("stream.obs");
     symlink(elsewhere.path(), root.path().join("loom.elsewhere")).unwrap();
+    // A file alone, too.
+    let linked = stream(3).write(root.path()).unwrap().join("stream.obs");
+    let alone = elsewhere.path().join("alone");
+    fs::rename(&linked, &alone).unwrap();
+    symlink(&alone, &linked).unwrap();
     let (before, unsorted) = (fs::read(&outside).unwrap(), fs::read(&inside).unwrap());
+    let alone_before = fs::read(&alone).unwrap();
     let output = taskscope(&["sort", root.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("lies outside of the trace"), "{}", stderr(&output));
     assert_eq!(fs::read(&outside).unwrap(), before);
+    assert_eq!(fs::read(&alone).unwrap(), alone_before);
     assert_ne!(fs::read(&inside).unwrap(), unsorted);
     let named = root.path().join("loom.elsewhere");
     assert_eq!(taskscope(&["sort", named.to_str().unwrap()]).status.code(), Some(0));

@@ -2,6 +2,7 @@
 
 use crate::messages::Failure;
 use crate::reading::{Interruption, Progress, TraceArgs, open, tell_problems};
+use std::path::Path;
 use std::process::ExitCode;
 use taskscope_trace::{File, ProblemKind, Stream};
 use taskscope_view::format::counted;
@@ -38,13 +39,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut progress = Progress::new("bytes", total);
     // A link may lead anywhere, even to `/`: only what lies in the directory that was named is written.
     let root = trace.root().canonicalize()?;
-    let is_outside =
-        |stream: &Stream| stream.directory.canonicalize().is_ok_and(|place| !place.starts_with(&root));
+    let is_outside = |file: &Path| file.canonicalize().is_ok_and(|place| !place.starts_with(&root));
     let (mut files, mut outside, mut done) = (0, 0, 0);
     for which in [File::Standard, File::Own, File::Samples] {
         for stream in unsorted(which) {
             let path = stream.directory.join(which.name());
-            if is_outside(stream) {
+            if is_outside(&path) {
                 outside += 1;
                 eprintln!("{} is unsorted, but lies outside of the trace: left as it is", path.display());
                 continue;
