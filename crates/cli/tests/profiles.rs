@@ -421,6 +421,22 @@ fn a_run_without_a_profile_says_why() {
     assert!(output(taskscope().arg("report").arg(here.path().join("disabled.profile"))).status.success());
 }
 
+/// Where files may not grow, no profile is written; nor does the signal for that reach the program.
+#[test]
+fn a_limit_of_file_sizes_ends_the_profile_and_not_the_program() {
+    let here = tempfile::tempdir().unwrap();
+    let source = "#include <unistd.h>\nint main(void) { usleep(300000); return 3; }\n";
+    let program = Compiler::Clang.build(here.path(), "small", source, &[]);
+    let script = format!(
+        "ulimit -f 1; exec '{}' record --mode profile --live 0.02 -o out -- '{}'",
+        env!("CARGO_BIN_EXE_taskscope"),
+        program.display()
+    );
+    let run = output(std::process::Command::new("sh").args(["-c", &script]).current_dir(here.path()));
+    assert_eq!(run.status.code(), Some(3), "{run:?}");
+    assert!(text(&run.stderr).contains("`ulimit -f`"), "{run:?}");
+}
+
 /// A thread that only calls the runtime, or does not know it, is no worker, and idles for nobody: in traces as in profiles.
 #[test]
 fn workers_are_the_same_in_traces_and_profiles() {

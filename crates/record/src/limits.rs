@@ -1,8 +1,9 @@
 //! How much this process may store, over all its threads.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::io;
 
-use crate::disk_file::NoRoom;
+use crate::disk_file::{NoRoom, check_size_limit};
 
 /// The environment variable that caps the bytes of all streams of a process: a number with an
 /// optional `K`, `M` or `G` (powers of 1024).
@@ -25,6 +26,11 @@ pub(crate) fn start() {
 /// Bytes of each thread's ring; 0 when everything is kept.
 pub(crate) fn ring_bytes() -> u64 {
     RING.load(Relaxed)
+}
+
+/// Fails where a file of this process may not have `bytes` (`ulimit -f`): to write so many would raise SIGXFSZ in the program.
+pub fn check_file_size(bytes: u64) -> io::Result<()> {
+    check_size_limit(bytes).map_err(|_| io::ErrorKind::FileTooLarge.into())
 }
 
 /// Takes `bytes` from what is left.

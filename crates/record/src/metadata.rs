@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk_file::check_size_limit;
+use crate::limits::check_file_size;
 
 /// Makes the text of a thread's `stream.json`, for a caller that has metadata of its own.
 pub trait Describe: Send + Sync {
@@ -66,7 +66,7 @@ impl ThreadIdentity {
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    check_size_limit(std::fs::metadata(from)?.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    check_file_size(std::fs::metadata(from)?.len())?;
     std::fs::copy(from, to).map(drop)
 }
 
@@ -176,9 +176,8 @@ pub(crate) fn replace_file(text: &str, path: &Path) -> io::Result<()> {
     written
 }
 
-/// Passing the file size limit would raise SIGXFSZ in the program.
 fn check_and(bytes: usize, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    check_size_limit(bytes as u64).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    check_file_size(bytes as u64)?;
     write()
 }
 

@@ -20,6 +20,7 @@ use taskscope_event::tail::PAIR_REGION_BYTES;
 
 use crate::checkpoint::Checkpoint;
 use crate::disk_file::{NoRoom, check_size_limit};
+use crate::limits::check_file_size;
 
 /// What is kept of one stream.
 pub struct Ring {
@@ -78,7 +79,7 @@ impl Ring {
     fn store(&self, kept_from: u64) -> io::Result<()> {
         let mut bytes = kept_from.to_le_bytes().to_vec();
         self.checkpoint.write(&mut bytes);
-        check_size_limit(bytes.len() as u64).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        check_file_size(bytes.len() as u64)?;
         let part = self.checkpoint_path.with_extension("checkpoint.part");
         fs::write(&part, bytes)?;
         fs::rename(&part, &self.checkpoint_path)

@@ -2,11 +2,12 @@
 
 use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Seek, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use taskscope_profile::form;
+use taskscope_record::limits::check_file_size;
 
 /// More processes than this do not have the same number in one run.
 const MOST_COPIES: u32 = 1 << 20;
@@ -67,14 +68,39 @@ impl Files {
         }
     }
 
+    /// Appends a line to the totals so far, whole or not at all.
+    pub fn append_line(&self, line: &str) -> io::Result<()> {
+        let file = OpenOptions::new().append(true).create(true).open(&self.lines)?;
+        let length = file.metadata()?.len();
+        Limited { file, length }.write_all(line.as_bytes())
+    }
+
     fn write_part(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&self.part)?;
-        let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, Limited { file, length: 0 });
         write(&mut buffer)?;
-        let length = buffer.stream_position()?;
-        let file = buffer.into_inner()?;
+        let Limited { file, length } = buffer.into_inner()?;
         // The end of a longer one.
         if file.metadata()?.len() > length { file.set_len(length) } else { Ok(()) }
+    }
+}
+
+/// A file that grows as far as the program's files may.
+struct Limited {
+    file: File,
+    length: u64,
+}
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        check_file_size(self.length + bytes.len() as u64)?;
+        let written = self.file.write(bytes)?;
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

@@ -2,8 +2,6 @@
 //!
 //! They are read off the same accounts that the profile's totals come from at the end.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::time::Duration;
 
 use super::account::Cause;
@@ -22,13 +20,7 @@ pub fn interval() -> Option<Duration> {
 /// Appends a line.
 pub fn write_line(run: &Run) {
     let Some(files) = run.files() else { return };
-    let line = line(&run.totals());
-    // One call: a line is there whole or not at all.
-    let _ = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(&files.lines)
-        .and_then(|mut f| f.write_all(line.as_bytes()));
+    let _ = files.append_line(&line(&run.totals()));
 }
 
 fn line(Totals { wall, workers, sums, .. }: &Totals) -> String {

@@ -35,11 +35,14 @@ impl Ended<'_> {
         match self.signal {
             Some(signal) => format!("{first}; signal {signal} ended this run after {took}"),
             None if wall_ns < 2 * FIRST_MS * 1_000_000 => {
-                format!("{first}, but not by `_exit` or `exec`; this run took {took}")
+                format!(
+                    "{first}, but not by `_exit` or `exec`, nor where it cannot write (full disk, `ulimit -f`); this run \
+                     took {took}"
+                )
             }
             None => format!(
                 "{first}; this run took {took}: its processes were shells or launchers alone, ended sooner by `_exit`, \
-                 `exec` or a signal, or could not load the recorder or write here"
+                 `exec` or a signal, or could not load the recorder or write here (full disk, `ulimit -f`)"
             ),
         }
     }
