@@ -302,6 +302,19 @@ fn a_limit_that_leaves_room_for_nothing_is_told() {
     assert!(text(&asked.stderr).contains("could not store anything"), "{}", text(&asked.stderr));
 }
 
+/// What `record` itself recorded, to measure what an event costs, is not in the trace, however few files may be open.
+#[test]
+fn few_descriptors_leave_the_program_alone_in_its_trace() {
+    let place = Place::new("many", Compiler::Clang, &[]);
+    let own = env!("CARGO_BIN_EXE_taskscope");
+    let script = format!("ulimit -n 5; exec '{own}' record -o out.trace -- ./many 200");
+    let limited = output(Command::new("sh").args(["-c", &script]).current_dir(place.path()));
+    assert_eq!(limited.status.code(), Some(3));
+    let entries = std::fs::read_dir(place.trace()).unwrap().map(|entry| entry.unwrap().file_name());
+    let others: Vec<_> = entries.filter(|name| name.to_string_lossy().starts_with('.')).collect();
+    assert!(others.is_empty(), "{others:?}");
+}
+
 /// Whether what the first thread did is unknown for most of the time in which the tasks ran.
 fn is_mostly_unknown(report: &serde_json::Value) -> bool {
     let of = |causes: &[&str]| -> u64 {

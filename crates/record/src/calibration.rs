@@ -17,11 +17,27 @@ const PAIRS: u32 = 4_000;
 /// `None` when nothing could be recorded there (a full disk). Works once in a process, which can
 /// record nothing else: it is for a command that reports on recordings of other processes.
 pub fn nanos_per_event(trace: &Path) -> Option<f64> {
-    // Readers of the trace look at directories called `loom.…` only, should this one ever stay.
     let directory = trace.join(format!(".calibration.{}", std::process::id()));
     let measured = measure(&directory);
-    let _ = fs::remove_dir_all(&directory);
+    remove(&directory);
     measured
+}
+
+/// As `fs::remove_dir_all`, with one descriptor at a time: where there are no more, what stays would be read as another
+/// process of the trace.
+fn remove(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    // An entry keeps the descriptor.
+    let paths: Vec<_> =
+        entries.map(|entry| (entry.path(), entry.file_type().is_ok_and(|kind| kind.is_dir()))).collect();
+    for (path, is_directory) in paths {
+        if is_directory {
+            remove(&path);
+        } else {
+            let _ = fs::remove_file(path);
+        }
+    }
+    let _ = fs::remove_dir(directory);
 }
 
 fn measure(directory: &Path) -> Option<f64> {
