@@ -214,6 +214,19 @@ fn calls_are_neither_broken_off_nor_cut_short_and_small_stacks_suffice() {
     }
 }
 
+/// Where a task is created is not looked for on a stack that has no room for that.
+#[test]
+fn tasks_are_created_on_small_stacks() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    // Code that is not optimised takes more of a stack.
+    let size = if cfg!(debug_assertions) { "96k" } else { "24k" };
+    let program = compile(Compiler::Clang, "creator", &["-O2"]);
+    let run = Run::program(Compiler::Clang, &program).env("OMP_STACKSIZE", size);
+    run.env("TASKSCOPE_SAMPLE", "100").trace();
+}
+
 #[test]
 fn threads_of_the_recorder_are_none_of_the_programs() {
     let Some(mut run) = sampled(&OPTIMISED, &["work", "60"]) else { return };

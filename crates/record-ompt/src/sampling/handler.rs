@@ -8,7 +8,7 @@ use taskscope_record::{InHandler, enter_in_handler};
 
 use super::levels::{Entry, Stack};
 use super::sampler::{Sampler, now};
-use super::walk::{STACK_FACTOR, interrupted_registers, stack_pointer_here};
+use super::walk::{ROOM, interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
 use crate::profiling::Sample;
@@ -29,9 +29,6 @@ pub unsafe extern "C" fn on_signal(number: c_int, info: *mut libc::siginfo_t, co
         *errno = kept;
     }
 }
-
-/// What a sample takes of the stack: 14 KB were measured.
-const ROOM: u64 = (24 << 10) * STACK_FACTOR;
 
 /// Whether the stack that the thread is on has room for a sample. The stack may be an alternate one, of a few kilobytes, on
 /// which a handler of the program was interrupted. Of others, which a program changes to by itself, nothing is known.

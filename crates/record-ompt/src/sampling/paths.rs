@@ -287,9 +287,6 @@ impl Moment<'_> {
     #[inline(never)]
     fn find_path(&mut self, codeptr: *const c_void, exit: u64) -> Found {
         let (codeptr, sp) = (codeptr as u64, stack_pointer_here());
-        if self.thread.paths.0.is_none() {
-            self.thread.paths.0 = Content::new(self.thread.bounds);
-        }
         let depth = depth_of(sp, exit);
         let hash = (codeptr ^ depth.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
         let first = hash as usize % REMEMBERED / WAYS * WAYS;
@@ -298,11 +295,14 @@ impl Moment<'_> {
             content.and_then(|content| content.remembered.get(first..first + WAYS)).unwrap_or_default();
         match ways.iter().position(|known| known.is_here(codeptr, sp, depth)) {
             Some(way) => Found { path: ways.get(way).map_or(0, |known| known.path), place: first + way, sp },
+            // The end of the program's stack is the program's.
+            None if !self.thread.bounds.have_room_below(sp) => Found { path: 0, place: REMEMBERED, sp },
             None => self.walk_path(codeptr, exit, registers_here(), (first, sp)),
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn walk_path(
         &mut self,
         codeptr: u64,
@@ -311,6 +311,9 @@ impl Moment<'_> {
         (first_way, sp): (usize, u64),
     ) -> Found {
         let depth = depth_of(sp, exit);
+        if self.thread.paths.0.is_none() {
+            self.thread.paths.0 = Content::new(self.thread.bounds);
+        }
         code_map::catch_up(self);
         let (Some(mut content), Some(map)) = (self.thread.paths.0.take(), code_map::current()) else {
             return Found { path: 0, place: REMEMBERED, sp };

@@ -21,6 +21,9 @@ pub struct Bounds {
 
 /// Code that is not optimised takes more of a stack.
 pub const STACK_FACTOR: u64 = if cfg!(debug_assertions) { 4 } else { 1 };
+/// What a walk may take of a stack, with all around it: of a sample 14 KB were measured; a thread's first path
+/// takes 16 KB.
+pub const ROOM: u64 = (24 << 10) * STACK_FACTOR;
 /// Threads with smaller stacks are not sampled, in bytes.
 const SMALLEST: u64 = (64 << 10) * STACK_FACTOR;
 
@@ -43,6 +46,11 @@ impl Bounds {
     /// Whether recording needs more than the program can spare of this stack: 29 KB were measured where a thread begins.
     pub fn is_small(&self) -> bool {
         (1..SMALLEST).contains(&(self.high - self.low))
+    }
+
+    /// Whether a walk from `sp` fits on this stack. Of others nothing is known.
+    pub fn have_room_below(&self, sp: u64) -> bool {
+        self.room_below(sp).is_none_or(|room| room >= ROOM)
     }
 
     /// Bytes below `sp`, if that lies on this stack.
