@@ -129,6 +129,9 @@ fn a_profile_has_no_timeline() {
         &["report", "--timeline", "one"],
         &["report", "--range", "10%..20%", "one"],
         &["report", "--where", "thread = 1", "one"],
+        &["report", "--section", "call-paths,locks", "one"],
+        &["report", "--task-context", "execution", "one"],
+        &["export", "--to", "pprof", "--task-context", "execution", "one"],
     ] {
         let told = output(taskscope().current_dir(here.path()).args(words));
         let said = text(&told.stderr);

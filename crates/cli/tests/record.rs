@@ -26,6 +26,12 @@ fn exit_codes_are_those_of_the_program_or_of_env() {
     assert!(text(&data.stderr).contains("is not executable") && text(&data.stderr).contains("chmod +x"));
     assert_eq!(output(record(here.path()).args(["--", "./"])).status.code(), Some(126));
     assert_eq!(output(record(here.path()).args(["--nonsense"])).status.code(), Some(125));
+    // What would not be done is refused.
+    for options in [&["--live", "1"][..], &["--clock", "cpu"], &["--control-signal", "9"]] {
+        let refused = output(record(here.path()).args(options).args(["--", "true"]));
+        assert_eq!(refused.status.code(), Some(125), "{options:?}");
+        assert!(text(&refused.stderr).contains(options[0]), "{refused:?}");
+    }
     assert_eq!(names(here.path()), ["data"], "nothing is left behind");
 }
 

@@ -36,6 +36,9 @@ pub struct Args {
 /// # Errors
 /// If there is nothing to read, or the file cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.column.is_some() && args.to != "flamegraph" {
+        return Err(Failure::new(format!("--column is for flame graphs: {} has all columns", args.to)).into());
+    }
     let context =
         if args.task_context == "execution" { TaskContext::Execution } else { TaskContext::Creation };
     if args.to == "talp-json" {

@@ -19,6 +19,9 @@ use taskscope_view::{CallPaths, PathsOptions, PathsView, TOP_PATHS, format, prof
 /// knows.
 const PROFILE_SCHEMA: &str = "taskscope-profile/1";
 
+/// The sections of a report that a profile has.
+const PROFILE_SECTIONS: [&str; 6] = ["summary", "efficiency", "time", "call-paths", "profile", "all"];
+
 /// What only call paths know.
 #[derive(clap::Args)]
 pub struct PathsArgs {
@@ -99,9 +102,11 @@ pub fn json(session: &Session, args: &Args) -> serde_json::Value {
 pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     let Some(profile) = open_profile(&args.trace)? else { return Ok(None) };
     let part = &args.selection;
-    if args.timeline || part.range.is_some() || part.filter.is_some() {
+    let asks_for_more = args.section.iter().any(|name| !PROFILE_SECTIONS.contains(&name.as_str()));
+    if args.timeline || part.range.is_some() || part.filter.is_some() || asks_for_more {
         return Err(super::open_trace::a_profile(&args.trace).into());
     }
+    check_context(&args.trace, args.paths.context())?;
     let paths = CallPaths::of(&profile, None);
     let mut out = output::results();
     if args.json || args.html.is_some() {
@@ -123,6 +128,14 @@ pub fn run_profile(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))
+}
+
+/// In a profile a task's path goes on where it was created.
+fn check_context(profile: &Path, context: TaskContext) -> anyhow::Result<()> {
+    match context {
+        TaskContext::Creation => Ok(()),
+        TaskContext::Execution => Err(super::open_trace::a_profile(profile).into()),
+    }
 }
 
 /// The profiles at a path, merged; `None` where there are none. Damaged files are told on stderr.
@@ -156,7 +169,10 @@ pub fn is_profile(path: &Path) -> bool {
 /// If there is nothing to read.
 pub fn open_tree(path: &Path, context: TaskContext) -> anyhow::Result<CallTree> {
     let profile = match open_profile(path)? {
-        Some(profile) => profile,
+        Some(profile) => {
+            check_context(path, context)?;
+            profile
+        }
         None => {
             let session = super::open(path)?;
             profile_of(&session.execution, CallPathOptions { task_context: context }).0

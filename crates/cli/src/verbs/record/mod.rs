@@ -26,6 +26,7 @@ use crate::messages::{self, Failure};
 use child::Outcome;
 use directory::TraceDirectory;
 use environment::Environment;
+use nix::sys::signal::Signal;
 use run_file::{Notice, RunFile};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -83,7 +84,7 @@ pub struct Args {
     live: Option<f64>,
 
     /// Pause and start recording in turns when the program gets this signal (a number; 12 is SIGUSR2).
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(1..65))]
+    #[arg(long, value_name = "NUMBER", value_parser = control_signal)]
     control_signal: Option<i32>,
 
     /// Take samples of the call stacks, HZ times a second on each thread. Programs without OpenMP are
@@ -107,6 +108,9 @@ pub struct Args {
 
 /// Runs the program; never returns when the program was killed by a signal.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(why) = without_effect(&args) {
+        return Err(Failure::new(why).kept("nothing was run").exit_code(CANNOT_RUN).into());
+    }
     child::survive_file_size_limit();
     let program = program::find(&args.command[0])?;
     let rank = launcher::rank();
@@ -121,6 +125,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Ok(outcome.pass_on())
         }
     }
+}
+
+/// What is asked for and would not be done.
+fn without_effect(args: &Args) -> Option<&'static str> {
+    let profiled = args.mode == "profile";
+    if args.live.is_some() && !profiled {
+        return Some("--live is for profiles: add --mode profile");
+    }
+    (args.clock == "cpu" && args.sample.is_none() && !profiled)
+        .then_some("--clock is for samples: add --sample HZ, or --mode profile")
 }
 
 fn record(
@@ -264,6 +278,13 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate <= 20_000.0);
     rate.ok_or_else(|| "give samples per second, more than 0 and at most 20000".to_owned())
+}
+
+fn control_signal(text: &str) -> Result<i32, String> {
+    // No program handles the first two, and the C library keeps the others.
+    let own = [Signal::SIGKILL as i32, Signal::SIGSTOP as i32, 32, 33];
+    let signal = text.parse().ok().filter(|signal| (1..65).contains(signal) && !own.contains(signal));
+    signal.ok_or_else(|| "give the number of a signal that a program can handle, as 10 or 12".to_owned())
 }
 
 fn all_notices(mut notices: Vec<Notice>, trace: &TraceDirectory) -> Vec<Notice> {
