@@ -472,7 +472,12 @@ fn streams_whose_directories_are_no_utf8_stay_apart() {
 
 #[test]
 fn threads_that_are_moved_off_their_cpus_are_moved_in_time() {
-    // The first thread moves the second while the kernel keeps that from its CPU, on which the third starts.
+    let no_cpu = -1;
+    [0, no_cpu].into_iter().for_each(moved_in_time);
+}
+
+/// The first thread moves the second while the kernel keeps that from its CPU, on which the third starts, or on none.
+fn moved_in_time(cpu_of_third: i32) {
     let root = tempfile::tempdir().unwrap();
     let write = |stream: StreamBuilder| stream.write(root.path()).unwrap();
     write(
@@ -484,7 +489,7 @@ fn threads_that_are_moved_off_their_cpus_are_moved_in_time() {
     );
     let second = StreamBuilder::new(0, 1, 2).execute(1005, 0).point(1010, kernel::OUT_OF_CPU);
     write(second.point(1200, kernel::BACK_ON_CPU).end(1300));
-    write(StreamBuilder::new(0, 1, 3).execute(1030, 0).end(1100));
+    write(StreamBuilder::new(0, 1, 3).execute(1030, cpu_of_third).end(1100));
     assert_eq!(judged(root.path()), ([true, true], vec![]));
     let moves = |threads: &[i64]| {
         let part = tempfile::tempdir().unwrap();

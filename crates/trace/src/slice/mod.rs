@@ -42,6 +42,9 @@ use taskscope_event::models::{
     self, dictionary, kernel, model_of, nanos6, nosv, openmp, ovni, recorder, samples,
 };
 
+/// The CPU of a thread that is bound to none, as events name it.
+const VIRTUAL_CPU: [u8; 4] = (-1_i32).to_le_bytes();
+
 /// Events between two looks at whether to stop.
 const EVENTS_PER_ROUND: u64 = 1 << 14;
 
@@ -256,22 +259,23 @@ impl<'a> Slicer<'a> {
             touched[stream] = true;
             sliced.events += 1;
             let bytes = if file == File::Standard { &mut standard[stream] } else { &mut own[stream] };
-            if !self.moves.is_empty() && event.code == ovni::THREAD_EXECUTES {
+            let (cpu, rest) = event.payload.split_at(event.payload.len().min(4));
+            let executes = event.code == ovni::THREAD_EXECUTES;
+            if !self.moves.is_empty() && executes && cpu != VIRTUAL_CPU {
                 // Its CPU may be one that a thread which must be moved first still has.
-                let (cpu, rest) = event.payload.split_at(event.payload.len().min(4));
                 push(
                     bytes,
                     event.clock_ns,
                     event.code,
                     event.is_jumbo,
-                    &[&(-1_i32).to_le_bytes(), rest].concat(),
+                    &[VIRTUAL_CPU.as_slice(), rest].concat(),
                 );
                 self.write_moves(stream, event.clock_ns, bytes);
                 push(bytes, event.clock_ns, ovni::SET_AFFINITY, false, cpu);
                 continue;
             }
             push(bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
-            if !self.moves.is_empty() && event.code == kernel::BACK_ON_CPU {
+            if !self.moves.is_empty() && (executes || event.code == kernel::BACK_ON_CPU) {
                 self.write_moves(stream, event.clock_ns, bytes);
             }
         }
