@@ -220,10 +220,8 @@ fn tasks_are_created_on_small_stacks() {
     if !Compiler::Clang.is_installed() {
         return;
     }
-    // Code that is not optimised takes more of a stack.
-    let size = if cfg!(debug_assertions) { "96k" } else { "24k" };
     let program = compile(Compiler::Clang, "creator", &["-O2"]);
-    let run = Run::program(Compiler::Clang, &program).env("OMP_STACKSIZE", size);
+    let run = Run::program(Compiler::Clang, &program).env("OMP_STACKSIZE", "24k");
     run.env("TASKSCOPE_SAMPLE", "100").trace();
 }
 
