@@ -133,8 +133,8 @@ impl Session {
         Session::open_part(root, &Selection::default(), &ReadProgress::default())
     }
 
-    /// The same for somebody who waits and watches how far it is: a long run is open in an eighth less time, for a
-    /// sixth more processor time.
+    /// The same for somebody who waits and watches how far it is: a long run is stored on a second thread, for less
+    /// time and more processor time (`docs/performance.md`).
     ///
     /// # Errors
     /// Only where there is no stream to read.

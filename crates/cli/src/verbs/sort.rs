@@ -7,6 +7,9 @@ use std::process::ExitCode;
 use taskscope_trace::{File, ProblemKind, Stream};
 use taskscope_view::format::counted;
 
+/// What may be unsorted of a stream.
+const FILES: [File; 3] = [File::Standard, File::Own, File::Samples];
+
 /// Sort the regions that were recorded unsorted, so that tools that want sorted streams read them.
 ///
 /// taskscope itself needs no sorting. Each file is written anew and renamed (links to it stay links): a crash
@@ -32,21 +35,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let interruption = Interruption::watch()?;
     let bytes_of =
         |which: File, stream: &Stream| stream.file(which).map_or(0, |file| file.bytes().len() as u64);
-    let total = [File::Standard, File::Own]
-        .into_iter()
-        .flat_map(|which| unsorted(which).map(move |stream| bytes_of(which, stream)))
-        .sum();
+    let total =
+        FILES.into_iter().flat_map(|which| unsorted(which).map(move |stream| bytes_of(which, stream))).sum();
     let mut progress = Progress::new("bytes", total);
     // A link may lead anywhere, even to `/`: only what lies in the directory that was named is written.
     let root = trace.root().canonicalize()?;
     let is_outside = |file: &Path| file.canonicalize().is_ok_and(|place| !place.starts_with(&root));
     let (mut files, mut outside, mut done) = (0, 0, 0);
-    for which in [File::Standard, File::Own, File::Samples] {
+    for which in FILES {
         for stream in unsorted(which) {
             let path = stream.directory.join(which.name());
             if is_outside(&path) {
                 outside += 1;
                 eprintln!("{} is unsorted, but lies outside of the trace: left as it is", path.display());
+                done += bytes_of(which, stream);
                 continue;
             }
             files += 1;
