@@ -12,12 +12,19 @@ use crate::ids::Ids;
 use crate::profiling::{self, Follower};
 use crate::sampling::{self, Bounds, Sampler, code_map};
 
-/// What the tool knows about one thread. Aligned so that no two threads share a cache line.
-#[repr(align(128))]
+/// What the tool knows about one thread. Aligned so that no two threads share a cache line; what small tasks ask for
+/// in each callback comes first, in one line.
+#[repr(C, align(128))]
 #[derive(Default)]
 pub struct Thread {
     /// What is open.
     pub frames: Frames,
+    /// In profile mode, in the place of events.
+    pub profile: Option<Box<Follower>>,
+    /// Where the call that waits for it returns to.
+    pub wait_return: u64,
+    /// Whether its events go nowhere: it has seen that recording is paused.
+    pub is_paused: bool,
     /// Ids for tasks created here.
     pub tasks: Ids,
     /// Ids for regions forked here.
@@ -32,10 +39,6 @@ pub struct Thread {
     /// The sticky wait for a critical, a lock or a turn, as last written: kind, object, site. One for
     /// all kinds, since they share one standard event.
     pub wait_object: (u32, u64, u32),
-    /// Where the call that waits for it returns to.
-    pub wait_return: u64,
-    /// Whether its events go nowhere: it has seen that recording is paused.
-    pub is_paused: bool,
     /// Whether its stream has begun.
     pub has_begun: bool,
     /// Whether the trace says that it is not recorded: in a pause, and until what was open in it is over.
@@ -50,8 +53,6 @@ pub struct Thread {
     pub bounds: Bounds,
     /// The modules that this thread's trace is known to name, as `code_map` counts.
     pub modules_written: u64,
-    /// In profile mode, in the place of events.
-    pub profile: Option<Box<Follower>>,
     /// Samples it, if samples are taken.
     pub sampler: Option<Box<Sampler>>,
     /// Memory for long payloads.

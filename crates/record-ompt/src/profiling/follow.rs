@@ -20,7 +20,8 @@ use crate::sampling::Sampler;
 use crate::sampling::{levels, regions, settings};
 use crate::thread::{Kind, Moment, Thread};
 
-/// What a profiled thread knows of itself.
+/// What a profiled thread knows of itself. What small tasks ask for in each callback comes first.
+#[repr(C, align(64))]
 pub struct Follower {
     /// What it counts.
     pub counted: Arc<Counted>,

@@ -71,11 +71,12 @@ pub struct Wait {
 }
 
 /// The waits that a thread is in, innermost last, and their blame: that of the innermost lies at the end.
+#[repr(C)]
 pub struct Waits {
-    list: Vec<Wait>,
-    blame: Vec<Blame>,
     /// The innermost's, which every callback of small tasks asks for.
     depth: u32,
+    list: Vec<Wait>,
+    blame: Vec<Blame>,
 }
 
 impl Default for Waits {
