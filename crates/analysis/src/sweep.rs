@@ -51,7 +51,7 @@ impl Default for Role {
 
 impl Role {
     const WORKS: Role = Role(u8::MAX);
-    /// Waits for a lock, which is charged apart, or is kept off the CPU while it waits.
+    /// Waits for a lock, which is charged apart.
     const NEITHER: Role = Role(u8::MAX - 1);
     /// Not found yet.
     const UNKNOWN: Role = Role(u8::MAX - 2);
@@ -174,8 +174,8 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         let most = count + 1;
         let mut reading = Reading { thread: *thread, changes, most, last: (role, key), roles, sums };
         self.ended = if S::OF_SECTIONS {
-            spans.all(|CutSpan { span, under }| {
-                let role = reading.roles.role(span.section.state, under);
+            spans.all(|CutSpan { span, .. }| {
+                let role = reading.roles.roles[span.section.state as usize];
                 let key = reading.sums.key(reading.thread, &span.section);
                 reading.take(span.start, role, key)
             })
@@ -248,13 +248,6 @@ impl<'e, K: Copy + Default> KnownRoles<'e, K> {
     fn of(roles: Roles, activities: &'e Activities) -> Self {
         KnownRoles { roles, activities, known: vec![(Role::UNKNOWN, K::default()); activities.count()] }
     }
-
-    #[inline(always)]
-    fn role(&self, state: State, under: State) -> Role {
-        // A thread that waits and is kept off the CPU makes nobody wait, and its own time is the system's.
-        let waits_off_cpu = under != state && !under.is_useful();
-        if waits_off_cpu { Role::NEITHER } else { self.roles[state as usize] }
-    }
 }
 
 /// The changes of a worker, while its sections are read.
@@ -283,7 +276,7 @@ impl<S: Sweep> Reading<'_, '_, S> {
     fn find(&mut self, number: u16) -> (Role, S::Key) {
         let (state, place) = self.roles.activities.get(number).unwrap_or((State::Unknown, Place::UNKNOWN));
         let key = self.sums.key(self.thread, &Section { place, ..Section::of(state) });
-        let found = (self.roles.role(state, state), key);
+        let found = (self.roles.roles[state as usize], key);
         if let Some(known) = self.roles.known.get_mut(usize::from(number)) {
             *known = found;
         }
@@ -302,9 +295,9 @@ impl<S: Sweep> TakesActivities for Reading<'_, '_, S> {
     }
 
     #[inline(never)]
-    fn other(&mut self, start: u64, state: State, place: Place, under: State) -> bool {
+    fn other(&mut self, start: u64, state: State, place: Place) -> bool {
         let key = self.sums.key(self.thread, &Section { place, ..Section::of(state) });
-        self.take(start, self.roles.role(state, under), key)
+        self.take(start, self.roles.roles[state as usize], key)
     }
 }
 

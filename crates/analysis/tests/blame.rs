@@ -37,13 +37,13 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
         for between in times.windows(2) {
             let ns = (between[1] - between[0]) as f64;
             let (mut waiting, mut working) = (Vec::new(), Vec::new());
-            for (thread, CutSpan { span, under }) in
+            for (thread, CutSpan { span, .. }) in
                 spans().filter(|(_, cut)| cut.span.start <= between[0] && between[0] < cut.span.end)
             {
                 let state = span.section.state;
                 if WAITS.contains(&state) {
                     waiting.extend(execution.is_selected(thread).then_some((state, span.section.place)));
-                } else if state.group() != Group::Mutex && (*under == state || under.is_useful()) {
+                } else if state.group() != Group::Mutex {
                     working.push(Culprit::Code(state, span.section.place));
                 }
             }

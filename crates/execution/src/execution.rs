@@ -284,9 +284,7 @@ impl TrackOfRun<'_> {
 
 #[inline(never)]
 fn hand_over_edge(edge: Option<Span>, to: &mut impl TakesActivities) -> bool {
-    edge.is_none_or(|Span { start, section: Section { state, place, .. }, .. }| {
-        to.other(start, state, place, state)
-    })
+    edge.is_none_or(|Span { start, section: Section { state, place, .. }, .. }| to.other(start, state, place))
 }
 
 impl Iterator for TrackOfRun<'_> {

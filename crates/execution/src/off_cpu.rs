@@ -1,9 +1,8 @@
 //! When threads could run and had no CPU: an overlay over their tracks.
 //!
 //! Tracks tell what a thread was in; here is when the operating system kept it from that. A time off the
-//! CPU counts only where the thread did something of its own or waited for others: waiting for a lock and calls into
-//! the runtime or a communication library keep their name, as each instant has one cause, the
-//! thread's own activity first.
+//! CPU counts only where the thread was in code of the program: what a thread waits for goes on meanwhile, whether it
+//! spins, yields or has lost its CPU, and calls into the runtime or a communication library keep their name.
 
 use crate::execution::TrackOfRun;
 use crate::track::TakesActivities;
@@ -65,14 +64,7 @@ pub struct CutSpan {
 
 /// Whether time off the CPU is told apart from this.
 fn counts_in(state: State) -> bool {
-    match state.group() {
-        Group::Useful => true,
-        Group::Sync => state != State::Communication,
-        Group::Idle => state == State::Idle,
-        // What is waited for goes on meanwhile.
-        Group::Device | Group::Mutex => false,
-        Group::Runtime | Group::Start | Group::Off | Group::Unknown => false,
-    }
+    state.group() == Group::Useful
 }
 
 impl Execution {
@@ -180,8 +172,8 @@ impl CutSpans<'_> {
         if self.0.off.is_empty() && self.0.rest.is_none() {
             return self.0.spans.hand_over_activities(to);
         }
-        self.all(|CutSpan { span: Span { start, section: Section { state, place, .. }, .. }, under }| {
-            to.other(start, state, place, under)
+        self.all(|CutSpan { span: Span { start, section: Section { state, place, .. }, .. }, .. }| {
+            to.other(start, state, place)
         })
     }
 }

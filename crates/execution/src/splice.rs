@@ -237,7 +237,7 @@ impl Pieces<'_> {
             }
             match self.open_next() {
                 Some(Some(Span { start, section: Section { state, place, .. }, .. }))
-                    if !to.other(start, state, place, state) =>
+                    if !to.other(start, state, place) =>
                 {
                     return false;
                 }

@@ -400,7 +400,7 @@ impl Spans<'_> {
                     to.numbered(start, *number)
                 } else {
                     let (state, place) = columns.rare_after(row, &mut self.rare);
-                    to.other(start, state, place, state)
+                    to.other(start, state, place)
                 };
                 if !goes_on {
                     return false;
@@ -422,7 +422,7 @@ pub trait TakesActivities {
     fn numbered(&mut self, start: u64, number: u16) -> bool;
 
     /// From `start` on it is in a state at a place, where its track says `under`.
-    fn other(&mut self, start: u64, state: State, place: Place, under: State) -> bool;
+    fn other(&mut self, start: u64, state: State, place: Place) -> bool;
 }
 
 impl Iterator for Spans<'_> {
