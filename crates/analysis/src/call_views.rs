@@ -79,7 +79,7 @@ impl Column {
             Column::Overhead => metric == Metric::OVERHEAD,
             Column::Waiting => metric.is_taken(),
             Column::Blame => metric.is_given(),
-            Column::Idleness => metric.is_shared(),
+            Column::Idleness => metric.is_idleness(),
             Column::Samples => metric == Metric::SAMPLES,
             Column::Tasks => metric == Metric::TASKS,
             Column::TaskTime => metric == Metric::TASK_TIME,
@@ -422,6 +422,15 @@ mod tests {
         let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
         tree.add(nobody, Metric::given(Marker::Lock), 5);
         tree
+    }
+
+    #[test]
+    fn idleness_is_what_nobody_else_is_blamed_for() {
+        let mut tree = tree();
+        let node = tree.child(ROOT, Frame::user(0, 1));
+        tree.add(node, Metric::shared(Marker::Idle), 3);
+        tree.add(node, Metric::shared(Marker::Barrier), 4);
+        assert_eq!((total(&tree, Column::Idleness), total(&tree, Column::Blame)), (3, 5));
     }
 
     #[test]

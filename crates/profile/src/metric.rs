@@ -91,9 +91,9 @@ impl Metric {
         self.0 & 0xff00 == GIVEN && self.wait().is_some()
     }
 
-    /// Whether it is waiting shared by those that worked.
-    pub fn is_shared(self) -> bool {
-        self.0 & 0xff00 == SHARED && self.wait().is_some()
+    /// Whether it is idling, shared by those that worked. Of all other waits somebody is to blame, who is given them.
+    pub fn is_idleness(self) -> bool {
+        self == Metric::shared(Marker::Idle)
     }
 
     /// Every metric that this version knows.

@@ -29,7 +29,7 @@ pub const VALUE_TYPES: [ValueType; 5] = [
     ValueType { name: "time", unit: "nanoseconds", takes: |metric| metric.0 == Metric::TIME.0 },
     ValueType { name: "waiting", unit: "nanoseconds", takes: Metric::is_taken },
     ValueType { name: "blame", unit: "nanoseconds", takes: Metric::is_given },
-    ValueType { name: "idleness", unit: "nanoseconds", takes: Metric::is_shared },
+    ValueType { name: "idleness", unit: "nanoseconds", takes: Metric::is_idleness },
     ValueType { name: "samples", unit: "count", takes: |metric| metric.0 == Metric::SAMPLES.0 },
 ];
 
