@@ -7,12 +7,13 @@ mod common;
 
 use std::path::Path;
 use taskscope_event::framing::file_header;
-use taskscope_event::models::{MODELS, nanos6, nosv, openmp, ovni, recorder};
+use taskscope_event::models::{self, MODELS, nanos6, nosv, openmp, ovni, recorder};
 use taskscope_execution::filter::{Filter, TimeRange};
 use taskscope_model::MachineOptions;
 use taskscope_session::selection::{FIELDS_OF_EVENTS, Selection};
 use taskscope_session::{ReadProgress, Session};
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, push_event, type_payload};
+use taskscope_trace::{OpenOptions, Slice, Trace};
 
 fn iterations() -> usize {
     std::env::var("BOLERO_RANDOM_ITERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
@@ -41,9 +42,23 @@ fn swallow(root: &Path) {
             assert_eq!(report["capacity_ns"], total, "every nanosecond has one cause");
         }
     }
+    // Slices write what they read.
+    let trace = Trace::open(root, &OpenOptions::default()).unwrap();
+    for (clocks, threads) in [(None, vec![1]), (Some((12, 20)), vec![]), (Some((25, 200)), vec![])] {
+        let part = tempfile::tempdir().unwrap();
+        let written = trace.write_slice(&Slice { clocks, threads, ..Slice::default() }, part.path());
+        if written.unwrap().streams > 0 {
+            assert!(Trace::open(part.path(), &OpenOptions::default()).is_ok());
+        }
+    }
 }
 
 fn valid_stream(tid: u32) -> StreamBuilder {
+    living_stream(tid).end(30)
+}
+
+/// One that does not end yet.
+fn living_stream(tid: u32) -> StreamBuilder {
     StreamBuilder::new(0, 1, tid)
         .cpus(2)
         .rank(0, 1)
@@ -68,7 +83,6 @@ fn valid_stream(tid: u32) -> StreamBuilder {
         .point(28, ovni::UNSORTED_BEGIN)
         .point(24, ovni::BURST)
         .point(29, ovni::UNSORTED_END)
-        .end(30)
 }
 
 #[test]
@@ -89,17 +103,24 @@ fn random_bytes_as_events() {
 #[test]
 fn random_sequences_of_declared_events() {
     bolero::check!().with_iterations(iterations()).with_max_len(900).for_each(|bytes: &[u8]| {
-        let events: Vec<_> = MODELS.iter().flat_map(|model| model.events).collect();
+        let mut events: Vec<_> = MODELS.iter().flat_map(|model| model.events).collect();
+        // What opens something that is told by its payload comes often: slices close it.
+        let openings = [nosv::TASK_EXECUTE, nanos6::TASK_EXECUTE, openmp::WORKSHARE_EXECUTE, ovni::MARK_PUSH];
+        let openings = openings.iter().filter_map(|code| models::find(*code));
+        events.extend(openings.cycle().take(events.len() / 4));
         let root = tempfile::tempdir().unwrap();
-        let mut streams = [valid_stream(1), valid_stream(2)];
+        let mut streams = [valid_stream(1), living_stream(2)];
         for (index, chunk) in bytes.chunks_exact(9).enumerate() {
             let spec = events[usize::from(u16::from_le_bytes([chunk[0], chunk[1]])) % events.len()];
             let mut payload: Vec<u8> = chunk[3..].iter().map(|byte| byte % 4).collect();
-            payload.resize(usize::from(chunk[2] % 17), 0);
-            let payload = if payload.len() == 1 { &payload[..0] } else { &payload[..] };
+            payload.resize(usize::from(chunk[2] % 17) + if chunk[3] > 230 { 8 } else { 0 }, 0);
+            // Some are jumbo that should not be, or the other way round.
+            let is_jumbo = spec.jumbo != (chunk[3] > 200);
+            let fits = is_jumbo || !matches!(payload.len(), 1 | 17..);
+            let payload = if fits { &payload[..] } else { &payload[..0] };
             let clock = 30 + index as u64 * u64::from(chunk[2] % 3);
             let stream = &mut streams[usize::from(chunk[2] >> 7)];
-            *stream = if spec.jumbo {
+            *stream = if is_jumbo {
                 stream.clone().jumbo(clock, spec.code, payload)
             } else {
                 stream.clone().event(clock, spec.code, payload)

@@ -10,9 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use taskscope_context::{Behaviour, Lane, Shown};
 use taskscope_event::Code;
-use taskscope_event::models::{instrument as i, kernel, nosv, ovni};
+use taskscope_event::models::{instrument as i, kernel, nanos6, nosv, openmp, ovni};
 use taskscope_execution::view::NoViews;
-use taskscope_model::{Machine, MachineOptions, Violation};
+use taskscope_model::{Machine, MachineOptions, Violation, ViolationCode};
 use taskscope_session::emulation;
 use taskscope_session::instrumentation::Names;
 use taskscope_session::judgement::{Judge, Verdict};
@@ -548,4 +548,51 @@ fn events_at_the_latest_clock_stay() {
         let trace = Trace::open(part.path(), &OpenOptions::default()).unwrap();
         assert_eq!(trace.merge().filter(|merged| merged.event.clock_ns == i64::MAX).count(), 2, "{clocks:?}");
     }
+}
+
+/// Damaged events that open something, with jumbo data of every length: what is open at the borders is written again,
+/// and closed by plain events.
+#[test]
+fn slices_of_openings_that_are_jumbo_by_damage_are_traces() {
+    let openings = [
+        nosv::TASK_EXECUTE,
+        nosv::TASK_PAUSE,
+        nanos6::TASK_EXECUTE,
+        nanos6::TASK_PAUSE,
+        openmp::TASK_EXECUTE,
+        openmp::WORKSHARE_EXECUTE,
+        ovni::MARK_PUSH,
+        ovni::MARK_SET,
+        ovni::SET_AFFINITY,
+        nosv::SCHEDULER_SERVING_BEGIN,
+    ];
+    for code in openings {
+        for length in 0..=40 {
+            let root = tempfile::tempdir().unwrap();
+            let stream = StreamBuilder::new(0, 1, 1).cpus(1).execute(1000, 0);
+            stream.jumbo(1100, code, &vec![1; length]).end(2000).write(root.path()).unwrap();
+            for clocks in [(1000, 1500), (1200, 1500), (1200, 3000)] {
+                let part = tempfile::tempdir().unwrap();
+                slice(root.path(), part.path(), &Slice { clocks: Some(clocks), ..Slice::default() });
+                let whole = judged(part.path()).1;
+                let is_cut = |violation: &Violation| violation.code == ViolationCode::TruncatedEvent;
+                assert!(!whole.iter().any(is_cut), "{code} {length}: {whole:?}");
+            }
+        }
+    }
+}
+
+/// The start of a thread says its CPU in jumbo data, while a move of another thread is kept back.
+#[test]
+fn a_start_that_is_jumbo_by_damage_is_put_after_moves() {
+    let root = tempfile::tempdir().unwrap();
+    let write = |stream: StreamBuilder| stream.write(root.path()).unwrap();
+    let first = StreamBuilder::new(0, 1, 1).cpus(3).execute(1000, 2);
+    write(first.event(1020, ovni::REMOTE_AFFINITY, &pair(1, 2)).end(1400));
+    let second = StreamBuilder::new(0, 1, 2).execute(1005, 0).point(1010, kernel::OUT_OF_CPU);
+    write(second.point(1200, kernel::BACK_ON_CPU).end(1300));
+    write(StreamBuilder::new(0, 1, 3).jumbo(1030, ovni::THREAD_EXECUTES, &[1]).end(1100));
+    let part = tempfile::tempdir().unwrap();
+    slice(root.path(), part.path(), &Slice { threads: vec![2, 3], ..Slice::default() });
+    Trace::open(part.path(), &OpenOptions::default()).unwrap();
 }

@@ -2,7 +2,9 @@
 
 use crate::decode::EventHead;
 use taskscope_event::Code;
-use taskscope_event::framing::{FILE_HEADER_BYTES, JUMBO_FLAG, JUMBO_SIZE_CODE, head_word, size_code};
+use taskscope_event::framing::{
+    FILE_HEADER_BYTES, JUMBO_FLAG, JUMBO_SIZE_CODE, MAX_PAYLOAD_BYTES, head_word, size_code,
+};
 
 /// Makes clocks that [`push`] has written those of a file, which has none below 0: each is later by `shift`, or 0.
 /// `None` where none can be.
@@ -17,12 +19,22 @@ pub(super) fn place_clocks(bytes: &mut [u8], shift: Option<i64>) {
 }
 
 /// Appends an event. Clocks are corrected ones, and may be negative until [`place_clocks`].
+///
+/// What a damaged event said as jumbo data may not fit into a plain event that repeats it: then it is cut to what
+/// fits, or filled with a zero byte.
 pub(super) fn push(bytes: &mut Vec<u8>, clock_ns: i64, code: Code, is_jumbo: bool, payload: &[u8]) {
-    let flags = if is_jumbo { JUMBO_FLAG | JUMBO_SIZE_CODE } else { size_code(payload.len()) };
+    let (payload, filling): (&[u8], &[u8]) = match payload.len() {
+        _ if is_jumbo => (payload, &[]),
+        1 => (payload, &[0]),
+        length => (&payload[..length.min(MAX_PAYLOAD_BYTES)], &[]),
+    };
+    let flags =
+        if is_jumbo { JUMBO_FLAG | JUMBO_SIZE_CODE } else { size_code(payload.len() + filling.len()) };
     bytes.extend(head_word(flags, code).to_le_bytes());
     bytes.extend(clock_ns.to_le_bytes());
     if is_jumbo {
         bytes.extend((payload.len() as u32).to_le_bytes());
     }
     bytes.extend(payload);
+    bytes.extend(filling);
 }
