@@ -25,7 +25,7 @@ pub unsafe extern "C" fn mutex_acquire(
     }
     record(|moment| {
         if profiling::is_on() {
-            moment.follow_acquire();
+            moment.follow_acquire(object);
         }
         let site = moment.site(codeptr);
         moment.tell_wait_object(wait_kind(mutex_kind), object, site);
@@ -69,7 +69,12 @@ pub unsafe extern "C" fn mutex_released(mutex_kind: c_int, object: u64, _codeptr
 /// of its holds back.
 pub unsafe extern "C" fn nest_lock(scope: c_int, _object: u64, _codeptr: *const c_void) {
     if scope == endpoint::BEGIN {
-        record(|moment| moment.end_acquiring());
+        record(|moment| {
+            if profiling::is_on() {
+                moment.follow_acquired_again();
+            }
+            moment.end_acquiring();
+        });
     }
 }
 

@@ -56,6 +56,12 @@ fn assert_conserved(profile: &Profile) {
     }
 }
 
+/// What nobody is blamed for.
+fn nobodys(profile: &Profile, wait: Marker) -> u64 {
+    let nobody = profile.tree.find(ROOT, taskscope_profile::Frame::state(Marker::Nobody));
+    nobody.map_or(0, |node| profile.tree.value(node, Metric::given(wait)))
+}
+
 /// At least this part of the blame is in the slow part.
 fn assert_blamed(profile: &Profile, wait: Marker, percent: u64) {
     assert_conserved(profile);
@@ -141,6 +147,20 @@ fn waiting_for_a_lock_is_given_to_where_its_holder_took_it() {
     });
 }
 
+/// The hundredth waits over a hundred holders, of which the first had it nearly all the time.
+#[test]
+fn the_holder_is_to_blame_however_often_the_lock_is_taken_meanwhile() {
+    one_of_three(|| {
+        let Some(profile) = profile(100, &["crowd", "400"]) else { return };
+        assert_conserved(&profile);
+        let given = balance(&profile, Marker::Lock).given;
+        assert!(given > 99 * 300_000_000, "{given}");
+        let holder = Names::of(&profile).sum_in(Metric::given(Marker::Lock), "take_it");
+        let nobody = nobodys(&profile, Marker::Lock);
+        assert!(holder * 100 >= given * 90 && nobody * 1000 <= given, "{holder}, nobody {nobody} of {given}");
+    });
+}
+
 /// A task's creation is the place of what it does: the functions in it are not told apart.
 #[test]
 fn waiting_for_children_is_given_to_those_that_run() {
@@ -155,8 +175,7 @@ fn waiting_for_children_is_given_to_those_that_run() {
         // A loaded machine may keep the waiting thread from its CPU before it has come to wait.
         assert!(given > 45_000_000, "{mode}: {given}");
         let blamed = Names::of(&profile).sum_in(Metric::given(wait), creator);
-        let nobody = profile.tree.find(ROOT, taskscope_profile::Frame::state(Marker::Nobody));
-        let nobody = nobody.map_or(0, |node| profile.tree.value(node, Metric::given(wait)));
+        let nobody = nobodys(&profile, wait);
         assert!(blamed * 100 >= given * 95, "{mode}: {blamed} of {given}, nobody {nobody}");
     }
 }

@@ -131,6 +131,9 @@ pub struct Account {
     began: AtomicU64,
     /// The team at whose barrier it waits; 0 is none.
     joins: AtomicU32,
+    /// The lock that it waits for, and since when; [`WANTS_NONE`] is not at all.
+    wanted: AtomicU64,
+    wanted_since: AtomicU64,
 }
 
 /// The tasks of a thread. In a cache line of their own, since others look at them for each wait that they charge; the thread only
@@ -145,6 +148,7 @@ struct Tasks {
 }
 
 const CHANGING: u64 = u64::MAX;
+const WANTS_NONE: u64 = u64::MAX;
 
 /// What a thread was in, and for how long.
 pub struct Stretch {
@@ -196,6 +200,8 @@ impl Account {
                 ended_at: AtomicU64::new(0),
             },
             joins: AtomicU32::new(0),
+            wanted: AtomicU64::new(0),
+            wanted_since: AtomicU64::new(WANTS_NONE),
         }
     }
 
@@ -309,6 +315,25 @@ impl Account {
     /// It waits at the end of this team's region; 0 is none.
     pub fn joins(&self, team: u32) {
         self.joins.store(team, Relaxed);
+    }
+
+    /// It waits for this lock from `at` on. On its own thread only.
+    pub fn wants(&self, lock: u64, at: u64) {
+        self.wanted.store(lock, Relaxed);
+        self.wanted_since.store(at, Release);
+    }
+
+    /// It waits for no lock any more: since when it did. On its own thread only.
+    pub fn wants_no_more(&self) -> Option<u64> {
+        let since = self.wanted_since.load(Relaxed);
+        self.wanted_since.store(WANTS_NONE, Release);
+        (since != WANTS_NONE).then_some(since)
+    }
+
+    /// The lock that it waits for, and since when, from any thread.
+    pub fn wanted(&self) -> Option<(u64, u64)> {
+        let since = self.wanted_since.load(Acquire);
+        (since != WANTS_NONE).then(|| (self.wanted.load(Relaxed), since))
     }
 
     /// The context of the task that it runs, and of the one that it ended last, and when.

@@ -10,7 +10,7 @@ use super::idleness::Role;
 use super::integrals::Share;
 use super::locks::{Blame, Held, marker};
 use super::recent::Recent;
-use super::run::{self, Counted};
+use super::run::{self, Counted, Run};
 use super::teams::{self, JOIN};
 use super::waits::{InTeam, NO_WAIT, SHORTEST_NS, Settled, Wait, Waits};
 use crate::abi::work;
@@ -28,7 +28,7 @@ pub struct Follower {
     pub(super) account: &'static Account,
     /// Waits that it is in.
     pub(super) waits: Waits,
-    /// Locks that it holds or wants.
+    /// Locks that it holds.
     held: Held,
     /// Teams that it is a member of, innermost last.
     members: Vec<Membership>,
@@ -399,7 +399,7 @@ impl Moment<'_> {
             self.end_followed_wait(over.unwrap_or(at));
         }
         let Some(follower) = &mut self.thread.profile else { return };
-        follower.held.forget_wait();
+        follower.account.wants_no_more();
         follower.role.pause(paused);
         follower.is_paused = false;
         match over.filter(|_| paused) {
@@ -428,10 +428,9 @@ impl Moment<'_> {
     }
 
     /// The thread wants a lock.
-    pub fn follow_acquire(&mut self) {
-        let at = self.at;
-        if let Some(follower) = self.thread.profile.as_mut().filter(|follower| !follower.is_paused) {
-            follower.held.acquire(at);
+    pub fn follow_acquire(&mut self, object: u64) {
+        if let Some(follower) = self.thread.profile.as_ref().filter(|follower| !follower.is_paused) {
+            follower.account.wants(object, self.at);
         }
     }
 
@@ -441,7 +440,8 @@ impl Moment<'_> {
         let kind = marker(wait_state(mutex_kind));
         let path = self.path_here(codeptr, levels::current_exit());
         let Some(follower) = &mut self.thread.profile else { return };
-        let (waited, blame) = follower.held.acquired(object, (context, path), at);
+        let all = run::current().into_iter().flat_map(Run::accounts);
+        let (waited, blame) = follower.held.acquired((follower.account, all), object, (context, path), at);
         let taken = u64::from(!follower.is_paused);
         follower.counted.counts.count(|counts| {
             counts.add(context, Metric::ACQUISITIONS, taken);
@@ -452,6 +452,13 @@ impl Moment<'_> {
                 counts.waited_shortly((kind, context, codeptr as u64), waited);
             }
         });
+    }
+
+    /// It had it already.
+    pub fn follow_acquired_again(&mut self) {
+        if let Some(follower) = &self.thread.profile {
+            follower.account.wants_no_more();
+        }
     }
 
     /// It has given it back.

@@ -10,17 +10,21 @@
 //! when it has acquired, all at once. LLVM's runtime reports releases late (after the next acquisition), which
 //! changes nothing here: a holder's time ends at the next acquisition. What handing over takes is
 //! the doing of the holder before; where the wait began after that one's release, of the holder after. A wait
-//! in which nobody else held the lock is nobody's, as is what goes back beyond the short memory of a
-//! lock: blame given always equals waiting taken.
+//! in which nobody else held the lock is nobody's: blame given always equals waiting taken.
+//!
+//! A lock remembers its last holders one by one. Before it forgets the older ones, it charges them to those that wait
+//! since then, in sums by place; so what it needs grows with who waits and the places, not with how often it is taken.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
 use taskscope_profile::Marker;
 
+use super::account::Account;
+use super::run::{self, Run};
 use super::waits::SHORTEST_NS;
 
-/// Holders that a lock remembers.
+/// Holders that a lock remembers, of which the older half is forgotten at a time.
 const HOLDERS: usize = 32;
 const SHARDS: usize = 64;
 /// Locks that a shard remembers.
@@ -33,6 +37,16 @@ pub type Place = (u32, u32);
 struct Lock {
     acquisitions: u64,
     holders: VecDeque<Holder>,
+    /// What is charged already for those that wait, by their account.
+    charged: HashMap<usize, Charged>,
+}
+
+/// What holders that are forgotten owe to a wait.
+struct Charged {
+    since: u64,
+    /// For the wait until here.
+    until: u64,
+    by_place: HashMap<Option<Place>, u64>,
 }
 
 struct Holder {
@@ -45,6 +59,11 @@ struct Holder {
 
 static LOCKS_BY_OBJECT: [Mutex<Option<HashMap<u64, Lock>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 
+/// A waiter's key, which nobody else has while the process lives.
+fn key(account: &Account) -> usize {
+    core::ptr::from_ref(account).addr()
+}
+
 fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R> {
     let shard = LOCKS_BY_OBJECT.get((object.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % SHARDS)?;
     // Held for some hundred instructions; a forked child may find it locked for ever.
@@ -52,7 +71,10 @@ fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R>
         if let Ok(mut locks) = shard.try_lock() {
             let locks = locks.get_or_insert_with(HashMap::new);
             if locks.len() >= LOCKS && !locks.contains_key(&object) {
-                locks.retain(|_, lock| lock.holders.back().is_some_and(|holder| holder.released.is_none()));
+                let accounts = run::current().into_iter().flat_map(Run::accounts);
+                let wanted: Vec<u64> = accounts.filter_map(|account| Some(account.wanted()?.0)).collect();
+                let is_held = |lock: &Lock| lock.holders.back().is_some_and(|last| last.released.is_none());
+                locks.retain(|object, lock| is_held(lock) || wanted.contains(object));
             }
             return Some(use_lock(locks.entry(object).or_default()));
         }
@@ -61,11 +83,10 @@ fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R>
     None
 }
 
-/// What a thread holds: lock and number of its acquisition; and since when it waits for one.
+/// What a thread holds: lock and number of its acquisition. What it waits for is in its account, where others look.
 #[derive(Default)]
 pub struct Held {
     held: Vec<(u64, u64)>,
-    waits_since: Option<u64>,
 }
 
 /// A part of the blame for a wait.
@@ -78,30 +99,30 @@ pub struct Blame {
 }
 
 impl Held {
-    /// The thread wants a lock.
-    pub fn acquire(&mut self, at: u64) {
-        self.waits_since = Some(at);
-    }
-
-    /// What it waits for, if it does, is not counted.
-    pub fn forget_wait(&mut self) {
-        self.waits_since = None;
-    }
-
-    /// It has it, taken at this place: how long it waited, and who is to blame. Of what is shorter than
-    /// [`SHORTEST_NS`] nobody is: taking a free lock is no wait.
-    pub fn acquired(&mut self, object: u64, place: Place, at: u64) -> (u64, Vec<Blame>) {
-        let wait = self.waits_since.take().map_or(0, |since| at.saturating_sub(since));
+    /// The thread of the account `own` has the lock, taken at this place: how long it waited, and who is to blame. Of what is
+    /// shorter than [`SHORTEST_NS`] nobody is: taking a free lock is no wait. `all` are the accounts of those that may wait.
+    pub fn acquired<'a>(
+        &mut self,
+        (own, all): (&Account, impl Iterator<Item = &'a Account>),
+        object: u64,
+        place: Place,
+        at: u64,
+    ) -> (u64, Vec<Blame>) {
+        let wait = own.wants_no_more().map_or(0, |since| at.saturating_sub(since));
         let counted = if wait >= SHORTEST_NS { wait } else { 0 };
         let mut blame = Vec::new();
         let number = with_lock(object, |lock| {
+            let charged = lock.charged.remove(&key(own));
             if counted > 0 {
-                lock.charge(at - counted, at, &mut blame);
+                lock.settle((at - counted, at), charged, &mut blame);
+            }
+            if lock.holders.len() == HOLDERS {
+                lock.forget(all.filter_map(|account| match account.wanted()? {
+                    (wanted, since) if wanted == object => Some((key(account), since)),
+                    _ => None,
+                }));
             }
             lock.acquisitions += 1;
-            if lock.holders.len() == HOLDERS {
-                lock.holders.pop_front();
-            }
             lock.holders.push_back(Holder { number: lock.acquisitions, from: at, released: None, place });
             lock.acquisitions
         });
@@ -126,15 +147,53 @@ impl Held {
 }
 
 impl Lock {
-    /// Charges the wait from `since` to `until` to the holders of that time.
-    fn charge(&self, since: u64, until: u64, blame: &mut Vec<Blame>) {
-        let (mut end, mut after) = (until, None);
-        for holder in self.holders.iter().rev() {
+    /// Charges a wait that is over, of which so much is charged already.
+    fn settle(&self, (since, until): (u64, u64), charged: Option<Charged>, blame: &mut Vec<Blame>) {
+        let charged = charged.filter(|charged| charged.since == since && charged.until <= until);
+        let mut from = since;
+        if let Some(charged) = charged {
+            from = charged.until;
+            blame.extend(charged.by_place.into_iter().map(|(place, ns)| Blame { place, ns }));
+        }
+        self.charge((from, until), self.holders.len(), |place, ns| blame.push(Blame { place, ns }));
+    }
+
+    /// Forgets the older half of the holders, which those that wait (key, and since when) are charged with before.
+    fn forget(&mut self, waiting: impl Iterator<Item = (usize, u64)>) {
+        let count = HOLDERS / 2;
+        let (Some(first), Some(next)) = (self.holders.front(), self.holders.get(count)) else { return };
+        let (begin, end) = (first.from, next.from);
+        // Most wait since before all of them: for those they are added up once.
+        let mut whole: HashMap<Option<Place>, u64> = HashMap::new();
+        self.charge((begin, end), count, |place, ns| *whole.entry(place).or_default() += ns);
+        let mut before = core::mem::take(&mut self.charged);
+        for (key, since) in waiting.filter(|(_, since)| *since < end) {
+            let known = before.remove(&key).filter(|charged| charged.since == since);
+            let mut charged =
+                known.unwrap_or_else(|| Charged { since, until: since, by_place: HashMap::new() });
+            let by_place = &mut charged.by_place;
+            if charged.until == begin {
+                whole.iter().for_each(|(place, ns)| *by_place.entry(*place).or_default() += ns);
+            } else {
+                self.charge((charged.until, end), count, |place, ns| {
+                    *by_place.entry(place).or_default() += ns
+                });
+            }
+            charged.until = end;
+            self.charged.insert(key, charged);
+        }
+        self.holders.drain(..count);
+    }
+
+    /// Charges the time from `since` to `until` to the holders of that time among the first `count`.
+    fn charge(&self, (since, until): (u64, u64), count: usize, mut give: impl FnMut(Option<Place>, u64)) {
+        let (mut end, mut after) = (until, self.holders.get(count).map(|holder| holder.place));
+        for holder in self.holders.iter().take(count).rev() {
             let begin = holder.from.max(since);
             let is_over = holder.released.is_some_and(|released| released <= since);
             let place = if is_over { after } else { Some(holder.place) };
             if end > begin {
-                blame.push(Blame { place, ns: end - begin });
+                give(place, end - begin);
                 end = begin;
             }
             if holder.from <= since {
@@ -143,7 +202,7 @@ impl Lock {
             after = place;
         }
         if end > since {
-            blame.push(Blame { place: None, ns: end - since });
+            give(None, end - since);
         }
     }
 }
@@ -183,46 +242,105 @@ pub fn marker(state: u32) -> Marker {
 mod tests {
     use super::*;
 
-    fn sorted(blame: Vec<Blame>) -> Vec<(Option<Place>, u64)> {
-        let mut blame: Vec<_> = blame.into_iter().map(|part| (part.place, part.ns)).collect();
-        blame.sort();
-        blame
+    /// A thread that takes one lock.
+    struct Taker {
+        account: Account,
+        held: Held,
+    }
+
+    impl Taker {
+        fn new() -> Taker {
+            Taker { account: Account::new(0), held: Held::default() }
+        }
+
+        /// With `others`, which may wait.
+        fn acquired_beside(
+            &mut self,
+            others: &[&Taker],
+            lock: u64,
+            place: Place,
+            at: u64,
+        ) -> (u64, Vec<(Option<Place>, u64)>) {
+            let all = others.iter().map(|other| &other.account);
+            let (waited, blame) = self.held.acquired((&self.account, all), lock, place, at);
+            let mut blame: Vec<_> = blame.into_iter().map(|part| (part.place, part.ns)).collect();
+            blame.sort();
+            (waited, blame)
+        }
+
+        fn acquired(&mut self, lock: u64, place: Place, at: u64) -> (u64, Vec<(Option<Place>, u64)>) {
+            self.acquired_beside(&[], lock, place, at)
+        }
     }
 
     /// Two holders one after the other, a waiter over both, late releases: all is charged, where they took it.
     #[test]
     fn blame_given_is_waiting_taken() {
         const LOCK: u64 = 0xdead_0001;
-        let (mut first, mut second, mut third) = (Held::default(), Held::default(), Held::default());
-        first.acquire(0);
+        let (mut first, mut second, mut third) = (Taker::new(), Taker::new(), Taker::new());
+        first.account.wants(LOCK, 0);
         assert_eq!(first.acquired(LOCK, (1, 11), 10), (10, vec![]), "a free lock");
-        second.acquire(2_000);
-        third.acquire(4_000);
+        second.account.wants(LOCK, 2_000);
+        third.account.wants(LOCK, 4_000);
         let (waited, blame) = second.acquired(LOCK, (2, 22), 10_000);
-        assert_eq!((waited, sorted(blame)), (8_000, vec![(Some((1, 11)), 8_000)]), "released, or not yet");
+        assert_eq!((waited, blame), (8_000, vec![(Some((1, 11)), 8_000)]), "released, or not yet");
         // The release comes late.
-        first.released(LOCK, 10_500);
-        second.released(LOCK, 14_000);
+        first.held.released(LOCK, 10_500);
+        second.held.released(LOCK, 14_000);
         let (waited, blame) = third.acquired(LOCK, (3, 33), 15_000);
         assert_eq!(waited, 11_000);
-        assert_eq!(sorted(blame), [(Some((1, 11)), 6_000), (Some((2, 22)), 5_000)]);
+        assert_eq!(blame, [(Some((1, 11)), 6_000), (Some((2, 22)), 5_000)]);
     }
 
     #[test]
     fn what_was_free_when_the_wait_began_is_not_the_holders_before() {
         const LOCK: u64 = 0xdead_0002;
-        let (mut first, mut second, mut third) = (Held::default(), Held::default(), Held::default());
+        let (mut first, mut second, mut third) = (Taker::new(), Taker::new(), Taker::new());
         first.acquired(LOCK, (1, 11), 0);
-        first.released(LOCK, 1_000);
-        second.acquire(2_000);
-        third.acquire(2_000);
+        first.held.released(LOCK, 1_000);
+        second.account.wants(LOCK, 2_000);
+        third.account.wants(LOCK, 2_000);
         let (_, blame) = second.acquired(LOCK, (2, 22), 5_000);
-        assert_eq!(sorted(blame), [(None, 3_000)], "nobody held it");
+        assert_eq!(blame, [(None, 3_000)], "nobody held it");
         let (_, blame) = third.acquired(LOCK, (3, 33), 9_000);
         assert_eq!(
-            sorted(blame),
+            blame,
             [(Some((2, 22)), 3_000), (Some((2, 22)), 4_000)],
             "until it was taken, and while it was held"
         );
+    }
+
+    /// Two wait while others take the lock for ever, from each moment of the first hundred acquisitions on.
+    #[test]
+    fn no_holder_is_forgotten_while_somebody_waits_since_before() {
+        const LOCK: u64 = 0xdead_0003;
+        for begin in (0..100_000).step_by(250) {
+            let lock = LOCK + begin;
+            let (mut greedy, mut meek, mut late) = (Taker::new(), Taker::new(), Taker::new());
+            let (mut at, mut owed) = (0, [0; 2]);
+            for turn in 0..300 {
+                let place = (1, 1 + turn % 2);
+                greedy.acquired_beside(&[&meek, &late], lock, place, at);
+                let next = at + 700 + 10 * u64::from(turn % 7);
+                if (at..next).contains(&begin) {
+                    meek.account.wants(lock, begin);
+                }
+                if turn == 200 {
+                    late.account.wants(lock, at);
+                }
+                owed[turn as usize % 2] += next - at.max(begin).min(next);
+                // The release comes late in every other turn.
+                greedy.held.released(lock, next + 5 * u64::from(turn % 2));
+                at = next;
+            }
+            let (waited, blame) = meek.acquired_beside(&[&late], lock, (2, 22), at);
+            let given = |place| blame.iter().filter(|part| part.0 == Some(place)).map(|part| part.1).sum();
+            let given: [u64; 2] = [given((1, 1)), given((1, 2))];
+            assert_eq!((waited, given), (at - begin, owed), "{blame:?}");
+            let (waited, blame) = late.acquired(lock, (3, 33), at + 2_000);
+            assert_eq!(waited, blame.iter().map(|part| part.1).sum());
+            assert!(blame.iter().all(|part| part.0.is_some()), "{blame:?}");
+            destroyed(lock);
+        }
     }
 }

@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|forever|flush|pause|serial|short|quick|
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|crowd|forever|flush|pause|serial|short|quick|
    leaves|becomes MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
 #include <omp.h>
 #include <pthread.h>
@@ -117,6 +117,24 @@ __attribute__((noinline)) void hold(void) {
     omp_destroy_lock(&lock);
 }
 
+/* A hundred threads want what the first one holds. */
+__attribute__((noinline)) void hold_from_many(void) {
+    omp_init_lock(&lock);
+#pragma omp parallel num_threads(100)
+    {
+        if (omp_get_thread_num() == 0) take_it();
+#pragma omp barrier
+        if (omp_get_thread_num() == 0) {
+            usleep(limit * 1e3);
+            give_it_back();
+        } else {
+            omp_set_lock(&lock);
+            omp_unset_lock(&lock);
+        }
+    }
+    omp_destroy_lock(&lock);
+}
+
 __attribute__((noinline)) void set_up(void) { work(2 * limit); sink += 1; }
 __attribute__((noinline)) void in_between(void) { work(limit); sink += 1; }
 __attribute__((noinline)) void tail(void) { work(limit); sink += 1; }
@@ -170,6 +188,8 @@ int main(int count, char **arguments) {
         printf("%f\n", in_short_parts());
     } else if (!strcmp(mode, "lock")) {
         hold();
+    } else if (!strcmp(mode, "crowd")) {
+        hold_from_many();
     } else if (!strcmp(mode, "forever")) {
         printf("begun\n");
         fflush(stdout);
