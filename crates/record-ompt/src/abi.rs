@@ -179,6 +179,7 @@ pub mod work {
 /// `ompt_sync_region_t`.
 pub mod sync {
     use super::c_int;
+    /// Of old runtimes, LLVM's up to 16 among them: at the end of worksharing as of regions and leagues.
     pub const BARRIER_IMPLICIT: c_int = 2;
     pub const BARRIER_EXPLICIT: c_int = 3;
     pub const TASKWAIT: c_int = 5;

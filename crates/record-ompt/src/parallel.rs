@@ -10,7 +10,7 @@ use crate::dictionary;
 use crate::frames::{Open, Phase};
 use crate::profiling;
 use crate::sampling;
-use crate::thread::{Kind, Moment, OTHER_THREAD, attach, record};
+use crate::thread::{Kind, Moment, OTHER_THREAD, Thread, attach, record};
 use crate::word::{HELPERS, Word};
 
 /// `ompt_callback_thread_begin`.
@@ -56,6 +56,7 @@ pub unsafe extern "C" fn parallel_begin(
         };
         let region = moment.thread.regions.take();
         Word::new(region, site, 0).store(parallel);
+        moment.thread.remember_fork(region, codeptr);
         let mut payload = [0; 16];
         for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags as u32]) {
             part.copy_from_slice(&value.to_le_bytes());
@@ -79,6 +80,7 @@ pub unsafe extern "C" fn parallel_end(
 ) {
     record(|moment| {
         if moment.uncover(status::SWITCH as u32, |open| matches!(open, Open::Region { .. })) {
+            moment.thread.forget_fork();
             let team = moment.thread.frames.top().map_or(0, |frame| frame.site);
             moment.follow_region_end(team);
             if sampling::is_active() {
@@ -142,6 +144,26 @@ pub unsafe extern "C" fn implicit_task(
 pub fn forget_copy(task: *mut Data, index: c_uint) {
     if index != 0 {
         Word(0).store(task);
+    }
+}
+
+impl Thread {
+    fn remember_fork(&mut self, region: u32, codeptr: *const c_void) {
+        if self.frames.is_empty() {
+            // Some may have ended without a word.
+            self.forks.clear();
+        }
+        if self.forks.try_reserve(1).is_ok() {
+            self.forks.push((region, codeptr as u64));
+        }
+    }
+
+    /// The region that is the innermost entry ends.
+    fn forget_fork(&mut self) {
+        let region = self.frames.top_region();
+        if let Some(index) = self.forks.iter().rposition(|fork| Some(fork.0) == region) {
+            self.forks.truncate(index);
+        }
     }
 }
 

@@ -52,6 +52,10 @@ pub unsafe extern "C" fn sync_region_wait(
                 moment.begin_join(kind == sync::BARRIER_TEAMS, codeptr);
             }
             sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS => moment.end_join(),
+            sync::BARRIER_IMPLICIT if begins && moment.is_at_regions_end(codeptr) => {
+                moment.begin_join(false, codeptr);
+            }
+            sync::BARRIER_IMPLICIT if !begins && moment.is_joining() => moment.end_join(),
             sync::TASKWAIT if begins => {
                 let site = moment.wait_site(codeptr);
                 moment.begin_wait(kind::TASKWAIT, pair::TASKWAIT, state::TASKWAIT, site);
@@ -130,9 +134,26 @@ impl Moment<'_> {
         self.set_phase(Phase::Joining { league });
     }
 
-    fn end_join(&mut self) {
+    /// Whether an implicit barrier that the runtime does not tell from others is that at the region's end. Those inside
+    /// of regions return to the region's code. This one returns, on the thread that forked the region, to where the fork
+    /// does, and on workers to nowhere.
+    fn is_at_regions_end(&self, codeptr: *const c_void) -> bool {
+        let Some(&Open::Member { region, .. }) =
+            self.thread.frames.innermost_context().map(|frame| &frame.open)
+        else {
+            return false;
+        };
+        let fork = self.thread.forks.iter().rev().find(|fork| fork.0 == region);
+        codeptr as u64 == fork.map_or(0, |fork| fork.1)
+    }
+
+    fn is_joining(&self) -> bool {
         let joining = |open| matches!(open, Open::Member { phase: Phase::Joining { .. }, .. });
-        if self.thread.frames.innermost_context().is_some_and(|frame| joining(frame.open)) {
+        self.thread.frames.innermost_context().is_some_and(|frame| joining(frame.open))
+    }
+
+    fn end_join(&mut self) {
+        if self.is_joining() {
             self.close_to_context();
             self.set_phase(Phase::Joined);
         }

@@ -55,6 +55,8 @@ pub struct Thread {
     pub modules_written: u64,
     /// Samples it, if samples are taken.
     pub sampler: Option<Box<Sampler>>,
+    /// The regions that this thread has forked and that are not over, innermost last, and where each fork returns to.
+    pub forks: Vec<(u32, u64)>,
     /// Memory for long payloads.
     pub scratch: Vec<u8>,
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Compiler, Run, Trace};
+use common::{Compiler, Run, Trace, tool_under_old_kinds};
 use taskscope_event::Code;
 use taskscope_event::models::{dictionary, omp, openmp as p, wait};
 
@@ -368,6 +368,18 @@ fn serialized_regions_and_orphaned_constructs_are_recorded() {
         assert_eq!(counts(trace, TASK_LIFE), [2; 3]);
         assert_eq!(trace.count(p::WORKSHARE_EXECUTE), usize::from(compiler == Compiler::Clang));
     });
+}
+
+/// LLVM's runtimes up to 16 tell those at the ends of loops and of regions by one kind.
+#[test]
+fn barriers_are_told_apart_where_the_runtime_does_not() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    for preloaded in [String::new(), tool_under_old_kinds()] {
+        let trace = Run::construct(Compiler::Clang, "loops", 0).env("LD_PRELOAD", preloaded).trace();
+        assert_eq!(counts(&trace, [p::BARRIER_PLAIN_BEGIN, p::BARRIER_JOIN_BEGIN]), [6, 2]);
+    }
 }
 
 #[test]

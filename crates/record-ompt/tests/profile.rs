@@ -6,6 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use common::profiled::{Names, Profiled};
+use common::tool_under_old_kinds;
 use taskscope_profile::{Marker, Metric, Profile, conservation, key};
 
 /// Runs a mode of `sampled.c` under profiling; what it wrote, and its size.
@@ -72,12 +73,28 @@ fn tasks_count_at_the_path_of_their_creation() {
 
 #[test]
 fn idleness_is_shared_by_those_that_work() {
-    let Some((profile, _)) = profile(4, "1000", &["serial_between", "100"]) else { return };
+    let Some(profiled) = Profiled::new("sampled", 4, "1000", &["serial_between", "100"]) else { return };
+    assert_idleness_in_serial_part(&profiled.run().0);
+}
+
+/// LLVM's runtimes up to 16 do not tell the barriers at the ends of regions, in which workers idle, from others.
+#[test]
+fn workers_idle_between_regions_whatever_the_runtime_calls_it() {
+    let Some(mut profiled) = Profiled::new("sampled", 4, "1000", &["serial_between", "100"]) else { return };
+    profiled.command.env("LD_PRELOAD", tool_under_old_kinds());
+    let profile = profiled.run().0;
+    assert_idleness_in_serial_part(&profile);
+    let (idle, barrier) =
+        (profile.tree.total(Metric::taken(Marker::Idle)), profile.tree.total(Metric::taken(Marker::Barrier)));
+    assert!(idle > 100_000_000 && barrier == 0, "{idle} idle, {barrier} at barriers of loops");
+}
+
+fn assert_idleness_in_serial_part(profile: &Profile) {
     let (taken, shared) =
         (profile.tree.total(Metric::taken(Marker::Idle)), profile.tree.total(Metric::shared(Marker::Idle)));
     assert!(taken > 100_000_000, "{taken}");
     assert_eq!(shared, taken);
-    let mut names = Names::of(&profile);
+    let mut names = Names::of(profile);
     let in_serial: u64 = (profile.tree.ids())
         .filter(|node| names.functions(*node).iter().any(|name| name == "serial_part"))
         .map(|node| profile.tree.value(node, Metric::shared(Marker::Idle)))

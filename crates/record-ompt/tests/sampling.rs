@@ -3,7 +3,7 @@
 mod common;
 
 use common::trace::Event;
-use common::{Compiler, Run, Trace, compile, tool};
+use common::{Compiler, Run, Trace, compile, tool, tool_under_old_kinds};
 use taskscope_event::models::samples::{LEVEL_BYTES, flag, state};
 use taskscope_event::models::{dictionary, omp, samples};
 use taskscope_symbol::{LoadedModule, Symbolizer};
@@ -92,6 +92,16 @@ fn weights_are_the_time_that_passed() {
         assert_eq!(weights - first.number("weight_ns"), passed, "each weighs the time since the one before");
         assert_eq!(first.number("flags") as u32 & flag::FIRST, flag::FIRST);
     }
+}
+
+/// As those of LLVM up to 16 do.
+#[test]
+fn workers_idle_between_regions_also_where_runtimes_tell_all_implicit_barriers_alike() {
+    let Some(run) = sampled(&OPTIMISED, &["serial_between", "100"]) else { return };
+    let trace = run.env("LD_PRELOAD", tool_under_old_kinds()).trace();
+    let in_state = |wanted| all(&trace).filter(|sample| sample.number("state") as u32 == wanted).count();
+    let (idle, barrier) = (in_state(state::IDLE), in_state(state::BARRIER_WORKSHARE));
+    assert!(idle > 20 && barrier == 0, "{idle} idle, {barrier} at barriers of loops");
 }
 
 #[test]

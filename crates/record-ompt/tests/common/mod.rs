@@ -87,6 +87,12 @@ pub fn tool() -> PathBuf {
     path
 }
 
+/// What `LD_PRELOAD` has to be for a runtime that tells of barriers as LLVM's up to 16.
+pub fn tool_under_old_kinds() -> String {
+    let between = compile(Compiler::Clang, "old_kinds", &["-shared", "-fPIC", "-fno-openmp", "-ldl"]);
+    format!("{}:{}", between.display(), tool().display())
+}
+
 /// A directory of this test's own, which does not exist yet.
 pub fn fresh_directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
