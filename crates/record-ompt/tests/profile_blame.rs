@@ -4,6 +4,7 @@
 mod common;
 
 use common::profiled::{Names, Profiled};
+use common::{Compiler, try_compile};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -49,6 +50,7 @@ fn assert_conserved(profile: &Profile) {
         (Marker::Taskgroup, "taskgroup"),
         (Marker::TaskwaitDepend, "taskwait_depend"),
         (Marker::Critical, "critical_wait"),
+        (Marker::Target, "target_wait"),
     ] {
         let booked = profile.totals.get(&format!("state.{state}")).copied().unwrap_or(0);
         let taken = tree.total(Metric::taken(marker));
@@ -178,6 +180,22 @@ fn waiting_for_children_is_given_to_those_that_run() {
         let nobody = nobodys(&profile, wait);
         assert!(blamed * 100 >= given * 95, "{mode}: {blamed} of {given}, nobody {nobody}");
     }
+}
+
+/// The regions of a kernel that runs on the host interrupt the construct's wait.
+#[test]
+fn waiting_for_a_device_ends_where_the_kernels_regions_begin() {
+    let flags = ["-fopenmp-targets=x86_64-pc-linux-gnu"];
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let Some(program) = try_compile(Compiler::Clang, "offloaded", &flags) else { return };
+    let mut profiled = Profiled::of(&program, 2, "500", &["20"]);
+    profiled.command.env("LD_LIBRARY_PATH", "/usr/lib/llvm-19/lib");
+    let profile = profiled.run().0;
+    assert_conserved(&profile);
+    let taken = balance(&profile, Marker::Target).taken;
+    assert!(taken > 40_000_000, "three kernels without a region: {taken}");
 }
 
 #[test]

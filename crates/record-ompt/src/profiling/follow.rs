@@ -178,7 +178,8 @@ impl Moment<'_> {
         let is_device = matches!(open, Open::Device(_));
         if follower.waits.depth() == depth {
             if is_device && follower.waits.innermost().is_some_and(|wait| wait.kind == Marker::Target) {
-                // Copies and kernels are parts of their construct's wait.
+                // Copies and kernels are parts of their construct's wait, which goes on in them.
+                follower.waits.reach(depth + 1);
                 return;
             }
             follower.waits.pause(at, follower.account);
@@ -223,7 +224,12 @@ impl Moment<'_> {
             if innermost == depth {
                 follower.waits.resume(at);
             } else if innermost != NO_WAIT {
-                self.end_followed_wait(at);
+                let is_device = |open| matches!(open, Open::Device(_));
+                if is_device(closed) && thread.frames.top().is_some_and(|frame| is_device(frame.open)) {
+                    follower.waits.reach(depth);
+                } else {
+                    self.end_followed_wait(at);
+                }
             }
         }
     }

@@ -106,6 +106,11 @@ impl Waits {
         self.depth as usize
     }
 
+    /// Of the innermost so much is open from now on.
+    pub fn reach(&mut self, depth: usize) {
+        self.depth = depth as u32;
+    }
+
     /// The innermost goes on, if it was interrupted.
     #[inline(always)]
     pub fn resume(&mut self, at: u64) {

@@ -19,8 +19,13 @@ impl Profiled {
             return None;
         }
         let program = compile(Compiler::Clang, program, &["-O2", "-lm", "-ldl", "-pthread"]);
+        Some(Profiled::of(&program, threads, rate, arguments))
+    }
+
+    /// The same of a compiled one.
+    pub fn of(program: &Path, threads: u32, rate: &str, arguments: &[&str]) -> Profiled {
         let directory = fresh_directory();
-        let mut command = Run::program(Compiler::Clang, &program)
+        let mut command = Run::program(Compiler::Clang, program)
             .env("TASKSCOPE_TRACE_DIR", &directory)
             .env("TASKSCOPE_MODE", "profile")
             .env("TASKSCOPE_SAMPLE", rate)
@@ -29,7 +34,7 @@ impl Profiled {
             .env("LD_PRELOAD", tool())
             .command;
         command.args(arguments);
-        Some(Profiled { command, directory })
+        Profiled { command, directory }
     }
 
     /// Runs it to its end; the profile, and the size of its file.

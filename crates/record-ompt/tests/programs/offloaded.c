@@ -1,0 +1,34 @@
+/* Target constructs whose kernels are parallel regions, on the host's own device: `offloaded MILLISECONDS`. */
+#include <stdlib.h>
+#include <time.h>
+
+#pragma omp begin declare target
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+static void work(double milliseconds) {
+    double until = now() + milliseconds;
+    while (now() < until) {}
+}
+#pragma omp end declare target
+
+int main(int count, char **arguments) {
+    double limit = count > 1 ? atof(arguments[1]) : 10;
+    double done = 0;
+    for (int i = 0; i < 3; i++) {
+#pragma omp target map(tofrom : done)
+        {
+            work(limit);
+            done += 1;
+        }
+#pragma omp target teams distribute parallel for map(tofrom : done) reduction(+ : done)
+        for (int j = 0; j < 4; j++) {
+            work(limit);
+            done += 1;
+        }
+    }
+    return done != 15;
+}
