@@ -89,7 +89,9 @@ fn workers_idle_between_regions_whatever_the_runtime_calls_it() {
     assert!(idle > 100_000_000 && barrier == 0, "{idle} idle, {barrier} at barriers of loops");
 }
 
+/// Three workers idle beside four serial parts of 100 ms. How long they take to begin and to end is the machine's affair.
 fn assert_idleness_in_serial_part(profile: &Profile) {
+    const IN_SERIAL_PARTS_NS: u64 = 3 * 4 * 100_000_000;
     let (taken, shared) =
         (profile.tree.total(Metric::taken(Marker::Idle)), profile.tree.total(Metric::shared(Marker::Idle)));
     assert!(taken > 100_000_000, "{taken}");
@@ -99,7 +101,7 @@ fn assert_idleness_in_serial_part(profile: &Profile) {
         .filter(|node| names.functions(*node).iter().any(|name| name == "serial_part"))
         .map(|node| profile.tree.value(node, Metric::shared(Marker::Idle)))
         .sum();
-    assert!(in_serial * 100 >= shared * 90, "{in_serial} of {shared}");
+    assert!(in_serial * 100 >= IN_SERIAL_PARTS_NS * 95, "{in_serial} of {shared}");
 }
 
 /// Somebody builds it anew while it runs: the system says then that its file is deleted.
