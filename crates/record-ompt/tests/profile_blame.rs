@@ -153,13 +153,16 @@ fn waiting_for_a_lock_is_given_to_where_its_holder_took_it() {
 #[test]
 fn the_holder_is_to_blame_however_often_the_lock_is_taken_meanwhile() {
     one_of_three(|| {
-        let Some(profile) = profile(100, &["crowd", "400"]) else { return };
+        let Some(mut profiled) = Profiled::new("blamed", 100, "500", &["crowd", "400"]) else { return };
+        // Those that wait sleep: all other tests have the same CPUs.
+        profiled.command.env("KMP_LOCK_KIND", "futex").env("OMP_WAIT_POLICY", "passive");
+        let profile = profiled.run().0;
         assert_conserved(&profile);
         let given = balance(&profile, Marker::Lock).given;
-        assert!(given > 99 * 300_000_000, "{given}");
         let holder = Names::of(&profile).sum_in(Metric::given(Marker::Lock), "take_it");
         let nobody = nobodys(&profile, Marker::Lock);
-        assert!(holder * 100 >= given * 90 && nobody * 1000 <= given, "{holder}, nobody {nobody} of {given}");
+        // On a loaded machine they come later than it takes the lock, and hold it longer themselves.
+        assert!(holder > 99 * 300_000_000 && nobody * 1000 <= given, "{holder}, nobody {nobody} of {given}");
     });
 }
 
@@ -192,7 +195,9 @@ fn waiting_for_a_device_ends_where_the_kernels_regions_begin() {
     let Some(program) = try_compile(Compiler::Clang, "offloaded", &flags) else { return };
     let mut profiled = Profiled::of(&program, 2, "500", &["20"]);
     profiled.command.env("LD_LIBRARY_PATH", "/usr/lib/llvm-19/lib");
-    let profile = profiled.run().0;
+    // Where the recorder of devices is installed, its stream lies beside the profile.
+    assert!(profiled.command.output().unwrap().status.success());
+    let profile = profiled.profile().unwrap().0;
     assert_conserved(&profile);
     let taken = balance(&profile, Marker::Target).taken;
     assert!(taken > 40_000_000, "three kernels without a region: {taken}");
