@@ -1,7 +1,7 @@
 //! Paraver traces of views, equal to ovniemu's: the same lines, types, values, labels and rows.
 //!
 //! [`ParaverWriter`] hears of changes and hands them in batches to one thread per file, which
-//! formats and writes. A file that could not be written whole is removed, and the error is returned:
+//! formats and writes. Where one could not be written whole, all are removed, and the error is returned:
 //! no output is silently short. `.pcf` and `.row` come last, and earlier ones go first: a killed writer leaves
 //! a `.prv` without them.
 
@@ -98,20 +98,27 @@ impl ParaverWriter {
     /// Writes what is left, closes the `.prv` files, and writes `.pcf` and `.row` beside them.
     ///
     /// # Errors
-    /// The first error of any file. Files that are not whole are removed.
+    /// The first error of any file. Where a `.prv` file could not be written, all are removed: playing stopped for all
+    /// of them, and none is whole. Where what describes a view could not be written, that view is removed.
     pub fn finish(mut self, mut describe: impl FnMut(View) -> Option<ViewDescription>) -> io::Result<()> {
+        let close = |result: io::Result<()>, lane: &mut Lane| result.and(lane.close());
+        if let Err(error) = self.lanes.iter_mut().flatten().fold(Ok(()), close) {
+            self.lanes.iter_mut().flatten().for_each(Lane::discard);
+            return Err(error);
+        }
         let mut result = Ok(());
         for (view, lane) in View::ALL.iter().zip(&mut self.lanes) {
             let Some(lane) = lane else { continue };
-            let written = lane.close().and_then(|()| {
-                let description = describe(*view).unwrap_or_default();
-                let base = self.directory.join(view.file_name());
-                write_whole(&base.with_extension("pcf"), |out| write_pcf(out, &description))?;
-                write_whole(&base.with_extension("row"), |out| write_row(out, &description))?;
-                write_configurations(&self.directory.join("cfg"), *view, &description)
-            });
+            let description = describe(*view).unwrap_or_default();
+            let base = self.directory.join(view.file_name());
+            let written = write_whole(&base.with_extension("pcf"), |out| write_pcf(out, &description))
+                .and_then(|()| write_whole(&base.with_extension("row"), |out| write_row(out, &description)))
+                .and_then(|()| write_configurations(&self.directory.join("cfg"), *view, &description));
             if written.is_err() {
                 lane.discard();
+                for ending in ["pcf", "row"] {
+                    let _ = std::fs::remove_file(base.with_extension(ending));
+                }
             }
             result = result.and(written);
         }
@@ -220,6 +227,26 @@ mod tests {
         std::fs::create_dir(directory.path().join("cpu.prv")).unwrap();
         assert!(ParaverWriter::create(directory.path(), &FILES, 10, false).is_err());
         assert_eq!(names(directory.path()), ["cpu.prv"]);
+    }
+
+    /// As on a full disk, where the one that fails makes room for the others.
+    #[test]
+    fn a_view_that_cannot_be_written_on_leaves_none_of_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("thread.prv");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        // Whoever reads it goes away.
+        let reader = std::thread::spawn(move || drop(std::fs::File::open(pipe).unwrap()));
+        let mut writer = ParaverWriter::create(directory.path(), &FILES, 10, false).unwrap();
+        reader.join().unwrap();
+        let change = |view| ViewChange { view, row: 0, view_type: 1, value: 1, time_ns: 5 };
+        writer.view_change(change(View::Cpu));
+        while !writer.has_failed() {
+            writer.view_change(change(View::Thread));
+        }
+        let described = writer.finish(|_| Some(ViewDescription::default()));
+        assert_eq!(described.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert!(names(directory.path()).is_empty(), "{:?}", names(directory.path()));
     }
 
     #[test]
