@@ -353,3 +353,31 @@ fn the_timeline_is_marked_where_it_is_uncertain() {
     let complete = json(&["report", "--json", &whole]);
     assert_eq!(complete["uncertain"]["count"], 0);
 }
+
+/// The clock of a host that the offsets do not name is taken as it is: everybody says so, and nobody refuses that.
+#[test]
+fn hosts_without_clock_offsets_are_named() {
+    let root = tempfile::tempdir().unwrap();
+    for (loom, name) in ["east.0", "west.0", "north.0"].into_iter().enumerate() {
+        let stream = StreamBuilder::new(loom as u32, 1, 1).loom(name).require(&["ovni"]).cpus(1);
+        stream.execute(1000, 0).end(3000).write(root.path()).unwrap();
+    }
+    let path = root.path().to_str().unwrap();
+    let table = |lines: &str| {
+        fs::write(root.path().join("clock-offsets.txt"), format!("rank host median mean std\n{lines}"))
+            .unwrap();
+    };
+    table("0 east 500 500 0\n");
+    let (out, verdict) = (tempfile::tempdir().unwrap(), "0 violations, 1 warnings");
+    for verb in [&["check"][..], &["emulate", "-l", "-o", out.path().to_str().unwrap()], &["dump"]] {
+        let output = taskscope(&[verb, &[path]].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{verb:?}: {said}");
+        assert!(said.contains("no-clock-offsets") && said.contains("north, west"), "{verb:?}: {said}");
+        assert!(verb[0] == "dump" || said.contains(verdict), "{verb:?}: {said}");
+    }
+    assert!(stdout(&taskscope(&["info", path])).contains("3 hosts, not all corrected"));
+    table("0 east 500 500 0\n1 west 0 0 0\n2 north 0 0 0\n");
+    assert!(!stderr(&taskscope(&["check", path])).contains("no-clock-offsets"));
+    assert!(stdout(&taskscope(&["info", path])).contains("3 hosts, corrected"));
+}

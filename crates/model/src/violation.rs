@@ -88,7 +88,7 @@ violation_codes! {
     UnsortedRegion "unsorted-region" Error Silent "Regions of unsorted events must be sorted (`taskscope sort`); reading does that by itself."
     OpenUnsortedRegion "open-unsorted-region" Silent Warning "A region of unsorted events is never closed."
     ClockOffsets "clock-offsets" Error Error "The clock offsets cannot be used."
-    NoClockOffsets "no-clock-offsets" Warning Warning "Several hosts and no clock offsets: their times may not compare."
+    NoClockOffsets "no-clock-offsets" Warning Warning "Several hosts, and no clock offsets of some or all: their times may not compare."
     ClockGate "clock-gate" Error Error "Clocks of streams start more than an hour apart: the offsets between hosts are missing or wrong."
     EventsLost "events-lost" Silent Warning "The recorder says that it lost events."
     // any event

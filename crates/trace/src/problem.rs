@@ -44,7 +44,7 @@ pub enum ProblemKind {
     OpenUnsortedRegion,
     /// The clock offset file is malformed or names unknown hosts.
     ClockOffsets,
-    /// There is no clock offset file although the trace spans several looms.
+    /// There is no clock offset file, or it lacks hosts, although the trace spans several hosts.
     NoClockOffsets,
     /// The first events of streams lie more than an hour apart.
     ClockGate,

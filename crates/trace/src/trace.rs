@@ -10,6 +10,7 @@ use crate::stream::{ReadOrder, Stream};
 use crate::turn_clocks::OrderlessCodes;
 use crate::turns::Turns;
 use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -187,9 +188,9 @@ impl Trace {
         };
         let looms: FxHashSet<&str> =
             self.streams.iter().filter_map(|stream| stream.metadata.loom.as_deref()).collect();
+        // Looms of one host share its clock. (ovniemu warns of several looms all the same.)
+        let hosts: BTreeSet<&str> = looms.iter().filter_map(|loom| loom.split('.').next()).collect();
         let Some(offsets) = offsets else {
-            // Looms of one host share its clock. (ovniemu warns of several looms all the same.)
-            let hosts: FxHashSet<_> = looms.iter().map(|loom| loom.split('.').next()).collect();
             if hosts.len() > 1 {
                 let text = format!("no clock offset file loaded with {} hosts", hosts.len());
                 self.problems.push(Problem::of_stream(ProblemKind::NoClockOffsets, "", text));
@@ -201,6 +202,17 @@ impl Trace {
                 let text = format!("the clock offsets name host `{}`, which no loom is on", entry.host);
                 self.problems.push(Problem::of_stream(ProblemKind::ClockOffsets, "", text));
             }
+        }
+        let without = hosts.iter().copied().filter(|host| offsets.offset_ns(host).is_none());
+        let without: Vec<&str> = without.collect();
+        if hosts.len() > 1 && !without.is_empty() {
+            let text = format!(
+                "the clock offsets name {} of {} hosts: those of {} are taken as 0",
+                hosts.len() - without.len(),
+                hosts.len(),
+                without.join(", ")
+            );
+            self.problems.push(Problem::of_stream(ProblemKind::NoClockOffsets, "", text));
         }
         let drifts = self.drifts(source);
         for stream in &mut self.streams {

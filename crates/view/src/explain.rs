@@ -331,7 +331,7 @@ explanations! {
     "clock-too-far": "Clocks of some events lie so far after the first that they cannot be true."; "They are taken at the limit of 26 days after the first event."; "The stream is damaged: taskscope check names it.";
     "open-unsorted-region": "A region of unsorted events was never closed."; "It is sorted to the end of the stream."; "Nothing.";
     "clock-offsets": "The file with the clocks of hosts is malformed or names unknown hosts."; "Entries that can be used are used."; "taskscope sync writes a new one.";
-    "no-clock-offsets": "The trace spans several looms and has no clock offsets."; "Clocks are taken as equal."; "On one host nothing is wrong; else taskscope sync.";
+    "no-clock-offsets": "The trace spans several hosts and lacks the clock offsets of some or all."; "Clocks are taken as equal."; "On one host nothing is wrong; else taskscope sync.";
     "clock-gate": "The first events of streams lie more than an hour apart."; "Shown as they are."; "Clocks of hosts differ: see clock-offsets.";
 
     // Device queues: why one is idle, and the rules that `check` holds their records to.
