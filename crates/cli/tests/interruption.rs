@@ -56,19 +56,25 @@ fn wait_until(child: &mut Child, mut holds: impl FnMut() -> bool) -> bool {
 #[test]
 fn an_interrupted_emulation_leaves_whole_views() {
     let (_root, trace) = generated(300_000);
+    for (name, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        interrupts_emulation(&trace, name, code);
+    }
+}
+
+fn interrupts_emulation(trace: &str, name: &str, code: i32) {
     let views = tempfile::tempdir().unwrap();
     // A pipe in the place of one file holds the emulation up until it is read.
     let pipe = views.path().join("thread.prv");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let child = start(&["emulate", "-o", views.path().to_str().unwrap(), &trace]);
+    let child = start(&["emulate", "-o", views.path().to_str().unwrap(), trace]);
     let mut records = BufReader::new(fs::File::open(&pipe).unwrap());
     let mut header = String::new();
     records.read_line(&mut header).unwrap();
-    signal(&child, "-INT");
+    signal(&child, name);
     let mut rest = String::new();
     records.read_to_string(&mut rest).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
     let said = stderr(&output);
     assert!(said.contains("error: interrupted") && said.contains("kept: views up to"), "{said}");
 
@@ -88,6 +94,25 @@ fn an_interrupted_emulation_leaves_whole_views() {
     for file in ["thread.pcf", "thread.row", "cpu.pcf", "cpu.row", "cfg"] {
         assert!(views.path().join(file).exists(), "{file}");
     }
+}
+
+/// `nohup` ignores the end of the terminal for the programs that it starts.
+#[test]
+fn an_emulation_that_ignores_the_end_of_the_terminal_goes_on() {
+    let (_root, trace) = generated(100_000);
+    let views = tempfile::tempdir().unwrap();
+    let pipe = views.path().join("thread.prv");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let child = Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_taskscope")])
+        .args(["emulate", "-o", views.path().to_str().unwrap(), &trace])
+        .spawn()
+        .unwrap();
+    let mut records = BufReader::new(fs::File::open(&pipe).unwrap());
+    records.read_line(&mut String::new()).unwrap();
+    signal(&child, "-HUP");
+    records.read_to_string(&mut String::new()).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
 }
 
 #[test]
