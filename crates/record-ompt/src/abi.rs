@@ -158,6 +158,8 @@ pub mod task_flag {
 pub mod parallel_flag {
     /// The region's threads are a team; else a league.
     pub const TEAM: u32 = 0x8000_0000;
+    /// They are the initial threads of teams.
+    pub const LEAGUE: u32 = 0x4000_0000;
 }
 
 /// `ompt_work_t`.

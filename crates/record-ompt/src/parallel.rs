@@ -11,7 +11,7 @@ use crate::frames::{Open, Phase};
 use crate::profiling;
 use crate::sampling;
 use crate::thread::{Kind, Moment, OTHER_THREAD, Thread, attach, record};
-use crate::word::{HELPERS, Word};
+use crate::word::{HELPERS, LEAGUE, TEAMS_BODY, Word};
 
 /// `ompt_callback_thread_begin`.
 pub unsafe extern "C" fn thread_begin(thread_type: c_int, _thread: *mut Data) {
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn thread_end(_thread: *mut Data) {
 
 /// `ompt_callback_parallel_begin`.
 pub unsafe extern "C" fn parallel_begin(
-    _task: *mut Data,
+    task: *mut Data,
     _frame: *const Frame,
     parallel: *mut Data,
     requested: c_uint,
@@ -55,14 +55,20 @@ pub unsafe extern "C" fn parallel_begin(
             None => moment.site(codeptr),
         };
         let region = moment.thread.regions.take();
-        Word::new(region, site, 0).store(parallel);
+        let is_body = codeptr.is_null() && Word::load(task).has(LEAGUE);
+        let of_teams = match flags as u32 & parallel_flag::LEAGUE {
+            0 if is_body => TEAMS_BODY,
+            0 => 0,
+            _ => LEAGUE,
+        };
+        Word::new(region, site, of_teams).store(parallel);
         moment.thread.remember_fork(region, codeptr);
         let mut payload = [0; 16];
         for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags as u32]) {
             part.copy_from_slice(&value.to_le_bytes());
         }
         if sampling::is_active() {
-            moment.begin_sampled_region(region, codeptr);
+            moment.begin_sampled_region(region, codeptr, is_body);
         }
         moment.open_with(Open::Region { region }, site, |moment| {
             moment.recorder.own_begin(moment.at, omp::REGION_BEGIN, payload, 4);
@@ -84,7 +90,8 @@ pub unsafe extern "C" fn parallel_end(
             let team = moment.thread.frames.top().map_or(0, |frame| frame.site);
             moment.follow_region_end(team);
             if sampling::is_active() {
-                moment.end_sampled_region(task, codeptr);
+                let is_body = codeptr.is_null() && Word::load(task).has(LEAGUE);
+                moment.end_sampled_region(task, codeptr, is_body);
             }
             moment.close_top(None);
             if moment.thread.profile.is_some() {
@@ -121,7 +128,8 @@ pub unsafe extern "C" fn implicit_task(
             if word.has(HELPERS) {
                 moment.become_helper();
             }
-            Word::new(word.id(), word.site(), 0).store(task);
+            Word::new(word.id(), word.site(), Word::load(parallel).flags() & (LEAGUE | TEAMS_BODY))
+                .store(task);
             if word.id() != 0 {
                 moment.begin_member(word, index, team);
             }

@@ -17,6 +17,10 @@ pub const WAIT: u8 = 4;
 pub const UNRECORDED: u8 = 8;
 /// A region of threads that the runtime runs for itself.
 pub const HELPERS: u8 = 16;
+/// A league of teams, or a member of one.
+pub const LEAGUE: u8 = 32;
+/// The region in which the runtime itself runs the body of `teams` for a member of the league, or its member.
+pub const TEAMS_BODY: u8 = 64;
 
 /// The content of a tool's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

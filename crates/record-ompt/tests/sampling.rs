@@ -136,6 +136,45 @@ fn user_frames_are_told_from_the_runtimes() {
     assert!(names.starts_with(&["in_region".into(), "main".into()]), "{names:?}");
 }
 
+/// The runtime forks another region for the body of `teams`, whose frames it mixes up with those of the regions in it.
+#[test]
+fn what_teams_run_is_the_users_and_lies_in_the_league() {
+    let Some(run) = sampled(&OPTIMISED, &["teams", "100"]) else { return };
+    let trace = run.trace();
+    let mut symbols = symbols(&trace);
+    let ends = |functions: &[String], names: &[&str]| {
+        functions.len() >= names.len() && functions.iter().rev().zip(names).all(|(is, name)| is == name)
+    };
+    let (mut all_functions, mut in_team, mut after_team) = (Vec::new(), 0, 0);
+    for sample in all(&trace).filter(|s| s.number("state") as u32 == state::WORK_PARALLEL) {
+        let functions = user_functions(&mut symbols, sample);
+        in_team += u32::from(ends(&functions, &["in_team", "spin"]));
+        after_team += u32::from(ends(&functions, &["league", "after_team", "spin"]));
+        all_functions.push(functions);
+    }
+    assert!(in_team > 5 && after_team > 5, "{in_team} {after_team} {all_functions:?}");
+    // The league on the program's path, the regions of its two teams on theirs, and the runtime's own on none.
+    let mut paths: Vec<Vec<String>> = Vec::new();
+    for told in trace.of(samples::REGION_PATH) {
+        let path = trace.of(samples::PATH).find(|path| path.number("path") == told.number("path"));
+        let addresses = path.map(|path| path.bytes("addresses")).unwrap_or_default();
+        paths.push(
+            (addresses.chunks(8))
+                .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
+                .filter_map(|address| symbols.call_place(address).frame.function)
+                .collect(),
+        );
+    }
+    let count = |names: &[&str]| {
+        paths
+            .iter()
+            .filter(|path| path.len() >= names.len() && path.iter().zip(names).all(|(is, name)| is == name))
+            .count()
+    };
+    assert_eq!((count(&["league", "main"]), count(&["in_team", "league"])), (1, 2), "{paths:?}");
+    assert_eq!(paths.iter().filter(|path| path.is_empty()).count(), 2, "{paths:?}");
+}
+
 #[test]
 fn regions_without_samples_cost_no_path() {
     let Some(mut run) = sampled(&OPTIMISED, &["work", "20"]) else { return };

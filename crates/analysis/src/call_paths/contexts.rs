@@ -332,6 +332,13 @@ impl<'a> Contexts<'a> {
                 (Key::Task(ty, path), self.execution.catalog.type_site(ty))
             }
         };
+        // What the runtime forks by itself, where its parent begins: the bodies of `teams`.
+        if let Wanted::Region(region) = inner
+            && samples.of_region.get(&region).is_some_and(|row| !row.path.is_some())
+            && self.has_parents_site(region)
+        {
+            return outer;
+        }
         if let Some(known) = self.by_key.get(&(outer.0, key)) {
             return *known;
         }
@@ -358,6 +365,13 @@ impl<'a> Contexts<'a> {
         self.table.push(Context { key, outer, depth, node });
         self.by_key.insert((outer.0, key), context);
         context
+    }
+
+    fn has_parents_site(&self, region: RegionIndex) -> bool {
+        let regions = &self.execution.regions;
+        let own = regions.get(region.index());
+        let parent = own.and_then(|own| regions.get(own.parent.index()));
+        own.zip(parent).is_some_and(|(own, parent)| own.site == parent.site)
     }
 
     fn same_further_out(&self, from: ContextId, key: Key) -> Option<ContextId> {

@@ -26,7 +26,7 @@ use super::code_map::{CodeMap, Owner};
 use super::walk::{Bounds, Frames, MAX_FRAMES};
 use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
 use crate::chain;
-use crate::word::{EXPLICIT, STARTED, Word};
+use crate::word::{EXPLICIT, STARTED, TEAMS_BODY, Word};
 
 /// Levels that are followed: eight nested regions with a task in each, and room to spare.
 const MAX_LEVELS: usize = 24;
@@ -63,6 +63,8 @@ pub struct Level {
     exit: u64,
     enter: u64,
     is_initial: bool,
+    /// Whether its code is the body of `teams`.
+    is_teams_body: bool,
     /// Its region; 0 outside any.
     pub region: u32,
     /// The explicit task; 0 for an implicit or initial one.
@@ -141,8 +143,15 @@ pub struct Levels {
 impl Levels {
     /// None.
     pub const fn new() -> Self {
-        const NONE: Level =
-            Level { exit: 0, enter: 0, is_initial: false, region: 0, task: 0, frames: (0, 0) };
+        const NONE: Level = Level {
+            exit: 0,
+            enter: 0,
+            is_initial: false,
+            is_teams_body: false,
+            region: 0,
+            task: 0,
+            frames: (0, 0),
+        };
         Levels { list: [NONE; MAX_LEVELS], count: 0, kept: [0; MAX_FRAMES], kept_count: 0, in_runtime: false }
     }
 
@@ -217,13 +226,15 @@ impl Levels {
             }
             // LLVM's runtime leaves the place of its creation in a task with dependences: on another
             // stack, or above the task's own frames.
-            let enter = if elsewhere(enter) || exit != 0 && enter > exit { 0 } else { enter };
             let word = load(task);
             let explicit = word.has(EXPLICIT);
+            let is_teams_body = !explicit && word.has(TEAMS_BODY);
+            let is_left = exit != 0 && enter > exit && !is_teams_body;
+            let enter = if elsewhere(enter) || is_left { 0 } else { enter };
             let region = if explicit { load(region).id() } else { word.id() };
             let is_initial = flags & INITIAL != 0;
             let task = if explicit { word.id() } else { 0 };
-            if !self.push(Level { exit, enter, is_initial, region, task, frames: (0, 0) }) {
+            if !self.push(Level { exit, enter, is_initial, is_teams_body, region, task, frames: (0, 0) }) {
                 break;
             }
             // Beneath an initial task lies nothing.
@@ -234,7 +245,35 @@ impl Levels {
                 break;
             }
         }
+        self.find_body_of_teams(stack);
         true
+    }
+
+    /// LLVM's runtime forks a region from the body of `teams` without a task of its own, and writes where it left to that
+    /// region's body in the place of where it left to the body of `teams`; after the region nothing is left there.
+    /// What is lost is where the runtime's frames around the body begin.
+    fn find_body_of_teams(&mut self, stack: &Stack<'_>) {
+        let levels = self.list.get_mut(..self.count).unwrap_or_default();
+        let Some(at) = levels.iter().position(|level| level.is_teams_body) else { return };
+        // The league's member has no code; who made the league lies further out.
+        let limit = levels.get(at + 2).map_or(0, |level| level.enter);
+        let (inner, body) = levels.split_at_mut(at);
+        let Some(body) = body.first_mut() else { return };
+        if let Some(member) = inner.last_mut().filter(|member| member.task == 0 && member.exit == 0) {
+            (member.exit, body.exit) = (body.exit, 0);
+        } else if body.exit != 0 && body.enter <= body.exit {
+            return;
+        }
+        let frames = stack.frames;
+        let is_runtime = |index: usize| {
+            let address = frames.addresses().get(index)?;
+            Some(stack.map.owner(address.wrapping_sub(u64::from(index > 0))) == Owner::Runtime)
+        };
+        body.exit = (1..frames.addresses().len())
+            .take_while(|index| limit == 0 || frames.stack_pointer(*index) <= limit)
+            .filter(|index| is_runtime(*index) == Some(true) && is_runtime(*index - 1) == Some(false))
+            .last()
+            .map_or(0, |index| frames.stack_pointer(index));
     }
 
     /// Keeps the function that was called through this library in the place of its frames, and of what they call.

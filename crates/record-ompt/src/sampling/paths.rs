@@ -199,12 +199,17 @@ impl Cache {
 }
 
 impl Moment<'_> {
-    /// A region begins that may be sampled.
+    /// A region begins that may be sampled. One that `is_body` of `teams` is no construct of its own: what is in it is
+    /// in the league.
     #[inline(never)]
-    pub fn begin_sampled_region(&mut self, region: u32, codeptr: *const c_void) {
+    pub fn begin_sampled_region(&mut self, region: u32, codeptr: *const c_void, is_body: bool) {
         code_map::catch_up(self);
         let mut context = 0;
-        if profiling::is_on() {
+        if profiling::is_on() && is_body {
+            self.follow_works();
+            self.follow_fork(None);
+            context = self.context();
+        } else if profiling::is_on() {
             let path = self.path_here(codeptr, levels::current_exit());
             self.follow_works();
             self.follow_fork(Some(path));
@@ -250,13 +255,13 @@ impl Moment<'_> {
 
     /// The region on top of the stack, which `task` has forked, ends: tells its path if somebody asked for it.
     #[inline(never)]
-    pub fn end_sampled_region(&mut self, task: *mut Data, codeptr: *const c_void) {
+    pub fn end_sampled_region(&mut self, task: *mut Data, codeptr: *const c_void, is_body: bool) {
         let Some(region) = self.thread.frames.top_region() else { return };
         if !regions::end(region) || profiling::is_on() {
             return;
         }
         let (parent_region, parent_task) = self.thread.frames.creator_of_top();
-        let path = self.path_here(codeptr, levels::exit_of_forking(task));
+        let path = if is_body { 0 } else { self.path_here(codeptr, levels::exit_of_forking(task)) };
         // The path goes on where the parent was created, if that was elsewhere.
         regions::ask(parent_region);
         let mut payload = [0; 16];

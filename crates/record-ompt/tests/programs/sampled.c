@@ -33,6 +33,28 @@ __attribute__((noinline)) double spin(int depth) {
     return sum;
 }
 
+/* The body of `teams` forks, and goes on after that. */
+__attribute__((noinline)) void in_team(void) {
+#pragma omp parallel num_threads(2)
+    sink += spin(2);
+    sink += 1;
+}
+
+__attribute__((noinline)) void after_team(void) {
+    sink += spin(1);
+    sink += 1;
+}
+
+__attribute__((noinline)) void league(void) {
+#pragma omp teams num_teams(2)
+    {
+        in_team();
+        after_team();
+        sink += 1; /* no tail call */
+    }
+    sink += 1;
+}
+
 /* All in registers, with stack frames of odd sizes: what an unwinder needs tables for. */
 __attribute__((noinline)) double with_array(int depth) {
     volatile char room[40 + 16 * 3];
@@ -122,6 +144,8 @@ int main(int count, char **arguments) {
     if (!strcmp(mode, "work")) {
         sink += with_array(3);
         in_region();
+    } else if (!strcmp(mode, "teams")) {
+        league();
     } else if (!strcmp(mode, "waits")) {
         omp_lock_t lock;
         omp_init_lock(&lock);
