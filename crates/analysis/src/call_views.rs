@@ -173,13 +173,14 @@ pub fn rows(tree: &Tree, choice: &Choice<'_>) -> Vec<Row> {
         })
         .collect();
     let order = |a: &(f64, f64), b: &(f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
-    let mut descending: Vec<(f64, f64)> = sizes[1..].to_vec();
-    descending.sort_unstable_by(|a, b| order(b, a));
-    // The largest row that is left out because no more than `most` may be shown.
-    let beyond = descending.get(choice.most).copied().unwrap_or((-1.0, -1.0));
+    let mut largest: Vec<NodeId> = tree.ids().collect();
+    // Of equal ones the outer, which has the lower number: a path down which all goes is shown from its begin.
+    largest.sort_by(|a, b| order(&sizes[b.0 as usize], &sizes[a.0 as usize]).then(a.cmp(b)));
+    largest.truncate(choice.most);
+    let largest: FxHashSet<NodeId> = largest.into_iter().collect();
     let is_shown = |node: &NodeId| {
         let size = &sizes[node.0 as usize];
-        size.1 > 0.0 && size.1 >= choice.floor && order(size, &beyond).is_gt()
+        size.1 > 0.0 && size.1 >= choice.floor && largest.contains(node)
     };
     let mut rows = Vec::new();
     let mut open: Vec<(NodeId, usize)> = Vec::new();
@@ -446,5 +447,20 @@ mod tests {
         assert_eq!(shown(false, 2), [1, nobody], "all of the blame is more than 40 % of the time");
         assert_eq!(shown(true, 2), [1, 2], "time was asked for");
         assert_eq!(shown(true, 10), [1, 2, nobody]);
+    }
+
+    #[test]
+    fn a_path_down_which_most_goes_is_shown_as_far_as_there_are_rows() {
+        let mut tree = Tree::growing();
+        let small = tree.child(ROOT, Frame::user(0, 100));
+        tree.add(small, Metric::TIME, 6);
+        let innermost = tree.descend(ROOT, (0..8).map(|offset| Frame::user(0, offset)));
+        tree.add(innermost, Metric::TIME, 94);
+        let shown = |most| -> Vec<u64> {
+            let choice = Choice { sort: Column::Time, beside: &[], is_asked: false, floor: 0.001, most };
+            rows(&tree, &choice).iter().map(|row| tree.frame(row.node).offset).collect()
+        };
+        assert_eq!(shown(5), [0, 1, 2, 3, 4]);
+        assert_eq!(shown(9), [0, 1, 2, 3, 4, 5, 6, 7, 100]);
     }
 }
