@@ -71,7 +71,8 @@ pub struct ViolationPrinter {
     /// Whether violations are listed at all, or only summed up.
     list: bool,
     json: bool,
-    printed: BTreeMap<ViolationCode, u64>,
+    /// Lines of each kind, and of how many violations those that were printed are.
+    printed: BTreeMap<ViolationCode, (u64, u64)>,
     prefix: &'static str,
     all: bool,
     allowed: Vec<ViolationCode>,
@@ -129,11 +130,12 @@ impl ViolationPrinter {
             if severity == Severity::Silent || !(self.list || self.json) {
                 continue;
             }
-            let printed = self.printed.entry(violation.code).or_default();
-            *printed += 1;
+            let (lines, told) = self.printed.entry(violation.code).or_default();
+            *lines += 1;
             if let Some(out) = &mut out {
                 writeln!(out, "{}", violation_json(&violation, severity)).context("cannot print")?;
-            } else if *printed <= SHOWN_PER_CODE || self.all {
+            } else if *lines <= SHOWN_PER_CODE || self.all {
+                *told += violation.count;
                 self.print(&violation, severity);
             }
         }
@@ -161,7 +163,7 @@ impl ViolationPrinter {
         if !place.is_empty() {
             eprintln!("  in:   {}", harmless(&place.join(", ")));
         }
-        if self.printed.get(&violation.code) == Some(&1) {
+        if self.printed.get(&violation.code).is_some_and(|(lines, _)| *lines == 1) {
             eprintln!("  means: {}", violation.code.meaning());
         }
     }
@@ -178,8 +180,8 @@ impl ViolationPrinter {
         }
         for (code, count) in &verdict.counts {
             let severity = self.judge.severity(*code);
-            let hidden =
-                count.saturating_sub(self.printed.get(code).copied().unwrap_or(0).min(SHOWN_PER_CODE));
+            let (_, told) = self.printed.get(code).copied().unwrap_or_default();
+            let hidden = count.saturating_sub(told);
             if severity != Severity::Silent && hidden > 0 && !self.all {
                 let word = if severity == Severity::Error { "error" } else { "warning" };
                 let more = if self.list { "more " } else { "" };
@@ -398,6 +400,7 @@ fn violation_json(violation: &Violation, severity: Severity) -> serde_json::Valu
         "byte_offset": violation.offset,
         "time_ns": violation.time_ns,
         "event": violation.event.map(|event| event.to_string()),
+        "count": violation.count,
         "text": violation.text,
         "meaning": violation.code.meaning(),
     })

@@ -381,3 +381,33 @@ fn hosts_without_clock_offsets_are_named() {
     assert!(!stderr(&taskscope(&["check", path])).contains("no-clock-offsets"));
     assert!(stdout(&taskscope(&["info", path])).contains("3 hosts, corrected"));
 }
+
+#[test]
+fn violations_are_counted_as_often_as_they_occur_and_all_are_listed_where_asked_for() {
+    let root = tempfile::tempdir().unwrap();
+    let mut stream = StreamBuilder::new(0, 1, 1).require(&["ovni", "nosv"]).cpus(1).execute(1000, 0);
+    for clock in 0..30 {
+        stream = stream.point(2000 + clock, nosv::SCHEDULER_SERVING_END);
+    }
+    // Three clocks that go back.
+    for clock in [1990, 1980, 1970] {
+        stream = stream.point(clock, ovni::BURST);
+    }
+    stream.end(3000).write(root.path()).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let path = root.path().to_str().unwrap();
+    let strict = ["emulate", "-l", "-o", out.path().to_str().unwrap(), path];
+    for verb in [&["check", path][..], &strict] {
+        for (all, listed, more) in [(None, 20, true), (Some("--all"), 30, false)] {
+            let output = taskscope(&verb.iter().copied().chain(all).collect::<Vec<_>>());
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert_eq!(said.matches("error[pop-empty]: ").count(), listed + usize::from(more), "{said}");
+            assert_eq!(said.contains("error[pop-empty]: 10 more"), more, "{said}");
+            assert!(said.contains("33 violations, 0 warnings"), "{said}");
+        }
+    }
+    let lines = stdout(&taskscope(&["check", "--json", path]));
+    let back = lines.lines().find(|line| line.contains("clock-goes-back")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(back).unwrap()["count"], 3);
+}

@@ -211,7 +211,15 @@ struct ProcessDraft {
 impl<'a> Builder<'a> {
     fn report(&mut self, code: ViolationCode, text: String) {
         let stream = self.stream.to_owned();
-        self.violations.push(Violation { code, stream, event: None, offset: None, time_ns: None, text });
+        self.violations.push(Violation {
+            code,
+            stream,
+            event: None,
+            offset: None,
+            time_ns: None,
+            count: 1,
+            text,
+        });
     }
 
     fn build(&mut self, descriptions: &'a [ThreadDescription]) -> System {
@@ -622,6 +630,7 @@ impl<'a> Builder<'a> {
                     event: None,
                     offset: None,
                     time_ns: None,
+                    count: 1,
                     text,
                 });
             }

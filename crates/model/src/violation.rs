@@ -163,6 +163,8 @@ pub struct Violation {
     pub offset: Option<u64>,
     /// Its time, nanoseconds since the first event of the trace.
     pub time_ns: Option<i64>,
+    /// How often it occurred; where more than once, the place is that of the first.
+    pub count: u64,
     /// What happened, a sentence without a final period.
     pub text: String,
 }

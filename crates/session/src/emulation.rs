@@ -47,6 +47,7 @@ fn late_events(stream: &Stream) -> Option<Violation> {
     let first = stream.metadata.raw["taskscope"]["late_first"].as_str().and_then(first_late_event);
     let first = first.map_or(String::new(), |first| format!("; the first: {first}"));
     Some(Violation {
+        count: 1,
         code: ViolationCode::LateEvents,
         stream: stream.relative_path.clone(),
         event: None,
@@ -125,6 +126,7 @@ fn violation_of(trace: &Trace, problem: &Problem) -> Option<Violation> {
     };
     let times = if problem.count > 1 { format!(" ({} times)", problem.count) } else { String::new() };
     Some(Violation {
+        count: problem.count.max(1),
         code,
         stream: problem.stream.clone(),
         event: None,

@@ -40,7 +40,7 @@ pub struct Verdict {
 impl Verdict {
     /// Takes a violation into account.
     pub fn add(&mut self, violation: &Violation) {
-        *self.counts.entry(violation.code).or_default() += 1;
+        *self.counts.entry(violation.code).or_default() += violation.count;
     }
 
     /// Violations of this weight.

@@ -24,8 +24,8 @@ use taskscope_view::format::shell_word;
 
 /// Write Paraver views of a trace: what threads and CPUs did, beside the trace or elsewhere.
 ///
-/// Damaged traces are read as far as possible; with -l every violation of ovni's rules is listed,
-/// and the exit code is 1 if there was one.
+/// Damaged traces are read as far as possible; with -l violations of ovni's rules are listed
+/// (--all: every one), and the exit code is 1 if there was one.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -33,9 +33,12 @@ pub struct Args {
     /// Also write breakdown views (`<model>-breakdown.prv`)
     #[arg(short = 'b', long)]
     pub breakdown: bool,
-    /// Judge as `ovniemu -l` does: list all violations, exit code 1 if there is one
+    /// Judge as `ovniemu -l` does: list violations, exit code 1 if there is one
     #[arg(short = 'l', long = "strict")]
     pub strict: bool,
+    /// With -l, list every violation, not only the first twenty of a kind
+    #[arg(long, requires = "strict")]
+    pub all: bool,
     /// Enable all models, whatever the streams require
     #[arg(short = 'a', long)]
     pub all_models: bool,
@@ -110,7 +113,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         gzip: args.gzip,
         directory: args.output.unwrap_or_else(|| trace.root().to_path_buf()),
     };
-    let printer = ViolationPrinter::new(job.judge, args.strict, args.json);
+    let printer = ViolationPrinter::new(job.judge, args.strict, args.json).all(args.all);
     if !args.strict && !args.json {
         tell_problems(&trace);
     }

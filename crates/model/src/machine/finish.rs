@@ -55,6 +55,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             }
             for text in collisions {
                 self.violations.push(crate::Violation {
+                    count: 1,
                     code: ViolationCode::LabelCollision,
                     stream: String::new(),
                     event: None,

@@ -415,6 +415,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
     #[cold]
     fn report_at(&mut self, code: ViolationCode, text: String, place: Current) {
         self.violations.push(Violation {
+            count: 1,
             code,
             stream: self.system.paths.get(place.stream).cloned().unwrap_or_default(),
             event: place.code,
