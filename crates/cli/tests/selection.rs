@@ -411,3 +411,18 @@ fn violations_are_counted_as_often_as_they_occur_and_all_are_listed_where_asked_
     let back = lines.lines().find(|line| line.contains("clock-goes-back")).unwrap();
     assert_eq!(serde_json::from_str::<Value>(back).unwrap()["count"], 3);
 }
+
+/// An event whose clock goes back is where `dump` shows it, for `check` and its ranges, too.
+#[test]
+fn a_clock_that_goes_back_is_told_where_its_event_is_shown() {
+    let root = tempfile::tempdir().unwrap();
+    let stream = StreamBuilder::new(0, 1, 1).require(&["ovni"]).cpus(1).execute(1000, 0);
+    let stream = stream.point(9000, ovni::BURST).point(5000, ovni::BURST).end(10_000);
+    stream.write(root.path()).unwrap();
+    let path = root.path().to_str().unwrap();
+    assert_eq!(dumped(path, |event| event["time_ns"] == 8000).len(), 2);
+    for (range, code) in [("7us..9us", 1), ("3us..5us", 0)] {
+        let output = taskscope(&["check", "--range", range, path]);
+        assert_eq!(output.status.code(), Some(code), "{range}: {}", stderr(&output));
+    }
+}

@@ -149,7 +149,8 @@ fn pass(bytes: &[u8], unfinished: bool, mut each: impl FnMut(bool, Code, i64)) -
             result.clocks_fall = true;
             match &mut region {
                 Some((_, earliest)) => *earliest = Some(earliest.map_or(clock, |other| other.min(clock))),
-                None => goes_back.add(position, clock),
+                // Told at the clock that it is taken to have, where every reader shows it.
+                None => goes_back.add(position, highest),
             }
         }
         if head.code == ovni::UNSORTED_BEGIN {
