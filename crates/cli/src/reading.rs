@@ -59,7 +59,9 @@ pub fn open_in_order(
                 .why("a thread's stream is a directory with a stream.json and a stream.obs")
                 .remedy("record one: taskscope record -- PROGRAM"),
             OpenError::PlayedLost { .. } => failure,
-            OpenError::ClockOffsets { .. } => failure.remedy("measure them again: taskscope sync"),
+            OpenError::ClockOffsets { .. } => failure.remedy(
+                "a line per host below a header: rank, host, median, mean and deviation in nanoseconds",
+            ),
         }
         .into()
     })

@@ -426,3 +426,15 @@ fn a_clock_that_goes_back_is_told_where_its_event_is_shown() {
         assert_eq!(output.status.code(), Some(code), "{range}: {}", stderr(&output));
     }
 }
+
+/// What cannot be meant is refused, and advice is about what was given.
+#[test]
+fn options_that_would_be_ignored_are_refused_and_advice_fits() {
+    let (_root, path) = two_workers();
+    let output = taskscope(&["dump", "--hex", "--json", &path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
+    let output = taskscope(&["emulate", "-c", "/nonexistent/offsets.txt", &path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!stderr(&output).contains("sync") && stderr(&output).contains("a line per host"));
+}

@@ -77,7 +77,7 @@ violation_codes! {
     UnknownPartEvents "unknown-part-events" Error Warning "A stream of an unknown part has events, which are left out."
     // reading
     Unreadable "unreadable" Error Error "Something could not be read."
-    BadMetadata "bad-metadata" Error Error "A stream.json cannot be understood."
+    BadMetadata "bad-metadata" Error Error "A stream.json cannot be understood, or is of another version."
     MissingMetadata "missing-metadata" Silent Error "A stream's events have no stream.json, and are left out."
     BadStream "bad-stream" Error Error "A stream file has no valid header."
     TruncatedEvent "truncated-event" Error Error "A stream ends in the middle of an event; what came later is missing."

@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
     /// Payloads as hexadecimal bytes instead of sentences
-    #[arg(short = 'x', long)]
+    #[arg(short = 'x', long, conflicts_with = "json")]
     pub hex: bool,
     /// Only ovni's models (`stream.obs`), not taskscope's own
     #[arg(long)]
