@@ -84,6 +84,22 @@ fn waiting_in_a_barrier_is_given_to_what_the_last_did() {
     });
 }
 
+/// A taskwait is a synchronisation: what the last did before it, nobody waits for at the barrier.
+#[test]
+fn waiting_in_a_barrier_is_given_to_what_the_last_did_since_its_taskwait() {
+    one_of_three(|| {
+        let Some(mut profiled) = Profiled::new("blamed", 3, "500", &["twice", "60"]) else { return };
+        // A worker that sleeps in a barrier would not look for tasks.
+        profiled.command.env("OMP_WAIT_POLICY", "active");
+        let profile = profiled.run().0;
+        assert_conserved(&profile);
+        assert!(balance(&profile, Marker::Barrier).taken > 150_000_000);
+        let given = |function| Names::of(&profile).sum_in(Metric::given(Marker::Barrier), function);
+        let (before, after) = (given("before_waiting"), given("after_waiting"));
+        assert!(before == 0 && after > 100_000_000, "{before} before, {after} after");
+    });
+}
+
 #[test]
 fn waiting_at_a_regions_end_is_given_to_what_the_last_did() {
     one_of_three(|| {

@@ -389,7 +389,10 @@ impl Moment<'_> {
                 counted.counts.count(|counts| counts.waited(kind, place, wait.taken, settled));
             });
         }
-        if barrier.is_some() {
+        // Outside of teams, what it was sampled in is for those that idle meanwhile.
+        let for_tasks = matches!(kind, Marker::Taskwait | Marker::Taskgroup | Marker::TaskwaitDepend);
+        let in_team = self.thread.profile.as_ref().is_some_and(|follower| !follower.members.is_empty());
+        if barrier.is_some() || for_tasks && in_team {
             self.clear_recent();
         }
     }

@@ -1,4 +1,5 @@
-//! What a thread was sampled in since its last synchronisation: a few samples, evenly spread.
+//! What a thread was sampled in since its last synchronisation (a barrier; in a team, a long wait for tasks): a few
+//! samples, evenly spread.
 //!
 //! Of many samples every second, fourth, … one is kept, so that the kept ones always stand for equal
 //! parts of the time.

@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|crowd|forever|flush|pause|serial|short|quick|
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|crowd|twice|forever|flush|pause|serial|short|quick|
    leaves|becomes MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
 #include <omp.h>
 #include <pthread.h>
@@ -63,7 +63,8 @@ __attribute__((noinline)) void slow_elsewhere(void) {
         slow_part();
     }
     created = 1;
-    while (!began) work(0.01);
+    /* Where nobody wakes up for it, the test fails rather than hangs. */
+    for (double until = now() + 20 * limit; !began && now() < until;) work(0.01);
 }
 
 __attribute__((noinline)) void wait_for_children(const char *mode) {
@@ -84,6 +85,32 @@ __attribute__((noinline)) void wait_for_children(const char *mode) {
         created = 1;
         while (!began) work(0.01);
 #pragma omp taskwait depend(in : x)
+    }
+    sink += 1;
+}
+
+__attribute__((noinline)) void before_waiting(void) {
+    work(limit / 5);
+    sink += 1;
+}
+
+__attribute__((noinline)) void after_waiting(void) {
+    work(limit / 5);
+    sink += 1;
+}
+
+/* The first thread works, waits for the slow task of another one, and works; the others wait for it at the barrier. */
+__attribute__((noinline)) void wait_before_barrier(void) {
+    created = 0;
+#pragma omp parallel num_threads(3)
+    {
+        if (omp_get_thread_num() == 0) {
+            before_waiting();
+            slow_elsewhere();
+#pragma omp taskwait
+            after_waiting();
+        } else while (!created) work(0.01);
+#pragma omp barrier
     }
     sink += 1;
 }
@@ -188,6 +215,8 @@ int main(int count, char **arguments) {
         printf("%f\n", in_short_parts());
     } else if (!strcmp(mode, "lock")) {
         hold();
+    } else if (!strcmp(mode, "twice")) {
+        for (int i = 0; i < 3; i++) wait_before_barrier();
     } else if (!strcmp(mode, "crowd")) {
         hold_from_many();
     } else if (!strcmp(mode, "forever")) {
