@@ -279,6 +279,18 @@ fn a_killed_process_leaves_what_the_last_round_knew() {
     }
 }
 
+/// Nor, as the ledger has it, is what was waited until the pause lost.
+#[test]
+fn waiting_for_a_lock_counts_until_the_pause() {
+    one_of_three(|| {
+        let Some(profile) = profile(2, &["paused", "60"]) else { return };
+        assert_conserved(&profile);
+        let taken = balance(&profile, Marker::Critical).taken;
+        let holder = Names::of(&profile).sum_in(Metric::given(Marker::Critical), "pause_in_wait");
+        assert!(taken > 40_000_000 && holder * 100 >= taken * 95, "{holder} of {taken}");
+    });
+}
+
 #[test]
 fn what_happens_in_a_pause_does_not_count() {
     let Some(mut profiled) = Profiled::new("blamed", 2, "200", &["pause", "20"]) else { return };

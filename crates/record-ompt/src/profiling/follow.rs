@@ -6,9 +6,10 @@ use taskscope_event::models::samples::state;
 use taskscope_profile::{Marker, Metric};
 
 use super::account::{Account, Cause, Standing, Stretch};
+use super::counts::Counts;
 use super::idleness::Role;
 use super::integrals::Share;
-use super::locks::{Blame, Held, marker};
+use super::locks::{self, Blame, Held, marker};
 use super::recent::Recent;
 use super::run::{self, Counted, Run};
 use super::teams::{self, JOIN};
@@ -407,8 +408,8 @@ impl Moment<'_> {
         while self.thread.profile.as_ref().is_some_and(|follower| follower.waits.depth() != NO_WAIT) {
             self.end_followed_wait(over.unwrap_or(at));
         }
+        self.end_followed_lock_wait();
         let Some(follower) = &mut self.thread.profile else { return };
-        follower.account.wants_no_more();
         follower.role.pause(paused);
         follower.is_paused = false;
         match over.filter(|_| paused) {
@@ -454,13 +455,25 @@ impl Moment<'_> {
         let taken = u64::from(!follower.is_paused);
         follower.counted.counts.count(|counts| {
             counts.add(context, Metric::ACQUISITIONS, taken);
-            if waited >= SHORTEST_NS {
-                let settled = Settled { nobody: 0, blame: &blame, for_work: None };
-                counts.waited(kind, (context, path), waited, &settled);
-            } else if waited > 0 {
-                counts.waited_shortly((kind, context, codeptr as u64), waited);
-            }
+            count_lock_wait(counts, kind, (context, path, codeptr as u64), waited, &blame);
         });
+    }
+
+    /// What it waited for a lock until now counts, and no more.
+    fn end_followed_lock_wait(&mut self) {
+        let Some(follower) = &self.thread.profile else { return };
+        let (waited, blame) = locks::stops_waiting(follower.account, self.at);
+        let Some(Open::Section { state, .. }) = self.thread.frames.top().map(|frame| frame.open) else {
+            return;
+        };
+        let (context, codeptr) = (self.thread.context(), self.thread.wait_return);
+        if waited > 0 {
+            let path = self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit());
+            let Some(follower) = &self.thread.profile else { return };
+            follower.counted.counts.count(|counts| {
+                count_lock_wait(counts, marker(state), (context, path, codeptr), waited, &blame);
+            });
+        }
     }
 
     /// It had it already.
@@ -541,6 +554,22 @@ impl Follower {
             let context = self.account.runs_now();
             self.counted.ran(context, stretch.ns);
         }
+    }
+}
+
+/// A wait for a lock, at a context, a path and a call.
+fn count_lock_wait(
+    counts: &mut Counts,
+    kind: Marker,
+    (context, path, codeptr): (u32, u32, u64),
+    waited: u64,
+    blame: &[Blame],
+) {
+    if waited >= SHORTEST_NS {
+        let settled = Settled { nobody: 0, blame, for_work: None };
+        counts.waited(kind, (context, path), waited, &settled);
+    } else if waited > 0 {
+        counts.waited_shortly((kind, context, codeptr), waited);
     }
 }
 

@@ -207,6 +207,24 @@ impl Lock {
     }
 }
 
+/// The thread of the account `own` waits no further, if it waits for a lock, though it does not have it: how long it
+/// did, and who is to blame, as of [`Held::acquired`].
+pub fn stops_waiting(own: &Account, at: u64) -> (u64, Vec<Blame>) {
+    let Some((object, since)) = own.wanted() else { return (0, Vec::new()) };
+    own.wants_no_more();
+    let (wait, mut blame) = (at.saturating_sub(since), Vec::new());
+    if wait >= SHORTEST_NS {
+        let settled = with_lock(object, |lock| {
+            let charged = lock.charged.remove(&key(own));
+            lock.settle((since, at), charged, &mut blame);
+        });
+        if settled.is_none() {
+            blame.push(Blame { place: None, ns: wait });
+        }
+    }
+    (wait, blame)
+}
+
 /// The lock is destroyed.
 pub fn destroyed(object: u64) {
     if let Some(shard) =

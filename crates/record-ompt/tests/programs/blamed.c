@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|crowd|twice|forever|flush|pause|serial|short|quick|
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|crowd|twice|paused|forever|flush|pause|serial|short|quick|
    leaves|becomes MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
 #include <omp.h>
 #include <pthread.h>
@@ -162,6 +162,28 @@ __attribute__((noinline)) void hold_from_many(void) {
     omp_destroy_lock(&lock);
 }
 
+/* Recording is paused while one thread waits for what the other one holds. */
+__attribute__((noinline)) void pause_in_wait(void) {
+#pragma omp parallel num_threads(2)
+    {
+        if (omp_get_thread_num() == 0) {
+#pragma omp critical(paused)
+            {
+                began = 1;
+                work(limit);
+                omp_control_tool(omp_control_tool_pause, 0, NULL);
+            }
+        } else {
+            while (!began) work(0.01);
+#pragma omp critical(paused)
+            sink += 1;
+        }
+#pragma omp barrier
+        if (omp_get_thread_num() == 0) omp_control_tool(omp_control_tool_start, 0, NULL);
+#pragma omp barrier
+    }
+}
+
 __attribute__((noinline)) void set_up(void) { work(2 * limit); sink += 1; }
 __attribute__((noinline)) void in_between(void) { work(limit); sink += 1; }
 __attribute__((noinline)) void tail(void) { work(limit); sink += 1; }
@@ -217,6 +239,8 @@ int main(int count, char **arguments) {
         hold();
     } else if (!strcmp(mode, "twice")) {
         for (int i = 0; i < 3; i++) wait_before_barrier();
+    } else if (!strcmp(mode, "paused")) {
+        pause_in_wait();
     } else if (!strcmp(mode, "crowd")) {
         hold_from_many();
     } else if (!strcmp(mode, "forever")) {
