@@ -35,6 +35,23 @@ fn exit_codes_are_those_of_the_program_or_of_env() {
     assert_eq!(names(here.path()), ["data"], "nothing is left behind");
 }
 
+/// A runtime that is linked into the program loads no tool by itself.
+#[test]
+fn the_tool_is_preloaded_where_the_runtime_is_inside_of_the_program() {
+    let here = tempfile::tempdir().unwrap();
+    let source = r#"
+        #include <stdio.h>
+        #include <stdlib.h>
+        FORK
+        int main(void) { char *list = getenv("LD_PRELOAD"); puts(list ? list : "none"); return 0; }"#;
+    for (name, fork) in [("inside", "void __kmpc_fork_call(void) {}"), ("plain", "")] {
+        let program = Compiler::Gcc.build(here.path(), name, &source.replace("FORK", fork), &[]);
+        let output = output(record(here.path()).arg("--").arg(program).env_remove("LD_PRELOAD"));
+        let preloads = text(&output.stdout).contains("libtaskscope_ompt.so");
+        assert_eq!(preloads, name == "inside", "{output:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_executed_is_explained() {
     let here = tempfile::tempdir().unwrap();

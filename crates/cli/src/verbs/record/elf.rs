@@ -1,7 +1,7 @@
 //! What the loader reads of an ELF file: needed libraries, search paths, symbols asked for and given.
 
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, Sym};
-use object::{Endianness, ReadCache, ReadRef};
+use object::{Endianness, Object, ObjectSymbol, ReadCache, ReadRef};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
@@ -69,6 +69,14 @@ fn parse<'data, Header: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(data
     Some(dynamic)
 }
 
+/// Whether a file defines a function of this name, for itself alone or for others, as far as it was not stripped.
+pub fn defines(path: &Path, function: &str) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let cache = ReadCache::new(file);
+    let Ok(file) = object::File::parse(&cache) else { return false };
+    file.symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(function))
+}
+
 fn split(paths: &str) -> impl Iterator<Item = String> + '_ {
     paths.split(':').filter(|path| !path.is_empty()).map(str::to_owned)
 }
@@ -83,6 +91,13 @@ mod tests {
         assert!(own.needed.iter().any(|name| name.starts_with("libc.so")), "{:?}", own.needed);
         assert!(own.imports.contains("malloc"), "{:?}", own.imports);
         assert_eq!(own.is_64_bit, cfg!(target_pointer_width = "64"));
+    }
+
+    #[test]
+    fn what_a_program_keeps_to_itself_is_found_too() {
+        let own = std::env::current_exe().unwrap();
+        assert!(defines(&own, "main") && !defines(&own, "malloc"));
+        assert!(!defines(Path::new("/nonexistent"), "main"));
     }
 
     #[test]

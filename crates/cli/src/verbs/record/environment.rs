@@ -5,12 +5,12 @@
 //! | `OMP_TOOL_LIBRARIES` | our OMPT tool; the OpenMP runtime loads it |
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | a library of the program's with a tool, and the user's own `OMP_TOOL_LIBRARIES`; our tool chains to the first that starts |
-//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken, MPI is recorded or a library of the program's has a tool |
+//! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken, MPI is recorded, a library of the program's has a tool, or the runtime is linked into the program |
 //! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
-use super::elf::Dynamic;
+use super::elf::{self, Dynamic};
 use super::libgomp::{self, Decision};
 use super::loader;
 use super::run_file::Notice;
@@ -92,6 +92,12 @@ impl Environment {
         }
         self.set(NEXT_TOOLS, tools);
         true
+    }
+
+    /// Whether a program has an OpenMP runtime linked into it. Such a runtime does not open what `OMP_TOOL_LIBRARIES` names
+    /// (Intel's of 2026), but finds a tool that is there already.
+    pub fn has_runtime_inside(programs: &[PathBuf]) -> bool {
+        programs.iter().any(|program| elf::defines(program, "__kmpc_fork_call"))
     }
 
     /// Adds what the programs that the command starts need when they use libgomp.

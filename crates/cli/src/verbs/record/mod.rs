@@ -170,7 +170,8 @@ fn record(
         environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
     }
     let has_own_tool = environment.chain_own_tools(&programs);
-    if args.sample.is_some() || profiled || mpi_library.is_some() || has_own_tool {
+    let has_runtime_inside = Environment::has_runtime_inside(&programs);
+    if args.sample.is_some() || profiled || mpi_library.is_some() || has_own_tool || has_runtime_inside {
         environment.preload(openmp_tool);
     }
     device_library::attach(&mut environment, tool, &programs);
