@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 #![deny(clippy::print_stdout)] // `println!` panics on a closed pipe; write to `output::results()`
 
+mod ignored_signals;
 mod messages;
 mod output;
 mod ovni_names;

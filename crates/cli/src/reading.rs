@@ -1,5 +1,6 @@
 //! What all reading verbs share: which trace and how, violations, progress, `^C`.
 
+use crate::ignored_signals::IgnoredSignals;
 use crate::messages::Failure;
 use crate::output;
 use anyhow::Context;
@@ -472,14 +473,6 @@ impl Progress {
     }
 }
 
-/// Whether the program was started with a signal ignored: what `nohup` says of the terminal's end stays so.
-fn is_ignored(signal: Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal as i32 - 1) & 1 == 1
-}
-
 /// `^C`, SIGTERM and the end of the terminal, noticed between rounds of events, so that outputs are closed
 /// properly. A second one ends the program at once.
 pub struct Interruption(Arc<AtomicUsize>);
@@ -488,7 +481,7 @@ impl Interruption {
     /// Starts to listen. Call before the first output is made.
     pub fn watch() -> anyhow::Result<Interruption> {
         let (came, signal_number) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let hang_up = (!is_ignored(Signal::SIGHUP)).then_some(signal_hook::consts::SIGHUP);
+        let hang_up = (!IgnoredSignals::now().contain(Signal::SIGHUP)).then_some(signal_hook::consts::SIGHUP);
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM].into_iter().chain(hang_up) {
             // In this order: the first signal finds nothing to end.
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&came))

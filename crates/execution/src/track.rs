@@ -421,7 +421,7 @@ pub trait TakesActivities {
     /// From `start` on it is in the activity that has this number in the execution.
     fn numbered(&mut self, start: u64, number: u16) -> bool;
 
-    /// From `start` on it is in a state at a place, where its track says `under`.
+    /// From `start` on it is in a state at a place.
     fn other(&mut self, start: u64, state: State, place: Place) -> bool;
 }
 

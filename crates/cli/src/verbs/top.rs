@@ -113,21 +113,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn print_counts(out: &mut impl Write, counts: &BTreeMap<Code, u64>) -> std::io::Result<()> {
     for (code, count) in sorted(counts) {
-        let meaning = of_any_values(models::find(code).map_or("unknown event", |spec| spec.meaning));
-        writeln!(out, "{count:>12}  {code}  {meaning}")?;
+        // Without values, as they are many.
+        let meaning = models::find(code).map(|spec| spec.sentence(&[]).to_string());
+        writeln!(out, "{count:>12}  {code}  {}", meaning.as_deref().unwrap_or("unknown event"))?;
     }
     Ok(())
-}
-
-/// A meaning, whatever the values of each event.
-fn of_any_values(meaning: &str) -> String {
-    let mut parts = meaning.split('{');
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        text.push('…');
-        text.push_str(part.split_once('}').map_or("", |(_, after)| after));
-    }
-    text
 }
 
 /// All events of all streams by code.

@@ -4,6 +4,7 @@
 //! directly. We only have to survive them, wait, and end as the child ended. Signals that somebody
 //! sends to us alone (a batch system, `kill`) are forwarded.
 
+use crate::ignored_signals::IgnoredSignals;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use signal_hook::iterator::SignalsInfo;
@@ -22,7 +23,7 @@ const SURVIVED: [Signal; 6] =
 /// starts with default handlers, meets the limit as it would without us.
 pub fn survive_file_size_limit() {
     let exceeded = std::sync::Arc::default();
-    if ignored_signals() & (1 << (Signal::SIGXFSZ as i32 - 1)) == 0 {
+    if !IgnoredSignals::now().contain(Signal::SIGXFSZ) {
         // On failure we are as we were.
         let _ = signal_hook::flag::register(Signal::SIGXFSZ as i32, exceeded);
     }
@@ -40,9 +41,8 @@ pub struct Outcome {
 pub fn run(command: &mut Command) -> io::Result<Outcome> {
     // A signal that our caller ignores (`nohup`) must stay ignored in the child; one with a handler
     // of ours falls back to its default there, as if we had never touched it.
-    let ignored = ignored_signals();
-    let survived =
-        SURVIVED.iter().map(|&signal| signal as i32).filter(|&signal| ignored & (1 << (signal - 1)) == 0);
+    let ignored = IgnoredSignals::now();
+    let survived = SURVIVED.iter().filter(|signal| !ignored.contain(**signal)).map(|&signal| signal as i32);
     let mut signals = SignalsInfo::<WithOrigin>::new(survived)?;
     super::inherited::pass_on(command);
     let begin = Instant::now();
@@ -68,13 +68,6 @@ fn forward(origin: &Origin, child: Pid) {
         // An error means that the child has ended meanwhile.
         let _ = nix::sys::signal::kill(child, signal);
     }
-}
-
-/// Bit mask of ignored signals (bit 0 is signal 1), as the kernel shows it for this process.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 impl Outcome {

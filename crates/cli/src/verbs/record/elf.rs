@@ -74,7 +74,8 @@ pub fn defines(path: &Path, function: &str) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let cache = ReadCache::new(file);
     let Ok(file) = object::File::parse(&cache) else { return false };
-    file.symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(function))
+    let mut symbols = file.symbols().chain(file.dynamic_symbols());
+    symbols.any(|symbol| symbol.is_definition() && symbol.name() == Ok(function))
 }
 
 fn split(paths: &str) -> impl Iterator<Item = String> + '_ {

@@ -10,7 +10,7 @@
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
 
-use super::elf::{self, Dynamic};
+use super::elf::Dynamic;
 use super::libgomp::{self, Decision};
 use super::loader;
 use super::run_file::Notice;
@@ -92,12 +92,6 @@ impl Environment {
         }
         self.set(NEXT_TOOLS, tools);
         true
-    }
-
-    /// Whether a program has an OpenMP runtime linked into it. Such a runtime does not open what `OMP_TOOL_LIBRARIES` names
-    /// (Intel's of 2026), but finds a tool that is there already.
-    pub fn has_runtime_inside(programs: &[PathBuf]) -> bool {
-        programs.iter().any(|program| elf::defines(program, "__kmpc_fork_call"))
     }
 
     /// Adds what the programs that the command starts need when they use libgomp.

@@ -170,8 +170,10 @@ fn record(
         environment.set("TASKSCOPE_SAMPLE_CLOCK", &args.clock);
     }
     let has_own_tool = environment.chain_own_tools(&programs);
-    let has_runtime_inside = Environment::has_runtime_inside(&programs);
-    if args.sample.is_some() || profiled || mpi_library.is_some() || has_own_tool || has_runtime_inside {
+    // A runtime that is linked into the program does not open what `OMP_TOOL_LIBRARIES` names (Intel's of 2026), but finds a
+    // tool that is there already.
+    let has_runtime_inside = || programs.iter().any(|program| elf::defines(program, "__kmpc_fork_call"));
+    if args.sample.is_some() || profiled || mpi_library.is_some() || has_own_tool || has_runtime_inside() {
         environment.preload(openmp_tool);
     }
     device_library::attach(&mut environment, tool, &programs);

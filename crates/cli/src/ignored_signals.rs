@@ -1,0 +1,21 @@
+//! Signals that were ignored when the program was started, which stay so: what `nohup` says of the terminal's end.
+
+use nix::sys::signal::Signal;
+
+/// The signals that this process ignores, as the kernel shows them.
+pub struct IgnoredSignals(u64);
+
+impl IgnoredSignals {
+    /// Those of now; none where the kernel does not tell.
+    pub fn now() -> IgnoredSignals {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        // Bit 0 is signal 1.
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        IgnoredSignals(mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0))
+    }
+
+    /// Whether this one is among them.
+    pub fn contain(&self, signal: Signal) -> bool {
+        self.0 >> (signal as i32 - 1) & 1 == 1
+    }
+}
