@@ -1,7 +1,7 @@
 //! What the loader reads of an ELF file: needed libraries, search paths, symbols asked for and given.
 
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, Sym};
-use object::{Endianness, Object, ObjectSymbol, ReadCache, ReadRef};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
@@ -74,6 +74,14 @@ pub fn defines(path: &Path, function: &str) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let cache = ReadCache::new(file);
     let Ok(file) = object::File::parse(&cache) else { return false };
+    // Large programs have hundreds of thousands of symbols, each found apart: first whether any has this name.
+    let is_named = |section: &str| {
+        let names = file.section_by_name(section).and_then(|section| section.data().ok()).unwrap_or_default();
+        names.split(|byte| *byte == 0).any(|name| name == function.as_bytes())
+    };
+    if ![".strtab", ".dynstr"].into_iter().any(is_named) {
+        return false;
+    }
     let mut symbols = file.symbols().chain(file.dynamic_symbols());
     symbols.any(|symbol| symbol.is_definition() && symbol.name() == Ok(function))
 }
