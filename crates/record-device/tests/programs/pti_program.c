@@ -42,7 +42,8 @@ static void faults(void) {
     void *queue = (void *)0x99;
     uint32_t self = (uint32_t)syscall(SYS_gettid);
     uint64_t append = fake_append(NULL, queue, 40, "long", 1, 0);
-    uint64_t start = append + 100000;
+    /* Far enough ahead that a thread that is put off the CPU still appends what follows before. */
+    uint64_t start = append + 200000000;
     fake_kernel(2, queue, 40, "long", self, append, start - 10, start, start + 50000);
     /* Its clock was mapped anew: it starts before its predecessor ends, and when it was submitted. */
     append = fake_append(NULL, queue, 41, "early", 1, 0);
