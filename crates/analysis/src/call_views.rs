@@ -302,7 +302,9 @@ pub fn flat(tree: &CallTree, by: FlatBy, column: Column) -> Vec<FlatRow> {
                 return (by == FlatBy::Function).then_some(frame.without_place());
             };
             let wanted = match label.what {
-                What::Function | What::Parallel | What::Task | What::Unknown => by == FlatBy::Function,
+                What::Function | What::Parallel | What::Task | What::Unknown | What::NoPath => {
+                    by == FlatBy::Function
+                }
                 What::Loop => by == FlatBy::Loop,
                 What::Line => by == FlatBy::Line,
             };

@@ -19,6 +19,8 @@ pub enum What {
     Line,
     /// What is further out is not known.
     Unknown,
+    /// Nothing of the path is known: the process's start and end, and what was before its first sample.
+    NoPath,
 }
 
 /// One named step.
@@ -54,6 +56,7 @@ impl Label {
             What::Loop => format!("{} [loop{at}]", self.function),
             What::Line => self.place().unwrap_or_else(|| self.function.clone()),
             What::Unknown => "<callers not known>".to_string(),
+            What::NoPath => "<path not known>".to_string(),
         }
     }
 }

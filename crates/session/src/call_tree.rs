@@ -39,7 +39,7 @@ pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
     let mut made: Vec<Step> = vec![Step { node: ROOT, line: None, code: None }];
     if profile.tree.values(ROOT).next().is_some() {
         // What is of no path is a row, too.
-        let nowhere = naming.unknown(ROOT);
+        let nowhere = naming.not_known(ROOT, What::NoPath);
         naming.values(ROOT, Step { node: nowhere, line: None, code: None });
     }
     for node in profile.tree.ids() {
@@ -113,7 +113,7 @@ impl Naming<'_> {
                 Step { node, line: None, code: None }
             }
             FrameKind::Pending | FrameKind::Cut => {
-                Step { node: self.unknown(outer.node), line: None, code: None }
+                Step { node: self.not_known(outer.node, What::Unknown), line: None, code: None }
             }
             FrameKind::Region | FrameKind::Task if frame.is_bare_body() => self.construct(node, outer),
             FrameKind::Region | FrameKind::Task => {
@@ -138,9 +138,9 @@ impl Naming<'_> {
     }
 
     /// The step that stands for what is not known.
-    fn unknown(&mut self, outer: NodeId) -> NodeId {
+    fn not_known(&mut self, outer: NodeId, what: What) -> NodeId {
         let (function, module) = (String::new(), String::new());
-        let label = Label { what: What::Unknown, function, file: None, line: None, module };
+        let label = Label { what, function, file: None, line: None, module };
         self.tree.child(outer, FrameKind::Cut, label)
     }
 
@@ -325,5 +325,28 @@ impl Naming<'_> {
         for (metric, value) in values {
             self.tree.tree.add(below, metric, value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_profile::{Frame, Metric};
+
+    #[test]
+    fn what_has_no_path_is_not_named_as_what_lacks_its_callers() {
+        let mut profile = Profile::default();
+        profile.tree.add(ROOT, Metric::TIME, 3);
+        let cut = profile.tree.child(ROOT, Frame::cut());
+        profile.tree.add(cut, Metric::TIME, 5);
+        let (named, _) = name_call_paths(&profile);
+        let rows = named
+            .tree
+            .ids()
+            .map(|node| (named.text_of(named.tree.frame(node)), named.tree.value(node, Metric::TIME)));
+        assert_eq!(
+            rows.collect::<Vec<_>>(),
+            [("<path not known>".into(), 3), ("<callers not known>".into(), 5)]
+        );
     }
 }

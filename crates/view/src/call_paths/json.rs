@@ -105,6 +105,7 @@ fn step_json(tree: &CallTree, node: NodeId) -> Value {
             What::Loop => "loop",
             What::Line => "line",
             What::Unknown => "unknown",
+            What::NoPath => "no-path",
         };
         more.insert("what".into(), what.into());
         more.insert("function".into(), label.function.clone().into());
