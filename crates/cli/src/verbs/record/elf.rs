@@ -1,7 +1,7 @@
 //! What the loader reads of an ELF file: needed libraries, search paths, symbols asked for and given.
 
-use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, Sym};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef};
+use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, StringTable};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
@@ -61,8 +61,15 @@ fn parse<'data, Header: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(data
     let mut headers = file.elf_program_headers().iter();
     dynamic.has_interpreter = headers.any(|header| header.p_type(endian) == object::elf::PT_INTERP);
     let symbols = file.elf_dynamic_symbol_table();
+    // At once: each name by itself would be a call of the system.
+    let strings = file
+        .elf_section_table()
+        .section(symbols.string_section())
+        .and_then(|section| section.data(endian, data));
+    let strings = strings.unwrap_or_default();
+    let strings = StringTable::new(strings, 0, strings.len() as u64);
     for symbol in symbols.iter() {
-        let Ok(name) = symbol.name(endian, symbols.strings()) else { continue };
+        let Ok(name) = symbol.name(endian, strings) else { continue };
         let names = if symbol.is_undefined(endian) { &mut dynamic.imports } else { &mut dynamic.exports };
         names.insert(String::from_utf8_lossy(name).into_owned());
     }
@@ -74,10 +81,11 @@ pub fn defines(path: &Path, function: &str) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let cache = ReadCache::new(file);
     let Ok(file) = object::File::parse(&cache) else { return false };
-    // Large programs have hundreds of thousands of symbols, each found apart: first whether any has this name.
+    // Large programs have hundreds of thousands of symbols, each found apart: first whether the name is there at all.
+    let finder = memchr::memmem::Finder::new(function);
     let is_named = |section: &str| {
         let names = file.section_by_name(section).and_then(|section| section.data().ok()).unwrap_or_default();
-        names.split(|byte| *byte == 0).any(|name| name == function.as_bytes())
+        finder.find(names).is_some()
     };
     if ![".strtab", ".dynstr"].into_iter().any(is_named) {
         return false;
