@@ -3,8 +3,8 @@
 use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
-    Change, Execution, ExecutionBuilder, Observer, OsSource, RegionIndex, Section, State, TaskIndex,
-    ThreadIndex,
+    Change, Execution, ExecutionBuilder, Observer, OsSource, RegionIndex, Section, SiteIndex, State,
+    TaskIndex, ThreadIndex,
 };
 use taskscope_profile::{Marker, Metric};
 
@@ -57,4 +57,63 @@ fn pieces_of_a_serial_part_without_samples_go_to_the_samples_of_the_others() {
     assert_eq!(at(0x1000) + at(0x2000), tree.total(idle), "nothing is elsewhere");
     let share = at(0x1000) as f64 / tree.total(idle) as f64;
     assert!((share - 0.7).abs() < 0.05, "{share}");
+}
+
+/// Two threads of a region: one works at 0x1000, waits for tasks for so many nanoseconds, works at 0x2000 and comes last to a
+/// barrier; the other is there long before.
+fn barrier_after_a_wait_for_tasks(wait: u64) -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.7", 7);
+    let threads = [7, 8].map(|tid| builder.add_thread(process, tid));
+    let region = RegionIndex(0);
+    let begins =
+        Change::RegionBegins { region, parent: RegionIndex::NONE, requested: 2, site: SiteIndex::NONE };
+    builder.change(threads[0], 1000, begins);
+    let (first, second) = (1000 + 100_000, 1000 + 100_000 + wait);
+    let end = second + 50_000;
+    let last = [
+        (1000, State::ImplicitTask),
+        (first, State::Taskwait),
+        (second, State::ImplicitTask),
+        (end, State::Barrier),
+    ];
+    let early = [(1000, State::ImplicitTask), (20_000, State::Barrier)];
+    for (thread, parts) in threads.into_iter().zip([&last[..], &early]) {
+        builder.event(thread, 1000);
+        builder.change(thread, 1000, Change::ThreadWorks);
+        for (at, state) in parts {
+            builder.change(thread, *at, Change::Becomes(Section { region, ..Section::of(*state) }));
+        }
+        builder.event(thread, end + 1000);
+        builder.change(thread, end + 1000, Change::ThreadEnds);
+    }
+    for (at, address) in [(50_000, 0x1000), (first - 1, 0x1000), (second + 10_000, 0x2000)] {
+        builder.sample(&NewSample {
+            thread: threads[0],
+            at,
+            weight_ns: 50_000,
+            flags: 0,
+            state: 0,
+            levels: &[Level { first: 0, end: 1, region, task: TaskIndex::NONE }],
+            addresses: &[address],
+        });
+    }
+    builder.finish()
+}
+
+#[test]
+fn what_the_last_did_before_a_wait_for_tasks_keeps_nobody_at_the_barrier() {
+    for (wait, before) in [(1_999, 2), (2_000, 0), (40_000, 0)] {
+        let execution = barrier_after_a_wait_for_tasks(wait);
+        let (profile, _) = profile_of(&execution, CallPathOptions::default());
+        let tree = &profile.tree;
+        let given = Metric::given(Marker::Barrier);
+        assert_eq!(tree.total(given), tree.total(Metric::taken(Marker::Barrier)));
+        let at = |address: u64| -> u64 {
+            let nodes = tree.ids().filter(|node| tree.frame(*node).offset == address);
+            nodes.map(|node| tree.value(node, given)).sum()
+        };
+        assert!(at(0x2000) > 0);
+        assert!(at(0x1000).abs_diff(before * at(0x2000)) <= 2, "{wait}: {} and {}", at(0x1000), at(0x2000));
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! One passage of a team through a barrier is an instance: the n-th barrier of each member in the region.
 //! Until its last member arrives, all waiting is that member's, for what it did since its own last
-//! synchronisation in the region. Waiting after that is for explicit tasks which members run inside
+//! synchronisation in the region: a barrier, or a wait for tasks that is long enough to be one. Waiting after that is for explicit tasks which members run inside
 //! the barrier, or else nobody's: the runtime lets the team go.
 
 use super::contexts::Contexts;
@@ -10,6 +10,9 @@ use super::running::{Running, give_to_running};
 use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, Group, RegionIndex, Section, Starts, State, TaskIndex, ThreadIndex};
 use taskscope_profile::{Marker, Metric, NodeId, Tree, settle};
+
+/// A shorter wait for tasks has found nothing to wait for (LLVM's runtime yields to the system once). In ns; as in profiles.
+const SHORTEST_WAIT_FOR_TASKS: u64 = 2_000;
 
 /// A passage through a barrier: region, kind, number.
 type Key = (RegionIndex, Marker, u32);
@@ -65,6 +68,8 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
     let mut open: Vec<Open> = Vec::new();
     let mut counts: FxHashMap<(RegionIndex, Marker), u32> = FxHashMap::default();
     let mut since: FxHashMap<RegionIndex, u64> = FxHashMap::default();
+    // Of which region a wait for tasks is under way, which may run some in between.
+    let mut waits_for_tasks: Option<RegionIndex> = None;
     for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
         let section = &span.section;
         let marker = barrier_of(section);
@@ -78,6 +83,17 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
             continue;
         }
         since.entry(section.region).or_insert(span.start);
+        if section.task == TaskIndex::NONE {
+            let is_for_tasks =
+                matches!(section.state, State::Taskwait | State::TaskwaitDepend | State::Taskgroup);
+            let is_long = span.end - span.start >= SHORTEST_WAIT_FOR_TASKS;
+            if is_for_tasks && (is_long || waits_for_tasks == Some(section.region)) {
+                waits_for_tasks = Some(section.region);
+                since.insert(section.region, span.end);
+            } else if section.state.is_useful() {
+                waits_for_tasks = None;
+            }
+        }
         if let Some(depth) = open.iter().rposition(|o| o.region == section.region) {
             open.truncate(depth + 1);
             let inside = section.task.is_some()
