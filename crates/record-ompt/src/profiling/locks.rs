@@ -66,7 +66,7 @@ fn key(account: &Account) -> usize {
 
 fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R> {
     let shard = LOCKS_BY_OBJECT.get((object.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % SHARDS)?;
-    // Held for some hundred instructions; a forked child may find it locked for ever.
+    // Held for some hundred instructions, where thousands wait for a millisecond; a forked child may find it locked for ever.
     for _ in 0..10_000 {
         if let Ok(mut locks) = shard.try_lock() {
             let locks = locks.get_or_insert_with(HashMap::new);
