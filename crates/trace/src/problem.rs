@@ -92,7 +92,7 @@ pub struct Problem {
     pub offset: Option<u64>,
     /// Corrected clock, nanoseconds, where known.
     pub clock_ns: Option<i64>,
-    /// How often it occurred in this file; the place is that of the first.
+    /// How often it occurred there; the place is that of the first.
     pub count: u64,
     /// A sentence without a final period: what it means here.
     pub text: String,

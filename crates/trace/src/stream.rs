@@ -3,6 +3,7 @@
 use crate::bytes::{FileBytes, load_unfinished, read_small_file};
 use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event, EventHead, PlainEvents};
+use crate::falls::Falls;
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::problem::{Problem, ProblemKind};
 use crate::survey::{Finding, Survey, survey};
@@ -302,6 +303,14 @@ impl Stream {
             .filter(|which| self.file(*which).is_some_and(StreamFile::is_cut))
             .filter_map(|which| self.last_clock_of(which).or_else(|| self.first_clock_ns()))
             .min()
+    }
+
+    /// Corrected clocks, nanoseconds, between which the thread's clock went back: ascending, without a common one. What
+    /// was true in them is not certain.
+    pub fn clock_falls_ns(&self) -> Vec<(i64, i64)> {
+        let files = [&self.standard, &self.own].into_iter().flatten();
+        let falls = files.flat_map(|file| file.survey.falls.iter());
+        Falls::joined(falls.map(|(from, to)| (self.clock.apply(from), self.clock.apply(to))))
     }
 
     /// The events of one file alone; none if it is absent.

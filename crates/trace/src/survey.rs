@@ -11,6 +11,8 @@
 //! ```
 
 use crate::decode::{EventHead, clock_of};
+use crate::falls::Falls;
+use crate::occurrences::Occurrences;
 use crate::problem::ProblemKind;
 use crate::turn_clocks::{OrderlessCodes, TurnClocks};
 use std::sync::Arc;
@@ -30,6 +32,8 @@ pub(crate) struct Survey {
     pub(crate) highest_clock: i64,
     /// Some clock is lower than one before it.
     pub(crate) clocks_fall: bool,
+    /// Where one is outside of a region of unsorted events.
+    pub(crate) falls: Falls,
     /// Byte after the last whole event.
     pub(crate) end: usize,
     /// Parts to read in another order, ascending, disjoint.
@@ -92,8 +96,8 @@ fn pass(bytes: &[u8], unfinished: bool, mut each: impl FnMut(bool, Code, i64)) -
     let mut disorders: Vec<Disorder> = Vec::new();
     // (offset of the region's first byte, earliest clock that lies too early in it)
     let mut region: Option<(usize, Option<i64>)> = None;
-    let mut goes_back = Counter::default();
-    let mut too_large = Counter::default();
+    let mut goes_back = Occurrences::default();
+    let mut too_large = Occurrences::default();
 
     let end_finding = loop {
         let before_checkpoint = result.events.wrapping_neg() % CHECKPOINT_EVENTS;
@@ -150,7 +154,10 @@ fn pass(bytes: &[u8], unfinished: bool, mut each: impl FnMut(bool, Code, i64)) -
             match &mut region {
                 Some((_, earliest)) => *earliest = Some(earliest.map_or(clock, |other| other.min(clock))),
                 // Told at the clock that it is taken to have, where every reader shows it.
-                None => goes_back.add(position, highest),
+                None => {
+                    goes_back.add(position, highest);
+                    result.falls.add(clock, highest);
+                }
             }
         }
         if head.code == ovni::UNSORTED_BEGIN {
@@ -183,16 +190,13 @@ fn pass(bytes: &[u8], unfinished: bool, mut each: impl FnMut(bool, Code, i64)) -
         "the clock is beyond 2^63 ns and taken as 2^63 - 1",
         &mut result.findings,
     );
-    if let Some(first) = disorders.first() {
-        result.findings.push(Finding {
-            kind: ProblemKind::UnsortedRegion,
-            offset: first.end,
-            clock: Some(first.earliest_clock),
-            count: disorders.len() as u64,
-            text: "clock goes backwards within regions of unsorted events, which were sorted while reading"
-                .to_owned(),
-        });
-    }
+    let mut unsorted = Occurrences::default();
+    disorders.iter().for_each(|disorder| unsorted.add(disorder.end, disorder.earliest_clock));
+    unsorted.report(
+        ProblemKind::UnsortedRegion,
+        "clock goes backwards within a region of unsorted events, which was sorted while reading",
+        &mut result.findings,
+    );
     result.windows = windows(bytes, &disorders, &checkpoints);
     result
 }
@@ -312,29 +316,4 @@ fn window(bytes: &[u8], begin: usize, end: usize) -> Window {
     }
     order.sort_by_key(|(clock, _)| *clock);
     Window { begin, end, order: order.into_iter().map(|(_, offset)| offset).collect() }
-}
-
-#[derive(Default)]
-struct Counter {
-    first: Option<(usize, i64)>,
-    count: u64,
-}
-
-impl Counter {
-    fn add(&mut self, offset: usize, clock: i64) {
-        self.first.get_or_insert((offset, clock));
-        self.count += 1;
-    }
-
-    fn report(self, kind: ProblemKind, text: &str, findings: &mut Vec<Finding>) {
-        if let Some((offset, clock)) = self.first {
-            findings.push(Finding {
-                kind,
-                offset,
-                clock: Some(clock),
-                count: self.count,
-                text: text.to_owned(),
-            });
-        }
-    }
 }

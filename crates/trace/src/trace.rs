@@ -9,7 +9,7 @@ use crate::problem::{Problem, ProblemKind};
 use crate::stream::{ReadOrder, Stream};
 use crate::turn_clocks::OrderlessCodes;
 use crate::turns::Turns;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -221,15 +221,12 @@ impl Trace {
             if let Some(drift) = drifts.iter().find(|drift| drift.host == host) {
                 (stream.clock.since_ns, stream.clock.drift) = (drift.since_ns, drift.drift);
             }
-            if stream.clock == ClockCorrection::default() {
-                continue;
-            }
-            for problem in &mut self.problems {
-                if problem.stream == stream.relative_path
-                    && let Some(clock) = &mut problem.clock_ns
-                {
-                    *clock = stream.clock.apply(*clock);
-                }
+        }
+        let clocks: FxHashMap<&str, ClockCorrection> =
+            self.streams.iter().map(|stream| (&*stream.relative_path, stream.clock)).collect();
+        for problem in &mut self.problems {
+            if let (Some(at), Some(clock)) = (&mut problem.clock_ns, clocks.get(&*problem.stream)) {
+                *at = clock.apply(*at);
             }
         }
         Ok(())

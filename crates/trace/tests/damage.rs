@@ -81,8 +81,10 @@ fn unsorted_regions_are_sorted_and_overlaps_joined() {
     write(root.path(), 1, true, &bytes);
     let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
     assert_eq!(clocks(&trace), [1, 40, 50, 100, 150, 200, 201, 202, 203, 300]);
-    assert_eq!(kinds(&trace), [ProblemKind::UnsortedRegion]);
-    assert_eq!(trace.problems()[0].count, 2);
+    // Each region at its earliest clock.
+    assert_eq!(kinds(&trace), [ProblemKind::UnsortedRegion; 2]);
+    let at: Vec<_> = trace.problems().iter().map(|problem| problem.clock_ns).collect();
+    assert_eq!(at, [Some(50), Some(40)]);
 }
 
 #[test]
@@ -92,6 +94,28 @@ fn a_clock_that_goes_back_outside_a_region_is_raised_and_counted() {
     let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
     assert_eq!(clocks(&trace), [10, 10]);
     assert_eq!(kinds(&trace), [ProblemKind::ClockGoesBack]);
+}
+
+/// Each place has its clock and its byte, so that a range finds its own, and memory is bounded: beyond a thousand they
+/// are counted without one.
+#[test]
+fn clocks_that_go_back_at_many_places_are_told_at_each() {
+    let root = tempfile::tempdir().unwrap();
+    let falls = |count: u64| (1..=count).flat_map(|n| [(n * 10), (n * 10 - 3), (n * 10 - 4)]);
+    let bytes_of = |count| stream(&falls(count).map(|clock| event(ovni::BURST, clock)).collect::<Vec<_>>());
+    write(root.path(), 1, true, &bytes_of(2));
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    let told: Vec<_> = trace.problems().iter().map(|p| (p.offset, p.clock_ns, p.count)).collect();
+    assert_eq!(told, [(Some(8 + 12), Some(10), 2), (Some(8 + 4 * 12), Some(20), 2)]);
+    assert_eq!(trace.streams()[0].clock_falls_ns(), [(6, 10), (16, 20)]);
+
+    write(root.path(), 1, true, &bytes_of(1500));
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(trace.problems().len(), 1001);
+    let last = trace.problems().last().unwrap();
+    assert_eq!((last.offset, last.clock_ns, last.count), (Some(8 + 12 * (3 * 1000 + 1)), None, 1000));
+    assert_eq!(trace.problems().iter().map(|problem| problem.count).sum::<u64>(), 3000);
+    assert_eq!(trace.streams()[0].clock_falls_ns().len(), 1500);
 }
 
 #[test]

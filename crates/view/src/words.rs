@@ -329,19 +329,21 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     if let Some(problem) = &session.run_file_problem {
         say("run-file", problem.clone());
     }
-    let mut by_kind: Vec<(&'static str, &taskscope_session::Problem, usize)> = Vec::new();
-    for problem in
-        session.problems.iter().filter(|p| p.kind != taskscope_session::ProblemKind::UnfinishedStream)
-    {
+    // Of each kind the first, and how many others there are.
+    let mut by_kind: Vec<(&'static str, &taskscope_session::Problem, u64)> = Vec::new();
+    for problem in session.problems.iter().filter(|p| p.kind != ProblemKind::UnfinishedStream) {
         match by_kind.iter_mut().find(|(name, _, _)| *name == problem.kind.name()) {
-            Some((_, _, count)) => *count += 1,
-            None => by_kind.push((problem.kind.name(), problem, 1)),
+            Some((_, _, others)) => *others += problem.count.max(1),
+            None => by_kind.push((problem.kind.name(), problem, 0)),
         }
     }
-    for (name, first, count) in by_kind {
+    for (name, first, others) in by_kind {
         let text = first.to_string();
         let text = text.strip_prefix(name).map_or(text.as_str(), |rest| rest.trim_start_matches(": "));
-        let more = if count > 1 { format!(" (and {} more of this kind)", count - 1) } else { String::new() };
+        let more = match others {
+            0 => String::new(),
+            others => format!(" (and {} more of this kind)", format::count(others)),
+        };
         say(name, format!("{text}{more}"));
     }
     for problem in problems {

@@ -1,0 +1,71 @@
+//! Where clocks go back. An event whose clock is lower than one before it is read at that one's clock; when it really
+//! was is known only to lie between the two, so what its thread did between them is not certain.
+//!
+//! ```text
+//! stored   10  20  50  30  40  60
+//! read     10  20  50  50  50  60
+//! fall             30 ────── 50
+//! ```
+
+/// Beyond this, what lies between two falls counts as one of them.
+const MOST_FALLS: usize = 1 << 16;
+
+/// Stretches of clocks: ascending, without a common clock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Falls(Vec<(i64, i64)>);
+
+impl Falls {
+    /// A clock falls from `highest` to `clock`. `highest` is never lower than before.
+    pub(crate) fn add(&mut self, clock: i64, highest: i64) {
+        let mut from = clock;
+        while let Some((start, end)) = self.0.last().copied()
+            && (end >= from || self.0.len() == MOST_FALLS)
+        {
+            from = from.min(start);
+            self.0.pop();
+        }
+        self.0.push((from, highest));
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// Those of several files of one thread.
+    pub(crate) fn joined(files: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
+        let mut all: Vec<(i64, i64)> = files.collect();
+        all.sort_unstable_by_key(|(_, end)| *end);
+        let mut joined = Falls::default();
+        all.into_iter().for_each(|(start, end)| joined.add(start, end));
+        joined.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Falls, MOST_FALLS};
+
+    #[test]
+    fn falls_that_have_a_clock_in_common_are_one() {
+        let mut falls = Falls::default();
+        for (clock, highest) in [(30, 50), (40, 50), (70, 80), (95, 99), (75, 99)] {
+            falls.add(clock, highest);
+        }
+        assert_eq!(falls.iter().collect::<Vec<_>>(), [(30, 50), (70, 99)]);
+        assert_eq!(
+            Falls::joined([(30, 50), (90, 99), (10, 20), (45, 60)].into_iter()),
+            [(10, 20), (30, 60), (90, 99)]
+        );
+    }
+
+    #[test]
+    fn many_falls_take_little_memory_and_hide_none() {
+        let mut falls = Falls::default();
+        for number in 0..3 * MOST_FALLS as i64 {
+            falls.add(10 * number, 10 * number + 5);
+        }
+        let kept: Vec<_> = falls.iter().collect();
+        assert!(kept.len() <= MOST_FALLS);
+        assert_eq!((kept[0], kept.last().unwrap().1), ((0, 5), 30 * MOST_FALLS as i64 - 5));
+    }
+}
