@@ -354,6 +354,68 @@ fn the_timeline_is_marked_where_it_is_uncertain() {
     assert_eq!(complete["uncertain"]["count"], 0);
 }
 
+/// What a thread did while its clock went back has no place in time, and of several threads on one CPU only one can run
+/// there: both are marked, in every picture, of the CPU, too.
+#[test]
+fn clocks_that_go_back_and_cpus_with_two_threads_are_uncertain() {
+    let root = tempfile::tempdir().unwrap();
+    let thread = |tid| StreamBuilder::new(0, 1, tid).require(&["ovni", "nosv"]).cpus(2);
+    let back = thread(101).execute(0, 0).point(50_000, ovni::BURST).point(30_000, ovni::BURST);
+    back.end(70_000).write(root.path()).unwrap();
+    thread(102).execute(0, 1).end(60_000).write(root.path()).unwrap();
+    thread(103).execute(10_000, 1).end(40_000).write(root.path()).unwrap();
+    // A hand-over within a nanosecond shares nothing.
+    thread(104).execute(60_000, 1).end(70_000).write(root.path()).unwrap();
+    let path = root.path().to_str().unwrap();
+
+    let report = json(&["report", "--json", path]);
+    let marks = report["uncertain"]["longest"].as_array().unwrap().iter().map(|part| {
+        format!(
+            "{} {} {}..{} {}",
+            part["kind"], part["thread"], part["start_ns"], part["end_ns"], part["why"]
+        )
+    });
+    let mut marks: Vec<String> = marks.map(|mark| mark.replace('"', "")).collect();
+    marks.sort();
+    assert_eq!(
+        marks,
+        [
+            "cpu 0 30000..50000 clock-goes-back",
+            "cpu 1 10000..40000 cpu-shared",
+            "unknown 101 30000..50000 clock-goes-back"
+        ]
+    );
+    let info = stdout(&taskscope(&["info", path]));
+    assert!(
+        info.contains(
+            "20.0 µs of threads' time and 50.0 µs of CPUs' time are marked as uncertain: 1 where a clock goes \
+             back, 1 where several threads run on one CPU"
+        ),
+        "{info}"
+    );
+    let picture = stdout(&taskscope(&["report", "--timeline", path]));
+    assert!(picture.contains('?'), "{picture}");
+
+    assert!(taskscope(&["emulate", path]).status.success());
+    let marks = |view: &str| -> Vec<String> {
+        let records = fs::read_to_string(root.path().join(view)).unwrap();
+        let marks = records.lines().filter_map(|line| line.contains(":60:").then(|| line.rsplitn(5, ':')));
+        marks
+            .map(|mut line| (line.next(), line.nth(1), line.next()))
+            .map(|fields| format!("{fields:?}"))
+            .collect()
+    };
+    let at = |value: &str, time: &str, row: &str| format!("{:?}", (Some(value), Some(time), Some(row)));
+    assert_eq!(marks("thread.prv"), [at("3", "30000", "1"), at("0", "50000", "1")]);
+    let of_cpus =
+        [at("4", "10000", "2"), at("3", "30000", "1"), at("0", "40000", "2"), at("0", "50000", "1")];
+    assert_eq!(marks("cpu.prv"), of_cpus);
+    let labels = fs::read_to_string(root.path().join("cpu.pcf")).unwrap();
+    assert!(
+        labels.contains("CPU: uncertain (taskscope)") && labels.contains("Several threads run on the CPU")
+    );
+}
+
 /// The clock of a host that the offsets do not name is taken as it is: everybody says so, and nobody refuses that.
 #[test]
 fn hosts_without_clock_offsets_are_named() {

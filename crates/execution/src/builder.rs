@@ -1,6 +1,7 @@
 //! The observer that keeps an execution.
 
 use crate::catalog::grown;
+use crate::doubtful_cpus;
 use crate::growing::ColumnFile;
 use crate::messages_builder::MessagesBuilder;
 use crate::open_thread::{OpenThread, OpenTrack};
@@ -9,9 +10,9 @@ use crate::splice::Splice;
 use crate::storing::{Stored, Storing};
 use crate::task_tables::TaskTables;
 use crate::{
-    Anomaly, Catalog, Change, Definition, Execution, Gap, GapIndex, Hold, JoinedTypes, Loss, NO_TIME, Object,
-    ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State, Thread,
-    ThreadIndex, ThreadKind, Track, TypeIndex, WorkShare,
+    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, JoinedTypes, Loss, NO_TIME,
+    Object, ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State,
+    Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -129,7 +130,16 @@ impl ExecutionBuilder {
     }
 
     /// The same, with types of tasks joined.
-    pub fn finish_joining(mut self, types: impl FnOnce(&Catalog) -> JoinedTypes) -> Execution {
+    pub fn finish_joining(self, types: impl FnOnce(&Catalog) -> JoinedTypes) -> Execution {
+        self.finish_doubting(types, |_| Vec::new())
+    }
+
+    /// The same; `doubts` knows where else threads are uncertain, once their tracks are there.
+    pub fn finish_doubting(
+        mut self,
+        types: impl FnOnce(&Catalog) -> JoinedTypes,
+        doubts: impl FnOnce(&Execution) -> Vec<Uncertain>,
+    ) -> Execution {
         for thread in self.execution.threads.iter().filter(|t| t.first != NO_TIME) {
             let process = &mut self.execution.processes[thread.process.index()];
             process.first = process.first.min(thread.first);
@@ -164,6 +174,9 @@ impl ExecutionBuilder {
             let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
         }
+        let told = doubts(&self.execution);
+        self.execution.uncertain.extend(told);
+        doubtful_cpus::doubt_cpus(&mut self.execution, &self.open);
         // Told in the order of time on each thread only.
         self.execution.uncertain.sort_by_key(|uncertain| uncertain.end);
         self.execution.samples = self.samples.finish();
@@ -220,6 +233,16 @@ impl ExecutionBuilder {
         shows.push((at.max(last), thread));
         if at < last {
             self.execution.anomalies.count(cpu, at, Anomaly::TimeRunsBack { ns: last - at });
+        }
+    }
+
+    /// Several threads run on a CPU from now on, or no longer.
+    fn is_shared(&mut self, cpu: ThreadIndex, at: u64, is_shared: bool) {
+        let since = std::mem::replace(&mut self.open[cpu.index()].shared_since, is_shared.then_some(at));
+        // One that comes in the nanosecond in which another leaves does not share the CPU.
+        if let Some(start) = since.filter(|since| *since < at) {
+            let doubt = Doubt::CpuShared;
+            self.execution.uncertain.push(Uncertain { thread: cpu, start, end: at, doubt });
         }
     }
 
@@ -345,6 +368,7 @@ impl ExecutionBuilder {
                 thread.first = thread.first.min(at);
             }
             Change::Shows(shown) => self.shows(thread, at, shown),
+            Change::IsShared(is_shared) => self.is_shared(thread, at, is_shared),
             Change::Was(section) => {
                 let open = &mut self.open[thread.index()];
                 if open.blind.is_none()

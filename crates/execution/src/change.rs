@@ -199,6 +199,8 @@ pub enum Change {
     Becomes(Section),
     /// A CPU shows what this thread is in, from here on; none: nobody runs on it, and it is idle.
     Shows(ThreadIndex),
+    /// From here on several threads run on a CPU at once, which only one can; or no longer.
+    IsShared(bool),
     /// The section that ended at this time was in truth this one; its task and region are as told.
     Was(Section),
     /// Begins a parallel region.

@@ -117,17 +117,24 @@ pub enum Doubt {
     StreamEnds,
     /// The event at its end does not fit what was known, so something before it was not told.
     DoesNotFit,
+    /// The thread's clock went back over it: what happened in it was told later, without its time.
+    ClockGoesBack,
+    /// Several threads run on one CPU.
+    CpuShared,
 }
 
 impl Doubt {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Doubt; 2] = [Doubt::StreamEnds, Doubt::DoesNotFit];
+    pub const ALL: [Doubt; 4] =
+        [Doubt::StreamEnds, Doubt::DoesNotFit, Doubt::ClockGoesBack, Doubt::CpuShared];
 
     /// The name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Doubt::StreamEnds => "stream-ends",
             Doubt::DoesNotFit => "does-not-fit",
+            Doubt::ClockGoesBack => "clock-goes-back",
+            Doubt::CpuShared => "cpu-shared",
         }
     }
 }
@@ -145,7 +152,7 @@ pub struct TargetWaitPart {
     pub operation: u32,
 }
 
-/// A stretch of a thread's time in which what is shown need not be what was.
+/// A stretch of a thread's or a CPU's time in which what is shown need not be what was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uncertain {
     /// The thread.

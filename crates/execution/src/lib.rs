@@ -21,6 +21,7 @@ mod column;
 mod columns_builder;
 mod cut;
 pub mod devices;
+mod doubtful_cpus;
 mod execution;
 pub mod filter;
 pub mod graph;

@@ -26,6 +26,8 @@ pub(crate) struct OpenThread {
     pub newest: NewestSections,
     /// Of a CPU: whom it shows.
     pub shows: Vec<Shown>,
+    /// Of a CPU: since when several threads run on it.
+    pub shared_since: Option<u64>,
 }
 
 impl OpenThread {
@@ -40,6 +42,7 @@ impl OpenThread {
             unseen: Section::of(State::Unknown),
             newest: NewestSections::default(),
             shows: Vec::new(),
+            shared_since: None,
         }
     }
 

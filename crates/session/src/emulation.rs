@@ -162,6 +162,21 @@ fn ends_in_doubt(trace: &Trace) -> Vec<Option<u64>> {
     trace.streams().iter().map(|stream| end(stream).filter(|_| is_doubtful(stream))).collect()
 }
 
+/// Where times begin and end over which clocks go back: time of the views, stream, whether it begins; in the order of
+/// time.
+fn clock_falls(trace: &Trace, origin: i64) -> Vec<(i64, usize, bool)> {
+    let falls = trace.streams().iter().enumerate().flat_map(|(stream, of)| {
+        of.clock_falls_ns().into_iter().map(move |(from, to)| (from.max(origin), to.max(origin), stream))
+    });
+    let time = |clock: i64| clock.saturating_sub(origin);
+    let mut ends: Vec<_> = falls
+        .filter(|(from, to, _)| from < to)
+        .flat_map(|(from, to, stream)| [(time(from), stream, true), (time(to), stream, false)])
+        .collect();
+    ends.sort_unstable();
+    ends
+}
+
 fn end_of(event: &Event<'_>) -> u64 {
     let header = if event.is_jumbo { JUMBO_HEADER_BYTES } else { EVENT_HEADER_BYTES };
     event.offset + (header + event.payload.len()) as u64
@@ -189,9 +204,13 @@ pub fn play_part<'t, O: ViewObserver>(
     let mut played = Played::default();
     let ends = ends_in_doubt(trace);
     let any_in_doubt = ends.iter().any(Option::is_some);
+    let mut falls = clock_falls(trace, origin).into_iter().peekable();
     for merged in trace.merge() {
         let event = merged.event;
         let time_ns = event.clock_ns.saturating_sub(origin);
+        while let Some((at, stream, begins)) = falls.next_if(|(at, ..)| *at <= time_ns) {
+            machine.clock_goes_back(stream, at, begins);
+        }
         let input = InputEvent {
             stream: merged.stream,
             time_ns,

@@ -11,6 +11,7 @@ mod data_names;
 pub mod device_check;
 mod device_work;
 pub mod devices;
+mod doubts;
 pub mod emulation;
 pub mod graph;
 mod in_memory;
@@ -43,9 +44,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use taskscope_event::models::{MODELS, samples};
 use taskscope_execution::filter::TimeRange;
-use taskscope_execution::{
-    Doubt, Execution, ExecutionBuilder, ProcessIndex, ThreadIndex, ThreadKind, Uncertain,
-};
+use taskscope_execution::{Doubt, Execution, ExecutionBuilder, ProcessIndex, ThreadIndex, ThreadKind};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
 use taskscope_trace::{File, OpenOptions, Stream, Trace};
 use track_file::TrackFile;
@@ -217,13 +216,14 @@ impl Session {
             unreadable_samples += read_samples(stream, threads[number], &interpreter, &mut out, latest);
         }
         let mut places = None;
-        let mut execution =
-            builder.finish_joining(|catalog| places.insert(Places::of_catalog(catalog)).joined_types());
+        let mut execution = builder.finish_doubting(
+            |catalog| places.insert(Places::of_catalog(catalog)).joined_types(),
+            |execution| doubts::of_streams(&trace, &threads, execution),
+        );
         if let Some(error) = track_file.as_ref().and_then(|file| file.failure()) {
             return Err(OpenError::PlayedLost { path: root.to_path_buf(), text: error.to_string() });
         }
         os_time::add_os_times(&trace, &names, &mut execution);
-        add_ends_of_streams(&trace, &threads, &mut execution);
         told_ranks::add_told_ranks(&trace, &threads, &mut execution);
         if selection.range != TimeRange::default() {
             execution.cut(clock_at(selected.begin_ns.max(0)), clock_at(selected.end_ns));
@@ -312,27 +312,6 @@ fn read_samples(
         unreadable += u64::from(!interpreter.sample(thread, at, event.payload, out));
     }
     unreadable
-}
-
-/// A thread whose stream ends before the thread has ended is shown in what it was in last, which need not
-/// be what it was. So is one of whose two files one ends before the other.
-fn add_ends_of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &mut Execution) {
-    for (stream, thread) in trace.streams().iter().zip(threads) {
-        let row = &execution.threads[thread.index()];
-        let ends = match stream.cut_at_ns() {
-            Some(cut) => Some(cut),
-            None if row.ended => None,
-            // It ended, and `stream.obs` is where it said so.
-            None if stream.is_finished() => stream.last_clock_of(File::Standard).or(stream.last_clock_ns()),
-            None => stream.last_clock_ns(),
-        };
-        let Some(start) = ends.map(|ends| ends.max(0) as u64) else { continue };
-        let end = row.track.end();
-        // Nothing else tells that a stream which ended properly does not tell its thread's end.
-        if start < end || (start == end && stream.is_finished() && !row.ended) {
-            execution.uncertain.push(Uncertain { thread: *thread, start, end, doubt: Doubt::StreamEnds });
-        }
-    }
 }
 
 /// What streams are in the execution.

@@ -174,6 +174,7 @@ fn uncertain(session: &Session) -> Value {
         json!({
             "process": execution.processes[thread.process.index()].pid,
             "thread": thread.tid,
+            "kind": thread.kind.name(),
             "start_ns": part.start.saturating_sub(start),
             "end_ns": part.end.saturating_sub(start),
             "why": part.doubt.name(),

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use taskscope_analysis::{
     Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, LateProcess, Worksharing,
 };
-use taskscope_execution::{Doubt, Place, SiteIndex, State};
+use taskscope_execution::{Doubt, Place, SiteIndex, State, ThreadKind, Uncertain};
 use taskscope_session::{Places, ProblemKind, Session};
 
 /// A fact about the recording or the trace that changes how numbers are to be read.
@@ -304,22 +304,32 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     }
     let uncertain = &session.execution.uncertain;
     if !uncertain.is_empty() {
-        let ns: u64 = uncertain.iter().map(|part| part.end - part.start).sum();
-        let at_ends = uncertain.iter().filter(|part| part.doubt == Doubt::StreamEnds).count();
-        let places = [
-            (at_ends, "where a stream ends before its thread"),
-            (uncertain.len() - at_ends, "before an event that does not fit"),
-        ];
+        let is_cpu =
+            |part: &Uncertain| session.execution.threads[part.thread.index()].kind == ThreadKind::Cpu;
+        let ns_of = |cpus: bool| -> u64 {
+            uncertain.iter().filter(|part| is_cpu(part) == cpus).map(|part| part.end - part.start).sum()
+        };
+        // What a CPU shows of an uncertain thread is no place of its own.
+        let is_own = |part: &Uncertain| (part.doubt == Doubt::CpuShared) == is_cpu(part);
+        let places = Doubt::ALL.map(|doubt| {
+            let own = uncertain.iter().filter(|part| part.doubt == doubt && is_own(part));
+            let text = match doubt {
+                Doubt::StreamEnds => "where a stream ends before its thread",
+                Doubt::DoesNotFit => "before an event that does not fit",
+                Doubt::ClockGoesBack => "where a clock goes back",
+                Doubt::CpuShared => "where several threads run on one CPU",
+            };
+            (own.count(), text)
+        });
         let places: Vec<String> = (places.into_iter().filter(|(count, _)| *count > 0))
             .map(|(count, text)| format!("{} {text}", format::count(count as u64)))
             .collect();
-        let text = match ns {
-            0 => format!("what comes after the trace is uncertain: {}", places.join(", ")),
-            ns => format!(
-                "{} of threads' time are marked as uncertain: {}",
-                format::time(ns),
-                places.join(", ")
-            ),
+        let times = [(ns_of(false), "threads"), (ns_of(true), "CPUs")].into_iter().filter(|(ns, _)| *ns > 0);
+        let times: Vec<String> =
+            times.map(|(ns, whose)| format!("{} of {whose}' time", format::time(ns))).collect();
+        let text = match times.is_empty() {
+            true => format!("times without length are uncertain: {}", places.join(", ")),
+            false => format!("{} are marked as uncertain: {}", times.join(" and "), places.join(", ")),
         };
         say("uncertain", text);
     }

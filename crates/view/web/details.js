@@ -19,6 +19,17 @@ export function blameLines(found, trackName) {
 }
 
 /**
+ * Why a section need not be what was, by the name in the answer.
+ * @type {Record<string, string>}
+ */
+const DOUBTS = {
+  'stream-ends': 'the stream ends before the thread does',
+  'does-not-fit': 'the event at the end does not fit what was known before',
+  'clock-goes-back': 'the clock of the thread went back over this time',
+  'cpu-shared': 'several threads run on this CPU at once',
+};
+
+/**
  * What else must be known of a section: what is missing, what is odd.
  * @param {any} found
  * @returns {string[]}
@@ -26,7 +37,7 @@ export function blameLines(found, trackName) {
 export function remarkLines(found) {
   const lines = [];
   if (found.lost_events) lines.push(`${formatCount(found.lost_events)} events were lost here`);
-  if (found.uncertain) lines.push(found.uncertain === 'stream-ends' ? 'uncertain: the stream ends before the thread does' : 'uncertain: the event at the end does not fit what was known before');
+  if (found.uncertain) lines.push(`uncertain: ${DOUBTS[found.uncertain] ?? found.uncertain}`);
   if (found.off_cpu_ns) lines.push(`the system kept it off the CPU for ${found.off_cpu_estimated ? 'about ' : ''}${formatTime(found.off_cpu_ns)} of it${found.off_cpu_estimated ? ' (estimated from sums)' : ''}`);
   if (found.long_from_ns && found.end - found.start >= found.long_from_ns) lines.push('long for its kind');
   return lines;

@@ -127,6 +127,7 @@ impl<O: ViewObserver> Machine<'_, O> {
     }
 
     fn commit_cpu(&mut self, time_ns: i64, cpu: u32) {
+        self.doubt_cpu(cpu, time_ns);
         let state = &mut self.cpus[cpu as usize];
         state.noted = false;
         let (cells, observer) = (&mut self.cpu_cells, &mut self.observer);

@@ -10,6 +10,10 @@ pub(crate) struct CpuState {
     /// What views were told: number of running threads, and the thread shown.
     pub(crate) told_running: Option<u32>,
     pub(crate) shown: Option<u32>,
+    /// Whether several threads ran on it when time moved on, and still do.
+    pub(crate) is_shared: bool,
+    /// Why views were told that it is uncertain.
+    pub(crate) told_doubt: i64,
     /// Number of the last event that rewrote the whole row.
     pub(crate) row_written_at: u64,
     /// Whether the row is noted as changed in the current event.

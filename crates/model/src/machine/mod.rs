@@ -184,9 +184,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
     #[inline]
     pub fn play(&mut self, event: InputEvent<'_>) {
         self.event_number += 1;
-        if !self.contested.is_empty() && event.time_ns > self.current.time_ns {
-            self.settle_contested();
-        }
+        self.time_comes_to(event.time_ns);
         self.current = Current {
             stream: event.stream,
             code: Some(event.code),
@@ -196,7 +194,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         let Some(thread) = self.system.thread_of_stream[event.stream] else { return };
         let violations = self.violations.len();
         self.apply(thread, event);
-        if O::WANTS_VIEWS && (self.violations.len() > violations || self.doubts.any_now()) {
+        if O::WANTS_VIEWS && (self.violations.len() > violations || self.doubts.any_broken()) {
             self.doubt_or_trust(thread, violations, event.time_ns);
         }
         self.commit(event.time_ns);
@@ -206,6 +204,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
     /// no view; what they mean is the semantic interpreter's.
     pub fn play_own(&mut self, event: InputEvent<'_>) {
         use taskscope_event::decode::PayloadError;
+        self.time_comes_to(event.time_ns);
         self.current = Current {
             stream: event.stream,
             code: Some(event.code),

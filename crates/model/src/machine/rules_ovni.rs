@@ -166,6 +166,14 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
     }
 
+    /// Before what happens at this time: what lies earlier is complete.
+    #[inline]
+    pub(super) fn time_comes_to(&mut self, time_ns: i64) {
+        if self.contested.first().is_some_and(|(_, place)| place.current.time_ns < time_ns) {
+            self.settle_contested();
+        }
+    }
+
     /// Time moves on: CPUs that still have several running threads break a rule; where one left
     /// within the nanosecond, only ovniemu's rule is broken.
     pub(super) fn settle_contested(&mut self) {
@@ -174,6 +182,10 @@ impl<O: ViewObserver> Machine<'_, O> {
             let label = self.system.cpu_label(cpu);
             let tid = self.tid(place.thread);
             if running >= 2 {
+                if O::WANTS_VIEWS {
+                    self.cpus[cpu as usize].is_shared = true;
+                    self.doubt_cpu(cpu, place.current.time_ns);
+                }
                 let text = format!(
                     "physical cpu {label} has {running} threads running at the same time since thread {tid} came"
                 );

@@ -132,7 +132,7 @@ impl Interpreter {
             ovni::THREAD_RESUMES => (on_cpu.cpu, None),
             _ => (None, None),
         };
-        let occupant = cpu.and_then(|cpu| self.threads[cpu.index()].occupant);
+        let occupant = cpu.and_then(|cpu| self.threads[cpu.index()].runs.last().copied());
         [occupant, other].map(|reached| reached.unwrap_or(ThreadIndex::NONE))
     }
 
@@ -190,18 +190,29 @@ impl Interpreter {
         out: &mut O,
     ) {
         let before = self.threads[thread.index()].on_cpu;
-        if let Some(left) =
-            before.cpu.filter(|cpu_before| before.running && (!running || cpu != Some(*cpu_before)))
-            && self.threads[left.index()].occupant == Some(thread)
-        {
-            self.threads[left.index()].occupant = None;
-            out.change(left, at, Change::Shows(ThreadIndex::NONE));
-        }
         self.threads[thread.index()].on_cpu = OnCpu { cpu, running, ..before };
-        if let Some(cpu) = cpu.filter(|_| running)
-            && self.threads[cpu.index()].occupant.replace(thread) != Some(thread)
-        {
-            out.change(cpu, at, Change::Shows(thread));
+        let (left, come) = (before.cpu.filter(|_| before.running), cpu.filter(|_| running));
+        if left == come {
+            return;
+        }
+        if let Some(left) = left {
+            let runs = &mut self.threads[left.index()].runs;
+            let shown = runs.last().copied();
+            runs.retain(|other| *other != thread);
+            if runs.last().copied() != shown {
+                out.change(left, at, Change::Shows(runs.last().copied().unwrap_or(ThreadIndex::NONE)));
+            }
+            if runs.len() == 1 {
+                out.change(left, at, Change::IsShared(false));
+            }
+        }
+        if let Some(come) = come {
+            let runs = &mut self.threads[come.index()].runs;
+            runs.push(thread);
+            out.change(come, at, Change::Shows(thread));
+            if runs.len() == 2 {
+                out.change(come, at, Change::IsShared(true));
+            }
         }
     }
 }

@@ -47,8 +47,8 @@ pub(super) struct ThreadState {
     pub has_subsystems: bool,
     /// See [`Interpreter::is_of_openmp`](super::Interpreter::is_of_openmp).
     pub is_of_openmp: bool,
-    /// Of a CPU: the thread that runs on it.
-    pub occupant: Option<ThreadIndex>,
+    /// Of a CPU: the threads that run on it, the one that came last, which it shows, at the end.
+    pub runs: Vec<ThreadIndex>,
 }
 
 impl ThreadState {
@@ -76,7 +76,7 @@ impl ThreadState {
             calls_as: None,
             has_subsystems: false,
             is_of_openmp: false,
-            occupant: None,
+            runs: Vec::new(),
         }
     }
 

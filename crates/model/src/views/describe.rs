@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::machine::commit::{PID_TYPE, RUNNING_TYPE, TID_TYPE};
-use crate::machine::doubt::{DOUBT_LABELS, DOUBT_TITLE, DOUBT_TYPE};
+use crate::machine::doubt::{DOUBT_LABELS, DOUBT_TITLES, DOUBT_TYPE};
 use crate::views::table::{CHANNELS, Track};
 use std::collections::BTreeMap;
 use taskscope_execution::view::{View, ViewDescription, ViewObserver, ViewType};
@@ -31,7 +31,10 @@ impl<O: ViewObserver> Machine<'_, O> {
             }),
             View::Cpu => Some(ViewDescription {
                 rows: (0..self.system.cpus.len() as u32).map(|cpu| self.system.cpu_label(cpu)).collect(),
-                types: self.slots.iter().enumerate().map(|(slot, _)| self.slot_type(slot, true)).collect(),
+                types: (0..self.slots.len())
+                    .map(|slot| self.slot_type(slot, true))
+                    .chain(self.doubt_type(true))
+                    .collect(),
             }),
             _ => self.describe_breakdown(view),
         }
@@ -47,15 +50,19 @@ impl<O: ViewObserver> Machine<'_, O> {
             ViewType { number: 4, title: "Thread: thread state".to_owned(), values: states.to_vec() },
         ];
         types.extend((0..self.slots.len()).map(|slot| self.slot_type(slot, false)));
-        if self.doubts.used {
-            let values = DOUBT_LABELS.map(|(value, label)| (value, label.to_owned()));
-            types.push(ViewType {
-                number: DOUBT_TYPE,
-                title: DOUBT_TITLE.to_owned(),
-                values: values.to_vec(),
-            });
-        }
+        types.extend(self.doubt_type(false));
         types
+    }
+
+    /// Marks of what is uncertain, where there are any.
+    fn doubt_type(&self, of_cpu: bool) -> Option<ViewType> {
+        let labels = if of_cpu { &DOUBT_LABELS[..] } else { &DOUBT_LABELS[..DOUBT_LABELS.len() - 1] };
+        let of_view = usize::from(of_cpu);
+        self.doubts.used[of_view].then(|| ViewType {
+            number: DOUBT_TYPE,
+            title: DOUBT_TITLES[of_view].to_owned(),
+            values: labels.iter().map(|(value, label)| (*value, (*label).to_owned())).collect(),
+        })
     }
 
     fn slot_type(&self, slot: usize, of_cpu: bool) -> ViewType {

@@ -1,0 +1,36 @@
+//! Where what is shown of a thread need not be what was, as its stream says.
+
+use taskscope_execution::{Doubt, Execution, Thread, ThreadIndex, Uncertain};
+use taskscope_trace::{File, Stream, Trace};
+
+/// Of each stream: where it ends before its thread, and where its clock goes back.
+pub(crate) fn of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &Execution) -> Vec<Uncertain> {
+    let mut all = Vec::new();
+    for (stream, thread) in trace.streams().iter().zip(threads) {
+        let row = &execution.threads[thread.index()];
+        let mut doubts = |doubt, start, end| all.push(Uncertain { thread: *thread, start, end, doubt });
+        if let Some((start, end)) = end_of(stream, row) {
+            doubts(Doubt::StreamEnds, start, end);
+        }
+        for (from, to) in stream.clock_falls_ns() {
+            let in_row = |clock: i64| (clock.max(0) as u64).max(row.track.start()).min(row.track.end());
+            doubts(Doubt::ClockGoesBack, in_row(from), in_row(to));
+        }
+    }
+    all
+}
+
+/// A thread whose stream ends before the thread has ended is shown in what it was in last, which need not
+/// be what it was. So is one of whose two files one ends before the other.
+fn end_of(stream: &Stream, row: &Thread) -> Option<(u64, u64)> {
+    let ends = match stream.cut_at_ns() {
+        Some(cut) => cut,
+        None if row.ended => return None,
+        // It ended, and `stream.obs` is where it said so.
+        None if stream.is_finished() => stream.last_clock_of(File::Standard).or(stream.last_clock_ns())?,
+        None => stream.last_clock_ns()?,
+    };
+    let (start, end) = (ends.max(0) as u64, row.track.end());
+    // Nothing else tells that a stream which ended properly does not tell its thread's end.
+    (start < end || (start == end && stream.is_finished() && !row.ended)).then_some((start, end))
+}
