@@ -393,6 +393,8 @@ fn clocks_that_go_back_and_cpus_with_two_threads_are_uncertain() {
         ),
         "{info}"
     );
+    assert!(info.contains("yes: every stream ended properly") && !info.contains("damaged"), "{info}");
+    assert!(!stdout(&taskscope(&["report", path])).contains("incomplete"));
     let picture = stdout(&taskscope(&["report", "--timeline", path]));
     assert!(picture.contains('?'), "{picture}");
 
@@ -439,9 +441,23 @@ fn hosts_without_clock_offsets_are_named() {
         assert!(verb[0] == "dump" || said.contains(verdict), "{verb:?}: {said}");
     }
     assert!(stdout(&taskscope(&["info", path])).contains("3 hosts, not all corrected"));
+    // So does everybody of a slice; also where its clocks would lie before 0 without being shifted.
+    for (number, offset) in [500, -5000].into_iter().enumerate() {
+        table(&format!("0 east {offset} {offset} 0\n"));
+        let slice = out.path().join(number.to_string());
+        let slice = slice.to_str().unwrap();
+        assert!(taskscope(&["slice", "-o", slice, path]).status.success());
+        let said = stderr(&taskscope(&["check", slice]));
+        assert!(said.contains("1 of 3 hosts: those of north, west"), "{offset}: {said}");
+        let times =
+            |trace| dumped(trace, |_| true).iter().map(|event| event["time_ns"].clone()).collect::<Vec<_>>();
+        assert_eq!(times(slice), times(path), "{offset}");
+    }
     table("0 east 500 500 0\n1 west 0 0 0\n2 north 0 0 0\n");
     assert!(!stderr(&taskscope(&["check", path])).contains("no-clock-offsets"));
     assert!(stdout(&taskscope(&["info", path])).contains("3 hosts, corrected"));
+    table("0 east 0 0 0\n1 west 0 0 0\n2 north 0 0 0\n");
+    assert!(stdout(&taskscope(&["info", path])).contains("3 hosts, corrected"), "offsets of 0 are offsets");
 }
 
 #[test]

@@ -19,6 +19,7 @@ impl Session {
             events: execution.threads.iter().map(|thread| thread.events).sum(),
             events_by_model: Vec::new(),
             clocks_too_far: 0,
+            clock_offsets: None,
             unreadable_samples: 0,
             part: None,
             filtered: false,

@@ -46,7 +46,7 @@ use taskscope_event::models::{MODELS, samples};
 use taskscope_execution::filter::TimeRange;
 use taskscope_execution::{Doubt, Execution, ExecutionBuilder, ProcessIndex, ThreadIndex, ThreadKind};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
-use taskscope_trace::{File, OpenOptions, Stream, Trace};
+use taskscope_trace::{ClockOffsets, File, OpenOptions, Stream, Trace};
 use track_file::TrackFile;
 
 /// A thread's stream, as far as a reader of the report needs it.
@@ -92,6 +92,8 @@ pub struct Session {
     pub unreadable_samples: u64,
     /// Queues of devices and the calls that concern them.
     pub devices: taskscope_execution::devices::Devices,
+    /// The offsets between the clocks of hosts that were applied, where there is a table of them.
+    pub clock_offsets: Option<ClockOffsets>,
     /// Names of code places.
     pub places: Places,
     /// Which part of the trace this is, in words; `None` for the whole.
@@ -106,11 +108,14 @@ pub use in_order::{LONGEST_NS, ReadProgress};
 /// memory is made for it later.
 const EVENTS_OF_TASK: u64 = 8;
 
-/// Kinds of damage that mean that events are missing or cannot be trusted.
+/// Kinds of damage that mean that events are missing. Of clocks that cannot be true the events are there, and the
+/// timeline is marked.
 pub fn is_damage(kind: ProblemKind) -> bool {
     !matches!(
         kind,
         ProblemKind::UnfinishedStream
+            | ProblemKind::ClockGoesBack
+            | ProblemKind::ClockTooLarge
             | ProblemKind::MissingAttribute
             | ProblemKind::MetadataVersion
             | ProblemKind::EmptyStream
@@ -265,6 +270,7 @@ impl Session {
             part: selection.words.clone(),
             filtered: selection.filter.is_some() && parts.contains(&Part::Passing),
             problems: trace.problems().to_vec(),
+            clock_offsets: trace.clock_offsets().cloned(),
             events: by_letter.iter().sum(),
             clocks_too_far,
             events_by_model: MODELS

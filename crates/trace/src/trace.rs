@@ -93,6 +93,7 @@ pub struct Trace {
     streams: Vec<Stream>,
     locations: Vec<Location>,
     problems: Vec<Problem>,
+    clock_offsets: Option<ClockOffsets>,
 }
 
 impl Trace {
@@ -119,7 +120,8 @@ impl Trace {
             streams.push(stream);
             problems.extend(found);
         }
-        let mut trace = Trace { root: root.to_path_buf(), streams, locations: Vec::new(), problems };
+        let mut trace =
+            Trace { root: root.to_path_buf(), streams, locations: Vec::new(), problems, clock_offsets: None };
         if options.own_events {
             for found in locations {
                 let location = Location::load(found.directory, found.relative_path, &mut trace.problems);
@@ -149,6 +151,11 @@ impl Trace {
     /// What is wrong, in the order of the streams.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
+    }
+
+    /// The offsets between the clocks of hosts that are applied, where there is a table of them.
+    pub fn clock_offsets(&self) -> Option<&ClockOffsets> {
+        self.clock_offsets.as_ref()
     }
 
     /// Events of all streams.
@@ -222,6 +229,7 @@ impl Trace {
                 (stream.clock.since_ns, stream.clock.drift) = (drift.since_ns, drift.drift);
             }
         }
+        self.clock_offsets = Some(offsets);
         let clocks: FxHashMap<&str, ClockCorrection> =
             self.streams.iter().map(|stream| (&*stream.relative_path, stream.clock)).collect();
         for problem in &mut self.problems {

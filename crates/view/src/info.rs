@@ -9,7 +9,6 @@ use std::fmt::Write;
 use taskscope_analysis::Problem;
 use taskscope_execution::{Execution, NO_TIME, TaskIndex};
 use taskscope_session::Session;
-use taskscope_trace::ProblemKind;
 
 /// Name and version of the JSON form.
 pub const SCHEMA: &str = "taskscope-info/1";
@@ -38,14 +37,14 @@ fn hosts(session: &Session) -> Vec<String> {
 
 pub(crate) fn clocks(session: &Session) -> String {
     let hosts = hosts(session);
-    let corrected = session.streams.iter().any(|stream| stream.clock_offset_ns != 0);
-    // Where a host lacks its offset.
-    let some_lack = session.problems.iter().any(|problem| problem.kind == ProblemKind::NoClockOffsets);
-    match (hosts.len(), corrected) {
+    let offsets = session.clock_offsets.as_ref();
+    let known =
+        hosts.iter().filter(|host| offsets.is_some_and(|offsets| offsets.offset_ns(host).is_some())).count();
+    match (hosts.len(), known) {
         (0 | 1, _) => "one host, CLOCK_MONOTONIC".to_string(),
-        (hosts, true) if some_lack => format!("{hosts} hosts, not all corrected by clock-offsets.txt"),
-        (hosts, true) => format!("{hosts} hosts, corrected by clock-offsets.txt"),
-        (hosts, false) => format!("{hosts} hosts, not corrected"),
+        (hosts, 0) => format!("{hosts} hosts, not corrected"),
+        (hosts, known) if known < hosts => format!("{hosts} hosts, not all corrected by clock-offsets.txt"),
+        (hosts, _) => format!("{hosts} hosts, corrected by clock-offsets.txt"),
     }
 }
 

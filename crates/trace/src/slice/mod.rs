@@ -25,7 +25,6 @@ use self::instrument::Instrumented;
 use self::metadata::Declared;
 use self::thread_state::{Life, ThreadState, is_task_step};
 use crate::clock_offsets::{ClockOffset, ClockOffsets, FILE};
-use crate::problem::ProblemKind;
 use crate::rewrite::replace_file;
 use crate::stream::{File, Stream};
 use crate::trace::Trace;
@@ -305,13 +304,21 @@ impl<'a> Slicer<'a> {
         Ok(sliced)
     }
 
-    /// Clocks are corrected in the slice, but for `shift`. Where several hosts are left, a table says so.
+    /// Clocks are corrected in the slice, but for `shift`. Where several hosts are left, a table says so of those whose
+    /// offsets are known. If some are not, all clocks stay shifted: a line for these would pass for what is known.
     fn write_clock_offsets(&self, output: &Path, touched: &[bool], shift: i64) -> io::Result<()> {
         let streams = self.trace.streams().iter().zip(touched).filter(|(_, touched)| **touched);
         let hosts: BTreeSet<&str> = streams.map(|(stream, _)| stream.metadata.host()).collect();
-        let are_known =
-            !self.trace.problems().iter().any(|problem| problem.kind == ProblemKind::NoClockOffsets);
-        if (hosts.len() < 2 || !are_known) && shift == 0 {
+        let is_known =
+            |host: &&str| self.trace.clock_offsets().is_some_and(|table| table.offset_ns(host).is_some());
+        let known: BTreeSet<&str> = hosts.iter().copied().filter(is_known).collect();
+        let (listed, shift) = match hosts.len() {
+            0 | 1 if shift == 0 => return Ok(()),
+            0 | 1 => (hosts, shift),
+            of if known.len() < of => (known, 0),
+            _ => (known, shift),
+        };
+        if listed.is_empty() {
             return Ok(());
         }
         let median_ns = 0.0 - shift as f64;
@@ -321,7 +328,7 @@ impl<'a> Slicer<'a> {
             median_ns,
             ..ClockOffset::default()
         };
-        let table = ClockOffsets { entries: (0..).zip(hosts).map(entry).collect() };
+        let table = ClockOffsets { entries: (0..).zip(listed).map(entry).collect() };
         std::fs::write(output.join(FILE), table.to_text())
     }
 
