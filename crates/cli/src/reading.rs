@@ -79,6 +79,10 @@ pub struct ViolationPrinter {
     prefix: &'static str,
     all: bool,
     allowed: Vec<ViolationCode>,
+    /// Whether the list is all that the verb is for, or it has work to do without a reader, too.
+    is_all: bool,
+    /// Whoever read the JSON lines has gone.
+    unread: bool,
 }
 
 impl ViolationPrinter {
@@ -92,12 +96,20 @@ impl ViolationPrinter {
             prefix: "",
             all: json,
             allowed: Vec::new(),
+            is_all: true,
+            unread: false,
         }
     }
 
     /// Also prints what exceeds twenty violations of a kind.
     pub fn all(mut self, all: bool) -> Self {
         self.all |= all;
+        self
+    }
+
+    /// For a verb that goes on when the pipe that takes the JSON lines is closed.
+    pub fn beside_other_work(mut self) -> Self {
+        self.is_all = false;
         self
     }
 
@@ -124,6 +136,7 @@ impl ViolationPrinter {
     /// Counts violations into the verdict, and prints them.
     pub fn take(&mut self, violations: Vec<Violation>, verdict: &mut Verdict) -> anyhow::Result<()> {
         let mut out = self.json.then(output::results);
+        let mut printed = Ok(());
         for violation in violations {
             if self.allowed.contains(&violation.code) {
                 continue;
@@ -136,16 +149,22 @@ impl ViolationPrinter {
             let (lines, told) = self.printed.entry(violation.code).or_default();
             *lines += 1;
             if let Some(out) = &mut out {
-                writeln!(out, "{}", violation_json(&violation, severity)).context("cannot print")?;
+                if printed.is_ok() && !self.unread {
+                    printed = writeln!(out, "{}", violation_json(&violation, severity));
+                }
             } else if *lines <= SHOWN_PER_CODE || self.all {
                 *told += violation.count;
                 self.print(&violation, severity);
             }
         }
         if let Some(out) = &mut out {
-            out.flush().context("cannot print")?;
+            printed = printed.and_then(|()| out.flush());
         }
-        Ok(())
+        self.unread |= printed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        if self.unread && !self.is_all {
+            return Ok(());
+        }
+        printed.context("cannot print")
     }
 
     fn print(&self, violation: &Violation, severity: Severity) {

@@ -114,6 +114,28 @@ fn a_full_disk_leaves_no_half_written_output() {
     }
 }
 
+/// Where violations cannot be listed, views that were cut do not stay. A reader of the list who has had enough takes
+/// nothing from the views.
+#[test]
+fn a_list_that_cannot_be_printed_leaves_no_view_that_was_cut() {
+    let root = tempfile::tempdir().unwrap();
+    let (trace, views) = (root.path().join("trace"), root.path().join("views"));
+    // A thread that goes on after its end.
+    stream(1).point(60, ovni::THREAD_PAUSES).write(&trace).unwrap();
+    let arguments = ["emulate", "-l", "--json", "-o", views.to_str().unwrap(), trace.to_str().unwrap()];
+
+    let output = limited("exec \"$0\" \"$@\" > /dev/full", &arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot print"), "{}", stderr(&output));
+    assert!(files_below(&views).is_empty(), "{:?}", files_below(&views));
+
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = Command::new(TASKSCOPE).args(arguments).stdout(writer).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "the verdict stays: {}", stderr(&output));
+    assert!(views.join("thread.pcf").exists() && views.join("cpu.row").exists());
+}
+
 #[test]
 fn a_full_disk_leaves_the_file_that_was_to_be_sorted() {
     let root = tempfile::tempdir().unwrap();

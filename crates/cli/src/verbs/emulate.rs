@@ -113,7 +113,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         gzip: args.gzip,
         directory: args.output.unwrap_or_else(|| trace.root().to_path_buf()),
     };
-    let printer = ViolationPrinter::new(job.judge, args.strict, args.json).all(args.all);
+    let printer = ViolationPrinter::new(job.judge, args.strict, args.json).all(args.all).beside_other_work();
     if !args.strict && !args.json {
         tell_problems(&trace);
     }
@@ -203,6 +203,10 @@ pub fn emulate(
         ControlFlow::Continue(())
     });
     progress.finish();
+    if let Some(error) = failure {
+        // Views that were cut are removed with their writer.
+        return Err(error);
+    }
     let descriptions: Vec<_> = files.iter().map(|file| (file.view, machine.describe(file.view))).collect();
     let writer = machine.into_observer().finish();
     writer
@@ -210,9 +214,6 @@ pub fn emulate(
             descriptions.iter().find(|(other, _)| *other == view).and_then(|(_, found)| found.clone())
         })
         .map_err(cannot_write)?;
-    if let Some(error) = failure {
-        return Err(error);
-    }
     if are_untold {
         note(
             "violations are not told of a part of a trace; taskscope check --where FILTER TRACE lists its own",

@@ -62,7 +62,7 @@ fn write_configuration(
 ) -> io::Result<()> {
     let title: String = view_type.title.trim().replace(['\n', '\r'], " ");
     let title = match view {
-        View::Cpu => format!("CPU: {title}"),
+        View::Cpu if !title.starts_with("CPU: ") => format!("CPU: {title}"),
         View::Thread if !title.starts_with("Thread: ") => format!("Thread: {title}"),
         _ => title,
     };

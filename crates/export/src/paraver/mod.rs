@@ -1,9 +1,9 @@
 //! Paraver traces of views, equal to ovniemu's: the same lines, types, values, labels and rows.
 //!
 //! [`ParaverWriter`] hears of changes and hands them in batches to one thread per file, which
-//! formats and writes. Where one could not be written whole, all are removed, and the error is returned:
-//! no output is silently short. `.pcf` and `.row` come last, and earlier ones go first: a killed writer leaves
-//! a `.prv` without them.
+//! formats and writes. Where one could not be written whole, all are removed, and the error is returned; so they are
+//! where the writer is dropped before its end: no output is silently short. `.pcf` and `.row` come last, and earlier
+//! ones go first: a killed writer leaves a `.prv` without them.
 
 mod cfg;
 mod labels;
@@ -79,10 +79,7 @@ impl ParaverWriter {
         let lanes = View::ALL.map(|_| None);
         let mut writer = ParaverWriter { directory: directory.to_path_buf(), lanes };
         for file in views {
-            if let Err(error) = writer.start(*file, end_ns, gzip) {
-                writer.lanes.iter_mut().flatten().for_each(Lane::discard);
-                return Err(error);
-            }
+            writer.start(*file, end_ns, gzip)?;
         }
         Ok(writer)
     }
@@ -102,13 +99,10 @@ impl ParaverWriter {
     /// of them, and none is whole. Where what describes a view could not be written, that view is removed.
     pub fn finish(mut self, mut describe: impl FnMut(View) -> Option<ViewDescription>) -> io::Result<()> {
         let close = |result: io::Result<()>, lane: &mut Lane| result.and(lane.close());
-        if let Err(error) = self.lanes.iter_mut().flatten().fold(Ok(()), close) {
-            self.lanes.iter_mut().flatten().for_each(Lane::discard);
-            return Err(error);
-        }
+        self.lanes.iter_mut().flatten().fold(Ok(()), close)?;
         let mut result = Ok(());
-        for (view, lane) in View::ALL.iter().zip(&mut self.lanes) {
-            let Some(lane) = lane else { continue };
+        for (view, lane) in View::ALL.iter().zip(std::mem::take(&mut self.lanes)) {
+            let Some(mut lane) = lane else { continue };
             let description = describe(*view).unwrap_or_default();
             let base = self.directory.join(view.file_name());
             let written = write_whole(&base.with_extension("pcf"), |out| write_pcf(out, &description))
@@ -128,6 +122,13 @@ impl ParaverWriter {
     /// Whether a file can no longer be written; playing on is of no use then.
     pub fn has_failed(&self) -> bool {
         self.lanes.iter().flatten().any(|lane| lane.sender.is_none())
+    }
+}
+
+/// What was not finished is removed.
+impl Drop for ParaverWriter {
+    fn drop(&mut self) {
+        self.lanes.iter_mut().flatten().for_each(Lane::discard);
     }
 }
 
@@ -176,10 +177,11 @@ impl Lane {
     fn close(&mut self) -> io::Result<()> {
         self.send();
         self.sender = None;
-        match self.thread.take().map(JoinHandle::join) {
+        let result = match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             _ => Err(io::Error::other("the thread that writes the file has stopped")),
-        }
+        };
+        result.map_err(|error| naming(&self.path, error))
     }
 }
 
@@ -244,8 +246,16 @@ mod tests {
         while !writer.has_failed() {
             writer.view_change(change(View::Thread));
         }
-        let described = writer.finish(|_| Some(ViewDescription::default()));
-        assert_eq!(described.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        let error = writer.finish(|_| Some(ViewDescription::default())).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        assert!(error.to_string().contains("thread.prv: "), "{error}");
+        assert!(names(directory.path()).is_empty(), "{:?}", names(directory.path()));
+    }
+
+    #[test]
+    fn views_whose_writer_is_dropped_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(ParaverWriter::create(directory.path(), &FILES, 10, false).unwrap());
         assert!(names(directory.path()).is_empty(), "{:?}", names(directory.path()));
     }
 
