@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::path::PathBuf;
+
 use common::trace::Event;
 use common::{Compiler, Run, Trace, compile, tool, tool_under_old_kinds};
 use taskscope_event::models::samples::{LEVEL_BYTES, flag, state};
@@ -19,6 +21,12 @@ fn sampled(flags: &[&str], arguments: &[&str]) -> Option<Run> {
     let mut run = Run::program(Compiler::Clang, &program).env("TASKSCOPE_SAMPLE", "1000");
     run.command.args(arguments).env("LD_PRELOAD", tool());
     Some(run)
+}
+
+/// Directories of the runtimes to test with: the usual one, and those in `TASKSCOPE_OPENMP_RUNTIMES`.
+fn runtimes() -> Vec<Option<PathBuf>> {
+    let named = std::env::var_os("TASKSCOPE_OPENMP_RUNTIMES").unwrap_or_default();
+    std::iter::once(None).chain(std::env::split_paths(&named).map(Some)).collect()
 }
 
 fn all(trace: &Trace) -> impl Iterator<Item = &Event> {
@@ -136,17 +144,44 @@ fn user_frames_are_told_from_the_runtimes() {
     assert!(names.starts_with(&["in_region".into(), "main".into()]), "{names:?}");
 }
 
-/// The runtime forks another region for the body of `teams`, whose frames it mixes up with those of the regions in it.
+/// clang has the program itself call the body of a region of one thread.
+#[test]
+fn regions_of_one_thread_run_the_users_functions() {
+    for runtime in runtimes() {
+        let Some(run) = sampled(&OPTIMISED, &["serialized", "60"]) else { return };
+        let trace = run.under(&runtime).trace();
+        let mut symbols = symbols(&trace);
+        let in_body: Vec<_> = all(&trace)
+            .filter(|s| user_functions(&mut symbols, s).first().is_some_and(|f| f == "spin"))
+            .collect();
+        assert!(in_body.len() > 10, "{} of {}", in_body.len(), all(&trace).count());
+        for sample in in_body {
+            let functions = user_functions(&mut symbols, sample);
+            // The body, unless it is a part of the function around it.
+            let called = functions.strip_suffix(&["serialized".to_string()]).unwrap_or(&functions);
+            assert_eq!(called, ["spin", "spin", "spin", "spin", "in_serialized"]);
+            assert_ne!(sample.number("region"), 0);
+        }
+    }
+}
+
+/// LLVM's runtime forks another region for the body of `teams`, whose frames it mixes up with those of the regions in
+/// it; Intel's tells nothing of it.
 #[test]
 fn what_teams_run_is_the_users_and_lies_in_the_league() {
-    let Some(run) = sampled(&OPTIMISED, &["teams", "100"]) else { return };
-    let trace = run.trace();
-    let mut symbols = symbols(&trace);
+    for runtime in runtimes() {
+        let Some(run) = sampled(&OPTIMISED, &["teams", "100"]) else { return };
+        what_teams_run_is_the_users(&run.under(&runtime).trace(), runtime.is_some());
+    }
+}
+
+fn what_teams_run_is_the_users(trace: &Trace, may_be_intels: bool) {
+    let mut symbols = symbols(trace);
     let ends = |functions: &[String], names: &[&str]| {
         functions.len() >= names.len() && functions.iter().rev().zip(names).all(|(is, name)| is == name)
     };
     let (mut all_functions, mut in_team, mut after_team) = (Vec::new(), 0, 0);
-    for sample in all(&trace).filter(|s| s.number("state") as u32 == state::WORK_PARALLEL) {
+    for sample in all(trace).filter(|s| s.number("state") as u32 == state::WORK_PARALLEL) {
         let functions = user_functions(&mut symbols, sample);
         in_team += u32::from(ends(&functions, &["in_team", "spin"]));
         after_team += u32::from(ends(&functions, &["league", "after_team", "spin"]));
@@ -172,7 +207,8 @@ fn what_teams_run_is_the_users_and_lies_in_the_league() {
             .count()
     };
     assert_eq!((count(&["league", "main"]), count(&["in_team", "league"])), (1, 2), "{paths:?}");
-    assert_eq!(paths.iter().filter(|path| path.is_empty()).count(), 2, "{paths:?}");
+    let own = paths.iter().filter(|path| path.is_empty()).count();
+    assert!(own == 2 || own == 0 && may_be_intels, "{paths:?}");
 }
 
 #[test]

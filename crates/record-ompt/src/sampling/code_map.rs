@@ -21,6 +21,7 @@ pub type Unwinder = framehop::UnwinderNative<&'static [u8], MustNotAllocateDurin
 struct Known {
     module: Module,
     unwind: UnwindModule<&'static [u8]>,
+    tables: Option<Tables>,
     /// Whose code it is.
     owner: Owner,
 }
@@ -46,6 +47,8 @@ struct Range {
     /// Of the module in [`all_modules`].
     number: u32,
     bias: u64,
+    /// Where its functions begin.
+    tables: Option<Tables>,
 }
 
 /// What [`CodeMap::place`] says of an address in no module.
@@ -77,6 +80,7 @@ pub struct CodeMap {
     /// Sorted by start.
     ranges: Vec<Range>,
     modules: Vec<Module>,
+    knows_runtime: bool,
 }
 
 static CURRENT: AtomicPtr<CodeMap> = AtomicPtr::new(core::ptr::null_mut());
@@ -198,26 +202,47 @@ impl CodeMap {
                 } else {
                     Owner::Anybody
                 };
-                let unwind = unwind_module(&module);
-                Known { module, unwind, owner }
+                let tables = tables_of(&module);
+                let unwind = unwind_module(&module, tables);
+                Known { module, unwind, tables, owner }
             })
             .collect();
         let mut unwinder = Unwinder::new();
         let mut ranges = Vec::with_capacity(known.len());
         let mut modules = Vec::with_capacity(known.len());
-        for Known { module, unwind, owner } in known {
+        for Known { module, unwind, tables, owner } in known {
             unwinder.add_module(unwind);
             let (start, end, bias) = (module.start, module.end, module.bias);
-            ranges.push(Range { start, end, owner, number: number_of(&module), bias });
+            ranges.push(Range { start, end, owner, number: number_of(&module), bias, tables });
             modules.push(module);
         }
         ranges.sort_unstable_by_key(|range: &Range| range.start);
-        CodeMap { unwinder, ranges, modules }
+        let knows_runtime = ranges.iter().any(|range| range.owner == Owner::Runtime);
+        CodeMap { unwinder, ranges, modules, knows_runtime }
+    }
+
+    /// Code of nobody but these: start, end, owner.
+    #[cfg(test)]
+    pub fn of(ranges: &[(u64, u64, Owner)]) -> CodeMap {
+        let range = |(start, end, owner)| Range { start, end, owner, number: 0, bias: 0, tables: None };
+        let ranges: Vec<Range> = ranges.iter().copied().map(range).collect();
+        let knows_runtime = ranges.iter().any(|range| range.owner == Owner::Runtime);
+        CodeMap { unwinder: Unwinder::new(), ranges, modules: Vec::new(), knows_runtime }
     }
 
     /// Whose code an address is.
     pub fn owner(&self, address: u64) -> Owner {
         self.range(address).map_or(Owner::Nobody, |range| range.owner)
+    }
+
+    /// The start of the function that an address lies in.
+    pub fn function(&self, address: u64) -> Option<u64> {
+        self.range(address)?.tables?.function(address)
+    }
+
+    /// Whether the runtime's code is told from the program's.
+    pub fn knows_runtime(&self) -> bool {
+        self.knows_runtime
     }
 
     /// The number of the module that an address lies in, and the address in its file.
@@ -232,8 +257,8 @@ impl CodeMap {
     }
 }
 
-/// What framehop is to know of a module. Tables are copied once per module of the process.
-fn unwind_module(module: &Module) -> UnwindModule<&'static [u8]> {
+/// A module's unwind tables, which are copied once per module of the process.
+fn tables_of(module: &Module) -> Option<Tables> {
     /// Start and end of a module, place of its tables' header, and the copy.
     type Copy = (u64, u64, u64, Option<Tables>);
     static COPIES: std::sync::Mutex<Vec<Copy>> = std::sync::Mutex::new(Vec::new());
@@ -244,7 +269,7 @@ fn unwind_module(module: &Module) -> UnwindModule<&'static [u8]> {
         list.iter().find(|(start, end, header, _)| (*start, *end, *header) == key).map(|(.., tables)| *tables)
     });
     // The same place may hold another library after dlclose: what it says must still be the same.
-    let tables = match known {
+    match known {
         Some(Some(tables)) if tables.is_still_at(module) => Some(tables),
         _ => {
             let tables = module.unwind.and_then(|tables| match stays(module) {
@@ -257,7 +282,11 @@ fn unwind_module(module: &Module) -> UnwindModule<&'static [u8]> {
             }
             tables
         }
-    };
+    }
+}
+
+/// What framehop is to know of a module.
+fn unwind_module(module: &Module, tables: Option<Tables>) -> UnwindModule<&'static [u8]> {
     let svma = |address: u64| address.wrapping_sub(module.bias);
     let mut sections = ExplicitModuleSectionInfo { base_svma: 0, ..Default::default() };
     if let Some(tables) = tables {
@@ -340,6 +369,17 @@ impl Tables {
         self.header.get(3) == Some(&SORTED_TABLE)
     }
 
+    /// The start of the function that an address lies in, or of the last one before it.
+    fn function(&self, address: u64) -> Option<u64> {
+        let rows = self.header.get(12..).filter(|_| self.header_has_table())?.as_chunks::<8>().0;
+        let start = |row: &[u8; 8]| {
+            let [a, b, c, d, ..] = *row;
+            self.header_at.wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])))
+        };
+        let after = rows.partition_point(|row| start(row) <= address);
+        rows.get(after.checked_sub(1)?).map(start)
+    }
+
     fn is_still_at(&self, module: &Module) -> bool {
         let Some(tables) = module.unwind else { return false };
         let same_size = tables.header_bytes as usize == self.header.len();
@@ -375,6 +415,8 @@ mod tests {
         let here = the_map_knows_this_program_and_nothing_at_null as fn() as usize as u64;
         assert_eq!(map.owner(here), Owner::Anybody);
         assert_eq!(map.owner(0x10), Owner::Nobody);
+        assert_eq!((map.function(here), map.function(here + 1)), (Some(here), Some(here)));
+        assert_ne!(map.function(here - 1), Some(here));
         assert_eq!(map.owner(u64::MAX), Owner::Nobody);
         assert!(map.modules.len() > 2, "{}", map.modules.len());
         let staying = map.modules.iter().filter(|module| stays(module)).count();

@@ -100,13 +100,22 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         }
         (state, thread.wait_object(), thread.wait_return)
     };
+    // SAFETY: no callback is being executed, so nobody changes the list.
+    let forks = if in_callback { &[][..] } else { unsafe { (*thread).forks.as_slice() } };
     let waits_for_object = matches!(state, state::LOCK..=state::NEST_LOCK);
     if kind == Kind::Unknown {
         memory.levels.clear();
         memory.levels.set_outside();
     } else if state == state::IDLE {
         memory.levels.clear();
-    } else if !memory.levels.ask_runtime(&Stack { frames: &memory.frames, map, bounds, most, in_callback }) {
+    } else if !memory.levels.ask_runtime(&Stack {
+        frames: &memory.frames,
+        map,
+        bounds,
+        most,
+        in_callback,
+        forks,
+    }) {
         flags |= flag::LEVELS_UNKNOWN;
         memory.levels.set_outside();
     }

@@ -16,6 +16,8 @@
 //! `ompt_get_task_info` crashes. And the tasks beneath those of this stack are other threads', which may
 //! free them meanwhile. So no more is asked than lies on this stack for certain.
 
+mod bodies;
+
 use core::ffi::c_int;
 use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -26,7 +28,7 @@ use super::code_map::{CodeMap, Owner};
 use super::walk::{Bounds, Frames, MAX_FRAMES};
 use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
 use crate::chain;
-use crate::word::{EXPLICIT, STARTED, TEAMS_BODY, Word};
+use crate::word::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, Word};
 
 /// Levels that are followed: eight nested regions with a task in each, and room to spare.
 const MAX_LEVELS: usize = 24;
@@ -107,23 +109,50 @@ pub struct Stack<'a> {
     pub most: u32,
     /// Whether a callback was interrupted.
     pub in_callback: bool,
+    /// The regions that this thread has forked, and where the calls return to that did.
+    pub forks: &'a [(u32, u64)],
 }
 
 impl Stack<'_> {
+    /// Whose code frame `index` is.
+    fn owner_of_frame(&self, index: usize) -> Option<Owner> {
+        let address = self.frames.addresses().get(index)?;
+        Some(self.map.owner(address.wrapping_sub(u64::from(index > 0))))
+    }
+
+    /// The frame in which a stack address lies.
+    fn frame_at(&self, address: u64) -> Option<usize> {
+        let count = self.frames.addresses().len();
+        (0..count)
+            .find(|index| address < self.frames.frame_end(*index))
+            .filter(|index| self.frames.stack_pointer(*index) <= address)
+    }
+
+    /// The innermost frame, from this one on outwards, in the function that a call returns to.
+    fn frame_in_function_of(&self, codeptr: u64, from: usize) -> Option<usize> {
+        let function = self.map.function(codeptr.wrapping_sub(1))?;
+        let mut frames = self.frames.addresses().iter().enumerate().skip(from);
+        let found = frames.find(|(index, address)| {
+            self.map.function(address.wrapping_sub(u64::from(*index > 0))) == Some(function)
+        });
+        found.map(|(index, _)| index)
+    }
+
+    /// Whose frame a stack address lies in.
+    fn owner_at(&self, address: u64) -> Option<Owner> {
+        self.frame_at(address).and_then(|index| self.owner_of_frame(index))
+    }
+
     /// Whether the body of the explicit task on top has begun. If there are frames beyond the runtime's
     /// exit, the outermost of them tells: the body, or a callback that announces it. The body of an
     /// undeferred task is a part of its creator's, and need not have frames of its own.
     fn has_begun(&self, exit: u64, enter: u64, announced: bool) -> bool {
-        let is_others = |index: usize, address: u64| {
-            let owner = self.map.owner(address.wrapping_sub(u64::from(index > 0)));
-            matches!(owner, Owner::Anybody | Owner::Nobody)
-        };
-        let frames = self.frames.addresses().iter().enumerate();
-        match frames.take_while(|(index, _)| self.frames.frame_end(*index) <= exit).last() {
-            Some((index, address)) => is_others(index, *address),
+        let is_others = |index| matches!(self.owner_of_frame(index), Some(Owner::Anybody | Owner::Nobody));
+        let frames = 0..self.frames.addresses().len();
+        match frames.take_while(|index| self.frames.frame_end(*index) <= exit).last() {
+            Some(index) => is_others(index),
             None => {
-                let innermost = self.frames.addresses().first();
-                let in_body = enter != 0 || innermost.is_some_and(|address| is_others(0, *address));
+                let in_body = enter != 0 || is_others(0);
                 announced && !self.in_callback && in_body
             }
         }
@@ -199,19 +228,26 @@ impl Levels {
     /// runtime's function. Returns whether that could be asked.
     pub fn ask_runtime(&mut self, stack: &Stack<'_>) -> bool {
         self.count = 0;
-        let (sp, bounds) = (stack.frames.stack_pointer(0), stack.bounds);
         let entry = GET_TASK_INFO.load(Relaxed);
         if entry == 0 {
             return false;
         }
         // SAFETY: this entry point has this type.
-        let get = unsafe { transmute::<usize, GetTaskInfo>(entry) };
-        for ancestor in 0..stack.most.min(MAX_LEVELS as u32) as c_int {
+        self.ask(stack, unsafe { transmute::<usize, GetTaskInfo>(entry) });
+        true
+    }
+
+    fn ask(&mut self, stack: &Stack<'_>, get: GetTaskInfo) {
+        let (sp, bounds) = (stack.frames.stack_pointer(0), stack.bounds);
+        let mut most = stack.most;
+        let mut ancestor = 0;
+        while ancestor < most.min(MAX_LEVELS as u32) {
             let (mut flags, mut index) = (0, 0);
             let (mut task, mut frame, mut region) =
                 (core::ptr::null_mut::<Data>(), core::ptr::null_mut::<Frame>(), core::ptr::null_mut());
             // SAFETY: all pointers are valid for writing.
-            let found = unsafe { get(ancestor, &mut flags, &mut task, &mut frame, &mut region, &mut index) };
+            let found =
+                unsafe { get(ancestor as c_int, &mut flags, &mut task, &mut frame, &mut region, &mut index) };
             if found == 0 || !is_usable(frame) {
                 break;
             }
@@ -228,10 +264,14 @@ impl Levels {
             // stack, or above the task's own frames.
             let word = load(task);
             let explicit = word.has(EXPLICIT);
-            let is_teams_body = !explicit && word.has(TEAMS_BODY);
+            // Intel's runtime tells nothing of the body of `teams`, which therefore nobody has counted.
+            let is_untold = flags & IMPLICIT != 0 && word == Word(0);
+            most += u32::from(is_untold);
+            let is_teams_body = !explicit && (is_untold || word.has(TEAMS_BODY));
             let is_left = exit != 0 && enter > exit && !is_teams_body;
             let enter = if elsewhere(enter) || is_left { 0 } else { enter };
             let region = if explicit { load(region).id() } else { word.id() };
+            self.settle_untold(region, word.has(LEAGUE));
             let is_initial = flags & INITIAL != 0;
             let task = if explicit { word.id() } else { 0 };
             if !self.push(Level { exit, enter, is_initial, is_teams_body, region, task, frames: (0, 0) }) {
@@ -244,36 +284,11 @@ impl Levels {
             if is_initial || !has_begun {
                 break;
             }
+            ancestor += 1;
         }
+        self.settle_untold(0, false);
         self.find_body_of_teams(stack);
-        true
-    }
-
-    /// LLVM's runtime forks a region from the body of `teams` without a task of its own, and writes where it left to that
-    /// region's body in the place of where it left to the body of `teams`; after the region nothing is left there.
-    /// What is lost is where the runtime's frames around the body begin.
-    fn find_body_of_teams(&mut self, stack: &Stack<'_>) {
-        let levels = self.list.get_mut(..self.count).unwrap_or_default();
-        let Some(at) = levels.iter().position(|level| level.is_teams_body) else { return };
-        // The league's member has no code; who made the league lies further out.
-        let limit = levels.get(at + 2).map_or(0, |level| level.enter);
-        let (inner, body) = levels.split_at_mut(at);
-        let Some(body) = body.first_mut() else { return };
-        if let Some(member) = inner.last_mut().filter(|member| member.task == 0 && member.exit == 0) {
-            (member.exit, body.exit) = (body.exit, 0);
-        } else if body.exit != 0 && body.enter <= body.exit {
-            return;
-        }
-        let frames = stack.frames;
-        let is_runtime = |index: usize| {
-            let address = frames.addresses().get(index)?;
-            Some(stack.map.owner(address.wrapping_sub(u64::from(index > 0))) == Owner::Runtime)
-        };
-        body.exit = (1..frames.addresses().len())
-            .take_while(|index| limit == 0 || frames.stack_pointer(*index) <= limit)
-            .filter(|index| is_runtime(*index) == Some(true) && is_runtime(*index - 1) == Some(false))
-            .last()
-            .map_or(0, |index| frames.stack_pointer(index));
+        self.find_bodies_that_the_program_calls(stack);
     }
 
     /// Keeps the function that was called through this library in the place of its frames, and of what they call.

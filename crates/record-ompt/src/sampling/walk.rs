@@ -43,6 +43,12 @@ impl Bounds {
         Bounds { low: low as u64, high: low as u64 + bytes as u64 }
     }
 
+    /// A stack on which everything lies.
+    #[cfg(test)]
+    pub fn everything() -> Bounds {
+        Bounds { low: 0, high: u64::MAX }
+    }
+
     /// Whether recording needs more than the program can spare of this stack: 29 KB were measured where a thread begins.
     pub fn is_small(&self) -> bool {
         (1..SMALLEST).contains(&(self.high - self.low))

@@ -140,6 +140,14 @@ impl Run {
         self
     }
 
+    /// With the OpenMP runtime of a directory, if one is named.
+    pub fn under(mut self, runtime: &Option<PathBuf>) -> Run {
+        if let Some(directory) = runtime {
+            self.command.env("LD_LIBRARY_PATH", directory);
+        }
+        self
+    }
+
     /// Runs it, whatever comes of it. A trace whose streams were all ended must be accepted by ovni's
     /// rules, also where events were lost.
     pub fn output(mut self) -> (Output, Trace) {

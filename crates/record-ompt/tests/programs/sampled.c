@@ -55,6 +55,21 @@ __attribute__((noinline)) void league(void) {
     sink += 1;
 }
 
+/* A region of one thread, whose body clang has the program itself call. */
+__attribute__((noinline)) void in_serialized(void) {
+    sink += spin(3);
+    sink += 1;
+}
+
+__attribute__((noinline)) void serialized(void) {
+#pragma omp parallel if (0)
+    {
+        in_serialized();
+        sink += 1;
+    }
+    sink += 1;
+}
+
 /* All in registers, with stack frames of odd sizes: what an unwinder needs tables for. */
 __attribute__((noinline)) double with_array(int depth) {
     volatile char room[40 + 16 * 3];
@@ -146,6 +161,10 @@ int main(int count, char **arguments) {
         in_region();
     } else if (!strcmp(mode, "teams")) {
         league();
+    } else if (!strcmp(mode, "serialized")) {
+        serialized();
+#pragma omp parallel
+        serialized();
     } else if (!strcmp(mode, "waits")) {
         omp_lock_t lock;
         omp_init_lock(&lock);

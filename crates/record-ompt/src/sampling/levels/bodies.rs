@@ -1,0 +1,144 @@
+//! Bodies of regions of which the runtime does not tell where it left to them.
+
+use super::{Levels, Stack};
+use crate::sampling::code_map::Owner;
+
+impl Levels {
+    /// The innermost level is one that nobody told of: in a league's member it is the body of `teams`, and of the
+    /// league's region. Else it is about to be told.
+    pub(super) fn settle_untold(&mut self, outer: u32, in_league: bool) {
+        let last = self.count.checked_sub(1).and_then(|last| self.list.get_mut(last));
+        if let Some(body) = last.filter(|level| level.is_teams_body && level.region == 0) {
+            (body.is_teams_body, body.region) = if in_league { (true, outer) } else { (false, 0) };
+        }
+    }
+
+    /// LLVM's runtime forks a region from the body of `teams` without a task of its own, and writes where it left to that
+    /// region's body in the place of where it left to the body of `teams`; after the region nothing is left there.
+    /// What is lost is where the runtime's frames around the body begin.
+    pub(super) fn find_body_of_teams(&mut self, stack: &Stack<'_>) {
+        let levels = self.list.get_mut(..self.count).unwrap_or_default();
+        let Some(at) = levels.iter().position(|level| level.is_teams_body) else { return };
+        // The league's member has no code; who made the league lies further out.
+        let limit = levels.get(at + 2).map_or(0, |level| level.enter);
+        let (inner, body) = levels.split_at_mut(at);
+        let Some(body) = body.first_mut() else { return };
+        if let Some(member) = inner.last_mut().filter(|member| member.task == 0 && member.exit == 0) {
+            (member.exit, body.exit) = (body.exit, 0);
+        } else if stack.owner_at(body.exit) == Some(Owner::Runtime) && body.enter <= body.exit {
+            return;
+        }
+        let frames = stack.frames;
+        let is_runtime = |index| stack.owner_of_frame(index).map(|owner| owner == Owner::Runtime);
+        body.exit = (1..frames.addresses().len())
+            .take_while(|index| limit == 0 || frames.stack_pointer(*index) <= limit)
+            .filter(|index| is_runtime(*index) == Some(true) && is_runtime(*index - 1) == Some(false))
+            .last()
+            .map_or(0, |index| frames.stack_pointer(index));
+    }
+
+    /// Of a region of one thread that clang compiles (`if (0)`), the runtime names a function of its own that has returned
+    /// by now: the program itself calls the body, which is all that the function calls which forked the region.
+    pub(super) fn find_bodies_that_the_program_calls(&mut self, stack: &Stack<'_>) {
+        if !stack.map.knows_runtime() {
+            return;
+        }
+        let members = self.list.get_mut(..self.count).unwrap_or_default().iter_mut();
+        for member in members.filter(|level| level.task == 0 && !level.is_initial && level.exit != 0) {
+            let Some(index) = stack.frame_at(member.exit) else { continue };
+            if matches!(stack.owner_of_frame(index), Some(Owner::Anybody | Owner::Nobody)) {
+                let forked = stack.forks.iter().rev().find(|(region, _)| *region == member.region);
+                let forking = forked.and_then(|(_, codeptr)| stack.frame_in_function_of(*codeptr, index));
+                let end = stack.frames.frame_end(index);
+                member.exit = forking.map_or(end, |forking| stack.frames.stack_pointer(forking));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::{Data, Frame};
+    use crate::sampling::code_map::CodeMap;
+    use crate::sampling::levels::{Entry, IMPLICIT, INITIAL};
+    use crate::sampling::walk::{Bounds, Frames};
+    use crate::word::{LEAGUE, Word};
+    use core::ffi::c_int;
+    use std::cell::RefCell;
+
+    type Known = (c_int, Data, Frame);
+
+    thread_local! {
+        /// What the runtime knows of the tasks on the stack, innermost first.
+        static TASKS: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
+    }
+
+    unsafe extern "C" fn get(
+        ancestor: c_int,
+        flags: *mut c_int,
+        task: *mut *mut Data,
+        frame: *mut *mut Frame,
+        region: *mut *mut Data,
+        _index: *mut c_int,
+    ) -> c_int {
+        TASKS.with_borrow_mut(|tasks| {
+            let Some((kind, word, known)) = tasks.get_mut(ancestor as usize) else { return 0 };
+            // SAFETY: the tool's own variables.
+            unsafe { (*flags, *task, *frame, *region) = (*kind, word, known, core::ptr::null_mut()) };
+            2
+        })
+    }
+
+    fn task(kind: c_int, word: Word, exit: u64, enter: u64) -> Known {
+        let at = |value| Data { value };
+        (kind, at(word.0), Frame { exit: at(exit), enter: at(enter), exit_flags: 0, enter_flags: 0 })
+    }
+
+    /// Each level's region and user frames, of a stack whose frames have the stack pointers 16, 32, … : 1xx are the
+    /// program's, 2xx the runtime's.
+    fn levels(addresses: &[u64], most: u32, tasks: Vec<Known>) -> Vec<(u32, Vec<u64>)> {
+        let map = CodeMap::of(&[(100, 200, Owner::Anybody), (200, 300, Owner::Runtime)]);
+        let frames = Frames::of(addresses);
+        TASKS.set(tasks);
+        let bounds = Bounds::everything();
+        let stack = Stack { frames: &frames, map: &map, bounds, most, in_callback: false, forks: &[] };
+        let mut levels = Levels::new();
+        levels.ask(&stack, get);
+        levels.assign(&frames, |address| map.owner(address), Entry::default());
+        let of = |(first, past): (u16, u16)| levels.addresses()[first.into()..past.into()].to_vec();
+        levels.list().iter().map(|level| (level.region, of(level.frames))).collect()
+    }
+
+    /// As Intel's runtime has it: only the league's member is told, by whom the body is not counted.
+    #[test]
+    fn a_body_of_teams_that_the_runtime_does_not_tell_is_of_the_league() {
+        let league = Word::new(7, 0, LEAGUE);
+        let body = |exit, enter| task(IMPLICIT, Word(0), exit, enter);
+        let (member, initial) = (task(IMPLICIT, league, 0, 0), task(INITIAL, Word(0), 0, 112));
+        // In the body, of a worker.
+        let stack = [110, 120, 210, 220];
+        assert_eq!(levels(&stack, 1, vec![body(48, 0), member])[0], (7, vec![110, 120]));
+        // In a region of one thread in the body of the master, which has overwritten where the body is left to.
+        let inner = task(IMPLICIT, Word::new(8, 0, 0), 0, 0);
+        let stack = [110, 210, 220, 120, 130, 230, 240, 140];
+        let all = levels(&stack, 3, vec![inner, body(32, 48), member, initial]);
+        assert_eq!(all, [(8, vec![110]), (7, vec![120, 130]), (7, vec![]), (0, vec![140])]);
+    }
+
+    #[test]
+    fn a_task_that_is_about_to_be_told_is_no_body_of_teams() {
+        let member = task(IMPLICIT, Word::new(7, 0, 0), 80, 48);
+        let all = levels(&[210, 220, 120, 130, 230], 1, vec![task(IMPLICIT, Word(0), 0, 0), member]);
+        assert_eq!(all, [(0, vec![]), (7, vec![120, 130])]);
+    }
+
+    /// clang's region of one thread: the runtime has left nothing on the stack.
+    #[test]
+    fn a_body_that_the_program_calls_has_its_frames() {
+        let inner = task(IMPLICIT, Word::new(8, 0, 0), 40, 0);
+        let outer = task(IMPLICIT, Word::new(7, 0, 0), 80, 40);
+        let all = levels(&[110, 120, 130, 140, 210], 2, vec![inner, outer]);
+        assert_eq!(all, [(8, vec![110, 120]), (7, vec![130, 140])]);
+    }
+}
