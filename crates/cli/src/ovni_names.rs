@@ -147,7 +147,9 @@ fn try_ovnidump(options: Ovnidump) -> anyhow::Result<ExitCode> {
     let mut out = output::results();
     for merged in trace.merge() {
         let event = &merged.event;
-        let stream = &trace.streams()[merged.stream].relative_path;
+        let stream = &trace.streams()[merged.stream];
+        // ovnidump has no name for a trace that is one stream.
+        let stream = if stream.directory == trace.root() { "" } else { &stream.relative_path };
         let text = dump::text_of(&merged, options.hex);
         writeln!(out, "{:>10}  {}  {stream}  {text}", event.clock_ns, event.code).context("cannot print")?;
     }

@@ -244,6 +244,10 @@ fn slice_says_that_a_filter_may_break_the_rules() {
         let slice = slices.path().join(number.to_string());
         let slice = slice.to_str().unwrap();
         let talk = stderr(&taskscope(&["slice", option, words, "-o", slice, root.path().to_str().unwrap()]));
+        // Before the range its thread is started, and what it is in begun.
+        let counts =
+            ["3 events of 1 threads in", "2 events of 1 threads, and 2 more", "4 events of 1 threads in"];
+        assert!(talk.contains(counts[number]), "{words}: {talk}");
         assert_eq!(talk.contains("the filter left out"), note, "{words}: {talk}");
         assert_eq!(taskscope(&["check", slice]).status.success(), valid, "{words}");
     }
@@ -511,6 +515,48 @@ fn clocks_that_go_back_are_told_where_their_events_are_shown() {
             assert_eq!(said.contains(place), told.contains(&place), "{range}: {said}");
         }
     }
+}
+
+/// Of a trace that is one stream, and has no path below itself, problems have a place too.
+#[test]
+fn a_stream_that_is_given_by_itself_has_a_name() {
+    let root = tempfile::tempdir().unwrap();
+    let stream = StreamBuilder::new(0, 1, 7).require(&["ovni"]).cpus(1).execute(1000, 0);
+    let stream = stream.point(9000, ovni::BURST).point(5000, ovni::BURST).end(10_000);
+    let directory = stream.write(root.path()).unwrap();
+    let path = directory.to_str().unwrap();
+    let said = stderr(&taskscope(&["check", path]));
+    assert!(said.contains("in:   thread.7, byte 48"), "{said}");
+    let said = stderr(&taskscope(&["top", path]));
+    assert!(said.contains("clock-goes-back: thread.7/stream.obs: "), "{said}");
+    assert_eq!(dumped(path, |line| line["stream"] == "thread.7").len(), 1 + 4, "a problem and four events");
+    // One below it that would have the same name.
+    fs::create_dir(directory.join("thread.7")).unwrap();
+    for name in ["stream.json", "stream.obs"] {
+        fs::copy(directory.join(name), directory.join("thread.7").join(name)).unwrap();
+    }
+    let said = stderr(&taskscope(&["check", path]));
+    assert!(said.contains("in:   ., byte 48") && said.contains("in:   thread.7, byte 48"), "{said}");
+}
+
+/// Time of which nothing is told is one finding, and time outside of a runtime another one, with other words.
+#[test]
+fn findings_have_sentences_of_their_own() {
+    let root = tempfile::tempdir().unwrap();
+    let thread = |tid, models: &[&str]| StreamBuilder::new(0, 1, tid).require(models).cpus(2);
+    thread(101, &["ovni", "nosv"]).execute(0, 0).end(70_000).write(root.path()).unwrap();
+    thread(102, &["ovni"]).execute(0, 1).end(70_000).write(root.path()).unwrap();
+    let report = json(&["report", "--json", root.path().to_str().unwrap()]);
+    let findings = report["findings"].as_array().unwrap();
+    let mut texts: Vec<&str> = findings.iter().map(|finding| finding["text"].as_str().unwrap()).collect();
+    texts.sort();
+    assert_eq!(
+        texts,
+        [
+            "the trace does not tell what ran",
+            "the trace does not tell what ran: threads run outside of all parts of their runtime"
+        ]
+    );
 }
 
 /// What cannot be meant is refused, and advice is about what was given.

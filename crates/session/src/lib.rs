@@ -286,10 +286,7 @@ impl Session {
         self.streams.iter().all(|stream| stream.finished && stream.whole)
             && self.endless_threads().next().is_none()
             && self.devices.queues.iter().all(|queue| queue.finished)
-            && !self.problems.iter().any(|problem| {
-                problem.kind == ProblemKind::MissingMetadata
-                    || problem.stream.is_empty() && is_damage(problem.kind)
-            })
+            && !self.problems.iter().any(|problem| is_damage(problem.kind))
     }
 
     /// Threads whose streams end before the threads do.

@@ -11,8 +11,15 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Found {
     /// Absolute, or relative to the working directory, as the root was given.
     pub(crate) directory: PathBuf,
-    /// Relative to the root, `/` between parts; bytes that are no UTF-8 are replaced for display.
+    /// Relative to the root, `/` between parts; bytes that are no UTF-8 are replaced for display. Of the root itself its
+    /// name, so that what is told of it has a place.
     pub(crate) relative_path: String,
+}
+
+/// The name of a directory that was given as `.` or as a link, too.
+fn name_of(root: &Path) -> String {
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    root.file_name().map_or_else(|| ".".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// All streams below `root`, ordered by the bytes of their relative paths (the order in which ovni
@@ -24,7 +31,10 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Fou
     let mut visited: FxHashSet<(u64, u64)> = FxHashSet::default();
     let mut pending = vec![(root.to_path_buf(), Vec::<u8>::new())];
     while let Some((directory, relative)) = pending.pop() {
-        let shown = String::from_utf8_lossy(&relative).into_owned();
+        let shown = match relative.is_empty() {
+            true => name_of(root),
+            false => String::from_utf8_lossy(&relative).into_owned(),
+        };
         let entries = match fs::metadata(&directory).and_then(|metadata| {
             if visited.insert((metadata.dev(), metadata.ino())) {
                 fs::read_dir(&directory).map(Some)
@@ -83,6 +93,13 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Fou
     found.sort_by(|a, b| a.0.cmp(&b.0));
     locations.retain(|location| found.binary_search_by(|stream| stream.0.cmp(&location.0)).is_err());
     locations.sort_by(|a, b| a.0.cmp(&b.0));
+    // A root that is a stream, and has one below it of its own name.
+    if let [first, others @ ..] = &mut found[..]
+        && first.0.is_empty()
+        && others.iter().any(|(_, other)| other.relative_path == first.1.relative_path)
+    {
+        first.1.relative_path = ".".to_owned();
+    }
     let without_keys = |list: Vec<(Vec<u8>, Found)>| list.into_iter().map(|(_, found)| found).collect();
     (without_keys(found), without_keys(locations))
 }

@@ -145,7 +145,7 @@ impl StreamFile {
 
 /// A thread's stream.
 pub struct Stream {
-    /// Path of its directory below the trace's root, `/` between parts; empty for the root itself.
+    /// Path of its directory below the trace's root, `/` between parts; the name of the root for that itself.
     pub relative_path: String,
     /// Path of its directory.
     pub directory: PathBuf,

@@ -168,6 +168,9 @@ fn sentence(finding: &Finding, place: &str) -> String {
         FindingKind::Communication => format!("calls of MPI or TAMPI take the time: {place}"),
         FindingKind::MpiStart if finding.place == Place::UNKNOWN => "MPI is started or ended".to_string(),
         FindingKind::MpiStart => format!("MPI is started or ended: {place}"),
+        FindingKind::Unknown if finding.state == State::NoSubsystem => {
+            "the trace does not tell what ran: threads run outside of all parts of their runtime".to_string()
+        }
         FindingKind::Unknown => "the trace does not tell what ran".to_string(),
     }
 }

@@ -93,7 +93,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .why("no thread lives in that part of it")
             .into());
     }
-    eprintln!("{} events of {} threads in {}", sliced.events, sliced.streams, args.output.display());
+    let added = match sliced.added {
+        0 => String::new(),
+        added => format!(", and {added} more for what they rest on,"),
+    };
+    eprintln!("{} events of {} threads{added} in {}", sliced.events, sliced.streams, args.output.display());
     if (0..trace.streams().len()).any(|stream| selected.part_of(stream) == Part::Passing) {
         let slice = shell_word(&args.output);
         eprintln!(

@@ -18,6 +18,12 @@ pub(super) fn place_clocks(bytes: &mut [u8], shift: Option<i64>) {
     }
 }
 
+/// How many events [`push`] has written.
+pub(super) fn events_in(bytes: &[u8]) -> u64 {
+    let ends = std::iter::successors(Some(FILE_HEADER_BYTES), |at| Some(EventHead::read(bytes, *at)?.end));
+    ends.skip(1).count() as u64
+}
+
 /// Appends an event. Clocks are corrected ones, and may be negative until [`place_clocks`].
 ///
 /// What a damaged event said as jumbo data may not fit into a plain event that repeats it: then it is cut to what

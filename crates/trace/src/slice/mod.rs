@@ -20,7 +20,7 @@ mod instrument;
 mod metadata;
 mod thread_state;
 
-use self::bytes::{place_clocks, push};
+use self::bytes::{events_in, place_clocks, push};
 use self::instrument::Instrumented;
 use self::metadata::Declared;
 use self::thread_state::{Life, ThreadState, is_task_step};
@@ -66,8 +66,10 @@ type Process<'a> = (Option<&'a str>, Option<i64>);
 pub struct Sliced {
     /// Streams that have events in the slice.
     pub streams: u64,
-    /// Events, those that open and close states not counted.
+    /// Events of the trace.
     pub events: u64,
+    /// Events that are added to them: what is open at the borders, and what threads that are left out had told.
+    pub added: u64,
 }
 
 impl Trace {
@@ -296,11 +298,13 @@ impl<'a> Slicer<'a> {
             if touched[index] {
                 go_on(0)?;
                 sliced.streams += 1;
+                sliced.added += events_in(&standard[index]) + events_in(&own[index]);
                 let metadata = declared.metadata_of(stream, self.slice);
                 self.write_stream(stream, output, &standard[index], &own[index], &metadata, shift)?;
             }
         }
         self.write_clock_offsets(output, &touched, shift.unwrap_or(0))?;
+        sliced.added -= sliced.events;
         Ok(sliced)
     }
 
