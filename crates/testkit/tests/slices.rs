@@ -71,6 +71,46 @@ fn a_slice_shows_what_the_whole_shows() {
     }
 }
 
+/// CPUs rest where somebody has run and nobody does, also where those who have are not in the slice, or elsewhere in it.
+#[test]
+fn cpus_rest_in_a_slice_as_in_the_whole() {
+    let (whole, part, output) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let thread = |tid| StreamBuilder::new(0, 1, tid).require(&["ovni", "nosv"]).cpus(5);
+    let moves = thread(1).execute(1000, 0).event(2000, ovni::SET_AFFINITY, &1_i32.to_le_bytes());
+    moves.point(5500, ovni::BURST).end(9000).write(whole.path()).unwrap();
+    thread(2).execute(1000, 2).end(3000).write(whole.path()).unwrap();
+    thread(3)
+        .execute(1000, 3)
+        .point(3500, ovni::THREAD_PAUSES)
+        .point(8000, ovni::THREAD_RESUMES)
+        .end(8500)
+        .write(whole.path())
+        .unwrap();
+    let clocks = (5000, 7000);
+    slice(whole.path(), part.path(), &Slice { clocks: Some(clocks), ..Slice::default() });
+    // What CPUs show at the range's begin: row, type, value.
+    let shown = |trace: &Path| -> Vec<(String, String)> {
+        let options = MachineOptions { breakdown: true, ..MachineOptions::default() };
+        let emulated = emulate(trace, output.path(), options);
+        assert!(emulated.verdict.accepts(Judge::Ovni { lint: true }), "{:?}", emulated.violations);
+        let first = first_clock(trace);
+        let records = std::fs::read_to_string(output.path().join("cpu.prv")).unwrap();
+        let mut values = std::collections::BTreeMap::new();
+        for line in records.lines().skip(1) {
+            let fields: Vec<&str> = line.split(':').collect();
+            if fields[5].parse::<i64>().unwrap() + first < clocks.0 {
+                values.insert(format!("row {} type {}", fields[4], fields[6]), fields[7].to_owned());
+            }
+        }
+        values.into_iter().collect()
+    };
+    let of_whole = shown(whole.path());
+    let resting = of_whole.iter().filter(|(place, value)| place.ends_with("type 16") && value == "101");
+    assert_eq!(resting.count(), 3, "{of_whole:?}");
+    assert_eq!(shown(part.path()), of_whole);
+}
+
 #[test]
 fn a_slice_of_several_hosts_says_that_its_clocks_are_right() {
     let (root, part) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -35,15 +35,21 @@ impl Slicer<'_> {
             push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
         }
         let mut creations = std::mem::take(&mut self.creations);
+        let mut resting_cpus = self.resting_cpus(&living);
         for (slot, stream) in living.iter().enumerate() {
             let clock = begin.saturating_sub(living.len() as i64).saturating_add(slot as i64);
             let bytes = &mut standard[*stream];
             let state = &self.states[*stream];
             touched[*stream] = true;
-            let mut payload = state.cpu.to_le_bytes().to_vec();
+            // The first thread of a loom passes over its CPUs that rest, as they do only after somebody was there.
+            let loom = self.trace.streams()[*stream].loom();
+            let passed = resting_cpus.extract_if(.., |(other, _)| *other == loom).map(|(_, cpu)| cpu);
+            let mut cpus = passed.chain([state.cpu]);
+            let mut payload = cpus.next().unwrap_or(state.cpu).to_le_bytes().to_vec();
             payload.extend((-1i32).to_le_bytes());
             payload.extend(0u64.to_le_bytes());
             push(bytes, clock, ovni::THREAD_EXECUTES, false, &payload);
+            cpus.for_each(|cpu| push(bytes, clock, ovni::SET_AFFINITY, false, &cpu.to_le_bytes()));
             // The first thread of a process creates what the process had created.
             let pid = self.trace.streams()[*stream].pid().unwrap_or(0);
             creations.retain(|(creator, event)| {
@@ -77,6 +83,22 @@ impl Slicer<'_> {
             push_all(&mut own[*stream], clock, &self.instrumented.opening(&living, slot));
         }
         self.creations = creations;
+    }
+
+    /// CPUs that threads have used and on which none of those that live is, by loom and index.
+    fn resting_cpus(&self, living: &[usize]) -> Vec<(Option<&str>, i32)> {
+        let streams = self.trace.streams();
+        let place = |stream: &usize| (streams[*stream].loom(), self.states[*stream].cpu);
+        let taken: FxHashSet<_> = living.iter().map(place).collect();
+        let known: FxHashSet<_> = (streams.iter())
+            .flat_map(|stream| {
+                stream.metadata.loom_cpus.iter().flatten().map(|cpu| (stream.loom(), cpu.index))
+            })
+            .collect();
+        let rests = |(loom, cpu): &(Option<&str>, i32)| {
+            !taken.contains(&(*loom, *cpu)) && known.contains(&(*loom, i64::from(*cpu)))
+        };
+        self.used_cpus.iter().copied().filter(rests).collect()
     }
 
     /// Ends every thread that lives when the range ends. Those that run go first.

@@ -121,6 +121,8 @@ struct Slicer<'a> {
     /// Moves by threads that are left out, of threads that the kernel has taken off their CPUs, while there is no
     /// other thread of the process that could tell: which is moved, and how.
     moves: Vec<(usize, Event<'a>)>,
+    /// CPUs on which threads of the slice have run, by loom and index: where nobody does, they rest.
+    used_cpus: BTreeSet<(Option<&'a str>, i32)>,
 }
 
 impl<'a> Slicer<'a> {
@@ -144,6 +146,7 @@ impl<'a> Slicer<'a> {
             dictionary: Vec::new(),
             instrumented: Instrumented::new(trace.streams()),
             moves: Vec::new(),
+            used_cpus: BTreeSet::new(),
         }
     }
 
@@ -372,12 +375,22 @@ impl<'a> Slicer<'a> {
         self.states[stream].follow(event);
         match event.code {
             ovni::THREAD_ENDS => self.instrumented.thread_ends(stream, event.clock_ns),
+            ovni::THREAD_EXECUTES | ovni::THREAD_RESUMES | ovni::SET_AFFINITY => self.uses_cpu(stream),
             ovni::REMOTE_AFFINITY => {
                 if let Some(moved) = self.moved(stream, event) {
                     self.states[moved].cpu = first_u32(event.payload) as i32;
+                    self.uses_cpu(moved);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The thread has come to a CPU, or runs there again.
+    fn uses_cpu(&mut self, stream: usize) {
+        let state = &self.states[stream];
+        if self.selected[stream] && state.running == Life::Running && state.cpu >= 0 {
+            self.used_cpus.insert((self.trace.streams()[stream].loom(), state.cpu));
         }
     }
 
