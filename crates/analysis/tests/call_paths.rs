@@ -3,8 +3,8 @@
 use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
-    Change, Execution, ExecutionBuilder, Observer, OsSource, RegionIndex, Section, SiteIndex, State,
-    TaskIndex, ThreadIndex,
+    Change, Definition, Execution, ExecutionBuilder, Observer, OsSource, PathIndex, RegionIndex, Section,
+    SiteIndex, State, TaskIndex, ThreadIndex,
 };
 use taskscope_profile::{Marker, Metric};
 
@@ -116,4 +116,31 @@ fn what_the_last_did_before_a_wait_for_tasks_keeps_nobody_at_the_barrier() {
         assert!(at(0x2000) > 0);
         assert!(at(0x1000).abs_diff(before * at(0x2000)) <= 2, "{wait}: {} and {}", at(0x1000), at(0x2000));
     }
+}
+
+/// LLVM's runtime forks a region by itself for the body of `teams`.
+#[test]
+fn what_is_in_a_region_that_is_no_construct_is_in_its_parent() {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.7", 7);
+    let thread = builder.add_thread(process, 7);
+    let (path, league, body) = (PathIndex(0), RegionIndex(0), RegionIndex(1));
+    builder.define(Definition::Path { path, process, addresses: &[0x1001, 0x2001] });
+    let (outside, task) = (RegionIndex::NONE, TaskIndex::NONE);
+    builder.define(Definition::Site { site: SiteIndex(2), process, address: 0x4001 });
+    for (region, path, parent, site) in [(league, path, outside, 1), (body, PathIndex::NONE, league, 2)] {
+        let begins = Change::RegionBegins { region, parent, site: SiteIndex(site), requested: 1 };
+        let created = Change::RegionPath { region, path, parent_region: parent, parent_task: task };
+        builder.event(thread, 1000);
+        builder.change(thread, 1000, begins);
+        builder.change(thread, 1000, created);
+    }
+    let level = Level { first: 0, end: 1, region: body, task };
+    let (levels, addresses) = (&[level][..], &[0x3000][..]);
+    builder.sample(&NewSample { thread, at: 2000, weight_ns: 100, flags: 0, state: 1, levels, addresses });
+    let (profile, _) = profile_of(&builder.finish(), CallPathOptions::default());
+    let tree = &profile.tree;
+    let sampled = tree.ids().find(|node| tree.frame(*node).offset == 0x3000).unwrap();
+    let path: Vec<u64> = tree.path(sampled).map(|frame| frame.offset).collect();
+    assert_eq!(path, [0x3000, 0x1000, 0x2000], "innermost first");
 }

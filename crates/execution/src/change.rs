@@ -232,7 +232,7 @@ pub enum Change {
     RegionPath {
         /// The region.
         region: RegionIndex,
-        /// The path on the master's stack.
+        /// The path on the master's stack; none where the region is no construct: what is in it is in its parent.
         path: PathIndex,
         /// The region in which it was created, if any.
         parent_region: RegionIndex,

@@ -52,7 +52,7 @@ pub struct CreationPath {
 /// Where a region was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionPath {
-    /// The path on the master's stack.
+    /// The path on the master's stack; none where the region is no construct: what is in it is in its parent.
     pub path: PathIndex,
     /// The region in which that task is, if any.
     pub parent_region: RegionIndex,

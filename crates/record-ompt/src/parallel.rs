@@ -64,7 +64,8 @@ pub unsafe extern "C" fn parallel_begin(
         Word::new(region, site, of_teams).store(parallel);
         moment.thread.remember_fork(region, codeptr);
         let mut payload = [0; 16];
-        for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags as u32]) {
+        let flags = flags as u32 | if is_body { omp::RUNTIMES_OWN } else { 0 };
+        for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags]) {
             part.copy_from_slice(&value.to_le_bytes());
         }
         if sampling::is_active() {

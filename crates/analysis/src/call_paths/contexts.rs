@@ -74,7 +74,8 @@ impl<'a> Contexts<'a> {
         let mut known: Vec<RegionIndex> = execution.samples.of_region.keys().copied().collect();
         known.sort_unstable();
         for region in known {
-            if let Some(row) = execution.regions.get(region.index()) {
+            let has_path = execution.samples.of_region.get(&region).is_some_and(|row| row.path.is_some());
+            if let Some(row) = execution.regions.get(region.index()).filter(|_| has_path) {
                 path_of_site.entry(row.site).or_insert(region);
             }
         }
@@ -332,10 +333,9 @@ impl<'a> Contexts<'a> {
                 (Key::Task(ty, path), self.execution.catalog.type_site(ty))
             }
         };
-        // What the runtime forks by itself, where its parent begins: the bodies of `teams`.
+        // What the runtime forks by itself: the bodies of `teams`.
         if let Wanted::Region(region) = inner
             && samples.of_region.get(&region).is_some_and(|row| !row.path.is_some())
-            && self.has_parents_site(region)
         {
             return outer;
         }
@@ -365,13 +365,6 @@ impl<'a> Contexts<'a> {
         self.table.push(Context { key, outer, depth, node });
         self.by_key.insert((outer.0, key), context);
         context
-    }
-
-    fn has_parents_site(&self, region: RegionIndex) -> bool {
-        let regions = &self.execution.regions;
-        let own = regions.get(region.index());
-        let parent = own.and_then(|own| regions.get(own.parent.index()));
-        own.zip(parent).is_some_and(|(own, parent)| own.site == parent.site)
     }
 
     fn same_further_out(&self, from: ContextId, key: Key) -> Option<ContextId> {

@@ -16,6 +16,10 @@ pub const VERSION: &str = "1.0.0";
 /// that is not deferred, which LLVM's runtime waits for before it creates the task.
 pub const DEPENDENCE_BYTES: usize = 9;
 
+/// Among the flags of a region, beside OMPT's: no construct of the program. The runtime has forked it by itself, to run the
+/// body of `teams` in it for a member of the league.
+pub const RUNTIMES_OWN: u32 = 1 << 29;
+
 events! {
     THREAD_TYPE = b"XHt" plain (r#type: u32) Rule, "is an OpenMP thread of type {type}";
     REGION_BEGIN = b"XRb" plain (region: u32, requested: u32, site: u32, flags: u32) Rule, "begins parallel region {region} at site {site}, {requested} threads requested, flags {flags}";

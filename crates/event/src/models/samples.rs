@@ -42,7 +42,7 @@
 //!   it by then. A worker's sample says so by a flag, at no cost; the region's master resolves the
 //!   path when its region ends, when its stack is as it was at the fork. For a region that has not
 //!   ended when its process does, level 1 of any sample of its master (index 0) in it is the path.
-//!   `path` 0 is none: not known, or the runtime itself has forked it, as for the body of `teams`.
+//!   `path` 0 is none. A region that is the runtime's own (`omp::RUNTIMES_OWN`) has no path.
 
 use super::prelude::*;
 

@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 use taskscope_event::Code;
 use taskscope_event::models::omp;
 use taskscope_execution::{
-    Anomaly, Change, ObjectIndex, Observer, Place, ProcessIndex, RegionIndex, Section, SiteIndex, State,
-    TaskIndex, ThreadIndex, ThreadKind,
+    Anomaly, Change, ObjectIndex, Observer, PathIndex, Place, ProcessIndex, RegionIndex, Section, SiteIndex,
+    State, TaskIndex, ThreadIndex, ThreadKind,
 };
 
 /// Region ids of processes to numbers of the trace.
@@ -226,6 +226,10 @@ impl Interpreter {
         let state = &mut self.threads[thread.index()];
         let parent = state.frames.region();
         out.change(thread, at, Change::RegionBegins { region, parent, site, requested });
+        if u32_at(payload, 12).ok_or(Short)? & omp::RUNTIMES_OWN != 0 {
+            let (path, parent_task) = (PathIndex::NONE, TaskIndex::NONE);
+            out.change(thread, at, Change::RegionPath { region, path, parent_region: parent, parent_task });
+        }
         // The fork section may have been opened by the standard event of the same clock.
         let fork = state.frames.find_mut(Opener::Subsystem(Subsystem::ForkCall));
         match fork.filter(|fork| fork.since == at) {

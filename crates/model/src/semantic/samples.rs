@@ -51,13 +51,13 @@ impl Interpreter {
             }
             samples::REGION_PATH => {
                 let region = self.region_of(process, u32_at(payload, 0).ok_or(Short)?);
-                let path = match u32_at(payload, 4).ok_or(Short)? {
-                    0 => PathIndex::NONE,
-                    path => self.paths.number(process, path),
-                };
+                let number = u32_at(payload, 4).ok_or(Short)?;
+                let path = self.paths.number(process, number);
                 let parent_region = self.region_of(process, u32_at(payload, 8).ok_or(Short)?);
                 let parent_task = self.tasks.known(process, u32_at(payload, 12).ok_or(Short)?);
-                out.change(thread, at, Change::RegionPath { region, path, parent_region, parent_task });
+                if number != 0 {
+                    out.change(thread, at, Change::RegionPath { region, path, parent_region, parent_task });
+                }
             }
             samples::TASK_PATH => {
                 let ty = self.type_at(thread, payload, 0, out)?;

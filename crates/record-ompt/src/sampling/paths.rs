@@ -261,9 +261,12 @@ impl Moment<'_> {
             return;
         }
         let (parent_region, parent_task) = self.thread.frames.creator_of_top();
-        let path = if is_body { 0 } else { self.path_here(codeptr, levels::exit_of_forking(task)) };
         // The path goes on where the parent was created, if that was elsewhere.
         regions::ask(parent_region);
+        if is_body {
+            return;
+        }
+        let path = self.path_here(codeptr, levels::exit_of_forking(task));
         let mut payload = [0; 16];
         for (part, value) in payload.chunks_exact_mut(4).zip([region, path, parent_region, parent_task]) {
             part.copy_from_slice(&value.to_le_bytes());
