@@ -405,7 +405,7 @@ fn clocks_that_go_back_and_cpus_with_two_threads_are_uncertain() {
     assert!(taskscope(&["emulate", path]).status.success());
     let marks = |view: &str| -> Vec<String> {
         let records = fs::read_to_string(root.path().join(view)).unwrap();
-        let marks = records.lines().filter_map(|line| line.contains(":60:").then(|| line.rsplitn(5, ':')));
+        let marks = records.lines().filter(|line| line.contains(":60:")).map(|line| line.rsplitn(5, ':'));
         marks
             .map(|mut line| (line.next(), line.nth(1), line.next()))
             .map(|fields| format!("{fields:?}"))
