@@ -539,6 +539,26 @@ fn a_stream_that_is_given_by_itself_has_a_name() {
     assert!(said.contains("in:   ., byte 48") && said.contains("in:   thread.7, byte 48"), "{said}");
 }
 
+/// A clock that cannot be true makes a trace of centuries. Its parts are no longer than the whole is taken to be.
+#[test]
+fn parts_of_traces_with_clocks_that_cannot_be_true_are_not_longer_than_the_whole() {
+    let root = tempfile::tempdir().unwrap();
+    for tid in 0..8 {
+        let stream = StreamBuilder::new(0, 1, 101 + tid).require(&["ovni", "nosv"]).cpus(8);
+        let stream = stream.execute(0, tid as i32).point(1000, nosv::SCHEDULER_SERVING_BEGIN);
+        let stream = stream.point(i64::MAX as u64, nosv::SCHEDULER_SERVING_END);
+        stream.end(i64::MAX as u64).write(root.path()).unwrap();
+    }
+    let path = root.path().to_str().unwrap();
+    let whole = json(&["report", "--json", path]);
+    for range in ["..60%", "500..70%"] {
+        let part = json(&["report", "--json", "--range", range, path]);
+        assert!(part["wall_ns"].as_u64() <= whole["wall_ns"].as_u64(), "{range}: {}", part["wall_ns"]);
+        let causes = part["causes"].as_array().unwrap().iter().map(|cause| cause["ns"].as_u64().unwrap());
+        assert_eq!(causes.sum::<u64>(), part["capacity_ns"], "{range}");
+    }
+}
+
 /// Time of which nothing is told is one finding, and time outside of a runtime another one, with other words.
 #[test]
 fn findings_have_sentences_of_their_own() {

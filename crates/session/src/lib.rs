@@ -204,13 +204,17 @@ impl Session {
         let events_of_streams = playing.finish();
         let Playing { by_letter, clocks_too_far, .. } = playing;
         let Threads { threads, recorders, processes, names, .. } = all;
-        let clock_at = |time_ns: i64| selected.origin_ns.saturating_add(time_ns).max(0) as u64;
+        // Events with later clocks were taken at the latest time that can be true.
+        let clock_at = |time_ns: i64| {
+            let clock = selected.origin_ns.saturating_add(time_ns).max(0) as u64;
+            clock.min(latest.unwrap_or(u64::MAX))
+        };
         // Who has later events lives on to where the range ends.
         let end = selected.origin_ns.saturating_add(selected.end_ns);
         for (stream, thread) in trace.streams().iter().zip(&threads) {
             if stream.last_clock_ns().is_some_and(|last| last >= end && end < i64::MAX) {
-                builder.lives_at(*thread, end.max(0) as u64);
-                interpreter.lives_at(*thread, end.max(0) as u64);
+                builder.lives_at(*thread, clock_at(selected.end_ns));
+                interpreter.lives_at(*thread, clock_at(selected.end_ns));
             }
         }
         let mut out = OfProcesses { builder: &mut builder, processes: &processes };
