@@ -4,13 +4,17 @@
 //! `pub fn run(Args) -> anyhow::Result<ExitCode>`. To add a verb, write that file, name it in
 //! `verbs/mod.rs`, and add one variant to [`Verb`] and one arm to [`Verb::run`].
 //!
-//! Results go to stdout ([`output::results`]), talk goes to stderr. A verb returns its errors
+//! Results go to stdout ([`output::results`]), talk goes to stderr ([`talk`]). A verb returns its errors
 //! ([`messages::Failure`] where there is something to say beyond one line); only `main` prints
 //! them and turns them into an exit code. A closed pipe is success.
 
 // One file is exempt: `verbs/record/inherited.rs`.
 #![deny(unsafe_code)]
 #![deny(clippy::print_stdout)] // `println!` panics on a closed pipe; write to `output::results()`
+
+// First, as its macros are known from here on.
+#[macro_use]
+mod talk;
 
 mod ignored_signals;
 mod messages;

@@ -136,6 +136,28 @@ fn a_list_that_cannot_be_printed_leaves_no_view_that_was_cut() {
     assert!(views.join("thread.pcf").exists() && views.join("cpu.row").exists());
 }
 
+/// As after `2>&1 | head -1`, and where a log lies on a full disk.
+#[test]
+fn talk_that_nobody_hears_ends_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let trace = root.path().join("trace");
+    // Events after the end, so that there is something to say.
+    stream(1).point(60, ovni::THREAD_PAUSES).point(55, ovni::BURST).write(&trace).unwrap();
+    let (trace, views) = (trace.to_str().unwrap(), root.path().join("views"));
+    let slice = root.path().join("slice");
+    let verbs: [(&[&str], i32); 4] = [
+        (&["check", trace], 1),
+        (&["emulate", "-o", views.to_str().unwrap(), trace], 0),
+        (&["slice", "-o", slice.to_str().unwrap(), trace], 0),
+        (&["sort", trace], 0),
+    ];
+    for (verb, code) in verbs {
+        let output = limited("exec \"$0\" \"$@\" 2> /dev/full", verb);
+        assert_eq!(output.status.code(), Some(code), "{verb:?}");
+    }
+    assert!(views.join("thread.pcf").exists());
+}
+
 #[test]
 fn a_full_disk_leaves_the_file_that_was_to_be_sorted() {
     let root = tempfile::tempdir().unwrap();

@@ -153,7 +153,7 @@ pub fn open_profile(path: &Path) -> anyhow::Result<Option<Profile>> {
         return Err(Failure::new(format!("cannot read the profile {}", path.display())).why(why).into());
     }
     for problem in &merged.problems {
-        anstream::eprintln!("warning: {problem}; it is left out");
+        eprintln!("warning: {problem}; it is left out");
     }
     Ok(Some(merged.profile))
 }
@@ -180,7 +180,7 @@ pub fn open_tree(path: &Path, context: TaskContext) -> anyhow::Result<CallTree> 
     };
     let (tree, missing) = taskscope_session::name_call_paths(&profile);
     for missing in missing.iter().take(3) {
-        anstream::eprintln!("warning: names are missing: {missing}");
+        eprintln!("warning: names are missing: {missing}");
     }
     Ok(tree)
 }
