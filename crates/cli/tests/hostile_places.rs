@@ -100,6 +100,15 @@ fn a_full_disk_leaves_no_half_written_output() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("nothing of the slice"), "{}", stderr(&output));
     assert!(files_below(&slice).is_empty());
+    // A directory that is there stays, and so does a link to it.
+    let (there, link) = (root.path().join("there"), root.path().join("link"));
+    fs::create_dir(&there).unwrap();
+    symlink(&there, &link).unwrap();
+    let output = limited(FULL, &["slice", "-o", link.to_str().unwrap(), trace_text]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(link.is_symlink() && fs::read_dir(&there).unwrap().next().is_none());
+    fs::remove_file(&link).unwrap();
+    fs::remove_dir(&there).unwrap();
 
     let page = root.path().join("report.html");
     let output = limited(FULL, &["report", "--html", page.to_str().unwrap(), trace_text]);

@@ -98,14 +98,19 @@ impl Trace {
         let result = Slicer::new(self, slice).write(output, keeps, &mut between);
         if result.is_err() {
             // The first error matters more than what happens to the remains. All of them are ours: the
-            // directory was empty.
-            let _ = std::fs::remove_dir_all(output);
-            if existed {
-                let _ = std::fs::create_dir(output);
-            }
+            // directory was empty. It may be a link to another one, which stays.
+            let _ = if existed { remove_contents(output) } else { std::fs::remove_dir_all(output) };
         }
         result
     }
+}
+
+fn remove_contents(directory: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }?;
+    }
+    Ok(())
 }
 
 struct Slicer<'a> {
