@@ -325,7 +325,7 @@ explanations! {
     "truncated-event": "A stream file ends within an event."; "Everything before it is read."; "Was the file copied whole?";
     "torn-event": "An event was being written when the program stopped."; "It is left out; everything before it is read."; "Nothing: at most one event a thread.";
     "zero-tail": "A finished stream ends in zeros."; "They are ignored."; "–";
-    "clock-goes-back": "A clock is lower than the one before it."; "It is raised to the one before."; "taskscope sort, if the stream was recorded unsorted.";
+    "clock-goes-back": "A clock is lower than the one before it."; "It is raised to the one before, and the time between the two is marked as uncertain."; "taskscope sort, if the stream was recorded unsorted.";
     "unsorted-region": "Events were recorded out of order in a region that says so."; "They are sorted while reading."; "Nothing.";
     "clock-too-large": "A clock is beyond what 63 bits hold."; "The event is taken at the largest time."; "The file is damaged.";
     "clock-too-far": "Clocks of some events lie so far after the first that they cannot be true."; "They are taken at the limit of 26 days after the first event."; "The stream is damaged: taskscope check names it.";
