@@ -473,17 +473,24 @@ impl<'a> Slicer<'a> {
         // Names that are no UTF-8 as they are: as they are shown, two may be one.
         let below = stream.directory.strip_prefix(self.trace.root());
         let directory = output.join(below.unwrap_or(Path::new(&stream.relative_path)));
-        std::fs::create_dir_all(&directory)?;
-        replace_file(&directory.join(File::Standard.name()), |out| out.write_all(standard))?;
+        let named = |name: &str, error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", directory.join(name).display()))
+        };
+        std::fs::create_dir_all(&directory).map_err(|error| named("", error))?;
+        let write = |name: &str, bytes: &[u8]| {
+            replace_file(&directory.join(name), |out| out.write_all(bytes))
+                .map_err(|error| named(name, error))
+        };
+        write(File::Standard.name(), standard)?;
         if own.len() > file_header().len() {
-            replace_file(&directory.join(File::Own.name()), |out| out.write_all(own))?;
+            write(File::Own.name(), own)?;
         }
         let mut sampled = self.samples_of(stream);
         place_clocks(&mut sampled, shift);
         if sampled.len() > file_header().len() {
-            replace_file(&directory.join(File::Samples.name()), |out| out.write_all(&sampled))?;
+            write(File::Samples.name(), &sampled)?;
         }
-        replace_file(&directory.join("stream.json"), |out| writeln!(out, "{metadata:#}"))
+        write("stream.json", format!("{metadata:#}\n").as_bytes())
     }
 
     /// The samples of the range.
