@@ -95,6 +95,9 @@ pub unsafe extern "C" fn parallel_end(
                 moment.end_sampled_region(task, codeptr, is_body);
             }
             moment.close_top(None);
+            if Word::load(task).has(LEAGUE) {
+                moment.restore_body_of_teams(Word::load(task).id());
+            }
             if moment.thread.profile.is_some() {
                 moment.follow_joined();
                 profiling::leave_team(team);
@@ -177,6 +180,17 @@ impl Thread {
 }
 
 impl Moment<'_> {
+    /// gcc's programs under LLVM's runtime: a region of one thread in `teams` has the task of their body, whose word is to be
+    /// again what it was.
+    fn restore_body_of_teams(&mut self, league: u32) {
+        let Some(body) = self.thread.frames.innermost_context() else { return };
+        if let Open::Member { region, .. } = body.open
+            && region != league
+        {
+            Word::new(region, body.site, TEAMS_BODY).store(sampling::levels::current_task());
+        }
+    }
+
     fn become_helper(&mut self) {
         if self.thread.kind != Kind::Helper {
             self.thread.kind = Kind::Helper;

@@ -5,7 +5,7 @@ mod common;
 use std::path::PathBuf;
 
 use common::trace::Event;
-use common::{Compiler, Run, Trace, compile, tool, tool_under_old_kinds};
+use common::{Compiler, LIBOMP, Run, Trace, compile, tool, tool_under_old_kinds};
 use taskscope_event::models::samples::{LEVEL_BYTES, flag, state};
 use taskscope_event::models::{dictionary, omp, samples};
 use taskscope_symbol::{LoadedModule, Symbolizer};
@@ -211,6 +211,28 @@ fn what_teams_run_is_the_users(trace: &Trace, may_be_intels: bool) {
     let is_own = |region: &&Event| region.number("flags") as u32 & omp::RUNTIMES_OWN != 0;
     let own = trace.of(omp::REGION_BEGIN).filter(is_own).count();
     assert!(own == 2 || own == 0 && may_be_intels, "{own}");
+}
+
+/// LLVM's runtime has one task for the body of gcc's `teams` and for a region of one thread in it.
+#[test]
+fn what_teams_run_after_a_region_is_no_part_of_it() {
+    if !Compiler::Gcc.is_installed() {
+        return;
+    }
+    let program =
+        compile(Compiler::Gcc, "sampled", &["-O2", "-Wl,--no-as-needed", "-lm", "-ldl", "-pthread"]);
+    let mut run = Run::program(Compiler::Gcc, &program).env("TASKSCOPE_SAMPLE", "1000");
+    run.command.args(["teams", "60"]).env("LD_PRELOAD", format!("{}:{LIBOMP}", tool().display()));
+    let trace = run.trace();
+    let mut symbols = symbols(&trace);
+    let is_own = |region: &&Event| region.number("flags") as u32 & omp::RUNTIMES_OWN != 0;
+    let own: Vec<i128> =
+        trace.of(omp::REGION_BEGIN).filter(is_own).map(|region| region.number("region")).collect();
+    let after: Vec<i128> = all(&trace)
+        .filter(|sample| user_functions(&mut symbols, sample).contains(&"after_team".to_string()))
+        .map(|sample| sample.number("region"))
+        .collect();
+    assert!(after.len() > 10 && after.iter().all(|region| own.contains(region)), "{after:?} {own:?}");
 }
 
 #[test]

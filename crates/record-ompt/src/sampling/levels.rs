@@ -391,7 +391,12 @@ pub fn current_exit() -> u64 {
     task_info(0).map_or(0, |(_, exit)| exit)
 }
 
-/// The same of the task that has forked the region which ends. Of a region of one thread the runtime has the task of
+/// The word that the runtime keeps for the current task; null where there is none.
+pub fn current_task() -> *mut Data {
+    task_info(0).map_or(core::ptr::null_mut(), |(task, _)| chain::known_word(task))
+}
+
+/// Where the runtime left to the code of the task that has forked the region which ends; 0 as above. Of a region of one thread the runtime has the task of
 /// that region still on top.
 pub fn exit_of_forking(task: *mut Data) -> u64 {
     match task_info(0) {
