@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::abi;
 use crate::modules;
+use crate::runtime_inside;
 use crate::table::{BY_SITE, Entry, Key, PLAIN_SITE, TABLE, WORK};
 use crate::thread::Moment;
 
@@ -118,12 +119,17 @@ impl Moment<'_> {
 static RUNTIME_START: AtomicUsize = AtomicUsize::new(0);
 static RUNTIME_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells where the runtime lies: in the module that holds `address`. A runtime that is linked into
-/// the program cannot be told from the program's own code, and is not.
+/// Tells where the runtime lies: in the module that holds `address`, or in functions of the program.
 pub fn set_runtime(address: usize) {
-    if let Some(module) = modules::find(address as u64).filter(|module| !module.is_program) {
-        RUNTIME_START.store(module.start as usize, Relaxed);
-        RUNTIME_BYTES.store((module.end - module.start) as usize, Relaxed);
+    let Some(module) = modules::find(address as u64) else { return };
+    let range = match module.is_program {
+        true if runtime_inside::is_known() => None,
+        true => runtime_inside::look(module.bias),
+        false => Some((module.start, module.end)),
+    };
+    if let Some((start, end)) = range {
+        RUNTIME_START.store(start as usize, Relaxed);
+        RUNTIME_BYTES.store((end - start) as usize, Relaxed);
     }
 }
 
@@ -145,6 +151,13 @@ pub fn expect_runtime() {
 #[inline(always)]
 pub fn is_in_runtime(codeptr: *const c_void) -> bool {
     (codeptr as usize).wrapping_sub(RUNTIME_START.load(Relaxed)) < RUNTIME_BYTES.load(Relaxed)
+        && is_not_the_programs(codeptr)
+}
+
+/// Of an address where the runtime lies: between functions of one that is linked into the program may be others.
+#[cold]
+fn is_not_the_programs(codeptr: *const c_void) -> bool {
+    !runtime_inside::is_known() || runtime_inside::contains(codeptr as u64)
 }
 
 #[inline(always)]

@@ -48,6 +48,7 @@ mod named_data;
 mod pair;
 mod parallel;
 mod profiling;
+mod runtime_inside;
 mod sampling;
 pub mod shared;
 mod short;

@@ -17,7 +17,9 @@ use object::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How the entries of OpenMP runtimes begin.
+/// How the entries of OpenMP runtimes begin to which constructs lead.
+const ENTRY_PREFIXES: [&str; 2] = ["__kmpc_", "GOMP_"];
+/// How all begin that a program calls.
 const RUNTIME_PREFIXES: [&str; 4] = ["__kmpc_", "GOMP_", "omp_", "kmpc_"];
 /// Functions that tail call one another before the runtime is reached.
 const LONGEST_CHAIN: usize = 4;
@@ -28,14 +30,18 @@ pub struct TailCalls {
     code: Vec<(u64, Vec<u8>)>,
     /// Addresses of pointers to the runtime's functions (entries of the global offset table).
     slots: FxHashSet<u64>,
-    /// Addresses of stubs that jump through such a pointer (entries of the procedure linkage table).
+    /// Addresses of stubs that jump through such a pointer (entries of the procedure linkage table), and of the entries of a
+    /// runtime that is linked into the program.
     stubs: FxHashSet<u64>,
 }
 
 impl TailCalls {
     /// What is needed of a file; nothing where the file has no call into a runtime.
     pub fn of(file: &object::File<'_>) -> Option<TailCalls> {
-        let slots = runtime_slots(file)?;
+        let (slots, entries) = (runtime_slots(file)?, entries_of(file));
+        if slots.is_empty() && entries.is_empty() {
+            return None;
+        }
         let is_code = |section: &object::Section<'_, '_>| section.kind() == SectionKind::Text;
         let code: Vec<(u64, Vec<u8>)> = file
             .sections()
@@ -44,6 +50,7 @@ impl TailCalls {
             .collect();
         let mut calls = TailCalls { code, slots, stubs: FxHashSet::default() };
         calls.stubs = calls.find_stubs();
+        calls.stubs.extend(entries);
         Some(calls)
     }
 
@@ -139,12 +146,21 @@ fn relative(next: u64, distance: &[u8]) -> u64 {
     next.wrapping_add_signed(i64::from(distance))
 }
 
-/// Addresses that the loader fills with a runtime function's address.
+/// The entries of a runtime that is linked into the file.
+fn entries_of(file: &object::File<'_>) -> Vec<u64> {
+    let is_entry = |name: &str| ENTRY_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let own = file.symbols().filter(|symbol| symbol.is_definition());
+    own.filter(|symbol| symbol.name().is_ok_and(is_entry)).map(|symbol| symbol.address()).collect()
+}
+
+/// Addresses that the loader fills with a runtime function's address; nothing where code cannot be read.
 fn runtime_slots(file: &object::File<'_>) -> Option<FxHashSet<u64>> {
     if file.architecture() != Architecture::X86_64 {
         return None;
     }
-    let symbols = file.dynamic_symbol_table()?;
+    let (Some(symbols), Some(relocations)) = (file.dynamic_symbol_table(), file.dynamic_relocations()) else {
+        return Some(FxHashSet::default());
+    };
     let mut is_runtime: FxHashMap<usize, bool> = FxHashMap::default();
     let mut names_runtime = |index: object::SymbolIndex| {
         *is_runtime.entry(index.0).or_insert_with(|| {
@@ -152,12 +168,9 @@ fn runtime_slots(file: &object::File<'_>) -> Option<FxHashSet<u64>> {
             name.is_some_and(|name| RUNTIME_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
         })
     };
-    let slots: FxHashSet<u64> = file
-        .dynamic_relocations()?
-        .filter_map(|(address, relocation)| match relocation.target() {
-            RelocationTarget::Symbol(index) => names_runtime(index).then_some(address),
-            _ => None,
-        })
-        .collect();
-    (!slots.is_empty()).then_some(slots)
+    let wanted = relocations.filter_map(|(address, relocation)| match relocation.target() {
+        RelocationTarget::Symbol(index) => names_runtime(index).then_some(address),
+        _ => None,
+    });
+    Some(wanted.collect())
 }

@@ -283,3 +283,34 @@ fn stubs_of_damaged_files_may_lie_at_any_address() {
     }
     assert!(moved > 0);
 }
+
+/// A runtime that is linked into the program has no stubs that lead to it.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_tail_call_into_a_runtime_inside_the_program_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, path) = (directory.path().join("tail.c"), directory.path().join("tail"));
+    let text = r#"#include <stdio.h>
+        __attribute__((noinline)) void __kmpc_fork_call(void) {
+            __asm__ volatile(".skip 4096, 0x90"); /* as large as a runtime: no short jump leads there */
+            printf("%lx\n", (long)__builtin_return_address(0));
+        }
+        __attribute__((noinline)) void smooth(void) {
+            __asm__ volatile("");
+            __kmpc_fork_call(); /* the construct */
+        }
+        int main(void) { smooth(); return 0; }"#;
+    std::fs::write(&source, text).unwrap();
+    let mut compiler = Command::new("gcc");
+    let made = compiler.args(["-O2", "-g", "-no-pie", "-o"]).arg(&path).arg(&source).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        eprintln!("skipped: gcc is not here");
+        return;
+    }
+    let printed = Command::new(&path).output().unwrap().stdout;
+    let returns_to = u64::from_str_radix(String::from_utf8(printed).unwrap().trim(), 16).unwrap();
+    let mut symbolizer = Symbolizer::new(Vec::new());
+    let place = symbolizer.place_behind_tail_call(&path.display().to_string(), "", returns_to - 1).unwrap();
+    let line = text.lines().position(|line| line.contains("/* the construct */")).unwrap() as u32 + 1;
+    assert_eq!((place.frame.function.as_deref(), place.frame.line), (Some("smooth"), Some(line)));
+}

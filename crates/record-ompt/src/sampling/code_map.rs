@@ -12,6 +12,7 @@ use framehop::{
 
 use crate::dictionary;
 use crate::modules::{self, Module, UnwindTables};
+use crate::runtime_inside;
 use crate::thread::Moment;
 
 /// The unwinder for all modules of a map.
@@ -44,6 +45,7 @@ struct Range {
     start: u64,
     end: u64,
     owner: Owner,
+    is_program: bool,
     /// Of the module in [`all_modules`].
     number: u32,
     bias: u64,
@@ -213,18 +215,28 @@ impl CodeMap {
         for Known { module, unwind, tables, owner } in known {
             unwinder.add_module(unwind);
             let (start, end, bias) = (module.start, module.end, module.bias);
-            ranges.push(Range { start, end, owner, number: number_of(&module), bias, tables });
+            let is_program = module.is_program;
+            ranges.push(Range { start, end, owner, is_program, number: number_of(&module), bias, tables });
             modules.push(module);
         }
         ranges.sort_unstable_by_key(|range: &Range| range.start);
-        let knows_runtime = ranges.iter().any(|range| range.owner == Owner::Runtime);
+        let is_runtimes = |range: &Range| range.owner == Owner::Runtime;
+        let knows_runtime = runtime_inside::is_known() || ranges.iter().any(is_runtimes);
         CodeMap { unwinder, ranges, modules, knows_runtime }
     }
 
     /// Code of nobody but these: start, end, owner.
     #[cfg(test)]
     pub fn of(ranges: &[(u64, u64, Owner)]) -> CodeMap {
-        let range = |(start, end, owner)| Range { start, end, owner, number: 0, bias: 0, tables: None };
+        let range = |(start, end, owner)| Range {
+            start,
+            end,
+            owner,
+            is_program: false,
+            number: 0,
+            bias: 0,
+            tables: None,
+        };
         let ranges: Vec<Range> = ranges.iter().copied().map(range).collect();
         let knows_runtime = ranges.iter().any(|range| range.owner == Owner::Runtime);
         CodeMap { unwinder: Unwinder::new(), ranges, modules: Vec::new(), knows_runtime }
@@ -232,7 +244,14 @@ impl CodeMap {
 
     /// Whose code an address is.
     pub fn owner(&self, address: u64) -> Owner {
-        self.range(address).map_or(Owner::Nobody, |range| range.owner)
+        match self.range(address) {
+            Some(Range { owner: Owner::Anybody, is_program: true, .. })
+                if runtime_inside::contains(address) =>
+            {
+                Owner::Runtime
+            }
+            range => range.map_or(Owner::Nobody, |range| range.owner),
+        }
     }
 
     /// The start of the function that an address lies in.

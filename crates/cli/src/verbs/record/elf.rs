@@ -94,6 +94,27 @@ pub fn defines(path: &Path, function: &str) -> bool {
     symbols.any(|symbol| symbol.is_definition() && symbol.name() == Ok(function))
 }
 
+/// Whether an OpenMP runtime that loads tools is linked into a program: by the entry that every region begins with, or, in a
+/// program without names, by what it calls a tool's entry.
+pub fn holds_openmp_runtime(path: &Path) -> bool {
+    defines(path, "__kmpc_fork_call") || is_stripped(path) && has_text(path, "ompt_start_tool")
+}
+
+fn is_stripped(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let cache = ReadCache::new(file);
+    object::File::parse(&cache).is_ok_and(|file| file.section_by_name(".symtab").is_none())
+}
+
+/// Whether a C string that ends so is among a file's constants.
+fn has_text(path: &Path, text: &str) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let cache = ReadCache::new(file);
+    let Ok(file) = object::File::parse(&cache) else { return false };
+    let constants = file.section_by_name(".rodata").and_then(|section| section.data().ok());
+    constants.unwrap_or_default().split(|byte| *byte == 0).any(|constant| constant.ends_with(text.as_bytes()))
+}
+
 fn split(paths: &str) -> impl Iterator<Item = String> + '_ {
     paths.split(':').filter(|path| !path.is_empty()).map(str::to_owned)
 }

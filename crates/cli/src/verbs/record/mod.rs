@@ -172,7 +172,7 @@ fn record(
     let has_own_tool = environment.chain_own_tools(&programs);
     // A runtime that is linked into the program does not open what `OMP_TOOL_LIBRARIES` names (Intel's of 2026), but finds a
     // tool that is there already.
-    let has_runtime_inside = || programs.iter().any(|program| elf::defines(program, "__kmpc_fork_call"));
+    let has_runtime_inside = || programs.iter().any(|program| elf::holds_openmp_runtime(program));
     if args.sample.is_some() || profiled || mpi_library.is_some() || has_own_tool || has_runtime_inside() {
         environment.preload(openmp_tool);
     }
