@@ -112,7 +112,7 @@ fn has_text(path: &Path, text: &str) -> bool {
     let cache = ReadCache::new(file);
     let Ok(file) = object::File::parse(&cache) else { return false };
     let constants = file.section_by_name(".rodata").and_then(|section| section.data().ok());
-    constants.unwrap_or_default().split(|byte| *byte == 0).any(|constant| constant.ends_with(text.as_bytes()))
+    memchr::memmem::find(constants.unwrap_or_default(), format!("{text}\0").as_bytes()).is_some()
 }
 
 fn split(paths: &str) -> impl Iterator<Item = String> + '_ {
