@@ -77,6 +77,24 @@ fn columns_of_other_names_are_printed_under_the_usual_ones_too() {
 }
 
 #[test]
+fn a_queue_that_is_cut_makes_a_trace_incomplete() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, trace) = (directory.path().join("x.csv"), directory.path().join("t"));
+    std::fs::write(&file, "queue,id,start,end\nq,1,10,20\nq,2,30,40\n").unwrap();
+    let import = ["import", "--from", "device-records", text(&file), "-o", text(&trace)];
+    assert!(taskscope(&import).status.success());
+    let is_complete = || -> serde_json::Value {
+        let told = taskscope(&["info", "--json", text(&trace)]).stdout;
+        serde_json::from_slice::<serde_json::Value>(&told).unwrap()["complete"].clone()
+    };
+    assert_eq!(is_complete(), true);
+    let events = trace.join("devices/queue.0/taskscope.obs");
+    let bytes = std::fs::read(&events).unwrap();
+    std::fs::write(&events, &bytes[..bytes.len() - 5]).unwrap();
+    assert_eq!(is_complete(), false);
+}
+
+#[test]
 fn a_tab_within_a_value_stays_a_tab() {
     let directory = tempfile::tempdir().unwrap();
     let (file, trace) = (directory.path().join("x.csv"), directory.path().join("t"));

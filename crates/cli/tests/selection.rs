@@ -539,6 +539,22 @@ fn a_stream_that_is_given_by_itself_has_a_name() {
     assert!(said.contains("in:   ., byte 48") && said.contains("in:   thread.7, byte 48"), "{said}");
 }
 
+/// Threads share a CPU from when the second comes to when one leaves, also where an event of ours has the same clock as
+/// the leave, and is played before it.
+#[test]
+fn an_event_of_ours_makes_no_hand_over_of_two_threads_on_a_cpu() {
+    let root = tempfile::tempdir().unwrap();
+    let thread = |tid| StreamBuilder::new(0, 1, tid).require(&["ovni"]).cpus(1);
+    let mut own = file_header().to_vec();
+    push_event(&mut own, wait::ACQUIRED, 3000, &bytes![7_u64, 1_u32]);
+    let mut first = thread(103).execute(1000, 0).end(9000);
+    first.own = Some(own);
+    first.write(root.path()).unwrap();
+    thread(102).execute(2000, 0).end(3000).write(root.path()).unwrap();
+    let said = stderr(&taskscope(&["check", root.path().to_str().unwrap()]));
+    assert!(said.contains("error[two-threads-on-cpu]"), "{said}");
+}
+
 /// A clock that cannot be true makes a trace of centuries. Its parts are no longer than the whole is taken to be.
 #[test]
 fn parts_of_traces_with_clocks_that_cannot_be_true_are_not_longer_than_the_whole() {
