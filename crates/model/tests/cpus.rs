@@ -2,7 +2,7 @@
 
 use taskscope_event::Code;
 use taskscope_event::models::{nanos6, ovni};
-use taskscope_execution::{Execution, ExecutionBuilder, State, ThreadIndex, ThreadKind};
+use taskscope_execution::{Doubt, Execution, ExecutionBuilder, State, ThreadIndex, ThreadKind};
 use taskscope_model::semantic::{Interpreter, LoomNumber};
 
 const LOOM: LoomNumber = LoomNumber(0);
@@ -115,4 +115,22 @@ fn affinity_moves_a_thread_between_cpus_and_to_none() {
             (50, 60, State::Idle),
         ]
     );
+}
+
+#[test]
+fn a_cpu_that_one_of_two_threads_leaves_shows_the_other() {
+    let mut play = Play::new();
+    play.event(0, 0, ovni::THREAD_EXECUTES, &on_cpu(0))
+        .event(0, 10, nanos6::DEPENDENCY_REGISTERING_BEGIN, &[])
+        .event(1, 20, ovni::THREAD_EXECUTES, &on_cpu(0))
+        .event(1, 40, ovni::THREAD_ENDS, &[])
+        .event(0, 50, nanos6::DEPENDENCY_REGISTERING_END, &[])
+        .event(0, 60, ovni::THREAD_ENDS, &[]);
+    let execution = play.finish();
+    let states: Vec<_> = states_of_cpu(&execution).into_iter().map(|(start, end, _)| (start, end)).collect();
+    assert_eq!(states, [(0, 10), (10, 20), (20, 40), (40, 50), (50, 60)]);
+    let of_cpu = |at| states_of_cpu(&execution).into_iter().find(|(start, ..)| *start == at).unwrap().2;
+    assert_eq!(of_cpu(40), of_cpu(10), "the first goes on in what it was in");
+    let shared: Vec<_> = execution.uncertain.iter().map(|part| (part.start, part.end, part.doubt)).collect();
+    assert_eq!(shared, [(20, 40, Doubt::CpuShared)]);
 }
