@@ -149,6 +149,7 @@ pub mod status {
 
 /// `ompt_task_flag_t`.
 pub mod task_flag {
+    pub const INITIAL: u32 = 0x0000_0001;
     pub const EXPLICIT: u32 = 0x0000_0004;
     pub const TARGET: u32 = 0x0000_0008;
     pub const TASKWAIT: u32 = 0x0000_0010;

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_uint, c_void};
 use taskscope_event::models::omp;
 use taskscope_record::{enter, thread as recorder};
 
-use crate::abi::{Data, Frame, endpoint, parallel_flag, status};
+use crate::abi::{Data, Frame, endpoint, parallel_flag, status, task_flag};
 use crate::dictionary;
 use crate::frames::{Open, Phase};
 use crate::profiling;
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn implicit_task(
     task: *mut Data,
     team: c_uint,
     index: c_uint,
-    _flags: c_int,
+    flags: c_int,
 ) {
     record(|moment| {
         if scope == endpoint::BEGIN {
@@ -132,8 +132,12 @@ pub unsafe extern "C" fn implicit_task(
             if word.has(HELPERS) {
                 moment.become_helper();
             }
-            Word::new(word.id(), word.site(), Word::load(parallel).flags() & (LEAGUE | TEAMS_BODY))
-                .store(task);
+            // LLVM's runtime names no region for the member of a league of one.
+            let of_teams = match flags as u32 & task_flag::INITIAL != 0 && word.id() != 0 {
+                true => LEAGUE,
+                false => Word::load(parallel).flags() & (LEAGUE | TEAMS_BODY),
+            };
+            Word::new(word.id(), word.site(), of_teams).store(task);
             if word.id() != 0 {
                 moment.begin_member(word, index, team);
             }

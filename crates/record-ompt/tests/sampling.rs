@@ -170,12 +170,14 @@ fn regions_of_one_thread_run_the_users_functions() {
 #[test]
 fn what_teams_run_is_the_users_and_lies_in_the_league() {
     for runtime in runtimes() {
-        let Some(run) = sampled(&OPTIMISED, &["teams", "100"]) else { return };
-        what_teams_run_is_the_users(&run.under(&runtime).trace(), runtime.is_some());
+        for (mode, teams) in [("teams", 2), ("one_team", 1)] {
+            let Some(run) = sampled(&OPTIMISED, &[mode, "100"]) else { return };
+            what_teams_run_is_the_users(&run.under(&runtime).trace(), teams, runtime.is_some());
+        }
     }
 }
 
-fn what_teams_run_is_the_users(trace: &Trace, may_be_intels: bool) {
+fn what_teams_run_is_the_users(trace: &Trace, teams: usize, may_be_intels: bool) {
     let mut symbols = symbols(trace);
     let ends = |functions: &[String], names: &[&str]| {
         functions.len() >= names.len() && functions.iter().rev().zip(names).all(|(is, name)| is == name)
@@ -188,7 +190,7 @@ fn what_teams_run_is_the_users(trace: &Trace, may_be_intels: bool) {
         all_functions.push(functions);
     }
     assert!(in_team > 5 && after_team > 5, "{in_team} {after_team} {all_functions:?}");
-    // The league on the program's path, the regions of its two teams on theirs; the runtime's own are known as such.
+    // The league on the program's path, the regions of its teams on theirs; the runtime's own are known as such.
     let mut paths: Vec<Vec<String>> = Vec::new();
     for told in trace.of(samples::REGION_PATH) {
         let path = trace.of(samples::PATH).find(|path| path.number("path") == told.number("path"));
@@ -206,11 +208,11 @@ fn what_teams_run_is_the_users(trace: &Trace, may_be_intels: bool) {
             .filter(|path| path.len() >= names.len() && path.iter().zip(names).all(|(is, name)| is == name))
             .count()
     };
-    assert_eq!((count(&["league", "main"]), count(&["in_team", "league"])), (1, 2), "{paths:?}");
-    assert_eq!(paths.len(), 3, "{paths:?}");
+    assert_eq!((count(&["league", "main"]), count(&["in_team", "league"])), (1, teams), "{paths:?}");
+    assert_eq!(paths.len(), 1 + teams, "{paths:?}");
     let is_own = |region: &&Event| region.number("flags") as u32 & omp::RUNTIMES_OWN != 0;
     let own = trace.of(omp::REGION_BEGIN).filter(is_own).count();
-    assert!(own == 2 || own == 0 && may_be_intels, "{own}");
+    assert!(own == teams || own == 0 && may_be_intels, "{own}");
 }
 
 /// LLVM's runtime has one task for the body of gcc's `teams` and for a region of one thread in it.

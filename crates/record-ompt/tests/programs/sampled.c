@@ -45,8 +45,8 @@ __attribute__((noinline)) void after_team(void) {
     sink += 1;
 }
 
-__attribute__((noinline)) void league(void) {
-#pragma omp teams num_teams(2)
+__attribute__((noinline)) void league(int teams) {
+#pragma omp teams num_teams(teams)
     {
         in_team();
         after_team();
@@ -160,7 +160,9 @@ int main(int count, char **arguments) {
         sink += with_array(3);
         in_region();
     } else if (!strcmp(mode, "teams")) {
-        league();
+        league(2);
+    } else if (!strcmp(mode, "one_team")) {
+        league(1);
     } else if (!strcmp(mode, "serialized")) {
         serialized();
 #pragma omp parallel
