@@ -29,6 +29,8 @@ pub unsafe extern "C" fn target_emi(
         for (part, value) in payload.chunks_exact_mut(4).zip([kind as u32, device as u32, site]) {
             part.copy_from_slice(&value.to_le_bytes());
         }
+        // The device works for it.
+        moment.follow_works();
         moment.device_part(scope, Device::Target, site, |moment| {
             moment.recorder.own_begin(moment.at, omp::TARGET_BEGIN, payload, 0);
         });

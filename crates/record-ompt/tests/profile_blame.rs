@@ -201,22 +201,42 @@ fn waiting_for_children_is_given_to_those_that_run() {
     }
 }
 
-/// The regions of a kernel that runs on the host interrupt the construct's wait.
-#[test]
-fn waiting_for_a_device_ends_where_the_kernels_regions_begin() {
+/// Target constructs whose kernels run for so many milliseconds on the host, in a region and outside any.
+fn offloaded(milliseconds: &str) -> Option<Profile> {
     let flags = ["-fopenmp-targets=x86_64-pc-linux-gnu"];
     if !Compiler::Clang.is_installed() {
-        return;
+        return None;
     }
-    let Some(program) = try_compile(Compiler::Clang, "offloaded", &flags) else { return };
-    let mut profiled = Profiled::of(&program, 2, "500", &["20"]);
+    let program = try_compile(Compiler::Clang, "offloaded", &flags)?;
+    let mut profiled = Profiled::of(&program, 2, "500", &[milliseconds]);
     profiled.command.env("LD_LIBRARY_PATH", "/usr/lib/llvm-19/lib");
     // Where the recorder of devices is installed, its stream lies beside the profile.
     assert!(profiled.command.output().unwrap().status.success());
     let profile = profiled.profile().unwrap().0;
     assert_conserved(&profile);
+    Some(profile)
+}
+
+/// The regions of a kernel that runs on the host interrupt the construct's wait.
+#[test]
+fn waiting_for_a_device_ends_where_the_kernels_regions_begin() {
+    let Some(profile) = offloaded("20") else { return };
     let taken = balance(&profile, Marker::Target).taken;
     assert!(taken > 40_000_000, "three kernels without a region: {taken}");
+}
+
+/// While its only thread that forks waits for a device, nobody else works, and nobody is sampled at work.
+#[test]
+fn what_others_idle_while_a_device_works_is_at_its_construct() {
+    one_of_three(|| {
+        let Some(profile) = offloaded("60") else { return };
+        let tree = &profile.tree;
+        let of = |node, metric| tree.value(node, metric);
+        let constructs = tree.ids().filter(|node| of(*node, Metric::given(Marker::Target)) > 0);
+        let idle: u64 = constructs.map(|node| of(node, Metric::shared(Marker::Idle))).sum();
+        let taken = balance(&profile, Marker::Target).taken;
+        assert!(idle * 100 >= taken * 90, "one worker idles for all of it: {idle} of {taken}");
+    });
 }
 
 #[test]

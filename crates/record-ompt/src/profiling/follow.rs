@@ -159,7 +159,7 @@ impl Moment<'_> {
         }
     }
 
-    /// The thread forks, is a member of a team, or creates a task: it is a worker, unless it is paused.
+    /// The thread forks, is a member of a team, creates a task or has a device work: it is a worker, unless it is paused.
     #[inline(always)]
     pub fn follow_works(&mut self) {
         if let Some(follower) = self.thread.profile.as_deref_mut().filter(|follower| !follower.has_worked)
@@ -380,7 +380,8 @@ impl Moment<'_> {
         } else {
             self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit())
         };
-        if let Some(Follower { waits, counted, .. }) = self.thread.profile.as_deref_mut() {
+        let at = self.at;
+        if let Some(Follower { waits, counted, role, members, .. }) = self.thread.profile.as_deref_mut() {
             waits.end(|wait, settled| {
                 let place = (wait.context, path);
                 // A device works for the construct that waits for it.
@@ -388,6 +389,12 @@ impl Moment<'_> {
                 let by_device = Settled { nobody: 0, blame: &own, for_work: None };
                 let settled = if kind == Marker::Target { &by_device } else { settled };
                 counted.counts.count(|counts| counts.waited(kind, place, wait.taken, settled));
+                if kind == Marker::Target
+                    && members.is_empty()
+                    && let Some(charge) = role.device_worked(wait.taken, at, place)
+                {
+                    counted.counts.count(|counts| counts.idled(charge));
+                }
             });
         }
         // Outside of teams, what it was sampled in is for those that idle meanwhile.

@@ -222,7 +222,8 @@ struct Stretch {
 struct Spent {
     /// With the program's work.
     work: u64,
-    /// While neither it nor a device worked for the program, though it had not run out of work.
+    /// While neither it nor a device worked for the program, though it had not run out of work. (Of time that a device
+    /// worked, [`Role::device_worked`] is told.)
     waits: u64,
 }
 
@@ -397,6 +398,15 @@ impl Role {
         }
         give(Charge { owed: stretch.owed, fork: stretch.fork, samples: stretch.last_samples() });
         stretch.owed = Owed { epoch, ..Owed::default() };
+    }
+
+    /// The thread, in no team, has waited so long for a device, which worked for the construct at `place`: what others idled
+    /// meanwhile. Beside another root, samples tell.
+    pub fn device_worked(&self, waited: u64, at: u64, place: Place) -> Option<Charge<'static>> {
+        let pool = &self.run.filter(|_| self.is_root)?.pool;
+        let mut owed = Owed { epoch: pool.epoch(), ..Owed::default() };
+        owed.work.add(waited, pool.others());
+        (pool.has_one_root_until() > at).then_some(Charge { owed, fork: place, samples: None })
     }
 
     /// A region that the thread forked outside of any team is over, or a pause.
