@@ -51,6 +51,8 @@ pub fn user_function(name: &str) -> Option<String> {
     // Clones that an optimiser made: `f.constprop.0`, `f.isra.0`, `f.part.0`, `f.cold`.
     let clone = [".constprop.", ".isra.", ".part.", ".cold", ".lto_priv."];
     let base = clone.iter().filter_map(|mark| base.find(mark)).min().map_or(base, |cut| &base[..cut]);
+    // What the C library calls a function of its own.
+    let base = base.strip_prefix("__GI_").unwrap_or(base);
     // gcc numbers functions within functions: `inner.0`.
     let numbered = base.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix('.');
     let base = numbered.filter(|inner| !inner.is_empty()).unwrap_or(base);
@@ -142,6 +144,7 @@ mod tests {
     fn cut_out_bodies_are_named_after_their_function() {
         for (name, user) in [
             ("compute.omp_outlined", Some("compute")),
+            ("__GI_exit", Some("exit")),
             ("compute.omp_outlined.5", Some("compute")),
             ("compute.omp_outlined_debug__", Some("compute")),
             (".omp_outlined..5", None),
