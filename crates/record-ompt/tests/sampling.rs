@@ -165,6 +165,33 @@ fn regions_of_one_thread_run_the_users_functions() {
     }
 }
 
+/// Without frame pointers the runtime cannot tell where bodies begin that the program itself calls: with or without steps
+/// of their own, all functions are there.
+#[test]
+fn tasks_that_are_not_deferred_run_the_users_functions() {
+    for (runtime, flags) in runtimes().iter().flat_map(|r| [(r, OPTIMISED), (r, WITH_FRAME_POINTERS)]) {
+        let Some(run) = sampled(&flags, &["undeferred", "60"]) else { return };
+        let trace = run.under(runtime).trace();
+        let mut symbols = symbols(&trace);
+        let in_body: Vec<_> = all(&trace)
+            .filter(|s| user_functions(&mut symbols, s).first().is_some_and(|f| f == "spin"))
+            .collect();
+        assert!(in_body.len() > 10, "{} of {}", in_body.len(), all(&trace).count());
+        for sample in in_body {
+            let (levels, addresses) = stack(sample);
+            let users = levels.iter().flat_map(|level| level.0..level.1);
+            let functions: Vec<_> = users
+                .map(|index| symbols.call_place(addresses[index] + u64::from(index == 0)).frame.function)
+                // The bodies, which have no name of the program's, are parts of the function that creates the tasks.
+                .map(|function| function.unwrap_or_else(|| "undeferred".to_string()))
+                .collect();
+            let created = ["undeferred", "undeferred", "undeferred", "main"];
+            let expected = [&["spin", "spin", "spin", "spin", "in_undeferred"][..], &created].concat();
+            assert!(functions.iter().take(expected.len()).eq(&expected), "{functions:?}");
+        }
+    }
+}
+
 /// LLVM's runtime forks another region for the body of `teams`, whose frames it mixes up with those of the regions in
 /// it; Intel's tells nothing of it.
 #[test]

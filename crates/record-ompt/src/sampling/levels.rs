@@ -11,6 +11,10 @@
 //! entry for gcc's programs has called: everything up to the outermost frame in the runtime's own code is the
 //! runtime's too. Which other functions a frame belongs to is never asked: both sides call the same C library.
 //!
+//! Where clang has the program itself call a task's body (`if (0)`), `exit` is what the register for the frame pointer holds.
+//! In code without frame pointers the body's frames are then those of the task that created it, and so is where it has
+//! called the runtime.
+//!
 //! **What is not asked.** LLVM's runtime follows a pointer from an explicit task to what it interrupted,
 //! which it sets only after it has told that the task begins: until then that points anywhere, and
 //! `ompt_get_task_info` crashes. And the tasks beneath those of this stack are other threads', which may
@@ -29,6 +33,9 @@ use super::walk::{Bounds, Frames, MAX_FRAMES};
 use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
 use crate::chain;
 use crate::word::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, Word};
+
+/// Among `ompt_frame_flag_t`: what is told of an exit is the program's frame (`ompt_frame_application`).
+const EXIT_OF_PROGRAM: c_int = 1;
 
 /// Levels that are followed: eight nested regions with a task in each, and room to spare.
 const MAX_LEVELS: usize = 24;
@@ -143,6 +150,20 @@ impl Stack<'_> {
         self.frame_at(address).and_then(|index| self.owner_of_frame(index))
     }
 
+    /// Whether the frame pointer of one of the program's functions is this. Where clang has the program itself call a
+    /// task's body (`if (0)`), the runtime tells what the register for it holds, whether or not the program keeps
+    /// frame pointers.
+    fn is_frame_pointer(&self, address: u64) -> bool {
+        let is_programs = |index| matches!(self.owner_of_frame(index), Some(Owner::Anybody | Owner::Nobody));
+        // Below the return address and the caller's frame pointer; on aarch64 at the frame's other end, and always kept.
+        let frame = match cfg!(target_arch = "x86_64") {
+            true => (0..self.frames.addresses().len())
+                .find(|index| address.checked_add(16) == Some(self.frames.frame_end(*index))),
+            false => self.frame_at(address),
+        };
+        frame.is_some_and(is_programs)
+    }
+
     /// Whether the body of the explicit task on top has begun. If there are frames beyond the runtime's
     /// exit, the outermost of them tells: the body, or a callback that announces it. The body of an
     /// undeferred task is a part of its creator's, and need not have frames of its own.
@@ -151,11 +172,14 @@ impl Stack<'_> {
         let frames = 0..self.frames.addresses().len();
         match frames.take_while(|index| self.frames.frame_end(*index) <= exit).last() {
             Some(index) => is_others(index),
-            None => {
-                let in_body = enter != 0 || is_others(0);
-                announced && !self.in_callback && in_body
-            }
+            None => self.is_in_body(enter, announced),
         }
+    }
+
+    /// The same of a task without frames of its own.
+    fn is_in_body(&self, enter: u64, announced: bool) -> bool {
+        let is_others = matches!(self.owner_of_frame(0), Some(Owner::Anybody | Owner::Nobody));
+        announced && !self.in_callback && (enter != 0 || is_others)
     }
 }
 
@@ -240,6 +264,8 @@ impl Levels {
     fn ask(&mut self, stack: &Stack<'_>, get: GetTaskInfo) {
         let (sp, bounds) = (stack.frames.stack_pointer(0), stack.bounds);
         let mut most = stack.most;
+        // Of the creator of a task whose body the program itself calls: where it has called the runtime.
+        let mut called_inside = None;
         let mut ancestor = 0;
         while ancestor < most.min(MAX_LEVELS as u32) {
             let (mut flags, mut index) = (0, 0);
@@ -252,9 +278,24 @@ impl Levels {
                 break;
             }
             // SAFETY: `ompt_frame_t` of a live task, and checked as far as that is possible.
-            let Frame { exit, enter, .. } = unsafe { frame.read_volatile() };
+            let Frame { exit, enter, exit_flags, .. } = unsafe { frame.read_volatile() };
             // SAFETY: all bit patterns are numbers.
             let (exit, enter) = unsafe { (exit.value, enter.value) };
+            let enter = called_inside.take().unwrap_or(enter);
+            let word = load(task);
+            let explicit = word.has(EXPLICIT);
+            if explicit && exit_flags & EXIT_OF_PROGRAM != 0 {
+                let has_frames = stack.is_frame_pointer(exit);
+                if !has_frames && ancestor == 0 && !stack.is_in_body(enter, word.has(STARTED)) {
+                    break;
+                }
+                // Its creator has not called the runtime: what is told of that is this exit.
+                called_inside = Some(if has_frames { 0 } else { enter });
+                if !has_frames {
+                    ancestor += 1;
+                    continue;
+                }
+            }
             // The task that created this team may lie on another thread's stack.
             let elsewhere = |address: u64| address != 0 && !bounds.is_above(sp, address);
             if ancestor > 0 && elsewhere(if exit != 0 { exit } else { enter }) {
@@ -262,8 +303,6 @@ impl Levels {
             }
             // LLVM's runtime leaves the place of its creation in a task with dependences: on another
             // stack, or above the task's own frames.
-            let word = load(task);
-            let explicit = word.has(EXPLICIT);
             // Intel's runtime tells nothing of the body of `teams`, which therefore nobody has counted.
             let is_untold = flags & IMPLICIT != 0 && word == Word(0);
             most += u32::from(is_untold);

@@ -70,6 +70,22 @@ __attribute__((noinline)) void serialized(void) {
     sink += 1;
 }
 
+/* Tasks that are not deferred, whose bodies clang has the program itself call. */
+__attribute__((noinline)) void in_undeferred(void) {
+    sink += spin(3);
+    sink += 1;
+}
+
+__attribute__((noinline)) void undeferred(int depth) {
+#pragma omp task if (0)
+    {
+        if (depth) undeferred(depth - 1);
+        else in_undeferred();
+        sink += 1;
+    }
+    sink += 1;
+}
+
 /* All in registers, with stack frames of odd sizes: what an unwinder needs tables for. */
 __attribute__((noinline)) double with_array(int depth) {
     volatile char room[40 + 16 * 3];
@@ -167,6 +183,13 @@ int main(int count, char **arguments) {
         serialized();
 #pragma omp parallel
         serialized();
+    } else if (!strcmp(mode, "undeferred")) {
+        undeferred(2);
+#pragma omp parallel
+        {
+            undeferred(2);
+            sink += 1; /* no tail call */
+        }
     } else if (!strcmp(mode, "waits")) {
         omp_lock_t lock;
         omp_init_lock(&lock);
