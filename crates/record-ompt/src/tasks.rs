@@ -36,6 +36,7 @@ pub unsafe extern "C" fn task_create(
     record(move |moment| {
         if is_explicit {
             let typeid = moment.create_task(new_task, flags, codeptr);
+            moment.thread.created_from = codeptr as u64;
             if sampling::is_active() && typeid != 0 {
                 // SAFETY: as above.
                 let exit = unsafe { exit_of(frame) };

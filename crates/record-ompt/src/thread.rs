@@ -23,6 +23,8 @@ pub struct Thread {
     pub profile: Option<Box<Follower>>,
     /// Where the call that waits for it returns to.
     pub wait_return: u64,
+    /// Where the call returns to that created a task last, where samples are taken.
+    pub created_from: u64,
     /// Whether its events go nowhere: it has seen that recording is paused.
     pub is_paused: bool,
     /// Ids for tasks created here.

@@ -85,6 +85,7 @@ fn create(thread: &mut Thread, (codeptr, exit, sp): (u64, u64, u64), new_task: *
     let context = thread.paths.known_creation(Creating { codeptr, exit, sp, creator })?;
     follower.counted.rows.of(context)?.created();
     Word::new(context, 0, EXPLICIT).store(new_task);
+    thread.created_from = codeptr;
     Some(())
 }
 
@@ -95,6 +96,7 @@ fn learn_creation(codeptr: u64, exit: u64, sp: u64, new_task: *mut Data) {
         let creator = moment.context();
         let context = moment.learn_creation(Creating { codeptr, exit, sp, creator });
         Word::new(context, 0, EXPLICIT).store(new_task);
+        moment.thread.created_from = codeptr;
     });
 }
 

@@ -100,8 +100,12 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         }
         (state, thread.wait_object(), thread.wait_return)
     };
-    // SAFETY: no callback is being executed, so nobody changes the list.
-    let forks = if in_callback { &[][..] } else { unsafe { (*thread).forks.as_slice() } };
+    // SAFETY: no callback is being executed, so nobody changes them.
+    let (forks, created_from) = if in_callback {
+        (&[][..], 0)
+    } else {
+        unsafe { ((*thread).forks.as_slice(), (*thread).created_from) }
+    };
     let waits_for_object = matches!(state, state::LOCK..=state::NEST_LOCK);
     if kind == Kind::Unknown {
         memory.levels.clear();
@@ -115,6 +119,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         most,
         in_callback,
         forks,
+        created_from,
     }) {
         flags |= flag::LEVELS_UNKNOWN;
         memory.levels.set_outside();

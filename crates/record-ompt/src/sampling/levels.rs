@@ -12,8 +12,8 @@
 //! runtime's too. Which other functions a frame belongs to is never asked: both sides call the same C library.
 //!
 //! Where clang has the program itself call a task's body (`if (0)`), `exit` is what the register for the frame pointer holds.
-//! In code without frame pointers the body's frames are then those of the task that created it, and so is where it has
-//! called the runtime.
+//! In code without frame pointers the frames of what the body calls are then those of the task that created it, and so is
+//! where it has called the runtime.
 //!
 //! **What is not asked.** LLVM's runtime follows a pointer from an explicit task to what it interrupted,
 //! which it sets only after it has told that the task begins: until then that points anywhere, and
@@ -118,6 +118,8 @@ pub struct Stack<'a> {
     pub in_callback: bool,
     /// The regions that this thread has forked, and where the calls return to that did.
     pub forks: &'a [(u32, u64)],
+    /// Where the call returns to that created a task last.
+    pub created_from: u64,
 }
 
 impl Stack<'_> {
@@ -180,6 +182,17 @@ impl Stack<'_> {
     fn is_in_body(&self, enter: u64, announced: bool) -> bool {
         let is_others = matches!(self.owner_of_frame(0), Some(Owner::Anybody | Owner::Nobody));
         announced && !self.in_callback && (enter != 0 || is_others)
+    }
+
+    /// Whether the program's innermost frame is in the function that created a task last, which its body may be a part of.
+    fn is_in_creator(&self, enter: u64) -> bool {
+        let mut frames = self.frames.addresses().iter().enumerate();
+        let own = frames.find(|(index, _)| enter == 0 || self.frames.stack_pointer(*index) > enter);
+        let function =
+            own.and_then(|(index, address)| self.map.function(address.wrapping_sub(u64::from(index > 0))));
+        self.created_from != 0
+            && function.is_some()
+            && function == self.map.function(self.created_from.wrapping_sub(1))
     }
 }
 
@@ -292,6 +305,11 @@ impl Levels {
                 // Its creator has not called the runtime: what is told of that is this exit.
                 called_inside = Some(if has_frames { 0 } else { enter });
                 if !has_frames {
+                    // Code of the body itself is the task's, in no frame; what the body calls has frames.
+                    if ancestor == 0 && stack.is_in_creator(enter) {
+                        let region = load(region).id();
+                        self.push(Level { enter, region, task: word.id(), ..Level::default() });
+                    }
                     ancestor += 1;
                     continue;
                 }

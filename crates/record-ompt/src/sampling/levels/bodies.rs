@@ -102,7 +102,15 @@ mod tests {
         let frames = Frames::of(addresses);
         TASKS.set(tasks);
         let bounds = Bounds::everything();
-        let stack = Stack { frames: &frames, map: &map, bounds, most, in_callback: false, forks: &[] };
+        let stack = Stack {
+            frames: &frames,
+            map: &map,
+            bounds,
+            most,
+            in_callback: false,
+            forks: &[],
+            created_from: 0,
+        };
         let mut levels = Levels::new();
         levels.ask(&stack, get);
         levels.assign(&frames, |address| map.owner(address), Entry::default());
