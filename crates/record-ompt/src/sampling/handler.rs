@@ -100,10 +100,10 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         }
         (state, thread.wait_object(), thread.wait_return)
     };
-    // SAFETY: no callback is being executed, so nobody changes them.
     let (forks, created_from) = if in_callback {
         (&[][..], 0)
     } else {
+        // SAFETY: no callback is being executed, so nobody changes them.
         unsafe { ((*thread).forks.as_slice(), (*thread).created_from) }
     };
     let waits_for_object = matches!(state, state::LOCK..=state::NEST_LOCK);
