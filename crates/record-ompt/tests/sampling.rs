@@ -69,6 +69,14 @@ fn user_functions(symbols: &mut Symbolizer, sample: &Event) -> Vec<String> {
     (*first..*end).filter_map(|index| symbols.call_place(at(index)).frame.function).collect()
 }
 
+/// The samples that fell into the program's work.
+fn samples_in_spin<'a>(trace: &'a Trace, symbols: &mut Symbolizer) -> Vec<&'a Event> {
+    let in_spin = |sample: &&Event| user_functions(symbols, sample).first().is_some_and(|f| f == "spin");
+    let found: Vec<_> = all(trace).filter(in_spin).collect();
+    assert!(found.len() > 10, "{} of {}", found.len(), all(trace).count());
+    found
+}
+
 fn assert_rooted(trace: &Trace, what: &str) {
     let taken = all(trace).count();
     let rooted = all(trace).filter(|s| s.number("flags") as u32 & flag::REACHED_ROOT != 0).count();
@@ -151,11 +159,7 @@ fn regions_of_one_thread_run_the_users_functions() {
         let Some(run) = sampled(&OPTIMISED, &["serialized", "60"]) else { return };
         let trace = run.under(&runtime).trace();
         let mut symbols = symbols(&trace);
-        let in_body: Vec<_> = all(&trace)
-            .filter(|s| user_functions(&mut symbols, s).first().is_some_and(|f| f == "spin"))
-            .collect();
-        assert!(in_body.len() > 10, "{} of {}", in_body.len(), all(&trace).count());
-        for sample in in_body {
+        for sample in samples_in_spin(&trace, &mut symbols) {
             let functions = user_functions(&mut symbols, sample);
             // The body, unless it is a part of the function around it.
             let called = functions.strip_suffix(&["serialized".to_string()]).unwrap_or(&functions);
@@ -173,11 +177,7 @@ fn tasks_that_are_not_deferred_run_the_users_functions() {
         let Some(run) = sampled(&flags, &["undeferred", "60"]) else { return };
         let trace = run.under(runtime).trace();
         let mut symbols = symbols(&trace);
-        let in_body: Vec<_> = all(&trace)
-            .filter(|s| user_functions(&mut symbols, s).first().is_some_and(|f| f == "spin"))
-            .collect();
-        assert!(in_body.len() > 10, "{} of {}", in_body.len(), all(&trace).count());
-        for sample in in_body {
+        for sample in samples_in_spin(&trace, &mut symbols) {
             let (levels, addresses) = stack(sample);
             let users = levels.iter().flat_map(|level| level.0..level.1);
             let functions: Vec<_> = users

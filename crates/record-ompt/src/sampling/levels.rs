@@ -137,33 +137,9 @@ impl Stack<'_> {
             .filter(|index| self.frames.stack_pointer(*index) <= address)
     }
 
-    /// The innermost frame, from this one on outwards, in the function that a call returns to.
-    fn frame_in_function_of(&self, codeptr: u64, from: usize) -> Option<usize> {
-        let function = self.map.function(codeptr.wrapping_sub(1))?;
-        let mut frames = self.frames.addresses().iter().enumerate().skip(from);
-        let found = frames.find(|(index, address)| {
-            self.map.function(address.wrapping_sub(u64::from(*index > 0))) == Some(function)
-        });
-        found.map(|(index, _)| index)
-    }
-
     /// Whose frame a stack address lies in.
     fn owner_at(&self, address: u64) -> Option<Owner> {
         self.frame_at(address).and_then(|index| self.owner_of_frame(index))
-    }
-
-    /// Whether the frame pointer of one of the program's functions is this. Where clang has the program itself call a
-    /// task's body (`if (0)`), the runtime tells what the register for it holds, whether or not the program keeps
-    /// frame pointers.
-    fn is_frame_pointer(&self, address: u64) -> bool {
-        let is_programs = |index| matches!(self.owner_of_frame(index), Some(Owner::Anybody | Owner::Nobody));
-        // Below the return address and the caller's frame pointer; on aarch64 at the frame's other end, and always kept.
-        let frame = match cfg!(target_arch = "x86_64") {
-            true => (0..self.frames.addresses().len())
-                .find(|index| address.checked_add(16) == Some(self.frames.frame_end(*index))),
-            false => self.frame_at(address),
-        };
-        frame.is_some_and(is_programs)
     }
 
     /// Whether the body of the explicit task on top has begun. If there are frames beyond the runtime's
@@ -182,17 +158,6 @@ impl Stack<'_> {
     fn is_in_body(&self, enter: u64, announced: bool) -> bool {
         let is_others = matches!(self.owner_of_frame(0), Some(Owner::Anybody | Owner::Nobody));
         announced && !self.in_callback && (enter != 0 || is_others)
-    }
-
-    /// Whether the program's innermost frame is in the function that created a task last, which its body may be a part of.
-    fn is_in_creator(&self, enter: u64) -> bool {
-        let mut frames = self.frames.addresses().iter().enumerate();
-        let own = frames.find(|(index, _)| enter == 0 || self.frames.stack_pointer(*index) > enter);
-        let function =
-            own.and_then(|(index, address)| self.map.function(address.wrapping_sub(u64::from(index > 0))));
-        self.created_from != 0
-            && function.is_some()
-            && function == self.map.function(self.created_from.wrapping_sub(1))
     }
 }
 

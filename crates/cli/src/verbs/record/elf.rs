@@ -76,43 +76,29 @@ fn parse<'data, Header: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(data
     Some(dynamic)
 }
 
-/// Whether a file defines a function of this name, for itself alone or for others, as far as it was not stripped.
-pub fn defines(path: &Path, function: &str) -> bool {
+/// Whether an OpenMP runtime that loads tools is linked into a program: by the entry that every region begins with, or, in a
+/// program without names, by what it calls a tool's entry.
+pub fn holds_openmp_runtime(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let cache = ReadCache::new(file);
     let Ok(file) = object::File::parse(&cache) else { return false };
+    defines(&file, "__kmpc_fork_call")
+        || file.section_by_name(".symtab").is_none() && holds(&file, ".rodata", "ompt_start_tool\0")
+}
+
+/// Whether a file defines a function of this name, for itself alone or for others, as far as it was not stripped.
+fn defines<'data>(file: &object::File<'data, impl ReadRef<'data>>, function: &str) -> bool {
     // Large programs have hundreds of thousands of symbols, each found apart: first whether the name is there at all.
-    let finder = memchr::memmem::Finder::new(function);
-    let is_named = |section: &str| {
-        let names = file.section_by_name(section).and_then(|section| section.data().ok()).unwrap_or_default();
-        finder.find(names).is_some()
-    };
-    if ![".strtab", ".dynstr"].into_iter().any(is_named) {
+    if ![".strtab", ".dynstr"].into_iter().any(|section| holds(file, section, function)) {
         return false;
     }
     let mut symbols = file.symbols().chain(file.dynamic_symbols());
     symbols.any(|symbol| symbol.is_definition() && symbol.name() == Ok(function))
 }
 
-/// Whether an OpenMP runtime that loads tools is linked into a program: by the entry that every region begins with, or, in a
-/// program without names, by what it calls a tool's entry.
-pub fn holds_openmp_runtime(path: &Path) -> bool {
-    defines(path, "__kmpc_fork_call") || is_stripped(path) && has_text(path, "ompt_start_tool")
-}
-
-fn is_stripped(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    let cache = ReadCache::new(file);
-    object::File::parse(&cache).is_ok_and(|file| file.section_by_name(".symtab").is_none())
-}
-
-/// Whether a C string that ends so is among a file's constants.
-fn has_text(path: &Path, text: &str) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    let cache = ReadCache::new(file);
-    let Ok(file) = object::File::parse(&cache) else { return false };
-    let constants = file.section_by_name(".rodata").and_then(|section| section.data().ok());
-    memchr::memmem::find(constants.unwrap_or_default(), format!("{text}\0").as_bytes()).is_some()
+fn holds<'data>(file: &object::File<'data, impl ReadRef<'data>>, section: &str, text: &str) -> bool {
+    let content = file.section_by_name(section).and_then(|section| section.data().ok());
+    memchr::memmem::find(content.unwrap_or_default(), text.as_bytes()).is_some()
 }
 
 fn split(paths: &str) -> impl Iterator<Item = String> + '_ {
@@ -133,9 +119,10 @@ mod tests {
 
     #[test]
     fn what_a_program_keeps_to_itself_is_found_too() {
-        let own = std::env::current_exe().unwrap();
+        let cache = ReadCache::new(File::open(std::env::current_exe().unwrap()).unwrap());
+        let own = object::File::parse(&cache).unwrap();
         assert!(defines(&own, "main") && !defines(&own, "malloc"));
-        assert!(!defines(Path::new("/nonexistent"), "main"));
+        assert!(!holds_openmp_runtime(Path::new("/nonexistent")));
     }
 
     #[test]

@@ -1,7 +1,44 @@
-//! Bodies of regions of which the runtime does not tell where it left to them.
+//! Bodies of regions and tasks of which the runtime does not tell where it left to them.
 
 use super::{Levels, Stack};
 use crate::sampling::code_map::Owner;
+
+impl Stack<'_> {
+    /// Where the function begins in which frame `index` is.
+    fn function_of_frame(&self, index: usize) -> Option<u64> {
+        let address = self.frames.addresses().get(index)?;
+        self.map.function(address.wrapping_sub(u64::from(index > 0)))
+    }
+
+    /// The innermost frame, from this one on outwards, in the function that a call returns to.
+    fn frame_in_function_of(&self, codeptr: u64, from: usize) -> Option<usize> {
+        let function = self.map.function(codeptr.wrapping_sub(1))?;
+        (from..self.frames.addresses().len()).find(|index| self.function_of_frame(*index) == Some(function))
+    }
+
+    /// Whether the frame pointer of one of the program's functions is this. Where clang has the program itself call a
+    /// task's body (`if (0)`), the runtime tells what the register for it holds, whether or not the program keeps
+    /// frame pointers.
+    pub(super) fn is_frame_pointer(&self, address: u64) -> bool {
+        let is_programs = |index| matches!(self.owner_of_frame(index), Some(Owner::Anybody | Owner::Nobody));
+        // Below the return address and the caller's frame pointer; on aarch64 at the frame's other end, and always kept.
+        let frame = match cfg!(target_arch = "x86_64") {
+            true => (0..self.frames.addresses().len())
+                .find(|index| address.checked_add(16) == Some(self.frames.frame_end(*index))),
+            false => self.frame_at(address),
+        };
+        frame.is_some_and(is_programs)
+    }
+
+    /// Whether the program's innermost frame is in the function that created a task last, which the task's body may be a
+    /// part of. Runtime's frames lie up to `enter`.
+    pub(super) fn is_in_creator(&self, enter: u64) -> bool {
+        let frames = 0..self.frames.addresses().len();
+        let own = frames.into_iter().find(|index| enter == 0 || self.frames.stack_pointer(*index) > enter);
+        let creator = self.map.function(self.created_from.wrapping_sub(1)).filter(|_| self.created_from != 0);
+        creator.is_some() && own.and_then(|index| self.function_of_frame(index)) == creator
+    }
+}
 
 impl Levels {
     /// The innermost level is one that nobody told of: in a league's member it is the body of `teams`, and of the
