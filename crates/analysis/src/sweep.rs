@@ -12,7 +12,7 @@
 use crate::radix;
 use taskscope_execution::{
     Activities, CutSpan, CutSpans, Execution, Group, Place, ProcessIndex, Section, State, TakesActivities,
-    ThreadIndex,
+    Thread, ThreadIndex, ThreadKind,
 };
 
 /// States whose time is charged undirected; the index is the column of the integrals.
@@ -386,15 +386,21 @@ const SMALL: u128 = 1 << 48;
 const MOST: usize = 1 << 16;
 
 /// Walks over the time of all workers of a process. The waiting of those that are not asked about is left out; what they
-/// work on meanwhile is not.
+/// work on meanwhile is not, nor what the runtime's own threads run (target tasks).
 pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
     let of_others = roles.map(|role| if role == Role::WORKS { role } else { Role::NEITHER });
     let [mut roles, mut of_others] =
         [roles, of_others].map(|roles| KnownRoles::of(roles, &execution.activities));
-    let own = execution.workers().filter(|(_, t)| t.process == process);
-    let mut lanes: Vec<Lane<'_, S::Key>> = own
-        .map(|(thread, _)| Lane {
+    let runs_code = |thread: &Thread| thread.worker || thread.kind == ThreadKind::Helper;
+    let is_own = |thread: &ThreadIndex| {
+        let row = &execution.threads[thread.index()];
+        row.process == process && runs_code(row)
+    };
+    let mut lanes: Vec<Lane<'_, S::Key>> = (0..execution.threads.len() as u32)
+        .map(ThreadIndex)
+        .filter(is_own)
+        .map(|thread| Lane {
             thread,
             spans: execution.cut_spans_of_run(thread),
             changes: vec![Change::default()],
@@ -426,7 +432,8 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
     let (mut order, mut spare): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= of_lane / 2) {
-            let roles = if execution.is_selected(lane.thread) { &mut roles } else { &mut of_others };
+            let waits_count = execution.threads[lane.thread.index()].worker && execution.is_selected(lane.thread);
+            let roles = if waits_count { &mut roles } else { &mut of_others };
             lane.read(of_lane, roles, sums);
         }
         let coming = lanes.iter().filter_map(|lane| lane.ahead().first());

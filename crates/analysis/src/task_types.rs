@@ -4,8 +4,8 @@ use taskscope_execution::{
     Execution, NO_TIME, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
 };
 
-/// OMPT's task flag of explicit tasks.
-const TASK_EXPLICIT: u32 = 0x4;
+/// OMPT's flags of explicit tasks and of target tasks.
+const TASK_RUNS: u32 = 0xc;
 /// All of OMPT's flags that say which kind of task it is.
 const TASK_KINDS: u32 = 0x1f;
 
@@ -37,10 +37,10 @@ impl TaskType {
     }
 }
 
-/// Whether tasks of this type are explicit tasks, as far as the trace tells.
+/// Whether tasks of this type are explicit tasks or target tasks, as far as the trace tells.
 pub fn is_explicit(execution: &Execution, ty: TypeIndex) -> bool {
     match execution.catalog.types.get(ty.index()).and_then(|t| t.kind) {
-        Some(TypeKind::Task { flags }) => flags & TASK_KINDS == 0 || flags & TASK_EXPLICIT != 0,
+        Some(TypeKind::Task { flags }) => flags & TASK_KINDS == 0 || flags & TASK_RUNS != 0,
         _ => true,
     }
 }

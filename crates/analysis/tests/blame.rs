@@ -4,7 +4,9 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use taskscope_analysis::{Culprit, analyse};
-use taskscope_execution::{CutSpan, Execution, Group, OsSource, ProcessIndex, State, ThreadIndex};
+use taskscope_execution::{
+    CutSpan, Execution, Group, OsSource, ProcessIndex, State, Thread, ThreadIndex, ThreadKind,
+};
 use taskscope_testkit::script::any_program;
 
 const WAITS: [State; 10] = [
@@ -26,9 +28,14 @@ type Charges = BTreeMap<(Culprit, State), f64>;
 fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
     let (mut charges, mut sole) = (Charges::new(), BTreeMap::new());
     for process in 0..execution.processes.len() {
-        let own = execution.workers().filter(|(_, thread)| thread.process == ProcessIndex(process as u32));
-        let threads: Vec<(ThreadIndex, Vec<CutSpan>)> =
-            own.map(|(thread, _)| (thread, execution.cut_spans_of_run(thread).collect())).collect();
+        // The runtime's own threads run target tasks; what they wait is nobody's time.
+        let runs_code = |thread: &Thread| thread.worker || thread.kind == ThreadKind::Helper;
+        let of_process = |thread: &Thread| thread.process == ProcessIndex(process as u32);
+        let threads: Vec<(ThreadIndex, Vec<CutSpan>)> = (0..execution.threads.len() as u32)
+            .map(ThreadIndex)
+            .filter(|at| runs_code(&execution.threads[at.index()]) && of_process(&execution.threads[at.index()]))
+            .map(|thread| (thread, execution.cut_spans_of_run(thread).collect()))
+            .collect();
         let spans =
             || threads.iter().flat_map(|(thread, spans)| spans.iter().map(move |span| (*thread, span)));
         let mut times: Vec<u64> = spans().flat_map(|(_, cut)| [cut.span.start, cut.span.end]).collect();
@@ -42,7 +49,8 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
             {
                 let state = span.section.state;
                 if WAITS.contains(&state) {
-                    waiting.extend(execution.is_selected(thread).then_some((state, span.section.place)));
+                    let counts = execution.threads[thread.index()].worker && execution.is_selected(thread);
+                    waiting.extend(counts.then_some((state, span.section.place)));
                 } else if state.group() != Group::Mutex {
                     working.push(Culprit::Code(state, span.section.place));
                 }

@@ -315,18 +315,27 @@ fn paths_go_through_regions_eight_deep(how: &How<'_>) {
 }
 
 /// The runtime's part for devices is the runtime's, and what it runs for a device is what is waited for.
+/// Flags with which clang's kernels run on LLVM's plugin for the host.
+const OFFLOAD: [&str; 3] =
+    ["-fopenmp-targets=x86_64-pc-linux-gnu", "-L/usr/lib/llvm-19/lib", "-Wl,-rpath,/usr/lib/llvm-19/lib"];
+
+fn can_offload() -> bool {
+    let can = Path::new("/usr/lib/llvm-19/lib/libomptarget.so").exists();
+    if !can {
+        eprintln!("skipped: LLVM's runtime for devices is not installed");
+    }
+    can
+}
+
 #[test]
 fn waiting_for_a_device_is_at_the_construct() {
-    let offload =
-        ["-fopenmp-targets=x86_64-pc-linux-gnu", "-L/usr/lib/llvm-19/lib", "-Wl,-rpath,/usr/lib/llvm-19/lib"];
-    if !Path::new("/usr/lib/llvm-19/lib/libomptarget.so").exists() {
-        eprintln!("skipped: LLVM's runtime for devices is not installed");
+    if !can_offload() {
         return;
     }
     for options in [&[][..], &["--mode", "profile"]] {
         let here = tempfile::tempdir().unwrap();
         let paths =
-            call_paths(here.path(), &program("offloaded"), &How { flags: &offload, options, ..TRACED });
+            call_paths(here.path(), &program("offloaded"), &How { flags: &OFFLOAD, options, ..TRACED });
         let (mut at, mut taken, mut given, mut given_at) = ([0, 0], 0, 0, 0);
         for path in rows(&paths, "paths") {
             let value = |name: &str| path["values"][name].as_u64().unwrap_or(0);
@@ -458,6 +467,41 @@ fn bodies_without_frames_are_steps(how: &How<'_>) {
 }
 
 /// Bottom-up, waits of one function are those of its constructs: the lines below a wait sum to it.
+/// Deferred, they are tasks of the runtime's own threads: these are no workers, and idle in nobody's time.
+#[test]
+fn deferred_target_constructs_are_tasks_on_the_paths_of_their_creators() {
+    let source = program("deferred");
+    let line = |text: &str| line_of(&source, text);
+    let code = format!("start_code [task at deferred.c:{}]", line("/* the code */"));
+    let teams = format!("start_teams [task at deferred.c:{}]", line("/* the teams */"));
+    let flags = [&[][..], &OFFLOAD];
+    let both = flags.iter().take(if can_offload() { 2 } else { 1 });
+    for (flags, options) in both.flat_map(|flags| [(*flags, &[][..]), (*flags, &["--mode", "profile"])]) {
+        let here = tempfile::tempdir().unwrap();
+        let paths = call_paths(here.path(), &source, &How { flags, options, ..TRACED });
+        let (mut time, mut blame, mut taken, mut helpers) = ([0, 0], [0, 0], 0, 0);
+        for path in rows(&paths, "paths") {
+            let (steps, value) = (frames(path), |name: &str| path["values"][name].as_u64().unwrap_or(0));
+            taken += value("taken_taskwait_ns");
+            helpers += if steps == ["<idle>"] { value("samples") } else { 0 };
+            for (at, (creator, task)) in [("start_code", &code), ("start_teams", &teams)].iter().enumerate() {
+                if steps.starts_with(&["main", creator, task]) {
+                    time[at] += value("time_ns");
+                    blame[at] += value("given_taskwait_ns");
+                }
+            }
+            let outlined = |step: &&str| step.contains("omp_outlined") || step.contains("__omp_offloading");
+            assert!(!steps.iter().any(outlined), "{steps:?}");
+        }
+        let told = format!("{flags:?} {options:?}: time {time:?}, blame {blame:?}, of {taken}");
+        // Samples come late on a loaded machine; events do not.
+        assert!(time.iter().all(|ns| *ns > 20_000_000), "{told}");
+        assert!(blame[0] > 150_000_000 && blame[1] > 70_000_000, "{told}");
+        assert!((blame[0] + blame[1]) * 100 >= taken * 80, "{told}");
+        assert!(helpers < 100, "{helpers} samples of idle helpers");
+    }
+}
+
 #[test]
 fn waits_are_kept_apart_by_their_constructs() {
     let source = program("two_waits");

@@ -153,6 +153,8 @@ pub mod task_flag {
     pub const EXPLICIT: u32 = 0x0000_0004;
     pub const TARGET: u32 = 0x0000_0008;
     pub const TASKWAIT: u32 = 0x0000_0010;
+    /// Tasks that run: LLVM's runtime sets one of them, for `target nowait` the second.
+    pub const RUNS: u32 = EXPLICIT | TARGET;
 }
 
 /// `ompt_parallel_flag_t`.

@@ -154,6 +154,20 @@ pub fn is_in_runtime(codeptr: *const c_void) -> bool {
         && is_not_the_programs(codeptr)
 }
 
+/// Whether a code pointer lies in the library that starts kernels, whose regions are the kernels'. Looked for once an address.
+pub fn is_of_kernels(codeptr: *const c_void) -> bool {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    let address = codeptr as usize;
+    if LAST.load(Relaxed) == address {
+        return address != 0;
+    }
+    let found = modules::find(address as u64).is_some_and(|module| module.file_name().starts_with(b"libomptarget"));
+    if found {
+        LAST.store(address, Relaxed);
+    }
+    found
+}
+
 /// Of an address where the runtime lies: between functions of one that is linked into the program may be others.
 #[cold]
 fn is_not_the_programs(codeptr: *const c_void) -> bool {

@@ -52,7 +52,7 @@ pub unsafe extern "C" fn parallel_begin(
         // In a profile the place of the site holds the team.
         let site = match moment.thread.profile {
             Some(_) => profiling::begin_team(requested, moment.at),
-            None => moment.site(codeptr),
+            None => moment.site_of_region(codeptr),
         };
         let region = moment.thread.regions.take();
         let is_body = codeptr.is_null() && Word::load(task).has(LEAGUE);
@@ -115,6 +115,10 @@ pub unsafe extern "C" fn implicit_task(
     index: c_uint,
     flags: c_int,
 ) {
+    if scope != endpoint::BEGIN && enter().is_none() {
+        // LLVM's runtime tells of a thread's initial task after the thread's end, and of nothing else that is not begun.
+        return;
+    }
     record(|moment| {
         if scope == endpoint::BEGIN {
             let forked = match moment.thread.frames.top() {
@@ -184,6 +188,15 @@ impl Thread {
 }
 
 impl Moment<'_> {
+    /// A kernel that ends with its region, run by the host, returns to the library that started it: the region is at its
+    /// target construct.
+    fn site_of_region(&mut self, codeptr: *const c_void) -> u32 {
+        match self.thread.frames.top().map(|frame| frame.open) {
+            Some(Open::Device(_)) if dictionary::is_of_kernels(codeptr) => self.thread.frames.nearest_site(),
+            _ => self.site(codeptr),
+        }
+    }
+
     /// gcc's programs under LLVM's runtime: a region of one thread in `teams` has the task of their body, whose word is to be
     /// again what it was.
     fn restore_body_of_teams(&mut self, league: u32) {
@@ -197,6 +210,9 @@ impl Moment<'_> {
 
     fn become_helper(&mut self) {
         if self.thread.kind != Kind::Helper {
+            if matches!(self.thread.kind, Kind::Initial | Kind::Worker) {
+                sampling::count_worker(false);
+            }
             self.thread.kind = Kind::Helper;
             self.follow_kind();
             self.recorder.own_point(self.at, omp::THREAD_TYPE, OTHER_THREAD.to_le_bytes());

@@ -47,8 +47,7 @@ fn create(
     codeptr: *const c_void,
 ) -> Option<()> {
     // Where samples are taken, the creation's path is told, too.
-    let is_plain = flags & (task_flag::EXPLICIT | task_flag::TARGET) == task_flag::EXPLICIT;
-    if !is_plain || sampling::is_active() || !abi::is_object(new_task) {
+    if flags & task_flag::RUNS == 0 || sampling::is_active() || !abi::is_object(new_task) {
         return None;
     }
     let (entry, id) = (thread.cache.known_task_type(codeptr, flags)?, thread.tasks.next()?);

@@ -9,7 +9,7 @@ use taskscope_event::models::wait::{self, kind};
 use crate::abi::{Data, endpoint, sync};
 use crate::frames::{Open, Phase};
 use crate::pair::{self, Pair};
-use crate::thread::{Moment, record};
+use crate::thread::{Kind, Moment, record};
 use crate::word::two;
 
 /// `ompt_callback_sync_region`: only for the scope of a taskgroup, which includes user code. All
@@ -46,6 +46,10 @@ pub unsafe extern "C" fn sync_region_wait(
 ) {
     record(move |moment| {
         let begins = scope == endpoint::BEGIN;
+        if moment.thread.kind == Kind::Helper && moment.thread.frames.is_empty() {
+            // Where the runtime's own threads wait for target tasks (LLVM 16).
+            return;
+        }
         match kind {
             sync::REDUCTION => {}
             sync::BARRIER_IMPLICIT_PARALLEL | sync::BARRIER_TEAMS if begins => {

@@ -13,9 +13,9 @@ use crate::sampling;
 use crate::thread::{Moment, record, record_untimed};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
 
-/// `ompt_callback_task_create`. It reports three things: explicit tasks, `taskwait depend` (a task
-/// that never runs, whose creation is the begin of the wait), and target tasks, which run only where
-/// they are deferred and are recorded by who records devices.
+/// `ompt_callback_task_create`. It reports three things: explicit tasks; target tasks that are deferred, which run like
+/// these, mostly on a thread that the runtime keeps for them; and `taskwait depend` (a task that never runs, whose
+/// creation is the begin of the wait).
 pub unsafe extern "C" fn task_create(
     _task: *mut Data,
     frame: *const Frame,
@@ -25,8 +25,8 @@ pub unsafe extern "C" fn task_create(
     codeptr: *const c_void,
 ) {
     let flags = flags as u32;
-    let is_explicit = flags & task_flag::EXPLICIT != 0 && flags & task_flag::TARGET == 0;
-    if is_explicit && profiling::is_on() {
+    let runs = flags & task_flag::RUNS != 0;
+    if runs && profiling::is_on() {
         return record_untimed(move |moment| {
             // SAFETY: the runtime passes the creating task's frame.
             let exit = unsafe { exit_of(frame) };
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn task_create(
         });
     }
     record(move |moment| {
-        if is_explicit {
+        if runs {
             let typeid = moment.create_task(new_task, flags, codeptr);
             moment.thread.created_from = codeptr as u64;
             if sampling::is_active() && typeid != 0 {

@@ -73,7 +73,7 @@ pub enum Kind {
     Initial,
     /// Of the runtime's pool.
     Worker,
-    /// The runtime runs it for itself.
+    /// The runtime runs it for itself, and target tasks on it.
     Helper,
 }
 

@@ -7,13 +7,13 @@
 
 use crate::abi::{self, Data};
 
-/// An explicit task, which runs and is recorded.
+/// An explicit or target task, which runs and is recorded.
 pub const EXPLICIT: u8 = 1;
 /// An explicit task that has begun to run.
 pub const STARTED: u8 = 2;
 /// A `taskwait depend`, which OMPT reports as a task that never runs.
 pub const WAIT: u8 = 4;
-/// A task that is not recorded: a target task, or one whose creation was lost.
+/// A task that is not recorded: its creation was lost.
 pub const UNRECORDED: u8 = 8;
 /// A region of threads that the runtime runs for itself.
 pub const HELPERS: u8 = 16;

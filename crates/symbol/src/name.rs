@@ -27,8 +27,30 @@ const CUT_OUT: [&str; 8] = [
     "._omp_fn.",
     "._omp_cpyfn.",
     ".omp.",
-    "__omp_offloading_",
+    KERNEL,
 ];
+
+/// What the name of a target construct's body begins with: `__omp_offloading_fe00_9bc004_work_l5` is what `work` has in line 5
+/// of the file that these numbers stand for (clang).
+const KERNEL: &str = "__omp_offloading_";
+
+/// `work_l5` of `fe00_9bc004_work_l5`.
+fn without_file(numbers_and_name: &str) -> Option<&str> {
+    let mut parts = numbers_and_name.splitn(3, '_');
+    let mut number = || parts.next().filter(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    number().and_then(|_| number())?;
+    parts.next()
+}
+
+/// `work` of `work_l5`, and of `work_l5_1`, the second construct of that line.
+fn without_line(name: &str) -> &str {
+    fn without_number<'a>(name: &'a str, mark: &str) -> Option<&'a str> {
+        let rest = name.trim_end_matches(|character: char| character.is_ascii_digit());
+        rest.strip_suffix(mark).filter(|_| rest.len() < name.len())
+    }
+    let of_line = |name| without_number(name, "_l");
+    of_line(name).or_else(|| of_line(without_number(name, "_")?)).unwrap_or(name)
+}
 
 /// Whether a compiler cut this function out of another one.
 pub fn is_outlined(name: &str) -> bool {
@@ -46,8 +68,12 @@ pub fn user_function(name: &str) -> Option<String> {
     if name.starts_with("omp_outlined") {
         return None;
     }
+    let kernel = name.strip_prefix(KERNEL).and_then(without_file);
+    let is_kernel = kernel.is_some();
+    let name = kernel.unwrap_or(name);
     let cut = CUT_OUT.iter().filter_map(|mark| name.find(mark)).min().unwrap_or(name.len());
     let base = name[..cut].strip_suffix("_debug__").unwrap_or(&name[..cut]);
+    let base = if is_kernel { without_line(base) } else { base };
     // Clones that an optimiser made: `f.constprop.0`, `f.isra.0`, `f.part.0`, `f.cold`.
     let clone = [".constprop.", ".isra.", ".part.", ".cold", ".lto_priv."];
     let base = clone.iter().filter_map(|mark| base.find(mark)).min().map_or(base, |cut| &base[..cut]);
@@ -154,6 +180,10 @@ mod tests {
             ("main._omp_fn.0", Some("main")),
             ("main._omp_fn.0.constprop.0", Some("main")),
             ("_Z5solveIdEvPT_.omp_outlined", Some("solve<double>(double*)")),
+            ("__omp_offloading_fe00_9bc004_work_l5", Some("work")),
+            ("__omp_offloading_fe00_9bc004_work_l5_debug__.omp_outlined_debug__.omp_outlined", Some("work")),
+            ("__omp_offloading_10305_2a__ZN2ns4workEi_l12_1.omp_outlined", Some("ns::work(int)")),
+            ("__omp_offloading_x", None),
             ("plain", Some("plain")),
             ("plain.isra.0", Some("plain")),
             ("inner.0._omp_fn.3", Some("inner")),

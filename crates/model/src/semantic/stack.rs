@@ -3,7 +3,7 @@
 use super::Interpreter;
 use super::frames::{Closed, Frame, Opener};
 use super::thread_state::ThreadState;
-use taskscope_execution::{Anomaly, Change, Observer, OpenTrack, Section, State, ThreadIndex};
+use taskscope_execution::{Anomaly, Change, Observer, OpenTrack, Section, State, ThreadIndex, ThreadKind};
 
 impl Interpreter {
     /// Opens a section; what it does not say itself (task, region) it has from the one around it.
@@ -50,10 +50,10 @@ impl Interpreter {
         }
     }
 
-    /// The thread takes part in a team or runs a task: it is a worker.
+    /// The thread takes part in a team or runs a task: it is a worker, unless the runtime keeps it for itself.
     pub(super) fn works<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
         let state = &mut self.threads[thread.index()];
-        if !state.works && state.on_cpu.loom.is_none() {
+        if !state.works && state.on_cpu.loom.is_none() && state.kind != ThreadKind::Helper {
             state.works = true;
             out.change(thread, at, Change::ThreadWorks);
         }

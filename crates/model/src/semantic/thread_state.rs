@@ -87,8 +87,9 @@ impl ThreadState {
             ThreadKind::Worker => State::Idle,
             ThreadKind::Cpu => State::Idle,
             ThreadKind::Helper | ThreadKind::Unknown if self.has_subsystems => State::NoSubsystem,
+            ThreadKind::Helper => State::Idle,
             ThreadKind::Unknown if self.is_of_openmp => State::Serial,
-            ThreadKind::Helper | ThreadKind::Unknown => State::Unknown,
+            ThreadKind::Unknown => State::Unknown,
         })
     }
 

@@ -59,8 +59,8 @@ unsafe extern "C" fn task_create(
     has_dependences: c_int,
     codeptr: *const c_void,
 ) {
-    let kind = flags as u32 & (task_flag::EXPLICIT | task_flag::TARGET);
-    if kind != task_flag::EXPLICIT || !abi::is_object(frame) || !abi::is_object(new_task) {
+    let runs = flags as u32 & task_flag::RUNS != 0;
+    if !runs || !abi::is_object(frame) || !abi::is_object(new_task) {
         // SAFETY: the runtime's own arguments.
         return unsafe { tasks::task_create(task, frame, new_task, flags, has_dependences, codeptr) };
     }

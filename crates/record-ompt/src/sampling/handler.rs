@@ -68,6 +68,15 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         memory.last_ns = time;
         return;
     }
+    // SAFETY: a copy of a plain number.
+    let kind = unsafe { (*thread).kind };
+    let in_callback = recording.interrupted_an_event();
+    // SAFETY: no callback is being executed, so nothing of it is half changed.
+    if kind == Kind::Helper && !in_callback && unsafe { (*thread).frames.is_empty() } {
+        // The runtime's own thread, which waits for a target task: nobody's time.
+        memory.last_ns = time;
+        return;
+    }
     // SAFETY: by contract.
     let registers = unsafe { interrupted_registers(context) };
     memory.frames.walk(map, &mut memory.cache, registers, sampler.bounds);
@@ -82,12 +91,10 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     if memory.frames.is_cut {
         flags |= flag::CUT;
     }
+    // Beneath a worker's or helper's tasks lies nothing, beneath those of other threads their initial task.
     // SAFETY: a copy of a plain number.
-    let kind = unsafe { (*thread).kind };
-    let in_callback = recording.interrupted_an_event();
-    // Beneath a worker's tasks lies nothing, beneath those of other threads their initial task.
-    // SAFETY: a copy of a plain number.
-    let most = unsafe { (*thread).frames.tasks() } + u32::from(kind != Kind::Worker);
+    let most =
+        unsafe { (*thread).frames.tasks() } + u32::from(!matches!(kind, Kind::Worker | Kind::Helper));
     let bounds = sampler.bounds;
     let (mut state, object, entered_from) = if in_callback {
         (state::OVERHEAD, 0, 0)
