@@ -432,7 +432,8 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
     let (mut order, mut spare): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= of_lane / 2) {
-            let waits_count = execution.threads[lane.thread.index()].worker && execution.is_selected(lane.thread);
+            let waits_count =
+                execution.threads[lane.thread.index()].worker && execution.is_selected(lane.thread);
             let roles = if waits_count { &mut roles } else { &mut of_others };
             lane.read(of_lane, roles, sums);
         }

@@ -33,7 +33,9 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
         let of_process = |thread: &Thread| thread.process == ProcessIndex(process as u32);
         let threads: Vec<(ThreadIndex, Vec<CutSpan>)> = (0..execution.threads.len() as u32)
             .map(ThreadIndex)
-            .filter(|at| runs_code(&execution.threads[at.index()]) && of_process(&execution.threads[at.index()]))
+            .filter(|at| {
+                runs_code(&execution.threads[at.index()]) && of_process(&execution.threads[at.index()])
+            })
             .map(|thread| (thread, execution.cut_spans_of_run(thread).collect()))
             .collect();
         let spans =

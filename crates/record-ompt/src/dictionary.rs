@@ -161,7 +161,8 @@ pub fn is_of_kernels(codeptr: *const c_void) -> bool {
     if LAST.load(Relaxed) == address {
         return address != 0;
     }
-    let found = modules::find(address as u64).is_some_and(|module| module.file_name().starts_with(b"libomptarget"));
+    let found =
+        modules::find(address as u64).is_some_and(|module| module.file_name().starts_with(b"libomptarget"));
     if found {
         LAST.store(address, Relaxed);
     }

@@ -93,8 +93,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     }
     // Beneath a worker's or helper's tasks lies nothing, beneath those of other threads their initial task.
     // SAFETY: a copy of a plain number.
-    let most =
-        unsafe { (*thread).frames.tasks() } + u32::from(!matches!(kind, Kind::Worker | Kind::Helper));
+    let most = unsafe { (*thread).frames.tasks() } + u32::from(!matches!(kind, Kind::Worker | Kind::Helper));
     let bounds = sampler.bounds;
     let (mut state, object, entered_from) = if in_callback {
         (state::OVERHEAD, 0, 0)
