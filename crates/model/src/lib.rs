@@ -19,7 +19,7 @@ mod system;
 mod views;
 mod violation;
 
-pub use machine::{InputEvent, Machine, MachineOptions, ThreadState};
+pub use machine::{DOUBT_TYPE, InputEvent, Machine, MachineOptions, ThreadState};
 pub use semantic::payload::readable;
 pub use system::{Cpu, Loom, Mark, MarkDescription, Process, System, Thread, ThreadDescription};
 pub use views::describe::PLAIN_CPU_TYPES;

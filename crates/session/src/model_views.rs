@@ -18,9 +18,9 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use taskscope_execution::Column;
-use taskscope_execution::lod::{FlagRules, Pyramid, Values};
+use taskscope_execution::lod::{FlagRules, Flags, Marks, Pyramid, Values};
 use taskscope_execution::view::{NoViews, View, ViewChange, ViewDescription, ViewObserver, ViewType};
-use taskscope_model::{Machine, MachineOptions, PLAIN_CPU_TYPES, System};
+use taskscope_model::{DOUBT_TYPE, Machine, MachineOptions, PLAIN_CPU_TYPES, System};
 use taskscope_trace::{OpenError, OpenOptions, Trace};
 
 /// Up to so many events one pass keeps all views, beyond it only the one that is asked for.
@@ -79,16 +79,18 @@ pub struct KeptView {
     pub labels: Vec<(i64, String)>,
     /// Row by row.
     pub rows: Vec<ValueRow>,
+    /// Where a row is uncertain; none for a family without such marks.
+    pub doubts: Vec<Marks>,
 }
 
 impl KeptView {
     /// A view whose values may have these words.
-    fn of(title: &str, words: Vec<(i64, String)>, rows: Vec<ValueRow>) -> KeptView {
+    fn of(title: &str, words: Vec<(i64, String)>, rows: Vec<ValueRow>, doubts: Vec<Marks>) -> KeptView {
         let shown = if words.is_empty() { FxHashMap::default() } else { shown_for(&rows) };
         let mut labels: Vec<(i64, String)> =
             words.into_iter().filter(|(value, _)| shown.contains_key(value)).collect();
         labels.sort_by_key(|(value, _)| std::cmp::Reverse(shown[value]));
-        KeptView { title: title.trim().to_string(), labels, rows }
+        KeptView { title: title.trim().to_string(), labels, rows, doubts }
     }
 
     /// Whether it never shows anything.
@@ -243,6 +245,10 @@ impl ModelViews {
         let more = &cache.header;
         let label = |row: &serde_json::Value| Some((row[0].as_i64()?, row[1].as_str()?.to_string()));
         let labels = more["labels"].as_array()?.iter().map(label).collect::<Option<_>>()?;
+        let stretch = |row: &serde_json::Value| Some((row[0].as_u64()?, row[1].as_u64()?));
+        let marks = |row: &serde_json::Value| {
+            Some(uncertain(row.as_array()?.iter().map(stretch).collect::<Option<_>>()?))
+        };
         let ends = more["ends"].as_array()?;
         if cache.blocks().len() != ends.len() * OF_ROW {
             return None;
@@ -262,6 +268,7 @@ impl ModelViews {
             title: more["title"].as_str()?.to_string(),
             labels,
             rows: rows.collect::<Option<_>>()?,
+            doubts: more["doubts"].as_array()?.iter().map(marks).collect::<Option<_>>()?,
         })
     }
 
@@ -275,6 +282,7 @@ impl ModelViews {
             "title": view.title,
             "labels": view.labels,
             "ends": view.rows.iter().map(|row| row.values.end).collect::<Vec<_>>(),
+            "doubts": view.doubts.iter().map(|row| row.stretches().collect::<Vec<_>>()).collect::<Vec<_>>(),
         });
         let blocks = view.rows.iter().flat_map(|row| {
             let values = [row.values.start.as_bytes(), row.values.value.as_bytes()];
@@ -295,6 +303,8 @@ impl ModelViews {
                 let name = ViewName { family: *family, number: known.number };
                 if only.is_none_or(|only| only == name) {
                     collector.rows.insert(name, vec![Values::default(); description.rows.len()]);
+                    let doubts = ViewName { number: DOUBT_TYPE, ..name };
+                    collector.doubts.insert(doubts, vec![Values::default(); description.rows.len()]);
                 }
             }
         }
@@ -314,17 +324,33 @@ impl ModelViews {
         let described: Vec<(View, ViewDescription)> =
             (self.families.iter()).filter_map(|(view, _)| Some((*view, machine.describe(*view)?))).collect();
         let end = nanos(origin, emulation::duration_ns(&self.trace));
-        let rows = machine.into_observer().rows;
+        let Collector { rows, doubts, .. } = machine.into_observer();
+        let doubts: FxHashMap<View, Vec<Marks>> = (doubts.into_iter())
+            .filter(|(_, rows)| rows.iter().any(|row| !row.start.is_empty()))
+            .map(|(name, rows)| (name.family, rows.iter().map(|row| uncertain_in(row, end)).collect()))
+            .collect();
         let kept = rows.into_par_iter().map(|(name, mut rows)| {
             rows.iter_mut().filter(|row| !row.start.is_empty()).for_each(|row| row.end = row.end.max(end));
             let rows = rows.into_par_iter().map(ValueRow::of).collect();
             let all = described.iter().chain(&self.families).filter(|(view, _)| *view == name.family);
             let known = all.flat_map(|(_, d)| &d.types).find(|known| known.number == name.number);
             let (title, labels) = known.map(|t| (t.title.clone(), t.values.clone())).unwrap_or_default();
-            (name, Arc::new(KeptView::of(&title, labels, rows)))
+            let doubts = doubts.get(&name.family).cloned().unwrap_or_default();
+            (name, Arc::new(KeptView::of(&title, labels, rows, doubts)))
         });
         Some(kept.collect())
     }
+}
+
+fn uncertain(stretches: Vec<(u64, u64)>) -> Marks {
+    Marks::new(Flags::UNCERTAIN, stretches)
+}
+
+/// Where a row of marks, which goes on to `end`, has one.
+fn uncertain_in(row: &Values, end: u64) -> Marks {
+    let ends = row.start.iter().skip(1).chain(std::iter::once(&end));
+    let stretches = row.start.iter().zip(ends).zip(row.value.iter());
+    uncertain(stretches.filter(|(_, value)| **value != 0).map(|((start, end), _)| (*start, *end)).collect())
 }
 
 /// A time of views on the trace's clock.
@@ -337,13 +363,16 @@ fn nanos(origin: i64, time_ns: i64) -> u64 {
 struct Collector {
     origin: i64,
     rows: FxHashMap<ViewName, Vec<Values>>,
+    /// Where rows of their families are uncertain.
+    doubts: FxHashMap<ViewName, Vec<Values>>,
 }
 
 impl ViewObserver for Collector {
     #[inline]
     fn view_change(&mut self, change: ViewChange) {
         let name = ViewName { family: change.view, number: change.view_type };
-        if let Some(row) = self.rows.get_mut(&name).and_then(|rows| rows.get_mut(change.row as usize)) {
+        let views = if change.view_type == DOUBT_TYPE { &mut self.doubts } else { &mut self.rows };
+        if let Some(row) = views.get_mut(&name).and_then(|rows| rows.get_mut(change.row as usize)) {
             row.write(nanos(self.origin, change.time_ns), change.value);
         }
     }

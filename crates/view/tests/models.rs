@@ -172,6 +172,35 @@ fn ranks_of_metadata_order_the_threads_and_the_cpus_of_their_looms() {
     assert_eq!(threads.iter().map(told).collect::<Vec<_>>(), expected);
 }
 
+/// A thread whose clock goes back, on a CPU: both rows, from a run and from a file.
+#[test]
+fn rows_of_models_are_marked_where_they_are_uncertain() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("x.trace");
+    let stream = StreamBuilder::new(1, 5, 5).require(&["ovni", "nosv"]).cpus(1).execute(1000, 0);
+    let [begins, ends] = [*b"VAs", *b"VAS"].map(taskscope_event::Code);
+    let stream = stream.point(3000, begins).point(2000, ends).end(5000);
+    stream.write(&root).unwrap();
+    let window = Window { first: 0, count: 60, width_log2: 7 };
+    let flagged = |view: &KeptView| {
+        let bytes = packed_model_rows(view, &[0], window);
+        let buckets = bytes[..4 * 60].chunks_exact(4).enumerate();
+        buckets.filter(|(_, bucket)| bucket[2] & 4 != 0).map(|(at, _)| at as u64 * 128).collect::<Vec<_>>()
+    };
+    let within =
+        |from: u64, to: u64| (0..60).map(|at| at * 128).filter(move |at| at + 128 > from && *at < to);
+    for name in ["thread.13", "cpu.13"].map(|name| name.parse::<ViewName>().unwrap()) {
+        let mut views = ModelViews::open(&root).unwrap();
+        views.keep_files(Key::of(&root), 0);
+        let played = views.view(name).unwrap();
+        let stored = views.stored(name).expect("the file fits");
+        assert_eq!(flagged(&played), within(2000, 3000).collect::<Vec<_>>(), "{name}");
+        assert_eq!(flagged(&stored), flagged(&played), "{name}");
+    }
+    let plain = ModelViews::open(&root).unwrap();
+    assert!(plain.families().iter().all(|(_, family)| family.types.iter().all(|known| known.number != 60)));
+}
+
 #[test]
 fn a_view_of_a_large_trace_is_played_once_and_again_when_the_trace_has_changed() {
     let folder = tempfile::tempdir().unwrap();

@@ -61,7 +61,7 @@ export function valueWords(found) {
 export function shortLines(found, rowLabel, trackName) {
   const when = `${formatTime(found.end - found.start)} from ${formatStart(found.start, found.end - found.start)} on, ${rowLabel}`;
   if (found.view === 'devices') return [`${fitText(found.label, 90)} (${found.kind})`, when, ...operationFacts(found).slice(0, 4).map(([name, value]) => `${name}: ${value}`)];
-  if (found.view) return [`${found.title}: ${valueWords(found)}`, when];
+  if (found.view) return [`${found.title}: ${valueWords(found)}`, when, ...(found.uncertain ? ['uncertain, or a part of it'] : [])];
   const lines = [`${found.label}${found.place ? `: ${fitText(found.place, 90)}` : ''}`, when];
   if (found.call) lines.push(`MPI_${fitText(found.call, 60)}`);
   if (found.line) lines.push(fitText(found.line, 90));

@@ -39,6 +39,11 @@ impl Marks {
         self.start.is_empty()
     }
 
+    /// The stretches, in order; none touches another.
+    pub fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.start.iter().copied().zip(self.end.iter().copied())
+    }
+
     /// Whether they carry this flag.
     pub fn carry(&self, flags: Flags) -> bool {
         self.flags.has(flags)

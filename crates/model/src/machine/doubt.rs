@@ -6,7 +6,7 @@ use crate::violation::Severity;
 use taskscope_execution::view::{View, ViewChange, ViewObserver};
 
 /// Paraver type of the marks.
-pub(crate) const DOUBT_TYPE: u32 = 60;
+pub const DOUBT_TYPE: u32 = 60;
 /// Titles of that type in the views of threads and of CPUs.
 pub(crate) const DOUBT_TITLES: [&str; 2] = ["Thread: uncertain (taskscope)", "CPU: uncertain (taskscope)"];
 /// Its values: from an event that breaks a rule to the thread's next one that does not …

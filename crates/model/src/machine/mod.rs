@@ -24,6 +24,7 @@ use crate::violation::{Violation, ViolationCode};
 use action::{Action, ActionTable};
 use channel::{Channel, ChannelError};
 use cpu::CpuState;
+pub use doubt::DOUBT_TYPE;
 use doubt::Doubts;
 use rustc_hash::FxHashMap;
 use slot::{Slot, Slots};

@@ -297,6 +297,7 @@ impl<'a> Drawing<'a> {
             title: title(self.name, self.key),
             labels,
             rows: values.into_iter().map(ValueRow::of).collect(),
+            doubts: Vec::new(),
         };
         let tasks_left_out = if self.name.by == By::Task { self.tasks - shown } else { 0 };
         DrawnView { kept, rows, words, tasks_left_out, is_cut: self.is_cut }

@@ -61,8 +61,13 @@ fn show_what_is_short(values: &Values, window: Window, buckets: &mut [Bucket]) {
 
 /// Buckets of some rows of a model's view, packed as those of threads.
 pub fn packed_model_rows(view: &KeptView, rows: &[u32], window: Window) -> Vec<u8> {
-    let rows: Vec<&ValueRow> = rows.iter().filter_map(|row| view.rows.get(*row as usize)).collect();
-    packed_values(&rows, window, |_, _| {})
+    let found = rows.iter().filter_map(|row| Some((view.rows.get(*row as usize)?, *row as usize)));
+    let (rows, numbers): (Vec<&ValueRow>, Vec<usize>) = found.unzip();
+    packed_values(&rows, window, |row, buckets| {
+        if let Some(doubts) = view.doubts.get(numbers[row]) {
+            doubts.flag(window, buckets);
+        }
+    })
 }
 
 /// A value in 32 bits, as a browser takes it: itself where it fits, else a number that differs from
@@ -148,6 +153,8 @@ impl Page {
         }?;
         let end = values.start.get(found + 1).copied().unwrap_or(values.end);
         let value = values.value[found];
+        let doubts = view.doubts.get(row as usize);
+        let is_uncertain = doubts.is_some_and(|doubts| doubts.touch(values.start[found], end));
         let label = view.labels.iter().find(|(known, _)| *known == value).map(|(_, label)| label.as_str());
         Some(json!({
             "track": row,
@@ -156,6 +163,7 @@ impl Page {
             "value": value,
             "label": label,
             "title": view.title,
+            "uncertain": is_uncertain,
         }))
     }
 
