@@ -1,6 +1,7 @@
 //! Idleness by path: all of a serial part goes to what was sampled in it.
 
 use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
+use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
     Change, Definition, Execution, ExecutionBuilder, Observer, OsSource, PathIndex, RegionIndex, Section,
@@ -137,7 +138,8 @@ fn what_is_in_a_region_that_is_no_construct_is_in_its_parent() {
     }
     let level = Level { first: 0, end: 1, region: body, task };
     let (levels, addresses) = (&[level][..], &[0x3000][..]);
-    builder.sample(&NewSample { thread, at: 2000, weight_ns: 100, flags: 0, state: 1, levels, addresses });
+    let flags = flag::REACHED_ROOT;
+    builder.sample(&NewSample { thread, at: 2000, weight_ns: 100, flags, state: 1, levels, addresses });
     let (profile, _) = profile_of(&builder.finish(), CallPathOptions::default());
     let tree = &profile.tree;
     let sampled = tree.ids().find(|node| tree.frame(*node).offset == 0x3000).unwrap();

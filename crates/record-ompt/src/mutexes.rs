@@ -41,7 +41,11 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, codeptr:
         if profiling::is_on() {
             moment.follow_acquired(mutex_kind, object, codeptr);
         }
-        if !matches!(mutex_kind, mutex::TEST_LOCK | mutex::TEST_NEST_LOCK) {
+        if matches!(mutex_kind, mutex::TEST_LOCK | mutex::TEST_NEST_LOCK) {
+            // Who holds it asked for it here, as one that waited would have told.
+            let site = moment.site(codeptr);
+            moment.tell_wait_object(wait_kind(mutex_kind), object, site);
+        } else {
             moment.end_acquiring();
         }
         moment.tell_held(wait::ACQUIRED, object, mutex_kind);

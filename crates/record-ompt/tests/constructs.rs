@@ -304,6 +304,14 @@ fn locks_need_not_nest_and_a_failed_test_holds_nothing() {
         times.sort_unstable();
         assert_eq!(times, [2, 5]);
         assert_eq!(held(trace, wait::RELEASED, wait::kind::LOCK), acquired);
+        // Whoever holds one has told where it asked for it, by a test, too: three places, and the test's.
+        let mut sites = trace.streams.iter().map(|stream| {
+            let mut sites: Vec<_> = stream.of(wait::WAIT_OBJECT).map(|e| e.number("site")).collect();
+            sites.dedup();
+            sites.len()
+        });
+        assert!(sites.clone().all(|sites| sites == 3 || sites == 4));
+        assert!(sites.any(|sites| sites == 4));
     });
 }
 

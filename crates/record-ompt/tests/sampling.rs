@@ -97,6 +97,22 @@ fn stacks_are_followed_to_their_root() {
     }
 }
 
+/// Without unwind tables a frame's caller is looked for where a frame pointer would be, which may be any number.
+#[test]
+fn numbers_that_are_no_code_are_no_callers() {
+    let flags = ["-O2", "-fno-asynchronous-unwind-tables", "-fomit-frame-pointer"];
+    let Some(run) = sampled(&flags, &["work", "200"]) else { return };
+    let trace = run.trace();
+    let modules: Vec<_> =
+        trace.of(dictionary::MODULE).map(|event| event.number("start")..event.number("end")).collect();
+    let is_code = |address: &u64| modules.iter().any(|module| module.contains(&i128::from(*address)));
+    for sample in all(&trace) {
+        let (_, addresses) = stack(sample);
+        assert!(addresses[1..].iter().all(is_code), "{addresses:x?}");
+    }
+    assert!(all(&trace).count() > 100);
+}
+
 #[test]
 fn weights_are_the_time_that_passed() {
     let Some(run) = sampled(&OPTIMISED, &["work", "200"]) else { return };

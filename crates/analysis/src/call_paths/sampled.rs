@@ -83,7 +83,8 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
             context = contexts.around(tree, task, region);
             node = contexts.node(context);
         }
-        if sample.flags & flag::CUT != 0 && context == OUTSIDE {
+        let goes_on = levels.first().is_some_and(|level| usize::from(level.end) == stack.len());
+        if sample.flags & flag::REACHED_ROOT == 0 && goes_on {
             node = tree.child(node, Frame::cut());
         }
         if let Some(level) = levels.first().filter(|level| first < level.end.into()) {

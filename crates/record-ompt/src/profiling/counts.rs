@@ -5,6 +5,7 @@ use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 use super::contexts::{Contexts, addresses_of, body_of, descend, expand};
 use super::idleness::Charge;
 use super::locks::{Blame, Place};
+use super::recent::Sampled;
 use super::rows::Sums;
 use super::samples::{locate, place_of_context};
 use super::waits::Settled;
@@ -79,12 +80,10 @@ impl Counts {
         self.blame(kind, settled.blame);
         give_to_nobody(&mut self.tree, kind, settled.nobody);
         if let Some((owed, work)) = settled.for_work {
-            let (mut left, mut parts) = (owed, work.stacks().len() as u64);
-            for (context, addresses) in work.stacks() {
-                let part = left / parts.max(1);
-                (left, parts) = (left - part, parts.saturating_sub(1));
-                let node = node_of_sample(&mut self.tree, context, addresses);
-                self.tree.add(node, Metric::given(kind), part);
+            let mut left = owed;
+            for (sample, part) in work.parts() {
+                let node = node_of_sample(&mut self.tree, sample);
+                self.tree.add(node, Metric::given(kind), part.take_from(&mut left));
             }
         }
     }
@@ -201,8 +200,11 @@ fn find_node(tree: &mut Tree, (place, wait): Spot) -> NodeId {
 }
 
 /// As the handler places a sample of work.
-fn node_of_sample(tree: &mut Tree, context: u32, addresses: &[u64]) -> NodeId {
+fn node_of_sample(tree: &mut Tree, Sampled { context, addresses, is_cut }: Sampled<'_>) -> NodeId {
     let (mut node, mut kind) = (context_node(tree, context), body_of(context));
+    if is_cut {
+        (node, kind) = (tree.child(node, Frame::cut()), FrameKind::User);
+    }
     for (index, address) in addresses.iter().enumerate().rev() {
         let (module, offset) = locate(address.wrapping_sub(u64::from(index > 0)));
         node = tree.child(node, Frame { kind, module, offset });

@@ -28,7 +28,7 @@ use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 use super::account::{Account, Cause};
 use super::integrals::{Integrals, Seen, Share, Taken};
 use super::locks::Place;
-use super::recent::Recent;
+use super::recent::{Part, Recent, Sampled};
 use super::run::{self, Run};
 use super::teams;
 
@@ -271,11 +271,8 @@ impl Weights {
         }
     }
 
-    /// One of so many equal parts that are left.
-    fn take_part(&mut self, parts: u64) -> Weights {
-        let part = Weights { present: self.present / parts.max(1), turn: self.turn / parts.max(1) };
-        (self.present, self.turn) = (self.present - part.present, self.turn - part.turn);
-        part
+    fn take(&mut self, part: Part) -> Weights {
+        Weights { present: part.take_from(&mut self.present), turn: part.take_from(&mut self.turn) }
     }
 }
 
@@ -292,7 +289,7 @@ impl Charge<'_> {
         mut self,
         tree: &mut Tree,
         node_of_place: impl Fn(&mut Tree, Place) -> NodeId,
-        node_of_sample: impl Fn(&mut Tree, u32, &[u64]) -> NodeId,
+        node_of_sample: impl Fn(&mut Tree, Sampled<'_>) -> NodeId,
     ) {
         let of = (KNOWN, self.owed.epoch);
         if self.owed.nobody.turn > 0 {
@@ -301,11 +298,9 @@ impl Charge<'_> {
         }
         match self.samples {
             Some(samples) => {
-                let mut parts = samples.stacks().len() as u64;
-                for (context, addresses) in samples.stacks() {
-                    let node = node_of_sample(tree, context, addresses);
-                    self.owed.work.take_part(parts).add_to(tree, node, of);
-                    parts = parts.saturating_sub(1);
+                for (sample, part) in samples.parts() {
+                    let node = node_of_sample(tree, sample);
+                    self.owed.work.take(part).add_to(tree, node, of);
                 }
             }
             None if self.owed.work.turn == 0 => {}

@@ -37,7 +37,7 @@ pub use callbacks::callback_of;
 pub use contexts::define_path;
 pub use follow::Follower;
 pub use locks::destroyed;
-pub use recent::Recent;
+pub use recent::{Recent, Sampled};
 pub use run::Counted;
 pub use samples::Sample;
 pub use teams::{begin as begin_team, leave as leave_team};

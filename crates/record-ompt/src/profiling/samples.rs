@@ -28,6 +28,8 @@ pub struct Sample<'a> {
     pub context: u32,
     pub state: u32,
     pub weight: u64,
+    /// Whether frames of the innermost level may be missing.
+    pub is_cut: bool,
     /// Its part in the idleness of others, where samples tell that.
     pub share: Option<Share>,
 }
@@ -94,6 +96,9 @@ impl SampleTree {
         let mut kind = body_of(sample.context);
         if first == end && kind != FrameKind::User && marker.is_none_or(Marker::is_in_body) {
             node = tree.child(node, Frame::body(kind));
+        }
+        if sample.is_cut && first != end {
+            (node, kind) = (tree.child(node, Frame::cut()), FrameKind::User);
         }
         for index in (first..end).rev() {
             node = tree.child(node, frame(addresses, index, kind));

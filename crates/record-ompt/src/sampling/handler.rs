@@ -11,7 +11,7 @@ use super::sampler::{Sampler, now};
 use super::walk::{ROOM, interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
-use crate::profiling::Sample;
+use crate::profiling::{Sample, Sampled};
 use crate::thread::{Kind, Thread};
 
 /// The handler of the timers' signal.
@@ -153,14 +153,18 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
             0 => of_region().unwrap_or_else(|| regions::context(level.region)),
             task => task,
         };
-        let mut sample = Sample { levels: &memory.levels, context, state, weight, share: None };
+        // Its level goes on to where the walk ended, which was not the root.
+        let goes_on = usize::from(level.frames.1) == memory.levels.addresses().len();
+        let is_cut = goes_on && !memory.frames.reached_root;
+        let mut sample = Sample { levels: &memory.levels, context, state, weight, is_cut, share: None };
         let period_ns = sampler.settings.period_ns;
         let works = sample.keeps_others_waiting();
         sample.share = follower.and_then(|follower| follower.share(works, at, period_ns));
         counted.samples.count(|tree| tree.take(&sample));
         if !in_callback && sample.keeps_others_waiting() {
             // SAFETY: no callback runs, and the door keeps a second handler out.
-            unsafe { &mut *sampler.recent.get() }.add(context, sample.user_frames(), !sample.works());
+            let recent = unsafe { &mut *sampler.recent.get() };
+            recent.add(Sampled { context, addresses: sample.user_frames(), is_cut }, !sample.works());
         }
         return;
     }

@@ -145,6 +145,10 @@ impl Frames {
         loop {
             let (here, sp) = (address.address(), registers.sp());
             if map.owner(address.address_for_lookup()) == Owner::Nobody {
+                // Compiled while the program runs, or not found: what has no unwind tables may name any number as its caller.
+                if self.count > 0 && (bounds.contains(here) || read_anywhere(here & !7).is_err()) {
+                    return;
+                }
                 self.met_unknown_code = true;
             }
             let (Some(place), Some(stack_pointer)) =
