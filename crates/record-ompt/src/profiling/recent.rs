@@ -70,7 +70,7 @@ impl Recent {
             self.in_last = 0;
         }
         self.in_last += 1;
-        if self.next_random() % self.in_last == 0 {
+        if self.next_random().is_multiple_of(self.in_last) {
             self.keep(sample, calls);
         }
     }
