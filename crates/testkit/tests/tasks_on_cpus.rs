@@ -3,7 +3,7 @@
 use std::path::Path;
 use taskscope_analysis::FindingKind;
 use taskscope_analysis::causes::{Leaf, book_causes};
-use taskscope_event::models::{nosv, openmp, ovni};
+use taskscope_event::models::{mpi, nosv, openmp, ovni};
 use taskscope_session::Session;
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
@@ -27,6 +27,90 @@ fn the_body_of_a_task_is_counted_once() {
     assert_eq!((row.began, row.body_ns, row.median_ns, row.max_ns), (1, 300, 300, 300));
     // The CPU's time has it too: it is the worker.
     assert_eq!(analysis.ledger.by_state.get(taskscope_execution::State::Task), 300);
+}
+
+/// ovni keeps a stack for each kind of section, and one for the state of the thread: what begins in one may end in any order
+/// with what begins in another.
+#[test]
+fn sections_of_different_kinds_need_not_nest() {
+    use taskscope_execution::State::{Communication, Idle, NoSubsystem, Runtime, Task, TaskCreation};
+    let nosv = || StreamBuilder::new(0, 1, 10).require(&["ovni", "nosv", "mpi"]).cpus(1).execute(1000, 0);
+    let task = || {
+        nosv()
+            .jumbo(1000, nosv::TYPE_CREATE, &type_payload(1, "work"))
+            .event(1000, nosv::TASK_CREATE, &pair(7, 1))
+            .event(1000, nosv::TASK_EXECUTE, &pair(7, 0))
+    };
+    let cases = [
+        // Begun while the thread warms, and ended while it warms.
+        (
+            nosv()
+                .point(1100, ovni::THREAD_PAUSES)
+                .point(1200, ovni::THREAD_WARMS)
+                .point(1300, nosv::API_SUBMIT_BEGIN)
+                .point(1400, ovni::THREAD_RESUMES)
+                .point(1600, nosv::API_SUBMIT_END)
+                .end(2000),
+            vec![(NoSubsystem, 500), (Idle, 300), (TaskCreation, 200)],
+        ),
+        (
+            nosv()
+                .point(1100, nosv::API_SUBMIT_BEGIN)
+                .point(1200, ovni::THREAD_PAUSES)
+                .point(1300, ovni::THREAD_WARMS)
+                .point(1400, nosv::API_SUBMIT_END)
+                .point(1500, ovni::THREAD_RESUMES)
+                .end(2000),
+            vec![(NoSubsystem, 600), (Idle, 300), (TaskCreation, 100)],
+        ),
+        // Two models.
+        (
+            nosv()
+                .point(1100, nosv::API_SUBMIT_BEGIN)
+                .point(1200, mpi::SEND_BEGIN)
+                .point(1300, nosv::API_SUBMIT_END)
+                .point(1400, mpi::SEND_END)
+                .end(2000),
+            vec![(NoSubsystem, 700), (Communication, 200), (TaskCreation, 100)],
+        ),
+        // A task that pauses in a call.
+        (
+            task()
+                .point(1100, nosv::API_SUBMIT_BEGIN)
+                .event(1200, nosv::TASK_PAUSE, &pair(7, 0))
+                .point(1300, nosv::API_SUBMIT_END)
+                .event(1400, nosv::TASK_RESUME, &pair(7, 0))
+                .event(1500, nosv::TASK_END, &pair(7, 0))
+                .end(2000),
+            vec![(Task, 200), (NoSubsystem, 500), (TaskCreation, 300)],
+        ),
+        // A section of OpenMP begun in a task and ended after it.
+        (
+            StreamBuilder::new(0, 1, 10)
+                .require(&["ovni", "openmp"])
+                .cpus(1)
+                .execute(1000, 0)
+                .jumbo(1000, openmp::TYPE_CREATE, &type_payload(1, "work"))
+                .event(1000, openmp::TASK_CREATE, &pair(7, 1))
+                .event(1100, openmp::TASK_EXECUTE, &7_u32.to_le_bytes())
+                .point(1200, openmp::RUNTIME_INITIALIZATION_BEGIN)
+                .event(1300, openmp::TASK_END, &7_u32.to_le_bytes())
+                .point(1400, openmp::RUNTIME_INITIALIZATION_END)
+                .end(2000),
+            vec![(Task, 100), (Runtime, 200)],
+        ),
+    ];
+    for (stream, expected) in cases {
+        let root = tempfile::tempdir().unwrap();
+        stream.write(root.path()).unwrap();
+        let session = Session::open(root.path()).unwrap();
+        assert!(session.execution.uncertain.is_empty(), "{:?}", session.execution.uncertain);
+        let (analysis, _) = taskscope_analysis::analyse(&session.execution);
+        let by_state = &analysis.ledger.by_state;
+        for (state, ns) in &expected {
+            assert_eq!(by_state.get(*state), *ns, "{state:?} of {expected:?}");
+        }
+    }
 }
 
 /// What a worker's time was lost to, by leaf, where there was any; all of it is there once.

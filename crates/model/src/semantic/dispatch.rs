@@ -119,6 +119,7 @@ impl Interpreter {
                     let events = payload::u64_at(payload, 0).ok_or(Short)?;
                     let reason = payload::u32_at(payload, 8);
                     let lasts = matches!(reason, Some(recorder::loss::NO_SPACE | recorder::loss::SIZE_CAP));
+                    self.threads[thread.index()].frames.may_lack_ends = true;
                     out.change(thread, at, Change::Lost { events, lasts });
                     Ok(())
                 }

@@ -24,6 +24,24 @@ pub enum Opener {
     Named(u32),
 }
 
+impl Opener {
+    /// Whether it ends with `outer`, in which it was opened. ovni keeps a stack for each kind of section: those of different
+    /// ones need not nest.
+    fn ends_with(self, outer: Opener) -> bool {
+        use Opener::*;
+        match (self, outer) {
+            (Paused | NotRecorded | OutOfCpu, _) | (_, Paused | NotRecorded | OutOfCpu) => false,
+            // A task may pause in a call that ends before it goes on.
+            (TaskPaused(_), Part(..)) => false,
+            (Part(own, _), Part(other, _)) => own == other,
+            (Subsystem(_), Task(_) | Work(_)) => false,
+            // In the body of a region lies all that is begun there.
+            (Task(_) | Work(_), Subsystem(around)) => around == self::Subsystem::UserMicrotask,
+            _ => true,
+        }
+    }
+}
+
 /// An open section.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
@@ -45,14 +63,16 @@ pub struct Sticky {
 #[derive(Debug, Default)]
 pub struct Frames {
     open: Vec<Frame>,
+    /// Whether ends may be missing, as events were lost: then an end is the end of all that was opened since its begin.
+    pub may_lack_ends: bool,
 }
 
 /// How an end matched.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Closed {
-    /// It closed the innermost section.
+    /// It closed the innermost section, or the innermost of its kind.
     Innermost,
-    /// It closed a section with others open inside, which were closed too.
+    /// It closed a section with others open inside, which should have ended before it and were closed, too.
     WithInner,
     /// No such section is open.
     Nothing,
@@ -83,13 +103,24 @@ impl Frames {
 
     #[inline(never)]
     fn pop_with_inner(&mut self, opener: Opener) -> Closed {
-        match self.open.iter().rposition(|frame| frame.opener == opener) {
-            Some(row) => {
-                self.open.truncate(row);
-                Closed::WithInner
+        let Some(row) = self.open.iter().rposition(|frame| frame.opener == opener) else {
+            return Closed::Nothing;
+        };
+        let closed = self.open[row].section;
+        let around = row.checked_sub(1).map_or(TaskIndex::NONE, |outer| self.open[outer].section.task);
+        let (before, ends_all) = (self.open.len(), self.may_lack_ends);
+        let mut at = 0;
+        self.open.retain_mut(|frame| {
+            at += 1;
+            if at <= row {
+                return true;
             }
-            None => Closed::Nothing,
-        }
+            if frame.section.task == closed.task {
+                frame.section.task = around;
+            }
+            at > row + 1 && !ends_all && !frame.opener.ends_with(opener)
+        });
+        if self.open.len() + 1 == before { Closed::Innermost } else { Closed::WithInner }
     }
 
     /// Closes the innermost section of this opener alone. Says whether there is one.

@@ -247,7 +247,11 @@ impl Interpreter {
     ) -> Result<(), Short> {
         let task = self.known_task(thread, at, payload, out)?;
         out.change(thread, at, Change::TaskSuspends { task });
-        self.open(thread, at, Opener::TaskPaused(task), Section::of(State::Paused), out);
+        // In a call of the runtime the thread goes on with that.
+        let around = self.threads[thread.index()].frames.top();
+        let call = around.filter(|frame| matches!(frame.opener, Opener::Part(..)));
+        let section = call.map_or(Section::of(State::Paused), |frame| frame.section);
+        self.open(thread, at, Opener::TaskPaused(task), section, out);
         Ok(())
     }
 
