@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use taskscope_event::models::{nosv, openmp, ovni};
+use taskscope_event::models::{nanos6, nosv, openmp, ovni};
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
 fn run(program: &Path, arguments: &[&str]) -> Output {
@@ -207,6 +207,22 @@ fn jumbo_payload_is_told_where_a_plain_one_is_declared() {
     let output = taskscope(&["check", "--json", &path]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stdout(&output).matches("\"jumbo-payload\"").count(), 2, "{}", stdout(&output));
+}
+
+/// ovni's lint looks at subsystems and functions; we look at all that has begun.
+#[test]
+fn kinds_of_threads_and_labels_that_never_end_are_minded_by_check_alone() {
+    let stream = |model| StreamBuilder::new(0, 1, 101).require(&["ovni", model]).cpus(1).execute(1_000, 0);
+    let of_kind = stream("nanos6").point(2_000, nanos6::MAIN_BEGIN).end(3_000);
+    let in_subsystem = stream("nanos6").point(2_000, nanos6::SCHEDULER_ADDING_READY_TASKS_BEGIN).end(3_000);
+    for (stream, code, lint) in [(of_kind, "other-stack-not-empty", 0), (in_subsystem, "stack-not-empty", 1)]
+    {
+        let (root, path) = written(&stream);
+        assert_eq!(told_by_check(&path), [code]);
+        let views = root.path().join("views");
+        let output = taskscope(&["emulate", "-l", "-o", views.to_str().unwrap(), &path]);
+        assert_eq!(output.status.code(), Some(lint), "{code}: {}", stderr(&output));
+    }
 }
 
 #[test]

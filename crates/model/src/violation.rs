@@ -122,6 +122,7 @@ violation_codes! {
     StackFull "stack-full" Error Error "More than 512 sections are nested."
     SameValue "same-value" Error Error "The same section or state is entered twice in a row."
     StackNotEmpty "stack-not-empty" LintError Error "A thread ended with sections that never end."
+    OtherStackNotEmpty "other-stack-not-empty" Silent Error "A thread ended in a task or label, or as a kind of thread, that never ends."
     // tasks
     UnknownType "unknown-type" Error Error "No task type has this id."
     RepeatedType "repeated-type" Error Error "A task type is created twice."

@@ -33,9 +33,13 @@ impl<O: ViewObserver> Machine<'_, O> {
                 continue;
             }
             let model = model_of(spec.model).map_or("?", |model| model.name);
-            let what = if spec.model == mpi::LETTER { "functions" } else { "subsystems" };
+            let (code, what) = match spec.model {
+                _ if !spec.is_linted => (ViolationCode::OtherStackNotEmpty, "values"),
+                mpi::LETTER => (ViolationCode::StackNotEmpty, "functions"),
+                _ => (ViolationCode::StackNotEmpty, "subsystems"),
+            };
             let text = format!("thread {tid} ended with {depth} stacked {model} {what} ({})", spec.title);
-            self.report_at(ViolationCode::StackNotEmpty, text, place);
+            self.report_at(code, text, place);
         }
     }
 

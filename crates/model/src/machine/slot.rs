@@ -5,6 +5,7 @@ use crate::system::System;
 use crate::views::table::{CHANNELS, COUNTER_TYPE, MARK_TYPE, Repeat, Track};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::{nosv, ovni};
+use taskscope_event::spec::Channel as EventChannel;
 
 /// An enabled channel. All threads have the same ones.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Slot {
     pub(crate) labels: Vec<(i64, String)>,
     pub(crate) is_mark: bool,
     pub(crate) is_stack: bool,
+    /// Whether ovni's lint looks whether it is empty at the end.
+    pub(crate) is_linted: bool,
 }
 
 impl Slot {
@@ -79,6 +82,7 @@ pub(crate) fn enabled_slots(system: &System, enabled: &[bool; 256]) -> (Vec<Slot
                 labels: channel.labels_of_values(),
                 is_mark: false,
                 is_stack: true,
+                is_linted: matches!(channel.effects, Some(EventChannel::Subsystem | EventChannel::Function)),
             });
         }
         if channel.model == ovni::LETTER {
@@ -124,5 +128,6 @@ fn user_slot(model: u8, view_type: u32, title: &str, is_stack: bool, is_mark: bo
         labels: Vec::new(),
         is_mark,
         is_stack,
+        is_linted: false,
     }
 }
