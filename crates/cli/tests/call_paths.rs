@@ -502,6 +502,37 @@ fn deferred_target_constructs_are_tasks_on_the_paths_of_their_creators() {
     }
 }
 
+/// With frame pointers or without, what the body of an undeferred task calls is the task's, and so are tasks that it creates.
+#[test]
+fn what_is_in_the_body_of_an_undeferred_task_is_known() {
+    let source = program("undeferred");
+    let step = |text: &str| format!("stage [task at undeferred.c:{}]", line_of(&source, text));
+    let (undeferred, deferred) = (step("/* the undeferred */"), step("/* the deferred */"));
+    let once = ["stage", &undeferred];
+    let expected: BTreeSet<Vec<&str>> = [
+        [&once[..], &["helper"]].concat(),
+        [&once[..], &once, &["helper"]].concat(),
+        [&once[..], &once, &[&deferred, "helper"]].concat(),
+    ]
+    .into();
+    for flags in [["-fomit-frame-pointer"], ["-fno-omit-frame-pointer"]] {
+        for options in [&[][..], &["--mode", "profile"]] {
+            let here = tempfile::tempdir().unwrap();
+            let paths = call_paths(here.path(), &source, &How { flags: &flags, options, ..TRACED });
+            let mut found = BTreeSet::new();
+            for path in rows(&paths, "paths").iter().filter(|path| path["values"]["work_ns"].is_u64()) {
+                let steps = frames(path);
+                let stage = steps.iter().position(|step| *step == "stage");
+                let Some(helper) = steps.iter().position(|step| *step == "helper") else { continue };
+                found.insert(steps[stage.unwrap()..=helper].to_vec());
+            }
+            assert!(found.is_subset(&expected), "{flags:?} {options:?}: {found:#?}");
+            // A loaded machine may hold samples of one part back.
+            assert!(found.len() >= 2, "{flags:?} {options:?}: {found:#?}");
+        }
+    }
+}
+
 #[test]
 fn waits_are_kept_apart_by_their_constructs() {
     let source = program("two_waits");

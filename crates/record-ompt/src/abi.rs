@@ -155,6 +155,7 @@ pub mod task_flag {
     pub const TASKWAIT: u32 = 0x0000_0010;
     /// Tasks that run: LLVM's runtime sets one of them, for `target nowait` the second.
     pub const RUNS: u32 = EXPLICIT | TARGET;
+    pub const UNDEFERRED: u32 = 0x0800_0000;
 }
 
 /// `ompt_parallel_flag_t`.

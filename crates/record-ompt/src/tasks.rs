@@ -9,8 +9,8 @@ use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
 use crate::frames::Open;
 use crate::pair;
 use crate::profiling;
-use crate::sampling;
-use crate::thread::{Moment, record, record_untimed};
+use crate::sampling::{self, levels};
+use crate::thread::{Moment, Thread, record, record_untimed};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
 
 /// `ompt_callback_task_create`. It reports three things: explicit tasks; target tasks that are deferred, which run like
@@ -29,18 +29,21 @@ pub unsafe extern "C" fn task_create(
     if runs && profiling::is_on() {
         return record_untimed(move |moment| {
             // SAFETY: the runtime passes the creating task's frame.
-            let exit = unsafe { exit_of(frame) };
+            let exit = unsafe { exit_of(frame, moment.thread) };
             moment.create_profiled_task(new_task, exit, codeptr);
+            // SAFETY: as above.
+            unsafe { note_undeferred(moment.thread, flags, frame, (new_task, codeptr)) };
         });
     }
     record(move |moment| {
         if runs {
             let typeid = moment.create_task(new_task, flags, codeptr);
-            moment.thread.created_from = codeptr as u64;
             if sampling::is_active() && typeid != 0 {
                 // SAFETY: as above.
-                let exit = unsafe { exit_of(frame) };
+                let exit = unsafe { exit_of(frame, moment.thread) };
                 moment.tell_task_path(typeid, exit, codeptr);
+                // SAFETY: as above.
+                unsafe { note_undeferred(moment.thread, flags, frame, (new_task, codeptr)) };
             }
         } else if flags & task_flag::TASKWAIT != 0 {
             moment.thread.wait_return = codeptr as u64;
@@ -59,12 +62,31 @@ pub unsafe extern "C" fn task_create(
 ///
 /// # Safety
 /// `frame` is what the runtime passed.
-unsafe fn exit_of(frame: *const Frame) -> u64 {
+unsafe fn exit_of(frame: *const Frame, thread: &Thread) -> u64 {
     if abi::is_object(frame) {
         // SAFETY: by contract.
-        unsafe { (*frame).exit.value }
+        levels::exit_of(unsafe { *frame }, thread.frames.task_on_top(), thread)
     } else {
-        sampling::levels::current_exit()
+        levels::current_exit(thread)
+    }
+}
+
+/// Remembers where a task is created, if it is not deferred.
+///
+/// # Safety
+/// `frame` is what the runtime passed.
+#[inline(always)]
+pub unsafe fn note_undeferred(
+    thread: &mut Thread,
+    flags: u32,
+    frame: *const Frame,
+    (new_task, codeptr): (*mut Data, *const c_void),
+) {
+    if flags & task_flag::UNDEFERRED != 0 && abi::is_object(frame) {
+        // SAFETY: by contract. Where it entered the runtime is told by what the task is told to have left by.
+        let frame_pointer = unsafe { (*frame).enter.value };
+        let creation = (codeptr as u64, frame_pointer, sampling::stack_pointer_here());
+        thread.undeferred.note(Word::load(new_task).id(), creation, thread.bounds);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::dictionary::Cache;
 use crate::frames::Frames;
 use crate::ids::Ids;
 use crate::profiling::{self, Follower};
+use crate::sampling::undeferred::Undeferred;
 use crate::sampling::{self, Bounds, Sampler, code_map};
 
 /// What the tool knows about one thread. Aligned so that no two threads share a cache line; what small tasks ask for
@@ -23,8 +24,8 @@ pub struct Thread {
     pub profile: Option<Box<Follower>>,
     /// Where the call that waits for it returns to.
     pub wait_return: u64,
-    /// Where the call returns to that created a task last, where samples are taken.
-    pub created_from: u64,
+    /// Where tasks were created that are not deferred, where samples are taken.
+    pub undeferred: Undeferred,
     /// Whether its events go nowhere: it has seen that recording is paused.
     pub is_paused: bool,
     /// Ids for tasks created here.

@@ -14,6 +14,7 @@ use super::waits::SHORTEST_PART_NS;
 use crate::abi::{self, Callback, Data, Frame, endpoint, event, sync as sync_kind, task_flag};
 use crate::frames::{Frames, Open};
 use crate::pair;
+use crate::sampling::levels::exit_of;
 use crate::sampling::paths::Creating;
 use crate::sampling::stack_pointer_here;
 use crate::short::{Outcome, enter, leave, schedule, short_callbacks};
@@ -64,39 +65,67 @@ unsafe extern "C" fn task_create(
         // SAFETY: the runtime's own arguments.
         return unsafe { tasks::task_create(task, frame, new_task, flags, has_dependences, codeptr) };
     }
+    let is_undeferred = flags as u32 & task_flag::UNDEFERRED != 0;
     // SAFETY: the runtime passes the creating task's frame.
-    let exit = unsafe { (*frame).exit.value };
-    let (codeptr, sp) = (codeptr as u64, stack_pointer_here());
+    let frame = unsafe { *frame };
+    let call = Call { codeptr: codeptr as u64, frame, sp: stack_pointer_here(), is_undeferred };
     let outcome = match enter() {
-        Some((recorder, thread)) => leave(recorder, create(thread, (codeptr, exit, sp), new_task)),
+        Some((recorder, thread)) => leave(recorder, create(thread, call, new_task)),
         None => Outcome::Unusual,
     };
     match outcome {
         Outcome::Done => {}
         Outcome::Left(recorder) => recorder.settle(),
-        Outcome::Unusual => learn_creation(codeptr, exit, sp, new_task),
+        Outcome::Unusual => learn_creation(call, new_task),
+    }
+}
+
+/// The call of the runtime that creates a task.
+#[derive(Clone, Copy)]
+struct Call {
+    codeptr: u64,
+    /// Of the task that creates.
+    frame: Frame,
+    sp: u64,
+    is_undeferred: bool,
+}
+
+impl Call {
+    #[inline(always)]
+    fn creating(&self, thread: &Thread, creator: u32) -> Creating {
+        let exit = exit_of(self.frame, thread.frames.task_on_top(), thread);
+        Creating { codeptr: self.codeptr, exit, sp: self.sp, creator }
+    }
+
+    /// The task has been created.
+    #[inline(always)]
+    fn created(&self, thread: &mut Thread, context: u32, new_task: *mut Data) {
+        Word::new(context, 0, EXPLICIT).store(new_task);
+        if self.is_undeferred {
+            // SAFETY: all bit patterns are numbers.
+            let frame_pointer = unsafe { self.frame.enter.value };
+            thread.undeferred.note(context, (self.codeptr, frame_pointer, self.sp), thread.bounds);
+        }
     }
 }
 
 #[inline(always)]
-fn create(thread: &mut Thread, (codeptr, exit, sp): (u64, u64, u64), new_task: *mut Data) -> Option<()> {
+fn create(thread: &mut Thread, call: Call, new_task: *mut Data) -> Option<()> {
     let follower = thread.profile.as_deref()?;
     let creator = context(&thread.frames, follower)?;
-    let context = thread.paths.known_creation(Creating { codeptr, exit, sp, creator })?;
+    let context = thread.paths.known_creation(call.creating(thread, creator))?;
     follower.counted.rows.of(context)?.created();
-    Word::new(context, 0, EXPLICIT).store(new_task);
-    thread.created_from = codeptr;
+    call.created(thread, context, new_task);
     Some(())
 }
 
 #[cold]
 #[inline(never)]
-fn learn_creation(codeptr: u64, exit: u64, sp: u64, new_task: *mut Data) {
+fn learn_creation(call: Call, new_task: *mut Data) {
     record_untimed(|moment| {
-        let creator = moment.context();
-        let context = moment.learn_creation(Creating { codeptr, exit, sp, creator });
-        Word::new(context, 0, EXPLICIT).store(new_task);
-        moment.thread.created_from = codeptr;
+        let creating = call.creating(moment.thread, moment.context());
+        let context = moment.learn_creation(creating);
+        call.created(moment.thread, context, new_task);
     });
 }
 

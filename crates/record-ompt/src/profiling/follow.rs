@@ -331,7 +331,7 @@ impl Moment<'_> {
         let path = if has_samples || joins || codeptr == 0 {
             0
         } else {
-            self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit())
+            self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit(self.thread))
         };
         let recent = self.recent();
         team.arrive(record, index, self.at, |arrival| {
@@ -378,7 +378,7 @@ impl Moment<'_> {
         let path = if codeptr == 0 || kind == Marker::JoinBarrier {
             0
         } else {
-            self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit())
+            self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit(self.thread))
         };
         let at = self.at;
         if let Some(Follower { waits, counted, role, members, .. }) = self.thread.profile.as_deref_mut() {
@@ -455,7 +455,7 @@ impl Moment<'_> {
     pub fn follow_acquired(&mut self, mutex_kind: i32, object: u64, codeptr: *const core::ffi::c_void) {
         let (context, at) = (self.thread.context(), self.at);
         let kind = marker(wait_state(mutex_kind));
-        let path = self.path_here(codeptr, levels::current_exit());
+        let path = self.path_here(codeptr, levels::current_exit(self.thread));
         let Some(follower) = &mut self.thread.profile else { return };
         let all = run::current().into_iter().flat_map(Run::accounts);
         let (waited, blame) = follower.held.acquired((follower.account, all), object, (context, path), at);
@@ -475,7 +475,7 @@ impl Moment<'_> {
         };
         let (context, codeptr) = (self.thread.context(), self.thread.wait_return);
         if waited > 0 {
-            let path = self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit());
+            let path = self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit(self.thread));
             let Some(follower) = &self.thread.profile else { return };
             follower.counted.counts.count(|counts| {
                 count_lock_wait(counts, marker(state), (context, path, codeptr), waited, &blame);

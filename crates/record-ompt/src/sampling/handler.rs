@@ -8,6 +8,7 @@ use taskscope_record::{InHandler, enter_in_handler};
 
 use super::levels::{Entry, Stack};
 use super::sampler::{Sampler, now};
+use super::undeferred::Undeferred;
 use super::walk::{ROOM, interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
@@ -106,11 +107,12 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         }
         (state, thread.wait_object(), thread.wait_return)
     };
-    let (forks, created_from) = if in_callback {
-        (&[][..], 0)
+    static NONE: Undeferred = Undeferred::new();
+    let (forks, undeferred) = if in_callback {
+        (&[][..], &NONE)
     } else {
         // SAFETY: no callback is being executed, so nobody changes them.
-        unsafe { ((*thread).forks.as_slice(), (*thread).created_from) }
+        unsafe { ((*thread).forks.as_slice(), &(*thread).undeferred) }
     };
     let waits_for_object = matches!(state, state::LOCK..=state::NEST_LOCK);
     if kind == Kind::Unknown {
@@ -125,7 +127,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         most,
         in_callback,
         forks,
-        created_from,
+        undeferred,
     }) {
         flags |= flag::LEVELS_UNKNOWN;
         memory.levels.set_outside();

@@ -11,9 +11,8 @@
 //! entry for gcc's programs has called: everything up to the outermost frame in the runtime's own code is the
 //! runtime's too. Which other functions a frame belongs to is never asked: both sides call the same C library.
 //!
-//! Where clang has the program itself call a task's body (`if (0)`), `exit` is what the register for the frame pointer holds.
-//! In code without frame pointers the frames of what the body calls are then those of the task that created it, and so is
-//! where it has called the runtime.
+//! Where clang makes a task's body a part of its creator's function (`if (0)`), `exit` is what the register for the frame
+//! pointer holds, and the creator's stack pointer is taken ([`undeferred`](super::undeferred)).
 //!
 //! **What is not asked.** LLVM's runtime follows a pointer from an explicit task to what it interrupted,
 //! which it sets only after it has told that the task begins: until then that points anywhere, and
@@ -29,9 +28,11 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use taskscope_event::models::samples::LEVEL_BYTES;
 
 use super::code_map::{CodeMap, Owner};
+use super::undeferred::Undeferred;
 use super::walk::{Bounds, Frames, MAX_FRAMES};
 use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
 use crate::chain;
+use crate::thread::Thread;
 use crate::word::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, Word};
 
 /// Among `ompt_frame_flag_t`: what is told of an exit is the program's frame (`ompt_frame_application`).
@@ -118,8 +119,8 @@ pub struct Stack<'a> {
     pub in_callback: bool,
     /// The regions that this thread has forked, and where the calls return to that did.
     pub forks: &'a [(u32, u64)],
-    /// Where the call returns to that created a task last.
-    pub created_from: u64,
+    /// Where this thread has created tasks that are not deferred.
+    pub undeferred: &'a Undeferred,
 }
 
 impl Stack<'_> {
@@ -258,26 +259,23 @@ impl Levels {
             // SAFETY: `ompt_frame_t` of a live task, and checked as far as that is possible.
             let Frame { exit, enter, exit_flags, .. } = unsafe { frame.read_volatile() };
             // SAFETY: all bit patterns are numbers.
-            let (exit, enter) = unsafe { (exit.value, enter.value) };
+            let (mut exit, enter) = unsafe { (exit.value, enter.value) };
             let enter = called_inside.take().unwrap_or(enter);
             let word = load(task);
             let explicit = word.has(EXPLICIT);
             if explicit && exit_flags & EXIT_OF_PROGRAM != 0 {
-                let has_frames = stack.is_frame_pointer(exit);
-                if !has_frames && ancestor == 0 && !stack.is_in_body(enter, word.has(STARTED)) {
+                let creator = stack.creator_of(word.id());
+                let is_known = creator.is_some() || stack.is_frame_pointer(exit);
+                if !is_known && ancestor == 0 && !stack.is_in_body(enter, word.has(STARTED)) {
                     break;
                 }
                 // Its creator has not called the runtime: what is told of that is this exit.
-                called_inside = Some(if has_frames { 0 } else { enter });
-                if !has_frames {
-                    // Code of the body itself is the task's, in no frame; what the body calls has frames.
-                    if ancestor == 0 && stack.is_in_creator(enter) {
-                        let region = load(region).id();
-                        self.push(Level { enter, region, task: word.id(), ..Level::default() });
-                    }
+                called_inside = Some(if is_known { 0 } else { enter });
+                if !is_known {
                     ancestor += 1;
                     continue;
                 }
+                exit = creator.unwrap_or(exit);
             }
             // The task that created this team may lie on another thread's stack.
             let elsewhere = |address: u64| address != 0 && !bounds.is_above(sp, address);
@@ -390,7 +388,7 @@ impl Levels {
             // thread, or it is a part of the function that forks it.
             // Of a task that is a part of its creator (`if(0)`) LLVM's runtime tells what was in the frame pointer's register.
             let is_known = level.exit != 0 || level.task != 0;
-            let has_left = is_known && !level.is_initial && level.exit < frames.stack_pointer(0);
+            let has_left = is_known && !level.is_initial && level.exit <= frames.stack_pointer(0);
             first > 0 || first == past && !(has_left && is_programs)
         });
     }
@@ -409,8 +407,19 @@ pub struct Entry {
 
 /// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
 /// be known.
-pub fn current_exit() -> u64 {
-    task_info(0).map_or(0, |(_, exit)| exit)
+pub fn current_exit(thread: &Thread) -> u64 {
+    task_info(0).map_or(0, |(_, frame)| exit_of(frame, thread.frames.task_on_top(), thread))
+}
+
+/// The same of a task with this number, of which the runtime tells `frame`.
+#[inline(always)]
+pub fn exit_of(frame: Frame, task: u32, thread: &Thread) -> u64 {
+    // SAFETY: all bit patterns are numbers.
+    let exit = unsafe { frame.exit.value };
+    match frame.exit_flags & EXIT_OF_PROGRAM {
+        0 => exit,
+        _ => thread.undeferred.creators_of(task).next().unwrap_or(exit),
+    }
 }
 
 /// The word that the runtime keeps for the current task; null where there is none.
@@ -420,18 +429,16 @@ pub fn current_task() -> *mut Data {
 
 /// Where the runtime left to the code of the task that has forked the region which ends; 0 as above. Of a region of one thread the runtime has the task of
 /// that region still on top.
-pub fn exit_of_forking(task: *mut Data) -> u64 {
-    match task_info(0) {
-        Some((current, _)) if current != task => {
-            task_info(1).filter(|(beneath, _)| *beneath == task).map_or(0, |(_, exit)| exit)
-        }
-        Some((_, exit)) => exit,
-        None => 0,
-    }
+pub fn exit_of_forking(task: *mut Data, number: u32, thread: &Thread) -> u64 {
+    let frame = match task_info(0) {
+        Some((current, _)) if current != task => task_info(1).filter(|(beneath, _)| *beneath == task),
+        current => current,
+    };
+    frame.map_or(0, |(_, frame)| exit_of(frame, number, thread))
 }
 
-/// What the runtime keeps for a task on this thread, and where it left to its user code.
-fn task_info(ancestor: c_int) -> Option<(*mut Data, u64)> {
+/// What the runtime keeps for a task on this thread.
+fn task_info(ancestor: c_int) -> Option<(*mut Data, Frame)> {
     let entry = GET_TASK_INFO.load(Relaxed);
     if entry == 0 {
         return None;
@@ -446,7 +453,7 @@ fn task_info(ancestor: c_int) -> Option<(*mut Data, u64)> {
         {
             return None;
         }
-        Some((task, (*frame).exit.value))
+        Some((task, *frame))
     }
 }
 

@@ -22,6 +22,7 @@ pub mod regions;
 mod sampler;
 mod signal;
 mod timer;
+pub mod undeferred;
 mod walk;
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};

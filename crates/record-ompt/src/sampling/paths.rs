@@ -210,7 +210,7 @@ impl Moment<'_> {
             self.follow_fork(None);
             context = self.context();
         } else if profiling::is_on() {
-            let path = self.path_here(codeptr, levels::current_exit());
+            let path = self.path_here(codeptr, levels::current_exit(self.thread));
             self.follow_works();
             self.follow_fork(Some(path));
             context = self.count_creation(self.context(), path, false);
@@ -266,7 +266,7 @@ impl Moment<'_> {
         if is_body {
             return;
         }
-        let path = self.path_here(codeptr, levels::exit_of_forking(task));
+        let path = self.path_here(codeptr, levels::exit_of_forking(task, parent_task, self.thread));
         let mut payload = [0; 16];
         for (part, value) in payload.chunks_exact_mut(4).zip([region, path, parent_region, parent_task]) {
             part.copy_from_slice(&value.to_le_bytes());

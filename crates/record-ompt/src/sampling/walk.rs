@@ -43,6 +43,13 @@ impl Bounds {
         Bounds { low: low as u64, high: low as u64 + bytes as u64 }
     }
 
+    /// Of a piece of memory.
+    #[cfg(test)]
+    pub fn of(memory: &[u64]) -> Bounds {
+        let low = memory.as_ptr() as u64;
+        Bounds { low, high: low + size_of_val(memory) as u64 }
+    }
+
     /// A stack on which everything lies.
     #[cfg(test)]
     pub fn everything() -> Bounds {

@@ -30,13 +30,11 @@ impl Stack<'_> {
         frame.is_some_and(is_programs)
     }
 
-    /// Whether the program's innermost frame is in the function that created a task last, which the task's body may be a
-    /// part of. Runtime's frames lie up to `enter`.
-    pub(super) fn is_in_creator(&self, enter: u64) -> bool {
+    /// The stack pointer of the frame that has created an undeferred task, which goes on there.
+    pub(super) fn creator_of(&self, task: u32) -> Option<u64> {
         let frames = 0..self.frames.addresses().len();
-        let own = frames.into_iter().find(|index| enter == 0 || self.frames.stack_pointer(*index) > enter);
-        let creator = self.map.function(self.created_from.wrapping_sub(1)).filter(|_| self.created_from != 0);
-        creator.is_some() && own.and_then(|index| self.function_of_frame(index)) == creator
+        let is_here = |sp: &u64| frames.clone().any(|index| self.frames.stack_pointer(index) == *sp);
+        self.undeferred.creators_of(task).find(is_here)
     }
 }
 
@@ -99,6 +97,7 @@ mod tests {
     use crate::abi::{Data, Frame};
     use crate::sampling::code_map::CodeMap;
     use crate::sampling::levels::{Entry, IMPLICIT, INITIAL};
+    use crate::sampling::undeferred::Undeferred;
     use crate::sampling::walk::{Bounds, Frames};
     use crate::word::{LEAGUE, Word};
     use core::ffi::c_int;
@@ -146,7 +145,7 @@ mod tests {
             most,
             in_callback: false,
             forks: &[],
-            created_from: 0,
+            undeferred: &Undeferred::default(),
         };
         let mut levels = Levels::new();
         levels.ask(&stack, get);

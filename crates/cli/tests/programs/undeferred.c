@@ -1,0 +1,45 @@
+/* Tasks that are not deferred and lie in one another, by recursion too: clang makes their bodies parts of `stage`. */
+
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+__attribute__((noinline)) void helper(void)
+{
+    double until = now() + 0.04;
+    while (now() < until) {}
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) void stage(int depth)
+{
+#pragma omp task if (depth > 9) /* the undeferred */
+    {
+        helper();
+        if (depth > 0) {
+            stage(depth - 1);
+        } else {
+#pragma omp task /* the deferred */
+            {
+                helper();
+                __asm__ volatile("");
+            }
+#pragma omp taskwait
+        }
+        __asm__ volatile("");
+    }
+    __asm__ volatile("");
+}
+
+int main(void)
+{
+#pragma omp parallel
+#pragma omp single
+    stage(1);
+    return 0;
+}
