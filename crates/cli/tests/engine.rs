@@ -99,6 +99,37 @@ fn a_parallel_task_that_nobody_created_is_one_violation() {
     assert_eq!(told_by_check(&path), ["unknown-task"]);
 }
 
+/// As programs in Latin-1 have them.
+#[test]
+fn labels_that_are_no_utf_8_are_told_apart_by_every_verb() {
+    let label = |id: u32, text: &[u8]| [&id.to_le_bytes()[..], text, b"\0"].concat();
+    let mut stream = StreamBuilder::new(0, 1, 101)
+        .require(&["ovni", "nosv"])
+        .cpus(1)
+        .execute(1_000, 0)
+        .jumbo(1_001, nosv::TYPE_CREATE, &label(1, b"t\xe2che"))
+        .jumbo(1_001, nosv::TYPE_CREATE, &label(2, b"t\xf4che"));
+    for (task, at) in [(1, 2_000), (2, 4_000)] {
+        stream = stream
+            .event(at, nosv::TASK_CREATE, &pair(task, task))
+            .event(at, nosv::TASK_EXECUTE, &pair(task, 0))
+            .event(at + 1_000, nosv::TASK_END, &pair(task, 0));
+    }
+    let (root, path) = written(&stream.end(6_000));
+    assert_eq!(told_by_check(&path), [""; 0]);
+    assert!(taskscope(&["emulate", &path]).status.success());
+    let views = fs::read_to_string(root.path().join("thread.prv")).unwrap();
+    let values: Vec<&str> =
+        views.lines().filter_map(|line| line.split_once(":11:").map(|(_, value)| value)).collect();
+    assert_eq!(values, ["0", "1221300013", "0", "1112922406", "0"], "ovni's, which are of the bytes");
+    let labels = fs::read_to_string(root.path().join("thread.pcf")).unwrap();
+    for verb in ["report", "dump"] {
+        let text = stdout(&taskscope(&[verb, &path]));
+        assert!(text.contains(r"t\xe2che") && text.contains(r"t\xf4che"), "{verb}: {text}");
+    }
+    assert!(labels.contains(r"1221300013 t\xe2che") && labels.contains(r"1112922406 t\xf4che"), "{labels}");
+}
+
 /// Ids of threads that are no thread of the system's.
 #[test]
 fn negative_ids_are_shown_as_they_are() {

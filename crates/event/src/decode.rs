@@ -148,7 +148,7 @@ impl fmt::Display for Sentence<'_> {
     }
 }
 
-/// Bytes of a text that are no UTF-8 appear as the replacement character.
+/// Bytes of a text that are no UTF-8 appear as `\xNN`: two texts that differ do so as they are shown, too.
 impl fmt::Display for FieldValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -156,8 +156,8 @@ impl fmt::Display for FieldValue<'_> {
             FieldValue::Text(text) => {
                 for chunk in text.utf8_chunks() {
                     f.write_str(chunk.valid())?;
-                    if !chunk.invalid().is_empty() {
-                        f.write_str("\u{fffd}")?;
+                    for byte in chunk.invalid() {
+                        write!(f, "\\x{byte:02x}")?;
                     }
                 }
                 Ok(())
@@ -186,7 +186,7 @@ mod tests {
     fn sentences_carry_values() {
         let payload = [3, 0, 0, 0, b'a', 0xff, b'b', 0];
         let sentence = spec(nosv::TYPE_CREATE).sentence(&payload).to_string();
-        assert_eq!(sentence, "creates task type 3 named \"a\u{fffd}b\"");
+        assert_eq!(sentence, "creates task type 3 named \"a\\xffb\"");
         assert_eq!(spec(ovni::SET_AFFINITY).sentence(&[]).to_string(), "moves to CPU ?");
     }
 

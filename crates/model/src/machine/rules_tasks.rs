@@ -79,8 +79,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         if id == 0 {
             self.report(ViolationCode::UnknownType, "task type 0 cannot be created".to_owned());
         }
-        let label = String::from_utf8_lossy(label);
-        if !self.tasks(thread, event.code.model()).create_type(id, &label) {
+        if !self.tasks(thread, event.code.model()).create_type(id, label) {
             self.report(ViolationCode::RepeatedType, format!("task type {id} exists already"));
         }
     }

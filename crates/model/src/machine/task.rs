@@ -12,6 +12,7 @@
 //! after a task's end, since nOS-V and OpenMP tasks may run again. A parallel task has any number
 //! of bodies, kept by (task, body).
 
+use crate::semantic::payload::shown;
 use rustc_hash::FxHashMap;
 
 /// Where a body stands.
@@ -42,8 +43,9 @@ pub(crate) struct Body {
 /// A task type.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskType {
+    /// As it is shown.
     pub(crate) label: String,
-    /// Its value in views: a hash of the label.
+    /// Its value in views: a hash of the label's bytes.
     pub(crate) value: u32,
 }
 
@@ -126,12 +128,13 @@ pub(crate) struct TaskTable {
 
 impl TaskTable {
     /// Adds a type; false if the id is taken.
-    pub(crate) fn create_type(&mut self, id: u32, label: &str) -> bool {
+    pub(crate) fn create_type(&mut self, id: u32, label: &[u8]) -> bool {
         if self.types.contains_key(&id) {
             return false;
         }
-        let label = if label.is_empty() { format!("(unlabeled task type {id})") } else { label.to_owned() };
-        let value = label_value(&label);
+        let unlabeled = format!("(unlabeled task type {id})");
+        let label = if label.is_empty() { unlabeled.as_bytes() } else { label };
+        let (label, value) = (shown(label).into_owned(), label_value(label));
         self.types.insert(id, TaskType { label, value });
         self.type_order.push(id);
         true
@@ -207,8 +210,8 @@ impl TaskTable {
 
 /// The value that stands for a label in views: Bob Jenkins' hash as ovni uses it (`lookup2`, 1996,
 /// with uthash's seed), made positive and kept clear of the small values of sections.
-pub(crate) fn label_value(label: &str) -> u32 {
-    let value = jenkins(label.as_bytes()).wrapping_add(666) & 0x7fff_ffff;
+pub(crate) fn label_value(label: &[u8]) -> u32 {
+    let value = jenkins(label).wrapping_add(666) & 0x7fff_ffff;
     if value < 1000 { value + 1000 } else { value }
 }
 
@@ -252,11 +255,13 @@ mod tests {
 
     #[test]
     fn labels_have_the_values_of_recorded_outputs() {
-        assert_eq!(label_value("testtype1"), 1_690_940_984);
-        assert_eq!(label_value("main task.1"), 1_541_689_984);
-        assert_eq!(label_value("testtype100"), 1_454_064_145);
-        assert_eq!(label_value("(unlabeled task type 3)"), 887_262_191);
-        assert_eq!(label_value("work \"A\""), 1_076_208_496);
+        assert_eq!(label_value(b"testtype1"), 1_690_940_984);
+        assert_eq!(label_value(b"main task.1"), 1_541_689_984);
+        assert_eq!(label_value(b"testtype100"), 1_454_064_145);
+        assert_eq!(label_value(b"(unlabeled task type 3)"), 887_262_191);
+        assert_eq!(label_value(b"work \"A\""), 1_076_208_496);
+        assert_eq!(label_value(b"t\xe2che"), 1_221_300_013);
+        assert_eq!(label_value(b"t\xf4che"), 1_112_922_406);
     }
 
     #[test]

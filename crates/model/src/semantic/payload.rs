@@ -1,5 +1,8 @@
 //! Reads the fields of a payload: little endian, unaligned, never past its end.
 
+use std::borrow::Cow;
+use taskscope_event::decode::FieldValue;
+
 /// The `u32` at byte `offset`.
 pub fn u32_at(payload: &[u8], offset: usize) -> Option<u32> {
     let bytes = payload.get(offset..)?.first_chunk::<4>()?;
@@ -12,11 +15,18 @@ pub fn u64_at(payload: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// The text at the start of `payload`, up to its NUL or the end, and what follows the NUL. Bytes that
-/// are no UTF-8 are replaced.
-pub fn text(payload: &[u8]) -> (std::borrow::Cow<'_, str>, &[u8]) {
+/// The text at the start of `payload`, up to its NUL or the end, as it is [`shown`], and what follows the NUL.
+pub fn text(payload: &[u8]) -> (Cow<'_, str>, &[u8]) {
     let end = payload.iter().position(|byte| *byte == 0).unwrap_or(payload.len());
-    (String::from_utf8_lossy(&payload[..end]), payload.get(end + 1..).unwrap_or_default())
+    (shown(&payload[..end]), payload.get(end + 1..).unwrap_or_default())
+}
+
+/// Bytes as text, those that are no UTF-8 as `\xNN`.
+pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => FieldValue::Text(bytes).to_string().into(),
+    }
 }
 
 /// Text as it is, but bytes that are none, and controls, as `\xNN`.
@@ -46,6 +56,7 @@ mod tests {
         assert_eq!(u64_at(&[1, 0, 0, 0, 0, 0, 0, 0], 0), Some(1));
         assert_eq!(text(b"ab\0cd"), ("ab".into(), &b"cd"[..]));
         assert_eq!(text(b"ab"), ("ab".into(), &b""[..]));
+        assert_eq!(text(b"t\xe2che\0"), ("t\\xe2che".into(), &b""[..]));
         assert_eq!(readable(b"a\xff\x1b[31m\n\xe2\x98\x83"), "a\\xff\\x1b[31m\\x0a\u{2603}");
     }
 }
