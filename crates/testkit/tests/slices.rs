@@ -496,6 +496,35 @@ fn what_a_thread_created_before_the_range_is_there_for_one_that_starts_in_it() {
     assert_eq!(judged(part.path()), ([true, true], vec![]));
 }
 
+/// A type that a thread which is left out creates in the range, while one that is kept does not run.
+#[test]
+fn borrowed_types_are_there_before_their_first_use() {
+    let require = ["ovni", "nanos6", "kernel"];
+    let borrows = |thread: &dyn Fn(StreamBuilder) -> StreamBuilder| {
+        let (root, part) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        StreamBuilder::new(0, 1, 1)
+            .require(&require)
+            .cpus(2)
+            .execute(1000, 0)
+            .jumbo(1050, nanos6::TYPE_CREATE, &type_payload(7, "work"))
+            .end(1100)
+            .write(root.path())
+            .unwrap();
+        let kept = StreamBuilder::new(0, 1, 2).require(&require).execute(1001, 1);
+        thread(kept).end(1090).write(root.path()).unwrap();
+        assert_eq!(judged(root.path()), ([true, true], vec![]));
+        slice(root.path(), part.path(), &Slice { threads: vec![2], ..Slice::default() });
+        assert_eq!(judged(part.path()), ([true, true], vec![]));
+    };
+    let creates = |thread: StreamBuilder, at| thread.event(at, nanos6::TASK_CREATE, &pair(1, 7));
+    borrows(&|thread| {
+        let warming = thread.point(1010, ovni::THREAD_PAUSES).point(1060, ovni::THREAD_WARMS);
+        creates(warming, 1070).point(1080, ovni::THREAD_RESUMES)
+    });
+    borrows(&|thread| creates(thread.point(1060, ovni::THREAD_COOLS), 1070));
+    borrows(&|thread| creates(thread.point(1040, kernel::OUT_OF_CPU), 1070).point(1080, kernel::BACK_ON_CPU));
+}
+
 #[test]
 fn streams_whose_directories_are_no_utf8_stay_apart() {
     let root = tempfile::tempdir().unwrap();

@@ -230,18 +230,19 @@ impl<'a> Slicer<'a> {
             if in_range && !self.moves.is_empty() {
                 self.write_moves(stream, event.clock_ns, &mut standard[stream]);
             }
-            // What other threads of the process created and named, a running thread of the slice creates and names.
-            let can_create = self.states[stream].running == Life::Running && !self.is_off_cpu(stream);
-            if in_range && !foreign.is_empty() && can_create {
+            // What other threads of the process created and named, a thread of the slice creates and names, as soon as
+            // it may: it uses nothing of a model before it may create it.
+            if in_range && !foreign.is_empty() {
                 let pid = self.trace.streams()[stream].pid().unwrap_or(0);
                 foreign.retain(|(creator, file, created)| {
-                    let same = self.process_of(*creator) == self.process_of(stream);
+                    let is_told = self.process_of(*creator) == self.process_of(stream)
+                        && self.may_create(stream, created.code.model());
                     let key = (pid, created.code.model(), first_u32(created.payload));
-                    if same && (is_name(*file, created) || created.is_jumbo || used.contains(&key)) {
+                    if is_told && (is_name(*file, created) || created.is_jumbo || used.contains(&key)) {
                         let bytes = if *file == File::Own { &mut own[stream] } else { &mut standard[stream] };
                         push(bytes, event.clock_ns, created.code, created.is_jumbo, created.payload);
                     }
-                    !same
+                    !is_told
                 });
             }
             if file == File::Standard {
@@ -420,6 +421,17 @@ impl<'a> Slicer<'a> {
 
     fn can_tell(&self, stream: usize) -> bool {
         self.lives(stream) && !self.is_off_cpu(stream)
+    }
+
+    /// Whether a model lets a thread create types and tasks in the state that it is in.
+    fn may_create(&self, stream: usize, model: u8) -> bool {
+        let life = self.states[stream].running;
+        let is_active = matches!(life, Life::Running | Life::Warming | Life::Cooling);
+        match model {
+            nanos6::LETTER => is_active,
+            openmp::LETTER => life == Life::Running,
+            _ => is_active && !self.is_off_cpu(stream),
+        }
     }
 
     fn is_off_cpu(&self, stream: usize) -> bool {
