@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use taskscope_event::models::{nanos6, nosv, openmp, ovni};
+use taskscope_event::models::{self, nanos6, nosv, openmp, ovni};
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
 fn run(program: &Path, arguments: &[&str]) -> Output {
@@ -254,6 +254,63 @@ fn kinds_of_threads_and_labels_that_never_end_are_minded_by_check_alone() {
         let output = taskscope(&["emulate", "-l", "-o", views.to_str().unwrap(), &path]);
         assert_eq!(output.status.code(), Some(lint), "{code}: {}", stderr(&output));
     }
+}
+
+/// Each event of ovni's models with more payload than its declaration has, or less.
+#[test]
+fn payloads_of_all_events_are_held_against_their_declaration() {
+    let specs = || models::MODELS.iter().filter(|model| !model.own).flat_map(|model| model.events);
+    let told = |bytes_of: &dyn Fn(usize) -> Option<usize>| {
+        let names: Vec<&str> =
+            models::MODELS.iter().filter(|model| !model.own).map(|model| model.name).collect();
+        let mut stream = StreamBuilder::new(0, 1, 101).require(&names).cpus(1).execute(1_000, 0);
+        let mut emitted = Vec::new();
+        for spec in specs().filter(|spec| !spec.jumbo) {
+            let declared = spec.fields.iter().filter_map(|field| field.ty.size()).sum();
+            if let Some(bytes) = bytes_of(declared) {
+                stream = stream.event(2_000, spec.code, &[0; 16][..bytes]);
+                emitted.push(spec.code.to_string());
+            }
+        }
+        let (_root, path) = written(&stream.end(3_000));
+        let text = stdout(&taskscope(&["check", "--json", "--all", &path]));
+        let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let of_payload = lines.filter(|line| line["code"].as_str().unwrap().starts_with("payload-"));
+        let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        let told: Vec<(String, String)> =
+            of_payload.map(|line| (word(&line["event"]), word(&line["code"]))).collect();
+        (emitted, told)
+    };
+    let (emitted, more) = told(&|declared| (declared + 2 <= 16).then_some(declared + 2));
+    assert_eq!(more.iter().map(|(event, _)| event.as_str()).collect::<Vec<_>>(), emitted, "each once");
+    // Of moves and marks ovniemu, too, takes nothing but what they declare.
+    let refused = ["OAr", "OAs", "OM[", "OM]", "OM="];
+    let code = |event: &str| if refused.contains(&event) { "payload-size" } else { "payload-extra" };
+    assert!(more.iter().all(|(event, told)| told == code(event)), "{more:?}");
+    let (emitted, less) = told(&|declared| (declared > 2).then(|| declared - 2));
+    assert_eq!(less.iter().map(|(event, _)| event.as_str()).collect::<Vec<_>>(), emitted, "each once");
+    let short: Vec<&str> =
+        less.iter().filter(|(_, code)| code == "payload-short").map(|(event, _)| event.as_str()).collect();
+    assert_eq!(short, ["OHC", "OHx", "OCn"], "where ovniemu does not look");
+}
+
+#[test]
+fn payload_that_is_missing_is_null_and_ovni_accepts_it() {
+    let stream = StreamBuilder::new(0, 1, 101)
+        .cpus(1)
+        .event(1_000, ovni::THREAD_EXECUTES, &0_i32.to_le_bytes())
+        .event(2_000, ovni::THREAD_CREATES, &[3, 0, 0, 0, 1, 0, 0])
+        .end(3_000);
+    let (_root, path) = written(&stream);
+    assert_eq!(told_by_check(&path), ["payload-short", "payload-short"]);
+    assert!(taskscope(&["emulate", "-l", &path]).status.success());
+    let text = stdout(&taskscope(&["dump", "--json", &path]));
+    let fields: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["fields"].clone())
+        .collect();
+    assert_eq!(fields[0], serde_json::json!({"cpu": 0, "tid": null, "tag": null}));
+    assert_eq!(fields[1], serde_json::json!({"cpu": 3, "tag": null}));
 }
 
 #[test]

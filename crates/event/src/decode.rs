@@ -27,12 +27,13 @@ pub enum PayloadError {
     NotTerminated,
 }
 
-/// The fields of a payload, in order; the last one as often as there is room, where it repeats. After an error the
-/// iterator ends.
+/// The fields of a payload, in order; the last one as often as there is room, where it repeats. After an error all
+/// fields are missing.
 pub struct Fields<'a> {
     spec: &'static EventSpec,
     next: usize,
     rest: &'a [u8],
+    has_failed: bool,
 }
 
 impl<'a> Iterator for Fields<'a> {
@@ -43,9 +44,9 @@ impl<'a> Iterator for Fields<'a> {
         let repeats = self.next == self.spec.fields.len() && self.spec.last_repeats() && self.rest.len() >= 8;
         let field = self.spec.fields.get(self.next - usize::from(repeats))?;
         self.next += usize::from(!repeats);
-        let value = self.read(field.ty);
+        let value = if self.has_failed { Err(PayloadError::TooShort) } else { self.read(field.ty) };
         if value.is_err() {
-            self.next = self.spec.fields.len();
+            self.has_failed = true;
             self.rest = &[];
         }
         Some((field.name, value))
@@ -88,7 +89,7 @@ impl<'a> Fields<'a> {
 impl EventSpec {
     /// The fields of a payload (of a jumbo event: its data).
     pub fn fields_of<'a>(&'static self, payload: &'a [u8]) -> Fields<'a> {
-        Fields { spec: self, next: 0, rest: payload }
+        Fields { spec: self, next: 0, rest: payload, has_failed: false }
     }
 
     /// Whether a payload is as declared.
@@ -188,6 +189,17 @@ mod tests {
         let sentence = spec(nosv::TYPE_CREATE).sentence(&payload).to_string();
         assert_eq!(sentence, "creates task type 3 named \"a\\xffb\"");
         assert_eq!(spec(ovni::SET_AFFINITY).sentence(&[]).to_string(), "moves to CPU ?");
+    }
+
+    #[test]
+    fn fields_that_are_missing_are_there_as_such() {
+        let fields = |bytes: &'static [u8]| -> std::vec::Vec<_> {
+            let fields = spec(ovni::THREAD_CREATES).fields_of(bytes);
+            fields.map(|(name, value)| (name, value.ok())).collect()
+        };
+        let three = Some(FieldValue::Integer(3));
+        assert_eq!(fields(&[3, 0, 0, 0, 1, 0, 0]), [("cpu", three), ("tag", None)]);
+        assert_eq!(fields(&[3, 0, 0]), [("cpu", None), ("tag", None)]);
     }
 
     #[test]

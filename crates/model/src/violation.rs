@@ -100,6 +100,7 @@ violation_codes! {
     ThreadOutOfCpu "thread-out-of-cpu" Error Error "The kernel had taken the thread off its CPU when it did this."
     PayloadSize "payload-size" Error Error "The event has too little payload, or payload of the wrong kind."
     JumboPayload "jumbo-payload" Silent Error "The event's payload is jumbo where its declaration says that it is plain."
+    PayloadShort "payload-short" Silent Error "The event has less payload than it declares."
     PayloadExtra "payload-extra" Silent Warning "The event has more payload than it declares."
     LabelNotTerminated "label-not-terminated" Silent Error "A label has no terminating zero byte."
     EventAfterEnd "event-after-end" Silent Warning "The thread has ended and still emits events."

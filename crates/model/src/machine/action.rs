@@ -5,7 +5,7 @@ use super::{Guard, guard_of};
 use crate::views::table::{CHANNELS, channel};
 use taskscope_event::Code;
 use taskscope_event::models::{MODELS, kernel, nanos6, nosv, openmp, ovni};
-use taskscope_event::spec::Effect;
+use taskscope_event::spec::{Effect, EventSpec};
 
 /// What an event does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,15 @@ pub(crate) enum Rule {
     Counters,
 }
 
+/// What is known of a code.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) action: Action,
+    /// What its declaration leaves for its payload where that is plain; nothing is known of events without one.
+    pub(crate) payload_bytes: u8,
+    pub(crate) spec: Option<&'static EventSpec>,
+}
+
 /// Two characters of seven bits.
 const CODES_PER_MODEL: usize = 1 << 14;
 
@@ -62,40 +71,43 @@ pub(crate) struct ActionTable {
     /// First entry in `index` of each model letter.
     base: [u32; 256],
     index: Vec<u16>,
-    actions: Vec<Action>,
+    entries: Vec<Entry>,
 }
 
 impl ActionTable {
     pub(crate) fn new(slots: &Slots) -> Self {
-        let mut table =
-            ActionTable { base: [u32::MAX; 256], index: Vec::new(), actions: vec![Action::Unknown] };
+        let unknown = Entry { action: Action::Unknown, payload_bytes: 0, spec: None };
+        let mut table = ActionTable { base: [u32::MAX; 256], index: Vec::new(), entries: vec![unknown] };
         for model in MODELS.iter().filter(|model| !model.own) {
             let base = table.index.len();
             table.base[model.letter as usize] = base as u32;
             table.index.resize(base + CODES_PER_MODEL, 0);
             for event in model.events {
                 let action = action_of(event.code, event.effect, slots);
-                table.insert(event.code, action);
+                table.insert(event.code, action, Some(event));
             }
             // Accepted beyond the list: every value of a burst and of a region's border, and an old
             // way to create Nanos6 tasks.
             if model.letter == ovni::LETTER {
-                for value in 0..128 {
-                    table.insert(with_value(ovni::BURST, value), Action::Rule(Rule::Burst));
-                    table.insert(with_value(ovni::UNSORTED_BEGIN, value), Action::Rule(Rule::UnsortedBorder));
+                for (code, rule) in [(ovni::BURST, Rule::Burst), (ovni::UNSORTED_BEGIN, Rule::UnsortedBorder)]
+                {
+                    let spec = model.find(code);
+                    (0..128)
+                        .for_each(|value| table.insert(with_value(code, value), Action::Rule(rule), spec));
                 }
             }
             if model.letter == nanos6::LETTER {
                 let old = with_value(nanos6::TASK_CREATE, nanos6::TASK_CREATE.0[2].to_ascii_uppercase());
-                table.insert(old, Action::Rule(Rule::Old));
+                table.insert(old, Action::Rule(Rule::Old), None);
             }
         }
         table
     }
 
-    fn insert(&mut self, code: Code, action: Action) {
-        let number = self.actions.len() as u16;
-        self.actions.push(action);
+    fn insert(&mut self, code: Code, action: Action, spec: Option<&'static EventSpec>) {
+        let number = self.entries.len() as u16;
+        let sizes = spec.into_iter().flat_map(|spec| spec.fields).filter_map(|field| field.ty.size());
+        self.entries.push(Entry { action, payload_bytes: sizes.sum::<usize>() as u8, spec });
         if let Some(place) = self.place(code) {
             self.index[place] = number;
         }
@@ -111,13 +123,11 @@ impl ActionTable {
         Some(base as usize + (usize::from(category) << 7 | usize::from(value)))
     }
 
-    /// What `code` does.
+    /// What is known of `code`.
     #[inline]
-    pub(crate) fn find(&self, code: Code) -> Action {
-        match self.place(code) {
-            Some(place) => self.actions[self.index[place] as usize],
-            None => Action::Unknown,
-        }
+    pub(crate) fn find(&self, code: Code) -> Entry {
+        let number = self.place(code).map_or(0, |place| self.index[place]);
+        self.entries[number as usize]
     }
 }
 

@@ -21,7 +21,7 @@ use crate::system::System;
 use crate::views::Cells;
 use crate::views::breakdown::Breakdown;
 use crate::violation::{Violation, ViolationCode};
-use action::{Action, ActionTable};
+use action::{Action, ActionTable, Entry};
 use channel::{Channel, ChannelError};
 use cpu::CpuState;
 pub use doubt::DOUBT_TYPE;
@@ -30,7 +30,9 @@ use rustc_hash::FxHashMap;
 use slot::{Slot, Slots};
 use task::{Body, TaskTable};
 use taskscope_event::Code;
+use taskscope_event::decode::PayloadError;
 use taskscope_event::models::{kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
+use taskscope_event::spec::EventSpec;
 use taskscope_execution::view::{View, ViewObserver};
 use thread::ThreadMachine;
 pub use thread::ThreadState;
@@ -204,7 +206,6 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
     /// Checks an event of one of taskscope's own models against its declaration. Such events change
     /// no view; what they mean is the semantic interpreter's.
     pub fn play_own(&mut self, event: InputEvent<'_>) {
-        use taskscope_event::decode::PayloadError;
         self.time_comes_to(event.time_ns);
         self.current = Current {
             stream: event.stream,
@@ -273,55 +274,68 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         self.slots[slot].is_mark
     }
 
-    #[cold]
-    fn check_jumbo(&mut self, event: InputEvent<'_>) {
-        if taskscope_event::models::find(event.code).is_some_and(|spec| !spec.jumbo) {
-            let text = format!("`{}` has jumbo payload and is declared with a plain one", event.code);
-            self.report(ViolationCode::JumboPayload, text);
-        }
-    }
-
     #[inline]
     fn apply(&mut self, thread: u32, event: InputEvent<'_>) {
-        if event.is_jumbo {
-            self.check_jumbo(event);
-        }
-        let action = self.actions.find(event.code);
+        let Entry { action, payload_bytes, spec } = self.actions.find(event.code);
+        let violations = self.violations.len();
         match action {
             Action::Push { slot, value, guard } => {
-                if self.may_act(thread, event, guard) {
-                    let may_repeat = self.slots[slot as usize].may_repeat;
-                    let result =
-                        self.threads[thread as usize].channels[slot as usize].push(value, may_repeat);
-                    self.wrote(thread, slot, value, result);
-                }
+                self.check_guard(thread, guard);
+                let may_repeat = self.slots[slot as usize].may_repeat;
+                let result = self.threads[thread as usize].channels[slot as usize].push(value, may_repeat);
+                self.wrote(thread, slot, value, result);
             }
             Action::Pop { slot, value, guard } => {
-                if self.may_act(thread, event, guard) {
-                    let result = self.threads[thread as usize].channels[slot as usize].pop(value);
-                    self.wrote(thread, slot, value, result);
-                }
+                self.check_guard(thread, guard);
+                let result = self.threads[thread as usize].channels[slot as usize].pop(value);
+                self.wrote(thread, slot, value, result);
             }
             Action::Set { slot, value, guard } => {
-                if self.may_act(thread, event, guard) {
-                    let may_repeat = self.slots[slot as usize].may_repeat;
-                    let channel = &mut self.threads[thread as usize].channels[slot as usize];
-                    let result = channel.set(Some(value), may_repeat);
-                    self.wrote(thread, slot, value, result);
-                }
+                self.check_guard(thread, guard);
+                let may_repeat = self.slots[slot as usize].may_repeat;
+                let channel = &mut self.threads[thread as usize].channels[slot as usize];
+                let result = channel.set(Some(value), may_repeat);
+                self.wrote(thread, slot, value, result);
             }
-            // Points carry data that nothing declares; they are shown nowhere.
-            Action::Nothing { guard } => {
-                self.may_act(thread, InputEvent { payload: &[], ..event }, guard);
-            }
+            Action::Nothing { guard } => self.check_guard(thread, guard),
             Action::Rule(rule) => self.apply_rule(thread, event, rule),
             Action::Unknown => self.unknown_event(event),
         }
+        if let Some(spec) = spec
+            && (event.is_jumbo || event.payload.len() != usize::from(payload_bytes))
+        {
+            self.check_payload(event, spec, violations);
+        }
     }
 
-    /// Reports what keeps the thread from doing this. The event takes effect all the same.
+    /// Reports a payload that is not as declared, if the event's rule has not (there were `violations` before it):
+    /// ovniemu looks at the payloads of few events.
+    #[cold]
+    fn check_payload(&mut self, event: InputEvent<'_>, spec: &'static EventSpec, violations: usize) {
+        if event.is_jumbo && !spec.jumbo {
+            let text = format!("`{}` has jumbo payload and is declared with a plain one", event.code);
+            self.report(ViolationCode::JumboPayload, text);
+        }
+        if self.violations[violations..].iter().any(|told| told.code == ViolationCode::PayloadSize) {
+            return;
+        }
+        let code = match spec.check_payload(event.payload, spec.jumbo) {
+            Err(PayloadError::TooShort) => ViolationCode::PayloadShort,
+            Err(PayloadError::TooLong) => ViolationCode::PayloadExtra,
+            // A label without an end is told by the rule.
+            _ => return,
+        };
+        let declared = match spec.jumbo {
+            true => "what its declaration says".to_owned(),
+            false => spec.fields.iter().filter_map(|field| field.ty.size()).sum::<usize>().to_string(),
+        };
+        let text = format!("`{}` has {} bytes of payload, not {declared}", event.code, event.payload.len());
+        self.report(code, text);
+    }
+
+    /// Reports what keeps the thread from doing something. It takes effect all the same.
     #[inline]
-    fn may_act(&mut self, thread: u32, event: InputEvent<'_>, guard: Guard) -> bool {
+    fn check_guard(&mut self, thread: u32, guard: Guard) {
         let state = &self.threads[thread as usize];
         let allowed = match guard {
             Guard::None => true,
@@ -332,12 +346,6 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
         if !allowed {
             self.report_guard(thread, guard);
         }
-        if !event.payload.is_empty() {
-            let text =
-                format!("`{}` has {} bytes of payload and should have none", event.code, event.payload.len());
-            self.report(ViolationCode::PayloadExtra, text);
-        }
-        true
     }
 
     #[cold]

@@ -19,7 +19,7 @@ const OPENMP: TaskRules = TaskRules { may_pause: false, may_run_again: true, rel
 impl<O: ViewObserver> Machine<'_, O> {
     pub(super) fn apply_task_rule(&mut self, thread: u32, event: InputEvent<'_>, rule: Rule) {
         let model = event.code.model();
-        self.check_guard(thread, model);
+        self.check_guard(thread, guard_of(model));
         match rule {
             Rule::TypeCreate => self.create_type(thread, event),
             Rule::TaskCreate | Rule::ParallelTaskCreate => self.create_task(thread, event, rule),
@@ -30,18 +30,6 @@ impl<O: ViewObserver> Machine<'_, O> {
             Rule::Counters => self.counters(thread, event),
             _ => debug_assert!(false, "{rule:?} is no rule of tasks"),
         }
-    }
-
-    fn check_guard(&mut self, thread: u32, model: u8) {
-        let no_payload = InputEvent {
-            stream: 0,
-            time_ns: 0,
-            code: taskscope_event::Code([model, 0, 0]),
-            payload: &[],
-            is_jumbo: false,
-            offset: 0,
-        };
-        self.may_act(thread, no_payload, guard_of(model));
     }
 
     fn tasks(&mut self, thread: u32, model: u8) -> &mut TaskTable {
@@ -88,7 +76,6 @@ impl<O: ViewObserver> Machine<'_, O> {
         let (Some(id), Some(task_type)) = (u32_at(event.payload, 0), u32_at(event.payload, 4)) else {
             return self.report_payload(event, "8 bytes");
         };
-        self.check_extra(event, 8);
         let tasks = self.tasks(thread, event.code.model());
         let knows_type = tasks.task_type(task_type).is_some();
         let created = tasks.create_task(id, task_type, rule == Rule::ParallelTaskCreate);
@@ -98,14 +85,6 @@ impl<O: ViewObserver> Machine<'_, O> {
         }
         if !created {
             self.report(ViolationCode::RepeatedTask, format!("task {id} exists already"));
-        }
-    }
-
-    fn check_extra(&mut self, event: InputEvent<'_>, declared: usize) {
-        if event.payload.len() > declared {
-            let text =
-                format!("`{}` has {} bytes of payload, not {declared}", event.code, event.payload.len());
-            self.report(ViolationCode::PayloadExtra, text);
         }
     }
 
@@ -148,10 +127,8 @@ impl<O: ViewObserver> Machine<'_, O> {
             self.tasks(thread, model).create_task(task, 0, is_parallel);
         }
         if model != nosv::LETTER {
-            self.check_extra(event, 4);
             return Some(Body { task, body: 1 });
         }
-        self.check_extra(event, 8);
         let Some(body) = u32_at(event.payload, 4) else {
             self.report(ViolationCode::PayloadSize, "missing body id in payload".to_owned());
             return None;
@@ -334,7 +311,6 @@ impl<O: ViewObserver> Machine<'_, O> {
         let Some(id) = u32_at(event.payload, 0) else {
             return self.report_payload(event, "4 bytes");
         };
-        self.check_extra(event, 4);
         let value = self.tasks(thread, openmp::LETTER).task_type(id).map(|known| i64::from(known.value));
         let Some(value) = value else {
             let text = format!("cannot find type {id} of a worksharing construct");
