@@ -61,6 +61,31 @@ fn an_interrupted_emulation_leaves_whole_views() {
     }
 }
 
+/// The end that a `.prv`'s header tells.
+fn end_of(text: &str) -> i64 {
+    text.split([':', '_']).find_map(|field| field.parse().ok().filter(|_| field.len() == 20)).unwrap()
+}
+
+#[test]
+fn interrupted_views_that_are_compressed_end_where_they_say() {
+    let (_root, trace) = generated(300_000);
+    let views = tempfile::tempdir().unwrap();
+    let pipe = views.path().join("thread.prv.gz");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let child = start(&["emulate", "--gzip", "-o", views.path().to_str().unwrap(), &trace]);
+    let mut records = fs::File::open(&pipe).unwrap();
+    records.read_exact(&mut [0]).unwrap();
+    signal(&child, "-INT");
+    records.read_to_end(&mut Vec::new()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let unpacked = Command::new("gzip").arg("-dc").arg(views.path().join("cpu.prv.gz")).output().unwrap();
+    assert!(unpacked.status.success());
+    let text = String::from_utf8(unpacked.stdout).unwrap();
+    let told = format!("views up to {:.9} s", end_of(&text) as f64 / 1e9);
+    assert!(stderr(&output).contains(&told), "{} but {}", text.lines().next().unwrap(), stderr(&output));
+}
+
 fn interrupts_emulation(trace: &str, name: &str, code: i32) {
     let views = tempfile::tempdir().unwrap();
     // A pipe in the place of one file holds the emulation up until it is read.
@@ -79,6 +104,8 @@ fn interrupts_emulation(trace: &str, name: &str, code: i32) {
     assert!(said.contains("error: interrupted") && said.contains("kept: views up to"), "{said}");
 
     let cpus = fs::read_to_string(views.path().join("cpu.prv")).unwrap();
+    let told = format!("views up to {:.9} s", end_of(&cpus) as f64 / 1e9);
+    assert!(said.contains(&told), "{} but {said}", cpus.lines().next().unwrap());
     for text in [header.clone() + &rest, cpus] {
         assert!(text.starts_with("#Paraver ") && text.ends_with('\n'));
         let mut last = 0;
@@ -87,9 +114,9 @@ fn interrupts_emulation(trace: &str, name: &str, code: i32) {
             assert!(fields.len() == 8 && fields[5] >= last, "{line}");
             last = fields[5];
         }
-        let whole: i64 =
-            header.split([':', '_']).find_map(|field| field.parse().ok().filter(|end| *end > 0)).unwrap();
+        let whole = end_of(&header);
         assert!(0 < last && last < whole, "stopped before the end: {last} of {whole}");
+        assert!(last <= end_of(&text));
     }
     for file in ["thread.pcf", "thread.row", "cpu.pcf", "cpu.row", "cfg"] {
         assert!(views.path().join(file).exists(), "{file}");

@@ -170,9 +170,8 @@ pub fn emulate(
                 _ => "taskscope emulate -o DIRECTORY TRACE",
             })
     };
-    let duration = emulation::duration_ns(trace);
-    let writer = ParaverWriter::create(&job.directory, &files, duration.min(range.1), job.gzip)
-        .map_err(cannot_write)?;
+    let end_ns = emulation::duration_ns(trace).min(range.1);
+    let writer = ParaverWriter::create(&job.directory, &files, end_ns, job.gzip).map_err(cannot_write)?;
 
     let mut machine = Machine::new(system, job.options, RangeObserver::new(writer, range));
     let mut verdict = Verdict::default();
@@ -208,7 +207,10 @@ pub fn emulate(
         return Err(error);
     }
     let descriptions: Vec<_> = files.iter().map(|file| (file.view, machine.describe(file.view))).collect();
-    let writer = machine.into_observer().finish();
+    let mut writer = machine.into_observer().finish();
+    if interruption.is_requested() {
+        writer.end_earlier(played.end_ns.max(range.0).min(end_ns));
+    }
     writer
         .finish(|view| {
             descriptions.iter().find(|(other, _)| *other == view).and_then(|(_, found)| found.clone())

@@ -14,7 +14,7 @@ mod queues;
 
 pub use cfg::write_configurations;
 pub use labels::{write_pcf, write_row};
-use prv::PrvFile;
+use prv::{PrvFile, move_end};
 pub use queues::write_queues;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,9 @@ pub struct ParaverWriter {
     directory: PathBuf,
     /// In the order of [`View::ALL`].
     lanes: [Option<Lane>; View::ALL.len()],
+    gzip: bool,
+    /// Where the views end, if earlier than was said at first.
+    earlier_end_ns: Option<i64>,
 }
 
 struct Lane {
@@ -49,6 +52,7 @@ struct Lane {
     spent: Receiver<Vec<ViewChange>>,
     thread: Option<JoinHandle<io::Result<()>>>,
     path: PathBuf,
+    rows: usize,
 }
 
 impl ParaverWriter {
@@ -77,19 +81,26 @@ impl ParaverWriter {
             }
         }
         let lanes = View::ALL.map(|_| None);
-        let mut writer = ParaverWriter { directory: directory.to_path_buf(), lanes };
+        let mut writer =
+            ParaverWriter { directory: directory.to_path_buf(), lanes, gzip, earlier_end_ns: None };
         for file in views {
-            writer.start(*file, end_ns, gzip)?;
+            writer.start(*file, end_ns)?;
         }
         Ok(writer)
     }
 
-    fn start(&mut self, file: ViewFile, end_ns: i64, gzip: bool) -> io::Result<()> {
+    fn start(&mut self, file: ViewFile, end_ns: i64) -> io::Result<()> {
         let base = self.directory.join(file.view.file_name());
-        let path = base.with_extension(if gzip { "prv.gz" } else { "prv" });
-        let prv = PrvFile::create(&path, file.rows, end_ns, gzip).map_err(|error| naming(&path, error))?;
-        self.lanes[file.view as usize] = Some(Lane::start(prv, path));
+        let path = base.with_extension(if self.gzip { "prv.gz" } else { "prv" });
+        let prv =
+            PrvFile::create(&path, file.rows, end_ns, self.gzip).map_err(|error| naming(&path, error))?;
+        self.lanes[file.view as usize] = Some(Lane::start(prv, path, file.rows));
         Ok(())
+    }
+
+    /// Says that the views end at `end_ns`, where that is earlier than was said at first.
+    pub fn end_earlier(&mut self, end_ns: i64) {
+        self.earlier_end_ns = Some(end_ns);
     }
 
     /// Writes what is left, closes the `.prv` files, and writes `.pcf` and `.row` beside them.
@@ -98,7 +109,16 @@ impl ParaverWriter {
     /// The first error of any file. Where a `.prv` file could not be written, all are removed: playing stopped for all
     /// of them, and none is whole. Where what describes a view could not be written, that view is removed.
     pub fn finish(mut self, mut describe: impl FnMut(View) -> Option<ViewDescription>) -> io::Result<()> {
-        let close = |result: io::Result<()>, lane: &mut Lane| result.and(lane.close());
+        let (earlier_end_ns, gzip) = (self.earlier_end_ns, self.gzip);
+        let close = |result: io::Result<()>, lane: &mut Lane| {
+            let closed = lane.close().and_then(|()| match earlier_end_ns {
+                Some(end_ns) => {
+                    move_end(&lane.path, lane.rows, end_ns, gzip).map_err(|error| naming(&lane.path, error))
+                }
+                None => Ok(()),
+            });
+            result.and(closed)
+        };
         self.lanes.iter_mut().flatten().fold(Ok(()), close)?;
         let mut result = Ok(());
         for (view, lane) in View::ALL.iter().zip(std::mem::take(&mut self.lanes)) {
@@ -144,7 +164,7 @@ impl ViewObserver for ParaverWriter {
 }
 
 impl Lane {
-    fn start(mut prv: PrvFile, path: PathBuf) -> Lane {
+    fn start(mut prv: PrvFile, path: PathBuf, rows: usize) -> Lane {
         let (sender, receiver) = sync_channel::<Vec<ViewChange>>(WAITING_BATCHES);
         let (give_back, spent) = sync_channel(WAITING_BATCHES + 1);
         let thread = std::thread::spawn(move || {
@@ -156,7 +176,14 @@ impl Lane {
             }
             prv.finish()
         });
-        Lane { batch: Vec::with_capacity(BATCH), sender: Some(sender), spent, thread: Some(thread), path }
+        Lane {
+            batch: Vec::with_capacity(BATCH),
+            sender: Some(sender),
+            spent,
+            thread: Some(thread),
+            path,
+            rows,
+        }
     }
 
     fn send(&mut self) {

@@ -5,7 +5,9 @@
 //! 2:0:1:1:<row from 1>:<time>:<type>:<value>
 //! ```
 //!
-//! The date is fixed, so that equal traces give equal files.
+//! The date is fixed, so that equal traces give equal files. The header keeps its length whatever the end, also where
+//! the file is compressed: there it is a member of its own that is only stored. So it can be written again when the
+//! file ends earlier than was thought ([`move_end`]).
 
 use super::long_file::{BLOCK_BYTES, Block, LongFile};
 use flate2::Compression;
@@ -111,22 +113,24 @@ impl Part {
 
 impl PrvFile {
     pub(crate) fn create(path: &Path, rows: usize, end_ns: i64, gzip: bool) -> io::Result<PrvFile> {
-        let out = if gzip {
-            Output::Gzip(GzEncoder::new(File::create(path)?, Compression::fast()))
+        let header = header(rows, end_ns, gzip)?;
+        let mut block = Block::with_room(4 * PART_BYTES);
+        let (out, used) = if gzip {
+            let mut file = File::create(path)?;
+            file.write_all(&header)?;
+            (Output::Gzip(GzEncoder::new(file, Compression::fast())), 0)
         } else {
-            Output::Plain(LongFile::create(path)?)
+            block[..header.len()].copy_from_slice(&header);
+            (Output::Plain(LongFile::create(path)?), header.len())
         };
-        let header = format!("#Paraver (19/01/38 at 03:14):{end_ns:020}_ns:0:1:1({rows}:1)\n");
-        let mut prv = PrvFile {
+        Ok(PrvFile {
             out,
-            block: Block::with_room(4 * PART_BYTES),
-            used: header.len(),
+            block,
+            used,
             rows: (1..=rows as i64).map(|row| Part::EMPTY.text(b"2:0:1:1:").number(row)).collect(),
             time: TimeText::zero(),
             tails: vec![(0, 0, Part::EMPTY.text(b"0:0\n")); KEPT_TAILS],
-        };
-        prv.block[..header.len()].copy_from_slice(header.as_bytes());
-        Ok(prv)
+        })
     }
 
     pub(crate) fn write(&mut self, changes: &[ViewChange]) -> io::Result<()> {
@@ -168,6 +172,25 @@ impl PrvFile {
             }
         }
     }
+}
+
+/// The header as it lies in the file.
+fn header(rows: usize, end_ns: i64, gzip: bool) -> io::Result<Vec<u8>> {
+    let text = format!("#Paraver (19/01/38 at 03:14):{end_ns:020}_ns:0:1:1({rows}:1)\n").into_bytes();
+    if !gzip {
+        return Ok(text);
+    }
+    let mut member = GzEncoder::new(Vec::new(), Compression::none());
+    member.write_all(&text)?;
+    member.finish()
+}
+
+/// Writes the header of a finished file again, with another end. What went through a pipe cannot be called back.
+pub(crate) fn move_end(path: &Path, rows: usize, end_ns: i64, gzip: bool) -> io::Result<()> {
+    if !path.metadata()?.is_file() {
+        return Ok(());
+    }
+    File::options().write(true).open(path)?.write_all(&header(rows, end_ns, gzip)?)
 }
 
 /// The text of a type and a value.
