@@ -313,6 +313,23 @@ fn payload_that_is_missing_is_null_and_ovni_accepts_it() {
     assert_eq!(fields[1], serde_json::json!({"cpu": 3, "tag": null}));
 }
 
+/// ovni finds streams by their metadata, so its rules say nothing of one without.
+#[test]
+fn strict_emulation_tells_of_a_stream_that_it_leaves_out() {
+    let (root, path) = written(&valid());
+    let other = StreamBuilder::new(0, 1, 102).execute(1_000, -1).end(6_000);
+    fs::remove_file(other.write(root.path()).unwrap().join("stream.json")).unwrap();
+    let output = taskscope(&["emulate", "-l", &path]);
+    assert_eq!(output.status.code(), Some(0), "as ovniemu");
+    let told = stderr(&output);
+    assert!(told.starts_with("note: problems of the trace: 1 missing-metadata\n"), "{told}");
+    let ovniemu = root.path().join("ovniemu");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_taskscope"), &ovniemu).unwrap();
+    let output = run(&ovniemu, &["-l", &path]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).lines().all(|line| line.starts_with("ovniemu: INFO: ")), "{}", stderr(&output));
+}
+
 #[test]
 fn a_slice_into_its_own_trace_is_refused() {
     let (root, path) = written(&valid());
