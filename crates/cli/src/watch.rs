@@ -1,5 +1,6 @@
 //! How far a long command is, on a terminal and after a second only; `^C` meanwhile leaves nothing behind.
 
+use crate::messages::{self, Failure};
 use signal_hook::SigId;
 use signal_hook::consts::SIGINT;
 use std::io::{self, IsTerminal, Write};
@@ -56,6 +57,7 @@ impl Watch {
                     if let Some(path) = &lock(&watched_now).unfinished {
                         let _ = std::fs::remove_file(path);
                     }
+                    messages::print(&Failure::new("interrupted").kept("the trace is as it was").into());
                     // 128 and the signal, as shells tell it.
                     std::process::exit(130);
                 }

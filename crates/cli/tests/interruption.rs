@@ -199,6 +199,18 @@ fn an_interrupted_slice_leaves_nothing() {
 }
 
 #[test]
+fn interrupted_reports_say_so() {
+    let (_root, trace) = generated(300_000);
+    for verb in ["info", "report"] {
+        let begun =
+            |attempt: u32, running: Duration| running > Duration::from_millis(10) * (1 << attempt.min(10));
+        let output = interrupted(&[verb, &trace], begun, || ());
+        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+        assert_eq!(stderr(&output), "error: interrupted\n  kept: the trace is as it was\n");
+    }
+}
+
+#[test]
 fn an_interrupted_sort_leaves_each_file_old_or_new() {
     let trace = tempfile::tempdir().unwrap();
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();

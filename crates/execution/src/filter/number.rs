@@ -44,6 +44,15 @@ pub(super) fn parse_number(word: &str) -> Option<i128> {
     SAYABLE.contains(&nanos).then_some(nanos)
 }
 
+/// Whether a word is a number, with or without a unit of time, also one that is larger than [`parse_number`] takes.
+pub(super) fn is_number(word: &str) -> bool {
+    let with_unit = UNITS.iter().find_map(|(unit, _)| word.strip_suffix(unit));
+    let number = with_unit.unwrap_or(word);
+    let digits = number.strip_prefix(['-', '+']).unwrap_or(number);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_whole || with_unit.is_some() && number.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
 /// What is wrong with a word that is no number, or none that the field of this name can be compared with.
 pub(super) fn why_no_number(field: &str, kind: &Kind, word: &str) -> String {
     const NAMES: &str = "ns, us, ms, s, min";

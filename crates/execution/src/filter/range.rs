@@ -1,7 +1,7 @@
 //! Parts of a trace in time.
 
 use super::FilterError;
-use super::number::parse_number;
+use super::number::{is_number, parse_number};
 
 /// A part of a trace in time, as `--range` takes it: `BEGIN..END`, either of which may be left out,
 /// each a time since the trace's start (`1.5s`, `200ms`, plain nanoseconds) or a share of it (`10%`).
@@ -37,6 +37,7 @@ impl TimeRange {
             match (share.filter(|share| share.is_finite()), nanos) {
                 (Some(share), _) => Ok(Some(Moment::Share(share / 100.0))),
                 (None, Some(nanos)) => Ok(Some(Moment::Nanos(nanos))),
+                _ if is_number(part) => Err(error(position, &format!("`{part}` is too large for a time"))),
                 _ => Err(error(position, "expected a time such as 1.5s or 200ms, or a share such as 10%")),
             }
         };
@@ -85,5 +86,14 @@ mod tests {
         assert_eq!(TimeRange::parse("..").unwrap().resolve(1000), (i64::MIN, i64::MAX));
         assert!(TimeRange::parse("1s").is_err());
         assert_eq!(TimeRange::parse("1s..x").unwrap_err().position, 4);
+        let why = |text: &str| TimeRange::parse(text).unwrap_err().text;
+        assert_eq!(why("18446744073709551615.."), "`18446744073709551615` is too large for a time");
+        let digits = "9".repeat(60);
+        for large in ["9223372036854775808", "1e30s", "-99999999999s", digits.as_str()] {
+            assert_eq!(why(&format!("..{large}")), format!("`{large}` is too large for a time"));
+        }
+        for none in ["1.5", "s", "-", "1,5s", "0x", "1e400%"] {
+            assert!(why(&format!("{none}..")).starts_with("expected a time"), "{none}");
+        }
     }
 }
