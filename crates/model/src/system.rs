@@ -12,7 +12,7 @@ use taskscope_event::models::MODELS;
 
 /// What one stream declares, as far as it declares it.
 #[derive(Clone, Debug, Default)]
-pub struct ThreadDescription {
+pub struct ThreadDescription<'t> {
     /// Relative path of the stream.
     pub path: String,
     /// Loom, process and thread as the names of directories tell, for damaged metadata.
@@ -42,7 +42,7 @@ pub struct ThreadDescription {
     /// Whether the stream was ended properly.
     pub finished: bool,
     /// User marks: type, title, channel type, labels.
-    pub marks: Vec<MarkDescription>,
+    pub marks: Vec<MarkDescription<'t>>,
     /// nOS-V's hardware counters: index and name.
     pub hardware_counters: Vec<(String, Option<String>)>,
     /// Whether nOS-V recorded enough for the breakdown.
@@ -53,7 +53,7 @@ pub struct ThreadDescription {
 
 /// A user mark as a stream declares it.
 #[derive(Clone, Debug, Default)]
-pub struct MarkDescription {
+pub struct MarkDescription<'t> {
     /// A number from 0 to 99, as text.
     pub mark_type: String,
     /// Title of its view.
@@ -61,7 +61,7 @@ pub struct MarkDescription {
     /// `stack` or `single`.
     pub channel: Option<String>,
     /// Values, as text, and labels; `None` where the label is no text.
-    pub labels: Vec<(String, Option<String>)>,
+    pub labels: Vec<(&'t str, Option<&'t str>)>,
 }
 
 /// A loom.
@@ -159,7 +159,7 @@ pub struct System {
 
 impl System {
     /// Merges the descriptions of all streams, which come in the order of the trace.
-    pub fn build(descriptions: &[ThreadDescription]) -> (System, Vec<Violation>) {
+    pub fn build(descriptions: &[ThreadDescription<'_>]) -> (System, Vec<Violation>) {
         let mut builder = Builder { violations: Vec::new(), stream: "", mark_labels: FxHashMap::default() };
         let system = builder.build(descriptions);
         (system, builder.violations)
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    fn build(&mut self, descriptions: &'a [ThreadDescription]) -> System {
+    fn build(&mut self, descriptions: &'a [ThreadDescription<'_>]) -> System {
         let mut looms: Vec<LoomDraft> = Vec::new();
         let mut processes: Vec<ProcessDraft> = Vec::new();
         let mut loom_of_name: FxHashMap<&str, usize> = FxHashMap::default();
@@ -281,7 +281,7 @@ impl<'a> Builder<'a> {
         system
     }
 
-    fn is_thread(&mut self, description: &ThreadDescription) -> bool {
+    fn is_thread(&mut self, description: &ThreadDescription<'_>) -> bool {
         match description.part.as_deref() {
             Some("thread") => true,
             Some(part) => {
@@ -301,7 +301,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn loom_name(&mut self, description: &'a ThreadDescription) -> &'a str {
+    fn loom_name(&mut self, description: &'a ThreadDescription<'_>) -> &'a str {
         match description.loom.as_deref() {
             Some(name) => {
                 if name.contains('/') {
@@ -328,7 +328,7 @@ impl<'a> Builder<'a> {
         named.unwrap_or(0)
     }
 
-    fn merge_cpus(&mut self, description: &ThreadDescription, loom: &mut LoomDraft) {
+    fn merge_cpus(&mut self, description: &ThreadDescription<'_>, loom: &mut LoomDraft) {
         let Some(cpus) = &description.cpus else { return };
         if cpus.is_empty() {
             self.report(ViolationCode::BadCpus, "ovni.loom_cpus is empty".to_owned());
@@ -349,7 +349,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn merge_process(&mut self, description: &ThreadDescription, process: &mut ProcessDraft) {
+    fn merge_process(&mut self, description: &ThreadDescription<'_>, process: &mut ProcessDraft) {
         if let Some(app_id) = description.app_id {
             match process.app_id {
                 _ if app_id <= 0 => {
@@ -385,7 +385,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn check_recording(&mut self, description: &ThreadDescription) {
+    fn check_recording(&mut self, description: &ThreadDescription<'_>) {
         if description.library_version.is_none() {
             let name = description.path.rsplit('/').next().unwrap_or_default();
             let text = format!("missing ovni.lib.version key in thread metadata: {name}");
@@ -404,7 +404,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn compare_libraries(&mut self, descriptions: &[ThreadDescription]) {
+    fn compare_libraries(&mut self, descriptions: &[ThreadDescription<'_>]) {
         let threads = descriptions.iter().filter(|other| other.part.as_deref() == Some("thread"));
         let versions: BTreeSet<&str> =
             threads.filter_map(|thread| thread.library_version.as_deref()).collect();
@@ -415,7 +415,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn require_models(&mut self, description: &ThreadDescription, enabled: &mut Vec<u8>) {
+    fn require_models(&mut self, description: &ThreadDescription<'_>, enabled: &mut Vec<u8>) {
         let Some(require) = &description.require else {
             self.report(ViolationCode::MissingRequire, format!("missing ovni.require: {}", description.path));
             return;
@@ -440,7 +440,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn merge_marks(&mut self, description: &ThreadDescription, marks: &mut Vec<Mark>) {
+    fn merge_marks(&mut self, description: &ThreadDescription<'_>, marks: &mut Vec<Mark>) {
         for mark in &description.marks {
             let Some(number) = mark.mark_type.parse().ok().filter(|number| *number < 100) else {
                 let text = format!("mark type `{}` is no number from 0 to 99", mark.mark_type);
@@ -485,7 +485,7 @@ impl<'a> Builder<'a> {
                 match self.mark_labels.entry((number, value)) {
                     Entry::Vacant(entry) => {
                         entry.insert(known.labels.len());
-                        known.labels.push((value, label.clone()));
+                        known.labels.push((value, (*label).to_owned()));
                     }
                     Entry::Occupied(entry) if known.labels[*entry.get()].1 != *label => {
                         let other = &known.labels[*entry.get()].1;
@@ -498,7 +498,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn merge_counters(&mut self, description: &ThreadDescription, counters: &mut Option<Vec<String>>) {
+    fn merge_counters(&mut self, description: &ThreadDescription<'_>, counters: &mut Option<Vec<String>>) {
         let mut named: Vec<(u32, String)> = Vec::new();
         for (index, name) in &description.hardware_counters {
             match (index.parse(), name) {
@@ -642,7 +642,7 @@ impl<'a> Builder<'a> {
 }
 
 /// Whether the description requires the model called `name`.
-fn requires(description: &ThreadDescription, name: &str) -> bool {
+fn requires(description: &ThreadDescription<'_>, name: &str) -> bool {
     description.require.iter().flatten().any(|(model, _)| model == name)
 }
 
@@ -673,7 +673,7 @@ mod tests {
         assert!(!is_compatible("one", "1.1.0"));
     }
 
-    fn thread(path: &str, loom: &str, pid: i64, tid: i64) -> ThreadDescription {
+    fn thread(path: &str, loom: &str, pid: i64, tid: i64) -> ThreadDescription<'static> {
         ThreadDescription {
             path: path.to_owned(),
             part: Some("thread".to_owned()),
@@ -727,7 +727,7 @@ mod tests {
             mark_type: "1".to_owned(),
             title: Some("phase".to_owned()),
             channel: Some("stack".to_owned()),
-            labels: vec![("1".to_owned(), Some("read".to_owned())), ("2".to_owned(), None)],
+            labels: vec![("1", Some("read")), ("2", None)],
         }];
         assert_eq!(codes(&[third]), [ViolationCode::BadMark]);
     }

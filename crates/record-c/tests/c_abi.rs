@@ -76,7 +76,8 @@ fn check_trace(root: &std::path::Path) {
         ]
     );
     assert!(stream.is_finished());
-    let raw = &meta.raw;
+    let text = std::fs::read(stream_directory.join("stream.json")).unwrap();
+    let raw: serde_json::Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(raw["version"], 3);
     assert_eq!(raw["ovni"]["part"], "thread");
     assert_eq!(

@@ -62,8 +62,8 @@ fn check(root: &Path) {
     for stream in trace.streams() {
         assert!(stream.is_finished());
         let marks = &stream.metadata.marks;
-        let label = |value: &str, label: &str| (value.to_owned(), Some(label.to_owned()));
-        assert_eq!(marks[0].labels, [label("1", "sweep"), label("2", "inner")]);
+        let labels: Vec<_> = marks[0].labels.iter().collect();
+        assert_eq!(labels, [("1", Some("sweep")), ("2", Some("inner"))]);
         assert_eq!(marks[1].title.as_deref(), Some("residual"));
         let events: Vec<_> = stream.events_of(File::Standard).collect();
         assert!(events.is_sorted_by_key(|event| event.clock_ns));

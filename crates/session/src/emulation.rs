@@ -68,7 +68,7 @@ fn first_late_event(text: &str) -> Option<String> {
     Some(format!("`{code}`{name} on thread {thread}, {since} ns after this stream was closed"))
 }
 
-fn describe(stream: &Stream) -> ThreadDescription {
+fn describe(stream: &Stream) -> ThreadDescription<'_> {
     let metadata = &stream.metadata;
     let cpus = metadata.loom_cpus.as_ref();
     ThreadDescription {
@@ -93,7 +93,7 @@ fn describe(stream: &Stream) -> ThreadDescription {
                 mark_type: mark.mark_type.clone(),
                 title: mark.title.clone(),
                 channel: mark.channel.clone(),
-                labels: mark.labels.clone(),
+                labels: mark.labels.iter().collect(),
             })
             .collect(),
         hardware_counters: metadata.hardware_counters.clone(),

@@ -1,7 +1,14 @@
 //! `stream.json`, read into types. Comments are allowed, as ovni allows them.
 
+use crate::bytes::read_small_file;
+use crate::labels::{Labels, SharedLabels};
 use crate::problem::{Problem, ProblemKind};
-use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Larger metadata files are refused: a JSON tree takes many times the room of its text. That of a loom
 /// with thousands of CPUs has less than one megabyte.
@@ -25,14 +32,14 @@ pub struct MarkDeclaration {
     pub title: Option<String>,
     /// `stack` or `single`.
     pub channel: Option<String>,
-    /// Value (as text) and label; `None` where that is no text.
-    pub labels: Vec<(String, Option<String>)>,
+    /// What values are called.
+    pub labels: Arc<Labels>,
 }
 
 /// What `stream.json` says; absent attributes are `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
-    /// The whole document.
+    /// The document without `ovni.mark`, which may be large.
     pub raw: Value,
     /// Metadata version.
     pub version: Option<i64>,
@@ -70,26 +77,33 @@ pub struct Metadata {
 
 impl Metadata {
     /// Reads the text of a `stream.json`. What is missing or odd goes to `problems`.
-    pub(crate) fn parse(bytes: &[u8], stream: &str, problems: &mut Vec<Problem>) -> Metadata {
+    pub(crate) fn parse(
+        bytes: &[u8],
+        stream: &str,
+        shared: &SharedLabels,
+        problems: &mut Vec<Problem>,
+    ) -> Metadata {
         let mut report = |kind, text: String| problems.push(Problem::of_stream(kind, stream, text));
         let text = String::from_utf8_lossy(bytes);
-        if matches!(text, std::borrow::Cow::Owned(_)) {
+        if matches!(text, Cow::Owned(_)) {
             report(
                 ProblemKind::BadMetadata,
                 "stream.json holds bytes that are no UTF-8; they were replaced".to_owned(),
             );
         }
-        let raw: Value = match serde_json::from_str(&without_comments(&text)) {
-            Ok(raw) => raw,
+        let text = without_comments(&text);
+        let document = serde_json::from_str::<&RawValue>(&text);
+        if document.as_ref().is_ok_and(|document| !document.get().starts_with('{')) {
+            report(ProblemKind::BadMetadata, "stream.json holds no JSON object".to_owned());
+            return Metadata::default();
+        }
+        let (raw, marks) = match document.and_then(|document| read(document, shared)) {
+            Ok(read) => read,
             Err(error) => {
                 report(ProblemKind::BadMetadata, format!("stream.json is no valid JSON: {error}"));
                 return Metadata::default();
             }
         };
-        if !raw.is_object() {
-            report(ProblemKind::BadMetadata, "stream.json holds no JSON object".to_owned());
-            return Metadata::default();
-        }
         let ovni = &raw["ovni"];
         let metadata = Metadata {
             version: integer(&raw["version"]),
@@ -110,7 +124,7 @@ impl Metadata {
             loom_cpus: ovni["loom_cpus"].as_array().map(|cpus| cpus.iter().map(cpu_entry).collect()),
             library_version: string(&ovni["lib"]["version"]),
             library_commit: string(&ovni["lib"]["commit"]),
-            marks: ovni["mark"].as_object().into_iter().flatten().map(mark).collect(),
+            marks,
             nosv_can_breakdown: raw["nosv"]["can_breakdown"].as_bool(),
             hardware_counters: raw["nosv"]["hwc"]
                 .as_object()
@@ -150,22 +164,58 @@ fn cpu_entry(value: &Value) -> CpuEntry {
     CpuEntry { index: integer(&value["index"]).unwrap_or(-1), phyid: integer(&value["phyid"]).unwrap_or(-1) }
 }
 
-fn mark((mark_type, value): (&String, &Value)) -> MarkDeclaration {
-    MarkDeclaration {
-        mark_type: mark_type.clone(),
-        title: string(&value["title"]),
-        channel: string(&value["chan_type"]),
-        labels: value["labels"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(value, label)| (value.clone(), string(label)))
-            .collect(),
+/// An object of which the parts are not read yet. Of keys given twice the last counts.
+type Parts<'a> = BTreeMap<String, &'a RawValue>;
+
+/// The parts of an object; none of anything else.
+fn parts(value: &RawValue) -> serde_json::Result<Parts<'_>> {
+    if value.get().starts_with('{') { serde_json::from_str(value.get()) } else { Ok(Parts::new()) }
+}
+
+/// The document without its marks, and these. A tree of their labels would take many times the room of the text.
+fn read(document: &RawValue, shared: &SharedLabels) -> serde_json::Result<(Value, Vec<MarkDeclaration>)> {
+    let (mut raw, mut marks) = (Map::new(), Vec::new());
+    for (key, value) in parts(document)? {
+        let value = if key == "ovni" {
+            let mut ovni = parts(value)?;
+            if let Some(declared) = ovni.remove("mark") {
+                let declared = parts(declared)?.into_iter();
+                let declared = declared.map(|(mark_type, value)| mark(mark_type, value, shared));
+                marks = declared.collect::<serde_json::Result<_>>()?;
+            }
+            let rest = ovni.into_iter().map(|(key, value)| Ok((key, serde_json::from_str(value.get())?)));
+            Value::Object(rest.collect::<serde_json::Result<_>>()?)
+        } else {
+            serde_json::from_str(value.get())?
+        };
+        raw.insert(key, value);
     }
+    Ok((Value::Object(raw), marks))
+}
+
+fn mark(mark_type: String, value: &RawValue, shared: &SharedLabels) -> serde_json::Result<MarkDeclaration> {
+    let parts = parts(value)?;
+    let text = |key: &str| -> serde_json::Result<Option<String>> {
+        let text = parts.get(key).filter(|value| value.get().starts_with('"'));
+        text.map(|value| serde_json::from_str(value.get())).transpose()
+    };
+    let labels = parts.get("labels").filter(|value| value.get().starts_with('{'));
+    let labels = labels.map_or(Ok(Labels::default()), |value| serde_json::from_str(value.get()))?;
+    let (title, channel) = (text("title")?, text("chan_type")?);
+    Ok(MarkDeclaration { mark_type, title, channel, labels: shared.share(labels) })
+}
+
+/// The whole document of the stream in a directory; null if there is none.
+pub(crate) fn read_whole(directory: &Path) -> Value {
+    let bytes = read_small_file(&directory.join("stream.json"), MAX_METADATA_BYTES).unwrap_or_default();
+    serde_json::from_str(&without_comments(&String::from_utf8_lossy(&bytes))).unwrap_or_default()
 }
 
 /// The text with `/* … */` and `// …` outside of strings replaced by blanks.
-fn without_comments(text: &str) -> String {
+fn without_comments(text: &str) -> Cow<'_, str> {
+    if !text.contains("//") && !text.contains("/*") {
+        return text.into();
+    }
     let mut clean = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
     let mut in_string = false;
@@ -199,7 +249,7 @@ fn without_comments(text: &str) -> String {
         }
         clean.push(character);
     }
-    clean
+    clean.into()
 }
 
 #[cfg(test)]
@@ -218,18 +268,24 @@ mod tests {
         let text = br#"{"version":3,"ovni":{"part":"thread","tid":7,"pid":5,"loom":"node1.3","finished":1,
             "require":{"ovni":"1.1.0"},"loom_cpus":[{"index":0,"phyid":4}],
             "mark":{"0":{"title":"T","chan_type":"stack","labels":{"1":"one"}}}}}"#;
-        let metadata = Metadata::parse(text, "s", &mut problems);
+        let metadata = Metadata::parse(text, "s", &SharedLabels::default(), &mut problems);
         assert!(problems.is_empty());
         assert_eq!(metadata.host(), "node1");
         assert_eq!(metadata.loom_cpus.unwrap(), [CpuEntry { index: 0, phyid: 4 }]);
-        assert_eq!(metadata.marks[0].labels, [("1".to_owned(), Some("one".to_owned()))]);
+        assert_eq!(metadata.marks[0].labels.iter().collect::<Vec<_>>(), [("1", Some("one"))]);
+        assert!(metadata.raw["ovni"]["mark"].is_null());
         assert!(metadata.finished);
     }
 
     #[test]
     fn nested_beyond_reason_is_refused_not_crashed() {
-        let mut problems = Vec::new();
-        Metadata::parse("[".repeat(100_000).as_bytes(), "s", &mut problems);
-        assert_eq!(problems[0].kind, ProblemKind::BadMetadata);
+        for open in ["[", "{\"a\":", "{\"ovni\":{\"mark\":", "{\"ovni\":{\"mark\":{\"1\":{\"labels\":"] {
+            for whole in [open.repeat(100_000), format!("{{\"x\":{}{}}}", "[".repeat(9999), "]".repeat(9999))]
+            {
+                let mut problems = Vec::new();
+                Metadata::parse(whole.as_bytes(), "s", &SharedLabels::default(), &mut problems);
+                assert_eq!(problems[0].kind, ProblemKind::BadMetadata);
+            }
+        }
     }
 }

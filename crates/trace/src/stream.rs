@@ -4,6 +4,7 @@ use crate::bytes::{FileBytes, load_unfinished, read_small_file};
 use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event, EventHead, PlainEvents};
 use crate::falls::Falls;
+use crate::labels::SharedLabels;
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::problem::{Problem, ProblemKind};
 use crate::survey::{Finding, Survey, survey};
@@ -165,10 +166,11 @@ impl Stream {
         directory: PathBuf,
         relative_path: String,
         options: &OpenOptions,
+        labels: &SharedLabels,
     ) -> (Stream, Vec<Problem>) {
         let mut problems = Vec::new();
         let metadata = match read_small_file(&directory.join("stream.json"), MAX_METADATA_BYTES) {
-            Ok(bytes) => Metadata::parse(&bytes, &relative_path, &mut problems),
+            Ok(bytes) => Metadata::parse(&bytes, &relative_path, labels, &mut problems),
             Err(error) => {
                 let text = format!("cannot read stream.json: {error}");
                 problems.push(Problem::of_stream(ProblemKind::Unreadable, &relative_path, text));

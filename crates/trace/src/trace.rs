@@ -3,6 +3,7 @@
 use crate::clock_drift::{ClockCorrection, ClockDrift, DRIFT_FILE, load_drifts};
 use crate::clock_offsets::{self, ClockOffsets};
 use crate::discover::find_streams;
+use crate::labels::SharedLabels;
 use crate::location::Location;
 use crate::merge::Merged;
 use crate::problem::{Problem, ProblemKind};
@@ -112,9 +113,11 @@ impl Trace {
         }
         let (tasks, paths): (Vec<_>, Vec<_>) =
             found.into_iter().map(|found| (found.directory, found.relative_path)).unzip();
+        let labels = SharedLabels::default();
         let loaded = in_parallel(tasks.len(), |index| {
-            Stream::load(tasks[index].clone(), paths[index].clone(), options)
+            Stream::load(tasks[index].clone(), paths[index].clone(), options, &labels)
         });
+        drop(labels);
         let mut streams = Vec::with_capacity(loaded.len());
         for (stream, found) in loaded {
             streams.push(stream);

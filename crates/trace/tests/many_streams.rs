@@ -129,3 +129,26 @@ fn turns_come_in_the_order_of_time_and_each_stream_has_all_of_its_own() {
         }
     }
 }
+
+/// Each stream of a program declares all its marks, which may have hundreds of thousands of labels.
+#[test]
+fn labels_that_streams_share_are_there_once() {
+    let root = tempfile::tempdir().unwrap();
+    for (tid, label) in [(1, "one"), (2, "one"), (3, "uno")] {
+        write_stream(root.path(), tid, &[1_000]);
+        let marks =
+            format!(r#"{{"5":{{"title":"m","chan_type":"stack","labels":{{"1":"{label}","2":3}}}}}}"#);
+        let metadata = format!(
+            r#"{{"version":3,"ovni":{{"part":"thread","tid":{tid},"pid":1,"loom":"node.1","finished":1,"mark":{marks}}}}}"#
+        );
+        fs::write(root.path().join(format!("loom.node.1/proc.1/thread.{tid}/stream.json")), metadata)
+            .unwrap();
+    }
+    let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+    let labels: Vec<_> = trace.streams().iter().map(|stream| &stream.metadata.marks[0].labels).collect();
+    assert!(Arc::ptr_eq(labels[0], labels[1]));
+    assert_eq!(labels[0].iter().collect::<Vec<_>>(), [("1", Some("one")), ("2", None)]);
+    assert_eq!(labels[2].iter().collect::<Vec<_>>(), [("1", Some("uno")), ("2", None)]);
+    // What is kept of the document lacks them.
+    assert!(trace.streams().iter().all(|stream| stream.metadata.raw["ovni"].get("mark").is_none()));
+}

@@ -69,7 +69,7 @@ pub struct Machine<'s, O: ViewObserver> {
     /// Where changes of views go.
     pub observer: O,
     violations: Vec<Violation>,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot<'s>>,
     slot_of: Slots,
     actions: ActionTable,
     enabled: [bool; 256],

@@ -4,12 +4,13 @@ use super::guard_of;
 use crate::system::System;
 use crate::views::table::{CHANNELS, COUNTER_TYPE, MARK_TYPE, Repeat, Track};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use taskscope_event::models::{nosv, ovni};
 use taskscope_event::spec::Channel as EventChannel;
 
 /// An enabled channel. All threads have the same ones.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct Slot<'s> {
     pub(crate) model: u8,
     pub(crate) view_type: u32,
     pub(crate) title: String,
@@ -20,14 +21,14 @@ pub(crate) struct Slot {
     pub(crate) may_repeat: bool,
     pub(crate) initial: Option<i64>,
     pub(crate) idle_cpu: Option<i64>,
-    pub(crate) labels: Vec<(i64, String)>,
+    pub(crate) labels: Cow<'s, [(i64, String)]>,
     pub(crate) is_mark: bool,
     pub(crate) is_stack: bool,
     /// Whether ovni's lint looks whether it is empty at the end.
     pub(crate) is_linted: bool,
 }
 
-impl Slot {
+impl Slot<'_> {
     /// How a value is called in messages.
     pub(crate) fn label_of(&self, value: i64) -> String {
         match self.labels.iter().find(|(other, _)| *other == value) {
@@ -63,7 +64,7 @@ impl Slots {
 }
 
 /// All slots of a trace, in the order in which Paraver's configuration lists them.
-pub(crate) fn enabled_slots(system: &System, enabled: &[bool; 256]) -> (Vec<Slot>, Slots) {
+pub(crate) fn enabled_slots<'s>(system: &'s System, enabled: &[bool; 256]) -> (Vec<Slot<'s>>, Slots) {
     let mut slots = Vec::new();
     let mut found = Slots { channels: vec![None; CHANNELS.len()], ..Slots::default() };
     for (index, channel) in CHANNELS.iter().enumerate() {
@@ -79,7 +80,7 @@ pub(crate) fn enabled_slots(system: &System, enabled: &[bool; 256]) -> (Vec<Slot
                 may_repeat: channel.may_repeat,
                 initial: channel.initial,
                 idle_cpu: channel.idle_cpu,
-                labels: channel.labels_of_values(),
+                labels: channel.labels_of_values().into(),
                 is_mark: false,
                 is_stack: true,
                 is_linted: matches!(channel.effects, Some(EventChannel::Subsystem | EventChannel::Function)),
@@ -96,7 +97,7 @@ pub(crate) fn enabled_slots(system: &System, enabled: &[bool; 256]) -> (Vec<Slot
                     true,
                 ));
                 if let Some(slot) = slots.last_mut() {
-                    slot.labels = mark.labels.clone();
+                    slot.labels = mark.labels.as_slice().into();
                 }
             }
         }
@@ -114,7 +115,7 @@ pub(crate) fn enabled_slots(system: &System, enabled: &[bool; 256]) -> (Vec<Slot
     (slots, found)
 }
 
-fn user_slot(model: u8, view_type: u32, title: &str, is_stack: bool, is_mark: bool) -> Slot {
+fn user_slot(model: u8, view_type: u32, title: &str, is_stack: bool, is_mark: bool) -> Slot<'static> {
     Slot {
         model,
         view_type,
@@ -125,7 +126,7 @@ fn user_slot(model: u8, view_type: u32, title: &str, is_stack: bool, is_mark: bo
         may_repeat: true,
         initial: None,
         idle_cpu: None,
-        labels: Vec::new(),
+        labels: Cow::default(),
         is_mark,
         is_stack,
         is_linted: false,

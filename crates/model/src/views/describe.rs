@@ -71,7 +71,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             36 | 11 | 51 => self.type_labels(spec.view_type),
             number => match self.system.marks.iter().find(|mark| number == table_mark(mark.number)) {
                 Some(mark) if self.is_mark_slot(slot) => mark.labels.clone(),
-                _ => spec.labels.clone(),
+                _ => spec.labels.to_vec(),
             },
         };
         let title = match (&spec.bare_title, spec.track, of_cpu) {

@@ -1,6 +1,7 @@
 //! The metadata of a slice's streams, with what streams that are not in it may have told for them.
 
 use super::{Process, Slice};
+use crate::metadata::read_whole;
 use crate::stream::Stream;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -30,9 +31,9 @@ impl<'a> Declared<'a> {
             for (known, number) in numbers.iter_mut().zip([metadata.app_id, metadata.rank, metadata.nranks]) {
                 *known = known.or(number);
             }
-            let marks = &metadata.raw["ovni"]["mark"];
-            if marks.is_object() {
-                add_missing(declared.marks.get_or_insert_default(), marks);
+            if !metadata.marks.is_empty() {
+                let whole = read_whole(&stream.directory);
+                add_missing(declared.marks.get_or_insert_default(), &whole["ovni"]["mark"]);
             }
         }
         declared
@@ -41,7 +42,7 @@ impl<'a> Declared<'a> {
     /// The stream's metadata with the models that are left, and with what streams that are not in the slice may
     /// have told for it. Clocks are corrected already.
     pub fn metadata_of(&mut self, stream: &Stream, slice: &Slice) -> Value {
-        let mut metadata = stream.metadata.raw.clone();
+        let mut metadata = read_whole(&stream.directory);
         if !metadata["ovni"].is_object() {
             metadata = json!({"version": 3, "ovni": {"part": "thread", "tid": stream.tid(), "pid": stream.pid(), "loom": stream.loom()}});
         }
