@@ -399,6 +399,8 @@ fn values_in(both: &mut CallTree, tree: &CallTree, column: Column) -> FxHashMap<
             Some(mut label) => {
                 label.line = None;
                 label.file = None;
+                // A copy of the program has the same functions; one without a name has its file in its words.
+                label.module.clear();
                 both.child(outer, FrameKind::User, label)
             }
             None => both.tree.child(outer, frame.without_place()),
@@ -434,6 +436,27 @@ mod tests {
         tree.add(node, Metric::shared(Marker::Idle), 3);
         tree.add(node, Metric::shared(Marker::Barrier), 4);
         assert_eq!((total(&tree, Column::Idleness), total(&tree, Column::Blame)), (3, 5));
+    }
+
+    #[test]
+    fn functions_of_a_copy_are_the_same_but_for_those_without_a_name() {
+        let run = |module: &str, nameless: &str| {
+            let mut run = CallTree::default();
+            let mut at = ROOT;
+            for function in ["main", nameless] {
+                let (function, module) = (function.to_string(), module.to_string());
+                let label = Label { what: What::Function, function, file: None, line: None, module };
+                at = run.child(at, FrameKind::User, label);
+            }
+            run.tree.add(at, Metric::TIME, 7);
+            run
+        };
+        let (before, after) = (run("program", "program+0x10"), run("copy", "copy+0x10"));
+        let (both, changes) = difference(&before, &after, Column::Time);
+        let changed: Vec<(String, u64, u64)> = (changes.iter())
+            .map(|change| (both.text_of(change.path[change.path.len() - 1]), change.before, change.after))
+            .collect();
+        assert_eq!(changed, [("program+0x10".into(), 7, 0), ("copy+0x10".into(), 0, 7)]);
     }
 
     #[test]
