@@ -412,6 +412,7 @@ fn outermost_rows_sum_to_the_whole_in_every_column() {
             assert_eq!(sum, paths["totals"][column].as_u64().unwrap(), "{view} {column}");
         }
     }
+    assert_parts_sum_to_the_whole(here.path());
     let sorted = |column: &str| {
         let mut command = taskscope();
         command.args(["report", "--json", "--section", "call-paths", "--sort", column]);
@@ -425,6 +426,35 @@ fn outermost_rows_sum_to_the_whole_in_every_column() {
         assert_eq!(sorted(column), (Some(column.to_string()), true));
     }
     assert_eq!(sorted("given_lock_ns").0.as_deref(), Some("given_lock_ns"));
+}
+
+/// Where rows are few, what has none is a row in every step, so that parts sum to it.
+fn assert_parts_sum_to_the_whole(here: &Path) {
+    let mut command = taskscope();
+    command.args(["report", "--json", "--section", "call-paths", "--top", "4"]).arg(here.join("trace"));
+    let report: Value = serde_json::from_slice(&output(&mut command).stdout).unwrap();
+    let paths = &report["call_paths"];
+    let time = |row: &Value| row["time_ns"].as_u64().unwrap_or(0);
+    for view in ["top_down", "bottom_up"] {
+        let rows = rows(paths, view);
+        assert_eq!(rows.iter().filter(|row| row["what"] != "rest").count(), 4, "{view}");
+        for (number, row) in rows.iter().enumerate().filter(|(_, row)| row["what"] != "rest") {
+            let depth = row["depth"].as_u64();
+            let inner = rows[number + 1..].iter().take_while(|inner| inner["depth"].as_u64() > depth);
+            let parts = inner.filter(|inner| inner["depth"].as_u64() == depth.map(|depth| depth + 1));
+            assert_eq!(
+                parts.map(time).sum::<u64>() + row["own"].as_u64().unwrap(),
+                time(row),
+                "{view} {row}"
+            );
+        }
+        let outermost = rows.iter().filter(|row| row["depth"] == 0);
+        assert_eq!(outermost.map(time).sum::<u64>(), time(&paths["totals"]), "{view}");
+    }
+    let functions = rows(paths, "functions");
+    assert_eq!(functions.len(), 5);
+    let own = functions.iter().map(|row| row["own"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(own, time(&paths["totals"]));
 }
 
 /// A body of a region or task is a step of its own also where it has no frame: its last call was made a jump.

@@ -37,11 +37,7 @@ pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
         missing: BTreeSet::new(),
     };
     let mut made: Vec<Step> = vec![Step { node: ROOT, line: None, code: None }];
-    if profile.tree.values(ROOT).next().is_some() {
-        // What is of no path is a row, too.
-        let nowhere = naming.not_known(ROOT, What::NoPath);
-        naming.values(ROOT, Step { node: nowhere, line: None, code: None });
-    }
+    naming.values(ROOT, made[0].clone());
     for node in profile.tree.ids() {
         let outer = made[profile.tree.parent(node).0 as usize].clone();
         let step = naming.step(node, &outer);
@@ -321,7 +317,11 @@ impl Naming<'_> {
         if values.is_empty() {
             return;
         }
-        let below = self.line_below(&step);
+        let below = match step.node {
+            // What is of no path, or of what starts the program alone, is a row, too.
+            ROOT => self.not_known(ROOT, What::NoPath),
+            _ => self.line_below(&step),
+        };
         for (metric, value) in values {
             self.tree.tree.add(below, metric, value);
         }
@@ -339,6 +339,8 @@ mod tests {
         profile.tree.add(ROOT, Metric::TIME, 3);
         let cut = profile.tree.child(ROOT, Frame::cut());
         profile.tree.add(cut, Metric::TIME, 5);
+        let region = profile.tree.child(ROOT, Frame::body(FrameKind::Region));
+        profile.tree.add(region, Metric::TIME, 7);
         let (named, _) = name_call_paths(&profile);
         let rows = named
             .tree
@@ -346,7 +348,7 @@ mod tests {
             .map(|node| (named.text_of(named.tree.frame(node)), named.tree.value(node, Metric::TIME)));
         assert_eq!(
             rows.collect::<Vec<_>>(),
-            [("<path not known>".into(), 3), ("<callers not known>".into(), 5)]
+            [("<path not known>".into(), 10), ("<callers not known>".into(), 5)]
         );
     }
 }

@@ -312,7 +312,7 @@ function pathTables(paths) {
   ], rows, 25);
   const flat = (caption, rows) => (rows.length === 0 ? null : table(caption, [
     { title: 'name', cell: (row) => fitText(row.name, 100) }, { title: 'own', number: true, cell: (row) => size(row.own) },
-    { title: 'with callees', number: true, cell: (row) => size(row.total) },
+    { title: 'with callees', number: true, cell: (row) => (row.total === null ? '' : size(row.total)) },
   ], rows));
   return [tree('Top-down', paths.top_down), tree('Bottom-up', paths.bottom_up), flat('Loops', paths.loops), flat('Lines', paths.lines)];
 }

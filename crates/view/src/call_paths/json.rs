@@ -133,31 +133,70 @@ fn paths(tree: &CallTree, sort: Column) -> Vec<Value> {
         .collect()
 }
 
+/// Rows in the order of reading. What of a step has no row of its own is one below it, so that rows sum to
+/// what is around them.
 fn rows_json(tree: &CallTree, choice: &Choice<'_>) -> Vec<Value> {
     let rows = views::rows(&tree.tree, choice);
-    let sums: Vec<(Column, Vec<u64>)> =
-        Column::ALL.iter().map(|column| (*column, views::inclusive(&tree.tree, *column))).collect();
-    rows.iter()
-        .map(|row| {
-            let mut made = step_json(tree, row.node);
-            if let Some(object) = made.as_object_mut() {
-                object.insert("depth".into(), row.depth.into());
-                object.insert("hot".into(), row.hot.into());
-                object.insert("own".into(), row.own.into());
-                for (column, sums) in &sums {
-                    let value = sums[row.node.0 as usize];
-                    if value > 0 {
-                        object.insert(column.name().into(), value.into());
-                    }
-                }
-            }
-            made
-        })
-        .collect()
+    let sums = Column::ALL.map(|column| (column, views::inclusive(&tree.tree, column)));
+    let mut rest = sums.clone();
+    for (column, rest) in &mut rest {
+        for node in tree.tree.ids() {
+            let own = views::own(&tree.tree, node, *column);
+            rest[node.0 as usize] = rest[node.0 as usize].saturating_sub(own);
+        }
+    }
+    for row in &rows {
+        let outer = tree.tree.parent(row.node).0 as usize;
+        for ((_, sums), (_, rest)) in sums.iter().zip(&mut rest) {
+            rest[outer] = rest[outer].saturating_sub(sums[row.node.0 as usize]);
+        }
+    }
+    let mut made = Vec::new();
+    let mut around = vec![ROOT];
+    for row in &rows {
+        close(&mut around, row.depth + 1, &rest, &mut made);
+        around.push(row.node);
+        let mut step = step_json(tree, row.node);
+        if let Some(object) = step.as_object_mut() {
+            object.insert("depth".into(), row.depth.into());
+            object.insert("hot".into(), row.hot.into());
+            object.insert("own".into(), row.own.into());
+            object.extend(columns_of(row.node, &sums));
+        }
+        made.push(step);
+    }
+    close(&mut around, 0, &rest, &mut made);
+    made
 }
 
+/// Leaves steps until only so many are open; what of each has no row is one.
+fn close(around: &mut Vec<NodeId>, open: usize, rest: &[(Column, Vec<u64>)], made: &mut Vec<Value>) {
+    while around.len() > open {
+        let values = around.pop().map(|node| columns_of(node, rest)).unwrap_or_default();
+        if !values.is_empty() {
+            let mut row = serde_json::Map::new();
+            row.insert("name".into(), "the rest".into());
+            row.insert("what".into(), "rest".into());
+            row.insert("depth".into(), around.len().into());
+            row.insert("hot".into(), false.into());
+            row.insert("own".into(), 0.into());
+            row.extend(values);
+            made.push(row.into());
+        }
+    }
+}
+
+/// The columns of a node that are not zero.
+fn columns_of(node: NodeId, sums: &[(Column, Vec<u64>)]) -> serde_json::Map<String, Value> {
+    let values = sums.iter().map(|(column, sums)| (column.name().to_string(), sums[node.0 as usize]));
+    values.filter(|(_, value)| *value > 0).map(|(name, value)| (name, value.into())).collect()
+}
+
+/// Rows with most of their own first; what has no row is the last one, of whose callees nothing is told.
 fn flat_json(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<Value> {
-    (views::flat(tree, by, sort).iter().take(top))
+    let rows = views::flat(tree, by, sort);
+    let (shown, others) = rows.split_at(top.min(rows.len()));
+    let mut made: Vec<Value> = (shown.iter())
         .map(|row| {
             json!({
                 "name": flat_name(row),
@@ -169,5 +208,10 @@ fn flat_json(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<Value
                 "total": row.total,
             })
         })
-        .collect()
+        .collect();
+    let rest = others.iter().fold(0_u64, |sum, row| sum.saturating_add(row.own));
+    if rest > 0 {
+        made.push(json!({ "name": "the rest", "what": "rest", "own": rest, "total": null }));
+    }
+    made
 }
