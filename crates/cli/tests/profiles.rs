@@ -440,6 +440,26 @@ fn a_limit_of_file_sizes_ends_the_profile_and_not_the_program() {
     assert!(text(&run.stderr).contains("`ulimit -f`"), "{run:?}");
 }
 
+/// The last profile that there was room for, or that was written before a kill, is told to be not the whole, and no
+/// reason that is not known.
+#[test]
+fn a_profile_that_is_not_the_last_is_incomplete() {
+    let here = tempfile::tempdir().unwrap();
+    let source = "#include <unistd.h>\n#include <signal.h>\n#include <sys/resource.h>\n\
+        int main(int count, char **arguments) {\n usleep(300000);\n if (count > 1) kill(getpid(), SIGKILL);\n\
+        struct rlimit none = {0, 0}; setrlimit(RLIMIT_FSIZE, &none); return 0; }\n";
+    let program = Compiler::Clang.build(here.path(), "small", source, &[]);
+    for (name, arguments) in [("full", &[][..]), ("killed", &["kill"])] {
+        let mut command = record(here.path());
+        command.args(["--mode", "profile", "-o", name, "--"]).arg(&program).args(arguments);
+        let run = output(&mut command);
+        let incomplete = "incomplete: 1 of 1 process did not write a profile at the end";
+        assert!(text(&run.stderr).contains(incomplete), "{run:?}");
+        let report = output(taskscope().args(["report", "--width", "400"]).arg(here.path().join(name)));
+        assert!(text(&report.stdout).contains(incomplete), "{report:?}");
+    }
+}
+
 /// A thread that only calls the runtime, or does not know it, is no worker, and idles for nobody: in traces as in profiles.
 #[test]
 fn workers_are_the_same_in_traces_and_profiles() {

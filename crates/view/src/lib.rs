@@ -25,7 +25,8 @@ mod timeline_text;
 mod words;
 
 pub use call_paths::{
-    CallPaths, PathsDifference, PathsOptions, PathsView, TOP_PATHS, paths_difference, profile_summary,
+    CallPaths, PathsDifference, PathsOptions, PathsView, TOP_PATHS, incomplete_profiles, paths_difference,
+    profile_summary,
 };
 pub use causes::{CausesOptions, CausesSection, SCHEMA as CAUSES_SCHEMA, WhatIf, causes_json, causes_text};
 pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};

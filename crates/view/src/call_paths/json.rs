@@ -1,7 +1,7 @@
 //! Call paths as JSON.
 
 use super::columns::{is_count, key_of};
-use super::totals::{incomplete, states_of, useful_and_largest_loss};
+use super::totals::{incomplete_profiles, states_of, useful_and_largest_loss};
 use super::{CallPaths, flat_name};
 use serde_json::{Value, json};
 use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy};
@@ -42,7 +42,7 @@ impl CallPaths {
             "run_totals": self.tree.totals,
             "efficiency": self.efficiency(),
             "processes": self.tree.processes,
-            "notes": incomplete(&self.tree).into_iter().chain(self.note_lines()).collect::<Vec<_>>(),
+            "notes": incomplete_profiles(&self.tree.processes).into_iter().chain(self.note_lines()).collect::<Vec<_>>(),
         })
     }
 

@@ -7,7 +7,7 @@ mod text;
 mod totals;
 
 pub use difference::{PathsDifference, paths_difference};
-pub use totals::profile_summary;
+pub use totals::{incomplete_profiles, profile_summary};
 
 use crate::format::{count, percent};
 use anstyle::Style;

@@ -1,16 +1,16 @@
 //! The head of the report of profile files: what ran, and the sums over the run.
 
 use super::{BOLD, DIM, SHORTEST_NAME};
-use crate::format::{Unit, counted, fit, percent};
+use crate::format::{Unit, counted, fit, percent, wrap};
 use std::fmt::Write;
 use taskscope_execution::{Group, State};
 use taskscope_profile::named::CallTree;
-use taskscope_profile::{Profile, key};
+use taskscope_profile::{Process, Profile, key};
 
 /// The head of the report of profile files: what ran, and the sums over the run.
 pub fn profile_summary(tree: &CallTree, width: usize) -> String {
     let mut out = String::new();
-    let number = |process: &taskscope_profile::Process, key: &str| Profile::number(process, key).unwrap_or(0);
+    let number = |process: &Process, key: &str| Profile::number(process, key).unwrap_or(0);
     let wall = tree.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
     let threads: u64 = tree.processes.iter().map(|process| number(process, key::THREADS)).sum();
     let command = tree.processes.iter().find_map(|process| process.get(key::COMMAND));
@@ -31,8 +31,11 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
     if lost > 0 {
         let _ = writeln!(out, "  {} were lost", crate::format::counted(lost, "sample"));
     }
-    if let Some(note) = incomplete(tree) {
-        let _ = writeln!(out, "  {note}");
+    for line in incomplete_profiles(&tree.processes)
+        .iter()
+        .flat_map(|note| wrap(note, width.saturating_sub(2).max(38)))
+    {
+        let _ = writeln!(out, "  {line}");
     }
     let states = states_of(tree);
     let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
@@ -56,17 +59,16 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
     out
 }
 
-/// Says that processes had not ended when their profiles were written.
-pub(super) fn incomplete(tree: &CallTree) -> Option<String> {
-    let has_not_ended = |process: &&taskscope_profile::Process| {
-        process.get(key::FINISHED).is_some_and(|finished| finished == "no")
-    };
-    let unfinished = tree.processes.iter().filter(has_not_ended).count();
-    let all = tree.processes.len();
-    (unfinished > 0).then(|| {
+/// Says of how many processes a profile tells not all. Why is not known to it.
+pub fn incomplete_profiles(processes: &[Process]) -> Option<String> {
+    let is_incomplete =
+        |process: &&Process| process.get(key::FINISHED).is_some_and(|finished| finished == "no");
+    let incomplete = processes.iter().filter(is_incomplete).count();
+    let all = counted(processes.len() as u64, "process");
+    (incomplete > 0).then(|| {
         format!(
-            "incomplete: {unfinished} of {} had not ended when this was written",
-            counted(all as u64, "process")
+            "incomplete: {incomplete} of {all} did not write a profile at the end, so it is of the last time before: still \
+             running, killed, gone by `_exit` or `exec`, or without room (full disk, `ulimit -f`)"
         )
     })
 }

@@ -130,12 +130,13 @@ impl TraceDirectory {
         names.any(|name| name.starts_with("loom.") || name.starts_with("devices."))
     }
 
-    /// How many processes have left a profile in it.
-    pub fn profiles(&self) -> usize {
+    /// The profiles that processes have left in it.
+    pub fn profiles(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         entries
-            .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "tsprof"))
-            .count()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "tsprof"))
+            .collect()
     }
 
     /// Whether the user named the directory, and so wants it even without streams.

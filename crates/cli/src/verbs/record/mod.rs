@@ -218,13 +218,13 @@ fn record(
     if recorded && run_file.rank.unwrap_or(0) == 0 {
         run_file.recording_cost_ns_per_event = taskscope_record::calibration::nanos_per_event(&trace.path);
     }
-    if recorded || profiles > 0 || trace.was_asked_for() {
+    if recorded || !profiles.is_empty() || trace.was_asked_for() {
         write_run_file(&run_file, &trace);
     } else {
         trace.give_back();
     }
     match (speaks, recorded) {
-        (true, false) if profiles > 0 => summary::print_profiles(&run_file, profiles, &trace),
+        (true, false) if !profiles.is_empty() => summary::print_profiles(&run_file, &profiles, &trace),
         (true, true) => summary::print(&run_file, &trace),
         (true, false) if uses_ovni => summary::print_nothing_recorded_by_ovni(&run_file),
         (true, false) if profiled => summary::print_no_profile(&run_file, &programs),

@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use taskscope_profile::{Process, Profile};
+use taskscope_view::incomplete_profiles;
 
 /// A larger trace is not analysed unasked: that would take noticeable time and memory.
 const LARGE_TRACE_BYTES: u64 = 1 << 30;
@@ -79,12 +81,24 @@ pub fn print_nothing_recorded_by_ovni(run: &RunFile) {
     ));
 }
 
-/// The line after a run that was profiled.
-pub fn print_profiles(run: &RunFile, profiles: usize, trace: &TraceDirectory) {
+/// The lines after a run that was profiled.
+pub fn print_profiles(run: &RunFile, profiles: &[PathBuf], trace: &TraceDirectory) {
     let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
     let kilobytes = size_of(&trace.path).div_ceil(1024);
-    let of = if profiles == 1 { "1 process".to_owned() } else { format!("{profiles} processes") };
+    let of = taskscope_view::format::counted(profiles.len() as u64, "process");
     say(&format!("taskscope: {wall}  profile of {of}  {kilobytes} KiB  →  {}", trace.shown()));
+    // Other ranks of the job may still be recording.
+    if run.rank.is_none()
+        && let Some(incomplete) = incomplete_profiles(&processes_of(profiles))
+    {
+        say(&format!("taskscope: {incomplete}"));
+    }
+}
+
+/// What profiles say of their processes, as far as they can be read.
+fn processes_of(profiles: &[PathBuf]) -> Vec<Process> {
+    let read = |path: &PathBuf| Profile::read(&fs::read(path).ok()?).ok();
+    profiles.iter().filter_map(read).flat_map(|profile| profile.processes).collect()
 }
 
 /// Bytes of all files below a directory; what cannot be read counts nothing.
