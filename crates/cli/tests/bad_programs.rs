@@ -163,6 +163,34 @@ fn a_dying_program_dies_the_same_way_and_leaves_its_trace() {
     }
 }
 
+/// A program that is killed long after its last event was there until its last sample.
+#[test]
+fn a_killed_programs_time_goes_on_to_its_last_sample() {
+    let here = tempfile::tempdir().unwrap();
+    let source = "#include <omp.h>\n#include <signal.h>\n#include <unistd.h>\nint main(void) {\n\
+        #pragma omp parallel num_threads(2)\n\
+        { double end = omp_get_wtime() + 0.4; while (omp_get_wtime() < end) {}\n\
+          if (omp_get_thread_num()) kill(getpid(), SIGKILL); pause(); } }\n";
+    let program = Compiler::Clang.build(here.path(), "spins", source, &[]);
+    let mut command = record(here.path());
+    command.args(["--sample", "200", "-o", "out.trace", "--"]).arg(&program);
+    assert_eq!(output(&mut command).status.signal(), Some(nix::libc::SIGKILL));
+    let report = report(&here.path().join("out.trace"));
+    let wall = report["wall_ns"].as_u64().unwrap();
+    assert!(wall > 300_000_000, "{wall} ns");
+    assert_eq!(report["capacity_ns"].as_u64().unwrap(), 2 * wall);
+    for thread in report["thread_states"].as_array().unwrap() {
+        let states = thread["states"].as_object().unwrap().values();
+        assert_eq!(states.map(|ns| ns.as_u64().unwrap()).sum::<u64>(), wall, "{thread}");
+    }
+    // What a thread was in is uncertain only after its own last sample, or event.
+    let until: Vec<u64> = (report["incomplete_streams"].as_array().unwrap().iter())
+        .map(|stream| stream["kept_until_ns"].as_u64().unwrap())
+        .collect();
+    assert_eq!((until.len(), until.iter().max()), (2, Some(&wall)));
+    assert_eq!(report["uncertain"]["ns"].as_u64().unwrap(), wall - until[0].min(until[1]));
+}
+
 #[test]
 fn the_newest_events_of_a_dead_program_come_into_the_trace_from_wherever_they_are() {
     let place = Place::new("kill", Compiler::Clang, &[]);

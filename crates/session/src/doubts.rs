@@ -20,6 +20,13 @@ pub(crate) fn of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &Exe
     all
 }
 
+/// Corrected clock, nanoseconds, until which it is known what a thread was in: its last event, or its last sample where
+/// no events are missing.
+pub(crate) fn known_until(stream: &Stream) -> Option<i64> {
+    let sampled = stream.last_clock_of(File::Samples).filter(|_| stream.cut_at_ns().is_none());
+    stream.last_clock_ns().max(sampled)
+}
+
 /// A thread whose stream ends before the thread has ended is shown in what it was in last, which need not
 /// be what it was. So is one of whose two files one ends before the other.
 fn end_of(stream: &Stream, row: &Thread) -> Option<(u64, u64)> {
@@ -28,7 +35,7 @@ fn end_of(stream: &Stream, row: &Thread) -> Option<(u64, u64)> {
         None if row.ended => return None,
         // It ended, and `stream.obs` is where it said so.
         None if stream.is_finished() => stream.last_clock_of(File::Standard).or(stream.last_clock_ns())?,
-        None => stream.last_clock_ns()?,
+        None => known_until(stream)?,
     };
     let (start, end) = (ends.max(0) as u64, row.track.end());
     // Nothing else tells that a stream which ended properly does not tell its thread's end.

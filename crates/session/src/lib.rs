@@ -62,7 +62,7 @@ pub struct StreamInfo {
     pub whole: bool,
     /// Events of both files.
     pub events: u64,
-    /// Time of the last event, if there is one.
+    /// Time of the last event, or of a later sample, if there is one.
     pub last: Option<u64>,
     /// What was added to its clocks, nanoseconds.
     pub clock_offset_ns: i64,
@@ -209,12 +209,15 @@ impl Session {
             let clock = selected.origin_ns.saturating_add(time_ns).max(0) as u64;
             clock.min(latest.unwrap_or(u64::MAX))
         };
-        // Who has later events lives on to where the range ends.
+        // Who has later events lives on to where the range ends; who was sampled, until its last sample, which is of what it
+        // was in: a killed thread may have been in one thing for long.
         let end = selected.origin_ns.saturating_add(selected.end_ns);
         for (stream, thread) in trace.streams().iter().zip(&threads) {
-            if stream.last_clock_ns().is_some_and(|last| last >= end && end < i64::MAX) {
-                builder.lives_at(*thread, clock_at(selected.end_ns));
-                interpreter.lives_at(*thread, clock_at(selected.end_ns));
+            let later = stream.last_clock_ns().filter(|last| *last >= end && end < i64::MAX);
+            if let Some(last) = later.max(stream.last_clock_of(File::Samples)) {
+                let at = (last.min(end).max(0) as u64).min(latest.unwrap_or(u64::MAX));
+                builder.lives_at(*thread, at);
+                interpreter.lives_at(*thread, at);
             }
         }
         let mut out = OfProcesses { builder: &mut builder, processes: &processes };
@@ -256,7 +259,7 @@ impl Session {
                 finished: stream.is_finished(),
                 whole: !damaged.contains(stream.relative_path.as_str()),
                 events: stream.event_count(),
-                last: stream.last_clock_ns().map(|clock| clock.max(0) as u64),
+                last: doubts::known_until(stream).map(|clock| clock.max(0) as u64),
                 clock_offset_ns: stream.clock.offset_ns,
             })
             .collect();
