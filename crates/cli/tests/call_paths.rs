@@ -619,6 +619,23 @@ fn bodies_are_steps_once_and_have_their_creators_name() {
     }
 }
 
+/// Neither what a compiler makes for a reduction nor a lambda that is declared above gives its name to a task's body.
+#[test]
+fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/reductions.cpp");
+    for (flags, options) in [("-O0", &[][..]), ("-O2", &[]), ("-O0", &["--mode", "profile"])] {
+        let here = tempfile::tempdir().unwrap();
+        let paths =
+            call_paths(here.path(), &source, &How { flags: &[flags, "-fno-exceptions"], options, ..TRACED });
+        let named: Vec<String> = rows(&paths, "paths").iter().flat_map(frames).map(str::to_string).collect();
+        let tasks: BTreeSet<String> =
+            without_lines(named.clone()).into_iter().filter(|step| step.ends_with("[task]")).collect();
+        let creators = ["main [task]", "sum_loop [task]", "sum_up [task]"].map(str::to_string);
+        assert_eq!(tasks, creators.into(), "{flags} {options:?}");
+        assert!(!named.iter().any(|step| step.contains(".red_")), "{named:#?}");
+    }
+}
+
 /// Outwards of what a thread runs come the frames of its stack once, whoever has forked the region.
 #[test]
 fn paths_by_execution_hold_the_masters_stack_once() {

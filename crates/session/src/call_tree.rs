@@ -218,6 +218,11 @@ impl Naming<'_> {
         };
         let mut now = outer.clone();
         let creator = self.tree.label(outer.node).map(|label| label.function.clone());
+        let creator = creator.filter(|creator| !creator.is_empty());
+        // The lines of what else is declared before a task need not end before it.
+        let is_below_creator = kind == FrameKind::Task
+            && self.tree.tree.frame(outer.node).kind == FrameKind::User
+            && !self.is_by_execution();
         for (depth, frame) in chain.enumerate() {
             let around = self.tree.label(now.node).map(|label| label.what);
             let is_in_wrapper =
@@ -230,7 +235,7 @@ impl Naming<'_> {
             }
             let mut function = name_of(frame);
             if let Some(creator) = creator.as_ref().filter(|_| frame.is_by_lines && depth == 0)
-                && are_of_one_template(creator, &function)
+                && (is_below_creator || are_of_one_template(creator, &function))
             {
                 function.clone_from(creator);
             }

@@ -367,7 +367,7 @@ fn declarations_of_unit(
         let name = linkage.or_else(|| attribute(gimli::DW_AT_name).and_then(text));
         let (Some(line), Some(file), Some(name)) = (line, file, name) else { continue };
         let is_declaration = entry.attr_value(gimli::DW_AT_declaration).is_some();
-        if is_declaration || name::is_outlined(&name) || name::user_function(&name).is_none() {
+        if is_declaration || name::is_made(&name) || name::user_function(&name).is_none() {
             continue;
         }
         let program = unit.line_program.as_ref().map(|program| program.header());

@@ -57,6 +57,15 @@ pub fn is_outlined(name: &str) -> bool {
     name.starts_with("omp_outlined") || CUT_OUT.iter().any(|mark| name.contains(mark))
 }
 
+/// What clang makes for reductions: initialisers, combiners and destructors, which have the line of the construct.
+const OF_REDUCTION: [&str; 5] =
+    [".red_init.", ".red_comb.", ".red_fini.", ".omp_initializer.", ".omp_combiner."];
+
+/// Whether a compiler made the function, and nobody wrote it as one.
+pub fn is_made(name: &str) -> bool {
+    is_outlined(name) || OF_REDUCTION.iter().any(|mark| name.starts_with(mark))
+}
+
 /// Whether it is a body that another cut-out function calls: clang's without optimisation.
 pub fn is_wrapped(name: &str) -> bool {
     is_outlined(name) && name.contains("_debug__")
@@ -65,7 +74,7 @@ pub fn is_wrapped(name: &str) -> bool {
 /// The function that a cut-out body was written in, by its name alone; `None` where the name does
 /// not tell. Demangled. A name that was not cut out comes back demangled.
 pub fn user_function(name: &str) -> Option<String> {
-    if name.starts_with("omp_outlined") {
+    if name.starts_with("omp_outlined") || OF_REDUCTION.iter().any(|mark| name.starts_with(mark)) {
         return None;
     }
     let kernel = name.strip_prefix(KERNEL).and_then(without_file);
@@ -176,6 +185,8 @@ mod tests {
             (".omp_outlined..5", None),
             (".omp_task_entry.", None),
             (".omp_task_entry..6", None),
+            (".red_comb.", None),
+            (".red_init..3", None),
             ("omp_outlined_debug__", None),
             ("main._omp_fn.0", Some("main")),
             ("main._omp_fn.0.constprop.0", Some("main")),
@@ -206,6 +217,12 @@ mod tests {
     fn outlined_names_are_told_from_others() {
         assert!(is_outlined(".omp_outlined..5") && is_outlined("main._omp_fn.0"));
         assert!(!is_outlined("main") && !is_outlined("my_omp_function"));
+        assert!(
+            is_made(".red_comb.")
+                && is_made(".red_fini..4")
+                && is_made(".omp_task_entry.")
+                && !is_made("main")
+        );
     }
 
     #[test]
