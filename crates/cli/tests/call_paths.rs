@@ -636,6 +636,33 @@ fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
     }
 }
 
+/// What gcc splits off a function is no recursion of it.
+#[test]
+fn a_part_of_a_function_is_one_step_with_it() {
+    let here = tempfile::tempdir().unwrap();
+    let how = How { compiler: Compiler::Gcc, flags: &["-O2"], ..TRACED };
+    let paths = call_paths(here.path(), &program("parts"), &how);
+    let burning: BTreeSet<Vec<&str>> = (rows(&paths, "paths").iter().map(frames))
+        .filter(|steps| steps.last().is_some_and(|last| *last == "burn"))
+        .collect();
+    assert_eq!(
+        burning,
+        [vec!["main", "other", "work", "burn"], vec!["main", "outer", "work", "burn"]].into()
+    );
+}
+
+/// In a stripped program `_start` has no name; it is left out nevertheless.
+#[test]
+fn what_starts_a_stripped_program_is_left_out() {
+    let here = tempfile::tempdir().unwrap();
+    let paths = call_paths(here.path(), &program("parts"), &How { flags: &["-O0", "-s"], ..TRACED });
+    let without_names = |path: &Value| frames(path).iter().filter(|step| step.contains("+0x")).count();
+    // main, outer or other, work, burn.
+    assert_eq!(rows(&paths, "paths").iter().map(without_names).max(), Some(4));
+    let steps: Vec<&str> = rows(&paths, "paths").iter().flat_map(frames).collect();
+    assert!(!steps.iter().any(|step| step.contains("__libc_start")), "{steps:?}");
+}
+
 /// Outwards of what a thread runs come the frames of its stack once, whoever has forked the region.
 #[test]
 fn paths_by_execution_hold_the_masters_stack_once() {

@@ -18,6 +18,9 @@ const BEFORE_MAIN: [&str; 8] = [
     "start_thread",
 ];
 
+/// Those that are called once, by what the program's file begins with.
+const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main"];
+
 /// The call tree of a profile, with inlined functions as steps, and bodies of constructs named after
 /// the function that they were written in. What starts a program before `main` is left out. The
 /// second part says, each reason once, why names or lines are missing.
@@ -243,6 +246,11 @@ impl Naming<'_> {
             if now.node == ROOT && kind.is_user() && starts {
                 continue;
             }
+            // Further out lies `_start`, which has no name in a stripped program.
+            if kind.is_user() && CALLS_MAIN.contains(&function.as_str()) {
+                now = Step { node: ROOT, line: None, code: None };
+                continue;
+            }
             let what = match kind {
                 FrameKind::Runtime => What::Function,
                 FrameKind::Task if frame.cut_out && depth == 0 => What::Task,
@@ -260,8 +268,12 @@ impl Naming<'_> {
             let label = Label { what, function, file, line, module: file_of_module.clone() };
             let kind = if kind == FrameKind::Runtime { kind } else { FrameKind::User };
             let function = label.function.clone();
+            // A part that its own function calls is one step with that.
+            let is_part = frame.is_split_off
+                && creator.as_ref() == Some(&function)
+                && matches!(around, Some(What::Parallel | What::Task)) == frame.cut_out;
             now = Step {
-                node: self.tree.child(now.node, kind, label),
+                node: if is_part { now.node } else { self.tree.child(now.node, kind, label) },
                 line: frame.file.clone().zip(frame.line),
                 code: kind.is_user().then_some((module, offset)),
             };

@@ -94,6 +94,8 @@ pub struct Frame {
     pub construct_line: Option<u32>,
     /// Whether its body is called by a wrapper, which the compiler cut out, too.
     pub is_wrapped: bool,
+    /// Whether it was split off the function of this name, which calls it.
+    pub is_split_off: bool,
     /// Whether the function is known by its lines alone: of a template, it may be that of other arguments.
     pub is_by_lines: bool,
 }
@@ -219,6 +221,7 @@ impl Symbolizer {
                     cut_out,
                     construct_line: None,
                     is_wrapped,
+                    is_split_off: false,
                     is_by_lines,
                 }),
             }
@@ -228,6 +231,9 @@ impl Symbolizer {
             place.frame = inner;
             place.inlined_into = frames.collect();
         }
+        // Debug information has the function that it was split off.
+        let is_split_off = found.symbol.as_ref().is_some_and(|(symbol, _)| name::is_split_off(symbol));
+        place.inlined_into.last_mut().unwrap_or(&mut place.frame).is_split_off = is_split_off;
         if place.frame.function.is_none()
             && let Some((symbol, offset)) = found.symbol
         {

@@ -71,6 +71,11 @@ pub fn is_wrapped(name: &str) -> bool {
     is_outlined(name) && name.contains("_debug__")
 }
 
+/// Whether gcc split the function off another one, which calls it: `f.part.0`. A `f.cold` is jumped to, and has no frame of its own.
+pub fn is_split_off(name: &str) -> bool {
+    name.contains(".part.")
+}
+
 /// The function that a cut-out body was written in, by its name alone; `None` where the name does
 /// not tell. Demangled. A name that was not cut out comes back demangled.
 pub fn user_function(name: &str) -> Option<String> {
@@ -223,6 +228,12 @@ mod tests {
                 && is_made(".omp_task_entry.")
                 && !is_made("main")
         );
+    }
+
+    #[test]
+    fn parts_that_are_called_are_told_from_those_that_are_jumped_to() {
+        assert!(is_split_off("work.part.0") && is_split_off("work.part.0.constprop.0"));
+        assert!(!is_split_off("work.cold") && !is_split_off("work"));
     }
 
     #[test]

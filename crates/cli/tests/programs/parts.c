@@ -1,0 +1,44 @@
+/* A function of which gcc splits off the part behind its first test (`work.part.0`), so that it inlines that test. */
+#include <omp.h>
+
+static int count;
+
+__attribute__((noinline)) static void burn(double seconds)
+{
+    double end = omp_get_wtime() + seconds;
+    while (omp_get_wtime() < end)
+        count++;
+}
+
+void work(int depth)
+{
+    if (depth <= 0)
+        return;
+    count++;
+    burn(0.02);
+    count += depth;
+    burn(0.02);
+    burn(0.02);
+    count ^= 3;
+    for (int i = 0; i < depth; i++)
+        burn(0.001);
+}
+
+__attribute__((noinline)) static void outer(int depth)
+{
+    work(depth);
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void other(int depth)
+{
+    work(depth + 1);
+    __asm__ volatile("");
+}
+
+int main(void)
+{
+    outer(1);
+    other(2);
+    return 0;
+}
