@@ -413,6 +413,9 @@ fn outermost_rows_sum_to_the_whole_in_every_column() {
         }
     }
     assert_parts_sum_to_the_whole(here.path());
+    // Shares are those of time.
+    let notes = paths["notes"].to_string();
+    assert!(notes.contains("taken inside the runtime, whatever time each stands for"), "{notes}");
     let sorted = |column: &str| {
         let mut command = taskscope();
         command.args(["report", "--json", "--section", "call-paths", "--sort", column]);

@@ -141,6 +141,10 @@ fn a_profile_has_no_timeline() {
             "{words:?}: {said}"
         );
     }
+    for verb in ["report", "export"] {
+        let help = output(taskscope().args([verb, "--help"]));
+        assert!(text(&help.stdout).contains("it was created, or, in traces"), "{verb}");
+    }
 }
 
 /// Time of samples at work, by call path, and the number of samples.

@@ -26,7 +26,8 @@ pub struct Args {
     /// The column of a flame graph: time, waiting, blame, idleness, … [default: time, or waiting without samples]
     #[arg(long, value_name = "COLUMN", value_parser = super::report_paths::column)]
     column: Option<Column>,
-    /// Where the call path of a task goes on outwards: where it was created, or what ran it.
+    /// Where the call path of a task goes on outwards: where it was created, or, in traces, what ran it. Profiles know
+    /// where it was created alone.
     #[arg(long, value_name = "CONTEXT", default_value = "creation", value_parser = ["creation", "execution"])]
     task_context: String,
 }

@@ -35,7 +35,8 @@ pub struct PathsArgs {
     /// Show the runtime's frames in call paths.
     #[arg(long)]
     runtime_frames: bool,
-    /// Where the call path of a task goes on outwards: where it was created, or what ran it.
+    /// Where the call path of a task goes on outwards: where it was created, or, in traces, what ran it. Profiles know
+    /// where it was created alone.
     #[arg(long, value_name = "CONTEXT", default_value = "creation", value_parser = ["creation", "execution"])]
     task_context: String,
 }

@@ -9,7 +9,7 @@ mod totals;
 pub use difference::{PathsDifference, paths_difference};
 pub use totals::{incomplete_profiles, profile_summary};
 
-use crate::format::{count, percent};
+use crate::format::count;
 use anstyle::Style;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
 use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
@@ -103,10 +103,11 @@ impl CallPaths {
         let total = |metric| self.tree.tree.total(metric);
         if let Some(quality) = self.quality.filter(|quality| quality.samples > 0) {
             notes.push(format!(
-                "{} samples, {} followed to the root of the stack, {} taken inside the runtime",
+                "{} samples, of which {} were followed to the root of the stack and {} taken inside the runtime, \
+                 whatever time each stands for",
                 count(quality.samples),
-                percent(quality.reached_root, quality.samples),
-                percent(quality.in_runtime, quality.samples)
+                count(quality.reached_root),
+                count(quality.in_runtime)
             ));
             if quality.levels_unknown > 0 {
                 notes.push(format!(
