@@ -47,6 +47,7 @@ pub struct Function {
 struct Declaration {
     file: String,
     line: u64,
+    column: Option<u64>,
     name: String,
 }
 
@@ -182,17 +183,25 @@ impl ModuleFile {
     }
 
     /// What is known of an address of the file.
-    pub fn find(&self, address: u64) -> Found {
+    pub fn find(&mut self, address: u64) -> Found {
         let mut found = Found::default();
+        let mut columns = Vec::new();
         if let Some(context) = &self.context
             && let Ok(mut frames) = context.find_frames(address).skip_all_loads()
         {
             while let Ok(Some(frame)) = frames.next() {
                 let name = frame.function.as_ref().and_then(|f| f.raw_name().ok());
                 let name = name.map(|name| fortran::as_written(&self.fortran, name.into_owned()));
+                columns.push(frame.location.as_ref().and_then(|location| location.column));
                 let (file, line) =
                     frame.location.map_or((None, None), |l| (l.file.map(str::to_string), l.line));
                 found.frames.push((name, file, line));
+            }
+        }
+        for outer in (1..found.frames.len()).rev() {
+            let ((inner, ..), (name, _, line)) = (&found.frames[outer - 1], &found.frames[outer]);
+            if inner == name && self.is_declared_at(name.as_deref(), *line, columns[outer]) {
+                found.frames.remove(outer);
             }
         }
         if let Some((_, file, line @ None)) = found.frames.first_mut().filter(|(_, file, _)| file.is_some()) {
@@ -208,6 +217,19 @@ impl ModuleFile {
             found.is_stub = found.symbol.is_some();
         }
         found
+    }
+
+    /// Whether a call at this place is that of a part which gcc split off the function of this name and then put in line: it
+    /// has no place but the function's own.
+    fn is_declared_at(&mut self, name: Option<&str>, line: Option<u32>, column: Option<u32>) -> bool {
+        let (Some(name), Some(line), Some(column)) = (name, line, column) else { return false };
+        let at = (u64::from(line), Some(u64::from(column)));
+        self.declarations().iter().any(|d| d.name == name && (d.line, d.column) == at)
+    }
+
+    fn declarations(&mut self) -> &[Declaration] {
+        let dwarf = self.dwarf.as_deref();
+        self.declarations.get_or_insert_with(|| dwarf.map(declarations_of).unwrap_or_default())
     }
 
     /// Of code that the compiler made itself, to which its line table gives line 0: the line of what comes last before it
@@ -248,11 +270,8 @@ impl ModuleFile {
     /// The function in `file` whose declaration is the nearest above `line`: what a cut-out body
     /// without a telling name was written in.
     pub fn function_around(&mut self, file: &str, line: u32) -> Option<String> {
-        if self.declarations.is_none() {
-            self.declarations = Some(self.dwarf.as_deref().map(declarations_of).unwrap_or_default());
-        }
         let file = Path::new(file).file_name()?;
-        let all = self.declarations.as_deref().unwrap_or_default();
+        let all = self.declarations();
         let above =
             all.iter().filter(|d| d.line <= line as u64 && Path::new(&d.file).file_name() == Some(file));
         above.max_by_key(|d| d.line).and_then(|d| name::user_function(&d.name))
@@ -359,6 +378,7 @@ fn declarations_of_unit(
                 .or_else(|| declared.as_ref().and_then(|declared| declared.attr_value(name)))
         };
         let line = attribute(gimli::DW_AT_decl_line).and_then(|v| v.udata_value());
+        let column = attribute(gimli::DW_AT_decl_column).and_then(|v| v.udata_value());
         let file = match attribute(gimli::DW_AT_decl_file) {
             Some(gimli::AttributeValue::FileIndex(index)) => Some(index),
             other => other.and_then(|value| value.udata_value()),
@@ -373,7 +393,7 @@ fn declarations_of_unit(
         let program = unit.line_program.as_ref().map(|program| program.header());
         let Some(row) = program.and_then(|header| header.file(file)) else { continue };
         if let Some(file) = text(row.path_name()) {
-            all.push(Declaration { file, line, name });
+            all.push(Declaration { file, line, column, name });
         }
     }
     Ok(())

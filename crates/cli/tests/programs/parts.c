@@ -1,4 +1,5 @@
-/* A function of which gcc splits off the part behind its first test (`work.part.0`), so that it inlines that test. */
+/* A function of which gcc splits off the part behind its first test (`work.part.0`), so that it puts that test in line, and the
+   part, too, where it is told to. */
 #include <omp.h>
 
 static int count;
@@ -36,9 +37,16 @@ __attribute__((noinline)) static void other(int depth)
     __asm__ volatile("");
 }
 
+__attribute__((noinline, flatten)) static void constant(void)
+{
+    work(3);
+    __asm__ volatile("");
+}
+
 int main(void)
 {
     outer(1);
     other(2);
+    constant();
     return 0;
 }
