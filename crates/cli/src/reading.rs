@@ -298,13 +298,13 @@ pub fn require_threads(trace: &Trace, threads: &[i64]) -> anyhow::Result<()> {
 /// given in different ways that is known only now.
 pub fn require_range(trace: &Trace, (begin_ns, end_ns): (i64, i64)) -> Result<(), Failure> {
     let seconds = |ns: i64| format!("{:.9} s", ns as f64 / 1e9);
-    let duration_ns = emulation::duration_ns(trace);
+    let length_ns = emulation::length_ns(trace);
     let why = if begin_ns >= end_ns {
         format!("the range would begin at {} and end at {}", seconds(begin_ns), seconds(end_ns))
     } else if end_ns <= 0 {
         "the range ends before the trace's first event".to_owned()
-    } else if begin_ns > duration_ns {
-        format!("the trace ends {} after its first event, before the range begins", seconds(duration_ns))
+    } else if begin_ns > length_ns {
+        format!("the trace ends {} after its first event, before the range begins", seconds(length_ns))
     } else {
         return Ok(());
     };

@@ -189,6 +189,12 @@ fn a_killed_programs_time_goes_on_to_its_last_sample() {
         .collect();
     assert_eq!((until.len(), until.iter().max()), (2, Some(&wall)));
     assert_eq!(report["uncertain"]["ns"].as_u64().unwrap(), wall - until[0].min(until[1]));
+    // Shares of the trace are of all of that.
+    let half = output(
+        taskscope().args(["report", "--range", "50%..100%", "--json"]).arg(here.path().join("out.trace")),
+    );
+    let half: serde_json::Value = serde_json::from_slice(&half.stdout).unwrap();
+    assert!(half["wall_ns"].as_u64().unwrap().abs_diff(wall / 2) <= 1, "{wall} {}", half["wall_ns"]);
 }
 
 #[test]

@@ -150,6 +150,13 @@ pub fn duration_ns(trace: &Trace) -> i64 {
     }
 }
 
+/// Nanoseconds from the first event to the last one, or to a later sample: the length of the trace, of which ranges are told.
+pub fn length_ns(trace: &Trace) -> i64 {
+    let samples = trace.streams().iter().filter_map(|stream| stream.last_clock_of(File::Samples)).max();
+    let sampled = first_clock_ns(trace).zip(samples).map_or(0, |(first, last)| last.saturating_sub(first));
+    duration_ns(trace).max(sampled)
+}
+
 /// Where the events end of each stream that did not end properly, or whose thread may not have.
 fn ends_in_doubt(trace: &Trace) -> Vec<Option<u64>> {
     let damaged: FxHashSet<&str> =

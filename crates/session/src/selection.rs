@@ -30,7 +30,7 @@ pub struct Selection {
 impl Selection {
     /// The selection in a trace, whose length gives shares of it a meaning.
     pub fn of<'a>(&'a self, trace: &'a Trace) -> Selected<'a> {
-        let (begin_ns, end_ns) = self.range.resolve(emulation::duration_ns(trace));
+        let (begin_ns, end_ns) = self.range.resolve(emulation::length_ns(trace));
         let origin_ns = emulation::first_clock_ns(trace).unwrap_or(0);
         Selected { trace, filter: self.filter.as_ref(), begin_ns, end_ns, origin_ns }
     }
