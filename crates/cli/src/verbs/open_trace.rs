@@ -122,9 +122,9 @@ fn no_streams(trace: &Path) -> Failure {
         if run.mode == "profile" {
             let programs = [PathBuf::from(run.program)];
             let ended = Ended { programs: &programs, wall_ns: run.wall_ns, signal: run.signal };
-            return Failure::new(format!("{shown} holds no profile")).why(ended.why_no_profile()).remedy(
-                "taskscope record --sample 100 -- …        (a trace holds what was done up to the last event)",
-            );
+            return Failure::new(format!("{shown} holds no profile"))
+                .why(ended.why_no_profile())
+                .remedy(ended.remedy());
         }
         // The recorder makes these when it is attached.
         let entries = std::fs::read_dir(trace).into_iter().flatten().flatten();

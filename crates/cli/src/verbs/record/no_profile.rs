@@ -20,7 +20,7 @@ const FIRST_MS: u64 = 50;
 impl Ended<'_> {
     /// The likely reason why no process wrote one.
     pub fn why_no_profile(&self) -> String {
-        if let Some(program) = self.programs.iter().find(|program| loader::is_static(program)) {
+        if let Some(program) = self.static_program() {
             return format!(
                 "{} is linked statically, so no recorder can be loaded into it",
                 program.display()
@@ -45,5 +45,17 @@ impl Ended<'_> {
                  `exec` or a signal, or could not load the recorder or write here (full disk, `ulimit -f`)"
             ),
         }
+    }
+
+    /// What leaves more than nothing.
+    pub fn remedy(&self) -> &'static str {
+        match self.static_program() {
+            Some(_) => "link it dynamically (without `-static`, `-static-pie`); an OpenMP runtime in it may be static",
+            None => "taskscope record --sample 100 -- …        (a trace holds what was done up to the last event)",
+        }
+    }
+
+    fn static_program(&self) -> Option<&PathBuf> {
+        self.programs.iter().find(|program| loader::is_static(program))
     }
 }
