@@ -50,8 +50,12 @@ impl Ended<'_> {
     /// What leaves more than nothing.
     pub fn remedy(&self) -> &'static str {
         match self.static_program() {
-            Some(_) => "link it dynamically (without `-static`, `-static-pie`); an OpenMP runtime in it may be static",
-            None => "taskscope record --sample 100 -- …        (a trace holds what was done up to the last event)",
+            Some(_) => {
+                "link it dynamically (without `-static`, `-static-pie`); an OpenMP runtime in it may be static"
+            }
+            None => {
+                "taskscope record --sample 100 -- …        (a trace holds what was done up to the last event)"
+            }
         }
     }
 
