@@ -30,6 +30,13 @@ fn enter_at(recorder: *mut ThreadRecorder) -> Option<Recording> {
     }
     // SAFETY: the pointer was set by `attach`, and the memory is never unmapped. Only atomics are
     // touched until the door is ours.
+    unsafe {
+        if (*recorder).pending.load(Relaxed) != 0 {
+            // A handler that comes between a door's leaving and its settling emits after what was left.
+            side::settle(recorder);
+        }
+    }
+    // SAFETY: as above.
     match unsafe { &(*recorder).door }.enter() {
         Entry::Open => Some(Recording(recorder)),
         // SAFETY: as above.
@@ -77,6 +84,8 @@ pub unsafe fn store_plain(at: u64, flags: u8, code: Code, payload: *const u8, ne
     unsafe {
         if recorder.is_null()
             || (*recorder).gate.load(Relaxed) != gate::ALL
+            // What a handler left comes before what the next one emits.
+            || (*recorder).pending.load(Relaxed) != 0
             || (*recorder).door.enter() != Entry::Open
         {
             return false;
