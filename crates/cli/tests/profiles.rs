@@ -419,6 +419,8 @@ fn a_run_without_a_profile_says_why() {
         assert_eq!(report.status.code(), Some(2));
         assert!(said.contains("holds no profile") && said.contains(reason), "{said}");
         assert!(!said.contains("OpenMP"), "{said}");
+        let advice = if name.starts_with("static") { "link it dynamically" } else { "record --sample" };
+        assert!(said.contains(advice), "{said}");
     }
     // Tools that are disabled do not keep a program from being sampled.
     let program = build("disabled", "usleep(20000); return 0;", &[]);

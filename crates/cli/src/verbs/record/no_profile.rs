@@ -50,9 +50,7 @@ impl Ended<'_> {
     /// What leaves more than nothing.
     pub fn remedy(&self) -> &'static str {
         match self.static_program() {
-            Some(_) => {
-                "link it dynamically (without `-static`, `-static-pie`); an OpenMP runtime in it may be static"
-            }
+            Some(_) => "link it dynamically, without `-static` and `-static-pie`",
             None => {
                 "taskscope record --sample 100 -- …        (a trace holds what was done up to the last event)"
             }
