@@ -106,13 +106,8 @@ impl Interpreter {
                     Ok(())
                 }
                 recorder::LETTER if code == recorder::PAUSE_END => {
-                    // What instruments itself may have begun something meanwhile.
-                    let state = &mut self.threads[thread.index()];
-                    if state.frames.take_out(Opener::NotRecorded) {
-                        out.change(thread, at, Change::Becomes(state.now()));
-                    } else {
-                        out.anomaly(thread, at, Anomaly::EndWithoutBegin);
-                    }
+                    // What instruments itself may have begun something meanwhile, which goes on.
+                    self.close(thread, at, Opener::NotRecorded, out);
                     Ok(())
                 }
                 recorder::LETTER => {

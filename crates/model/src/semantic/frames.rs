@@ -108,7 +108,9 @@ impl Frames {
         };
         let closed = self.open[row].section;
         let around = row.checked_sub(1).map_or(TaskIndex::NONE, |outer| self.open[outer].section.task);
-        let (before, ends_all) = (self.open.len(), self.may_lack_ends);
+        // A pause of recording loses no ends.
+        let ends_all = self.may_lack_ends && opener != Opener::NotRecorded;
+        let before = self.open.len();
         let mut at = 0;
         self.open.retain_mut(|frame| {
             at += 1;
@@ -121,12 +123,6 @@ impl Frames {
             at > row + 1 && !ends_all && !frame.opener.ends_with(opener)
         });
         if self.open.len() + 1 == before { Closed::Innermost } else { Closed::WithInner }
-    }
-
-    /// Closes the innermost section of this opener alone. Says whether there is one.
-    pub fn take_out(&mut self, opener: Opener) -> bool {
-        let row = self.open.iter().rposition(|frame| frame.opener == opener);
-        row.map(|row| self.open.remove(row)).is_some()
     }
 
     /// The innermost section.
