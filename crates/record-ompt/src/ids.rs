@@ -3,10 +3,10 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Ids per block. A thread that creates one task uses one block; four million fit in 32 bits.
-const BLOCK: u64 = 1024;
+pub const BLOCK: u32 = 1024;
 
 /// The next free id of the process. One counter serves regions and tasks.
-static NEXT: AtomicU64 = AtomicU64::new(BLOCK);
+static NEXT: AtomicU64 = AtomicU64::new(BLOCK as u64);
 
 /// A thread's block of ids.
 #[derive(Default)]
@@ -38,9 +38,9 @@ impl Ids {
     #[cold]
     #[inline(never)]
     fn refill(&mut self) {
-        let first = NEXT.fetch_add(BLOCK, Relaxed);
-        let fits = first + BLOCK <= 1 << 32;
-        (self.next, self.left) = if fits { (first as u32, BLOCK as u32) } else { (0, 0) };
+        let first = NEXT.fetch_add(u64::from(BLOCK), Relaxed);
+        let fits = first + u64::from(BLOCK) <= 1 << 32;
+        (self.next, self.left) = if fits { (first as u32, BLOCK) } else { (0, 0) };
     }
 }
 

@@ -253,11 +253,12 @@ impl Moment<'_> {
     /// The implicit task that is innermost has come to another phase.
     pub fn follow_phase(&mut self, phase: Phase, depth: usize) {
         let at = self.at;
-        let over = self.over_since();
+        // Who arrives does not look at what others write.
+        let over = if phase == Phase::Joined { self.over_since() } else { None };
         let cause = self.thread.cause();
         let place = (self.thread.context(), self.thread.wait_return);
         let Some(follower) = &mut self.thread.profile else { return };
-        match over.filter(|_| phase == Phase::Joined) {
+        match over {
             Some(over) => follower.switch_with_cut(over, cause, at),
             None => follower.switch(cause, at),
         }
@@ -336,10 +337,7 @@ impl Moment<'_> {
         let recent = self.recent();
         team.arrive(record, index, self.at, |arrival| {
             (arrival.context, arrival.path) = (context, path);
-            match recent {
-                Some(recent) => arrival.work.copy(recent),
-                None => arrival.work.clear(),
-            }
+            arrival.set_work(recent);
         });
         Some(InTeam { team: number, record: record as u32, round })
     }

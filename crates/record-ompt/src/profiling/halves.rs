@@ -31,9 +31,9 @@ pub struct Halves<T> {
 unsafe impl<T: Send> Sync for Halves<T> {}
 
 impl<T> Halves<T> {
-    /// Of two empty ones.
-    pub fn new(make: impl Fn() -> T) -> Halves<T> {
-        let halves = [UnsafeCell::new(make()), UnsafeCell::new(make())];
+    /// Of two empty ones, of which the first is counted into.
+    pub fn new(first: T, second: T) -> Halves<T> {
+        let halves = [first, second].map(UnsafeCell::new);
         let (busy, current) = (AtomicU32::new(0), AtomicUsize::new(0));
         Halves { busy, current, halves, has_turned: AtomicBool::new(false) }
     }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn nothing_is_lost_between_the_halves() {
         let _ = taskscope_record::fence_all_threads();
-        let (halves, ended) = (Arc::new(Halves::new(|| 0u64)), Arc::new(AtomicBool::new(false)));
+        let (halves, ended) = (Arc::new(Halves::new(0u64, 0)), Arc::new(AtomicBool::new(false)));
         let thread = std::thread::spawn({
             let (halves, ended) = (halves.clone(), ended.clone());
             move || {

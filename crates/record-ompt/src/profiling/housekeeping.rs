@@ -14,11 +14,11 @@ use super::write::write;
 use crate::sampling::{Clock, code_map, now};
 
 /// The first round comes early: short runs are killed, too, or replace themselves.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest time between two rounds.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest time between two rounds, where they are short.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Rounds take no larger part of a CPU than this.
-const PART_OF_CPU: u32 = 50;
+const PART_OF_CPU: u32 = 250;
 
 /// It has this long to end.
 const LONGEST_END: Duration = Duration::from_millis(2);
@@ -89,7 +89,7 @@ impl Housekeeping {
 /// The time until the next round of a run that is so old, where the last round took so long: until the run has doubled, as
 /// each of the many rounds of a short one would be felt, where all CPUs work.
 fn pause_after(age: Duration, took: Duration) -> Duration {
-    age.max(took * PART_OF_CPU).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+    age.clamp(SHORTEST_PAUSE, LONGEST_PAUSE).max(took * PART_OF_CPU)
 }
 
 #[cfg(test)]
@@ -100,12 +100,12 @@ mod tests {
     fn little_is_lost_and_rounds_are_few() {
         let (mut age, mut rounds) = (Duration::ZERO, 0);
         while age < Duration::from_secs(3600) {
-            let pause = pause_after(age, Duration::from_micros(500));
+            let pause = pause_after(age, Duration::from_micros(400));
             assert!(pause <= SHORTEST_PAUSE.max(age) && pause <= LONGEST_PAUSE);
             (age, rounds) = (age + pause, rounds + 1);
         }
         assert!((360..380).contains(&rounds), "{rounds} in an hour");
-        let of_long_round = pause_after(Duration::from_millis(200), Duration::from_millis(8));
-        assert_eq!(of_long_round, Duration::from_millis(400));
+        let of_long_round = |age| pause_after(Duration::from_secs(age), Duration::from_millis(100));
+        assert_eq!([1, 100].map(of_long_round), [Duration::from_secs(25); 2]);
     }
 }

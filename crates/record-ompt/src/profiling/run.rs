@@ -192,12 +192,12 @@ impl Run {
     }
 
     fn begin_thread(&self) -> Arc<Counted> {
-        let samples = Halves::new(SampleTree::new);
-        samples.count(SampleTree::touch);
+        let samples = Halves::new(SampleTree::new(), SampleTree::new());
+        samples.count(SampleTree::prepare);
         let counted = Arc::new(Counted {
             account: self.new_account(),
             samples,
-            counts: Halves::new(Counts::new),
+            counts: Halves::new(Counts::new(), Counts::new()),
             rows: Rows::new(),
         });
         lock(&self.threads).push(counted.clone());
@@ -290,7 +290,7 @@ impl Run {
     pub fn collect(&self) {
         let threads: Vec<Arc<Counted>> = lock(&self.threads).clone();
         for counted in &threads {
-            counted.samples.turn(SampleTree::touch);
+            counted.samples.turn(SampleTree::prepare);
             counted.counts.turn(|_| ());
         }
         let fenced = taskscope_record::fence_all_threads();

@@ -57,13 +57,14 @@ impl Sample<'_> {
 }
 
 impl SampleTree {
-    /// An empty one. The handler counts into it once it was [touched](Self::touch).
+    /// Without memory, before it is [prepared](Self::prepare).
     pub fn new() -> Self {
-        SampleTree(Tree::with_limit(NODES, VALUES))
+        SampleTree(Tree::with_limit(0, 0))
     }
 
-    /// Puts memory there.
-    pub fn touch(&mut self) {
+    /// The handler may count into it from now on.
+    pub fn prepare(&mut self) {
+        self.0 = Tree::with_limit(NODES, VALUES);
         self.0.touch(TOUCHED_NODES, TOUCHED_VALUES);
     }
 

@@ -24,13 +24,28 @@ pub const JOIN: usize = 2;
 const MEMBER_BITS: u32 = 16;
 
 /// Where the time of a member went before it arrived.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub struct Arrival {
     /// Its context, and the path to the barrier in it.
     pub context: u32,
     pub path: u32,
-    /// Samples since its last synchronisation.
-    pub work: Recent,
+    /// Samples since its last synchronisation, in memory that most members never need.
+    work: Option<Box<Recent>>,
+}
+
+impl Arrival {
+    /// Takes the samples over.
+    pub fn set_work(&mut self, recent: Option<&Recent>) {
+        match recent.filter(|recent| !recent.is_empty()) {
+            Some(recent) => self.work.get_or_insert_default().copy(recent),
+            None => self.work.iter_mut().for_each(|work| work.clear()),
+        }
+    }
+
+    /// The samples, if there are any.
+    pub fn work(&self) -> Option<&Recent> {
+        self.work.as_deref().filter(|work| !work.is_empty())
+    }
 }
 
 #[derive(Default)]

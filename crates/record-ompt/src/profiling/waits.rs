@@ -308,14 +308,12 @@ impl Wait {
     fn settle(&mut self, blame: &mut Vec<Blame>) -> Option<(u64, &'static Recent)> {
         let pending = core::mem::take(&mut self.pending);
         let last = self.team().filter(|_| pending > 0);
-        match last.and_then(|(team, barrier)| team.last_arrival(barrier.record as usize)) {
-            Some(last) if !last.work.is_empty() => return Some((pending, &last.work)),
-            Some(last) => {
-                let place: Place = (last.context, last.path);
-                blame.push(Blame { place: Some(place), ns: pending });
-            }
-            None => {}
+        let last = last.and_then(|(team, barrier)| team.last_arrival(barrier.record as usize))?;
+        if let Some(work) = last.work() {
+            return Some((pending, work));
         }
+        let place: Place = (last.context, last.path);
+        blame.push(Blame { place: Some(place), ns: pending });
         None
     }
 }

@@ -11,26 +11,32 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
+use crate::ids::BLOCK;
+
 const SLOTS: usize = 4096;
 /// Slots that may hold a region, from the one that its id names on.
 const PROBES: usize = 8;
 const ASKED: u64 = 1 << 32;
 
-static OPEN: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
-/// The context of the region in the slot, in profile mode.
-static CONTEXTS: [AtomicU32; SLOTS] = [const { AtomicU32::new(0) }; SLOTS];
-
-fn slots(region: u32) -> impl Iterator<Item = (&'static AtomicU64, &'static AtomicU32)> {
-    // Ids come in blocks per thread: a multiplication spreads them.
-    let first = (region.wrapping_mul(0x9e37_79b1) >> 16) as usize;
-    (0..PROBES).filter_map(move |probe| {
-        let index = (first + probe) % SLOTS;
-        Some((OPEN.get(index)?, CONTEXTS.get(index)?))
-    })
+struct Slot {
+    /// The region, and whether somebody asked.
+    open: AtomicU64,
+    /// Its context, in profile mode.
+    context: AtomicU32,
 }
 
-fn slot_of(region: u32) -> Option<&'static AtomicU64> {
-    slots(region).find(|(slot, _)| slot.load(Relaxed) as u32 == region).map(|(slot, _)| slot)
+static ALL: [Slot; SLOTS] = [const { Slot { open: AtomicU64::new(0), context: AtomicU32::new(0) } }; SLOTS];
+
+fn slots(region: u32) -> impl Iterator<Item = &'static Slot> {
+    // Ids come in blocks per thread, which a multiplication spreads. The regions that a thread forks one after the other are
+    // neighbours: what one has brought into the cache, the next may find there.
+    let (block, within) = (region / BLOCK, region % BLOCK);
+    let first = (block.wrapping_mul(0x9e37_79b1) >> 16) as usize + within as usize;
+    (0..PROBES).filter_map(move |probe| ALL.get((first + probe) % SLOTS))
+}
+
+fn slot_of(region: u32) -> Option<&'static Slot> {
+    slots(region).find(|slot| slot.open.load(Acquire) as u32 == region)
 }
 
 /// The context of an open region; 0 where it is not known. For handlers too.
@@ -39,18 +45,17 @@ pub fn context(region: u32) -> u32 {
     if region == 0 {
         return 0;
     }
-    let slot = slots(region).find(|(slot, _)| slot.load(Acquire) as u32 == region);
-    slot.map_or(0, |(_, context)| context.load(Relaxed))
+    slot_of(region).map_or(0, |slot| slot.context.load(Relaxed))
 }
 
 /// A region begins, in profile mode with a context. Without a free slot it is unknown to all that
 /// follows.
 pub fn begin(region: u32, context: u32) {
-    for (slot, place) in slots(region) {
+    for Slot { open, context: place } in slots(region) {
         // Taken first by a number that no region has, so that nobody sees another one's context.
-        if slot.load(Relaxed) == 0 && slot.compare_exchange(0, ASKED, Relaxed, Relaxed).is_ok() {
+        if open.load(Relaxed) == 0 && open.compare_exchange(0, ASKED, Relaxed, Relaxed).is_ok() {
             place.store(context, Relaxed);
-            slot.store(u64::from(region), Release);
+            open.store(u64::from(region), Release);
             return;
         }
     }
@@ -58,7 +63,7 @@ pub fn begin(region: u32, context: u32) {
 
 /// A region ends: whether somebody asked for its path. One without a slot may have been asked for.
 pub fn end(region: u32) -> bool {
-    slot_of(region).is_none_or(|slot| slot.swap(0, Relaxed) & ASKED != 0)
+    slot_of(region).is_none_or(|slot| slot.open.swap(0, Relaxed) & ASKED != 0)
 }
 
 /// Whether a region is open. For handlers too.
@@ -69,12 +74,12 @@ pub fn is_open(region: u32) -> bool {
 /// Asks for a region's path. For handlers too. A region without a slot needs no asking.
 pub fn ask(region: u32) {
     if region != 0
-        && let Some(slot) = slot_of(region)
+        && let Some(Slot { open, .. }) = slot_of(region)
     {
-        let before = slot.load(Relaxed);
+        let before = open.load(Relaxed);
         if before as u32 == region && before & ASKED == 0 {
             // If it ended meanwhile, the slot is another region's or free, and stays as it is.
-            let _ = slot.compare_exchange(before, before | ASKED, Relaxed, Relaxed);
+            let _ = open.compare_exchange(before, before | ASKED, Relaxed, Relaxed);
         }
     }
 }

@@ -4,11 +4,16 @@
 //! of a CPU stays bounded: each CPU gets no more signals than [`THREADS_A_CPU`] threads ask for. Threads that
 //! wait are signalled, too. By CPU time, threads that wait are not, and nothing has to grow. A sample's
 //! weight is the time that has passed, whatever the period.
+//!
+//! Timers by the time that passes fire in all threads at once, at multiples of the period: threads that meet at
+//! barriers lose the longest of such interruptions, and would lose their sum if they came one after the other (Petrini,
+//! Kerbyson, Pakin: The Case of the Missing Supercomputer Performance, SC 2003). Where such a moment is also one of
+//! the kernel's ticks, which Linux keeps at multiples of their length, one interrupt does for both.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::{Clock, Settings, signal};
+use super::{Clock, Settings, now, signal};
 
 /// Threads per CPU that are sampled as often as was asked for.
 pub const THREADS_A_CPU: u64 = 8;
@@ -43,6 +48,8 @@ pub struct Timer {
     clock: Clock,
     period_ns: u64,
     stretch: AtomicU32,
+    /// Its thread, by the system's number.
+    thread: i32,
 }
 
 impl Timer {
@@ -72,8 +79,9 @@ impl Timer {
                 clock: settings.clock,
                 period_ns: settings.period_ns,
                 stretch: AtomicU32::new(1),
+                thread,
             };
-            timer.set(1, first_ns(settings.period_ns, thread));
+            timer.set(1);
             Some(timer)
         }
     }
@@ -83,18 +91,24 @@ impl Timer {
     pub fn keep_pace(&self) {
         let stretch = STRETCH.load(Relaxed);
         if stretch != self.stretch.load(Relaxed) && self.clock == Clock::Wall {
-            self.set(stretch, self.period_ns * u64::from(stretch));
+            self.set(stretch);
         }
     }
 
-    fn set(&self, stretch: u32, first_ns: u64) {
+    fn set(&self, stretch: u32) {
         self.stretch.store(stretch, Relaxed);
+        let (flags, first_ns) = match self.clock {
+            Clock::Wall => {
+                (libc::TIMER_ABSTIME, first_ns(now(Clock::Wall), self.period_ns, stretch, self.thread))
+            }
+            Clock::Cpu => (0, self.period_ns),
+        };
         let every = libc::itimerspec {
             it_value: span(first_ns),
             it_interval: span(self.period_ns * u64::from(stretch)),
         };
         // SAFETY: a timer that runs; POSIX has the function async-signal-safe.
-        unsafe { libc::timer_settime(self.timer, 0, &every, core::ptr::null_mut()) };
+        unsafe { libc::timer_settime(self.timer, flags, &every, core::ptr::null_mut()) };
     }
 
     /// Stops and frees it; from any thread.
@@ -107,10 +121,11 @@ impl Timer {
     }
 }
 
-/// Threads do not all tick at the same moment: half a period to one and a half.
-fn first_ns(period_ns: u64, thread: i32) -> u64 {
-    let spread = (thread as u32).wrapping_mul(0x9e37_79b1);
-    (period_ns / 2 + ((u128::from(period_ns) * u128::from(spread)) >> 32) as u64).max(1)
+/// When a thread is to be sampled first: at the next multiple of the period, or where periods are stretched, at one of
+/// as many of them, so that not all threads that share a CPU want it at once.
+fn first_ns(now_ns: u64, period_ns: u64, stretch: u32, thread: i32) -> u64 {
+    let later = u64::from((thread as u32).wrapping_mul(0x9e37_79b1) >> 16) % u64::from(stretch);
+    (now_ns / period_ns + 1 + later) * period_ns
 }
 
 fn span(ns: u64) -> libc::timespec {
@@ -133,10 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn first_samples_are_spread_over_a_period() {
-        let first: Vec<u64> = (1000..1008).map(|thread| first_ns(1_000_000, thread)).collect();
-        assert!(first.iter().all(|ns| (500_000..1_500_000).contains(ns)), "{first:?}");
-        let distinct: std::collections::HashSet<_> = first.iter().collect();
-        assert_eq!(distinct.len(), first.len());
+    fn all_threads_are_sampled_at_once_unless_many_share_a_cpu() {
+        let firsts = |stretch| -> Vec<u64> {
+            (1000..1016).map(|thread| first_ns(7_300_000, 1_000_000, stretch, thread)).collect()
+        };
+        assert_eq!(firsts(1), [8_000_000; 16]);
+        let of_four: std::collections::BTreeSet<u64> = firsts(4).into_iter().collect();
+        assert_eq!(Vec::from_iter(of_four), [8_000_000, 9_000_000, 10_000_000, 11_000_000]);
+        assert_eq!(first_ns(8_000_000, 1_000_000, 1, 1), 9_000_000);
     }
 }
