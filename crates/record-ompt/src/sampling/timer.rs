@@ -1,4 +1,4 @@
-//! One timer per thread, which signals that thread alone.
+//! Timers of each thread, which signal that thread alone.
 //!
 //! Where many threads share a CPU, the time between two samples of a thread grows, so that what handlers take
 //! of a CPU stays bounded: each CPU gets no more signals than [`THREADS_A_CPU`] threads ask for. Threads that
@@ -8,7 +8,15 @@
 //! Timers by the time that passes fire in all threads at once, at multiples of the period: threads that meet at
 //! barriers lose the longest of such interruptions, and would lose their sum if they came one after the other (Petrini,
 //! Kerbyson, Pakin: The Case of the Missing Supercomputer Performance, SC 2003). Where such a moment is also one of
-//! the kernel's ticks, which Linux keeps at multiples of their length, one interrupt does for both.
+//! the kernel's ticks, which Linux keeps at multiples of their length, one interrupt does for both. Where only every
+//! second one would be, as of 100 Hz at 250 ticks a second, a thread has two timers in turns, of which the second is early
+//! by the half of a tick:
+//!
+//! ```text
+//!   ticks       |   |   |   |   |   |   |   |   |   |   |      every 4 ms
+//!   first       x                   x                   x      every 20 ms
+//!   second              x                   x
+//! ```
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -42,9 +50,10 @@ fn count(change: i64) {
     STRETCH.store(stretch(running, cpus), Relaxed);
 }
 
-/// A running timer.
+/// The running timers of a thread.
 pub struct Timer {
-    timer: libc::timer_t,
+    /// One, or two in turns.
+    timers: Vec<libc::timer_t>,
     clock: Clock,
     period_ns: u64,
     stretch: AtomicU32,
@@ -55,35 +64,23 @@ pub struct Timer {
 impl Timer {
     /// Arms a timer for the calling thread. `None` when the system has no more.
     pub fn arm(settings: Settings, thread: i32) -> Option<Timer> {
-        let clock = match settings.clock {
-            Clock::Wall => libc::CLOCK_MONOTONIC,
-            Clock::Cpu => libc::CLOCK_THREAD_CPUTIME_ID,
-        };
-        // SAFETY: all zero is a valid event; the timer's memory is a local variable.
-        unsafe {
-            let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
-            event.sigev_value.sival_ptr = signal::value();
-            event.sigev_signo = signal::number();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_notify_thread_id = thread;
-            let mut timer = MaybeUninit::uninit();
-            if libc::timer_create(clock, &mut event, timer.as_mut_ptr()) != 0 {
-                return None;
-            }
-            let timer = timer.assume_init();
-            if settings.clock == Clock::Wall {
-                count(1);
-            }
-            let timer = Timer {
-                timer,
-                clock: settings.clock,
-                period_ns: settings.period_ns,
-                stretch: AtomicU32::new(1),
-                thread,
-            };
-            timer.set(1);
-            Some(timer)
+        let Settings { clock, period_ns } = settings;
+        let turns = if clock == Clock::Wall { turns(period_ns, tick_ns()) } else { 1 };
+        let mut timers = Vec::with_capacity(turns);
+        timers.extend((0..turns).map_while(|_| create(clock, thread)));
+        // Half of the samples would be none.
+        if timers.len() < turns {
+            timers.drain(1.min(timers.len())..).for_each(delete);
         }
+        if timers.is_empty() {
+            return None;
+        }
+        if clock == Clock::Wall {
+            count(1);
+        }
+        let timer = Timer { timers, clock, period_ns, stretch: AtomicU32::new(1), thread };
+        timer.set(1);
+        Some(timer)
     }
 
     /// Follows the number of threads, after a sample. Async-signal-safe.
@@ -97,18 +94,20 @@ impl Timer {
 
     fn set(&self, stretch: u32) {
         self.stretch.store(stretch, Relaxed);
-        let (flags, first_ns) = match self.clock {
-            Clock::Wall => {
-                (libc::TIMER_ABSTIME, first_ns(now(Clock::Wall), self.period_ns, stretch, self.thread))
-            }
-            Clock::Cpu => (0, self.period_ns),
-        };
-        let every = libc::itimerspec {
-            it_value: span(first_ns),
-            it_interval: span(self.period_ns * u64::from(stretch)),
-        };
-        // SAFETY: a timer that runs; POSIX has the function async-signal-safe.
-        unsafe { libc::timer_settime(self.timer, flags, &every, core::ptr::null_mut()) };
+        let turns = self.timers.len() as u64;
+        for (turn, timer) in (0..).zip(&self.timers) {
+            let period_ns = self.period_ns * u64::from(stretch);
+            let (flags, first_ns) = match self.clock {
+                Clock::Wall => {
+                    let phase_ns = phase_ns(self.period_ns, stretch, self.thread, (turn, turns));
+                    (libc::TIMER_ABSTIME, next_ns(now(Clock::Wall), period_ns * turns, phase_ns))
+                }
+                Clock::Cpu => (0, period_ns),
+            };
+            let every = libc::itimerspec { it_value: span(first_ns), it_interval: span(period_ns * turns) };
+            // SAFETY: a timer that runs; POSIX has the function async-signal-safe.
+            unsafe { libc::timer_settime(*timer, flags, &every, core::ptr::null_mut()) };
+        }
     }
 
     /// Stops and frees it; from any thread.
@@ -116,16 +115,60 @@ impl Timer {
         if self.clock == Clock::Wall {
             count(-1);
         }
-        // SAFETY: made by `arm`, and gone after this.
-        unsafe { libc::timer_delete(self.timer) };
+        self.timers.into_iter().for_each(delete);
     }
 }
 
-/// When a thread is to be sampled first: at the next multiple of the period, or where periods are stretched, at one of
-/// as many of them, so that not all threads that share a CPU want it at once.
-fn first_ns(now_ns: u64, period_ns: u64, stretch: u32, thread: i32) -> u64 {
-    let later = u64::from((thread as u32).wrapping_mul(0x9e37_79b1) >> 16) % u64::from(stretch);
-    (now_ns / period_ns + 1 + later) * period_ns
+fn create(clock: Clock, thread: i32) -> Option<libc::timer_t> {
+    let clock = match clock {
+        Clock::Wall => libc::CLOCK_MONOTONIC,
+        Clock::Cpu => libc::CLOCK_THREAD_CPUTIME_ID,
+    };
+    // SAFETY: all zero is a valid event; the timer's memory is a local variable.
+    unsafe {
+        let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
+        event.sigev_value.sival_ptr = signal::value();
+        event.sigev_signo = signal::number();
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_notify_thread_id = thread;
+        let mut timer = MaybeUninit::uninit();
+        (libc::timer_create(clock, &mut event, timer.as_mut_ptr()) == 0).then(|| timer.assume_init())
+    }
+}
+
+fn delete(timer: libc::timer_t) {
+    // SAFETY: made by `create`, and gone after this.
+    unsafe { libc::timer_delete(timer) };
+}
+
+/// The length of the kernel's tick; 0 where it does not tell.
+fn tick_ns() -> u64 {
+    let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `tick` is valid for writing.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut tick) };
+    tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64
+}
+
+/// How many timers take turns: two, where every second multiple of the period alone is one of the tick's.
+fn turns(period_ns: u64, tick_ns: u64) -> usize {
+    let is_at_ticks = |ns: u64| tick_ns > 0 && ns.is_multiple_of(tick_ns);
+    if !is_at_ticks(period_ns) && period_ns > tick_ns && is_at_ticks(2 * period_ns) { 2 } else { 1 }
+}
+
+/// How long after multiples of its own period a timer fires, which is one of so many that take turns. Where periods are
+/// stretched, threads have as many phases, so that not all that share a CPU want it at once.
+fn phase_ns(period_ns: u64, stretch: u32, thread: i32, (turn, turns): (u64, u64)) -> u64 {
+    let slot = u64::from((thread as u32).wrapping_mul(0x9e37_79b1) >> 16) % u64::from(stretch);
+    let phase_ns = slot * turns * period_ns + turn * period_ns * u64::from(stretch);
+    // Of two in turns, twice the period is a multiple of the tick, which has an even length then.
+    if turns == 2 && !phase_ns.is_multiple_of(2 * period_ns) { phase_ns - tick_ns() / 2 } else { phase_ns }
+}
+
+/// The next moment that is so long after a multiple of the period.
+fn next_ns(now_ns: u64, period_ns: u64, phase_ns: u64) -> u64 {
+    let phase_ns = phase_ns % period_ns;
+    let before = now_ns.saturating_sub(phase_ns) / period_ns * period_ns + phase_ns;
+    if before > now_ns { before } else { before + period_ns }
 }
 
 fn span(ns: u64) -> libc::timespec {
@@ -149,12 +192,36 @@ mod tests {
 
     #[test]
     fn all_threads_are_sampled_at_once_unless_many_share_a_cpu() {
-        let firsts = |stretch| -> Vec<u64> {
-            (1000..1016).map(|thread| first_ns(7_300_000, 1_000_000, stretch, thread)).collect()
+        let phases = |stretch| -> Vec<u64> {
+            let of = |thread| phase_ns(1_000_000, stretch, thread, (0, 1));
+            std::collections::BTreeSet::from_iter((1000..1016).map(of)).into_iter().collect()
         };
-        assert_eq!(firsts(1), [8_000_000; 16]);
-        let of_four: std::collections::BTreeSet<u64> = firsts(4).into_iter().collect();
-        assert_eq!(Vec::from_iter(of_four), [8_000_000, 9_000_000, 10_000_000, 11_000_000]);
-        assert_eq!(first_ns(8_000_000, 1_000_000, 1, 1), 9_000_000);
+        assert_eq!(phases(1), [0]);
+        assert_eq!(phases(4), [0, 1_000_000, 2_000_000, 3_000_000]);
+    }
+
+    #[test]
+    fn the_next_moment_is_after_now() {
+        for (now, next) in [(0, 3), (3, 13), (2, 3), (12, 13), (13, 23), (104, 113)] {
+            assert_eq!(next_ns(now, 10, 3), next, "{now}");
+            assert_eq!(next_ns(now, 10, 13), next, "{now}");
+        }
+    }
+
+    #[test]
+    fn two_timers_take_turns_where_one_would_miss_every_second_tick() {
+        let of = |hertz: u64, ticks: u64| turns(1_000_000_000 / hertz, 1_000_000_000 / ticks);
+        assert_eq!([of(100, 250), of(100, 1000), of(100, 100), of(1000, 250), of(99, 250)], [2, 1, 1, 1, 1]);
+        assert_eq!(turns(10_000_000, 0), 1);
+        let tick = tick_ns();
+        assert!(tick > 0);
+        // Whatever the tick here: two and a half of it are a period.
+        for (stretch, thread) in [(1, 7), (2, 7), (4, 8), (8, 9)] {
+            let period = tick * 5 / 2;
+            let phases = [0, 1].map(|turn| phase_ns(period, stretch, thread, (turn, 2)));
+            assert!(phases.iter().all(|phase| phase % tick == 0), "{phases:?}");
+            let apart = phases[1] - phases[0];
+            assert!(apart.abs_diff(period * u64::from(stretch)) <= tick / 2, "{phases:?}");
+        }
     }
 }
