@@ -273,6 +273,8 @@ impl Bench {
                 command.env("LD_PRELOAD", preloaded);
             }
             if variant != Idle {
+                // `record` makes it before it starts the program.
+                let _ = std::fs::create_dir_all(&directory);
                 command.env("TASKSCOPE_TRACE_DIR", &directory);
             }
         } else if variant == Timers {

@@ -40,12 +40,16 @@ struct Short {
 impl Counts {
     /// None yet.
     pub fn new() -> Self {
-        Counts {
-            tree: Tree::with_limit(NODES, VALUES),
-            contexts: Contexts::default(),
-            short: [Short::default(); SPOTS],
-            nodes: [None; SPOTS],
-        }
+        Counts::in_tree(Tree::with_limit(NODES, VALUES))
+    }
+
+    /// For nothing to be counted into.
+    pub fn without_memory() -> Self {
+        Counts::in_tree(Tree::with_limit(0, 0))
+    }
+
+    fn in_tree(tree: Tree) -> Self {
+        Counts { tree, contexts: Contexts::default(), short: [Short::default(); SPOTS], nodes: [None; SPOTS] }
     }
 
     /// The context of a task or region that is created by `path` in the context `creator`.

@@ -13,8 +13,8 @@ use super::run::Run;
 use super::write::write;
 use crate::sampling::{Clock, code_map, now};
 
-/// The first round comes early: short runs are killed, too, or replace themselves.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+/// The first round comes after this: of a shorter run it would be a large part.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest time between two rounds, where they are short.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Rounds take no larger part of a CPU than this.

@@ -20,8 +20,8 @@ use super::rows::Rows;
 use super::samples::SampleTree;
 use super::teams;
 
-/// Threads at a time that waits can be charged to.
-const ACCOUNTS: usize = 4096;
+/// Threads at a time that waits can be charged to: so many that the memory comes from the system, which gives pages as they are used.
+const ACCOUNTS: usize = 1 << 14;
 /// Paths of a process; beyond, values count further out.
 const MOST_PATHS: usize = 1 << 20;
 
@@ -192,12 +192,12 @@ impl Run {
     }
 
     fn begin_thread(&self) -> Arc<Counted> {
-        let samples = Halves::new(SampleTree::new(), SampleTree::new());
+        let samples = Halves::new(SampleTree::without_memory(), SampleTree::without_memory());
         samples.count(SampleTree::prepare);
         let counted = Arc::new(Counted {
             account: self.new_account(),
             samples,
-            counts: Halves::new(Counts::new(), Counts::new()),
+            counts: Halves::new(Counts::new(), Counts::without_memory()),
             rows: Rows::new(),
         });
         lock(&self.threads).push(counted.clone());
@@ -291,7 +291,7 @@ impl Run {
         let threads: Vec<Arc<Counted>> = lock(&self.threads).clone();
         for counted in &threads {
             counted.samples.turn(SampleTree::prepare);
-            counted.counts.turn(|_| ());
+            counted.counts.turn(|counts| *counts = Counts::new());
         }
         let fenced = taskscope_record::fence_all_threads();
         let mut merged = lock(&self.merged);

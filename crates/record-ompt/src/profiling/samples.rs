@@ -57,8 +57,8 @@ impl Sample<'_> {
 }
 
 impl SampleTree {
-    /// Without memory, before it is [prepared](Self::prepare).
-    pub fn new() -> Self {
+    /// For nothing to be counted into before it is [prepared](Self::prepare).
+    pub fn without_memory() -> Self {
         SampleTree(Tree::with_limit(0, 0))
     }
 
