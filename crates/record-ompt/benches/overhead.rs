@@ -20,7 +20,8 @@
 //!
 //! Each run gets a directory of its own below one that is removed at the very end; until then its files are
 //! only emptied. ext4 gives away the inodes of removed files only some time later, and looks at each
-//! of them when it makes a file, so that one run's removal would be work of the next.
+//! of them when it makes a file, so that one run's removal would be work of the next. For the same reason what a run leaves
+//! to be written is written (`sync`) before the next one starts.
 //!
 //! A round gives one ratio per variant to the run without a tool; reported are the
 //! median of the ratios and the interval of order statistics that holds the true median with at least
@@ -294,6 +295,8 @@ impl Bench {
         assert!(status.success(), "{} failed", self.program.display());
         let events_and_bytes = (variant == Trace).then(|| events_and_bytes(&directory));
         empty_files(&directory);
+        // SAFETY: no preconditions.
+        unsafe { libc::sync() };
         Measured { wall_seconds, cpu_seconds, events_and_bytes }
     }
 }
