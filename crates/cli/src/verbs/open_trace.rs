@@ -132,7 +132,7 @@ fn no_streams(trace: &Path) -> Failure {
             entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("loom.")).count();
         if attached > 0 {
             return Failure::new(format!("{shown} holds no events"))
-                .why("the recorder was attached, but could not store anything: files may not grow, or no more of them be made")
+                .why("the recorder was attached, but could not store anything: the program was killed at its very start, or files may not grow, or no more of them be made")
                 .remedy("ulimit -a        (says the limits); larger --max-size; another place: record -o DIRECTORY");
         }
         return Failure::new(format!("{shown} holds no events"))
