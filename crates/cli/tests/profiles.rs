@@ -452,7 +452,7 @@ fn a_limit_of_file_sizes_ends_the_profile_and_not_the_program() {
 fn a_profile_that_is_not_the_last_is_incomplete() {
     let here = tempfile::tempdir().unwrap();
     let source = "#include <unistd.h>\n#include <signal.h>\n#include <sys/resource.h>\n\
-        int main(int count, char **arguments) {\n usleep(300000);\n if (count > 1) kill(getpid(), SIGKILL);\n\
+        int main(int count, char **arguments) {\n usleep(900000);\n if (count > 1) kill(getpid(), SIGKILL);\n\
         struct rlimit none = {0, 0}; setrlimit(RLIMIT_FSIZE, &none); return 0; }\n";
     let program = Compiler::Clang.build(here.path(), "small", source, &[]);
     for (name, arguments) in [("full", &[][..]), ("killed", &["kill"])] {
