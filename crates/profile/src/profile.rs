@@ -43,6 +43,9 @@ pub mod key {
     pub const FINISHED: &str = "finished";
 }
 
+/// When a process writes its first profile, milliseconds after its start: of a shorter run it would be a large part.
+pub const FIRST_MS: u64 = 500;
+
 /// What a process says of itself, by [`key`]; keys that a reader does not know are kept.
 pub type Process = BTreeMap<String, String>;
 

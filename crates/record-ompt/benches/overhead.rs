@@ -258,6 +258,8 @@ impl Bench {
     fn run(&mut self, variant: Variant) -> Measured {
         self.runs += 1;
         let directory = self.traces.join(self.runs.to_string());
+        // As `record` does before it starts the program.
+        let _ = std::fs::create_dir_all(&directory);
         let mut command = Command::new(&self.program);
         command.args(self.arguments);
         command.env("OMP_NUM_THREADS", self.threads.to_string()).stdout(Stdio::null());
@@ -274,8 +276,6 @@ impl Bench {
                 command.env("LD_PRELOAD", preloaded);
             }
             if variant != Idle {
-                // `record` makes it before it starts the program.
-                let _ = std::fs::create_dir_all(&directory);
                 command.env("TASKSCOPE_TRACE_DIR", &directory);
             }
         } else if variant == Timers {
@@ -285,7 +285,6 @@ impl Bench {
         } else if variant == Callbacks {
             command.env("OMP_TOOL_LIBRARIES", &self.callbacks);
         } else if variant == Least {
-            let _ = std::fs::create_dir_all(&directory);
             command.env("OMP_TOOL_LIBRARIES", &self.least).env("TASKSCOPE_TRACE_DIR", &directory);
         }
         let (start, cpu_before) = (Instant::now(), cpu_seconds_of_children());

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use taskscope_profile::FIRST_MS;
 use taskscope_record::own_threads;
 
 use super::live;
@@ -13,8 +14,8 @@ use super::run::Run;
 use super::write::write;
 use crate::sampling::{Clock, code_map, now};
 
-/// The first round comes after this: of a shorter run it would be a large part.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+/// The first round comes after this.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(FIRST_MS);
 /// The longest time between two rounds, where they are short.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Rounds take no larger part of a CPU than this.

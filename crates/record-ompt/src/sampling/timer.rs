@@ -68,10 +68,7 @@ impl Timer {
         let turns = if clock == Clock::Wall { turns(period_ns, tick_ns()) } else { 1 };
         let mut timers = Vec::with_capacity(turns);
         timers.extend((0..turns).map_while(|_| create(clock, thread)));
-        // Half of the samples would be none.
-        if timers.len() < turns {
-            timers.drain(1.min(timers.len())..).for_each(delete);
-        }
+        // One alone fires as often as both.
         if timers.is_empty() {
             return None;
         }

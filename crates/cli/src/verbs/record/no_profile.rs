@@ -2,6 +2,7 @@
 
 use super::loader;
 use std::path::PathBuf;
+use taskscope_profile::FIRST_MS;
 use taskscope_view::format;
 
 /// What is known of a run for which a profile was asked for.
@@ -13,9 +14,6 @@ pub struct Ended<'a> {
     /// The signal that killed it.
     pub signal: Option<i32>,
 }
-
-/// When a process writes its first profile, milliseconds after its start: `profiling::housekeeping` of the recorder.
-const FIRST_MS: u64 = 50;
 
 impl Ended<'_> {
     /// The likely reason why no process wrote one.
