@@ -2,118 +2,11 @@
 
 mod common;
 
+use common::call_paths::*;
 use common::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-fn program(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"))
-}
-
-fn example(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/openmp").join(format!("{name}.c"))
-}
-
-/// The 1-based line that holds `text`.
-fn line_of(source: &Path, text: &str) -> usize {
-    let content = std::fs::read_to_string(source).unwrap();
-    content.lines().position(|line| line.contains(text)).expect(text) + 1
-}
-
-/// How a program is made and recorded.
-struct How<'a> {
-    compiler: Compiler,
-    flags: &'a [&'a str],
-    threads: &'a str,
-    /// Of `record`.
-    options: &'a [&'a str],
-    arguments: &'a [&'a str],
-    /// Of `report`.
-    report: &'a [&'a str],
-    /// Directory of the OpenMP runtime, if it is not the usual one.
-    runtime: Option<&'a Path>,
-}
-
-const TRACED: How<'static> = How {
-    compiler: Compiler::Clang,
-    flags: &[],
-    threads: "2",
-    options: &[],
-    arguments: &[],
-    report: &[],
-    runtime: None,
-};
-
-/// Directories of further runtimes: of LLVM's other packages, and those in `TASKSCOPE_OPENMP_RUNTIMES`.
-fn further_runtimes() -> Vec<PathBuf> {
-    let packages = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-16/lib"].map(PathBuf::from);
-    let named = std::env::var_os("TASKSCOPE_OPENMP_RUNTIMES").unwrap_or_default();
-    let all = packages.into_iter().chain(std::env::split_paths(&named).collect::<Vec<_>>());
-    all.filter(|directory| directory.join("libomp.so.5").exists()).collect()
-}
-
-/// Each way in which paths are to be the same. gcc makes calls at the end of a task jumps, of which nothing is left.
-const WAYS: [How<'static>; 4] = [
-    TRACED,
-    How { options: &["--mode", "profile"], ..TRACED },
-    How { compiler: Compiler::Gcc, flags: &["-fno-optimize-sibling-calls"], ..TRACED },
-    How {
-        compiler: Compiler::Gcc,
-        flags: &["-fno-optimize-sibling-calls"],
-        options: &["--mode", "profile"],
-        ..TRACED
-    },
-];
-
-/// Builds, records with samples, and returns the call paths; the trace stays in `here`.
-fn call_paths(here: &Path, source: &Path, how: &How<'_>) -> Value {
-    // Without the dynamic linker's work at first calls, which are paths of their own.
-    let flags = [&["-Wl,-z,now"], how.flags].concat();
-    let built = how.compiler.build_file(source, &here.join("program"), &flags);
-    let mut command = record(here);
-    if let Some(directory) = how.runtime {
-        command.env("LD_LIBRARY_PATH", directory);
-        if matches!(how.compiler, Compiler::Gcc) {
-            command.env("LD_PRELOAD", directory.join("libomp.so.5"));
-        }
-    }
-    let run = output(
-        command
-            .env("OMP_NUM_THREADS", how.threads)
-            .args(["--sample", "1000", "-o", "trace"])
-            .args(how.options)
-            .arg("--")
-            .arg(built)
-            .args(how.arguments),
-    );
-    assert!(run.status.success());
-    let printed = output(taskscope().args(["report", "--json"]).args(how.report).arg(here.join("trace")));
-    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
-    for balance in report["call_paths"]["balances"].as_array().unwrap() {
-        let (taken, given, shared) = (&balance["taken_ns"], &balance["given_ns"], &balance["shared_ns"]);
-        assert!(given == taken || *given == 0, "{balance}");
-        assert!(shared == taken || *shared == 0, "{balance}");
-    }
-    report["call_paths"].clone()
-}
-
-/// Steps without the lines of constructs, of which each compiler has its own idea.
-fn without_lines(steps: Vec<String>) -> Vec<String> {
-    let without = |step: String| match step.split_once(" at ") {
-        Some((construct, _)) => format!("{construct}]"),
-        None => step,
-    };
-    steps.into_iter().map(without).collect()
-}
-
-fn frames(path: &Value) -> Vec<&str> {
-    path["frames"].as_array().unwrap().iter().map(|frame| frame.as_str().unwrap()).collect()
-}
-
-fn rows<'a>(paths: &'a Value, table: &str) -> &'a [Value] {
-    paths[table].as_array().unwrap()
-}
+use std::path::Path;
 
 #[test]
 fn the_paths_in_which_time_is_spent_are_those_of_the_source() {
@@ -460,45 +353,6 @@ fn assert_parts_sum_to_the_whole(here: &Path) {
     assert_eq!(own, time(&paths["totals"]));
 }
 
-/// A body of a region or task is a step of its own also where it has no frame: its last call was made a jump.
-#[test]
-fn bodies_without_frames_are_steps_of_paths() {
-    let jumps = |how: &How<'static>| How { flags: &[], ..*how };
-    WAYS.iter().map(jumps).for_each(|how| bodies_without_frames_are_steps(&how));
-}
-
-fn bodies_without_frames_are_steps(how: &How<'_>) {
-    let expected: BTreeSet<Vec<String>> = [
-        "main region region_[parallel] in_region burn",
-        "main tasks tasks_[parallel] create create_[task] in_task burn",
-        "main nested nested_[parallel] nested_[parallel] in_inner burn",
-    ]
-    .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
-    .into();
-    // A loaded machine may hold all samples of a part back.
-    let found = (0..3).any(|_| {
-        let here = tempfile::tempdir().unwrap();
-        let paths = call_paths(here.path(), &program("jumps"), how);
-        let mut found = BTreeSet::new();
-        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["time_ns"].is_u64()) {
-            let steps = without_lines(frames(path).into_iter().map(str::to_string).collect());
-            assert!(!steps.iter().any(|step| step.contains("start")), "{steps:?}");
-            if steps.last().is_some_and(|last| last == "burn") {
-                assert!(expected.contains(&steps), "{steps:?}");
-                found.insert(steps);
-            }
-        }
-        // The tasks that a taskwait waits for are to blame, not their creator.
-        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["given_taskwait_ns"].is_u64()) {
-            let last = *frames(path).last().unwrap();
-            let own = ["create [task", "burn", "<nobody"];
-            assert!(own.iter().any(|own| last.starts_with(own)), "{path}");
-        }
-        found == expected
-    });
-    assert!(found);
-}
-
 /// Bottom-up, waits of one function are those of its constructs: the lines below a wait sum to it.
 /// Deferred, they are tasks of the runtime's own threads: these are no workers, and idle in nobody's time.
 #[test]
@@ -591,81 +445,6 @@ fn waits_are_kept_apart_by_their_constructs() {
             assert_eq!(sum, table[wait]["waiting_ns"].as_u64().unwrap());
         }
     }
-}
-
-/// A body that the compiler has cut out twice is one step, and that of a template has the name of the instantiation
-/// which creates it.
-#[test]
-fn bodies_are_steps_once_and_have_their_creators_name() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/templates.cpp");
-    let task = |of: &str| format!("main main_[parallel] create<{of}> create<{of}>_[task] burn");
-    let region = |of: &str| format!("main region<{of}> region<{of}>_[parallel] burn");
-    let member = "main Solver::solve Solver::solve_[parallel] Solver::solve_[task] burn".to_owned();
-    let expected: BTreeSet<Vec<String>> =
-        [task("int"), task("double"), region("int"), region("double"), member]
-            .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
-            .into();
-    for flags in [&["-O0", "-fno-exceptions"][..], &["-O2", "-fno-exceptions"]] {
-        // A loaded machine may hold all samples of a part back.
-        let found = (0..3).any(|_| {
-            let here = tempfile::tempdir().unwrap();
-            let paths = call_paths(here.path(), &source, &How { flags, ..TRACED });
-            let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
-                .iter()
-                .map(|path| without_lines(frames(path).into_iter().map(str::to_string).collect()))
-                .filter(|steps| steps.last().is_some_and(|last| last == "burn"))
-                .collect();
-            assert!(found.is_subset(&expected), "{flags:?} {found:#?}");
-            found == expected
-        });
-        assert!(found, "{flags:?}");
-    }
-}
-
-/// Neither what a compiler makes for a reduction nor a lambda that is declared above gives its name to a task's body.
-#[test]
-fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/reductions.cpp");
-    for (flags, options) in [("-O0", &[][..]), ("-O2", &[]), ("-O0", &["--mode", "profile"])] {
-        let here = tempfile::tempdir().unwrap();
-        let paths =
-            call_paths(here.path(), &source, &How { flags: &[flags, "-fno-exceptions"], options, ..TRACED });
-        let named: Vec<String> = rows(&paths, "paths").iter().flat_map(frames).map(str::to_string).collect();
-        let tasks: BTreeSet<String> =
-            without_lines(named.clone()).into_iter().filter(|step| step.ends_with("[task]")).collect();
-        let creators = ["main [task]", "sum_loop [task]", "sum_up [task]"].map(str::to_string);
-        assert_eq!(tasks, creators.into(), "{flags} {options:?}");
-        assert!(!named.iter().any(|step| step.contains(".red_")), "{named:#?}");
-    }
-}
-
-/// What gcc splits off a function is no recursion of it.
-#[test]
-fn a_part_of_a_function_is_one_step_with_it() {
-    let here = tempfile::tempdir().unwrap();
-    let how = How { compiler: Compiler::Gcc, flags: &["-O2"], ..TRACED };
-    let paths = call_paths(here.path(), &program("parts"), &how);
-    let to_burn = |steps: Vec<&str>| {
-        let burn = steps.iter().position(|step| *step == "burn")?;
-        Some(steps[..=burn].iter().map(|step| step.to_string()).collect())
-    };
-    let burning: BTreeSet<Vec<String>> =
-        rows(&paths, "paths").iter().map(frames).filter_map(to_burn).collect();
-    let paths = ["constant", "other", "outer"]
-        .map(|caller| ["main", caller, "work", "burn"].map(str::to_string).to_vec());
-    assert_eq!(burning, paths.into());
-}
-
-/// In a stripped program `_start` has no name; it is left out nevertheless.
-#[test]
-fn what_starts_a_stripped_program_is_left_out() {
-    let here = tempfile::tempdir().unwrap();
-    let paths = call_paths(here.path(), &program("parts"), &How { flags: &["-O0", "-s"], ..TRACED });
-    let without_names = |path: &Value| frames(path).iter().filter(|step| step.contains("+0x")).count();
-    // main, outer or other, work, burn.
-    assert_eq!(rows(&paths, "paths").iter().map(without_names).max(), Some(4));
-    let steps: Vec<&str> = rows(&paths, "paths").iter().flat_map(frames).collect();
-    assert!(!steps.iter().any(|step| step.contains("__libc_start")), "{steps:?}");
 }
 
 /// Outwards of what a thread runs come the frames of its stack once, whoever has forked the region.

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test file uses a part of this
 
+pub mod call_paths;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,0 +1,123 @@
+//! How the steps of call paths are called: the bodies of regions and tasks, parts of functions, code without names.
+
+mod common;
+
+use common::call_paths::*;
+use common::*;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A body of a region or task is a step of its own also where it has no frame: its last call was made a jump.
+#[test]
+fn bodies_without_frames_are_steps_of_paths() {
+    let jumps = |how: &How<'static>| How { flags: &[], ..*how };
+    WAYS.iter().map(jumps).for_each(|how| bodies_without_frames_are_steps(&how));
+}
+
+fn bodies_without_frames_are_steps(how: &How<'_>) {
+    let expected: BTreeSet<Vec<String>> = [
+        "main region region_[parallel] in_region burn",
+        "main tasks tasks_[parallel] create create_[task] in_task burn",
+        "main nested nested_[parallel] nested_[parallel] in_inner burn",
+    ]
+    .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
+    .into();
+    // A loaded machine may hold all samples of a part back.
+    let found = (0..3).any(|_| {
+        let here = tempfile::tempdir().unwrap();
+        let paths = call_paths(here.path(), &program("jumps"), how);
+        let mut found = BTreeSet::new();
+        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["time_ns"].is_u64()) {
+            let steps = without_lines(frames(path).into_iter().map(str::to_string).collect());
+            assert!(!steps.iter().any(|step| step.contains("start")), "{steps:?}");
+            if steps.last().is_some_and(|last| last == "burn") {
+                assert!(expected.contains(&steps), "{steps:?}");
+                found.insert(steps);
+            }
+        }
+        // The tasks that a taskwait waits for are to blame, not their creator.
+        for path in rows(&paths, "paths").iter().filter(|path| path["values"]["given_taskwait_ns"].is_u64()) {
+            let last = *frames(path).last().unwrap();
+            let own = ["create [task", "burn", "<nobody"];
+            assert!(own.iter().any(|own| last.starts_with(own)), "{path}");
+        }
+        found == expected
+    });
+    assert!(found);
+}
+
+/// A body that the compiler has cut out twice is one step, and that of a template has the name of the instantiation
+/// which creates it.
+#[test]
+fn bodies_are_steps_once_and_have_their_creators_name() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/templates.cpp");
+    let task = |of: &str| format!("main main_[parallel] create<{of}> create<{of}>_[task] burn");
+    let region = |of: &str| format!("main region<{of}> region<{of}>_[parallel] burn");
+    let member = "main Solver::solve Solver::solve_[parallel] Solver::solve_[task] burn".to_owned();
+    let expected: BTreeSet<Vec<String>> =
+        [task("int"), task("double"), region("int"), region("double"), member]
+            .map(|path| path.split(' ').map(|step| step.replace("_[", " [")).collect())
+            .into();
+    for flags in [&["-O0", "-fno-exceptions"][..], &["-O2", "-fno-exceptions"]] {
+        // A loaded machine may hold all samples of a part back.
+        let found = (0..3).any(|_| {
+            let here = tempfile::tempdir().unwrap();
+            let paths = call_paths(here.path(), &source, &How { flags, ..TRACED });
+            let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
+                .iter()
+                .map(|path| without_lines(frames(path).into_iter().map(str::to_string).collect()))
+                .filter(|steps| steps.last().is_some_and(|last| last == "burn"))
+                .collect();
+            assert!(found.is_subset(&expected), "{flags:?} {found:#?}");
+            found == expected
+        });
+        assert!(found, "{flags:?}");
+    }
+}
+
+/// Neither what a compiler makes for a reduction nor a lambda that is declared above gives its name to a task's body.
+#[test]
+fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/reductions.cpp");
+    for (flags, options) in [("-O0", &[][..]), ("-O2", &[]), ("-O0", &["--mode", "profile"])] {
+        let here = tempfile::tempdir().unwrap();
+        let paths =
+            call_paths(here.path(), &source, &How { flags: &[flags, "-fno-exceptions"], options, ..TRACED });
+        let named: Vec<String> = rows(&paths, "paths").iter().flat_map(frames).map(str::to_string).collect();
+        let tasks: BTreeSet<String> =
+            without_lines(named.clone()).into_iter().filter(|step| step.ends_with("[task]")).collect();
+        let creators = ["main [task]", "sum_loop [task]", "sum_up [task]"].map(str::to_string);
+        assert_eq!(tasks, creators.into(), "{flags} {options:?}");
+        assert!(!named.iter().any(|step| step.contains(".red_")), "{named:#?}");
+    }
+}
+
+/// What gcc splits off a function is no recursion of it.
+#[test]
+fn a_part_of_a_function_is_one_step_with_it() {
+    let here = tempfile::tempdir().unwrap();
+    let how = How { compiler: Compiler::Gcc, flags: &["-O2"], ..TRACED };
+    let paths = call_paths(here.path(), &program("parts"), &how);
+    let to_burn = |steps: Vec<&str>| {
+        let burn = steps.iter().position(|step| *step == "burn")?;
+        Some(steps[..=burn].iter().map(|step| step.to_string()).collect())
+    };
+    let burning: BTreeSet<Vec<String>> =
+        rows(&paths, "paths").iter().map(frames).filter_map(to_burn).collect();
+    let paths = ["constant", "other", "outer"]
+        .map(|caller| ["main", caller, "work", "burn"].map(str::to_string).to_vec());
+    assert_eq!(burning, paths.into());
+}
+
+/// In a stripped program `_start` has no name; it is left out nevertheless.
+#[test]
+fn what_starts_a_stripped_program_is_left_out() {
+    let here = tempfile::tempdir().unwrap();
+    let paths = call_paths(here.path(), &program("parts"), &How { flags: &["-O0", "-s"], ..TRACED });
+    let without_names = |path: &Value| frames(path).iter().filter(|step| step.contains("+0x")).count();
+    // main, outer or other, work, burn.
+    assert_eq!(rows(&paths, "paths").iter().map(without_names).max(), Some(4));
+    let steps: Vec<&str> = rows(&paths, "paths").iter().flat_map(frames).collect();
+    assert!(!steps.iter().any(|step| step.contains("__libc_start")), "{steps:?}");
+}

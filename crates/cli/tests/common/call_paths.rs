@@ -1,0 +1,113 @@
+//! Programs whose call paths are looked at: how they are made and recorded, and what is read of a report.
+
+use super::{Compiler, output, record, taskscope};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+pub fn program(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"))
+}
+
+pub fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/openmp").join(format!("{name}.c"))
+}
+
+/// The 1-based line that holds `text`.
+pub fn line_of(source: &Path, text: &str) -> usize {
+    let content = std::fs::read_to_string(source).unwrap();
+    content.lines().position(|line| line.contains(text)).expect(text) + 1
+}
+
+/// How a program is made and recorded.
+pub struct How<'a> {
+    pub compiler: Compiler,
+    pub flags: &'a [&'a str],
+    pub threads: &'a str,
+    /// Of `record`.
+    pub options: &'a [&'a str],
+    pub arguments: &'a [&'a str],
+    /// Of `report`.
+    pub report: &'a [&'a str],
+    /// Directory of the OpenMP runtime, if it is not the usual one.
+    pub runtime: Option<&'a Path>,
+}
+
+pub const TRACED: How<'static> = How {
+    compiler: Compiler::Clang,
+    flags: &[],
+    threads: "2",
+    options: &[],
+    arguments: &[],
+    report: &[],
+    runtime: None,
+};
+
+/// Directories of further runtimes: of LLVM's other packages, and those in `TASKSCOPE_OPENMP_RUNTIMES`.
+pub fn further_runtimes() -> Vec<PathBuf> {
+    let packages = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-16/lib"].map(PathBuf::from);
+    let named = std::env::var_os("TASKSCOPE_OPENMP_RUNTIMES").unwrap_or_default();
+    let all = packages.into_iter().chain(std::env::split_paths(&named).collect::<Vec<_>>());
+    all.filter(|directory| directory.join("libomp.so.5").exists()).collect()
+}
+
+/// Each way in which paths are to be the same. gcc makes calls at the end of a task jumps, of which nothing is left.
+pub const WAYS: [How<'static>; 4] = [
+    TRACED,
+    How { options: &["--mode", "profile"], ..TRACED },
+    How { compiler: Compiler::Gcc, flags: &["-fno-optimize-sibling-calls"], ..TRACED },
+    How {
+        compiler: Compiler::Gcc,
+        flags: &["-fno-optimize-sibling-calls"],
+        options: &["--mode", "profile"],
+        ..TRACED
+    },
+];
+
+/// Builds, records with samples, and returns the call paths; the trace stays in `here`.
+pub fn call_paths(here: &Path, source: &Path, how: &How<'_>) -> Value {
+    // Without the dynamic linker's work at first calls, which are paths of their own.
+    let flags = [&["-Wl,-z,now"], how.flags].concat();
+    let built = how.compiler.build_file(source, &here.join("program"), &flags);
+    let mut command = record(here);
+    if let Some(directory) = how.runtime {
+        command.env("LD_LIBRARY_PATH", directory);
+        if matches!(how.compiler, Compiler::Gcc) {
+            command.env("LD_PRELOAD", directory.join("libomp.so.5"));
+        }
+    }
+    let run = output(
+        command
+            .env("OMP_NUM_THREADS", how.threads)
+            .args(["--sample", "1000", "-o", "trace"])
+            .args(how.options)
+            .arg("--")
+            .arg(built)
+            .args(how.arguments),
+    );
+    assert!(run.status.success());
+    let printed = output(taskscope().args(["report", "--json"]).args(how.report).arg(here.join("trace")));
+    let report: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    for balance in report["call_paths"]["balances"].as_array().unwrap() {
+        let (taken, given, shared) = (&balance["taken_ns"], &balance["given_ns"], &balance["shared_ns"]);
+        assert!(given == taken || *given == 0, "{balance}");
+        assert!(shared == taken || *shared == 0, "{balance}");
+    }
+    report["call_paths"].clone()
+}
+
+/// Steps without the lines of constructs, of which each compiler has its own idea.
+pub fn without_lines(steps: Vec<String>) -> Vec<String> {
+    let without = |step: String| match step.split_once(" at ") {
+        Some((construct, _)) => format!("{construct}]"),
+        None => step,
+    };
+    steps.into_iter().map(without).collect()
+}
+
+pub fn frames(path: &Value) -> Vec<&str> {
+    path["frames"].as_array().unwrap().iter().map(|frame| frame.as_str().unwrap()).collect()
+}
+
+pub fn rows<'a>(paths: &'a Value, table: &str) -> &'a [Value] {
+    paths[table].as_array().unwrap()
+}
