@@ -39,7 +39,7 @@ pub use follow::Follower;
 pub use locks::destroyed;
 pub use recent::{Recent, Sampled};
 pub use run::Counted;
-pub use samples::Sample;
+pub use samples::{Sample, is_work};
 pub use teams::{begin as begin_team, leave as leave_team};
 pub use write::{charge_so_far, write_last, write_so_far};
 

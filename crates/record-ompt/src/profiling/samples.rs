@@ -34,18 +34,15 @@ pub struct Sample<'a> {
     pub share: Option<Share>,
 }
 
+/// Whether a thread in this state works for the program.
+pub fn is_work(state: u32) -> bool {
+    matches!(state, state::WORK_SERIAL | state::WORK_PARALLEL | state::WORK_REDUCTION | state::NO_OPENMP)
+}
+
 impl Sample<'_> {
     /// Whether the program's own code ran.
     pub fn works(&self) -> bool {
-        matches!(
-            self.state,
-            state::WORK_SERIAL | state::WORK_PARALLEL | state::WORK_REDUCTION | state::NO_OPENMP
-        )
-    }
-
-    /// Whether those that wait meanwhile wait for this: it works, or a device does for it.
-    pub fn keeps_others_waiting(&self) -> bool {
-        self.works() || self.state == state::TARGET
+        is_work(self.state)
     }
 
     /// The user's frames of the innermost level, innermost first.

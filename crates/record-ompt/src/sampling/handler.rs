@@ -12,7 +12,7 @@ use super::undeferred::Undeferred;
 use super::walk::{ROOM, interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
-use crate::profiling::{Sample, Sampled};
+use crate::profiling::{Sample, Sampled, is_work};
 use crate::thread::{Kind, Thread};
 
 /// The handler of the timers' signal.
@@ -137,6 +137,8 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     let called = if in_callback { 0 } else { sampler.called.load(Relaxed) as u64 };
     let entry = Entry { first_user, called, in_callback };
     memory.levels.assign(&memory.frames, |address| map.owner(address), entry);
+    // By events a call into the runtime that none tells of is work, for which others wait.
+    let keeps_others_waiting = is_work(state) || state == state::TARGET;
     if memory.levels.in_runtime {
         flags |= flag::IN_RUNTIME;
         if matches!(state, state::WORK_SERIAL | state::WORK_PARALLEL | state::NO_OPENMP) {
@@ -160,10 +162,9 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         let is_cut = goes_on && !memory.frames.reached_root;
         let mut sample = Sample { levels: &memory.levels, context, state, weight, is_cut, share: None };
         let period_ns = sampler.settings.period_ns;
-        let works = sample.keeps_others_waiting();
-        sample.share = follower.and_then(|follower| follower.share(works, at, period_ns));
+        sample.share = follower.and_then(|follower| follower.share(keeps_others_waiting, at, period_ns));
         counted.samples.count(|tree| tree.take(&sample));
-        if !in_callback && sample.keeps_others_waiting() {
+        if !in_callback && keeps_others_waiting {
             // SAFETY: no callback runs, and the door keeps a second handler out.
             let recent = unsafe { &mut *sampler.recent.get() };
             recent.add(Sampled { context, addresses: sample.user_frames(), is_cut }, !sample.works());

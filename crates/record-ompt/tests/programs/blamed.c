@@ -1,5 +1,6 @@
 /* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|crowd|twice|paused|forever|flush|pause|serial|short|quick|
-   leaves|becomes MILLISECONDS`. The slow part takes so long, the quick part a tenth of it. */
+   leaves|becomes MILLISECONDS [asks]`. The slow part takes so long, the quick part a tenth of it. Work that asks is in the runtime
+   most of the time. */
 #include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,8 +18,11 @@ static double now(void) {
     return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
+static int asks;
+
 static void work(double milliseconds) {
     double sum = 0, until = now() + milliseconds;
+    for (double end = omp_get_wtime() + milliseconds / 1e3; asks && omp_get_wtime() < end;) sum += 1;
     while (now() < until)
         for (int i = 0; i < 1000; i++) sum += i;
     sink += sum;
@@ -227,6 +231,7 @@ __attribute__((noinline)) double in_short_parts(void) {
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "barrier";
     limit = count > 2 ? atof(arguments[2]) : 50;
+    asks = count > 3;
     if (!strcmp(mode, "barrier")) {
         rounds();
     } else if (!strcmp(mode, "join")) {
