@@ -6,7 +6,7 @@ use taskscope_execution::samples::Sample;
 use taskscope_execution::{RegionIndex, TaskIndex};
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
-/// Adds all samples; the node of each, without its state.
+/// Adds all samples; the node of each, without its state where there is anything else.
 pub fn add_samples(contexts: &mut Contexts<'_>, tree: &mut Tree) -> Vec<NodeId> {
     let execution = contexts.execution;
     let rows = &execution.samples.rows;
@@ -105,9 +105,13 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
     if node == contexts.node(context) && marker.is_none_or(Marker::is_in_body) {
         node = contexts.body(tree, context);
     }
-    let user = node;
+    let mut user = node;
     if let Some(marker) = marker {
         node = tree.child(node, Frame::state(marker));
+        if user == ROOT && marker == Marker::Overhead {
+            // The runtime works by itself: ends its threads, say.
+            user = node;
+        }
         let runtime = if levels.is_empty() { stack.len() } else { first };
         for at in (0..runtime).rev() {
             let frame = contexts.frame(FrameKind::Runtime, process, address(at));

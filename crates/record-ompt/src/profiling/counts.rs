@@ -206,6 +206,14 @@ fn find_node(tree: &mut Tree, (place, wait): Spot) -> NodeId {
 /// As the handler places a sample of work.
 fn node_of_sample(tree: &mut Tree, Sampled { context, addresses, is_cut }: Sampled<'_>) -> NodeId {
     let (mut node, mut kind) = (context_node(tree, context), body_of(context));
+    if addresses.is_empty() {
+        return match (kind, node) {
+            // It works by itself: ends its threads, say.
+            (FrameKind::User, ROOT) => tree.child(ROOT, Frame::state(Marker::Overhead)),
+            (FrameKind::User, _) => node,
+            _ => tree.child(node, Frame::body(kind)),
+        };
+    }
     if is_cut {
         (node, kind) = (tree.child(node, Frame::cut()), FrameKind::User);
     }
@@ -221,5 +229,21 @@ fn add_to_context(tree: &mut Tree, context: u32, metric: Metric, value: u64) {
     if value > 0 {
         let node = context_node(tree, context);
         tree.add(node, metric, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_runtime_does_by_itself_is_its_own() {
+        let mut tree = Tree::growing();
+        let mut node = |addresses: &[u64]| {
+            let node = node_of_sample(&mut tree, Sampled { context: 0, addresses, is_cut: false });
+            tree.frame(node)
+        };
+        assert_eq!(node(&[]), Frame::state(Marker::Overhead));
+        assert_eq!(node(&[8]).kind, FrameKind::User);
     }
 }

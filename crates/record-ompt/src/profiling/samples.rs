@@ -102,9 +102,12 @@ impl SampleTree {
             node = tree.child(node, frame(addresses, index, kind));
             kind = FrameKind::User;
         }
-        let code = node;
+        let mut code = node;
         if let Some(marker) = marker {
             node = tree.child(node, Frame::state(marker));
+            if code == ROOT {
+                code = node;
+            }
         }
         for index in (0..first).rev() {
             node = tree.child(node, frame(addresses, index, FrameKind::Runtime));
