@@ -400,11 +400,13 @@ int main(void) {
 fn a_run_without_a_profile_says_why() {
     let here = tempfile::tempdir().unwrap();
     let build = |name: &str, body: &str, options: &[&str]| {
-        let source = format!("#include <signal.h>\n#include <unistd.h>\nint main(void) {{ {body} }}\n");
+        let source = format!(
+            "#include <signal.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nint main(void) {{ {body} }}\n"
+        );
         Compiler::Clang.build(here.path(), name, &source, options)
     };
     let programs = [
-        (build("leaves", "_exit(3);", &[]), "not by `_exit` or `exec`"),
+        (build("leaves", "syscall(SYS_exit_group, 3);", &[]), "not by `exec`"),
         (build("killed", "raise(SIGKILL); return 0;", &[]), "signal 9 ended this run after"),
         (build("static", "return 0;", &["-static", "-fno-openmp"]), "static is linked statically"),
     ];

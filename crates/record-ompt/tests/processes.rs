@@ -262,7 +262,7 @@ fn the_tool_exports_its_entry_and_what_sampling_puts_before_the_c_library() {
         return;
     };
     let text = String::from_utf8(output.stdout).unwrap();
-    let preloaded = "__poll_chk __ppoll_chk __sysv_signal bsd_signal clock_nanosleep dlopen dlsym epoll_pwait epoll_pwait2 epoll_wait msgrcv msgsnd nanosleep pause poll ppoll \
+    let preloaded = "_Exit __poll_chk __ppoll_chk __sysv_signal _exit bsd_signal clock_nanosleep dlopen dlsym epoll_pwait epoll_pwait2 epoll_wait msgrcv msgsnd nanosleep pause poll ppoll \
                      pselect pthread_create recv recvfrom recvmsg select sem_clockwait sem_timedwait semop semtimedop send sendmsg sendto sigaction signal sigsuspend \
                      sigtimedwait sigwait sigwaitinfo sleep ssignal sysv_signal thrd_sleep usleep write writev";
     let symbols = text.lines().filter_map(|line| line.split_whitespace().last());
@@ -280,7 +280,9 @@ fn what_is_put_before_the_c_library_finds_it_at_the_start() {
         eprintln!("skipped: the loader does not tell what it looks up");
         return;
     }
-    for name in ["pause", "sigsuspend", "sendmsg", "sendto", "recvmsg", "select", "msgrcv", "sigwaitinfo"] {
+    for name in
+        ["pause", "sigsuspend", "sendmsg", "sendto", "recvmsg", "select", "msgrcv", "sigwaitinfo", "_exit"]
+    {
         assert!(text.contains(&format!("symbol={name};")), "{name}");
     }
 }

@@ -35,11 +35,16 @@ fn one_of_three(check: impl Fn()) {
 }
 
 /// Every kind of waiting is given to the nanosecond, idleness shared.
-fn assert_conserved(profile: &Profile) {
+fn assert_balanced(profile: &Profile) {
     for balance in conservation(&profile.tree) {
         let charged = if balance.wait == Marker::Idle { balance.shared } else { balance.given };
         assert_eq!(charged, balance.taken, "{balance:?}");
     }
+}
+
+/// And it is what the account says, where no wait was open at the end.
+fn assert_conserved(profile: &Profile) {
+    assert_balanced(profile);
     let tree = &profile.tree;
     let states: u64 =
         profile.totals.iter().filter(|(name, _)| name.starts_with("state.")).map(|(_, ns)| ns).sum();
@@ -371,20 +376,56 @@ fn a_process_that_exits_quickly_leaves_its_profile() {
     assert_conserved(&profile);
 }
 
-/// What ends in a way that calls nothing of ours is known up to the last time that the profile was written.
+/// Of what ends in a way that calls nothing of ours, what the last round knew is there; `_exit` comes by here.
 #[test]
 fn a_process_that_leaves_or_becomes_another_one_leaves_its_profile() {
-    for (mode, processes) in [("leaves", 1), ("becomes", 2)] {
-        let Some(mut profiled) = Profiled::new("blamed", 2, "200", &[mode, "800"]) else { return };
+    for (mode, milliseconds, finished) in
+        [("leaves", 60, &["yes"][..]), ("leaves", 800, &["yes"]), ("becomes", 800, &["no", "yes"])]
+    {
+        let arguments = [mode, &milliseconds.to_string()];
+        let Some(mut profiled) = Profiled::new("blamed", 2, "200", &arguments) else { return };
         profiled.command.env_remove("TASKSCOPE_LIVE");
         assert_eq!(profiled.command.output().unwrap().status.code(), Some(3));
         let profiles = profiled.profiles();
-        assert_eq!(profiles.len(), processes, "{mode}: {:?}", profiled.files());
-        for (profile, _) in profiles {
-            assert_eq!(profile.processes[0][key::FINISHED], "no");
-            let worked = Names::of(&profile).sum_in(Metric::WORK, "slow_part");
+        let mut are_finished: Vec<&str> =
+            profiles.iter().map(|(profile, _)| profile.processes[0][key::FINISHED].as_str()).collect();
+        are_finished.sort_unstable();
+        assert_eq!(are_finished, finished, "{mode}: {:?}", profiled.files());
+        for (profile, _) in &profiles {
+            let worked = Names::of(profile).sum_in(Metric::WORK, "slow_part");
             // A busy machine lets the writer wait.
-            assert!(worked >= 200_000_000, "{mode}: {worked} ns of 800 ms");
+            let least =
+                if profile.processes[0][key::FINISHED] == "yes" { milliseconds * 9 / 10 } else { 200 };
+            assert!(worked >= least * 1_000_000, "{mode}: {worked} ns of {milliseconds} ms");
         }
+    }
+}
+
+/// A forked child that works, and leaves as such children do.
+#[test]
+fn forked_children_leave_their_profiles() {
+    one_of_three(|| {
+        let Some(mut profiled) = Profiled::new("blamed", 2, "500", &["forked", "60"]) else { return };
+        assert_eq!(profiled.command.output().unwrap().status.code(), Some(0));
+        let profiles = profiled.profiles();
+        assert_eq!(profiles.len(), 2, "{:?}", profiled.files());
+        for (profile, _) in &profiles {
+            assert_eq!(profile.processes[0][key::FINISHED], "yes");
+            assert_balanced(profile);
+            let idle = idleness_in(profile, "tail");
+            assert!((54.0..90.0).contains(&idle), "the other one idled {idle} ms of 60 beside the last work");
+        }
+    });
+}
+
+/// Nor is it harmed where it leaves in a signal handler that came in `malloc`: what the writer waits for then may never be free.
+#[test]
+fn a_process_may_leave_in_a_signal_handler() {
+    for _ in 0..3 {
+        let Some(mut profiled) = Profiled::new("blamed", 2, "500", &["forked-in-handler", "20"]) else {
+            return;
+        };
+        assert_eq!(profiled.command.output().unwrap().status.code(), Some(0));
+        profiled.profiles().iter().for_each(|(profile, _)| assert_balanced(profile));
     }
 }

@@ -139,6 +139,24 @@ impl Thread {
     pub fn cause_outside(&self) -> Cause {
         if matches!(self.kind, Kind::Worker | Kind::Helper) { Cause::Idle } else { Cause::Serial }
     }
+
+    /// Charges what others have idled since it forked a region last: it forks one now, whose path is in `fork`, or, without
+    /// one, its program ends, or is looked at.
+    pub fn charge_idleness(&mut self, at: u64, fork: Option<u32>) {
+        let context = self.context();
+        let Thread { profile, sampler, .. } = self;
+        let Some(Follower { role, account, counted, members, is_paused, .. }) = profile.as_deref_mut() else {
+            return;
+        };
+        if members.is_empty() && !*is_paused {
+            let recent = sampler.as_deref().map(Sampler::recent);
+            let fork = fork.map(|path| (context, path));
+            let period_ns = settings().map_or(0, |settings| settings.period_ns);
+            role.charge(account, at, fork, recent, period_ns, |charge| {
+                counted.counts.count(|counts| counts.idled(charge));
+            });
+        }
+    }
 }
 
 impl Moment<'_> {
@@ -507,19 +525,7 @@ impl Moment<'_> {
 
     /// The thread forks a region now, whose path is in `fork`; without one, its program ends, or is looked at.
     pub fn follow_fork(&mut self, fork: Option<u32>) {
-        let (context, at) = (self.thread.context(), self.at);
-        let Thread { profile, sampler, .. } = &mut *self.thread;
-        let Some(Follower { role, account, counted, members, is_paused, .. }) = profile.as_deref_mut() else {
-            return;
-        };
-        if members.is_empty() && !*is_paused {
-            let recent = sampler.as_deref().map(Sampler::recent);
-            let fork = fork.map(|path| (context, path));
-            let period_ns = settings().map_or(0, |settings| settings.period_ns);
-            role.charge(account, at, fork, recent, period_ns, |charge| {
-                counted.counts.count(|counts| counts.idled(charge));
-            });
-        }
+        self.thread.charge_idleness(self.at, fork);
     }
 
     /// The region that was on top is closed.

@@ -1,18 +1,22 @@
 //! A thread of the profile's own: collects what threads have counted, writes the profile and the totals
 //! so far, so that a process that is killed leaves what the last round knew.
+//!
+//! It also writes the last one for a thread that ends the process by `_exit`. That may be in a signal handler, or between
+//! `fork` and the end of a child, where nothing may be allocated or locked: the thread only asks, and waits.
 
-use core::sync::atomic::{AtomicBool, Ordering::*};
-use std::sync::{Mutex, PoisonError};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use taskscope_profile::FIRST_MS;
-use taskscope_record::own_threads;
+use taskscope_record::{clock, own_threads};
 
 use super::live;
 use super::run::Run;
 use super::write::write;
 use crate::sampling::{Clock, code_map, now};
+use crate::thread::Thread;
 
 /// The first round comes after this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(FIRST_MS);
@@ -24,11 +28,29 @@ const PART_OF_CPU: u32 = 250;
 /// It has this long to end.
 const LONGEST_END: Duration = Duration::from_millis(2);
 
+/// A thread that ends the process waits no longer than this for the last profile, and looks so often whether it is there.
+const LONGEST_LAST: Duration = Duration::from_secs(1);
+static LOOK_AGAIN: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+
+/// What has become of the last profile for a thread that ends the process.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+mod last {
+    pub const NOT_ASKED_FOR: u32 = 0;
+    pub const ASKED_FOR: u32 = 1;
+    pub const WRITTEN: u32 = 2;
+}
+
 /// The thread, as its run knows it.
 #[derive(Default)]
 pub struct Housekeeping {
     has_ended: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// To wake it from a signal handler.
+    sleeper: OnceLock<std::thread::Thread>,
+    /// One of [`last`].
+    last: AtomicU32,
+    /// Who asked for it, if it is recorded; it is held at its door.
+    leaver: AtomicPtr<Thread>,
 }
 
 impl Housekeeping {
@@ -36,6 +58,9 @@ impl Housekeeping {
     pub fn start(&'static self, run: &'static Run) {
         let thread = std::thread::Builder::new().name("taskscope-profile".to_owned()).stack_size(256 << 10);
         let started = own_threads::start(|| thread.spawn(|| self.keep_house(run)));
+        if let Ok(started) = &started {
+            let _ = self.sleeper.set(started.thread().clone());
+        }
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = started.ok();
     }
 
@@ -55,6 +80,33 @@ impl Housekeeping {
         }
     }
 
+    /// The calling thread ends the process: has the last profile written, and waits for it, but not for long. Nobody else
+    /// is at `leaver`, the calling thread's state, from now on. Async-signal-safe.
+    #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+    pub fn write_before_exit(&self, leaver: *mut Thread) {
+        let Some(sleeper) = self.sleeper.get().filter(|_| !self.has_ended.load(Acquire)) else { return };
+        let asked = self.last.compare_exchange(last::NOT_ASKED_FOR, last::ASKED_FOR, AcqRel, Acquire);
+        if asked.is_ok() {
+            self.leaver.store(leaver, Release);
+            sleeper.unpark();
+        }
+        let start = Instant::now();
+        while self.last.load(Acquire) != last::WRITTEN && start.elapsed() < LONGEST_LAST {
+            // The function of that name is intercepted.
+            // SAFETY: sleeps; the time is only read.
+            unsafe { libc::syscall(libc::SYS_nanosleep, &raw const LOOK_AGAIN, core::ptr::null::<()>()) };
+        }
+    }
+
+    fn write_for_leaver(&self, run: &Run) {
+        // SAFETY: null, or what its own thread leaves to this one for good.
+        if let Some(leaver) = unsafe { self.leaver.load(Acquire).as_mut() } {
+            leaver.charge_idleness(clock::now(), None);
+        }
+        write(run, true);
+        self.last.store(last::WRITTEN, Release);
+    }
+
     fn keep_house(&self, run: &Run) {
         let (began, interval) = (Instant::now(), live::interval());
         let mut took = Duration::ZERO;
@@ -63,6 +115,9 @@ impl Housekeeping {
             self.sleep(interval.unwrap_or_else(|| pause_after(began.elapsed(), took)));
             if self.has_ended.load(Acquire) {
                 return;
+            }
+            if self.last.load(Acquire) == last::ASKED_FOR {
+                return self.write_for_leaver(run);
             }
             let before = now(Clock::Cpu);
             // A program between regions calls nothing of ours that would look at what it loaded.
@@ -75,11 +130,11 @@ impl Housekeeping {
         }
     }
 
-    /// Returns after `pause`, or at the end.
+    /// Returns after `pause`, at the end, or when it is asked.
     fn sleep(&self, pause: Duration) {
         let start = Instant::now();
         while let Some(left) = pause.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
-            if self.has_ended.load(Acquire) {
+            if self.has_ended.load(Acquire) || self.last.load(Acquire) == last::ASKED_FOR {
                 return;
             }
             std::thread::park_timeout(left);

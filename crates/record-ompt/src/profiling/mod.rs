@@ -41,6 +41,8 @@ pub use recent::{Recent, Sampled};
 pub use run::Counted;
 pub use samples::{Sample, is_work};
 pub use teams::{begin as begin_team, leave as leave_team};
+#[cfg_attr(test, allow(unused_imports, reason = "tests preload nothing"))]
+pub use write::write_before_exit;
 pub use write::{charge_so_far, write_last, write_so_far};
 
 /// `profile`: no trace is written.

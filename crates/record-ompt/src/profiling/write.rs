@@ -7,6 +7,7 @@ use taskscope_profile::{Process, Profile, key};
 use super::account::{Cause, Sums};
 use super::idleness;
 use super::run::{Run, Totals, current};
+use crate::control;
 use crate::sampling::{Clock, code_map, most_workers, settings};
 use crate::thread::record;
 
@@ -17,6 +18,23 @@ pub fn write_last() {
         write(run, true);
         run.housekeeping.wait_for_end();
     }
+}
+
+/// The calling thread ends the process by `_exit`, maybe in a signal handler. Async-signal-safe.
+#[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+pub fn write_before_exit() {
+    // The child of a `vfork` is not the process that the run is of.
+    let Some(run) = current().filter(|run| run.is_of_this_process()) else { return };
+    let thread = match taskscope_record::enter().filter(|_| !control::is_paused()) {
+        Some(recording) => {
+            let thread = recording.user().cast();
+            // Never to be left: its handler stays out while its state is in other hands.
+            core::mem::forget(recording);
+            thread
+        }
+        None => core::ptr::null_mut(),
+    };
+    run.housekeeping.write_before_exit(thread);
 }
 
 /// Charges what others have idled since the calling thread forked a region last. While it is recorded still.

@@ -7,7 +7,8 @@
 //!   has the whole call as its weight;
 //! - calls that a signal cuts short when a part of the data has gone through (large writes, receiving
 //!   with `MSG_WAITALL`): the same;
-//! - `sigwait` and its kin: they never hand our signal to the program.
+//! - `sigwait` and its kin: they never hand our signal to the program;
+//! - `_exit`, `_Exit`: a profile is complete then, too.
 //!
 //! Where the library is not preloaded nothing of this is found by anybody. Every function passes its
 //! arguments to the C library's own, and with sampling off does nothing else.
@@ -20,8 +21,7 @@ use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_
 use taskscope_event::models::ovni;
 
 use super::{Clock, Sampler, code_map, settings, signal};
-use crate::thread;
-use crate::tool;
+use crate::{profiling, thread, tool};
 
 /// The next function of a name after ours.
 struct Next {
@@ -92,7 +92,7 @@ next_functions! {
     nanosleep clock_nanosleep usleep sleep thrd_sleep pause poll __poll_chk select epoll_wait sem_timedwait
     sem_clockwait semop semtimedop msgrcv msgsnd write writev send sendto sendmsg recv recvfrom recvmsg
     ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
-    bsd_signal ssignal sysv_signal __sysv_signal sigaction pthread_create dlopen dlsym
+    bsd_signal ssignal sysv_signal __sysv_signal sigaction pthread_create dlopen dlsym _exit _Exit
 }
 
 /// The C library's `dlsym`.
@@ -313,6 +313,26 @@ mod simple_handlers {
         fn sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
         fn __sysv_signal with libc::SA_RESETHAND | libc::SA_NODEFER;
     }
+}
+
+/// `fn name;`: the C library's functions that end the process at once.
+macro_rules! exits {
+    ($( fn $name:ident; )*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(status: c_int) -> ! {
+            type Function = unsafe extern "C" fn(c_int) -> !;
+            if profiling::is_on() {
+                profiling::write_before_exit();
+            }
+            // SAFETY: the C library's function of this name has this type.
+            unsafe { core::mem::transmute::<usize, Function>(next::$name.address())(status) }
+        }
+    )* };
+}
+
+exits! {
+    fn _exit;
+    fn _Exit;
 }
 
 type Routine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;

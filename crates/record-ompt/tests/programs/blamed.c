@@ -1,11 +1,14 @@
 /* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|crowd|twice|paused|forever|flush|pause|serial|short|quick|
-   leaves|becomes MILLISECONDS [asks]`. The slow part takes so long, the quick part a tenth of it. Work that asks is in the runtime
+   leaves|becomes|forked|forked-in-handler MILLISECONDS [asks]`. The slow part takes so long, the quick part a tenth of it. Work that asks is in the runtime
    most of the time. */
 #include <omp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -228,6 +231,32 @@ __attribute__((noinline)) double in_short_parts(void) {
     return took;
 }
 
+static void leave(int number) {
+    (void)number;
+    _exit(3);
+}
+
+/* Both processes have a region, and work serially at the end. */
+__attribute__((noinline)) int leave_child(int in_handler) {
+    int status = 0;
+    joined();
+    pid_t child = fork();
+    if (child < 0) return 1;
+    if (child == 0) {
+        joined();
+        tail();
+        if (!in_handler) _exit(3);
+        struct itimerval soon = {{0, 0}, {0, 2000}};
+        signal(SIGALRM, leave);
+        setitimer(ITIMER_REAL, &soon, NULL);
+        for (;;) free(malloc(100000));
+    }
+    waitpid(child, &status, 0);
+    joined();
+    tail();
+    return WEXITSTATUS(status) != 3;
+}
+
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "barrier";
     limit = count > 2 ? atof(arguments[2]) : 50;
@@ -270,6 +299,10 @@ int main(int count, char **arguments) {
     } else if (!strcmp(mode, "quick")) {
         joined();
         quick_exit(3);
+    } else if (!strcmp(mode, "forked")) {
+        return leave_child(0);
+    } else if (!strcmp(mode, "forked-in-handler")) {
+        return leave_child(1);
     } else if (!strcmp(mode, "leaves")) {
         slow_part();
         _exit(3);

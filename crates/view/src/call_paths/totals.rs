@@ -68,7 +68,7 @@ pub fn incomplete_profiles(processes: &[Process]) -> Option<String> {
     (incomplete > 0).then(|| {
         format!(
             "incomplete: {incomplete} of {all} did not write a profile at the end, so it is of the last time before: still \
-             running, killed, gone by `_exit` or `exec`, or without room (full disk, `ulimit -f`)"
+             running, killed, gone by `exec`, or without room (full disk, `ulimit -f`)"
         )
     })
 }

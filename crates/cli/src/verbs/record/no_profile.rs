@@ -34,13 +34,13 @@ impl Ended<'_> {
             Some(signal) => format!("{first}; signal {signal} ended this run after {took}"),
             None if wall_ns < 2 * FIRST_MS * 1_000_000 => {
                 format!(
-                    "{first}, but not by `_exit` or `exec`, nor where it cannot write (full disk, `ulimit -f`); this run \
+                    "{first}, but not by `exec`, nor where it cannot write (full disk, `ulimit -f`); this run \
                      took {took}"
                 )
             }
             None => format!(
-                "{first}; this run took {took}: its processes were shells or launchers alone, ended sooner by `_exit`, \
-                 `exec` or a signal, or could not load the recorder or write here (full disk, `ulimit -f`)"
+                "{first}; this run took {took}: its processes were shells or launchers alone, ended sooner by `exec` \
+                 or a signal, or could not load the recorder or write here (full disk, `ulimit -f`)"
             ),
         }
     }
