@@ -93,16 +93,51 @@ fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
     }
 }
 
+/// Functions within functions keep apart, and bodies have their creators' names, with what debug information there is.
+#[test]
+fn functions_within_functions_are_told_apart() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/scopes.cpp");
+    let run = "two::Local::run two::Local::run_[parallel] two::Local::run_[task]";
+    for (compiler, debug, lambdas) in [
+        (Compiler::Clang, "-g", ["$_0", "$_1"]),
+        (Compiler::Clang, "-gline-tables-only", ["$_0", "$_1"]),
+        (Compiler::Clang, "-g0", ["$_0", "$_1"]),
+        (Compiler::Gcc, "-g", ["{lambda(int)#1}", "{lambda(int)#2}"]),
+        (Compiler::Gcc, "-g0", ["{lambda(int)#1}", "{lambda(int)#2}"]),
+    ] {
+        let [first, second] = lambdas.map(|lambda| format!("main two two::{lambda}::operator() burn"));
+        let less = "main (anonymous_namespace)::Less::operator< burn".to_owned();
+        let expected: BTreeSet<Vec<String>> = [first, second, less, format!("main two {run} burn")]
+            .map(|path| path.split(' ').map(|step| step.replace('_', " ").replace("$ ", "$_")).collect())
+            .into();
+        // A loaded machine may hold all samples of a part back.
+        let found = (0..3).any(|_| {
+            let here = tempfile::tempdir().unwrap();
+            let flags = &[debug, "-fno-exceptions"];
+            let paths = call_paths(here.path(), &source, &How { compiler, flags, ..TRACED });
+            let found: BTreeSet<Vec<String>> = rows(&paths, "paths")
+                .iter()
+                .filter_map(|path| to_burn(frames(path)).map(without_lines))
+                .collect();
+            assert!(found.is_subset(&expected), "{debug} {found:#?}");
+            found == expected
+        });
+        assert!(found, "{debug}");
+    }
+}
+
+/// The steps up to the one that is called so.
+fn to_burn(steps: Vec<&str>) -> Option<Vec<String>> {
+    let burn = steps.iter().position(|step| *step == "burn")?;
+    Some(steps[..=burn].iter().map(|step| step.to_string()).collect())
+}
+
 /// What gcc splits off a function is no recursion of it.
 #[test]
 fn a_part_of_a_function_is_one_step_with_it() {
     let here = tempfile::tempdir().unwrap();
     let how = How { compiler: Compiler::Gcc, flags: &["-O2"], ..TRACED };
     let paths = call_paths(here.path(), &program("parts"), &how);
-    let to_burn = |steps: Vec<&str>| {
-        let burn = steps.iter().position(|step| *step == "burn")?;
-        Some(steps[..=burn].iter().map(|step| step.to_string()).collect())
-    };
     let burning: BTreeSet<Vec<String>> =
         rows(&paths, "paths").iter().map(frames).filter_map(to_burn).collect();
     let paths = ["constant", "other", "outer"]
@@ -118,6 +153,9 @@ fn what_starts_a_stripped_program_is_left_out() {
     let without_names = |path: &Value| frames(path).iter().filter(|step| step.contains("+0x")).count();
     // main, outer or other, work, burn.
     assert_eq!(rows(&paths, "paths").iter().map(without_names).max(), Some(4));
-    let steps: Vec<&str> = rows(&paths, "paths").iter().flat_map(frames).collect();
+    let steps: BTreeSet<&str> = rows(&paths, "paths").iter().flat_map(frames).collect();
     assert!(!steps.iter().any(|step| step.contains("__libc_start")), "{steps:?}");
+    // A function is one step, wherever in it samples are: `constant` is the sixth.
+    let functions = steps.iter().filter(|step| step.starts_with("program+0x")).count();
+    assert!(functions <= 6, "{steps:?}");
 }

@@ -4,7 +4,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use taskscope_profile::named::{CallTree, Label, What};
 use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
-use taskscope_symbol::{CodePlace, Missing, Symbolizer, are_of_one_template, without_parameters};
+use taskscope_symbol::{
+    CodePlace, Missing, Symbolizer, are_of_one_template, is_outlined, without_parameters,
+};
 
 /// What starts a program or a thread before its own first function.
 const BEFORE_MAIN: [&str; 8] = [
@@ -118,8 +120,9 @@ impl Naming<'_> {
             FrameKind::Region | FrameKind::Task => {
                 let place = self.place(frame.module, frame.offset);
                 let outermost = place.inlined_into.last().unwrap_or(&place.frame);
-                // What was cut out has jumped to this function, and has no frame.
-                let has_jumped = outermost.function.is_some() && !outermost.cut_out;
+                // What was cut out has jumped to this function, and has no frame; or it has no name to be known by, and is a
+                // step in its construct.
+                let has_jumped = !outermost.cut_out;
                 // Where it goes on at what ran it, that has not created it.
                 let has_jumped = has_jumped && (frame.kind == FrameKind::Region || !self.is_by_execution());
                 let construct = has_jumped.then(|| self.construct(node, outer));
@@ -210,7 +213,7 @@ impl Naming<'_> {
         let name_of = |frame: &taskscope_symbol::Frame| match &frame.function {
             Some(name) => without_parameters(name).to_string(),
             None if module == NO_MODULE => format!("{offset:#x}"),
-            None => format!("{file_of_module}+{offset:#x}"),
+            None => format!("{file_of_module}+{:#x}", place.unnamed.unwrap_or(offset)),
         };
         let loops = if kind.is_user() { self.loops(module, offset) } else { std::rc::Rc::default() };
         let chain = place.inlined_into.iter().rev().chain(std::iter::once(&place.frame));
@@ -222,10 +225,8 @@ impl Naming<'_> {
         let mut now = outer.clone();
         let creator = self.tree.label(outer.node).map(|label| label.function.clone());
         let creator = creator.filter(|creator| !creator.is_empty());
-        // The lines of what else is declared before a task need not end before it.
-        let is_below_creator = kind == FrameKind::Task
-            && self.tree.tree.frame(outer.node).kind == FrameKind::User
-            && !self.is_by_execution();
+        let is_below_creator = self.tree.tree.frame(outer.node).kind == FrameKind::User
+            && (kind == FrameKind::Region || kind == FrameKind::Task && !self.is_by_execution());
         for (depth, frame) in chain.enumerate() {
             let around = self.tree.label(now.node).map(|label| label.what);
             let is_in_wrapper =
@@ -237,8 +238,11 @@ impl Naming<'_> {
                 continue;
             }
             let mut function = name_of(frame);
-            if let Some(creator) = creator.as_ref().filter(|_| frame.is_by_lines && depth == 0)
-                && (is_below_creator || are_of_one_template(creator, &function))
+            // The lines of what else is declared before a task need not end before it; nor are there always lines.
+            let is_told = kind == FrameKind::Region
+                && frame.function.as_deref().is_some_and(|function| !is_outlined(function));
+            if let Some(creator) = creator.as_ref().filter(|_| frame.is_nameless && depth == 0)
+                && (is_below_creator && !is_told || are_of_one_template(creator, &function))
             {
                 function.clone_from(creator);
             }

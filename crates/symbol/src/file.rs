@@ -8,7 +8,7 @@ use crate::plt;
 use crate::tail_call::TailCalls;
 use crate::variable::{Variable, VariablePlace, variables};
 use addr2line::Context;
-use gimli::{EndianRcSlice, Reader as _, RunTimeEndian};
+use gimli::{EndianRcSlice, Reader as _, RunTimeEndian, UnwindSection as _};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,8 @@ pub struct ModuleFile {
     variables: Option<Vec<Variable>>,
     /// Executable sections, with their addresses; read at the first question for loops.
     code: Option<Vec<(u64, Vec<u8>)>>,
+    /// Begin and end of the functions that have unwind tables; read at the first question for one without a name.
+    unwound: Option<Vec<(u64, u64)>>,
 }
 
 /// What is known of one address of the file.
@@ -78,6 +80,19 @@ pub struct Found {
     pub symbol: Option<(String, u64)>,
     /// Whether the symbol is that of a stub.
     pub is_stub: bool,
+}
+
+impl Found {
+    /// Debug information of lines alone may have no name for the function that others were inlined into, and gcc's has no
+    /// linkage name, thus no namespace and no class, for functions of one file: the symbol has.
+    fn name_outermost(&mut self) {
+        let Some((symbol, _)) = self.symbol.as_ref().filter(|_| !self.is_stub) else { return };
+        if let Some((name, ..)) = self.frames.last_mut()
+            && name.as_deref().is_none_or(|name| symbol.starts_with("_Z") && !name.starts_with("_Z"))
+        {
+            *name = Some(symbol.clone());
+        }
+    }
 }
 
 /// Where functions lie that were inlined from a library.
@@ -132,6 +147,7 @@ impl ModuleFile {
             loops: rustc_hash::FxHashMap::default(),
             variables: None,
             code: None,
+            unwound: None,
         })
     }
 
@@ -151,6 +167,13 @@ impl ModuleFile {
             bytes.map_or_else(Vec::new, |bytes| loops_of(bytes, start))
         });
         loops.iter().filter(|one| one.contains(address)).map(|one| one.header).collect()
+    }
+
+    /// Where the function begins that holds an address, by its unwind table.
+    pub fn start_of_function(&mut self, path: &str, address: u64) -> Option<u64> {
+        let all = &*self.unwound.get_or_insert_with(|| unwound_functions(path).unwrap_or_default());
+        let (start, end) = all.get(all.partition_point(|(start, _)| *start <= address).checked_sub(1)?)?;
+        (address < *end).then_some(*start)
     }
 
     /// The static variable that holds an address, and where in it that lies.
@@ -216,6 +239,7 @@ impl ModuleFile {
             found.symbol = holder(&self.stubs);
             found.is_stub = found.symbol.is_some();
         }
+        found.name_outermost();
         found
     }
 
@@ -303,6 +327,33 @@ fn code_of(path: &str) -> Option<Vec<(u64, Vec<u8>)>> {
     }
     let code = file.sections().filter(|section| section.kind() == object::SectionKind::Text);
     Some(code.filter_map(|section| Some((section.address(), section.data().ok()?.to_vec()))).collect())
+}
+
+/// Begin and end of the functions in `.eh_frame`, which is left where a file is stripped.
+fn unwound_functions(path: &str) -> Option<Vec<(u64, u64)>> {
+    let bytes = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let address_of = |name| file.section_by_name(name).map_or(0, |section| section.address());
+    let section = file.section_by_name(".eh_frame")?;
+    let data = section.uncompressed_data().ok()?;
+    let mut table = gimli::EhFrame::new(&data, endian);
+    table.set_address_size(if file.is_64() { 8 } else { 4 });
+    let bases = gimli::BaseAddresses::default()
+        .set_eh_frame(section.address())
+        .set_text(address_of(".text"))
+        .set_got(address_of(".got"));
+    let (mut entries, mut functions) = (table.entries(&bases), Vec::new());
+    // A damaged table gives what was read of it.
+    while let Ok(Some(entry)) = entries.next() {
+        if let gimli::CieOrFde::Fde(partial) = entry
+            && let Ok(entry) = partial.parse(|table, bases, offset| table.cie_from_offset(bases, offset))
+        {
+            functions.push((entry.initial_address(), entry.end_address()));
+        }
+    }
+    functions.sort_unstable();
+    Some(functions)
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

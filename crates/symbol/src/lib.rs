@@ -96,8 +96,9 @@ pub struct Frame {
     pub is_wrapped: bool,
     /// Whether it was split off the function of this name, which calls it.
     pub is_split_off: bool,
-    /// Whether the function is known by its lines alone: of a template, it may be that of other arguments.
-    pub is_by_lines: bool,
+    /// Whether a cut-out body's own name does not tell the function. Its lines do (of a template, it may be that of other
+    /// arguments), or nothing does, and that name stands for it.
+    pub is_nameless: bool,
 }
 
 /// What is known of an address.
@@ -111,6 +112,8 @@ pub struct CodePlace {
     pub module: Option<(String, u64)>,
     /// Offset from the start of the function, where only the symbol table names it.
     pub offset: Option<u64>,
+    /// Where the function begins, in its file, if it has no name.
+    pub unnamed: Option<u64>,
     /// Why there is no line, or no name either.
     pub missing: Option<Missing>,
 }
@@ -207,7 +210,7 @@ impl Symbolizer {
         let mut frames: Vec<Frame> = Vec::new();
         for (linkage, source, line) in found.frames {
             let by_name = linkage.as_deref().and_then(name::user_function);
-            let is_by_lines = by_name.is_none();
+            let is_nameless = by_name.is_none();
             let function = by_name.or_else(|| file.function_around(source.as_deref()?, line?));
             let cut_out = linkage.as_deref().is_some_and(name::is_outlined);
             let is_wrapped = linkage.as_deref().is_some_and(name::is_wrapped);
@@ -222,7 +225,7 @@ impl Symbolizer {
                     construct_line: None,
                     is_wrapped,
                     is_split_off: false,
-                    is_by_lines,
+                    is_nameless,
                 }),
             }
         }
@@ -239,8 +242,13 @@ impl Symbolizer {
         {
             place.frame.cut_out = name::is_outlined(&symbol);
             place.frame.is_wrapped = name::is_wrapped(&symbol);
-            place.frame.function = name::user_function(&symbol).or(Some(symbol));
+            let by_name = name::user_function(&symbol);
+            place.frame.is_nameless = by_name.is_none();
+            place.frame.function = by_name.or(Some(symbol));
             place.offset = place.frame.line.is_none().then_some(offset);
+        }
+        if place.frame.function.is_none() {
+            place.unnamed = file.start_of_function(path, in_file);
         }
         // Beside all functions of a file that has debug information lies what the linker makes.
         let is_stub = found.is_stub || place.frame.function.is_none() && file.has_debug_information();

@@ -1,5 +1,7 @@
 //! Names of functions as their authors wrote them.
 
+use std::borrow::Cow;
+
 /// A linkage name without C++ or Rust mangling; other names as they are.
 pub fn demangle(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
@@ -101,36 +103,67 @@ pub fn user_function(name: &str) -> Option<String> {
 
 /// Whether two functions are the same but for the arguments of templates.
 pub fn are_of_one_template(one: &str, other: &str) -> bool {
-    parts_of(without_parameters(one)) == parts_of(without_parameters(other))
+    parts_of(&without_parameters(one)) == parts_of(&without_parameters(other))
 }
 
-/// A function's name without its parameters, for a table: `ns::solve<double>` of
-/// `ns::solve<double>(int, double*)`.
-pub fn without_parameters(name: &str) -> &str {
-    let mut depth = 0_i32;
+/// A function's name without its parameters and those of the functions that it is written in, for a table:
+/// `ns::solve<double>` of `ns::solve<double>(int, double*)`, `f::{lambda(int)#1}::operator()` of
+/// `f(long)::{lambda(int)#1}::operator()(int) const`.
+pub fn without_parameters(name: &str) -> Cow<'_, str> {
+    let Some((start, end)) = parameters_of(name) else { return Cow::Borrowed(name) };
+    let behind = &name[end..];
+    match behind.find("::").filter(|at| QUALIFIERS.contains(&behind[..*at].trim())) {
+        Some(at) => Cow::Owned(format!("{}{}", &name[..start], without_parameters_behind(&behind[at..]))),
+        None => Cow::Borrowed(&name[..start]),
+    }
+}
+
+fn without_parameters_behind(scope: &str) -> String {
+    format!("::{}", without_parameters(&scope["::".len()..]))
+}
+
+/// What may stand between a function's parameters and what is written in it.
+const QUALIFIERS: [&str; 6] = ["", "const", "&", "&&", "const &", "const&&"];
+
+/// Where the first list of parameters begins and ends, outside of template arguments.
+fn parameters_of(name: &str) -> Option<(usize, usize)> {
+    let (mut depth, mut start, mut parentheses) = (0_i32, None, 0_i32);
+    // The brackets of `operator<`, `operator->` and `operator<<` are none.
+    let after_operator = |at: usize| {
+        let symbols = |c: char| matches!(c, '<' | '>' | '-' | '=');
+        name[..at].trim_end_matches(symbols).ends_with("operator")
+    };
     for (at, character) in name.char_indices() {
         match character {
+            '(' if parentheses > 0 => parentheses += 1,
+            ')' if parentheses > 1 => parentheses -= 1,
+            ')' if parentheses == 1 => return start.map(|start| (start, at + 1)),
+            _ if parentheses > 0 => {}
             // gcc's `{lambda(int)#1}`, Rust's `{closure#0}`.
-            '<' | '{' => depth += 1,
+            '{' => depth += 1,
             '}' => depth -= 1,
-            '>' if !name[..at].ends_with('-') => depth -= 1,
+            '<' if !after_operator(at) => depth += 1,
+            '>' if !name[..at].ends_with('-') && !after_operator(at) => depth -= 1,
             // `operator()` and `(anonymous namespace)::f` begin with a parenthesis of their own.
             '(' if depth == 0
+                && at > 0
                 && !name[..at].ends_with("operator")
                 && !name[at..].starts_with("(anonymous") =>
             {
-                return if at == 0 { name } else { &name[..at] };
+                (start, parentheses) = (Some(at), 1);
             }
             _ => {}
         }
     }
-    name
+    // One that does not end: a name that was cut.
+    start.map(|start| (start, name.len()))
 }
 
 /// Whether a function of this name takes a lock for the one that calls it: a constructor (of a guard), or a method that
 /// is called so.
 pub fn acquires_for_its_caller(name: &str) -> bool {
-    let mut parts = parts_of(without_parameters(name)).into_iter().rev();
+    let name = without_parameters(name);
+    let mut parts = parts_of(&name).into_iter().rev();
     let (Some(own), Some(class)) = (parts.next(), parts.next()) else { return false };
     own == class || ["lock", "try_lock", "lock_shared", "acquire", "enter"].contains(&own)
 }
@@ -256,5 +289,21 @@ mod tests {
         );
         assert_eq!(without_parameters("(anonymous namespace)::f(int)"), "(anonymous namespace)::f");
         assert_eq!(without_parameters("main"), "main");
+        for (name, short) in [
+            ("two(int)::$_0::operator()(int) const", "two::$_0::operator()"),
+            ("two(int)::{lambda(int)#2}::operator()(int) const", "two::{lambda(int)#2}::operator()"),
+            ("A::f(int) const::Local::run()", "A::f::Local::run"),
+            ("two(void (*)(int))::Local::run()", "two::Local::run"),
+            ("Op::operator<(Op const&) const", "Op::operator<"),
+            ("std::operator<< <int>(std::ostream&, int)", "std::operator<< <int>"),
+            ("P::operator->() const", "P::operator->"),
+            (
+                "ns::solve<(anonymous namespace)::T>((anonymous namespace)::T)",
+                "ns::solve<(anonymous namespace)::T>",
+            ),
+            ("f(int", "f"),
+        ] {
+            assert_eq!(without_parameters(name), short);
+        }
     }
 }
