@@ -4,10 +4,10 @@ use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
-    Change, Definition, Execution, ExecutionBuilder, Observer, OsSource, PathIndex, RegionIndex, Section,
-    SiteIndex, State, TaskIndex, ThreadIndex,
+    Change, Definition, Execution, ExecutionBuilder, Observer, OsSource, PathIndex, Place, RegionIndex,
+    Section, SiteIndex, State, TaskIndex, ThreadIndex,
 };
-use taskscope_profile::{Marker, Metric};
+use taskscope_profile::{Marker, Metric, NodeId};
 
 /// One thread is in serial code from 1000 to 1 001 000, sampled in one function and then in another, and the system
 /// takes it off its CPU again and again; two others idle.
@@ -145,4 +145,56 @@ fn what_is_in_a_region_that_is_no_construct_is_in_its_parent() {
     let sampled = tree.ids().find(|node| tree.frame(*node).offset == 0x3000).unwrap();
     let path: Vec<u64> = tree.path(sampled).map(|frame| frame.offset).collect();
     assert_eq!(path, [0x3000, 0x1000, 0x2000], "innermost first");
+}
+
+/// Two threads take a lock through one function, in turns: each wait and each hold is at its own path, also where a wait is
+/// interrupted by a task that waits there by another path.
+#[test]
+fn waits_through_one_function_are_at_their_own_paths() {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.7", 7);
+    let threads = [7, 8].map(|tid| builder.add_thread(process, tid));
+    let (site, first, second) = (SiteIndex(1), PathIndex(0), PathIndex(1));
+    builder.define(Definition::Site { site, process, address: 0x1001 });
+    builder.define(Definition::Path { path: first, process, addresses: &[0x1001, 0x2001] });
+    builder.define(Definition::Path { path: second, process, addresses: &[0x1001, 0x3001] });
+    let waits = |task: u32| Section {
+        place: Place::site(site),
+        task: TaskIndex(task),
+        ..Section::of(State::Taskwait)
+    };
+    let works = |task: u32| Section { task: TaskIndex(task), ..Section::of(State::Task) };
+    for thread in threads {
+        builder.event(thread, 1000);
+        builder.change(thread, 1000, Change::ThreadWorks);
+        builder.change(thread, 1000, Change::Becomes(works(u32::MAX)));
+    }
+    // Task 0 waits by the first path; task 1, which runs in that wait, by the second; then task 0 waits on.
+    for (at, section, path) in [
+        (2000, waits(0), Some(first)),
+        (2100, works(1), None),
+        (2200, waits(1), Some(second)),
+        (2500, works(1), None),
+        (2600, waits(0), None),
+        (3000, works(0), None),
+        // By the path that was told last.
+        (4000, waits(0), None),
+        (4010, works(0), None),
+    ] {
+        if let Some(path) = path {
+            builder.change(threads[0], at, Change::CallPath { site, path });
+        }
+        builder.change(threads[0], at, Change::Becomes(section));
+    }
+    for thread in threads {
+        builder.event(thread, 5000);
+        builder.change(thread, 5000, Change::ThreadEnds);
+    }
+    let (profile, _) = profile_of(&builder.finish(), CallPathOptions::default());
+    let tree = &profile.tree;
+    let taken = |outermost: u64| -> u64 {
+        let is_below = |node: &NodeId| tree.path(*node).any(|frame| frame.offset == outermost);
+        tree.ids().filter(is_below).map(|node| tree.value(node, Metric::taken(Marker::Taskwait))).sum()
+    };
+    assert_eq!([taken(0x2000), taken(0x3000)], [100 + 400, 300 + 10]);
 }

@@ -448,6 +448,39 @@ fn waits_are_kept_apart_by_their_constructs() {
 }
 
 /// Outwards of what a thread runs come the frames of its stack once, whoever has forked the region.
+/// Also where they wait through the same functions: whoever came by them first.
+#[test]
+fn waits_and_holds_are_kept_apart_by_their_paths() {
+    for options in [&[][..], &["--mode", "profile"]] {
+        let found = (0..3).any(|_| {
+            let here = tempfile::tempdir().unwrap();
+            let how = How { options, flags: &["-fno-optimize-sibling-calls"], ..TRACED };
+            let paths = call_paths(here.path(), &program("helpers"), &how);
+            // In milliseconds, of all rounds.
+            let sum = |metric: &str, through: &[&str]| {
+                let rows = rows(&paths, "paths").iter();
+                let through = |path: &&Value| through.iter().all(|step| frames(path).contains(step));
+                rows.filter(through).filter_map(|path| path["values"][metric].as_f64()).sum::<f64>() / 1e6
+            };
+            let expected = [
+                ("taken_lock_ns", ["waiter", "take"], 60.0),
+                ("given_lock_ns", ["holder", "take"], 60.0),
+                ("taken_barrier_ns", ["first_phase", "meet"], 60.0),
+                ("taken_barrier_ns", ["second_phase", "meet"], 120.0),
+                ("taken_taskwait_ns", ["short_child", "wait_for_children"], 60.0),
+                ("taken_taskwait_ns", ["long_child", "wait_for_children"], 120.0),
+            ];
+            let found = expected.map(|(metric, through, owed)| (sum(metric, &through), owed));
+            eprintln!("{options:?} {found:?}");
+            let [.., (one, _), (two, _), (short, _), (long, _)] = found;
+            // Nothing is where nobody waited.
+            assert!(sum("given_lock_ns", &["waiter"]) < 1.0 && sum("taken_lock_ns", &["holder"]) < 1.0);
+            found.iter().all(|(found, owed)| *found > 0.6 * owed) && two > 1.2 * one && long > 1.2 * short
+        });
+        assert!(found, "{options:?}");
+    }
+}
+
 #[test]
 fn paths_by_execution_hold_the_masters_stack_once() {
     let here = tempfile::tempdir().unwrap();

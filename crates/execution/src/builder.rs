@@ -400,6 +400,10 @@ impl ExecutionBuilder {
             Change::TaskPath { task, path } => {
                 self.samples.samples_mut().of_task.insert(task, path);
             }
+            Change::CallPath { site, path } => {
+                let calls = self.samples.samples_mut().of_calls.entry((thread, site)).or_default();
+                calls.push((at, path));
+            }
             Change::WorkBegins { ty, region } => self.work_begins(thread, at, ty, region),
             Change::WorkEnds => {
                 if let Some(work) = self.open[thread.index()].works.pop() {

@@ -246,6 +246,13 @@ pub enum Change {
         /// The path on its creator's stack.
         path: PathIndex,
     },
+    /// Waits in calls at a site by this path from now on.
+    CallPath {
+        /// Where it calls.
+        site: SiteIndex,
+        /// The path on its stack.
+        path: PathIndex,
+    },
     /// Creates a task.
     TaskCreated {
         /// The task.

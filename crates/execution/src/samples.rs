@@ -4,7 +4,7 @@
 //! Stacks that are the same are kept once. What the user's path is: see
 //! `taskscope_event::models::samples`; the profile of it: `taskscope_analysis::call_paths`.
 
-use crate::{PathIndex, ProcessIndex, RegionIndex, TaskIndex, ThreadIndex};
+use crate::{PathIndex, ProcessIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -71,6 +71,8 @@ pub struct Samples {
     pub of_region: FxHashMap<RegionIndex, RegionPath>,
     /// Creation paths of tasks, where known.
     pub of_task: FxHashMap<TaskIndex, PathIndex>,
+    /// By which paths a thread waits in calls at a site: each from a time on, by time.
+    pub of_calls: FxHashMap<(ThreadIndex, SiteIndex), Vec<(u64, PathIndex)>>,
     addresses: Vec<u64>,
     levels: Vec<Level>,
 }
@@ -85,6 +87,13 @@ impl Samples {
     /// The levels of a sample's stack, innermost first; they do not overlap and lie within the frames.
     pub fn levels(&self, sample: &Sample) -> &[Level] {
         self.levels.get(range(sample.levels)).unwrap_or_default()
+    }
+
+    /// The path of a wait in a call of a thread at a site that begins at a time, where known.
+    pub fn path_of_call(&self, thread: ThreadIndex, site: SiteIndex, at: u64) -> Option<PathIndex> {
+        let calls = self.of_calls.get(&(thread, site))?;
+        let (_, path) = calls.get(calls.partition_point(|(from, _)| *from <= at).checked_sub(1)?)?;
+        self.paths.get(path.index()).is_some_and(|path| !path.addresses.is_empty()).then_some(*path)
     }
 
     /// The samples of a thread that end after `from` and not after `until`.

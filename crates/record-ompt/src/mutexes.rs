@@ -28,6 +28,7 @@ pub unsafe extern "C" fn mutex_acquire(
             moment.follow_acquire(object);
         }
         let site = moment.site(codeptr);
+        moment.tell_call_path(site, codeptr);
         moment.tell_wait_object(wait_kind(mutex_kind), object, site);
         let state = wait_state(mutex_kind);
         moment.thread.wait_return = codeptr as u64;
@@ -44,6 +45,7 @@ pub unsafe extern "C" fn mutex_acquired(mutex_kind: c_int, object: u64, codeptr:
         if matches!(mutex_kind, mutex::TEST_LOCK | mutex::TEST_NEST_LOCK) {
             // Who holds it asked for it here, as one that waited would have told.
             let site = moment.site(codeptr);
+            moment.tell_call_path(site, codeptr);
             moment.tell_wait_object(wait_kind(mutex_kind), object, site);
         } else {
             moment.end_acquiring();

@@ -62,11 +62,13 @@ pub unsafe extern "C" fn sync_region_wait(
             sync::BARRIER_IMPLICIT if !begins && moment.is_joining() => moment.end_join(),
             sync::TASKWAIT if begins => {
                 let site = moment.wait_site(codeptr);
+                moment.tell_call_path(site, codeptr);
                 moment.begin_wait(kind::TASKWAIT, pair::TASKWAIT, state::TASKWAIT, site);
             }
             sync::TASKWAIT => moment.close_section(pair::TASKWAIT),
             sync::TASKGROUP if begins => {
                 let site = moment.wait_site(codeptr);
+                moment.tell_call_path(site, codeptr);
                 moment.begin_wait(kind::TASKGROUP, pair::TASKGROUP, state::TASKGROUP, site);
             }
             sync::TASKGROUP => moment.close_section(pair::TASKGROUP),
@@ -107,6 +109,7 @@ impl Moment<'_> {
         }
         self.thread.wait_return = codeptr as u64;
         let mut site = self.known_site(codeptr);
+        self.tell_call_path(site, codeptr);
         if site == 0 && sync_kind != sync::BARRIER_EXPLICIT {
             site = self.thread.last_work_site;
         }

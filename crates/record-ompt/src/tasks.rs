@@ -48,6 +48,7 @@ pub unsafe extern "C" fn task_create(
         } else if flags & task_flag::TASKWAIT != 0 {
             moment.thread.wait_return = codeptr as u64;
             let site = moment.site(codeptr);
+            moment.tell_call_path(site, codeptr);
             let id = moment.thread.tasks.take();
             Word::new(id, site, WAIT).store(new_task);
             moment.tell_wait_site(taskscope_event::models::wait::kind::TASKWAIT_DEPEND, site);

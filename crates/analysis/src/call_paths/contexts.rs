@@ -55,6 +55,8 @@ pub struct Contexts<'a> {
     runtimes: Vec<bool>,
     /// Nodes of user frames that samples have below a context, by context and frame.
     sampled: FxHashMap<(u32, u32, u64), NodeId>,
+    /// Nodes of calls that wait, by context and path.
+    calls: FxHashMap<(u32, PathIndex), NodeId>,
 }
 
 impl<'a> Contexts<'a> {
@@ -98,6 +100,7 @@ impl<'a> Contexts<'a> {
             frames: FxHashMap::default(),
             runtimes: profile.modules.iter().map(|module| is_runtime(&module.path)).collect(),
             sampled: FxHashMap::default(),
+            calls: FxHashMap::default(),
         }
     }
 
@@ -186,6 +189,40 @@ impl<'a> Contexts<'a> {
         match self.sampled.get(&(context.0, frame.module, frame.offset)) {
             Some(node) => *node,
             None => tree.child(self.node(context), frame),
+        }
+    }
+
+    /// The node of a wait, or of taking a lock, which a thread began at a time in a call at `site` in a context: by the
+    /// path that it told of, else as [`at_site`](Self::at_site).
+    pub fn at_call(
+        &mut self,
+        tree: &mut Tree,
+        context: ContextId,
+        site: SiteIndex,
+        (thread, at): (ThreadIndex, u64),
+    ) -> NodeId {
+        let samples = &self.execution.samples;
+        let Some(path) = samples.path_of_call(thread, site, at) else {
+            return self.at_site(tree, context, site);
+        };
+        if let Some(known) = self.calls.get(&(context.0, path)) {
+            return *known;
+        }
+        let CreationPath { process, addresses } = &samples.paths[path.index()];
+        let calls = addresses.iter().map(|address| address.wrapping_sub(1));
+        let node = self.put(tree, context, *process, calls);
+        self.calls.insert((context.0, path), node);
+        node
+    }
+
+    /// The node of a wait that a thread began at a time, without a marker of its state.
+    pub fn of_wait(&mut self, tree: &mut Tree, section: &Section, begun: (ThreadIndex, u64)) -> NodeId {
+        match section.place.kind() {
+            PlaceKind::Site(site) if !self.is_own_site(section, site) => {
+                let context = self.around(tree, section.task, section.region);
+                self.at_call(tree, context, site, begun)
+            }
+            _ => self.of_section(tree, section).1,
         }
     }
 

@@ -5,9 +5,9 @@ use super::running::{Running, give_to_running};
 use crate::blame::split_lock_waits;
 use rustc_hash::FxHashMap;
 use taskscope_execution::{
-    Execution, NO_TIME, ObjectIndex, RegionIndex, Section, State, TaskIndex, ThreadIndex,
+    Execution, NO_TIME, ObjectIndex, Place, RegionIndex, Section, Span, State, TaskIndex, ThreadIndex,
 };
-use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
+use taskscope_profile::{Frame, Marker, Metric, ROOT, Tree};
 
 /// What a state is in the tree, if it is a wait.
 pub fn marker_of(execution: &Execution, section: &Section) -> Option<Marker> {
@@ -33,25 +33,48 @@ fn is_nest_lock(execution: &Execution, object: ObjectIndex) -> bool {
     execution.catalog.objects.get(object.index()).is_some_and(|object| object.kind == kind)
 }
 
-/// The node at which waiting of a section is taken.
-pub fn taken_at(contexts: &mut Contexts<'_>, tree: &mut Tree, section: &Section, marker: Marker) -> NodeId {
-    let node = if marker == Marker::Idle { ROOT } else { contexts.of_section(tree, section).1 };
-    tree.child(node, Frame::state(marker))
+/// When the waits of one thread began that are not over: tasks that it runs meanwhile may wait, too.
+#[derive(Default)]
+struct Begun(FxHashMap<(TaskIndex, RegionIndex), (Place, u64)>);
+
+impl Begun {
+    /// The thread is in a part of a wait, of which this tells when it began.
+    fn waits(&mut self, span: &Span) -> u64 {
+        let Section { task, region, place, .. } = span.section;
+        let begun = self.0.entry((task, region)).or_insert((place, span.start));
+        if begun.0 != place {
+            *begun = (place, span.start);
+        }
+        begun.1
+    }
+
+    /// It works: what the same task waited for is over.
+    fn works(&mut self, span: &Span) {
+        if !self.0.is_empty() && span.section.state.is_useful() {
+            self.0.remove(&(span.section.task, span.section.region));
+        }
+    }
 }
 
 /// Adds what was taken of all waits, and what holders and children are given.
 pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     let execution = contexts.execution;
     for (thread, _) in execution.selected_workers() {
+        let mut begun = Begun::default();
         for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
-            if let Some(marker) = marker_of(execution, &span.section) {
-                let node = taken_at(contexts, tree, &span.section, marker);
-                tree.add(node, Metric::taken(marker), span.end - span.start);
-                // A device works for the construct that waits for it.
-                if marker == Marker::Target {
-                    let construct = contexts.of_section(tree, &span.section).1;
-                    tree.add(construct, Metric::given(marker), span.end - span.start);
-                }
+            let Some(marker) = marker_of(execution, &span.section) else {
+                begun.works(&span);
+                continue;
+            };
+            let place = match marker {
+                Marker::Idle => ROOT,
+                _ => contexts.of_wait(tree, &span.section, (thread, begun.waits(&span))),
+            };
+            let node = tree.child(place, Frame::state(marker));
+            tree.add(node, Metric::taken(marker), span.end - span.start);
+            // A device works for the construct that waits for it.
+            if marker == Marker::Target {
+                tree.add(place, Metric::given(marker), span.end - span.start);
             }
         }
     }
@@ -61,7 +84,7 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
             Some(hold) => {
                 let region = contexts.section_at(hold.thread, hold.start).region;
                 let context = contexts.around(tree, hold.task, region);
-                contexts.at_site(tree, context, hold.site)
+                contexts.at_call(tree, context, hold.site, (hold.thread, hold.start))
             }
             None => tree.child(ROOT, Frame::state(Marker::Nobody)),
         };

@@ -43,6 +43,9 @@
 //!   path when its region ends, when its stack is as it was at the fork. For a region that has not
 //!   ended when its process does, level 1 of any sample of its master (index 0) in it is the path.
 //!   `path` 0 is none. A region that is the runtime's own (`omp::RUNTIMES_OWN`) has no path.
+//! - `CALL_PATH` comes before a wait, or a hold of a lock, which is told of with that site, if the path from the call to
+//!   the start of the task has changed since the same thread called there last. It holds for all waits that begin from then
+//!   on, until the next one for the site.
 
 use super::prelude::*;
 
@@ -124,4 +127,5 @@ events! {
     PATH = b"SPd" jumbo (path: u32, flags: u32, addresses: rest) Rule, "defines creation path {path}, flags {flags}: the return addresses {addresses}";
     REGION_PATH = b"SRp" plain (region: u32, path: u32, parent_region: u32, parent_task: u32) Rule, "created region {region} by path {path} in task {parent_task} of region {parent_region}";
     TASK_PATH = b"STp" plain (typeid: u32, path: u32) Rule, "creates tasks of type {typeid} by path {path} from now on";
+    CALL_PATH = b"SCp" plain (site: u32, path: u32) Rule, "waits in calls at site {site} by path {path} from now on";
 }

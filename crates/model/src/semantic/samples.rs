@@ -71,6 +71,11 @@ impl Interpreter {
                     _ => {}
                 }
             }
+            samples::CALL_PATH => {
+                let site = self.site_at(thread, payload, 0)?;
+                let path = self.paths.number(process, u32_at(payload, 4).ok_or(Short)?);
+                out.change(thread, at, Change::CallPath { site, path });
+            }
             _ => out.anomaly(thread, at, Anomaly::UnknownEvent),
         }
         Ok(())

@@ -20,7 +20,7 @@ use taskscope_event::models::samples::{self, flag};
 
 use super::code_map::{self, CodeMap, Owner};
 use super::walk::{self, Bounds, Frames, registers_here, stack_pointer_here};
-use super::{levels, regions};
+use super::{is_active, levels, regions};
 use crate::abi::Data;
 use crate::profiling;
 use crate::thread::Moment;
@@ -47,6 +47,8 @@ struct Content {
     turn: usize,
     /// Per type, the path that was written last: type, path.
     told: [(u32, u32); TYPES],
+    /// The same per site of calls.
+    told_of_calls: [(u32, u32); TYPES],
     addresses: Vec<u64>,
 }
 
@@ -141,6 +143,7 @@ impl Content {
             creations: core::array::from_fn(|_| Creation::default()),
             turn: 0,
             told: [(0, 0); TYPES],
+            told_of_calls: [(0, 0); TYPES],
             addresses: Vec::new(),
         }))
     }
@@ -190,10 +193,11 @@ impl Cache {
         ways.find(|known| known.is_it(creating)).map(|known| known.context)
     }
 
-    /// Paths of tasks are to be told anew.
+    /// Paths of tasks and calls are to be told anew.
     pub fn forget_told(&mut self) {
         if let Some(content) = &mut self.0 {
             content.told = [(0, 0); TYPES];
+            content.told_of_calls = [(0, 0); TYPES];
         }
     }
 }
@@ -283,6 +287,26 @@ impl Moment<'_> {
         if path != 0 && *told != (typeid, path) {
             *told = (typeid, path);
             self.recorder.own_point(self.at, samples::TASK_PATH, two(typeid, path));
+        }
+    }
+
+    /// The thread waits, or takes a lock, in the call at `site`, which returns to `codeptr`: tells its path unless it is that
+    /// of the call before.
+    #[inline(always)]
+    pub fn tell_call_path(&mut self, site: u32, codeptr: *const c_void) {
+        if is_active() && site != 0 && !codeptr.is_null() && self.thread.profile.is_none() {
+            self.tell_path_of_call(site, codeptr);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_path_of_call(&mut self, site: u32, codeptr: *const c_void) {
+        let path = self.path_here(codeptr, levels::current_exit(self.thread));
+        let Some(content) = &mut self.thread.paths.0 else { return };
+        let Some(told) = content.told_of_calls.get_mut(site as usize % TYPES) else { return };
+        if path != 0 && *told != (site, path) {
+            *told = (site, path);
+            self.recorder.own_point(self.at, samples::CALL_PATH, two(site, path));
         }
     }
 
