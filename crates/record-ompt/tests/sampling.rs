@@ -97,6 +97,60 @@ fn stacks_are_followed_to_their_root() {
     }
 }
 
+/// The functions of a sample's levels all together, innermost first.
+fn all_functions(symbols: &mut Symbolizer, sample: &Event) -> Vec<String> {
+    let (_, addresses) = stack(sample);
+    let places = addresses.iter().enumerate().map(|(index, address)| address + u64::from(index == 0));
+    let named = places.map(|place| symbols.call_place(place).frame.function);
+    named.flatten().take_while(|function| !function.starts_with("__libc_start")).collect()
+}
+
+/// The samples of a program in this mode that were taken in or below `function`.
+fn unusual_samples(mode: &str, function: &str) -> Option<Vec<Vec<String>>> {
+    if !Compiler::Gcc.is_installed() {
+        return None;
+    }
+    let program = compile(Compiler::Gcc, "unusual", &["-O2", "-Wl,--no-as-needed"]);
+    let mut run = Run::program(Compiler::Gcc, &program).env("TASKSCOPE_SAMPLE", "1000");
+    run.command.arg(mode).env("LD_PRELOAD", format!("{}:{LIBOMP}", tool().display()));
+    let trace = run.trace();
+    assert_rooted(&trace, mode);
+    let mut symbols = symbols(&trace);
+    let mut paths: Vec<_> = all(&trace).map(|sample| all_functions(&mut symbols, sample)).collect();
+    // Whatever it calls has no calls of its own to follow here.
+    for path in &mut paths {
+        let at = path.iter().position(|step| step == function);
+        path.drain(..at.unwrap_or(path.len()));
+    }
+    paths.retain(|path| !path.is_empty());
+    assert!(paths.len() > 30, "{mode}: {} samples", paths.len());
+    Some(paths)
+}
+
+/// gcc has such functions keep their caller's stack pointer in memory, and push their return address again.
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "other machines align their stack otherwise")]
+fn functions_that_align_their_stack_are_followed() {
+    let Some(paths) = unusual_samples("aligned", "spin") else { return };
+    for path in paths {
+        assert_eq!(path, ["spin", "aligned", "step", "outer", "main"]);
+    }
+}
+
+/// On the thread's own stack and on others, in a region.
+#[test]
+fn handlers_of_the_program_lie_in_what_they_have_interrupted() {
+    for mode in ["signals", "on_heap", "further_out"] {
+        let Some(paths) = unusual_samples(mode, "on_alarm") else { return };
+        for path in paths {
+            // It comes at any instruction, also of what the function calls.
+            let at = path.iter().position(|step| step == "interrupted").unwrap_or(0);
+            let outwards = [&path[at], &path[at + 1], path.last().unwrap()];
+            assert_eq!(outwards, ["interrupted", "in_region", "main"], "{mode}: {path:?}");
+        }
+    }
+}
+
 /// Without unwind tables a frame's caller is looked for where a frame pointer would be, which may be any number.
 #[test]
 fn numbers_that_are_no_code_are_no_callers() {

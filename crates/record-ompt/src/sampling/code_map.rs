@@ -15,6 +15,8 @@ use crate::modules::{self, Module, UnwindTables};
 use crate::runtime_inside;
 use crate::thread::Moment;
 
+use super::unusual::{self, Rule, Unusual};
+
 /// The unwinder for all modules of a map.
 pub type Unwinder = framehop::UnwinderNative<&'static [u8], MustNotAllocateDuringUnwind>;
 
@@ -22,7 +24,7 @@ pub type Unwinder = framehop::UnwinderNative<&'static [u8], MustNotAllocateDurin
 struct Known {
     module: Module,
     unwind: UnwindModule<&'static [u8]>,
-    tables: Option<Tables>,
+    prepared: Prepared,
     /// Whose code it is.
     owner: Owner,
 }
@@ -49,8 +51,7 @@ struct Range {
     /// Of the module in [`all_modules`].
     number: u32,
     bias: u64,
-    /// Where its functions begin.
-    tables: Option<Tables>,
+    prepared: Prepared,
 }
 
 /// What [`CodeMap::place`] says of an address in no module.
@@ -204,19 +205,19 @@ impl CodeMap {
                 } else {
                     Owner::Anybody
                 };
-                let tables = tables_of(&module);
-                let unwind = unwind_module(&module, tables);
-                Known { module, unwind, tables, owner }
+                let prepared = prepare(&module);
+                let unwind = unwind_module(&module, prepared.tables);
+                Known { module, unwind, prepared, owner }
             })
             .collect();
         let mut unwinder = Unwinder::new();
         let mut ranges = Vec::with_capacity(known.len());
         let mut modules = Vec::with_capacity(known.len());
-        for Known { module, unwind, tables, owner } in known {
+        for Known { module, unwind, prepared, owner } in known {
             unwinder.add_module(unwind);
             let (start, end, bias) = (module.start, module.end, module.bias);
             let is_program = module.is_program;
-            ranges.push(Range { start, end, owner, is_program, number: number_of(&module), bias, tables });
+            ranges.push(Range { start, end, owner, is_program, number: number_of(&module), bias, prepared });
             modules.push(module);
         }
         ranges.sort_unstable_by_key(|range: &Range| range.start);
@@ -235,7 +236,7 @@ impl CodeMap {
             is_program: false,
             number: 0,
             bias: 0,
-            tables: None,
+            prepared: Prepared::default(),
         };
         let ranges: Vec<Range> = ranges.iter().copied().map(range).collect();
         let knows_runtime = ranges.iter().any(|range| range.owner == Owner::Runtime);
@@ -244,19 +245,20 @@ impl CodeMap {
 
     /// Whose code an address is.
     pub fn owner(&self, address: u64) -> Owner {
-        match self.range(address) {
-            Some(Range { owner: Owner::Anybody, is_program: true, .. })
-                if runtime_inside::contains(address) =>
-            {
-                Owner::Runtime
-            }
-            range => range.map_or(Owner::Nobody, |range| range.owner),
-        }
+        self.range(address).map_or(Owner::Nobody, |range| range.owner_of(address))
+    }
+
+    /// The same, and how the caller of the code there is found, if framehop does not know.
+    #[inline(always)]
+    pub fn owner_and_rule(&self, address: u64) -> (Owner, Option<&'static Rule>) {
+        self.range(address).map_or((Owner::Nobody, None), |range| {
+            (range.owner_of(address), unusual::rule(range.prepared.unusual, address))
+        })
     }
 
     /// The start of the function that an address lies in.
     pub fn function(&self, address: u64) -> Option<u64> {
-        self.range(address)?.tables?.function(address)
+        self.range(address)?.prepared.tables?.function(address)
     }
 
     /// Whether the runtime's code is told from the program's.
@@ -276,30 +278,49 @@ impl CodeMap {
     }
 }
 
-/// A module's unwind tables, which are copied once per module of the process.
-fn tables_of(module: &Module) -> Option<Tables> {
-    /// Start and end of a module, place of its tables' header, and the copy.
-    type Copy = (u64, u64, u64, Option<Tables>);
+impl Range {
+    /// Whose code an address in it is.
+    fn owner_of(&self, address: u64) -> Owner {
+        let may_be_runtimes = self.is_program && self.owner == Owner::Anybody;
+        if may_be_runtimes && runtime_inside::contains(address) { Owner::Runtime } else { self.owner }
+    }
+}
+
+/// What is known of a module's code.
+#[derive(Clone, Copy, Default)]
+struct Prepared {
+    /// Where its functions begin.
+    tables: Option<Tables>,
+    /// The code of which framehop does not find the callers.
+    unusual: &'static [Unusual],
+}
+
+/// What walks need of a module, which is made once per module of the process.
+fn prepare(module: &Module) -> Prepared {
+    /// Start and end of a module, place of its tables' header, and what was made.
+    type Copy = (u64, u64, u64, Prepared);
     static COPIES: std::sync::Mutex<Vec<Copy>> = std::sync::Mutex::new(Vec::new());
     let key = (module.start, module.end, module.unwind.map_or(0, |tables| tables.header));
     // A forked child may find it locked for ever; it copies again then.
     let mut copies = COPIES.try_lock().ok();
     let known = copies.as_ref().and_then(|list| {
-        list.iter().find(|(start, end, header, _)| (*start, *end, *header) == key).map(|(.., tables)| *tables)
+        list.iter().find(|(start, end, header, _)| (*start, *end, *header) == key).map(|(.., made)| *made)
     });
     // The same place may hold another library after dlclose: what it says must still be the same.
     match known {
-        Some(Some(tables)) if tables.is_still_at(module) => Some(tables),
+        Some(made) if made.tables.is_some_and(|tables| tables.is_still_at(module)) => made,
         _ => {
             let tables = module.unwind.and_then(|tables| match stays(module) {
                 true => Tables::in_place(tables),
                 false => Tables::copy(tables),
             });
+            let frame = tables.map(|tables| (tables.entries(), tables.frame_at));
+            let made = Prepared { tables, unusual: unusual::find(module, frame) };
             if let Some(list) = copies.as_mut() {
                 list.retain(|(start, end, header, _)| (*start, *end, *header) != key);
-                list.push((key.0, key.1, key.2, tables));
+                list.push((key.0, key.1, key.2, made));
             }
-            tables
+            made
         }
     }
 }
@@ -359,7 +380,7 @@ impl Tables {
     fn copy(tables: UnwindTables) -> Option<Tables> {
         // SAFETY: the caller has just seen that the module is loaded; only the copies are kept.
         let found = unsafe { Tables::find(tables)? };
-        let frame = found.frame.get(..frame_bytes(found.frame))?;
+        let frame = found.entries();
         let leak = |bytes: &[u8]| -> &'static [u8] { Box::leak(Box::from(bytes)) };
         Some(Tables { header: leak(found.header), frame: leak(frame), ..found })
     }
@@ -382,6 +403,11 @@ impl Tables {
         // SAFETY: as above; `.eh_frame` lies in the same segment.
         let frame = unsafe { core::slice::from_raw_parts(frame_at as *const u8, room as usize) };
         Some(Tables { header_at: tables.header, header, frame_at, frame })
+    }
+
+    /// What belongs to `.eh_frame`.
+    fn entries(&self) -> &'static [u8] {
+        self.frame.get(..frame_bytes(self.frame)).unwrap_or_default()
     }
 
     fn header_has_table(&self) -> bool {

@@ -23,6 +23,7 @@ mod sampler;
 mod signal;
 mod timer;
 pub mod undeferred;
+mod unusual;
 mod walk;
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -149,8 +149,11 @@ impl Content {
     }
 
     /// The slots that hold the return addresses of the frames from `first` to `end`; `None` where the machine
-    /// keeps one elsewhere.
+    /// keeps one elsewhere, or a frame was interrupted.
     fn slots(&self, first: usize, end: usize) -> Option<Vec<(u64, u64)>> {
+        if !self.frames.are_calls() {
+            return None;
+        }
         let addresses = self.frames.addresses();
         let innermost = self.frames.stack_pointer(0);
         (first.max(1)..end.min(addresses.len()))

@@ -3,14 +3,20 @@
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder as _};
 
 use super::code_map::{CodeMap, Owner};
+use super::unusual::Rule;
 
 /// What the unwinder remembers between walks, and its working memory.
 pub type Cache = framehop::CacheNative<MustNotAllocateDuringUnwind>;
 /// The registers that a walk starts from.
 pub type Registers = framehop::UnwindRegsNative;
 
+/// Reads a word of the stack.
+pub type Read<'a> = dyn FnMut(u64) -> Result<u64, ()> + 'a;
+
 /// Frames beyond this are cut off.
 pub const MAX_FRAMES: usize = 256;
+/// Signals that have interrupted each other on one stack, at most.
+const MAX_SIGNALS: u32 = 16;
 
 /// The stack of a thread: what lies beyond its end is not read directly.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +89,8 @@ impl Bounds {
 
 /// The frames of a stack, innermost first.
 pub struct Frames {
-    /// The interrupted instruction, then return addresses.
+    /// The interrupted instruction, then return addresses. Of an instruction further out that was interrupted, by a signal of
+    /// the program, the address after it: what follows its first byte.
     addresses: [u64; MAX_FRAMES],
     /// The stack pointer in each frame; that of frame i + 1 is the CFA of frame i.
     stack_pointers: [u64; MAX_FRAMES + 1],
@@ -94,6 +101,10 @@ pub struct Frames {
     pub is_cut: bool,
     /// Whether code of no known module was met.
     pub met_unknown_code: bool,
+    /// Handlers of signals that were met.
+    signals: u32,
+    /// Whether the alternate stack was left on which a handler ran. A thread has one.
+    has_left_alternate: bool,
 }
 
 impl Frames {
@@ -106,6 +117,8 @@ impl Frames {
             reached_root: false,
             is_cut: false,
             met_unknown_code: false,
+            signals: 0,
+            has_left_alternate: false,
         }
     }
 
@@ -138,6 +151,7 @@ impl Frames {
     pub fn walk(&mut self, map: &CodeMap, cache: &mut Cache, from: (u64, Registers), bounds: Bounds) {
         let (pc, mut registers) = from;
         (self.count, self.reached_root, self.is_cut, self.met_unknown_code) = (0, false, false, false);
+        (self.signals, self.has_left_alternate) = (0, false);
         let start = registers.sp();
         let mut read = |address: u64| {
             if address & 7 == 0 && bounds.is_above(start, address) && address <= bounds.high - 8 {
@@ -150,8 +164,14 @@ impl Frames {
         };
         let mut address = FrameAddress::InstructionPointer(pc);
         loop {
-            let (here, sp) = (address.address(), registers.sp());
-            if map.owner(address.address_for_lookup()) == Owner::Nobody {
+            let (owner, rule) = map.owner_and_rule(address.address_for_lookup());
+            if rule == Some(&Rule::Interrupted) {
+                let Some(pc) = self.leave_handler(&mut registers, bounds, &mut read) else { return };
+                address = FrameAddress::InstructionPointer(pc);
+                continue;
+            }
+            let (mut here, sp) = (address.address(), registers.sp());
+            if owner == Owner::Nobody {
                 // Compiled while the program runs, or not found: what has no unwind tables may name any number as its caller.
                 if self.count > 0 && (bounds.contains(here) || read_anywhere(here & !7).is_err()) {
                     return;
@@ -164,9 +184,18 @@ impl Frames {
                 self.is_cut = true;
                 return;
             };
+            if self.count > 0 && !address.is_return_address() {
+                here = here.saturating_add(1);
+            }
             (*place, *stack_pointer) = (here, sp);
             self.count += 1;
-            let next = map.unwinder.unwind_frame(address, &mut registers, cache, &mut read);
+            let next = match rule {
+                #[cfg(target_arch = "x86_64")]
+                Some(Rule::Caller(caller)) => {
+                    caller.unwind(!address.is_return_address(), &mut registers, &mut read)
+                }
+                _ => map.unwinder.unwind_frame(address, &mut registers, cache, &mut read).map_err(|_| ()),
+            };
             if let Some(after) = self.stack_pointers.get_mut(self.count) {
                 *after = registers.sp();
             }
@@ -180,15 +209,40 @@ impl Frames {
                     self.reached_root = map.owner(address.address_for_lookup()) != Owner::Nobody;
                     return;
                 }
-                Err(_) => return,
+                Err(()) => return,
             }
         }
+    }
+
+    /// Goes on from the handler of a signal to what it has interrupted. Where that cannot be, `None`.
+    #[cold]
+    fn leave_handler(&mut self, registers: &mut Registers, bounds: Bounds, read: &mut Read) -> Option<u64> {
+        let sp = registers.sp();
+        let pc;
+        (pc, *registers) = kept_registers(sp, read).ok()?;
+        let interrupted = registers.sp();
+        self.signals += 1;
+        let is_same_stack = interrupted > sp && bounds.contains(interrupted) == bounds.contains(sp);
+        if !is_same_stack {
+            if self.has_left_alternate {
+                return None;
+            }
+            self.has_left_alternate = true;
+            // Wherever it lies, its frames are further in than those that were interrupted.
+            self.stack_pointers.iter_mut().take(self.count).for_each(|place| *place = interrupted);
+        }
+        (self.signals <= MAX_SIGNALS).then_some(pc)
+    }
+
+    /// Whether all frames but the innermost have called the one before.
+    pub fn are_calls(&self) -> bool {
+        self.signals == 0
     }
 }
 
 /// Reads a word of memory that may not be there, on a stack of the program's own making for instance.
 #[cold]
-fn read_anywhere(address: u64) -> Result<u64, ()> {
+pub fn read_anywhere(address: u64) -> Result<u64, ()> {
     if address < 64 << 10 || address >> 47 != 0 {
         return Err(());
     }
@@ -250,19 +304,42 @@ pub fn registers_here() -> (u64, Registers) {
 /// # Safety
 /// `context` is what the kernel passed to the handler.
 pub unsafe fn interrupted_registers(context: *const libc::ucontext_t) -> (u64, Registers) {
+    // SAFETY: by contract.
+    let Ok(found) = registers_in(context as u64, |address| unsafe {
+        Ok::<_, core::convert::Infallible>((address as *const u64).read())
+    });
+    found
+}
+
+/// The same of a signal whose handler has returned, as it were: what the kernel has kept lies at the stack pointer.
+fn kept_registers(sp: u64, read: &mut Read) -> Result<(u64, Registers), ()> {
+    let before = if cfg!(target_arch = "aarch64") { size_of::<libc::siginfo_t>() } else { 0 };
+    registers_in(sp.checked_add(before as u64).filter(|at| *at < 1 << 56).ok_or(())?, read)
+}
+
+/// The registers in a `ucontext_t`, and where they were taken.
+fn registers_in<E>(context: u64, mut read: impl FnMut(u64) -> Result<u64, E>) -> Result<(u64, Registers), E> {
+    use core::mem::offset_of;
+    let machine = context + offset_of!(libc::ucontext_t, uc_mcontext) as u64;
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: by contract.
-        let registers = unsafe { &(*context).uc_mcontext.gregs };
-        let of = |register: libc::c_int| registers.get(register as usize).map_or(0, |value| *value as u64);
-        let pc = of(libc::REG_RIP);
-        (pc, Registers::new(pc, of(libc::REG_RSP), of(libc::REG_RBP)))
+        use framehop::x86_64::Reg;
+        let all = machine + offset_of!(libc::mcontext_t, gregs) as u64;
+        let mut of = |register: libc::c_int| read(all + register as u64 * 8);
+        let pc = of(libc::REG_RIP)?;
+        let mut registers = Registers::new(pc, of(libc::REG_RSP)?, of(libc::REG_RBP)?);
+        // Where functions keep their caller's stack pointer while they align their own.
+        registers.set(Reg::R10, of(libc::REG_R10)?);
+        registers.set(Reg::RBX, of(libc::REG_RBX)?);
+        Ok((pc, registers))
     }
     #[cfg(target_arch = "aarch64")]
     {
-        // SAFETY: by contract.
-        let machine = unsafe { &(*context).uc_mcontext };
-        (machine.pc, Registers::new(machine.regs[30], machine.sp, machine.regs[29]))
+        let mut at = |offset: usize| read(machine + offset as u64);
+        let regs = offset_of!(libc::mcontext_t, regs);
+        let [fp, lr] = [at(regs + 29 * 8)?, at(regs + 30 * 8)?];
+        let pc = at(offset_of!(libc::mcontext_t, pc))?;
+        Ok((pc, Registers::new(lr, at(offset_of!(libc::mcontext_t, sp))?, fp)))
     }
 }
 
@@ -326,6 +403,111 @@ mod tests {
             times[times.len() / 2]
         });
         println!("{} frames: {cold} ns with an empty cache, {warm} ns with a full one", frames.count);
+    }
+
+    /// A stack whose lower half is not there, on which a handler of the program runs.
+    #[cfg(target_arch = "x86_64")]
+    struct Interrupted {
+        memory: *mut u64,
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    impl Interrupted {
+        const WORDS: usize = 2048;
+
+        fn new() -> Interrupted {
+            let bytes = Self::WORDS * 8;
+            // SAFETY: new memory, the lower half of which nobody uses.
+            let memory = unsafe {
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+                let protection = libc::PROT_READ | libc::PROT_WRITE;
+                let memory = libc::mmap(core::ptr::null_mut(), bytes, protection, flags, -1, 0);
+                assert_ne!(memory, libc::MAP_FAILED);
+                assert_eq!(libc::mprotect(memory, bytes / 2, libc::PROT_NONE), 0);
+                memory.cast()
+            };
+            Interrupted { memory }
+        }
+
+        fn at(&self, index: usize) -> u64 {
+            self.memory.wrapping_add(index) as u64
+        }
+
+        fn write(&mut self, index: usize, value: u64) {
+            assert!((Self::WORDS / 2..Self::WORDS).contains(&index));
+            // SAFETY: in the upper half.
+            unsafe { self.memory.add(index).write(value) };
+        }
+
+        /// Walks from the first instruction of a handler, whose frame is at `index` and which has interrupted this.
+        fn walk(&mut self, index: usize, pc: u64, sp: u64) -> Vec<u64> {
+            let handler = Self::walk as fn(&mut Self, usize, u64, u64) -> Vec<u64> as usize as u64;
+            let registers = core::mem::offset_of!(libc::ucontext_t, uc_mcontext) / 8;
+            self.write(index, trampoline());
+            self.write(index + 1 + registers + libc::REG_RIP as usize, pc);
+            self.write(index + 1 + registers + libc::REG_RSP as usize, sp);
+            let bounds = Bounds { low: self.at(0), high: self.at(Self::WORDS) };
+            let mut frames = Box::new(Frames::new());
+            let start = (handler, Registers::new(handler, self.at(index), 0));
+            frames.walk(map(), &mut Cache::default(), start, bounds);
+            assert_eq!(frames.addresses()[0], handler);
+            assert!(!frames.are_calls());
+            frames.addresses()[1..].to_vec()
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    impl Drop for Interrupted {
+        fn drop(&mut self) {
+            // SAFETY: made by `new`.
+            unsafe { libc::munmap(self.memory.cast(), Self::WORDS * 8) };
+        }
+    }
+
+    /// Where handlers return to.
+    #[cfg(target_arch = "x86_64")]
+    fn trampoline() -> u64 {
+        extern "C" fn handler(_: libc::c_int) {}
+        // SAFETY: a handler that does nothing, of a signal that nobody sends.
+        unsafe {
+            let mut action: libc::sigaction = core::mem::zeroed();
+            action.sa_sigaction = handler as extern "C" fn(libc::c_int) as usize;
+            assert_eq!(libc::sigaction(libc::SIGUSR2, &action, core::ptr::null_mut()), 0);
+            assert_eq!(libc::sigaction(libc::SIGUSR2, core::ptr::null(), &mut action), 0);
+            action.sa_restorer.unwrap() as usize as u64
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn what_a_signal_has_interrupted_is_no_call() {
+        // At their first instructions, which are looked up where they are.
+        let outer = trampoline as fn() -> u64 as usize as u64;
+        let mut stack = Interrupted::new();
+        let sp = stack.at(1500);
+        stack.write(1500, outer + 1);
+        stack.write(1501, 0);
+        let found = stack.walk(1100, outer, sp);
+        assert_eq!(found[..2], [outer + 1, outer + 1]);
+    }
+
+    /// What a handler finds on the stack may be anything: here, stack pointers of what it has interrupted.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn wild_stack_pointers_of_signals_are_not_followed() {
+        let code = trampoline as fn() -> u64 as usize as u64;
+        let mut stack = Interrupted::new();
+        let top = stack.at(Interrupted::WORDS);
+        let outside = [0, 7, 8, 1 << 40, 1 << 63, u64::MAX - 7, u64::MAX, top, top - 3, stack.at(0) - 8];
+        let below = [stack.at(0), stack.at(100), stack.at(1023) + 4];
+        for sp in [&outside[..], &below].concat() {
+            assert_eq!(stack.walk(1100, code, sp), [code + 1], "{sp:x}");
+            // Nor where it has interrupted another handler's end, as it were.
+            assert_eq!(stack.walk(1100, trampoline(), sp), [0; 0], "{sp:x}");
+        }
+        // Itself, again and again.
+        let own = stack.at(1101);
+        assert_eq!(stack.walk(1100, trampoline(), own), [0; 0]);
     }
 
     #[test]

@@ -1,0 +1,287 @@
+//! Frames of which framehop does not find the callers: of functions that align their stack, and of signal handlers.
+//!
+//! It takes what it does not understand for a function with a frame pointer. Such code is looked for where a module's tables
+//! are prepared, outside of the handler.
+
+use crate::modules::Module;
+
+/// A piece of code.
+#[derive(Clone, Copy, Debug)]
+pub struct Unusual {
+    start: u64,
+    end: u64,
+    rule: Rule,
+}
+
+/// How the caller of a piece of code is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// It was interrupted by a signal, whose handler returns to this code: the kernel has kept its registers at the stack
+    /// pointer.
+    Interrupted,
+    /// By the rows of the module's tables.
+    #[cfg(target_arch = "x86_64")]
+    Caller(tables::Caller),
+}
+
+/// The rule for an address among a module's, sorted pieces.
+#[inline(always)]
+pub fn rule(all: &'static [Unusual], address: u64) -> Option<&'static Rule> {
+    if all.is_empty() {
+        return None;
+    }
+    let after = all.partition_point(|piece| piece.start <= address);
+    let piece = after.checked_sub(1).and_then(|index| all.get(index))?;
+    (address < piece.end).then_some(&piece.rule)
+}
+
+/// A module's pieces: `.eh_frame` and where it lies are given, if it has such tables.
+pub fn find(module: &Module, frame: Option<(&[u8], u64)>) -> &'static [Unusual] {
+    #[cfg(target_arch = "x86_64")]
+    let found = {
+        let _ = module;
+        frame.map(|(bytes, at)| tables::find(bytes, at)).unwrap_or_default()
+    };
+    #[cfg(target_arch = "aarch64")]
+    let found = {
+        let _ = frame;
+        trampoline_of_kernel(module).into_iter().collect::<Vec<_>>()
+    };
+    if found.is_empty() { &[] } else { found.leak() }
+}
+
+/// The code in the kernel's part that handlers return to, which has no unwind tables.
+#[cfg(target_arch = "aarch64")]
+fn trampoline_of_kernel(module: &Module) -> Option<Unusual> {
+    /// `mov x8, #139; svc #0`.
+    const RETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
+    // SAFETY: no preconditions.
+    if !module.contains(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) }) {
+        return None;
+    }
+    // SAFETY: mapped and readable as long as the process lives.
+    let code = unsafe {
+        core::slice::from_raw_parts(module.start as *const u8, (module.end - module.start) as usize)
+    };
+    let at = (0..code.len()).step_by(4).find(|at| code.get(*at..*at + 8) == Some(&RETURN))? as u64;
+    // Where it returns to is looked up at the byte before.
+    let start = module.start + at - 1;
+    Some(Unusual { start, end: start + 9, rule: Rule::Interrupted })
+}
+
+#[cfg(target_arch = "x86_64")]
+mod tables {
+    use framehop::x86_64::Reg;
+    use gimli::{
+        BaseAddresses, CallFrameInstruction, CfaRule, CieOrFde, EhFrame, EndianSlice, Operation,
+        RegisterRule, RunTimeEndian, UnwindContext, UnwindExpression, UnwindSection as _, X86_64,
+    };
+
+    use super::{Rule, Unusual};
+    use crate::sampling::walk::{Read, Registers, read_anywhere};
+
+    // With the reader that framehop uses, its own calls of gimli's functions would no longer be compiled in place.
+    type Section<'a> = EhFrame<EndianSlice<'a, RunTimeEndian>>;
+    type Entry<'a> = gimli::FrameDescriptionEntry<EndianSlice<'a, RunTimeEndian>>;
+
+    /// Where a caller's stack begins and its frame pointer is; the address it goes on at is the last word below the former.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Caller {
+        cfa: Cfa,
+        bp: FramePointer,
+    }
+
+    /// An address: what a register holds, by its number in the tables, and an offset.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Place {
+        register: u8,
+        offset: i32,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Cfa {
+        Is(Place),
+        /// In memory, and an offset from that.
+        LiesAt(Place, i32),
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum FramePointer {
+        Unchanged,
+        LiesAt(Place),
+        LiesFromCfa(i32),
+    }
+
+    impl Place {
+        fn new(register: gimli::Register, offset: i64) -> Option<Place> {
+            let register = u8::try_from(register.0).ok().filter(|number| reg(*number).is_some())?;
+            Some(Place { register, offset: i32::try_from(offset).ok()? })
+        }
+
+        /// In the innermost frame, and in one that was interrupted, all registers are known.
+        fn address(self, registers: &Registers, all_are_known: bool) -> Result<u64, ()> {
+            let register = reg(self.register).ok_or(())?;
+            if !all_are_known && !matches!(register, Reg::RSP | Reg::RBP) {
+                return Err(());
+            }
+            registers.get(register).checked_add_signed(self.offset.into()).ok_or(())
+        }
+    }
+
+    fn reg(number: u8) -> Option<Reg> {
+        use Reg::*;
+        const IN_TABLES: [Reg; 16] =
+            [RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15];
+        IN_TABLES.get(usize::from(number)).copied()
+    }
+
+    impl Caller {
+        /// Goes to the caller. `Ok(None)` at the root.
+        #[cold]
+        pub fn unwind(
+            self,
+            is_interrupted: bool,
+            registers: &mut Registers,
+            read: &mut Read,
+        ) -> Result<Option<u64>, ()> {
+            let cfa = match self.cfa {
+                Cfa::Is(place) => place.address(registers, is_interrupted)?,
+                Cfa::LiesAt(place, offset) => {
+                    let kept = read(place.address(registers, is_interrupted)?)?;
+                    kept.checked_add_signed(offset.into()).ok_or(())?
+                }
+            };
+            if cfa <= registers.sp() {
+                return Err(());
+            }
+            let bp = match self.bp {
+                FramePointer::Unchanged => registers.bp(),
+                FramePointer::LiesAt(place) => read(place.address(registers, is_interrupted)?)?,
+                FramePointer::LiesFromCfa(offset) => read(cfa.checked_add_signed(offset.into()).ok_or(())?)?,
+            };
+            let address = read(cfa - 8)?;
+            if address == 0 {
+                return Ok(None);
+            }
+            registers.set_ip(address);
+            registers.set_sp(cfa);
+            registers.set_bp(bp);
+            Ok(Some(address))
+        }
+
+        /// Of a row that framehop has no rule for.
+        fn of(
+            row: &gimli::UnwindTableRow<usize>,
+            section: &Section<'_>,
+            entry: &Entry<'_>,
+        ) -> Option<Caller> {
+            let offset = |offset: i64| i32::try_from(offset).ok();
+            let cfa = match row.cfa() {
+                CfaRule::RegisterAndOffset { register: X86_64::RSP | X86_64::RBP, .. } => return None,
+                CfaRule::RegisterAndOffset { register, offset } => Cfa::Is(Place::new(*register, *offset)?),
+                CfaRule::Expression(expression) => match operations(expression, section, entry)? {
+                    [Some(Operation::RegisterOffset { register, offset: at, .. }), DEREF, after] => {
+                        let after = match after {
+                            None => 0,
+                            Some(Operation::PlusConstant { value }) => i64::try_from(value).ok()?,
+                            Some(_) => return None,
+                        };
+                        Cfa::LiesAt(Place::new(register, at)?, offset(after)?)
+                    }
+                    _ => return None,
+                },
+            };
+            let bp = match row.register(X86_64::RBP) {
+                None | Some(RegisterRule::Undefined | RegisterRule::SameValue) => FramePointer::Unchanged,
+                Some(RegisterRule::Offset(from_cfa)) => FramePointer::LiesFromCfa(offset(from_cfa)?),
+                Some(RegisterRule::Expression(expression)) => {
+                    match operations(&expression, section, entry)? {
+                        [Some(Operation::RegisterOffset { register, offset, .. }), None, None] => {
+                            FramePointer::LiesAt(Place::new(register, offset)?)
+                        }
+                        _ => return None,
+                    }
+                }
+                Some(_) => return None,
+            };
+            let is_below_cfa = row.register(X86_64::RA) == Some(RegisterRule::Offset(-8));
+            is_below_cfa.then_some(Caller { cfa, bp })
+        }
+    }
+
+    type Operations<'a> = [Option<Operation<EndianSlice<'a, RunTimeEndian>>>; 3];
+
+    const DEREF: Option<Operation<EndianSlice<'static, RunTimeEndian>>> =
+        Some(Operation::Deref { base_type: gimli::UnitOffset(0), size: 8, space: false });
+
+    /// The operations of an expression of three at most.
+    fn operations<'a>(
+        expression: &UnwindExpression<usize>,
+        section: &Section<'a>,
+        entry: &Entry<'a>,
+    ) -> Option<Operations<'a>> {
+        let mut iter = expression.get(section).ok()?.operations(entry.cie().encoding());
+        let mut found = [None; 3];
+        for place in &mut found {
+            *place = iter.next().ok()?;
+        }
+        iter.next().ok()?.is_none().then_some(found)
+    }
+
+    /// The pieces of code that these tables tell of, sorted.
+    pub fn find(frame: &[u8], at: u64) -> Vec<Unusual> {
+        let mut section = EhFrame::new(frame, RunTimeEndian::Little);
+        section.set_address_size(8);
+        let bases = BaseAddresses::default().set_eh_frame(at);
+        let mut context = UnwindContext::new();
+        let mut found = Vec::new();
+        let mut entries = section.entries(&bases);
+        while let Ok(Some(entry)) = entries.next() {
+            let CieOrFde::Fde(entry) = entry else { continue };
+            let Ok(entry) = entry.parse(EhFrame::cie_from_offset) else { continue };
+            if entry.is_signal_trampoline() {
+                found.extend(trampoline(&entry));
+            } else if may_be_unusual(&entry, &section, &bases) {
+                let Ok(mut rows) = entry.rows(&section, &bases, &mut context) else { continue };
+                while let Ok(Some(row)) = rows.next_row() {
+                    let (start, end) = (row.start_address(), row.end_address());
+                    let piece = |caller| Unusual { start, end, rule: Rule::Caller(caller) };
+                    found.extend(Caller::of(row, &section, &entry).map(piece));
+                }
+            }
+        }
+        found.sort_unstable_by_key(|piece| piece.start);
+        found
+    }
+
+    fn may_be_unusual<'a>(entry: &Entry<'a>, section: &Section<'a>, bases: &BaseAddresses) -> bool {
+        let mut instructions = entry.instructions(section, bases);
+        while let Ok(Some(instruction)) = instructions.next() {
+            match instruction {
+                CallFrameInstruction::DefCfaExpression { .. } => return true,
+                CallFrameInstruction::DefCfa { register, .. }
+                | CallFrameInstruction::DefCfaSf { register, .. }
+                | CallFrameInstruction::DefCfaRegister { register }
+                    if !matches!(register, X86_64::RSP | X86_64::RBP) =>
+                {
+                    return true;
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// What signal handlers return to, as the C library has it: others may keep the registers elsewhere.
+    fn trampoline(entry: &Entry<'_>) -> Option<Unusual> {
+        /// `mov $15, %rax; syscall`.
+        const RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+        // It begins a byte before the code, at which the code's address is looked up.
+        let (start, end) = (entry.initial_address(), entry.end_address());
+        let code = start.checked_add(1)?;
+        let words = [read_anywhere(code).ok()?, read_anywhere(code.checked_add(8)?).ok()?];
+        let bytes = words.map(u64::to_le_bytes);
+        let is_return = bytes.as_flattened().starts_with(&RETURN);
+        is_return.then_some(Unusual { start, end, rule: Rule::Interrupted })
+    }
+}
