@@ -2,13 +2,15 @@
 
 use crate::Missing;
 use crate::fortran::{self, FortranNames};
+use crate::handlers::{Handler, handlers_of};
 use crate::loops::{Loop, loops_of};
 use crate::name;
 use crate::plt;
 use crate::tail_call::TailCalls;
+use crate::unwound::unwound_functions;
 use crate::variable::{Variable, VariablePlace, variables};
 use addr2line::Context;
-use gimli::{EndianRcSlice, Reader as _, RunTimeEndian, UnwindSection as _};
+use gimli::{EndianRcSlice, Reader as _, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -65,10 +67,19 @@ pub struct ModuleFile {
     loops: rustc_hash::FxHashMap<u64, Vec<Loop>>,
     /// Static variables; read at the first question for one.
     variables: Option<Vec<Variable>>,
-    /// Executable sections, with their addresses; read at the first question for loops.
-    code: Option<Vec<(u64, Vec<u8>)>>,
+    /// Read at the first question for loops.
+    code: Option<Code>,
     /// Begin and end of the functions that have unwind tables; read at the first question for one without a name.
     unwound: Option<Vec<(u64, u64)>>,
+}
+
+/// Machine code.
+#[derive(Default)]
+struct Code {
+    /// Executable sections, with their addresses.
+    sections: Vec<(u64, Vec<u8>)>,
+    /// Handlers of exceptions, by the address of their function.
+    handlers: rustc_hash::FxHashMap<u64, Vec<Handler>>,
 }
 
 /// What is known of one address of the file.
@@ -157,14 +168,16 @@ impl ModuleFile {
         let function =
             after.checked_sub(1).map(|index| (self.functions[index].start, self.functions[index].end));
         let Some((start, end)) = function.filter(|(_, end)| address < *end) else { return Vec::new() };
-        let code = &*self.code.get_or_insert_with(|| code_of(path).unwrap_or_default());
+        let code = self.code.get_or_insert_with(|| code_of(path).unwrap_or_default());
         let loops = self.loops.entry(start).or_insert_with(|| {
-            let section = code.iter().find(|(at, bytes)| (*at..*at + bytes.len() as u64).contains(&start));
+            let section =
+                code.sections.iter().find(|(at, bytes)| (*at..*at + bytes.len() as u64).contains(&start));
             let bytes = section.and_then(|(at, bytes)| {
                 let from = (start - at) as usize;
                 bytes.get(from..bytes.len().min(from + (end - start) as usize))
             });
-            bytes.map_or_else(Vec::new, |bytes| loops_of(bytes, start))
+            let handlers = code.handlers.get(&start).map_or(&[][..], Vec::as_slice);
+            bytes.map_or_else(Vec::new, |bytes| loops_of(bytes, start, handlers))
         });
         loops.iter().filter(|one| one.contains(address)).map(|one| one.header).collect()
     }
@@ -318,42 +331,16 @@ pub(crate) fn data_symbols(path: &str) -> Vec<(u64, u64, String)> {
     read().unwrap_or_default()
 }
 
-/// The executable sections of a file for x86-64.
-fn code_of(path: &str) -> Option<Vec<(u64, Vec<u8>)>> {
+/// The code of a file for x86-64.
+fn code_of(path: &str) -> Option<Code> {
     let bytes = std::fs::read(path).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
     if file.architecture() != object::Architecture::X86_64 {
         return None;
     }
     let code = file.sections().filter(|section| section.kind() == object::SectionKind::Text);
-    Some(code.filter_map(|section| Some((section.address(), section.data().ok()?.to_vec()))).collect())
-}
-
-/// Begin and end of the functions in `.eh_frame`, which is left where a file is stripped.
-fn unwound_functions(path: &str) -> Option<Vec<(u64, u64)>> {
-    let bytes = std::fs::read(path).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
-    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let address_of = |name| file.section_by_name(name).map_or(0, |section| section.address());
-    let section = file.section_by_name(".eh_frame")?;
-    let data = section.uncompressed_data().ok()?;
-    let mut table = gimli::EhFrame::new(&data, endian);
-    table.set_address_size(if file.is_64() { 8 } else { 4 });
-    let bases = gimli::BaseAddresses::default()
-        .set_eh_frame(section.address())
-        .set_text(address_of(".text"))
-        .set_got(address_of(".got"));
-    let (mut entries, mut functions) = (table.entries(&bases), Vec::new());
-    // A damaged table gives what was read of it.
-    while let Ok(Some(entry)) = entries.next() {
-        if let gimli::CieOrFde::Fde(partial) = entry
-            && let Ok(entry) = partial.parse(|table, bases, offset| table.cie_from_offset(bases, offset))
-        {
-            functions.push((entry.initial_address(), entry.end_address()));
-        }
-    }
-    functions.sort_unstable();
-    Some(functions)
+    let sections = code.filter_map(|section| Some((section.address(), section.data().ok()?.to_vec())));
+    Some(Code { sections: sections.collect(), handlers: handlers_of(&file) })
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

@@ -11,10 +11,12 @@
 
 mod file;
 mod fortran;
+mod handlers;
 mod loops;
 mod name;
 mod plt;
 mod tail_call;
+mod unwound;
 mod variable;
 
 pub use name::{
