@@ -3,6 +3,7 @@
 //! All work on sums of one tree, so that they agree to the nanosecond: the parts of a bottom-up row are
 //! its callers and sum to it, all outermost rows of a view sum to the whole.
 
+use crate::path_lines::PathLines;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use taskscope_profile::named::{CallTree, Label, What};
@@ -291,46 +292,71 @@ pub struct FlatRow {
 }
 
 /// Sums by function, loop or line, wherever they are in the tree; a recursion counts once. The own values
-/// of functions sum to the whole; those of loops and lines to what was counted in any.
+/// of functions and of lines sum to the whole; those of loops to what was counted in any. Lines are the
+/// program's where the tree is without the runtime's frames ([`CallTree::without_runtime`]).
 pub fn flat(tree: &CallTree, by: FlatBy, column: Column) -> Vec<FlatRow> {
-    // Steps as they are without the place from which they were called.
-    let mut identity: FxHashMap<Frame, Option<Frame>> = FxHashMap::default();
-    let mut names = tree.clone();
-    let mut identify = |frame: Frame| -> Option<Frame> {
-        *identity.entry(frame).or_insert_with(|| {
-            let Some(label) = names.label_of(frame).cloned() else {
-                return (by == FlatBy::Function).then_some(frame.without_place());
-            };
-            let wanted = match label.what {
-                What::Function | What::Parallel | What::Task | What::Unknown | What::NoPath => {
-                    by == FlatBy::Function
-                }
-                What::Loop => by == FlatBy::Loop,
-                What::Line => by == FlatBy::Line,
-            };
-            let place = label.what != What::Function;
-            let plain =
-                Label { file: label.file.filter(|_| place), line: label.line.filter(|_| place), ..label };
-            wanted.then(|| Frame { module: names.number(plain), ..frame })
-        })
+    match by {
+        FlatBy::Line => {
+            let mut lines = PathLines::default();
+            flat_by(tree, column, |names, path, steps| lines.of_path(names, path, steps))
+        }
+        FlatBy::Function | FlatBy::Loop => {
+            // Steps as they are without the place from which they were called.
+            let mut identity: FxHashMap<Frame, Option<Frame>> = FxHashMap::default();
+            flat_by(tree, column, |names, path, steps| {
+                steps.extend(path.iter().filter_map(|frame| {
+                    *identity.entry(*frame).or_insert_with(|| function_or_loop(names, *frame, by))
+                }));
+            })
+        }
+    }
+}
+
+/// What of a column is in none of these rows of its flat view: in smaller ones, or in no loop.
+pub fn rest_of<'a>(tree: &CallTree, rows: impl Iterator<Item = &'a FlatRow>, column: Column) -> u64 {
+    rows.fold(total(&tree.tree, column), |rest, row| rest.saturating_sub(row.own))
+}
+
+/// A step as a row of functions, or of loops.
+fn function_or_loop(names: &mut CallTree, frame: Frame, by: FlatBy) -> Option<Frame> {
+    let Some(label) = names.label_of(frame).cloned() else {
+        return (by == FlatBy::Function).then_some(frame.without_place());
     };
+    let wanted = match label.what {
+        What::Function | What::Parallel | What::Task | What::Unknown | What::NoPath => by == FlatBy::Function,
+        What::Loop => by == FlatBy::Loop,
+        What::Line => false,
+    };
+    let place = label.what != What::Function;
+    let plain = Label { file: label.file.filter(|_| place), line: label.line.filter(|_| place), ..label };
+    wanted.then(|| Frame { module: names.number(plain), ..frame })
+}
+
+/// Sums by what `rows_of` makes of a path, both innermost first: to the first goes what is the path's own.
+fn flat_by(
+    tree: &CallTree,
+    column: Column,
+    mut rows_of: impl FnMut(&mut CallTree, &[Frame], &mut Vec<Frame>),
+) -> Vec<FlatRow> {
+    let mut names = tree.clone();
     let mut rows: FxHashMap<Frame, (u64, u64)> = FxHashMap::default();
-    let mut seen: Vec<Frame> = Vec::new();
+    let (mut path, mut steps) = (Vec::new(), Vec::new());
+    let mut seen = FxHashSet::default();
     for node in tree.nodes() {
         let value = own(&tree.tree, node, column);
         if value == 0 {
             continue;
         }
+        path.clear();
+        path.extend(tree.tree.path(node));
+        steps.clear();
+        rows_of(&mut names, &path, &mut steps);
         seen.clear();
-        for frame in tree.tree.path(node) {
-            let Some(frame) = identify(frame) else { continue };
-            if !seen.contains(&frame) {
-                let row = rows.entry(frame).or_default();
+        for (depth, step) in steps.iter().enumerate() {
+            if seen.insert(*step) {
+                let row = rows.entry(*step).or_default();
                 row.0 = row.0.saturating_add(value);
-                if seen.is_empty() {
-                    row.1 = row.1.saturating_add(value);
-                }
-                seen.push(frame);
+                row.1 = row.1.saturating_add(if depth == 0 { value } else { 0 });
             }
         }
     }

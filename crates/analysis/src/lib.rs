@@ -27,6 +27,7 @@ mod keys;
 mod late;
 mod ledger;
 mod locks;
+mod path_lines;
 pub mod pop;
 mod radix;
 pub mod replay;

@@ -57,6 +57,18 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
         let line = line_of(&source, "for (long i = 1") as u64;
         assert_eq!(one["function"], "burn");
         assert!((line..line + 2).contains(&one["line"].as_u64().unwrap()), "{one}");
+        // Each time is at a line, or at what says why it is not; lines of the runtime are hidden as its frames are.
+        let lines = rows(&paths, "lines");
+        assert_eq!(
+            lines.iter().filter_map(|row| row["own"].as_u64()).sum::<u64>(),
+            paths["totals"]["time_ns"]
+        );
+        let of_runtime = ["/futex", "/syscall", "/sched_yield", "kmp_"];
+        let is_of_runtime = |row: &&Value| {
+            let file = row["file"].as_str().unwrap_or_default();
+            of_runtime.iter().any(|part| file.contains(part))
+        };
+        assert_eq!(lines.iter().find(is_of_runtime), None);
         if !is_trace {
             return found == expected;
         }

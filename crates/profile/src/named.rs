@@ -54,7 +54,7 @@ impl Label {
             What::Parallel => format!("{} [parallel{at}]", self.function),
             What::Task => format!("{} [task{at}]", self.function),
             What::Loop => format!("{} [loop{at}]", self.function),
-            What::Line => self.place().unwrap_or_else(|| self.function.clone()),
+            What::Line => self.place().unwrap_or_else(|| "<line not known>".to_string()),
             What::Unknown => "<callers not known>".to_string(),
             What::NoPath => "<path not known>".to_string(),
         }
@@ -158,6 +158,11 @@ impl CallTree {
     /// The same with the runtime's frames.
     pub fn functions_and_runtime(&self) -> CallTree {
         self.kept(|_, label| !label.is_some_and(|label| matches!(label.what, What::Line | What::Loop)))
+    }
+
+    /// The same steps without the runtime's frames: lines and loops are the program's.
+    pub fn without_runtime(&self) -> CallTree {
+        self.kept(|frame, _| frame.kind != FrameKind::Runtime)
     }
 
     /// Whether a wait's marker is a step of the path of `node`.

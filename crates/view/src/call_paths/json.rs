@@ -24,8 +24,8 @@ impl CallPaths {
             "top_down": rows_json(&tree, &choice),
             "bottom_up": rows_json(&turned, &choice),
             "functions": flat_json(&tree, FlatBy::Function, sort, top),
-            "loops": flat_json(&self.tree, FlatBy::Loop, sort, top),
-            "lines": flat_json(&self.tree, FlatBy::Line, sort, top),
+            "loops": flat_json(&self.shown_flat(FlatBy::Loop, runtime), FlatBy::Loop, sort, top),
+            "lines": flat_json(&self.shown_flat(FlatBy::Line, runtime), FlatBy::Line, sort, top),
             "balances": conservation(&self.tree.tree).iter().map(|balance| json!({
                 "wait": balance.wait.name(),
                 "taken_ns": balance.taken,
@@ -192,11 +192,11 @@ fn columns_of(node: NodeId, sums: &[(Column, Vec<u64>)]) -> serde_json::Map<Stri
     values.filter(|(_, value)| *value > 0).map(|(name, value)| (name, value.into())).collect()
 }
 
-/// Rows with most of their own first; what has no row is the last one, of whose callees nothing is told.
+/// Rows with most of their own first; what has no row, or is in no loop, is the last one, of whose callees nothing
+/// is told.
 fn flat_json(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<Value> {
     let rows = views::flat(tree, by, sort);
-    let (shown, others) = rows.split_at(top.min(rows.len()));
-    let mut made: Vec<Value> = (shown.iter())
+    let mut made: Vec<Value> = (rows.iter().take(top))
         .map(|row| {
             json!({
                 "name": flat_name(row),
@@ -209,7 +209,7 @@ fn flat_json(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> Vec<Value
             })
         })
         .collect();
-    let rest = others.iter().fold(0_u64, |sum, row| sum.saturating_add(row.own));
+    let rest = views::rest_of(tree, rows.iter().take(top), sort);
     if rest > 0 {
         made.push(json!({ "name": "the rest", "what": "rest", "own": rest, "total": null }));
     }

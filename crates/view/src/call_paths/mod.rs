@@ -98,6 +98,15 @@ impl CallPaths {
         if runtime { self.tree.functions_and_runtime() } else { self.tree.functions() }
     }
 
+    /// The tree of the flat views.
+    fn shown_flat(&self, by: FlatBy, runtime: bool) -> CallTree {
+        match by {
+            FlatBy::Function => self.shown(runtime),
+            FlatBy::Loop | FlatBy::Line if runtime => self.tree.clone(),
+            FlatBy::Loop | FlatBy::Line => self.tree.without_runtime(),
+        }
+    }
+
     fn note_lines(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let total = |metric| self.tree.tree.total(metric);
@@ -147,7 +156,7 @@ impl CallPaths {
 
 fn flat_name(row: &FlatRow) -> String {
     match (&row.label, row.marker) {
-        (Some(label), _) if label.what == What::Line => {
+        (Some(label), _) if label.what == What::Line && !label.function.is_empty() => {
             format!("{}  in {}", label.text(), label.function)
         }
         (Some(label), _) if !label.module.is_empty() && label.what == What::Function => {

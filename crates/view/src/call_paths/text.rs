@@ -36,13 +36,13 @@ impl CallPaths {
                     tree_rows(&mut out, &views::bottom_up(&tree), sort, options, true);
                 }
                 PathsView::Flat(by) => {
-                    let (title, source) = match by {
-                        FlatBy::Function => ("Functions", &tree),
-                        FlatBy::Loop => ("Loops", &self.tree),
-                        FlatBy::Line => ("Lines", &self.tree),
+                    let title = match by {
+                        FlatBy::Function => "Functions",
+                        FlatBy::Loop => "Loops",
+                        FlatBy::Line => "Lines",
                     };
                     heading(&mut out, title, "own time first", options.width);
-                    flat_rows(&mut out, source, *by, sort, options);
+                    flat_rows(&mut out, &self.shown_flat(*by, options.runtime), *by, sort, options);
                 }
             }
             out.push('\n');
@@ -144,9 +144,12 @@ fn name_of(tree: &CallTree, node: NodeId) -> String {
 
 fn flat_rows(out: &mut String, tree: &CallTree, by: FlatBy, sort: Column, options: &PathsOptions) {
     let rows = views::flat(tree, by, sort);
-    if rows.is_empty() {
+    if !rows.iter().any(|row| by == FlatBy::Function || row.label.as_ref().is_some_and(|l| l.line.is_some()))
+    {
         let _ =
             writeln!(out, "  {DIM}none is known (debug information tells lines, machine code loops){DIM:#}");
+    }
+    if rows.is_empty() {
         return;
     }
     let whole = views::total(&tree.tree, sort);
@@ -162,6 +165,12 @@ fn flat_rows(out: &mut String, tree: &CallTree, by: FlatBy, sort: Column, option
         let name = fit(&flat_name(row), room);
         let (own, total) = (show(unit, sort, row.own), with_callees(show(unit, sort, row.total)));
         let _ = writeln!(out, "  {own:>9} {:>7}{total}  {name}", percent(row.own, whole));
+    }
+    let rest = views::rest_of(tree, rows.iter().take(options.top), sort);
+    if rest > 0 {
+        let (rest, share) = (show(unit, sort, rest), percent(rest, whole));
+        let total = with_callees(String::new());
+        let _ = writeln!(out, "  {rest:>9} {share:>7}{total}  {DIM}the rest{DIM:#}");
     }
     if rows.len() > options.top {
         let _ = writeln!(out, "  {DIM}… {} more: --top {}{DIM:#}", rows.len() - options.top, rows.len());
