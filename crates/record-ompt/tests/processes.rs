@@ -262,9 +262,10 @@ fn the_tool_exports_its_entry_and_what_sampling_puts_before_the_c_library() {
         return;
     };
     let text = String::from_utf8(output.stdout).unwrap();
-    let preloaded = "_Exit __poll_chk __ppoll_chk __sysv_signal _exit bsd_signal clock_nanosleep dlopen dlsym epoll_pwait epoll_pwait2 epoll_wait msgrcv msgsnd nanosleep pause poll ppoll \
-                     pselect pthread_create recv recvfrom recvmsg select sem_clockwait sem_timedwait semop semtimedop send sendmsg sendto sigaction signal sigsuspend \
-                     sigtimedwait sigwait sigwaitinfo sleep ssignal sysv_signal thrd_sleep usleep write writev";
+    let preloaded = "_Exit __poll_chk __ppoll_chk __read_chk __recv_chk __recvfrom_chk __sysv_signal _exit accept accept4 aio_suspend aio_suspend64 bsd_signal \
+                     clock_nanosleep connect dlopen dlsym epoll_pwait epoll_pwait2 epoll_wait gai_suspend msgrcv msgsnd nanosleep pause poll ppoll pselect \
+                     pthread_create read readv recv recvfrom recvmmsg recvmsg select sem_clockwait sem_timedwait semop semtimedop send sendmmsg sendmsg sendto \
+                     setsockopt sigaction signal sigsuspend sigtimedwait sigwait sigwaitinfo sleep ssignal sysv_signal thrd_sleep usleep write writev";
     let symbols = text.lines().filter_map(|line| line.split_whitespace().last());
     let others: Vec<_> =
         symbols.filter(|symbol| !preloaded.split_whitespace().any(|p| p == *symbol)).collect();

@@ -5,6 +5,7 @@
 //! - calls that a signal breaks off whatever `SA_RESTART` says (signal(7)): the timers' signal waits
 //!   until they are over, so that the program never sees an `EINTR` of ours. The sample that follows
 //!   has the whole call as its weight;
+//!   Among them are those on sockets for which the program has set a timeout;
 //! - calls that a signal cuts short when a part of the data has gone through (large writes, receiving
 //!   with `MSG_WAITALL`): the same;
 //! - `sigwait` and its kin: they never hand our signal to the program;
@@ -15,7 +16,7 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_t, timespec, timeval};
 use taskscope_event::models::ovni;
@@ -90,9 +91,10 @@ macro_rules! next_functions {
 
 next_functions! {
     nanosleep clock_nanosleep usleep sleep thrd_sleep pause poll __poll_chk select epoll_wait sem_timedwait
-    sem_clockwait semop semtimedop msgrcv msgsnd write writev send sendto sendmsg recv recvfrom recvmsg
+    sem_clockwait semop semtimedop msgrcv msgsnd aio_suspend aio_suspend64 gai_suspend write writev send sendto sendmsg recv recvfrom recvmsg
     ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
     bsd_signal ssignal sysv_signal __sysv_signal sigaction pthread_create dlopen dlsym _exit _Exit
+    setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk
 }
 
 /// The C library's `dlsym`.
@@ -221,14 +223,69 @@ held! {
     fn semtimedop(id: c_int, operations: *mut libc::sembuf, count: usize, timeout: *const timespec) -> c_int;
     fn msgrcv(id: c_int, message: *mut c_void, bytes: usize, kind: libc::c_long, flags: c_int) -> isize;
     fn msgsnd(id: c_int, message: *const c_void, bytes: usize, flags: c_int) -> c_int;
-    if (bytes > WHOLE) fn write(file: c_int, data: *const c_void, bytes: usize) -> isize;
+    fn aio_suspend(list: *const *const libc::aiocb, count: c_int, timeout: *const timespec) -> c_int;
+    fn aio_suspend64(list: *const *const libc::aiocb, count: c_int, timeout: *const timespec) -> c_int;
+    fn gai_suspend(list: *const *const c_void, count: c_int, timeout: *const timespec) -> c_int;
+    if (bytes > WHOLE || SENDING.times_out()) fn write(file: c_int, data: *const c_void, bytes: usize) -> isize;
     fn writev(file: c_int, parts: *const libc::iovec, count: c_int) -> isize;
-    if (bytes > WHOLE) fn send(socket: c_int, data: *const c_void, bytes: usize, flags: c_int) -> isize;
-    if (bytes > WHOLE) fn sendto(socket: c_int, data: *const c_void, bytes: usize, flags: c_int, to: *const libc::sockaddr, to_bytes: libc::socklen_t) -> isize;
+    if (bytes > WHOLE || SENDING.times_out()) fn send(socket: c_int, data: *const c_void, bytes: usize, flags: c_int) -> isize;
+    if (bytes > WHOLE || SENDING.times_out()) fn sendto(socket: c_int, data: *const c_void, bytes: usize, flags: c_int, to: *const libc::sockaddr, to_bytes: libc::socklen_t) -> isize;
     fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> isize;
-    if (flags & libc::MSG_WAITALL != 0) fn recv(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int) -> isize;
-    if (flags & libc::MSG_WAITALL != 0) fn recvfrom(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> isize;
-    if (flags & libc::MSG_WAITALL != 0) fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize;
+    if (SENDING.times_out()) fn sendmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: u32, flags: c_int) -> c_int;
+    if (SENDING.times_out()) fn connect(socket: c_int, to: *const libc::sockaddr, to_bytes: libc::socklen_t) -> c_int;
+    if (RECEIVING.times_out()) fn accept(socket: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> c_int;
+    if (RECEIVING.times_out()) fn accept4(socket: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t, flags: c_int) -> c_int;
+    if (RECEIVING.times_out()) fn read(file: c_int, data: *mut c_void, bytes: usize) -> isize;
+    if (RECEIVING.times_out()) fn __read_chk(file: c_int, data: *mut c_void, bytes: usize, room: usize) -> isize;
+    if (RECEIVING.times_out()) fn readv(file: c_int, parts: *const libc::iovec, count: c_int) -> isize;
+    if (RECEIVING.waits_for_all(flags)) fn recv(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int) -> isize;
+    if (RECEIVING.waits_for_all(flags)) fn __recv_chk(socket: c_int, data: *mut c_void, bytes: usize, room: usize, flags: c_int) -> isize;
+    if (RECEIVING.waits_for_all(flags)) fn recvfrom(socket: c_int, data: *mut c_void, bytes: usize, flags: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> isize;
+    if (RECEIVING.waits_for_all(flags)) fn __recvfrom_chk(socket: c_int, data: *mut c_void, bytes: usize, room: usize, flags: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> isize;
+    if (RECEIVING.waits_for_all(flags)) fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize;
+    if (RECEIVING.waits_for_all(flags)) fn recvmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: u32, flags: c_int, timeout: *mut timespec) -> c_int;
+}
+
+/// Whether calls of one direction on some socket time out. Those of all sockets and files are held then: to ask each time
+/// would be a call of the system, too.
+struct Direction(AtomicBool);
+
+static SENDING: Direction = Direction(AtomicBool::new(false));
+static RECEIVING: Direction = Direction(AtomicBool::new(false));
+
+impl Direction {
+    #[inline]
+    fn times_out(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
+    #[inline]
+    fn waits_for_all(&self, flags: c_int) -> bool {
+        flags & libc::MSG_WAITALL != 0 || self.times_out()
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn setsockopt(
+    socket: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    bytes: libc::socklen_t,
+) -> c_int {
+    type Function = unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, libc::socklen_t) -> c_int;
+    /// `SO_RCVTIMEO` and `SO_SNDTIMEO` for times of 64 bits, where those of the C library have fewer.
+    const RECEIVE_64: c_int = 66;
+    const SEND_64: c_int = 67;
+    match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_RCVTIMEO | RECEIVE_64) => RECEIVING.0.store(true, Relaxed),
+        (libc::SOL_SOCKET, libc::SO_SNDTIMEO | SEND_64) => SENDING.0.store(true, Relaxed),
+        _ => {}
+    }
+    // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
+    unsafe {
+        core::mem::transmute::<usize, Function>(next::setsockopt.address())(socket, level, name, value, bytes)
+    }
 }
 
 /// So much goes into a pipe whole or not at all.

@@ -1,6 +1,7 @@
 /* What signals could change: calls that wait, calls that move much, an alternate signal stack, threads with small stacks.
    Says which of them are not as they are without signals. */
 #define _GNU_SOURCE
+#include <aio.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -103,6 +104,24 @@ int main(void) {
     struct pollfd one[1];
     check("poll", poll(one, none, 100) == 0);
     check("ppoll", ppoll(one, none, &nap, NULL) == 0);
+
+    /* Nothing comes before the time is over. */
+    int quiet[2];
+    check("pipe", pipe(quiet) == 0);
+    struct aiocb operation = {.aio_fildes = quiet[0], .aio_buf = data, .aio_nbytes = 1};
+    const struct aiocb *list[1] = {&operation};
+    check("aio_read", aio_read(&operation) == 0);
+    check("aio_suspend", aio_suspend(list, 1, &nap) != 0 && errno == EAGAIN);
+    close(quiet[1]);
+    check("aio_suspend to the end", aio_suspend(list, 1, NULL) == 0);
+    struct timeval limit = {0, 100000};
+    check("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    check("recv until a timeout", recv(sockets[0], data, 1, 0) < 0 && errno == EAGAIN);
+    check("read until a timeout", read(sockets[0], data, 1) < 0 && errno == EAGAIN);
+    while (send(sockets[0], data, PART, 0) > 0) {}
+    check("send until a timeout", errno == EAGAIN);
 
     enum { ROOM = 1 << 16, ALTERNATE = 8192 };
     char *room = mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
