@@ -14,6 +14,15 @@ fn profile(threads: u32, arguments: &[&str]) -> Option<Profile> {
     Some(Profiled::new("blamed", threads, "500", arguments)?.run().0)
 }
 
+/// With the times that the program says it took for its parts, milliseconds. Its threads sleep where they wait.
+fn profile_and_times(rate: &str, threads: u32, arguments: &[&str]) -> Option<(Profile, Vec<f64>)> {
+    let mut profiled = Profiled::new("blamed", threads, rate, arguments)?;
+    let output = profiled.command.env("OMP_WAIT_POLICY", "passive").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let took = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    Some((profiled.profile().unwrap().0, took))
+}
+
 fn balance(profile: &Profile, wait: Marker) -> Balance {
     let balances = conservation(&profile.tree);
     let of = |balance: &&Balance| balance.wait == wait;
@@ -148,6 +157,50 @@ fn idleness_is_given_to_what_ran_also_before_workers_begin() {
     });
 }
 
+/// It is sampled once, when it is over, as if all of it were one period.
+#[test]
+fn code_that_sleeps_is_charged_with_the_time_of_it() {
+    one_of_three(|| {
+        for (mode, metric) in [
+            ("sleeps", Metric::given(Marker::Barrier)),
+            ("sleeps-serially", Metric::shared(Marker::Idle)),
+            ("sleeps-serially", Metric::TIME),
+        ] {
+            let Some((profile, took)) = profile_and_times("200", 3, &[mode, "20"]) else { return };
+            assert_conserved(&profile);
+            let [spins, sleeps] =
+                ["spins", "sleeps"].map(|function| Names::of(&profile).sum_in(metric, function) as f64);
+            let (found, owed) = (spins / (spins + sleeps), took[0] / (took[0] + took[1]));
+            assert!((found - owed).abs() < 0.08, "{mode}: {found} of it rather than {owed}");
+        }
+    });
+}
+
+/// What it does between two samples is not the team's that comes next.
+#[test]
+fn idleness_beside_small_teams_is_theirs() {
+    one_of_three(|| {
+        let Some((profile, took)) = profile_and_times("100", 8, &["small-teams", "25"]) else { return };
+        assert_conserved(&profile);
+        for (function, owed) in [("team_of_one", 7.0 * took[0]), ("team_of_two", 6.0 * took[1])] {
+            let found = idleness_in(&profile, function);
+            assert!((found / owed - 1.0).abs() < 0.1, "{function}: {found} ms of {owed}");
+        }
+    });
+}
+
+/// Nobody forks any more.
+#[test]
+fn idleness_beside_the_last_serial_code_of_a_killed_process_is_there() {
+    let Some(mut profiled) = Profiled::new("blamed", 4, "200", &["killed", "800"]) else { return };
+    assert!(!profiled.command.output().unwrap().status.success());
+    let profile = profiled.profile().expect("the last round's").0;
+    assert_balanced(&profile);
+    let (found, worked) =
+        (idleness_in(&profile, "tail"), Names::of(&profile).sum_in(Metric::WORK, "tail") as f64 / 1e6);
+    assert!(worked > 400.0 && (found / worked / 3.0 - 1.0).abs() < 0.1, "{found} ms beside {worked}");
+}
+
 #[test]
 fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
     one_of_three(|| {
@@ -215,13 +268,13 @@ fn waiting_for_children_is_given_to_those_that_run() {
 }
 
 /// Target constructs whose kernels run for so many milliseconds on the host, in a region and outside any.
-fn offloaded(milliseconds: &str) -> Option<Profile> {
+fn offloaded(arguments: &[&str]) -> Option<Profile> {
     let flags = ["-fopenmp-targets=x86_64-pc-linux-gnu"];
     if !Compiler::Clang.is_installed() {
         return None;
     }
     let program = try_compile(Compiler::Clang, "offloaded", &flags)?;
-    let mut profiled = Profiled::of(&program, 2, "500", &[milliseconds]);
+    let mut profiled = Profiled::of(&program, 2, "500", arguments);
     profiled.command.env("LD_LIBRARY_PATH", "/usr/lib/llvm-19/lib");
     // Where the recorder of devices is installed, its stream lies beside the profile.
     assert!(profiled.command.output().unwrap().status.success());
@@ -233,16 +286,25 @@ fn offloaded(milliseconds: &str) -> Option<Profile> {
 /// The regions of a kernel that runs on the host interrupt the construct's wait.
 #[test]
 fn waiting_for_a_device_ends_where_the_kernels_regions_begin() {
-    let Some(profile) = offloaded("20") else { return };
+    let Some(profile) = offloaded(&["20"]) else { return };
     let taken = balance(&profile, Marker::Target).taken;
     assert!(taken > 40_000_000, "three kernels without a region: {taken}");
+}
+
+/// The runtime's own threads, which run such constructs, wait at nobody's cost.
+#[test]
+fn of_a_construct_that_nobody_waits_for_no_waiting_is_counted() {
+    let Some(profile) = offloaded(&["30", "nowait"]) else { return };
+    let taken = profile.tree.total(Metric::taken(Marker::Target));
+    assert!(taken < 1_000_000, "{taken}");
+    assert!(balance(&profile, Marker::Taskwait).taken > 15_000_000, "the task does");
 }
 
 /// While its only thread that forks waits for a device, nobody else works, and nobody is sampled at work.
 #[test]
 fn what_others_idle_while_a_device_works_is_at_its_construct() {
     one_of_three(|| {
-        let Some(profile) = offloaded("60") else { return };
+        let Some(profile) = offloaded(&["60"]) else { return };
         let tree = &profile.tree;
         let of = |node, metric| tree.value(node, metric);
         let constructs = tree.ids().filter(|node| of(*node, Metric::given(Marker::Target)) > 0);

@@ -7,8 +7,7 @@ use taskscope_profile::{Marker, Metric};
 
 use super::account::{Account, Cause, Standing, Stretch};
 use super::counts::Counts;
-use super::idleness::Role;
-use super::integrals::Share;
+use super::idleness::{Charge, Idled, Role, SampleOf};
 use super::locks::{self, Blame, Held, marker};
 use super::recent::Recent;
 use super::run::{self, Counted, Run};
@@ -90,10 +89,10 @@ impl Follower {
         run::end_thread(&self.counted);
     }
 
-    /// The thread is sampled: its share in the idleness of others, if it `works` beside them and samples tell that.
+    /// The thread is sampled at `at`, and was in what is sampled for `longest` at most: its part in the idleness of others.
     /// Async-signal-safe, while nothing of the thread changes.
-    pub fn share(&self, works: bool, at: u64, period_ns: u64) -> Option<Share> {
-        let share = self.role.share(!self.members.is_empty(), works, at, period_ns);
+    pub fn share(&self, of: SampleOf, (at, longest): (u64, u64), period_ns: u64) -> Option<Idled> {
+        let share = self.role.share(self.account, !self.members.is_empty(), of, (at, longest), period_ns);
         share.filter(|_| !self.is_paused)
     }
 }
@@ -140,8 +139,8 @@ impl Thread {
         if matches!(self.kind, Kind::Worker | Kind::Helper) { Cause::Idle } else { Cause::Serial }
     }
 
-    /// Charges what others have idled since it forked a region last: it forks one now, whose path is in `fork`, or, without
-    /// one, its program ends, or is looked at.
+    /// Charges what others have idled since it was sampled, or forked a region: it forks one now, whose path is in `fork`, or,
+    /// without one, its program ends, or is looked at.
     pub fn charge_idleness(&mut self, at: u64, fork: Option<u32>) {
         let context = self.context();
         let Thread { profile, sampler, .. } = self;
@@ -150,9 +149,23 @@ impl Thread {
         };
         if members.is_empty() && !*is_paused {
             let recent = sampler.as_deref().map(Sampler::recent);
-            let fork = fork.map(|path| (context, path));
             let period_ns = settings().map_or(0, |settings| settings.period_ns);
-            role.charge(account, at, fork, recent, period_ns, |charge| {
+            let place = (context, fork.unwrap_or(0));
+            let mut give = |charge: Charge<'_>| counted.counts.count(|counts| counts.idled(charge));
+            role.leaves(false, at, place, recent, period_ns, &mut give);
+            role.charge(account, at, fork.map(|_| place), recent, period_ns, &mut give);
+        }
+    }
+
+    /// Its work in the innermost team is over: charges what others have idled beside that since it was sampled.
+    fn leave_work_of_team(&self, at: u64) {
+        let Some(Follower { role, counted, members, is_paused: false, .. }) = self.profile.as_deref() else {
+            return;
+        };
+        if let Some(member) = members.last() {
+            let recent = self.sampler.as_deref().map(Sampler::recent);
+            let period_ns = settings().map_or(0, |settings| settings.period_ns);
+            role.leaves(true, at, (member.context, 0), recent, period_ns, |charge| {
                 counted.counts.count(|counts| counts.idled(charge));
             });
         }
@@ -172,8 +185,12 @@ impl Moment<'_> {
             follower.account.set_standing(standing);
             // A thread may have run for long before it works.
             let is_worker = standing == Standing::Worker;
-            follower.role.set(is_worker, kind == Kind::Initial, follower.account.began());
+            let forks = follower.role.set(is_worker, kind == Kind::Initial, follower.account.began());
             follower.switch(cause, at);
+            if forks && self.recent().is_some_and(|recent| !recent.is_empty()) {
+                // Until now its samples were charged with nothing.
+                self.follow_fork(None);
+            }
         }
     }
 
@@ -204,6 +221,8 @@ impl Moment<'_> {
             follower.waits.pause(at, follower.account);
         }
         match open {
+            // The runtime's own threads wait for nobody's work.
+            Open::Device(_) | Open::Section { .. } if thread.kind == Kind::Helper => {}
             Open::Device(_) if !thread.is_paused => {
                 let place = (thread.frames.context(), thread.wait_return);
                 follower.waits.begin(Marker::Target, depth + 1, at, place);
@@ -228,7 +247,11 @@ impl Moment<'_> {
     #[inline(always)]
     pub fn follow_close(&mut self, closed: Open, depth: usize) {
         let (thread, at) = (&mut *self.thread, self.at);
-        if matches!(closed, Open::Member { .. }) {
+        if let Open::Member { phase, .. } = closed {
+            if phase == Phase::Running {
+                // No barrier ends it, as in a team of one.
+                thread.leave_work_of_team(at);
+            }
             return self.follow_member_end(depth);
         }
         let cause = thread.cause();
@@ -271,6 +294,9 @@ impl Moment<'_> {
     /// The implicit task that is innermost has come to another phase.
     pub fn follow_phase(&mut self, phase: Phase, depth: usize) {
         let at = self.at;
+        if matches!(phase, Phase::Joining { .. }) {
+            self.thread.leave_work_of_team(at);
+        }
         // Who arrives does not look at what others write.
         let over = if phase == Phase::Joined { self.over_since() } else { None };
         let cause = self.thread.cause();
@@ -302,6 +328,9 @@ impl Moment<'_> {
             }
             teams::hold(team);
             let context = regions::context(region);
+            if follower.members.is_empty() {
+                follower.role.enters();
+            }
             follower.members.push(Membership { region, team, context, index, barriers: 0 });
         }
     }
@@ -441,7 +470,7 @@ impl Moment<'_> {
         }
         follower.is_paused = paused;
         if !paused {
-            follower.role.joined(follower.account, at);
+            follower.joined(at);
         }
     }
 
@@ -472,13 +501,16 @@ impl Moment<'_> {
         let (context, at) = (self.thread.context(), self.at);
         let kind = marker(wait_state(mutex_kind));
         let path = self.path_here(codeptr, levels::current_exit(self.thread));
+        let is_counted = self.thread.kind != Kind::Helper;
         let Some(follower) = &mut self.thread.profile else { return };
         let all = run::current().into_iter().flat_map(Run::accounts);
         let (waited, blame) = follower.held.acquired((follower.account, all), object, (context, path), at);
         let taken = u64::from(!follower.is_paused);
         follower.counted.counts.count(|counts| {
             counts.add(context, Metric::ACQUISITIONS, taken);
-            count_lock_wait(counts, kind, (context, path, codeptr as u64), waited, &blame);
+            if is_counted {
+                count_lock_wait(counts, kind, (context, path, codeptr as u64), waited, &blame);
+            }
         });
     }
 
@@ -534,12 +566,17 @@ impl Moment<'_> {
         if let Some(follower) =
             self.thread.profile.as_deref_mut().filter(|follower| follower.members.is_empty())
         {
-            follower.role.joined(follower.account, at);
+            follower.joined(at);
         }
     }
 }
 
 impl Follower {
+    fn joined(&mut self, at: u64) {
+        let Follower { role, account, counted, .. } = self;
+        role.joined(account, at, |charge| counted.counts.count(|counts| counts.idled(charge)));
+    }
+
     /// From `at` on the thread is in `cause`; if it was in a task's body, that is counted at the task.
     #[inline(always)]
     fn switch(&self, cause: Cause, at: u64) {

@@ -14,8 +14,9 @@
 //! - *turn*, for workers that begin later: 1/W of the time, by epoch. An epoch ends when a worker begins; a worker
 //!   idles through all epochs before its own.
 //!
-//! Between its regions, a thread that alone forks has all others idle: the time of its work is *known*, and the samples
-//! of that stretch say where. Beside a team that is smaller than the pool, or has not all its members yet, and beside
+//! Between its regions, a thread that alone forks has all others idle: the time of its work is *known*, from its account, and
+//! each of its samples has what it worked since the one before. What is left when it forks, less than a period, waits for the
+//! next sample of serial work: such ends are sampled as often if they come often. Beside a team that is smaller than the pool, or has not all its members yet, and beside
 //! other threads that fork, weights are *sampled*: handlers look at what all workers do, and integrate I/W and 1/W over
 //! time (`integrals`); a sample of work has what the integrals have grown by since the sample before, however long that
 //! was. These weights divide what the known ones leave.
@@ -34,8 +35,9 @@ use super::teams;
 
 /// Epochs that are told apart; the last one does not end.
 pub const EPOCHS: usize = 64;
-/// Looks at all workers in a sampling period, at most.
+/// Looks at all workers in a sampling period, at most: of handlers, and where threads leave what they did.
 const LOOKS: u64 = 8;
+const LOOKS_BETWEEN: u64 = 32;
 /// Workers that begin within this time, nanoseconds, end one epoch.
 const SHORTEST_EPOCH_NS: u64 = 1_000_000;
 
@@ -200,21 +202,20 @@ pub struct Role {
     is_paused: bool,
     /// What it has had of the idleness that is sampled.
     taken: Cell<Taken>,
+    taken_at: Cell<u64>,
     stretch: Stretch,
 }
 
-/// What a root did since its last fork.
+/// What a root does outside of its regions. Its handler changes that, too, but not while a callback runs.
 #[derive(Default)]
 struct Stretch {
-    /// When its last region was over, and what it had spent then.
-    since: u64,
-    before: Spent,
-    /// What is not charged to any path yet.
-    owed: Owed,
+    /// When its time was looked at last, or its last region was over, and what it had spent then.
+    since: Cell<u64>,
+    before: Cell<Spent>,
+    /// Work that is not charged to any path yet.
+    owed: Cell<Owed>,
     /// Where it forked last.
     fork: Place,
-    /// What it was sampled in when it was last: what is left at the end belongs there.
-    last: Recent,
 }
 
 /// Time that a thread has spent, nanoseconds.
@@ -243,24 +244,32 @@ impl Spent {
     }
 }
 
-/// Weights that are to be given to a path, and to nobody.
-#[derive(Clone, Copy, Default)]
+/// Weights of an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Owed {
     epoch: usize,
-    work: Weights,
-    nobody: Weights,
+    weights: Weights,
 }
 
-#[derive(Clone, Copy, Default)]
+impl Owed {
+    fn add_to(self, tree: &mut Tree, node: NodeId) {
+        self.weights.add_to(tree, node, (KNOWN, self.epoch));
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Weights {
     present: u64,
     turn: u64,
 }
 
 impl Weights {
-    fn add(&mut self, ns: u64, workers: u64) {
-        self.present += ns * workers;
-        self.turn += ns;
+    fn of(ns: u64, workers: u64) -> Weights {
+        Weights { present: ns * workers, turn: ns }
+    }
+
+    fn and(self, more: Weights) -> Weights {
+        Weights { present: self.present + more.present, turn: self.turn + more.turn }
     }
 
     fn add_to(self, tree: &mut Tree, node: NodeId, (kind, epoch): (Kind, usize)) {
@@ -276,53 +285,135 @@ impl Weights {
     }
 }
 
-/// What counts take over of a stretch.
+/// What a sample is charged with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Idled {
+    sampled: Option<Share>,
+    /// Of the epoch before, and of this one.
+    known: [Owed; 2],
+    nobodys: Owed,
+}
+
+/// What a sample is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleOf {
+    /// The program's own work.
+    Work,
+    /// Waiting for a device, which works.
+    Device,
+    /// Something else.
+    Other,
+}
+
+/// Weights that counts take over.
 pub struct Charge<'a> {
     owed: Owed,
-    fork: Place,
-    samples: Option<&'a Recent>,
+    kind: Kind,
+    to: To<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum To<'a> {
+    Place(Place),
+    Samples(&'a Recent),
+    Nobody,
 }
 
 impl Charge<'_> {
     /// Adds it to a tree in which [`Place`]s and samples have nodes.
     pub fn add_to(
-        mut self,
+        self,
         tree: &mut Tree,
         node_of_place: impl Fn(&mut Tree, Place) -> NodeId,
         node_of_sample: impl Fn(&mut Tree, Sampled<'_>) -> NodeId,
     ) {
-        let of = (KNOWN, self.owed.epoch);
-        if self.owed.nobody.turn > 0 {
-            let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
-            self.owed.nobody.add_to(tree, nobody, of);
+        let Owed { epoch, mut weights } = self.owed;
+        if weights == Weights::default() {
+            return;
         }
-        match self.samples {
-            Some(samples) => {
+        let of = (self.kind, epoch);
+        match self.to {
+            To::Samples(samples) => {
                 for (sample, part) in samples.parts() {
                     let node = node_of_sample(tree, sample);
-                    self.owed.work.take(part).add_to(tree, node, of);
+                    weights.take(part).add_to(tree, node, of);
                 }
             }
-            None if self.owed.work.turn == 0 => {}
-            None => {
-                let node = node_of_place(tree, self.fork);
-                self.owed.work.add_to(tree, node, of);
+            To::Place(place) => {
+                let node = node_of_place(tree, place);
+                weights.add_to(tree, node, of);
             }
+            To::Nobody => add_to_nobody(tree, self.owed),
         }
+    }
+}
+
+impl<'a> Charge<'a> {
+    fn known(owed: Owed, to: To<'a>) -> Self {
+        Charge { owed, kind: KNOWN, to }
+    }
+}
+
+impl<'a> To<'a> {
+    /// To the samples, if there are any.
+    fn first(samples: Option<&'a Recent>, place: Place) -> To<'a> {
+        samples.filter(|samples| !samples.is_empty()).map_or(To::Place(place), To::Samples)
+    }
+}
+
+fn add_to_nobody(tree: &mut Tree, owed: Owed) {
+    if owed.weights.turn > 0 {
+        let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
+        owed.add_to(tree, nobody);
     }
 }
 
 impl Stretch {
-    fn last_samples(&self) -> Option<&Recent> {
-        Some(&self.last).filter(|last| !last.is_empty())
+    /// From now on.
+    fn begin(&self, at: u64, spent: Spent) {
+        self.since.set(at);
+        self.before.set(spent);
+    }
+
+    /// What the time since the look before weighs, while one thread alone forks: of work, and of waits. Async-signal-safe.
+    fn look(&self, pool: &Pool, account: &Account, at: u64) -> [Owed; 2] {
+        let spent = Spent::by(account, at);
+        let (since, before) = (self.since.get(), self.before.get());
+        self.begin(at, spent);
+        // Beside another root, samples tell.
+        let known = pool.has_one_root_until().saturating_sub(since);
+        let work = spent.work.saturating_sub(before.work).min(known);
+        let waits = spent.waits.saturating_sub(before.waits).min(known - work);
+        let (epoch, others) = (pool.epoch(), pool.others());
+        [work, waits].map(|ns| Owed { epoch, weights: Weights::of(ns, others) })
+    }
+
+    /// Puts some more off. Returns what was put off before, if an epoch has ended since.
+    fn put_off(&self, more: Owed) -> Owed {
+        let owed = self.owed.get();
+        if owed.epoch == more.epoch {
+            self.owed.set(Owed { weights: owed.weights.and(more.weights), ..more });
+            return Owed::default();
+        }
+        self.owed.set(more);
+        owed
+    }
+
+    /// A sample of work: what it is charged with, of what was put off and of the `work` since, of which `longest` at most is
+    /// its own. The rest waits for the next one. Async-signal-safe.
+    fn sampled(&self, mut work: Owed, longest: u64, others: u64) -> [Owed; 2] {
+        let own = work.weights.turn.min(longest);
+        let before = Weights::of(work.weights.turn - own, others);
+        work.weights = Weights::of(own, others);
+        [self.owed.replace(Owed { weights: before, ..work }), work]
     }
 }
 
 impl Role {
-    /// The thread, which began at `began`, is of this kind from now on.
-    pub fn set(&mut self, is_worker: bool, is_root: bool, began: u64) {
+    /// The thread, which began at `began`, is of this kind from now on. Says whether it is a root, and was none.
+    pub fn set(&mut self, is_worker: bool, is_root: bool, began: u64) -> bool {
         if (is_worker, is_root) == (self.run.is_some(), self.is_root) {
-            return;
+            return false;
         }
         self.pause(false);
         if let Some(run) = self.run.take() {
@@ -331,10 +422,11 @@ impl Role {
         if let Some(run) = run::current().filter(|_| is_worker) {
             run.pool.begin(is_root, began);
             self.taken.set(run.pool.sampled.taken_now(run.pool.epoch()));
-            self.stretch.since = began;
+            self.stretch.begin(began, Spent::default());
             self.run = Some(run);
         }
         self.is_root = is_root;
+        is_root && self.run.is_some()
     }
 
     /// Its recording is paused, or goes on.
@@ -354,8 +446,8 @@ impl Role {
         *self = Role::default();
     }
 
-    /// The thread, in no team, has forked at `fork`, or its program ends (`None`): charges what others idled meanwhile,
-    /// as soon as it is known what for.
+    /// The thread, in no team, has forked at `fork`: charges what others idled meanwhile, of which samples were not charged.
+    /// Of a program that ends, or is looked at (`None`), all goes to what it was sampled in since its last region, `samples`.
     pub fn charge(
         &mut self,
         account: &Account,
@@ -367,71 +459,129 @@ impl Role {
     ) {
         let Some(Run { pool, .. }) = self.run.filter(|_| self.is_root) else { return };
         let stretch = &mut self.stretch;
-        let spent = Spent::by(account, at);
-        // Beside another root, samples tell.
-        let known = pool.has_one_root_until().saturating_sub(stretch.since);
-        let work = (spent.work - stretch.before.work).min(known);
-        let waits = (spent.waits - stretch.before.waits).min(known - work);
-        (stretch.since, stretch.before) = (at, spent);
-        let (epoch, others) = (pool.epoch(), pool.others());
-        if epoch != stretch.owed.epoch {
-            // Workers have begun since: what they were late for is to have its paths in their epoch.
-            give(Charge { owed: stretch.owed, fork: stretch.fork, samples: stretch.last_samples() });
-            stretch.owed = Owed { epoch, ..Owed::default() };
+        let [work, nobodys] = stretch.look(pool, account, at);
+        give(Charge::known(nobodys, To::Nobody));
+        let last = To::Place(stretch.fork);
+        let Some(fork) = fork else {
+            let [ended, owed] = [stretch.put_off(work), stretch.owed.take()];
+            give(Charge::known(ended, last));
+            return give(Charge::known(owed, To::first(samples, stretch.fork)));
+        };
+        stretch.fork = fork;
+        if work.weights.turn >= period_ns {
+            // It should have had a sample.
+            return give(Charge::known(work, To::Place(fork)));
         }
-        stretch.fork = fork.unwrap_or(stretch.fork);
-        stretch.owed.work.add(work, others);
-        stretch.owed.nobody.add(waits, others);
-        if let Some(samples) = samples.filter(|samples| !samples.is_empty()) {
-            stretch.last.copy(samples);
-        } else if work >= period_ns {
-            // It should have had a sample: it is at the fork that ends it.
-            stretch.last.clear();
-        } else if fork.is_some() {
-            // It waits for the samples of the next: such stretches are sampled as often if they come often.
-            return;
-        }
-        give(Charge { owed: stretch.owed, fork: stretch.fork, samples: stretch.last_samples() });
-        stretch.owed = Owed { epoch, ..Owed::default() };
+        give(Charge::known(stretch.put_off(work), last));
     }
 
     /// The thread, in no team, has waited so long for a device, which worked for the construct at `place`: what others idled
     /// meanwhile. Beside another root, samples tell.
     pub fn device_worked(&self, waited: u64, at: u64, place: Place) -> Option<Charge<'static>> {
         let pool = &self.run.filter(|_| self.is_root)?.pool;
-        let mut owed = Owed { epoch: pool.epoch(), ..Owed::default() };
-        owed.work.add(waited, pool.others());
-        (pool.has_one_root_until() > at).then_some(Charge { owed, fork: place, samples: None })
+        let owed = Owed { epoch: pool.epoch(), weights: Weights::of(waited, pool.others()) };
+        (pool.has_one_root_until() > at).then_some(Charge::known(owed, To::Place(place)))
     }
 
-    /// A region that the thread forked outside of any team is over, or a pause.
-    pub fn joined(&mut self, account: &Account, at: u64) {
-        if self.is_root {
-            (self.stretch.since, self.stretch.before) = (at, Spent::by(account, at));
+    /// A region that the thread forked outside of any team is over, or a pause: what was put off before workers began that are
+    /// there now is charged to the fork.
+    pub fn joined(&mut self, account: &Account, at: u64, give: impl FnOnce(Charge<'_>)) {
+        let Some(Run { pool, .. }) = self.run.filter(|_| self.is_root) else { return };
+        self.stretch.begin(at, Spent::by(account, at));
+        let ended = self.stretch.put_off(Owed { epoch: pool.epoch(), ..Owed::default() });
+        if ended != Owed::default() {
+            give(Charge::known(ended, To::Place(self.stretch.fork)));
         }
     }
 
-    /// The thread was sampled: its share in the idleness of others since the sample before, if it `works` beside them and
-    /// [`charge`](Self::charge) does not know. Async-signal-safe.
-    pub fn share(&self, is_in_team: bool, works: bool, at: u64, period_ns: u64) -> Option<Share> {
-        let run = self.run?;
-        let (pool, epoch) = (&run.pool, run.pool.epoch());
-        pool.sampled.advance(at, period_ns / LOOKS, epoch, || pool.look(run.accounts(), at));
+    fn take(&self, pool: &Pool, epoch: usize, at: u64) -> Share {
         let mut taken = self.taken.get();
         let share = pool.sampled.take(&mut taken, epoch);
         self.taken.set(taken);
-        let is_known = self.is_root && !is_in_team && pool.has_one_root_until() > at;
-        Some(share).filter(|_| works && !is_known)
+        self.taken_at.set(at);
+        share
+    }
+
+    /// The thread leaves what it did, its team or serial code: what others have idled beside that since its sample before, where
+    /// samples tell, belongs to what it was sampled in there, or to `place`. Not where that is little.
+    pub fn leaves(
+        &self,
+        is_in_team: bool,
+        at: u64,
+        place: Place,
+        samples: Option<&Recent>,
+        period_ns: u64,
+        mut give: impl FnMut(Charge<'_>),
+    ) {
+        let Some(run) = self.run else { return };
+        if at.saturating_sub(self.taken_at.get()) < period_ns / LOOKS {
+            return;
+        }
+        let (pool, epoch) = (&run.pool, run.pool.epoch());
+        pool.sampled.advance(at, period_ns / LOOKS_BETWEEN, epoch, || pool.look(run.accounts(), at));
+        let Share { mut present, turns } = self.take(pool, epoch, at);
+        if self.is_known(is_in_team, at) {
+            return;
+        }
+        for (epoch, turn) in turns {
+            let weights = Weights { present: core::mem::take(&mut present), turn };
+            if weights != Weights::default() {
+                give(Charge { owed: Owed { epoch, weights }, kind: SAMPLED, to: To::first(samples, place) });
+            }
+        }
+    }
+
+    /// The thread, which has idled, begins to work in a team.
+    pub fn enters(&self) {
+        if let Some(Run { pool, .. }) = self.run {
+            self.taken.set(pool.sampled.taken_now(pool.epoch()));
+        }
+    }
+
+    /// Whether what others idle beside it is known without samples.
+    fn is_known(&self, is_in_team: bool, at: u64) -> bool {
+        self.is_root && !is_in_team && self.run.is_some_and(|Run { pool, .. }| pool.has_one_root_until() > at)
+    }
+
+    /// The thread was sampled at `at`, and was in what is sampled for `longest` at most: its part in the idleness of others.
+    /// Async-signal-safe.
+    pub fn share(
+        &self,
+        account: &Account,
+        is_in_team: bool,
+        of: SampleOf,
+        (at, longest): (u64, u64),
+        period_ns: u64,
+    ) -> Option<Idled> {
+        let run = self.run?;
+        let (pool, epoch) = (&run.pool, run.pool.epoch());
+        pool.sampled.advance(at, period_ns / LOOKS, epoch, || pool.look(run.accounts(), at));
+        let share = self.take(pool, epoch, at);
+        let sampled = Some(share).filter(|_| of != SampleOf::Other && !self.is_known(is_in_team, at));
+        let mut idled = Idled { sampled, ..Idled::default() };
+        if self.is_root && !is_in_team {
+            let [work, nobodys] = self.stretch.look(pool, account, at);
+            idled.nobodys = nobodys;
+            match of {
+                SampleOf::Work => idled.known = self.stretch.sampled(work, longest, pool.others()),
+                _ => idled.known[0] = self.stretch.put_off(work),
+            }
+        }
+        Some(idled)
     }
 }
 
-/// A sample of work at the path `code` has this share. Async-signal-safe.
-pub fn add_sample(tree: &mut Tree, code: NodeId, share: &Share) {
+/// A sample at the path `code` is charged with this. Async-signal-safe.
+pub fn add_sample(tree: &mut Tree, code: NodeId, idled: &Idled) {
     let weights = |present, turn| Weights { present, turn };
-    weights(share.present, 0).add_to(tree, code, (SAMPLED, 0));
-    for (epoch, turn) in share.turns {
-        weights(0, turn).add_to(tree, code, (SAMPLED, epoch));
+    if let Some(share) = &idled.sampled {
+        weights(share.present, 0).add_to(tree, code, (SAMPLED, 0));
+        for (epoch, turn) in share.turns {
+            weights(0, turn).add_to(tree, code, (SAMPLED, epoch));
+        }
     }
+    idled.known.into_iter().for_each(|owed| owed.add_to(tree, code));
+    add_to_nobody(tree, idled.nobodys);
 }
 
 /// Divides the idleness of all workers among the paths, in proportion to their weights: `idle` in all, of which `late`
@@ -504,6 +654,39 @@ mod tests {
         assert_eq!(pool.late(100 + 10_000 * ms).iter().sum::<u64>(), 10_000 * ms);
         pool.end(false, true);
         assert_eq!(pool.others(), 3 + 2 * EPOCHS as u64, "who has ended idles");
+    }
+
+    #[test]
+    fn a_sample_has_all_work_since_the_one_before() {
+        let pool = Pool::new(0);
+        pool.begin(true, 0);
+        (0..3).for_each(|_| pool.begin(false, 10));
+        let (stretch, account) = (Stretch::default(), Account::new(0));
+        let of = |present, turn| Owed { epoch: 0, weights: Weights { present, turn } };
+        // It works from 100 on, is sampled at 150, waits from 170 to 200, and forks at 210.
+        stretch.begin(100, Spent::by(&account, 100));
+        let [work, waits] = stretch.look(&pool, &account, 150);
+        assert_eq!((work, waits), (of(150, 50), of(0, 0)));
+        assert_eq!(stretch.sampled(work, u64::MAX, 3), [of(0, 0), of(150, 50)]);
+        account.switch(Cause::Taskwait, 170);
+        account.switch(Cause::Serial, 200);
+        let [work, waits] = stretch.look(&pool, &account, 210);
+        assert_eq!((work, waits), (of(90, 30), of(90, 30)));
+        assert_eq!(stretch.put_off(work), of(0, 0));
+        // After its region, at 300, it calls at 340 what is over at 400.
+        stretch.begin(300, Spent::by(&account, 300));
+        let [work, _] = stretch.look(&pool, &account, 400);
+        assert_eq!(stretch.sampled(work, 60, 3), [of(90, 30), of(180, 60)]);
+        assert_eq!(stretch.owed.get(), of(120, 40), "before the call");
+        // A worker has begun since.
+        pool.begin(false, 2 * SHORTEST_EPOCH_NS);
+        let [work, _] = stretch.look(&pool, &account, 401);
+        assert_eq!(stretch.put_off(work), of(120, 40), "of the epoch before");
+        assert_eq!(stretch.owed.get(), Owed { epoch: 1, weights: Weights::of(1, 4) });
+        // From when another one forks, samples tell.
+        pool.begin(true, 450);
+        assert_eq!(stretch.look(&pool, &account, 500)[0].weights.turn, 49);
+        assert_eq!(stretch.look(&pool, &account, 600)[0].weights.turn, 0);
     }
 
     #[test]

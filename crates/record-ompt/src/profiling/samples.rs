@@ -4,8 +4,7 @@ use taskscope_event::models::samples::state;
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NO_MODULE, NodeId, ROOT, Tree};
 
 use super::contexts::{body_of, expand};
-use super::idleness;
-use super::integrals::Share;
+use super::idleness::{self, Idled};
 use super::locks::marker;
 use crate::sampling::code_map::{self, NO_PLACE};
 use crate::sampling::levels::Levels;
@@ -30,8 +29,8 @@ pub struct Sample<'a> {
     pub weight: u64,
     /// Whether frames of the innermost level may be missing.
     pub is_cut: bool,
-    /// Its part in the idleness of others, where samples tell that.
-    pub share: Option<Share>,
+    /// Its part in the idleness of others.
+    pub idled: Option<Idled>,
 }
 
 /// Whether a thread in this state works for the program.
@@ -121,8 +120,8 @@ impl SampleTree {
         tree.add(node, Metric::SAMPLES, 1);
         tree.add(node, Metric::TIME, sample.weight);
         tree.add(node, metric, sample.weight);
-        if let Some(share) = &sample.share {
-            idleness::add_sample(tree, code, share);
+        if let Some(idled) = &sample.idled {
+            idleness::add_sample(tree, code, idled);
         }
     }
 }

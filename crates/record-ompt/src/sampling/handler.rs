@@ -12,7 +12,7 @@ use super::undeferred::Undeferred;
 use super::walk::{ROOM, interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
-use crate::profiling::{Sample, Sampled, is_work};
+use crate::profiling::{Sample, SampleOf, Sampled, is_work};
 use crate::thread::{Kind, Thread};
 
 /// The handler of the timers' signal.
@@ -138,7 +138,11 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     let entry = Entry { first_user, called, in_callback };
     memory.levels.assign(&memory.frames, |address| map.owner(address), entry);
     // By events a call into the runtime that none tells of is work, for which others wait.
-    let keeps_others_waiting = is_work(state) || state == state::TARGET;
+    let of = match state {
+        state::TARGET => SampleOf::Device,
+        state if is_work(state) => SampleOf::Work,
+        _ => SampleOf::Other,
+    };
     if memory.levels.in_runtime {
         flags |= flag::IN_RUNTIME;
         if matches!(state, state::WORK_SERIAL | state::WORK_PARALLEL | state::NO_OPENMP) {
@@ -147,7 +151,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     }
     let level = memory.levels.list().first().copied().unwrap_or_default();
     regions::ask(level.region);
-    let weight = time.saturating_sub(memory.last_ns);
+    let mut weight = time.saturating_sub(memory.last_ns);
     memory.last_ns = time;
     if let Some(counted) = &sampler.counted {
         // SAFETY: unless a callback is being executed, nothing of the thread is half changed.
@@ -160,14 +164,16 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         // Its level goes on to where the walk ended, which was not the root.
         let goes_on = usize::from(level.frames.1) == memory.levels.addresses().len();
         let is_cut = goes_on && !memory.frames.reached_root;
-        let mut sample = Sample { levels: &memory.levels, context, state, weight, is_cut, share: None };
-        let period_ns = sampler.settings.period_ns;
-        sample.share = follower.and_then(|follower| follower.share(keeps_others_waiting, at, period_ns));
+        let own = sampler.own_part(time, called);
+        memory.last_ns -= weight.saturating_sub(own);
+        weight = weight.min(own);
+        let idled = follower.and_then(|follower| follower.share(of, (at, own), sampler.settings.period_ns));
+        let sample = Sample { levels: &memory.levels, context, state, weight, is_cut, idled };
         counted.samples.count(|tree| tree.take(&sample));
-        if !in_callback && keeps_others_waiting {
+        if !in_callback && of != SampleOf::Other {
             // SAFETY: no callback runs, and the door keeps a second handler out.
             let recent = unsafe { &mut *sampler.recent.get() };
-            recent.add(Sampled { context, addresses: sample.user_frames(), is_cut }, !sample.works());
+            recent.add(Sampled { context, addresses: sample.user_frames(), is_cut }, !sample.works(), weight);
         }
         return;
     }

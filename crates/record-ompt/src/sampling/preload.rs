@@ -20,6 +20,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_t, timespec, timeval};
 use taskscope_event::models::ovni;
+use taskscope_record::clock;
 
 use super::{Clock, Sampler, code_map, settings, signal};
 use crate::{profiling, thread, tool};
@@ -124,6 +125,9 @@ fn hold() -> bool {
         || settings().is_none_or(|settings| settings.clock == Clock::Cpu)
     {
         return false;
+    }
+    if profiling::is_on() {
+        with_sampler(|sampler| sampler.begin_blocking(clock::kernel_ns()));
     }
     // SAFETY: the sets are local.
     unsafe {

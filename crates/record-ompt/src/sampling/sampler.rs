@@ -1,7 +1,7 @@
 //! What sampling keeps per thread. All of it is allocated and touched before the timer is armed.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use taskscope_event::models::samples::LEVEL_BYTES;
 use taskscope_record::clock;
@@ -22,6 +22,8 @@ pub struct Sampler {
     pub(super) after_blocking: AtomicBool,
     /// The function that it has called, while that sample may be taken; else 0.
     pub(super) called: AtomicUsize,
+    /// When it called that.
+    called_at: AtomicU64,
     /// Only the handler touches it.
     pub(super) memory: UnsafeCell<Memory>,
     /// In profile mode, where samples are counted.
@@ -63,6 +65,7 @@ impl Sampler {
             bounds,
             after_blocking: AtomicBool::new(false),
             called: AtomicUsize::new(0),
+            called_at: AtomicU64::new(0),
             memory: UnsafeCell::new(Memory {
                 cache: Cache::default(),
                 frames: Frames::new(),
@@ -92,6 +95,18 @@ impl Sampler {
         if let Some(timer) = &self.timer {
             timer.keep_pace();
         }
+    }
+
+    /// How much of the time before a sample at `time` it may stand for, if it is of a `called` function whose end it waited
+    /// for: all of the call, which is sampled whenever a period ends in it; of one that is shorter, a period. The time before
+    /// the call belongs to others. Async-signal-safe.
+    #[inline(always)]
+    pub(super) fn own_part(&self, time: u64, called: u64) -> u64 {
+        if called == 0 {
+            return u64::MAX;
+        }
+        let period_ns = self.timer.as_ref().map_or(0, Timer::period_ns);
+        time.saturating_sub(self.called_at.load(Relaxed)).max(period_ns)
     }
 
     /// What the thread worked at lately, for a callback on the sampler's thread.
@@ -128,6 +143,12 @@ pub fn now(clock: Clock) -> u64 {
 }
 
 impl Sampler {
+    /// Says that the thread begins a call which the signal is kept away from.
+    #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
+    pub fn begin_blocking(&self, at: u64) {
+        self.called_at.store(at, Relaxed);
+    }
+
     /// Says that the thread comes out of a call of this function, which the signal was kept away from.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub fn mark_blocking(&self, called: usize) {

@@ -89,6 +89,12 @@ impl Timer {
         }
     }
 
+    /// The time between two samples.
+    #[inline(always)]
+    pub fn period_ns(&self) -> u64 {
+        self.period_ns * u64::from(self.stretch.load(Relaxed))
+    }
+
     fn set(&self, stretch: u32) {
         self.stretch.store(stretch, Relaxed);
         let turns = self.timers.len() as u64;

@@ -1,5 +1,5 @@
 /* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|crowd|twice|paused|forever|flush|pause|serial|short|quick|
-   leaves|becomes|forked|forked-in-handler MILLISECONDS [asks]`. The slow part takes so long, the quick part a tenth of it. Work that asks is in the runtime
+   sleeps|sleeps-serially|small-teams|killed|killed-in-task|leaves|becomes|forked|forked-in-handler MILLISECONDS [asks]`. The slow part takes so long, the quick part a tenth of it. Work that asks is in the runtime
    most of the time. */
 #include <omp.h>
 #include <pthread.h>
@@ -231,6 +231,92 @@ __attribute__((noinline)) double in_short_parts(void) {
     return took;
 }
 
+__attribute__((noinline)) void spins(void) { work(limit * 0.3); sink += 1; }
+__attribute__((noinline)) void sleeps(void) { usleep(limit * 0.7e3); sink += 1; }
+
+static double spun, slept;
+
+static void spin_and_sleep(void) {
+    double began = now();
+    spins();
+    double middle = now();
+    sleeps();
+    spun += middle - began;
+    slept += now() - middle;
+}
+
+/* The others wait for one that works, and sleeps for longer. */
+__attribute__((noinline)) void sleep_before_barriers(void) {
+#pragma omp parallel num_threads(3)
+    for (int round = 0; round < 30; round++) {
+        if (omp_get_thread_num() == 1) spin_and_sleep();
+#pragma omp barrier
+    }
+}
+
+__attribute__((noinline)) void sleep_serially(void) {
+    for (int round = 0; round < 30; round++) {
+#pragma omp parallel num_threads(3)
+        usleep(100);
+        spin_and_sleep();
+    }
+}
+
+__attribute__((noinline)) void team_of_one(void) {
+#pragma omp parallel num_threads(1)
+    work(limit);
+    sink += 1;
+}
+
+__attribute__((noinline)) void team_of_two(void) {
+#pragma omp parallel num_threads(2)
+    usleep(limit * 1e3);
+    sink += 1;
+}
+
+__attribute__((noinline)) void large_team(void) {
+#pragma omp parallel num_threads(8)
+    usleep(3000);
+    sink += 1;
+}
+
+/* Small teams between large ones; how many milliseconds those of one, and of two, took. */
+__attribute__((noinline)) void in_small_teams(void) {
+    double one = 0, two = 0;
+    large_team();
+    for (int round = 0; round < 12; round++) {
+        double began = now();
+        team_of_one();
+        one += now() - began;
+        large_team();
+        began = now();
+        team_of_two();
+        two += now() - began;
+        large_team();
+    }
+    printf("%f %f\n", one, two);
+}
+
+/* Killed after some time without a word to the runtime. */
+__attribute__((noinline)) void be_killed(int in_task) {
+    joined();
+    if (!in_task) {
+        tail();
+        kill(getpid(), SIGKILL);
+    }
+#pragma omp parallel num_threads(2)
+    if (omp_get_thread_num() == 0) {
+#pragma omp task
+        {
+            began = 1;
+            usleep(limit * 1e3);
+            kill(getpid(), SIGKILL);
+        }
+        while (!began) quick_part();
+#pragma omp taskwait
+    }
+}
+
 static void leave(int number) {
     (void)number;
     _exit(3);
@@ -269,6 +355,16 @@ int main(int count, char **arguments) {
         in_teams();
     } else if (!strcmp(mode, "short")) {
         printf("%f\n", in_short_parts());
+    } else if (!strcmp(mode, "sleeps")) {
+        sleep_before_barriers();
+        printf("%f %f\n", spun, slept);
+    } else if (!strcmp(mode, "sleeps-serially")) {
+        sleep_serially();
+        printf("%f %f\n", spun, slept);
+    } else if (!strcmp(mode, "small-teams")) {
+        in_small_teams();
+    } else if (!strncmp(mode, "killed", 6)) {
+        be_killed(mode[6] != 0);
     } else if (!strcmp(mode, "lock")) {
         hold();
     } else if (!strcmp(mode, "twice")) {

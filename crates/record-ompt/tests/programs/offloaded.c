@@ -1,4 +1,5 @@
-/* Target constructs whose kernels are parallel regions, on the host's own device: `offloaded MILLISECONDS`. */
+/* Target constructs whose kernels are parallel regions, on the host's own device: `offloaded MILLISECONDS`; or one kernel
+   that a task waits for: `offloaded MILLISECONDS nowait`. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -18,6 +19,16 @@ static void work(double milliseconds) {
 int main(int count, char **arguments) {
     double limit = count > 1 ? atof(arguments[1]) : 10;
     double done = 0;
+    if (count > 2) {
+#pragma omp parallel num_threads(2)
+#pragma omp masked
+        {
+#pragma omp target nowait
+            work(limit);
+#pragma omp taskwait
+        }
+        return 0;
+    }
     for (int i = 0; i < 3; i++) {
 #pragma omp target map(tofrom : done)
         {
