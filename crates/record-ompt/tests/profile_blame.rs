@@ -180,7 +180,7 @@ fn code_that_sleeps_is_charged_with_the_time_of_it() {
 #[test]
 fn idleness_beside_small_teams_is_theirs() {
     one_of_three(|| {
-        let Some((profile, took)) = profile_and_times("100", 8, &["small-teams", "25"]) else { return };
+        let Some((profile, took)) = profile_and_times("50", 8, &["small-teams", "25"]) else { return };
         assert_conserved(&profile);
         for (function, owed) in [("team_of_one", 7.0 * took[0]), ("team_of_two", 6.0 * took[1])] {
             let found = idleness_in(&profile, function);
@@ -201,6 +201,22 @@ fn idleness_beside_the_last_serial_code_of_a_killed_process_is_there() {
     assert!(worked > 400.0 && (found / worked / 3.0 - 1.0).abs() < 0.1, "{found} ms beside {worked}");
 }
 
+/// Nor is it sampled any more: it sleeps to the end.
+#[test]
+fn idleness_beside_the_last_task_of_a_killed_process_is_there() {
+    let Some(mut profiled) = Profiled::new("blamed", 3, "200", &["killed-in-task", "800"]) else { return };
+    assert!(!profiled.command.output().unwrap().status.success());
+    let profile = profiled.profile().expect("the last round's").0;
+    assert_balanced(&profile);
+    let tree = &profile.tree;
+    let task = tree.ids().find(|node| tree.value(*node, Metric::TASKS) > 0).unwrap();
+    let body = tree.find(task, taskscope_profile::Frame::body(FrameKind::Task));
+    let found = body.map_or(0, |body| tree.value(body, Metric::shared(Marker::Idle)));
+    // One idles; at first another one works, too.
+    let ran = profile.totals["state.task"];
+    assert!(ran > 400_000_000 && found * 4 > ran * 3, "{found} beside {ran}");
+}
+
 #[test]
 fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
     one_of_three(|| {
@@ -210,8 +226,10 @@ fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
         let profile = profiled.profile().unwrap().0;
         assert_conserved(&profile);
         // Forty parts of 4 ms, beside which two idle; a sample every 20 ms.
-        let serially = idleness_in(&profile, "in_short_parts") - idleness_in(&profile, "parallel_part");
-        let (found, owed) = (serially, 2.0 * serial);
+        let tree = &profile.tree;
+        let forks = tree.ids().filter(|node| tree.value(*node, Metric::REGIONS) > 0);
+        let at_forks: u64 = forks.map(|node| tree.value(node, Metric::shared(Marker::Idle))).sum();
+        let (found, owed) = (idleness_in(&profile, "short_part") + at_forks as f64 / 1e6, 2.0 * serial);
         assert!((found / owed - 1.0).abs() < 0.2, "{found} ms of {owed}");
     });
 }

@@ -5,6 +5,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence, fence};
 
+use super::integrals::SharedTaken;
+
 /// What a thread spends its time in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -134,6 +136,8 @@ pub struct Account {
     /// The lock that it waits for, and since when; [`WANTS_NONE`] is not at all.
     wanted: AtomicU64,
     wanted_since: AtomicU64,
+    /// What it has had of idleness that is sampled.
+    pub taken: SharedTaken,
 }
 
 /// The tasks of a thread. In a cache line of their own, since others look at them for each wait that they charge; the thread only
@@ -202,6 +206,7 @@ impl Account {
             joins: AtomicU32::new(0),
             wanted: AtomicU64::new(0),
             wanted_since: AtomicU64::new(WANTS_NONE),
+            taken: SharedTaken::default(),
         }
     }
 
@@ -273,6 +278,11 @@ impl Account {
         let cause = cause.filter(|_| self.standing() == Standing::Worker)?;
         let is_over = cause == Cause::JoinBarrier && idle_since(self.joins.load(Relaxed)).is_some();
         Some(if is_over { Cause::Idle } else { cause })
+    }
+
+    /// Since when it is in what it is in, as far as is known from any thread.
+    pub fn since(&self) -> u64 {
+        self.since.load(Relaxed)
     }
 
     /// When the thread began.

@@ -152,20 +152,24 @@ impl Thread {
             let period_ns = settings().map_or(0, |settings| settings.period_ns);
             let place = (context, fork.unwrap_or(0));
             let mut give = |charge: Charge<'_>| counted.counts.count(|counts| counts.idled(charge));
-            role.leaves(false, at, place, recent, period_ns, &mut give);
+            role.leaves(account, false, at, (recent, place), period_ns, &mut give);
+            // As long as the number of threads makes it.
+            let period_ns = sampler.as_deref().map_or(period_ns, Sampler::period_ns);
             role.charge(account, at, fork.map(|_| place), recent, period_ns, &mut give);
         }
     }
 
     /// Its work in the innermost team is over: charges what others have idled beside that since it was sampled.
     fn leave_work_of_team(&self, at: u64) {
-        let Some(Follower { role, counted, members, is_paused: false, .. }) = self.profile.as_deref() else {
+        let Some(Follower { role, account, counted, members, is_paused: false, .. }) =
+            self.profile.as_deref()
+        else {
             return;
         };
         if let Some(member) = members.last() {
             let recent = self.sampler.as_deref().map(Sampler::recent);
             let period_ns = settings().map_or(0, |settings| settings.period_ns);
-            role.leaves(true, at, (member.context, 0), recent, period_ns, |charge| {
+            role.leaves(account, true, at, (recent, (member.context, 0)), period_ns, |charge| {
                 counted.counts.count(|counts| counts.idled(charge));
             });
         }
@@ -185,7 +189,7 @@ impl Moment<'_> {
             follower.account.set_standing(standing);
             // A thread may have run for long before it works.
             let is_worker = standing == Standing::Worker;
-            let forks = follower.role.set(is_worker, kind == Kind::Initial, follower.account.began());
+            let forks = follower.role.set(follower.account, is_worker, kind == Kind::Initial, at);
             follower.switch(cause, at);
             if forks && self.recent().is_some_and(|recent| !recent.is_empty()) {
                 // Until now its samples were charged with nothing.
@@ -322,6 +326,7 @@ impl Moment<'_> {
     /// The thread becomes a member of a team.
     pub fn follow_member(&mut self, region: u32, team: u32, index: u32, size: u32) {
         self.clear_recent();
+        let at = self.at;
         if let Some(follower) = &mut self.thread.profile {
             if let Some(team) = teams::team(team) {
                 team.set_size(size);
@@ -329,7 +334,7 @@ impl Moment<'_> {
             teams::hold(team);
             let context = regions::context(region);
             if follower.members.is_empty() {
-                follower.role.enters();
+                follower.role.enters(follower.account, at);
             }
             follower.members.push(Membership { region, team, context, index, barriers: 0 });
         }

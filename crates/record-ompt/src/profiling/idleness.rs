@@ -27,7 +27,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
 use super::account::{Account, Cause};
-use super::integrals::{Integrals, Seen, Share, Taken};
+use super::contexts;
+use super::integrals::{Integrals, Seen, Share};
 use super::locks::Place;
 use super::recent::{Part, Recent, Sampled};
 use super::run::{self, Run};
@@ -38,6 +39,8 @@ pub const EPOCHS: usize = 64;
 /// Looks at all workers in a sampling period, at most: of handlers, and where threads leave what they did.
 const LOOKS: u64 = 8;
 const LOOKS_BETWEEN: u64 = 32;
+/// Periods. Threads that have lost their CPUs have samples when they come back.
+const LONG_WITHOUT_SAMPLE: u64 = 8;
 /// Workers that begin within this time, nanoseconds, end one epoch.
 const SHORTEST_EPOCH_NS: u64 = 1_000_000;
 
@@ -200,9 +203,6 @@ pub struct Role {
     is_root: bool,
     /// It does not count, as its recording is paused.
     is_paused: bool,
-    /// What it has had of the idleness that is sampled.
-    taken: Cell<Taken>,
-    taken_at: Cell<u64>,
     stretch: Stretch,
 }
 
@@ -410,8 +410,8 @@ impl Stretch {
 }
 
 impl Role {
-    /// The thread, which began at `began`, is of this kind from now on. Says whether it is a root, and was none.
-    pub fn set(&mut self, is_worker: bool, is_root: bool, began: u64) -> bool {
+    /// The thread is of this kind from now on. Says whether it is a root, and was none.
+    pub fn set(&mut self, account: &Account, is_worker: bool, is_root: bool, at: u64) -> bool {
         if (is_worker, is_root) == (self.run.is_some(), self.is_root) {
             return false;
         }
@@ -420,8 +420,9 @@ impl Role {
             run.pool.end(self.is_root, false);
         }
         if let Some(run) = run::current().filter(|_| is_worker) {
+            let began = account.began();
             run.pool.begin(is_root, began);
-            self.taken.set(run.pool.sampled.taken_now(run.pool.epoch()));
+            account.taken.set(run.pool.sampled.taken_now(run.pool.epoch()), at);
             self.stretch.begin(began, Spent::default());
             self.run = Some(run);
         }
@@ -494,32 +495,24 @@ impl Role {
         }
     }
 
-    fn take(&self, pool: &Pool, epoch: usize, at: u64) -> Share {
-        let mut taken = self.taken.get();
-        let share = pool.sampled.take(&mut taken, epoch);
-        self.taken.set(taken);
-        self.taken_at.set(at);
-        share
-    }
-
     /// The thread leaves what it did, its team or serial code: what others have idled beside that since its sample before, where
     /// samples tell, belongs to what it was sampled in there, or to `place`. Not where that is little.
     pub fn leaves(
         &self,
+        account: &Account,
         is_in_team: bool,
         at: u64,
-        place: Place,
-        samples: Option<&Recent>,
+        (samples, place): (Option<&Recent>, Place),
         period_ns: u64,
         mut give: impl FnMut(Charge<'_>),
     ) {
         let Some(run) = self.run else { return };
-        if at.saturating_sub(self.taken_at.get()) < period_ns / LOOKS {
-            return;
-        }
         let (pool, epoch) = (&run.pool, run.pool.epoch());
         pool.sampled.advance(at, period_ns / LOOKS_BETWEEN, epoch, || pool.look(run.accounts(), at));
-        let Share { mut present, turns } = self.take(pool, epoch, at);
+        if at.saturating_sub(account.taken.at()) < period_ns / LOOKS {
+            return;
+        }
+        let Share { mut present, turns } = take(pool, account, epoch, at);
         if self.is_known(is_in_team, at) {
             return;
         }
@@ -532,9 +525,9 @@ impl Role {
     }
 
     /// The thread, which has idled, begins to work in a team.
-    pub fn enters(&self) {
+    pub fn enters(&self, account: &Account, at: u64) {
         if let Some(Run { pool, .. }) = self.run {
-            self.taken.set(pool.sampled.taken_now(pool.epoch()));
+            account.taken.set(pool.sampled.taken_now(pool.epoch()), at);
         }
     }
 
@@ -556,7 +549,7 @@ impl Role {
         let run = self.run?;
         let (pool, epoch) = (&run.pool, run.pool.epoch());
         pool.sampled.advance(at, period_ns / LOOKS, epoch, || pool.look(run.accounts(), at));
-        let share = self.take(pool, epoch, at);
+        let share = take(pool, account, epoch, at);
         let sampled = Some(share).filter(|_| of != SampleOf::Other && !self.is_known(is_in_team, at));
         let mut idled = Idled { sampled, ..Idled::default() };
         if self.is_root && !is_in_team {
@@ -568,6 +561,41 @@ impl Role {
             }
         }
         Some(idled)
+    }
+}
+
+/// Its part in what was sampled since it had that before. Async-signal-safe.
+fn take(pool: &Pool, account: &Account, epoch: usize, at: u64) -> Share {
+    let mut taken = account.taken.get();
+    let share = pool.sampled.take(&mut taken, epoch);
+    account.taken.set(taken, at);
+    share
+}
+
+/// What threads will be charged with that work for much longer than a period without a sample, in a call that is not
+/// interrupted: at their tasks, or, outside of any, at no path that is known.
+pub fn add_unsampled(tree: &mut Tree, run: &Run, now: u64, period_ns: u64) {
+    let (pool, epoch) = (&run.pool, run.pool.epoch());
+    pool.sampled.advance(now, period_ns / LOOKS, epoch, || pool.look(run.accounts(), now));
+    for account in run.accounts() {
+        let since = account.since().max(account.taken.at());
+        let Some(cause) = account.activity(teams::over_since).filter(|cause| cause.is_useful()) else {
+            continue;
+        };
+        // While it changes it seems to be far ahead.
+        if now.saturating_sub(since) < LONG_WITHOUT_SAMPLE * period_ns {
+            continue;
+        }
+        let mut idled = Idled::default();
+        if cause == Cause::Serial && pool.has_one_root_until() > now {
+            idled.known[0] = Owed { epoch, weights: Weights::of(now - since, pool.others()) };
+        } else {
+            idled.sampled = Some(pool.sampled.take(&mut account.taken.get(), epoch));
+        }
+        let context = account.runs_now();
+        let task = contexts::expand(tree, context);
+        let node = contexts::descend(tree, task, contexts::body_of(context), &[]);
+        add_sample(tree, node, &idled);
     }
 }
 

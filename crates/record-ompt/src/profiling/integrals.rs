@@ -6,7 +6,7 @@
 //!   samples of one thread    ·──────────·────·    have what was added between them, however long a call took
 //! ```
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
 use super::idleness::EPOCHS;
 
@@ -48,6 +48,34 @@ pub struct Taken {
     present: u64,
     epoch: usize,
     turn: u64,
+}
+
+/// The same of a thread that others look at, and when it had that.
+#[derive(Default)]
+pub struct SharedTaken {
+    present: AtomicU64,
+    epoch: AtomicUsize,
+    turn: AtomicU64,
+    at: AtomicU64,
+}
+
+impl SharedTaken {
+    pub fn get(&self) -> Taken {
+        let (present, turn) = (self.present.load(Relaxed), self.turn.load(Relaxed));
+        Taken { present, epoch: self.epoch.load(Relaxed), turn }
+    }
+
+    /// On its own thread only.
+    pub fn set(&self, taken: Taken, at: u64) {
+        self.present.store(taken.present, Relaxed);
+        self.epoch.store(taken.epoch, Relaxed);
+        self.turn.store(taken.turn, Relaxed);
+        self.at.store(at, Relaxed);
+    }
+
+    pub fn at(&self) -> u64 {
+        self.at.load(Relaxed)
+    }
 }
 
 /// Epochs that a share can be of; what is of more counts in the last.

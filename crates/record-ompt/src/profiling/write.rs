@@ -7,6 +7,8 @@ use taskscope_profile::{Process, Profile, key};
 use super::account::{Cause, Sums};
 use super::idleness;
 use super::run::{Run, Totals, current};
+use taskscope_record::clock;
+
 use crate::control;
 use crate::sampling::{Clock, code_map, most_workers, settings};
 use crate::thread::record;
@@ -64,6 +66,8 @@ pub(super) fn write(run: &Run, finished: bool) {
     let Some((_, name)) = &run.place else { return };
     let Totals { wall, sums, late, .. } = run.totals();
     let idle = Cause::ALL.iter().zip(&sums).filter(|(cause, _)| cause.is_idle()).map(|(_, ns)| ns).sum();
+    let period_ns = settings().map_or(0, |settings| settings.period_ns);
+    idleness::add_unsampled(&mut tree, run, clock::now(), period_ns);
     idleness::settle(&mut tree, &run.pool, idle, &late);
     let profile = Profile {
         processes: vec![describe(name, wall, threads, finished)],

@@ -105,8 +105,13 @@ impl Sampler {
         if called == 0 {
             return u64::MAX;
         }
-        let period_ns = self.timer.as_ref().map_or(0, Timer::period_ns);
-        time.saturating_sub(self.called_at.load(Relaxed)).max(period_ns)
+        time.saturating_sub(self.called_at.load(Relaxed)).max(self.period_ns())
+    }
+
+    /// The time between two samples of the thread, as things are.
+    #[inline(always)]
+    pub fn period_ns(&self) -> u64 {
+        self.timer.as_ref().map_or(self.settings.period_ns, Timer::period_ns)
     }
 
     /// What the thread worked at lately, for a callback on the sampler's thread.
