@@ -89,7 +89,7 @@ impl Default for Waits {
 pub struct Settled<'a> {
     pub nobody: u64,
     pub blame: &'a [Blame],
-    /// For the work of the last to arrive, in equal shares.
+    /// For the work of the last to arrive, in shares by weight.
     pub for_work: Option<(u64, &'static Recent)>,
 }
 
