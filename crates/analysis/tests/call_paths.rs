@@ -1,13 +1,15 @@
-//! Idleness by path: all of a serial part goes to what was sampled in it.
+//! Idleness and waiting by path: to what was sampled in a serial part, whom a barrier waits for, and a taskwait.
 
 use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_event::models::samples::flag;
+use taskscope_event::models::{omp, openmp};
 use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
     Change, Definition, Execution, ExecutionBuilder, Observer, OsSource, PathIndex, Place, RegionIndex,
-    Section, SiteIndex, State, TaskIndex, ThreadIndex,
+    Section, SiteIndex, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex, TypeKind,
 };
-use taskscope_profile::{Marker, Metric, NodeId};
+use taskscope_profile::{Frame, Marker, Metric, NodeId};
+use taskscope_testkit::script::Script;
 
 /// One thread is in serial code from 1000 to 1 001 000, sampled in one function and then in another, and the system
 /// takes it off its CPU again and again; two others idle.
@@ -145,6 +147,271 @@ fn what_is_in_a_region_that_is_no_construct_is_in_its_parent() {
     let sampled = tree.ids().find(|node| tree.frame(*node).offset == 0x3000).unwrap();
     let path: Vec<u64> = tree.path(sampled).map(|frame| frame.offset).collect();
     assert_eq!(path, [0x3000, 0x1000, 0x2000], "innermost first");
+}
+
+/// Threads of a process from 1000 on, of which the first is initial, and what is told of them.
+struct Team {
+    builder: ExecutionBuilder,
+    threads: Vec<ThreadIndex>,
+}
+
+impl Team {
+    fn of(count: i64) -> Team {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("node1.7", 7);
+        let threads: Vec<ThreadIndex> = (7..7 + count).map(|tid| builder.add_thread(process, tid)).collect();
+        for thread in &threads {
+            builder.event(*thread, 1000);
+            builder.change(*thread, 1000, Change::ThreadWorks);
+        }
+        builder.change(threads[0], 1000, Change::ThreadIs(ThreadKind::Initial));
+        for site in 1..4 {
+            let address = 0x100 * u64::from(site) + 1;
+            builder.define(Definition::Site { site: SiteIndex(site), process, address });
+        }
+        Team { builder, threads }
+    }
+
+    fn tell(&mut self, thread: usize, at: u64, change: Change) {
+        self.builder.event(self.threads[thread], at);
+        self.builder.change(self.threads[thread], at, change);
+    }
+
+    fn becomes(&mut self, thread: usize, at: u64, section: Section) {
+        self.tell(thread, at, Change::Becomes(section));
+    }
+
+    fn forks(&mut self, at: u64, region: RegionIndex, parent: RegionIndex) {
+        self.tell(0, at, Change::RegionBegins { region, parent, requested: 0, site: SiteIndex::NONE });
+    }
+
+    fn sample(&mut self, thread: usize, at: u64, weight_ns: u64, (region, address): (RegionIndex, u64)) {
+        self.builder.sample(&NewSample {
+            thread: self.threads[thread],
+            at,
+            weight_ns,
+            flags: flag::REACHED_ROOT,
+            state: 0,
+            levels: &[Level { first: 0, end: 1, region, task: TaskIndex::NONE }],
+            addresses: &[address],
+        });
+    }
+
+    fn ends(mut self, at: u64) -> Execution {
+        (0..self.threads.len()).for_each(|thread| self.tell(thread, at, Change::ThreadEnds));
+        self.builder.finish()
+    }
+
+    fn killed_at(mut self, at: u64) -> Execution {
+        self.threads.iter().for_each(|thread| self.builder.event(*thread, at));
+        self.builder.finish()
+    }
+}
+
+/// What has a metric, by the offset of the innermost frame that is code; all of it is what was taken.
+fn by_address(execution: &Execution, metric: Metric, marker: Marker) -> Vec<(u64, u64)> {
+    let (profile, _) = profile_of(execution, CallPathOptions::default());
+    let tree = &profile.tree;
+    assert_eq!(tree.total(metric), tree.total(Metric::taken(marker)), "nothing is lost");
+    let mut found: Vec<(u64, u64)> =
+        tree.ids().map(|node| (tree.frame(node).offset, tree.value(node, metric))).collect();
+    found.retain(|(_, value)| *value > 0);
+    found.sort_unstable();
+    found
+}
+
+fn idleness_by_address(execution: &Execution) -> Vec<(u64, u64)> {
+    by_address(execution, Metric::shared(Marker::Idle), Marker::Idle)
+}
+
+const OUTSIDE: RegionIndex = RegionIndex::NONE;
+
+#[test]
+fn serial_code_that_takes_locks_is_charged_to_its_samples_as_one() {
+    let mut team = Team::of(2);
+    team.becomes(1, 1000, Section::of(State::Idle));
+    let at_site = |state, site| Section { place: Place::site(SiteIndex(site)), ..Section::of(state) };
+    for number in 0..100 {
+        let begin = 1000 + 100 * number;
+        team.becomes(0, begin, at_site(State::Serial, 1));
+        team.becomes(0, begin + 40, at_site(State::LockWait, 2));
+        team.becomes(0, begin + 50, at_site(State::Serial, 2));
+        if number % 10 == 5 {
+            let address = if number < 40 { 0x1000 } else { 0x2000 };
+            team.sample(0, begin + 90, 1000, (OUTSIDE, address));
+        }
+    }
+    let idle = idleness_by_address(&team.ends(11_000));
+    let nobody = idle.iter().filter(|(offset, _)| *offset < 0x100).map(|(_, ns)| ns).sum::<u64>();
+    assert_eq!(nobody, 100 * 10, "who waits for a lock does not work: {idle:?}");
+    let [first, second] = [0x1000, 0x2000].map(|address| idle.iter().find(|row| row.0 == address).unwrap().1);
+    assert_eq!(first + second, 100 * 90, "nothing is at the calls: {idle:?}");
+    assert!(first.abs_diff(3600) <= 600, "{idle:?}");
+}
+
+/// Serial code from 1000 on of these lengths, sampled at these addresses or not, each before a region of both threads,
+/// of 5000.
+fn stretches(parts: &[(u64, Option<u64>)]) -> Execution {
+    let mut team = Team::of(2);
+    team.becomes(1, 1000, Section::of(State::Idle));
+    let mut at = 1000;
+    for (number, (length, sampled)) in parts.iter().enumerate() {
+        team.becomes(0, at, Section { place: Place::site(SiteIndex(1)), ..Section::of(State::Serial) });
+        if let Some(address) = sampled {
+            team.sample(0, at + length / 2, 1000, (OUTSIDE, *address));
+        }
+        at += length;
+        let region = RegionIndex(number as u32);
+        team.forks(at, region, OUTSIDE);
+        for thread in 0..2 {
+            team.becomes(thread, at, Section { region, ..Section::of(State::ImplicitTask) });
+        }
+        for period in 0..5 {
+            team.sample(0, at + 1000 * period + 500, 1000, (region, 0x3000));
+        }
+        at += 5000;
+        team.becomes(1, at, Section::of(State::Idle));
+    }
+    team.ends(at)
+}
+
+#[test]
+fn serial_parts_too_short_for_a_sample_wait_for_that_of_the_next() {
+    let parts =
+        [(300, None), (300, None), (400, Some(0x1000)), (300, None), (200, Some(0x2000)), (250, None)];
+    // The first is the program's start, which does not come again.
+    let expected = [(0x100, 300), (0x1000, 700), (0x2000, 750)];
+    assert_eq!(idleness_by_address(&stretches(&parts)), expected);
+    let [short, long, sampled] = [(300, None), (4000, None), (400, Some(0x1000))];
+    let expected = [(0x100, 4300), (0x1000, 700)];
+    assert_eq!(
+        idleness_by_address(&stretches(&[short, short, long, sampled])),
+        expected,
+        "a long one is where it is"
+    );
+    assert_eq!(idleness_by_address(&stretches(&[short, short])), [(0x100, 600)], "none had a sample");
+}
+
+/// A team of three in a region, itself in one of the first thread alone; the second comes to a barrier and waits. The first
+/// works at 0x1000, and in a region of its own at 0x2000; the third works at 0x3000, or waits, too.
+fn killed_before_a_barrier(state: State, third_waits: bool) -> Execution {
+    let mut team = Team::of(3);
+    let [around, region, own] = [0, 1, 2].map(RegionIndex);
+    team.forks(1000, around, OUTSIDE);
+    team.forks(1000, region, around);
+    for thread in 0..3 {
+        team.becomes(thread, 1000, Section { region, ..Section::of(State::ImplicitTask) });
+        team.becomes(thread, 2000, Section { region, ..Section::of(State::Barrier) });
+        team.becomes(thread, 3000, Section { region, ..Section::of(State::ImplicitTask) });
+    }
+    team.sample(0, 1500, 1000, (region, 0x4000));
+    let waits = Section { region, ..Section::of(state) };
+    team.becomes(1, 4000, waits);
+    if third_waits {
+        team.becomes(2, 4000, waits);
+    } else {
+        team.sample(2, 7000, 1000, (region, 0x3000));
+    }
+    team.forks(5000, own, region);
+    team.becomes(0, 5000, Section { region: own, ..Section::of(State::ImplicitTask) });
+    team.sample(0, 4500, 1000, (region, 0x1000));
+    team.sample(0, 7500, 3000, (own, 0x2000));
+    team.killed_at(8000)
+}
+
+#[test]
+fn who_has_not_arrived_when_the_program_is_killed_is_waited_for() {
+    for (state, marker) in [(State::Barrier, Marker::Barrier), (State::JoinBarrier, Marker::JoinBarrier)] {
+        let given = |third_waits| {
+            let mut found =
+                by_address(&killed_before_a_barrier(state, third_waits), Metric::given(marker), marker);
+            found.retain(|(offset, _)| *offset >= 0x1000);
+            found
+        };
+        assert_eq!(given(true), [(0x1000, 2000), (0x2000, 6000)]);
+        assert_eq!(given(false), [(0x1000, 500), (0x2000, 1500), (0x3000, 2000)], "both were waited for");
+    }
+}
+
+/// Four tasks of a thread, which then waits for `depend(in: x)` from 2000 to 9000: one that writes x, one that the first
+/// waits for, one that has nothing to do with it, and one that reads x. They run on threads of their own, type by type.
+fn wait_for_dependences(is_told: bool) -> Execution {
+    let mut team = Team::of(5);
+    let region = RegionIndex(0);
+    let (x, y, z) = (0x8000, 0x9000, 0xa000);
+    let (read, write) = (1, 3);
+    team.forks(1000, region, OUTSIDE);
+    team.becomes(0, 1000, Section { region, ..Section::of(State::ImplicitTask) });
+    let tasks: [(&[_], u64, u64); 4] = [
+        (&[(y, write)], 1500, 4000),
+        (&[(y, read), (x, write)], 4000, 7000),
+        (&[(z, write)], 1500, 9000),
+        (&[(x, read)], 7000, 9000),
+    ];
+    for (number, (dependences, began, ended)) in tasks.into_iter().enumerate() {
+        let (task, ty) = (TaskIndex(number as u32), TypeIndex(number as u32));
+        team.builder.define(Definition::TypeSite {
+            ty,
+            site: SiteIndex(number as u32 % 3 + 1),
+            kind: TypeKind::Task { flags: 0 },
+        });
+        team.tell(0, 1100, Change::TaskCreated { task, ty, parent: TaskIndex::NONE, region });
+        for (address, kind) in dependences {
+            team.tell(0, 1100, Change::TaskDepends { task, address: *address, kind: *kind });
+        }
+        team.tell(number + 1, began, Change::TaskStarts { task });
+        team.becomes(number + 1, began, Section { region, task, ..Section::of(State::Task) });
+        team.tell(number + 1, ended, Change::TaskEnds { task });
+        team.becomes(number + 1, ended, Section { region, ..Section::of(State::ImplicitTask) });
+    }
+    team.becomes(0, 2000, Section { region, ..Section::of(State::TaskwaitDepend) });
+    if is_told {
+        team.tell(0, 2010, Change::WaitDepends { address: x, kind: read });
+    }
+    team.becomes(0, 9000, Section { region, ..Section::of(State::ImplicitTask) });
+    team.ends(10_000)
+}
+
+#[test]
+fn a_taskwait_is_for_the_tasks_that_its_dependences_name() {
+    let given = |is_told| {
+        let (profile, _) = profile_of(&wait_for_dependences(is_told), CallPathOptions::default());
+        let tree = &profile.tree;
+        let given = Metric::given(Marker::TaskwaitDepend);
+        assert_eq!(tree.total(given), tree.total(Metric::taken(Marker::TaskwaitDepend)));
+        let is_nobody = |node: &NodeId| tree.frame(*node) == Frame::state(Marker::Nobody);
+        let nobody: u64 = tree.ids().filter(is_nobody).map(|node| tree.value(node, given)).sum();
+        // The creation of a task is where its body is.
+        let at = |site: u64| -> u64 {
+            let bodies = tree.ids().filter(|node| tree.path(*node).any(|frame| frame.offset == 0x100 * site));
+            bodies.map(|node| tree.value(node, given)).sum()
+        };
+        (at(1), at(2), at(3), nobody)
+    };
+    // The fourth has the place of the first.
+    assert_eq!(given(true), (2000, 3000, 0, 2000));
+    assert_eq!(given(false), (1000 + 1000, 1500, 2500 + 1000, 0));
+}
+
+/// The event of a wait's dependences names a task that there is not.
+#[test]
+fn the_dependences_of_a_taskwait_are_those_of_no_task() {
+    let dependence =
+        |task: u32, kind: u8| [&task.to_le_bytes()[..], &0xaa_u64.to_le_bytes(), &[kind]].concat();
+    let mut script = Script::new(2, 0, 1000);
+    script.site(0, 0, 1, 0x100).task_type(0, 0, 7, 1, "a");
+    script.fork(0, 100, 1, 1, 2).join_team(1, 100, 1, 1, 2).arrive(1, 150);
+    script.create(0, 200, 1, 7).emit(0, 200, omp::TASK_DEPENDENCES, &dependence(1, 3));
+    script.emit(0, 400, openmp::TASK_TASKWAIT_DEPS_BEGIN, &[]);
+    script.emit(0, 410, omp::TASK_DEPENDENCES, &dependence(2, 1));
+    script.emit(0, 700, openmp::TASK_TASKWAIT_DEPS_END, &[]).run(1, 300, 690, 1);
+    script.arrive(0, 800).join(0, 950, 1).depart(1, 1000, 1);
+    let mut execution = script.play();
+    let told: Vec<_> = execution.wait_dependences.iter().map(|row| (row.at, row.address, row.kind)).collect();
+    assert_eq!(told, [(410, 0xaa, 1)]);
+    assert_eq!(execution.dependences.iter().map(|row| row.kind).collect::<Vec<_>>(), [3]);
+    execution.cut(500, 900);
+    assert_eq!(execution.wait_dependences, []);
 }
 
 /// Two threads take a lock through one function, in turns: each wait and each hold is at its own path, also where a wait is

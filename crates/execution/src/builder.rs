@@ -203,10 +203,11 @@ impl ExecutionBuilder {
         }
         self.execution.activities = activities;
         self.splice_cpus();
-        let TaskTables { tasks, queued, dependences, .. } = tasks;
+        let TaskTables { tasks, queued, dependences, wait_dependences, .. } = tasks;
         self.execution.tasks = tasks;
         self.execution.queued = queued;
         self.execution.dependences = dependences.into();
+        self.execution.wait_dependences = wait_dependences;
     }
 
     /// CPUs show what the threads on them are in.

@@ -303,6 +303,13 @@ pub enum Change {
         /// OMPT dependence type.
         kind: u8,
     },
+    /// The `taskwait depend` that the thread is in declared a dependence.
+    WaitDepends {
+        /// Address.
+        address: u64,
+        /// OMPT dependence type.
+        kind: u8,
+    },
     /// Begins its share of a worksharing construct.
     WorkBegins {
         /// The construct.

@@ -39,6 +39,7 @@ impl Execution {
             holds,
             target_waits,
             dependences,
+            wait_dependences,
             losses,
             off_cpu,
             queued,
@@ -73,6 +74,7 @@ impl Execution {
             dependence.task = part.task(dependence.task);
             dependence.task.is_some()
         });
+        wait_dependences.retain(|dependence| (begin..end).contains(&dependence.at));
         losses.retain_mut(|loss| part.keeps(&mut loss.start, &mut loss.end));
         for loss in losses {
             let lost = &mut threads[loss.thread.index()].lost_events;

@@ -5,7 +5,8 @@ use crate::samples::Samples;
 use crate::track::TakesActivities;
 use crate::{
     Activities, Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex,
-    Queued, Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, TrackSpans, WorkShare,
+    Queued, Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, TrackSpans, WaitDependence,
+    WorkShare,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -189,6 +190,8 @@ pub struct Execution {
     pub target_waits: Vec<TargetWaitPart>,
     /// Dependences of tasks, by creation.
     pub dependences: Column<Dependence>,
+    /// Those of `taskwait depend`, in the order of each thread.
+    pub wait_dependences: Vec<WaitDependence>,
     /// When tasks of instrumented programs were able to run and did not, by the ends.
     pub queued: Vec<Queued>,
     /// Where events were lost, by their ends.

@@ -70,5 +70,5 @@ pub use open_thread::OpenTrack;
 pub use runs::Runs;
 pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};
 pub use state::{Group, State};
-pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WorkShare};
+pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WaitDependence, WorkShare};
 pub use track::{Span, Spans, TakesActivities, Track, TrackColumns, TrackSpans, TrackStates};

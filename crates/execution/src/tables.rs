@@ -164,6 +164,19 @@ pub struct Hold {
     pub end: u64,
 }
 
+/// A dependence that a `taskwait depend` declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitDependence {
+    /// The thread that waits.
+    pub thread: ThreadIndex,
+    /// When, in the wait.
+    pub at: u64,
+    /// Address.
+    pub address: u64,
+    /// OMPT dependence type.
+    pub kind: u32,
+}
+
 /// A dependence that a task declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]

@@ -1,6 +1,9 @@
 //! The tables of tasks while they grow.
 
-use crate::{Change, Dependence, JoinedTypes, NO_TIME, Queued, TaskIndex, TaskStatus, Tasks, ThreadIndex};
+use crate::{
+    Change, Dependence, JoinedTypes, NO_TIME, Queued, TaskIndex, TaskStatus, Tasks, ThreadIndex,
+    WaitDependence,
+};
 use rustc_hash::FxHashMap;
 
 /// What becomes of tasks.
@@ -9,6 +12,7 @@ pub(crate) struct TaskTables {
     pub tasks: Tasks,
     pub queued: Vec<Queued>,
     pub dependences: Vec<Dependence>,
+    pub wait_dependences: Vec<WaitDependence>,
     /// Tasks that are able to run and do not, since when.
     ready: FxHashMap<TaskIndex, u64>,
 }
@@ -75,6 +79,10 @@ impl TaskTables {
             Change::TaskDepends { task, address, kind } => {
                 let dependence = Dependence { task, address, kind: u32::from(kind) };
                 self.dependences.push(dependence);
+            }
+            Change::WaitDepends { address, kind } => {
+                let dependence = WaitDependence { thread, at, address, kind: u32::from(kind) };
+                self.wait_dependences.push(dependence);
             }
             _ => {}
         }

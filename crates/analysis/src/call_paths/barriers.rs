@@ -4,11 +4,15 @@
 //! Until its last member arrives, all waiting is that member's, for what it did since its own last
 //! synchronisation in the region: a barrier, or a wait for tasks that is long enough to be one. Waiting after that is for explicit tasks which members run inside
 //! the barrier, or else nobody's: the runtime lets the team go.
+//!
+//! Where the trace ends before a member has arrived (the program was killed), that one was waited for until then.
 
 use super::contexts::Contexts;
 use super::running::{Running, give_to_running};
-use rustc_hash::FxHashMap;
-use taskscope_execution::{Execution, Group, RegionIndex, Section, Starts, State, TaskIndex, ThreadIndex};
+use rustc_hash::{FxHashMap, FxHashSet};
+use taskscope_execution::{
+    Execution, Group, RegionIndex, Section, Starts, State, TaskIndex, Thread, ThreadIndex,
+};
 use taskscope_profile::{Marker, Metric, NodeId, Tree, settle};
 
 /// A shorter wait for tasks has found nothing to wait for (LLVM's runtime yields to the system once). In ns; as in profiles.
@@ -16,6 +20,9 @@ const SHORTEST_WAIT_FOR_TASKS: u64 = 2_000;
 
 /// A passage through a barrier: region, kind, number.
 type Key = (RegionIndex, Marker, u32);
+
+/// The number of what is no passage of a team, or of one that is not known.
+const OF_NO_TEAM: u32 = u32::MAX;
 
 #[derive(Default)]
 struct Instance {
@@ -34,17 +41,68 @@ struct Arrival {
     since: u64,
 }
 
+/// A member that is still in its region when the trace ends.
+struct Member {
+    region: RegionIndex,
+    /// The end of the trace, as an arrival at the barrier that it did not come to.
+    end: Arrival,
+    /// The passage that it is in.
+    passes: Option<Key>,
+    /// Barriers of each kind that it came to.
+    barriers: u32,
+    joins: u32,
+}
+
+impl Member {
+    /// Whether it did not come to a passage.
+    fn misses(&self, (region, marker, number): Key) -> bool {
+        let came_to = if marker == Marker::JoinBarrier { self.joins } else { self.barriers };
+        self.region == region && number >= came_to
+    }
+}
+
+/// Passages of teams, and their members at the end of the trace.
+#[derive(Default)]
+struct Passages {
+    instances: FxHashMap<Key, Instance>,
+    members: Vec<Member>,
+}
+
+impl Passages {
+    /// Those that had not arrived when the trace ended, for each passage in which others waited for them.
+    fn missing(&self) -> FxHashMap<Key, Vec<Arrival>> {
+        let missing_in = |key: Key| {
+            let members = self.members.iter().filter(|member| member.misses(key));
+            (key, members.map(|member| member.end).collect())
+        };
+        let under_way: FxHashSet<Key> = self.members.iter().filter_map(|member| member.passes).collect();
+        under_way
+            .into_iter()
+            .map(missing_in)
+            .filter(|(_, missing): &(Key, Vec<_>)| !missing.is_empty())
+            .collect()
+    }
+}
+
 /// Gives the waiting in barriers to those that were waited for; `leaves` are the nodes of the samples.
 pub fn add_last_arrivers(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId]) {
     let execution = contexts.execution;
-    let mut instances: FxHashMap<Key, Instance> = FxHashMap::default();
+    let mut passages = Passages::default();
     for (thread, _) in execution.workers() {
-        passages_of(execution, thread, &mut instances);
+        passages_of(execution, thread, &mut passages);
     }
+    let missing = passages.missing();
+    let instances = passages.instances;
     let mut keys: Vec<Key> = instances.keys().copied().collect();
     keys.sort_unstable();
     for key in keys {
-        settle_instance(contexts, tree, leaves, key.1, &instances[&key]);
+        let instance = &instances[&key];
+        let last = || instance.arrivals.iter().max_by_key(|arrival| (arrival.at, arrival.thread));
+        let last = match missing.get(&key) {
+            Some(missing) => missing,
+            None => last().map_or(&[][..], std::slice::from_ref),
+        };
+        settle_instance(contexts, tree, leaves, (key.1, instance), last);
     }
 }
 
@@ -63,7 +121,8 @@ fn barrier_of(section: &Section) -> Option<Marker> {
     }
 }
 
-fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHashMap<Key, Instance>) {
+fn passages_of(execution: &Execution, thread: ThreadIndex, passages: &mut Passages) {
+    let instances = &mut passages.instances;
     let is_asked = execution.is_selected(thread);
     let mut open: Vec<Open> = Vec::new();
     let mut counts: FxHashMap<(RegionIndex, Marker), u32> = FxHashMap::default();
@@ -77,7 +136,7 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
             open.clear();
             // Which team waits is not known, so neither is whom it waits for.
             if let Some(marker) = marker {
-                let instance = instances.entry((section.region, marker, u32::MAX)).or_default();
+                let instance = instances.entry((section.region, marker, OF_NO_TEAM)).or_default();
                 instance.waits.extend(is_asked.then_some((span.start, span.end)));
             }
             continue;
@@ -128,7 +187,7 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
             }
             (Some(marker), _) => {
                 // A barrier inside a task is no barrier that a program can write; keep the sum right.
-                let instance = instances.entry((section.region, marker, u32::MAX)).or_default();
+                let instance = instances.entry((section.region, marker, OF_NO_TEAM)).or_default();
                 instance.waits.extend(is_asked.then_some((span.start, span.end)));
             }
             (None, Some(current)) if section.state == State::Task => {
@@ -139,17 +198,43 @@ fn passages_of(execution: &Execution, thread: ThreadIndex, instances: &mut FxHas
             _ => {}
         }
     }
+    let process = &execution.processes[execution.threads[thread.index()].process.index()];
+    let passed = |region, marker| counts.get(&(region, marker)).copied().unwrap_or(0);
+    for region in regions_at_end(execution, thread) {
+        if let Some(since) = since.get(&region) {
+            let passes = open.iter().find(|open| open.region == region);
+            passages.members.push(Member {
+                region,
+                end: Arrival { thread, at: process.last, since: *since },
+                passes: passes.map(|open| (region, open.marker, open.number)),
+                barriers: passed(region, Marker::Barrier),
+                joins: passed(region, Marker::JoinBarrier),
+            });
+        }
+    }
 }
 
+/// The regions, innermost first, that a thread is in when the trace ends without its end.
+fn regions_at_end(execution: &Execution, thread: ThreadIndex) -> Vec<RegionIndex> {
+    let Thread { ended, track, .. } = &execution.threads[thread.index()];
+    let last = track.len().checked_sub(1).filter(|_| !ended).map(|row| track.span(row).section.region);
+    let parent = |region: &RegionIndex| {
+        let parent = execution.regions.get(region.index())?.parent;
+        // A damaged trace may close a circle.
+        Some(parent).filter(|parent| parent.is_some() && parent < region)
+    };
+    std::iter::successors(last.filter(|region| region.is_some()), parent).collect()
+}
+
+/// `last` are those that were waited for: one, or all that had not arrived when the trace ended.
 fn settle_instance(
     contexts: &mut Contexts<'_>,
     tree: &mut Tree,
     leaves: &[NodeId],
-    marker: Marker,
-    instance: &Instance,
+    (marker, instance): (Marker, &Instance),
+    last: &[Arrival],
 ) {
-    let last = instance.arrivals.iter().max_by_key(|arrival| (arrival.at, arrival.thread));
-    let all_here = last.map_or(0, |last| last.at);
+    let all_here = last.first().map_or(0, |last| last.at);
     let mut owed = 0;
     for (start, end) in &instance.waits {
         owed += (*end).min(all_here).saturating_sub(*start);
@@ -158,9 +243,12 @@ fn settle_instance(
             give_to_running(contexts, tree, marker, (rest, *end), &instance.tasks);
         }
     }
-    if let Some(last) = last.filter(|_| owed > 0) {
+    let count = last.len() as u64;
+    for (number, last) in last.iter().enumerate().filter(|_| owed > 0) {
+        // What does not divide goes to the first ones, a nanosecond each.
+        let part = owed / count + u64::from((number as u64) < owed % count);
         let shares = work_of(contexts, tree, leaves, last);
-        settle(tree, Metric::given(marker), owed, &shares);
+        settle(tree, Metric::given(marker), part, &shares);
     }
 }
 
@@ -194,7 +282,7 @@ fn work_of(
     }
     if shares.is_empty() {
         // It waited all the time, for a lock perhaps; what it is at then is its own path.
-        let section = contexts.section_at(last.thread, last.at.saturating_sub(1));
+        let section = contexts.section_at(last.thread, last.at.min(track.end()).saturating_sub(1));
         let node = contexts.of_section(tree, &section).1;
         shares.push((node, 1));
     }

@@ -19,6 +19,7 @@
 //! Tasks that create tasks of their own kind by the same path are told apart eight levels deep; further
 //! ones count at the eighth, as a recursion makes more paths than anybody can read.
 
+mod awaited;
 mod barriers;
 mod contexts;
 mod running;

@@ -2,7 +2,7 @@
 
 use super::contexts::Contexts;
 use rustc_hash::FxHashMap;
-use taskscope_execution::{TaskIndex, ThreadIndex};
+use taskscope_execution::{Execution, NO_TIME, TaskIndex, ThreadIndex};
 use taskscope_profile::{Frame, Marker, Metric, ROOT, Tree};
 
 /// Begin, end, task.
@@ -23,6 +23,18 @@ struct Lives {
 }
 
 impl Running {
+    /// The lives of these tasks.
+    pub fn of(execution: &Execution, tasks: impl IntoIterator<Item = TaskIndex>) -> Running {
+        let of = &execution.tasks;
+        let begun = tasks.into_iter().filter(|task| of.began[task.index()] != NO_TIME);
+        let mut lives: Vec<Life> =
+            begun.map(|task| (of.began[task.index()], of.ended[task.index()], task)).collect();
+        lives.sort_unstable();
+        let mut running = Running::default();
+        lives.into_iter().for_each(|life| running.push(of.runner[life.2.index()], life));
+        running
+    }
+
     /// Adds a life; those of one thread come by begin.
     pub fn push(&mut self, thread: ThreadIndex, life: Life) {
         let row = self.threads.entry(thread).or_default();

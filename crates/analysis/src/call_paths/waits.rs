@@ -1,5 +1,6 @@
 //! Exact waiting by path: where it was taken, who held the lock, which children still ran.
 
+use super::awaited::Awaited;
 use super::contexts::Contexts;
 use super::running::{Running, give_to_running};
 use crate::blame::split_lock_waits;
@@ -91,6 +92,7 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
         tree.add(node, Metric::given(marker), part.ns);
     });
     let children = children_of(execution);
+    let awaited = Awaited::of(contexts);
     let childless = Running::default();
     for (thread, _) in execution.selected_workers() {
         for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
@@ -101,16 +103,17 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
                 _ => continue,
             };
             let creator = creator_of(span.section.task, thread, span.section.region);
-            let running = children.get(&creator).unwrap_or(&childless);
+            let awaited = awaited.until(creator, span.end).filter(|_| marker == Marker::TaskwaitDepend);
+            let running = awaited.or_else(|| children.get(&creator)).unwrap_or(&childless);
             give_to_running(contexts, tree, marker, (span.start, span.end), running);
         }
     }
 }
 
 /// Who creates: a task, or a thread's implicit task in a region.
-type Creator = (TaskIndex, ThreadIndex, u32);
+pub type Creator = (TaskIndex, ThreadIndex, u32);
 
-fn creator_of(task: TaskIndex, thread: ThreadIndex, region: RegionIndex) -> Creator {
+pub fn creator_of(task: TaskIndex, thread: ThreadIndex, region: RegionIndex) -> Creator {
     if task.is_some() { (task, ThreadIndex::NONE, 0) } else { (TaskIndex::NONE, thread, region.0) }
 }
 

@@ -278,17 +278,23 @@ impl Interpreter {
         payload: &[u8],
         out: &mut O,
     ) -> Result<(), Short> {
-        // A `taskwait depend` has dependences too, under an id that no task has.
         let id = u32_at(payload, 0).ok_or(Short)?;
         let known = self.tasks.with_id(self.threads[thread.index()].process, id);
-        let Some(task) = known else { return Ok(()) };
+        let Some(task) = known else {
+            // A `taskwait depend` has dependences too, under an id that no task has.
+            if code == omp::TASK_DEPENDENCES {
+                for (address, kind) in dependences_of(payload) {
+                    out.change(thread, at, Change::WaitDepends { address, kind });
+                }
+            }
+            return Ok(());
+        };
         match code {
             omp::TASK_SUSPENDED => out.change(thread, at, Change::TaskSuspends { task }),
             omp::TASK_CANCELLED => out.change(thread, at, Change::TaskCancelled { task }),
             omp::TASK_DEPENDENCES => {
-                for dependence in payload[4..].chunks_exact(omp::DEPENDENCE_BYTES) {
-                    let address = u64_at(dependence, 0).ok_or(Short)?;
-                    out.change(thread, at, Change::TaskDepends { task, address, kind: dependence[8] });
+                for (address, kind) in dependences_of(payload) {
+                    out.change(thread, at, Change::TaskDepends { task, address, kind });
                 }
             }
             omp::TASK_FULFILLED => {
@@ -299,4 +305,10 @@ impl Interpreter {
         }
         Ok(())
     }
+}
+
+/// Addresses and kinds of the dependences that an event declares.
+fn dependences_of(payload: &[u8]) -> impl Iterator<Item = (u64, u8)> {
+    let rows = payload.get(4..).unwrap_or_default().chunks_exact(omp::DEPENDENCE_BYTES);
+    rows.filter_map(|row| Some((u64_at(row, 0)?, row[8])))
 }

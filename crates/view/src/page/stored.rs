@@ -66,6 +66,7 @@ impl Page {
             // What follows from them is in the report.
             queued: _,
             target_waits: _,
+            wait_dependences: _,
             communication,
             uncertain,
             anomalies: _,
