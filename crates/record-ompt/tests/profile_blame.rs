@@ -285,6 +285,19 @@ fn waiting_for_children_is_given_to_those_that_run() {
     }
 }
 
+/// Not to those that run on when the awaited one is over.
+#[test]
+fn waiting_for_dependences_is_given_to_the_child_that_ended_last() {
+    one_of_three(|| {
+        let Some(profile) = profile(3, &["beside", "30"]) else { return };
+        assert_balanced(&profile);
+        let given = balance(&profile, Marker::TaskwaitDepend).given;
+        let to = |creator| Names::of(&profile).sum_in(Metric::given(Marker::TaskwaitDepend), creator);
+        let (awaited, unrelated) = (to("create_awaited"), to("create_unrelated"));
+        assert!(given > 45_000_000 && awaited * 100 >= given * 90, "{awaited}, {unrelated} of {given}");
+    });
+}
+
 /// Target constructs whose kernels run for so many milliseconds on the host, in a region and outside any.
 fn offloaded(arguments: &[&str]) -> Option<Profile> {
     let flags = ["-fopenmp-targets=x86_64-pc-linux-gnu"];

@@ -470,8 +470,8 @@ impl Role {
         };
         stretch.fork = fork;
         if work.weights.turn >= period_ns {
-            // It should have had a sample.
-            return give(Charge::known(work, To::Place(fork)));
+            // It should have had a sample; those are not charged that come in callbacks.
+            return give(Charge::known(work, To::first(samples, fork)));
         }
         give(Charge::known(stretch.put_off(work), last));
     }

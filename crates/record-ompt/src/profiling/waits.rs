@@ -8,7 +8,8 @@
 //! | --- | --- |
 //! | barrier | until the last arrives, that one: what it was sampled in since its last synchronisation, else its path to the barrier; then the team's tasks that run |
 //! | device construct | itself: the device works for it |
-//! | taskwait, taskgroup, taskwait depend | the children that run when a part ends, in equal shares; else the one that ended last |
+//! | taskwait, taskgroup | the children that run when a part ends, in equal shares; else the one that ended last |
+//! | taskwait depend | the child that ended last; else those that run |
 //!
 //! Parts of a wait for tasks below two microseconds, and other waits below one, are nobody's, as is what none of
 //! that explains. All of a wait is charged by the thread that waited, when it knows: so what is given equals what is
@@ -270,7 +271,8 @@ impl Wait {
         self.charge_tasks(rest, part, (run, own), blame);
     }
 
-    /// Charges tasks of others: those that run, else the one that ended last in this part.
+    /// Charges tasks of others: those that run, else the one that ended last in this part. The other way round where the wait
+    /// may be over while others run.
     fn charge_tasks(
         &self,
         ns: u64,
@@ -287,6 +289,9 @@ impl Wait {
             if ended_at > last.0 && (since..=until).contains(&ended_at) && of_mine(ended) {
                 last = (ended_at, ended);
             }
+        }
+        if self.kind == Marker::TaskwaitDepend && last.1 != 0 {
+            running = 0;
         }
         let mut left = ns;
         if running > 0 {

@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|lock|crowd|twice|paused|forever|flush|pause|serial|short|quick|
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|beside|lock|crowd|twice|paused|forever|flush|pause|serial|short|quick|
    sleeps|sleeps-serially|small-teams|killed|killed-in-task|leaves|becomes|forked|forked-in-handler MILLISECONDS [asks]`. The slow part takes so long, the quick part a tenth of it. Work that asks is in the runtime
    most of the time. */
 #include <omp.h>
@@ -120,6 +120,43 @@ __attribute__((noinline)) void wait_before_barrier(void) {
 #pragma omp barrier
     }
     sink += 1;
+}
+
+static volatile int others;
+
+__attribute__((noinline)) void create_unrelated(void) {
+#pragma omp task
+    {
+        others++;
+        work(3 * limit);
+    }
+    sink += 1;
+}
+
+__attribute__((noinline)) void create_awaited(int *x) {
+#pragma omp task depend(out : *x)
+    {
+        began = 1;
+        work(limit);
+    }
+    sink += 1;
+}
+
+/* Another child runs on when the awaited one is over. */
+__attribute__((noinline)) void wait_beside_unrelated(void) {
+    for (int i = 0; i < 3; i++) {
+        created = began = others = 0;
+#pragma omp parallel num_threads(3)
+        if (omp_get_thread_num() == 0) {
+            static int x;
+            create_unrelated();
+            create_awaited(&x);
+            created = 1;
+            for (double until = now() + 20 * limit; (!began || !others) && now() < until;) work(0.01);
+#pragma omp taskwait depend(in : x)
+            sink += 1;
+        } else while (!created) work(0.01);
+    }
 }
 
 static omp_lock_t lock;
@@ -353,6 +390,8 @@ int main(int count, char **arguments) {
         for (int i = 0; i < 3; i++) joined();
     } else if (!strcmp(mode, "serial")) {
         in_teams();
+    } else if (!strcmp(mode, "beside")) {
+        wait_beside_unrelated();
     } else if (!strcmp(mode, "short")) {
         printf("%f\n", in_short_parts());
     } else if (!strcmp(mode, "sleeps")) {
