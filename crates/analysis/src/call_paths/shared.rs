@@ -5,17 +5,16 @@ use super::waits::marker_of;
 use crate::sweep::{COLUMNS, Given, Integrals, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use taskscope_execution::samples::Sample;
 use taskscope_execution::{Execution, Group, ProcessIndex, Section, State, ThreadIndex, ThreadKind};
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree, settle};
 
 /// Adds what those that work are charged with; `leaves` are the nodes of the samples.
 pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId]) {
     let execution = contexts.execution;
-    for process in 0..execution.processes.len() {
+    for (process, period_ns) in sampling_periods(execution).into_iter().enumerate() {
         let process = ProcessIndex(process as u32);
         let mut sums = PathSums {
-            period_ns: sampling_period(execution, process),
+            period_ns,
             contexts,
             tree,
             leaves,
@@ -30,13 +29,17 @@ pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId
     }
 }
 
-/// How far apart the samples of a process's threads are: what most of them stand for.
-fn sampling_period(execution: &Execution, process: ProcessIndex) -> u64 {
-    let is_own = |row: &&Sample| execution.threads[row.thread.index()].process == process;
-    let mut weights: Vec<u64> =
-        execution.samples.rows.iter().filter(is_own).map(|row| row.weight_ns).collect();
-    let middle = weights.len() / 2;
-    if weights.is_empty() { 0 } else { *weights.select_nth_unstable(middle).1 }
+/// How far apart the samples of each process's threads are: what most of them stand for.
+fn sampling_periods(execution: &Execution) -> Vec<u64> {
+    let mut weights = vec![Vec::new(); execution.processes.len()];
+    for row in &execution.samples.rows {
+        weights[execution.threads[row.thread.index()].process.index()].push(row.weight_ns);
+    }
+    let median = |mut weights: Vec<u64>| {
+        let middle = weights.len() / 2;
+        if weights.is_empty() { 0 } else { *weights.select_nth_unstable(middle).1 }
+    };
+    weights.into_iter().map(median).collect()
 }
 
 struct PathSums<'c, 'e, 't> {

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use taskscope_profile::{Process, Profile, key};
+use taskscope_record::clock;
 
 use super::account::{Cause, Sums};
 use super::idleness;
 use super::run::{Run, Totals, current};
-use taskscope_record::clock;
-
 use crate::control;
 use crate::sampling::{Clock, code_map, most_workers, settings};
 use crate::thread::record;

@@ -4,8 +4,7 @@
 //! - `dlopen`, `dlsym`: code that is loaded later is looked at before it is first called;
 //! - calls that a signal breaks off whatever `SA_RESTART` says (signal(7)): the timers' signal waits
 //!   until they are over, so that the program never sees an `EINTR` of ours. The sample that follows
-//!   has the whole call as its weight;
-//!   Among them are those on sockets for which the program has set a timeout;
+//!   has the whole call as its weight. Among them are those on sockets for which the program has set a timeout;
 //! - calls that a signal cuts short when a part of the data has gone through (large writes, receiving
 //!   with `MSG_WAITALL`): the same;
 //! - `sigwait` and its kin: they never hand our signal to the program;
