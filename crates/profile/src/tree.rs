@@ -173,10 +173,15 @@ impl Tree {
         if !self.limited && self.nodes.len() * 2 >= self.slots.len() {
             self.grow();
         }
+        // A path that is new is made at once, so that most nodes have a child right after them, in the same cache line.
+        let after = NodeId(parent.0.wrapping_add(1));
+        if self.is_child(after, parent, frame) {
+            return after;
+        }
         let mask = self.slots.len() - 1;
         let mut slot = hash(parent, frame) & mask;
         while let Some(&found) = self.slots.get(slot).filter(|found| **found != FREE) {
-            if self.nodes.get(found as usize).is_some_and(|n| n.parent == parent && n.frame == frame) {
+            if self.is_child(NodeId(found), parent, frame) {
                 return NodeId(found);
             }
             slot = (slot + 1) & mask;
@@ -203,12 +208,16 @@ impl Tree {
         let mask = self.slots.len() - 1;
         let mut slot = hash(parent, frame) & mask;
         while let Some(&found) = self.slots.get(slot).filter(|found| **found != FREE) {
-            if self.nodes.get(found as usize).is_some_and(|n| n.parent == parent && n.frame == frame) {
+            if self.is_child(NodeId(found), parent, frame) {
                 return Some(NodeId(found));
             }
             slot = (slot + 1) & mask;
         }
         None
+    }
+
+    fn is_child(&self, node: NodeId, parent: NodeId, frame: Frame) -> bool {
+        self.nodes.get(node.0 as usize).is_some_and(|node| node.parent == parent && node.frame == frame)
     }
 
     fn grow(&mut self) {

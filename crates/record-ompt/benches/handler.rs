@@ -1,19 +1,23 @@
-//! What one sample costs: how long the handler keeps a thread away from its work, beside a handler that does
-//! nothing, whose cost is the kernel's and the machine's.
+//! What one sample costs: how long the recorder's handler runs, from when the kernel calls it to its return.
 //!
 //! `cargo bench -p taskscope-record-ompt --bench handler`
 //!
-//! The program (`programs/handler.c`) sits at a known depth in a parallel region and looks for gaps in its own
-//! time. Each pair is measured five times in turns; the table has the medians.
+//! The program (`programs/handler.c`) sits at a known depth in a parallel region and stands before the recorder's
+//! handler with a clock. Runs take turns; the table has the medians of the runs' medians, with the least and the greatest of these.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Calls of the program's own between `main` and the interrupted function; four more frames lie outside.
 const DEPTHS: [u32; 3] = [4, 16, 40];
-const ROUNDS: usize = 5;
-/// Signals a second: many beside the clock interrupts of the kernel.
-const RATE: &str = "2000";
+const ROUNDS: usize = 7;
+/// What lies between two samples, what the program does then, and how many samples a second that takes.
+const BETWEEN: [(&str, &str, &str); 3] = [
+    ("0.125 ms of nothing", "warm", "8000"),
+    ("1 ms of other data", "cold", "1000"),
+    ("25 ms of other data", "cold", "40"),
+];
+const MODES: [&str; 2] = ["trace", "profile"];
 
 fn main() -> ExitCode {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -25,39 +29,49 @@ fn main() -> ExitCode {
         println!("skipped: clang-19 is not installed, or cannot compile OpenMP programs");
         return ExitCode::SUCCESS;
     }
-    println!("one signal, ns: with an empty handler, with a sample taken, and what the sample adds");
-    println!("| frames | caches | empty | sampled | the sample's own cost |");
-    println!("| ---: | --- | ---: | ---: | ---: |");
+    println!(
+        "one sample in the recorder's handler, ns: median (least and greatest of {ROUNDS} runs' medians)"
+    );
+    println!("| frames | between two samples | trace | profile |");
+    println!("| ---: | --- | ---: | ---: |");
     for depth in DEPTHS {
-        for caches in ["warm", "cold"] {
-            let mut costs = [Vec::new(), Vec::new()];
+        for between in BETWEEN {
+            let mut costs = [const { Vec::new() }; MODES.len()];
             for _ in 0..ROUNDS {
-                for (costs, handler) in costs.iter_mut().zip(["empty", "sampled"]) {
-                    costs.push(gap(&program, handler, depth, caches));
+                for (costs, mode) in costs.iter_mut().zip(MODES) {
+                    costs.push(median_of_run(&program, mode, depth, between));
                 }
             }
-            let [empty, sampled] = costs.map(|mut costs| {
+            let [trace, profile] = costs.map(|mut costs| {
                 costs.sort_unstable();
-                costs[ROUNDS / 2]
+                format!("{} ({} to {})", costs[ROUNDS / 2], costs[0], costs[ROUNDS - 1])
             });
-            let frames = depth + 4;
-            println!("| {frames} | {caches} | {empty} | {sampled} | {} |", sampled - empty);
+            println!("| {} | {} | {trace} | {profile} |", depth + 4, between.0);
         }
     }
     ExitCode::SUCCESS
 }
 
-/// The median gap of one run, nanoseconds.
-fn gap(program: &Path, handler: &str, depth: u32, caches: &str) -> i64 {
+/// The median of one run's samples, nanoseconds.
+fn median_of_run(program: &Path, mode: &str, depth: u32, (_, caches, rate): (&str, &str, &str)) -> u64 {
     let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("handler.trace");
     let tool = std::env::current_exe().unwrap().with_file_name("libtaskscope_ompt.so");
-    let mut command = Command::new(program);
-    command.args([handler, &depth.to_string(), caches]).env("TASKSCOPE_SAMPLE", RATE);
-    if handler == "sampled" {
-        command.env("LD_PRELOAD", &tool).env("OMP_TOOL_LIBRARIES", &tool).env("TASKSCOPE_TRACE_DIR", &trace);
-    }
-    let output = command.output().expect("the program starts");
+    let output = Command::new(program)
+        .args([&depth.to_string(), caches])
+        .envs([("TASKSCOPE_MODE", mode), ("TASKSCOPE_SAMPLE", rate)])
+        .envs(["LD_PRELOAD", "OMP_TOOL_LIBRARIES"].map(|name| (name, &tool)))
+        .env("TASKSCOPE_TRACE_DIR", &trace)
+        .output()
+        .expect("the program starts");
     let _ = std::fs::remove_dir_all(&trace);
     let text = String::from_utf8_lossy(&output.stdout);
-    text.split(' ').next().and_then(|number| number.parse().ok()).expect("the program prints its median")
+    let mut samples: Vec<u64> = text.lines().map(|line| line.parse().expect("a line is a number")).collect();
+    assert!(
+        samples.len() >= 100,
+        "only {} samples: {}",
+        samples.len(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    samples.sort_unstable();
+    samples[samples.len() / 2]
 }

@@ -1,8 +1,8 @@
-/* How long a signal keeps a program away from its work: `handler empty|sampled DEPTH warm|cold`. At DEPTH frames
-   in a parallel region the program reads the clock again and again; where two readings lie further apart than
-   the work between them takes, a signal's handler has run. `empty` installs a timer and a handler that does
-   nothing, `sampled` leaves both to whoever was preloaded. `cold` reads 64 MiB of other data in between, so that
-   neither the handler's code nor its data is in the caches near the processor. Prints the median in nanoseconds, and how many. */
+/* How long the handler of a sample runs: `handler DEPTH warm|cold`, with the recorder preloaded. At DEPTH calls of its
+   own in a parallel region the program puts a handler of its own before that of the recorder, which reads the clock, calls
+   the recorder's, and reads the clock again. The kernel's part of a signal is left out so, which on a virtual machine takes
+   ten times as long as the handler and varies by more than that. `cold` reads other data all the time, so that less of
+   the handler's code and data is in the caches near the processor the longer the samples lie apart. Prints one number of nanoseconds for each sample. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -12,12 +12,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST 20000
-static long gaps[MOST];
-static int count;
+#define SAMPLES 200
+#define OTHER_BYTES (64L << 20)
+
+/* The kernel's own form of an action: `sigaction` is the recorder's when it is preloaded, and keeps its handler. */
+struct action {
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    unsigned long mask;
+};
+
+static long taken[SAMPLES];
+static volatile int count;
 static volatile long sink;
 static char *other_data;
-#define OTHER_BYTES (64L << 20)
+static struct action recorders;
 
 static long now(void) {
     struct timespec t;
@@ -25,47 +35,32 @@ static long now(void) {
     return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
-static void nothing(int signal) { (void)signal; }
-
-static void start_timer(long period) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = nothing;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGURG, &action, NULL);
-    struct sigevent event;
-    memset(&event, 0, sizeof event);
-    event.sigev_signo = SIGURG;
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event._sigev_un._tid = syscall(SYS_gettid);
-    timer_t timer;
-    timer_create(CLOCK_MONOTONIC, &event, &timer);
-    struct itimerspec every = {{0, period}, {0, period}};
-    timer_settime(timer, 0, &every, NULL);
+static void timed(int signal, siginfo_t *info, void *context) {
+    long begin = now();
+    recorders.handler(signal, info, context);
+    long end = now();
+    if (count < SAMPLES) taken[count++] = end - begin;
 }
 
-/* Two readings lie about 25 ns apart; a signal takes more than 700. */
+static void stand_before(void) {
+    if (syscall(SYS_rt_sigaction, SIGURG, NULL, &recorders, sizeof recorders.mask) || !recorders.handler) {
+        fprintf(stderr, "no handler of the recorder's for SIGURG\n");
+        exit(1);
+    }
+    struct action ours = recorders;
+    ours.handler = timed;
+    syscall(SYS_rt_sigaction, SIGURG, &ours, NULL, sizeof ours.mask);
+}
+
 static void watch(int cold) {
-    long begin = now(), end = begin + 2000000000L;
-    while (begin < end && count < MOST) {
-        if (cold) {
-            for (long i = 0; i < OTHER_BYTES; i += 64) sink += other_data[i];
-            /* What the handler touches is as far away until the next signal comes, and then no more. */
-            long stop = now() + 3000000, last = now();
-            while (last < stop) {
-                long here = now();
-                if (here - last > 700) {
-                    gaps[count++] = here - last;
-                    break;
-                }
-                last = here;
-            }
-            begin = now();
-        } else {
-            long here = now();
-            if (here - begin > 700) gaps[count++] = here - begin;
-            begin = here;
-        }
+    long stop = now() + 20000000000L;
+    while (count < SAMPLES && now() < stop) {
+        int before = count;
+        for (long i = 0; cold && i < OTHER_BYTES; i += 64) sink += other_data[i];
+        /* What came while they were read does not count. */
+        if (cold) count = before;
+        before = count;
+        while (cold && count == before && now() < stop) sink += 1;
     }
 }
 
@@ -77,24 +72,16 @@ __attribute__((noinline)) static void deeper(int depth, int cold) {
     sink += 1;
 }
 
-static int by_size(const void *a, const void *b) {
-    long x = *(const long *)a, y = *(const long *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int arguments, char **argument) {
-    if (arguments < 4) return 2;
-    int depth = atoi(argument[2]), cold = !strcmp(argument[3], "cold");
-    long period = 1000000000L / atol(getenv("TASKSCOPE_SAMPLE"));
+    if (arguments < 3) return 2;
+    int depth = atoi(argument[1]), cold = !strcmp(argument[2], "cold");
     other_data = malloc(OTHER_BYTES);
     memset(other_data, 1, OTHER_BYTES);
 #pragma omp parallel num_threads(1)
     {
-        if (!strcmp(argument[1], "empty")) start_timer(period);
+        stand_before();
         deeper(depth, cold);
     }
-    if (count == 0) return 1;
-    qsort(gaps, count, sizeof *gaps, by_size);
-    printf("%ld %d\n", gaps[count / 2], count);
+    for (int i = 0; i < count; i++) printf("%ld\n", taken[i]);
     return 0;
 }

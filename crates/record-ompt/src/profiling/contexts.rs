@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use taskscope_profile::{Frame, FrameKind, NodeId, ROOT, Tree};
 
-use super::samples::locate;
+use super::samples::Places;
 
 /// More contexts than these are not told apart from their creators'.
 const MAX_CONTEXTS: usize = 1 << 16;
@@ -149,12 +149,10 @@ pub fn descend(tree: &mut Tree, from: NodeId, body: FrameKind, addresses: &[u64]
         return tree.child(from, Frame::body(body));
     }
     let kinds = std::iter::once(body).chain(std::iter::repeat(FrameKind::User));
+    let mut places = Places::now();
     tree.descend(
         from,
-        addresses.iter().rev().zip(kinds).map(|(address, kind)| {
-            let (module, offset) = locate(address - 1);
-            Frame { kind, module, offset }
-        }),
+        addresses.iter().rev().zip(kinds).map(|(address, kind)| places.frame(kind, address - 1)),
     )
 }
 

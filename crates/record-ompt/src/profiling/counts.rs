@@ -7,7 +7,7 @@ use super::idleness::Charge;
 use super::locks::{Blame, Place};
 use super::recent::Sampled;
 use super::rows::Sums;
-use super::samples::{locate, place_of_context};
+use super::samples::{Places, place_of_context};
 use super::waits::Settled;
 
 /// Paths and values between two collections.
@@ -217,9 +217,9 @@ fn node_of_sample(tree: &mut Tree, Sampled { context, addresses, is_cut }: Sampl
     if is_cut {
         (node, kind) = (tree.child(node, Frame::cut()), FrameKind::User);
     }
-    for (index, address) in addresses.iter().enumerate().rev() {
-        let (module, offset) = locate(address.wrapping_sub(u64::from(index > 0)));
-        node = tree.child(node, Frame { kind, module, offset });
+    let mut places = Places::now();
+    for index in (0..addresses.len()).rev() {
+        node = tree.child(node, places.frame_of(kind, addresses, index));
         kind = FrameKind::User;
     }
     node

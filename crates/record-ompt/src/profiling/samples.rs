@@ -6,7 +6,7 @@ use taskscope_profile::{Frame, FrameKind, Marker, Metric, NO_MODULE, NodeId, ROO
 use super::contexts::{body_of, expand};
 use super::idleness::{self, Idled};
 use super::locks::marker;
-use crate::sampling::code_map::{self, NO_PLACE};
+use crate::sampling::code_map::{self, Along, CodeMap, NO_PLACE};
 use crate::sampling::levels::Levels;
 
 /// Paths and values between two collections.
@@ -90,7 +90,7 @@ impl SampleTree {
             false => (addresses.len(), addresses.len()),
         };
         let marker = (!works).then(|| marker(sample.state));
-        let mut kind = body_of(sample.context);
+        let (mut kind, mut places) = (body_of(sample.context), Places::now());
         if first == end && kind != FrameKind::User && marker.is_none_or(Marker::is_in_body) {
             node = tree.child(node, Frame::body(kind));
         }
@@ -98,7 +98,7 @@ impl SampleTree {
             (node, kind) = (tree.child(node, Frame::cut()), FrameKind::User);
         }
         for index in (first..end).rev() {
-            node = tree.child(node, frame(addresses, index, kind));
+            node = tree.child(node, places.frame_of(kind, addresses, index));
             kind = FrameKind::User;
         }
         let mut code = node;
@@ -109,7 +109,7 @@ impl SampleTree {
             }
         }
         for index in (0..first).rev() {
-            node = tree.child(node, frame(addresses, index, FrameKind::Runtime));
+            node = tree.child(node, places.frame_of(FrameKind::Runtime, addresses, index));
         }
         // How long it waited is known better, from events.
         let metric = match (works, overhead) {
@@ -126,18 +126,27 @@ impl SampleTree {
     }
 }
 
-/// The frame of an address; all but the innermost are return addresses.
-fn frame(addresses: &[u64], index: usize, kind: FrameKind) -> Frame {
-    let address = addresses.get(index).copied().unwrap_or(0);
-    let (module, offset) = locate(address.wrapping_sub(u64::from(index > 0)));
-    Frame { kind, module, offset }
-}
+/// Where the addresses of a path lie, one after the other.
+pub struct Places(Option<Along<'static>>);
 
-/// The module of an address, by its number, and the address in its file.
-pub fn locate(address: u64) -> (u32, u64) {
-    match code_map::current().map_or(NO_PLACE, |map| map.place(address)) {
-        (u32::MAX, _) => (NO_MODULE, address),
-        place => place,
+impl Places {
+    /// As of what is loaded now.
+    pub fn now() -> Places {
+        Places(code_map::current().map(CodeMap::along))
+    }
+
+    /// The frame of an address.
+    pub fn frame(&mut self, kind: FrameKind, address: u64) -> Frame {
+        match self.0.as_mut().map_or(NO_PLACE, |along| along.place(address)) {
+            (u32::MAX, _) => Frame { kind, module: NO_MODULE, offset: address },
+            (module, offset) => Frame { kind, module, offset },
+        }
+    }
+
+    /// That of one of a stack's addresses; all but the innermost are return addresses.
+    pub fn frame_of(&mut self, kind: FrameKind, addresses: &[u64], index: usize) -> Frame {
+        let address = addresses.get(index).copied().unwrap_or(0);
+        self.frame(kind, address.wrapping_sub(u64::from(index > 0)))
     }
 }
 

@@ -54,7 +54,7 @@ struct Range {
     prepared: Prepared,
 }
 
-/// What [`CodeMap::place`] says of an address in no module.
+/// What [`Along::place`] says of an address in no module.
 pub const NO_PLACE: (u32, u64) = (u32::MAX, 0);
 
 /// Every module that was ever seen, by its number.
@@ -248,12 +248,10 @@ impl CodeMap {
         self.range(address).map_or(Owner::Nobody, |range| range.owner_of(address))
     }
 
-    /// The same, and how the caller of the code there is found, if framehop does not know.
+    /// For the addresses of a stack.
     #[inline(always)]
-    pub fn owner_and_rule(&self, address: u64) -> (Owner, Option<&'static Rule>) {
-        self.range(address).map_or((Owner::Nobody, None), |range| {
-            (range.owner_of(address), unusual::rule(range.prepared.unusual, address))
-        })
+    pub fn along(&self) -> Along<'_> {
+        Along { map: self, index: 0 }
     }
 
     /// The start of the function that an address lies in.
@@ -266,19 +264,53 @@ impl CodeMap {
         self.knows_runtime
     }
 
-    /// The number of the module that an address lies in, and the address in its file.
-    pub fn place(&self, address: u64) -> (u32, u64) {
-        self.range(address).map_or(NO_PLACE, |range| (range.number, address.wrapping_sub(range.bias)))
+    fn range(&self, address: u64) -> Option<&Range> {
+        self.ranges.get(self.index(address)).filter(|range| range.contains(address))
     }
 
-    fn range(&self, address: u64) -> Option<&Range> {
-        let after = self.ranges.partition_point(|range| range.start <= address);
-        let range = after.checked_sub(1).and_then(|index| self.ranges.get(index))?;
-        (address < range.end).then_some(range)
+    /// The index of the last range that starts before an address, or there; of one beyond all where there is none.
+    fn index(&self, address: u64) -> usize {
+        self.ranges.partition_point(|range| range.start <= address).wrapping_sub(1)
+    }
+}
+
+/// Looks up one address after the other, most of which lie in the same module as the one before.
+pub struct Along<'a> {
+    map: &'a CodeMap,
+    /// Of the range that was found last.
+    index: usize,
+}
+
+impl<'a> Along<'a> {
+    #[inline(always)]
+    fn range(&mut self, address: u64) -> Option<&'a Range> {
+        let known = self.map.ranges.get(self.index).filter(|range| range.contains(address));
+        known.or_else(|| {
+            self.index = self.map.index(address);
+            self.map.ranges.get(self.index).filter(|range| range.contains(address))
+        })
+    }
+
+    /// Whose code an address is, and how its caller is found, if framehop does not know.
+    #[inline(always)]
+    pub fn owner_and_rule(&mut self, address: u64) -> (Owner, Option<&'static Rule>) {
+        self.range(address).map_or((Owner::Nobody, None), |range| {
+            (range.owner_of(address), unusual::rule(range.prepared.unusual, address))
+        })
+    }
+
+    /// The number of the module that an address lies in, and the address in its file.
+    #[inline(always)]
+    pub fn place(&mut self, address: u64) -> (u32, u64) {
+        self.range(address).map_or(NO_PLACE, |range| (range.number, address.wrapping_sub(range.bias)))
     }
 }
 
 impl Range {
+    fn contains(&self, address: u64) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+
     /// Whose code an address in it is.
     fn owner_of(&self, address: u64) -> Owner {
         let may_be_runtimes = self.is_program && self.owner == Owner::Anybody;

@@ -136,7 +136,7 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     // Signals come as soon as they may again, after the call: the call it is that was sampled.
     let called = if in_callback { 0 } else { sampler.called.load(Relaxed) as u64 };
     let entry = Entry { first_user, called, in_callback };
-    memory.levels.assign(&memory.frames, |address| map.owner(address), entry);
+    memory.levels.assign(&memory.frames, entry);
     // By events a call into the runtime that none tells of is work, for which others wait.
     let of = match state {
         state::TARGET => SampleOf::Device,

@@ -86,14 +86,11 @@ pub struct Level {
 impl Level {
     /// Whether the runtime has left in it where the task was created: further in than that lies what the task has
     /// called by now. Where a task has really called the runtime, it is the runtime's function that lies there.
-    fn has_stale_enter(&self, frames: &Frames, first: usize, owner_of: impl Fn(u64) -> Owner) -> bool {
+    fn has_stale_enter(&self, frames: &Frames, first: usize) -> bool {
         if self.is_initial {
             return false;
         }
-        let owner = |index: usize| {
-            let address = frames.addresses().get(index)?;
-            Some(owner_of(address.wrapping_sub(u64::from(index > 0))))
-        };
+        let owner = |index: usize| frames.owner(index);
         let all = first..frames.addresses().len();
         let beyond = all.clone().find(|index| frames.frame_end(*index) > self.exit);
         let entered = all
@@ -124,12 +121,6 @@ pub struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// Whose code frame `index` is.
-    fn owner_of_frame(&self, index: usize) -> Option<Owner> {
-        let address = self.frames.addresses().get(index)?;
-        Some(self.map.owner(address.wrapping_sub(u64::from(index > 0))))
-    }
-
     /// The frame in which a stack address lies.
     fn frame_at(&self, address: u64) -> Option<usize> {
         let count = self.frames.addresses().len();
@@ -140,14 +131,14 @@ impl Stack<'_> {
 
     /// Whose frame a stack address lies in.
     fn owner_at(&self, address: u64) -> Option<Owner> {
-        self.frame_at(address).and_then(|index| self.owner_of_frame(index))
+        self.frame_at(address).and_then(|index| self.frames.owner(index))
     }
 
     /// Whether the body of the explicit task on top has begun. If there are frames beyond the runtime's
     /// exit, the outermost of them tells: the body, or a callback that announces it. The body of an
     /// undeferred task is a part of its creator's, and need not have frames of its own.
     fn has_begun(&self, exit: u64, enter: u64, announced: bool) -> bool {
-        let is_others = |index| matches!(self.owner_of_frame(index), Some(Owner::Anybody | Owner::Nobody));
+        let is_others = |index| matches!(self.frames.owner(index), Some(Owner::Anybody | Owner::Nobody));
         let frames = 0..self.frames.addresses().len();
         match frames.take_while(|index| self.frames.frame_end(*index) <= exit).last() {
             Some(index) => is_others(index),
@@ -157,7 +148,7 @@ impl Stack<'_> {
 
     /// The same of a task without frames of its own.
     fn is_in_body(&self, enter: u64, announced: bool) -> bool {
-        let is_others = matches!(self.owner_of_frame(0), Some(Owner::Anybody | Owner::Nobody));
+        let is_others = matches!(self.frames.owner(0), Some(Owner::Anybody | Owner::Nobody));
         announced && !self.in_callback && (enter != 0 || is_others)
     }
 }
@@ -313,13 +304,8 @@ impl Levels {
 
     /// Keeps the function that was called through this library in the place of its frames, and of what they call.
     /// Returns how many these are.
-    fn keep_called(&mut self, frames: &Frames, called: u64, owner_of: impl Fn(u64) -> Owner) -> usize {
-        let is_ours = |index: &usize| {
-            let address = frames.addresses().get(*index);
-            address.is_some_and(|address| {
-                owner_of(address.wrapping_sub(u64::from(*index > 0))) == Owner::Recorder
-            })
-        };
+    fn keep_called(&mut self, frames: &Frames, called: u64) -> usize {
+        let is_ours = |index: &usize| frames.owner(*index) == Some(Owner::Recorder);
         let all = frames.addresses().len();
         let Some(ours) = (0..all).find(is_ours) else { return 0 };
         if let Some(place) = self.kept.first_mut() {
@@ -330,16 +316,16 @@ impl Levels {
     }
 
     /// Tells whose the frames are.
-    pub fn assign(&mut self, frames: &Frames, owner_of: impl Fn(u64) -> Owner, entry: Entry) {
+    pub fn assign(&mut self, frames: &Frames, entry: Entry) {
         let Entry { first_user, called, in_callback } = entry;
         self.kept_count = 0;
-        let after_call = if called == 0 { 0 } else { self.keep_called(frames, called, &owner_of) };
+        let after_call = if called == 0 { 0 } else { self.keep_called(frames, called) };
         let mut level = 0;
         let has_runtime = !TAKES_NO_TOOL.load(Relaxed);
         let callbacks = if in_callback { frames.addresses().len().saturating_sub(STARTING) } else { 0 };
         for (index, address) in frames.addresses().iter().enumerate().skip(after_call) {
-            let owner = owner_of(address.wrapping_sub(u64::from(index > 0)));
-            if owner == Owner::Recorder {
+            let owner = frames.owner(index);
+            if owner == Some(Owner::Recorder) {
                 if let Some(known) = self.list.get_mut(..self.count).and_then(|list| list.get_mut(level))
                     && index < callbacks
                 {
@@ -358,13 +344,13 @@ impl Levels {
             }
             let Some(known) = levels.get_mut(level) else { continue };
             if known.enter != 0 && frames.stack_pointer(index) <= known.enter {
-                if !known.has_stale_enter(frames, index, &owner_of) {
+                if !known.has_stale_enter(frames, index) {
                     continue;
                 }
                 known.enter = 0;
             }
             let (first, past) = &mut known.frames;
-            if owner == Owner::Runtime && has_runtime {
+            if owner == Some(Owner::Runtime) && has_runtime {
                 // What was met so far in this level was called by the runtime, whose entry it told for a
                 // function further in (`GOMP_taskwait` calls LLVM's own), or not at all.
                 (*first, *past) = (at + 1, at + 1);
@@ -380,8 +366,7 @@ impl Levels {
         {
             caller.frames.0 = 0;
         }
-        let innermost = frames.addresses().first().map(|address| owner_of(*address));
-        let is_programs = matches!(innermost, Some(Owner::Anybody | Owner::Nobody));
+        let is_programs = matches!(frames.owner(0), Some(Owner::Anybody | Owner::Nobody));
         self.in_runtime = self.list().first().is_none_or(|level| {
             let (first, past) = level.frames;
             // Where the runtime has left to the body is over: the program itself calls the body of a region of one
@@ -489,7 +474,7 @@ mod tests {
     fn frames_of_task(stack: &[u64], exit: u64, enter: u64) -> Vec<u64> {
         let mut levels = Levels::new();
         levels.push(Level { exit, enter, task: 1, ..Level::default() });
-        levels.assign(&Frames::of(stack), owner_of, Entry::default());
+        levels.assign(&Frames::of(stack, owner_of), Entry::default());
         let (first, past) = levels.list()[0].frames;
         levels.addresses()[usize::from(first)..usize::from(past)].to_vec()
     }
@@ -509,7 +494,7 @@ mod tests {
     fn user_frames(stack: &[u64], in_callback: bool) -> (Vec<u64>, bool) {
         let mut levels = Levels::new();
         levels.set_outside();
-        levels.assign(&Frames::of(stack), owner_of, Entry { in_callback, ..Entry::default() });
+        levels.assign(&Frames::of(stack, owner_of), Entry { in_callback, ..Entry::default() });
         let (first, past) = levels.list()[0].frames;
         (levels.addresses()[usize::from(first)..usize::from(past)].to_vec(), levels.in_runtime)
     }
@@ -533,7 +518,7 @@ mod tests {
         let in_runtime = |stack: &[u64], exit: u64| {
             let mut levels = Levels::new();
             levels.push(Level { exit, ..Level::default() });
-            levels.assign(&Frames::of(stack), owner_of, Entry::default());
+            levels.assign(&Frames::of(stack, owner_of), Entry::default());
             levels.in_runtime
         };
         assert!(!in_runtime(&[110, 120, 130], 8), "the frame that told it is gone");
@@ -545,7 +530,7 @@ mod tests {
         let mut levels = Levels::new();
         levels.set_outside();
         let entry = Entry { called: 199, ..Entry::default() };
-        levels.assign(&Frames::of(&[110, 310, 320, 120, 130, 330, 140]), owner_of, entry);
+        levels.assign(&Frames::of(&[110, 310, 320, 120, 130, 330, 140], owner_of), entry);
         assert_eq!((levels.addresses(), levels.list()[0].frames), (&[199, 120, 130, 140][..], (0, 4)));
     }
 

@@ -18,7 +18,7 @@ use core::ops::Range;
 
 use taskscope_event::models::samples::{self, flag};
 
-use super::code_map::{self, CodeMap, Owner};
+use super::code_map::{self, Owner};
 use super::walk::{self, Bounds, Frames, registers_here, stack_pointer_here};
 use super::{is_active, levels, regions};
 use crate::abi::Data;
@@ -168,19 +168,23 @@ impl Content {
     }
 
     /// The user's frames between the code pointer and the start of the task: first, one past the last.
-    fn segment(&self, map: &CodeMap, codeptr: u64, exit: u64) -> (usize, usize) {
+    fn segment(&self, codeptr: u64, exit: u64) -> (usize, usize) {
         let addresses = self.frames.addresses();
-        let ours = |address: &u64| matches!(map.owner(address - 1), Owner::Recorder | Owner::Runtime);
+        let is_users = |index| !matches!(self.frames.owner(index), Some(Owner::Recorder | Owner::Runtime));
+        let users = |of: &dyn Fn(u64) -> bool| {
+            (0..)
+                .zip(addresses)
+                .find(|(index, address)| of(**address) && is_users(*index))
+                .map(|(index, _)| index)
+        };
         // LLVM's runtime names a place in itself for the tasks of a taskloop.
-        let first = addresses
-            .iter()
-            .position(|address| *address == codeptr && !ours(address))
-            .or_else(|| addresses.iter().position(|address| *address != 0 && !ours(address)))
+        let first = users(&|address| address == codeptr)
+            .or_else(|| users(&|address| address != 0))
             .unwrap_or(addresses.len());
         // LLVM's runtime knows no exit for the body of a region of one thread: that ends where the
         // runtime begins.
         let is_beyond = |index: &usize| match exit {
-            0 => addresses.get(*index).is_some_and(|address| map.owner(address - 1) == Owner::Runtime),
+            0 => self.frames.owner(*index) == Some(Owner::Runtime),
             _ => self.frames.frame_end(*index) > exit,
         };
         let end = (first..addresses.len()).find(is_beyond).unwrap_or(addresses.len());
@@ -357,13 +361,12 @@ impl Moment<'_> {
         if content.frames.met_unknown_code {
             code_map::suspect();
         }
-        let (first, end) = content.segment(map, codeptr, exit);
+        let (first, end) = content.segment(codeptr, exit);
         let complete = end < content.frames.addresses().len() || content.frames.reached_root;
         content.addresses.clear();
-        let segment = content.frames.addresses().get(first..end).unwrap_or_default();
-        content
-            .addresses
-            .extend(segment.iter().filter(|address| map.owner(**address - 1) != Owner::Recorder));
+        let segment = (first..).zip(content.frames.addresses().get(first..end).unwrap_or_default());
+        let others = segment.filter(|(index, _)| content.frames.owner(*index) != Some(Owner::Recorder));
+        content.addresses.extend(others.map(|(_, address)| *address));
         let flags = if complete { flag::REACHED_ROOT } else { flag::CUT };
         let path = self.path_number(&content.addresses, flags);
         if profiling::is_on() {

@@ -94,6 +94,8 @@ pub struct Frames {
     addresses: [u64; MAX_FRAMES],
     /// The stack pointer in each frame; that of frame i + 1 is the CFA of frame i.
     stack_pointers: [u64; MAX_FRAMES + 1],
+    /// Whose code they are.
+    owners: [Owner; MAX_FRAMES],
     count: usize,
     /// Whether the last frame is the stack's root.
     pub reached_root: bool,
@@ -113,6 +115,7 @@ impl Frames {
         Frames {
             addresses: [0; MAX_FRAMES],
             stack_pointers: [0; MAX_FRAMES + 1],
+            owners: [Owner::Nobody; MAX_FRAMES],
             count: 0,
             reached_root: false,
             is_cut: false,
@@ -122,18 +125,24 @@ impl Frames {
         }
     }
 
-    /// A stack with a root, of these addresses, innermost first.
+    /// A stack with a root, of these addresses, innermost first, and of this code.
     #[cfg(test)]
-    pub fn of(addresses: &[u64]) -> Frames {
+    pub fn of(addresses: &[u64], owner_of: impl Fn(u64) -> Owner) -> Frames {
         let mut frames = Frames { count: addresses.len(), reached_root: true, ..Frames::new() };
         frames.addresses[..addresses.len()].copy_from_slice(addresses);
         frames.stack_pointers.iter_mut().zip(1..).for_each(|(place, index)| *place = index * 16);
+        frames.owners.iter_mut().zip(addresses).for_each(|(place, address)| *place = owner_of(*address));
         frames
     }
 
     /// The addresses.
     pub fn addresses(&self) -> &[u64] {
         self.addresses.get(..self.count).unwrap_or_default()
+    }
+
+    /// Whose code frame `index` is.
+    pub fn owner(&self, index: usize) -> Option<Owner> {
+        self.owners.get(..self.count)?.get(index).copied()
     }
 
     /// The stack pointer in frame `index`.
@@ -163,8 +172,9 @@ impl Frames {
             }
         };
         let mut address = FrameAddress::InstructionPointer(pc);
+        let mut code = map.along();
         loop {
-            let (owner, rule) = map.owner_and_rule(address.address_for_lookup());
+            let (owner, rule) = code.owner_and_rule(address.address_for_lookup());
             if rule == Some(&Rule::Interrupted) {
                 let Some(pc) = self.leave_handler(&mut registers, bounds, &mut read) else { return };
                 address = FrameAddress::InstructionPointer(pc);
@@ -178,16 +188,18 @@ impl Frames {
                 }
                 self.met_unknown_code = true;
             }
-            let (Some(place), Some(stack_pointer)) =
-                (self.addresses.get_mut(self.count), self.stack_pointers.get_mut(self.count))
-            else {
+            let (Some(place), Some(stack_pointer), Some(whose)) = (
+                self.addresses.get_mut(self.count),
+                self.stack_pointers.get_mut(self.count),
+                self.owners.get_mut(self.count),
+            ) else {
                 self.is_cut = true;
                 return;
             };
             if self.count > 0 && !address.is_return_address() {
                 here = here.saturating_add(1);
             }
-            (*place, *stack_pointer) = (here, sp);
+            (*place, *stack_pointer, *whose) = (here, sp, owner);
             self.count += 1;
             let next = match rule {
                 #[cfg(target_arch = "x86_64")]
@@ -206,7 +218,7 @@ impl Frames {
                 },
                 // Code without unwind tables and a null frame pointer looks like a root, too.
                 Ok(None) => {
-                    self.reached_root = map.owner(address.address_for_lookup()) != Owner::Nobody;
+                    self.reached_root = owner != Owner::Nobody;
                     return;
                 }
                 Err(()) => return,

@@ -20,7 +20,7 @@ impl Stack<'_> {
     /// task's body (`if (0)`), the runtime tells what the register for it holds, whether or not the program keeps
     /// frame pointers.
     pub(super) fn is_frame_pointer(&self, address: u64) -> bool {
-        let is_programs = |index| matches!(self.owner_of_frame(index), Some(Owner::Anybody | Owner::Nobody));
+        let is_programs = |index| matches!(self.frames.owner(index), Some(Owner::Anybody | Owner::Nobody));
         // Below the return address and the caller's frame pointer; on aarch64 at the frame's other end, and always kept.
         let frame = match cfg!(target_arch = "x86_64") {
             true => (0..self.frames.addresses().len())
@@ -64,7 +64,7 @@ impl Levels {
             return;
         }
         let frames = stack.frames;
-        let is_runtime = |index| stack.owner_of_frame(index).map(|owner| owner == Owner::Runtime);
+        let is_runtime = |index| stack.frames.owner(index).map(|owner| owner == Owner::Runtime);
         body.exit = (1..frames.addresses().len())
             .take_while(|index| limit == 0 || frames.stack_pointer(*index) <= limit)
             .filter(|index| is_runtime(*index) == Some(true) && is_runtime(*index - 1) == Some(false))
@@ -81,7 +81,7 @@ impl Levels {
         let members = self.list.get_mut(..self.count).unwrap_or_default().iter_mut();
         for member in members.filter(|level| level.task == 0 && !level.is_initial && level.exit != 0) {
             let Some(index) = stack.frame_at(member.exit) else { continue };
-            if matches!(stack.owner_of_frame(index), Some(Owner::Anybody | Owner::Nobody)) {
+            if matches!(stack.frames.owner(index), Some(Owner::Anybody | Owner::Nobody)) {
                 let forked = stack.forks.iter().rev().find(|(region, _)| *region == member.region);
                 let forking = forked.and_then(|(_, codeptr)| stack.frame_in_function_of(*codeptr, index));
                 let end = stack.frames.frame_end(index);
@@ -135,7 +135,7 @@ mod tests {
     /// program's, 2xx the runtime's.
     fn levels(addresses: &[u64], most: u32, tasks: Vec<Known>) -> Vec<(u32, Vec<u64>)> {
         let map = CodeMap::of(&[(100, 200, Owner::Anybody), (200, 300, Owner::Runtime)]);
-        let frames = Frames::of(addresses);
+        let frames = Frames::of(addresses, |address| map.owner(address));
         TASKS.set(tasks);
         let bounds = Bounds::everything();
         let stack = Stack {
@@ -149,7 +149,7 @@ mod tests {
         };
         let mut levels = Levels::new();
         levels.ask(&stack, get);
-        levels.assign(&frames, |address| map.owner(address), Entry::default());
+        levels.assign(&frames, Entry::default());
         let of = |(first, past): (u16, u16)| levels.addresses()[first.into()..past.into()].to_vec();
         levels.list().iter().map(|level| (level.region, of(level.frames))).collect()
     }
