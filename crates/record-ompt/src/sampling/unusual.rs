@@ -280,19 +280,20 @@ mod tables {
     /// Whether there may be instructions among these bytes by which another register than those for the stack and the frame
     /// leads to the caller's stack, or an expression.
     fn may_be_unusual(content: &[u8]) -> bool {
-        // Begin and length of the code come first.
-        let pairs = content.iter().zip(content.iter().skip(1)).skip(8);
-        let [stack, frame] = [X86_64::RSP, X86_64::RBP].map(|register| register.0 as u8);
-        pairs.into_iter().any(|(instruction, operand)| {
-            let instruction = gimli::DwCfa(*instruction);
-            match instruction {
-                gimli::DW_CFA_def_cfa_expression => *operand > 0 && *operand < 16,
-                gimli::DW_CFA_def_cfa | gimli::DW_CFA_def_cfa_sf | gimli::DW_CFA_def_cfa_register => {
-                    *operand != stack && *operand != frame && *operand < 16
-                }
-                _ => false,
-            }
-        })
+        const STACK: u8 = X86_64::RSP.0 as u8;
+        const FRAME: u8 = X86_64::RBP.0 as u8;
+        let is_one = |instruction: u8, operand: u8| {
+            let is = |other: gimli::DwCfa| instruction == other.0;
+            let is_expression = is(gimli::DW_CFA_def_cfa_expression) & (operand > 0);
+            let sets_register =
+                is(gimli::DW_CFA_def_cfa) | is(gimli::DW_CFA_def_cfa_sf) | is(gimli::DW_CFA_def_cfa_register);
+            let is_other = (operand != STACK) & (operand != FRAME);
+            (operand < 16) & (is_expression | sets_register & is_other)
+        };
+        // Begin and length of the code come first. All are looked at: many at once.
+        let (instructions, operands) =
+            (content.get(8..).unwrap_or_default(), content.get(9..).unwrap_or_default());
+        instructions.iter().zip(operands).fold(false, |found, (one, next)| found | is_one(*one, *next))
     }
 
     /// What signal handlers return to, as the C library has it: others may keep the registers elsewhere.
