@@ -2,7 +2,8 @@
 //!
 //! *Undirected* (Tallent and Mellor-Crummey, PPoPP 2009): while I workers of a process wait or have
 //! nothing to do and W work, each of the W is charged I/W for every nanosecond: its code sheds too
-//! little parallel work. Here it is exact, over sections instead of samples. Where W = 0 nobody is
+//! little parallel work. Here it is exact, over sections instead of samples. Where W = 0, those are charged so that take
+//! a lock, which is free then. Where there are none either, nobody is
 //! to blame but the runtime or the operating system, in sums by the place of those that wait.
 //!
 //! *Directed* (Tallent, Mellor-Crummey and Porterfield, PPoPP 2010): waiting for a lock is charged to

@@ -32,7 +32,7 @@ pub enum FindingKind {
     RegionCode,
     /// Threads wait for a device, or for one that does.
     Device,
-    /// The runtime works.
+    /// The runtime works, or locks are taken that are free.
     Runtime,
     /// Calls wait for a process that comes late to them.
     LateProcess,
@@ -282,7 +282,8 @@ fn kind_of(execution: &Execution, state: State, place: Place, creates: bool) -> 
         State::Worksharing | State::Masked => FindingKind::Imbalance,
         State::ImplicitTask if creates => FindingKind::Creation,
         State::ImplicitTask => FindingKind::RegionCode,
-        state if state.group() == Group::Runtime => FindingKind::Runtime,
+        // Taking locks that are free.
+        state if matches!(state.group(), Group::Runtime | Group::Mutex) => FindingKind::Runtime,
         State::TargetWait => FindingKind::Device,
         State::Communication => FindingKind::Communication,
         State::MpiStart => FindingKind::MpiStart,

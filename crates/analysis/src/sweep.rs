@@ -51,10 +51,11 @@ impl Default for Role {
 
 impl Role {
     const WORKS: Role = Role(u8::MAX);
-    /// Waits for a lock, which is charged apart.
-    const NEITHER: Role = Role(u8::MAX - 1);
+    /// Waits for a lock, which is charged apart. While nobody works the lock is free, and taking it is what others wait for.
+    const ACQUIRES: Role = Role(u8::MAX - 1);
+    const NEITHER: Role = Role(u8::MAX - 2);
     /// Not found yet.
-    const UNKNOWN: Role = Role(u8::MAX - 2);
+    const UNKNOWN: Role = Role(u8::MAX - 3);
 
     /// The column of one that waits.
     #[inline(always)]
@@ -71,7 +72,7 @@ fn role(state: State) -> Role {
     if let Some(column) = VICTIMS.iter().position(|victim| *victim == state) {
         Role(column as u8)
     } else if state.group() == Group::Mutex {
-        Role::NEITHER
+        Role::ACQUIRES
     } else {
         Role::WORKS
     }
@@ -128,10 +129,10 @@ pub(crate) trait Sweep {
     /// The key of a section. Asked for the sections of each thread in order, some time ahead of the sweep.
     fn key(&mut self, thread: ThreadIndex, section: &Section) -> Self::Key;
 
-    /// A thread that worked on `key` from `start` to `end` is charged with `given`.
+    /// A thread that worked on `key`, or took a free lock, from `start` to `end` is charged with `given`.
     fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Given<'_>);
 
-    /// A thread waited, and for `ns` of it nobody worked.
+    /// A thread waited, and for `ns` of it nobody worked, nor took a lock.
     fn nobody(&mut self, key: Self::Key, column: usize, ns: u64);
 
     /// Threads waited for `ns` in all.
@@ -155,8 +156,10 @@ struct Lane<'a, K> {
     now: usize,
     /// Whether all its spans were read.
     ended: bool,
-    /// The integrals when it began to work on its key, how often these had changed, and in which round that was.
+    /// The integrals when it began to work on its key, of which role they are, how often they had changed, and in which round
+    /// that was.
     since: Integrals,
+    role_since: Role,
     changes_since: u64,
     round_since: u64,
     /// How long nobody had worked when it began to wait.
@@ -190,18 +193,19 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
 
     /// Columns whose integrals can have changed since it began to work on its key.
     #[inline(always)]
-    fn changed(&self, at: &Instant) -> u32 {
-        if self.round_since == at.round { at.changed_in_round } else { at.used | at.changed_in_round }
+    fn changed(&self, charged: &Charged, round: u64) -> u32 {
+        let before = if self.round_since == round { 0 } else { charged.used };
+        before | charged.changed_in_round
     }
 
     /// Leaves what it was in, at an instant.
     #[inline(always)]
     fn settle<S: Sweep<Key = K>>(&self, at: &Instant, sums: &mut S) {
         let Some(Change { start, role, key }) = self.changes.get(self.now).copied() else { return };
-        if role == Role::WORKS {
-            if self.changes_since != at.changes {
-                let used = self.changed(at);
-                let given = Given { since: &self.since, until: &at.integrals, used };
+        if let Some(charged) = at.charged(role) {
+            if self.changes_since != charged.changes {
+                let used = self.changed(charged, at.round);
+                let given = Given { since: &self.since, until: &charged.integrals, used };
                 sums.worked(self.thread, key, start, at.now, &given);
             }
         } else if let Some(column) = role.victim()
@@ -225,12 +229,16 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
             at.count(now, u64::wrapping_sub);
             at.count(next, u64::wrapping_add);
         }
-        if next == Role::WORKS {
+        if let Some(charged) = at.charged(next) {
             // Of the key before nothing is left where nothing has changed since.
-            if now != Role::WORKS || self.changes_since != at.changes {
-                columns_of(self.changed(at), |column| self.since[column] = at.integrals[column]);
-                (self.changes_since, self.round_since) = (at.changes, at.round);
+            if self.role_since != next {
+                (self.since, self.role_since) = (charged.integrals, next);
+            } else if now != next || self.changes_since != charged.changes {
+                columns_of(self.changed(charged, at.round), |column| {
+                    self.since[column] = charged.integrals[column];
+                });
             }
+            (self.changes_since, self.round_since) = (charged.changes, at.round);
         } else {
             self.nobody_since = at.nobody;
         }
@@ -306,19 +314,41 @@ struct Instant {
     now: u64,
     waiting: [u64; VICTIMS.len()],
     working: u64,
-    integrals: Integrals,
+    acquiring: u64,
+    /// What those are charged with that work, and those that take locks while nobody works.
+    of_working: Charged,
+    of_acquiring: Charged,
     /// See [`inverse`], by how many work.
     inverses: Vec<u64>,
-    /// One bit for each column in which somebody waits, and for each whose integral has changed before this round.
+    /// One bit for each column in which somebody waits.
     waited_in: u32,
-    used: u32,
-    /// Changes that are sorted at once are a round; columns whose integrals have changed in this one.
+    /// Changes that are sorted at once are a round.
     round: u64,
+    /// Nanoseconds so far in which no worker worked, nor took a lock.
+    nobody: u64,
+}
+
+/// What each thread of a role is charged with.
+#[derive(Default)]
+struct Charged {
+    integrals: Integrals,
+    /// One bit for each column whose integral has changed before this round, and in it.
+    used: u32,
     changed_in_round: u32,
     /// How often the integrals have changed.
     changes: u64,
-    /// Nanoseconds so far in which no worker worked.
-    nobody: u64,
+}
+
+impl Charged {
+    fn ends_round(&mut self) {
+        self.used |= std::mem::take(&mut self.changed_in_round);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, column: usize, part: u128) {
+        self.integrals[column] += part;
+        self.changed_in_round |= 1 << column;
+    }
 }
 
 impl Instant {
@@ -326,6 +356,8 @@ impl Instant {
     fn count(&mut self, role: Role, change: fn(u64, u64) -> u64) {
         if role == Role::WORKS {
             self.working = change(self.working, 1);
+        } else if role == Role::ACQUIRES {
+            self.acquiring = change(self.acquiring, 1);
         } else if let Some(column) = role.victim() {
             let waiting = &mut self.waiting[column];
             *waiting = change(*waiting, 1);
@@ -335,16 +367,17 @@ impl Instant {
 
     fn ends_round(&mut self) {
         self.round += 1;
-        self.used |= std::mem::take(&mut self.changed_in_round);
+        self.of_working.ends_round();
+        self.of_acquiring.ends_round();
     }
 
-    /// Nearly all shares are small.
-    #[inline]
-    fn divided_by_working(&self, share: u128) -> u128 {
-        match self.inverses.get(self.working as usize) {
-            _ if self.working == 1 => share,
-            Some(inverse) if share < SMALL => (share * u128::from(*inverse)) >> u64::BITS,
-            _ => share / u128::from(self.working),
+    /// What threads of a role are charged with that can be.
+    #[inline(always)]
+    fn charged(&self, role: Role) -> Option<&Charged> {
+        match role {
+            Role::WORKS => Some(&self.of_working),
+            Role::ACQUIRES => Some(&self.of_acquiring),
+            _ => None,
         }
     }
 
@@ -355,23 +388,35 @@ impl Instant {
         if passed == 0 || self.waited_in == 0 {
             return;
         }
-        if self.working == 0 {
+        let (charged, many) = match self.working {
+            0 => (&mut self.of_acquiring, self.acquiring),
+            working => (&mut self.of_working, working),
+        };
+        if many == 0 {
             self.nobody += passed;
         }
         columns_of(self.waited_in, |column| {
             let count = self.waiting[column];
             sums.waited(column, count * passed);
-            if self.working > 0 {
+            if many > 0 {
                 let share = ((count * passed) as u128) << FRACTION_BITS;
-                self.integrals[column] += self.divided_by_working(share);
-                self.changed_in_round |= 1 << column;
-                if self.working == 1 {
-                    self.integrals[SOLE] += share;
-                    self.changed_in_round |= 1 << SOLE;
+                charged.add(column, divided(share, many, &self.inverses));
+                if many == 1 {
+                    charged.add(SOLE, share);
                 }
-                self.changes += 1;
+                charged.changes += 1;
             }
         });
+    }
+}
+
+/// A share divided by how many have it; nearly all shares are small.
+#[inline]
+fn divided(share: u128, many: u64, inverses: &[u64]) -> u128 {
+    match inverses.get(many as usize) {
+        _ if many == 1 => share,
+        Some(inverse) if share < SMALL => (share * u128::from(*inverse)) >> u64::BITS,
+        _ => share / u128::from(many),
     }
 }
 
@@ -389,7 +434,8 @@ const MOST: usize = 1 << 16;
 /// work on meanwhile is not, nor what the runtime's own threads run (target tasks).
 pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
-    let of_others = roles.map(|role| if role == Role::WORKS { role } else { Role::NEITHER });
+    let is_charged = |role| role == Role::WORKS || role == Role::ACQUIRES;
+    let of_others = roles.map(|role| if is_charged(role) { role } else { Role::NEITHER });
     let [mut roles, mut of_others] =
         [roles, of_others].map(|roles| KnownRoles::of(roles, &execution.activities));
     let runs_code = |thread: &Thread| thread.worker || thread.kind == ThreadKind::Helper;
@@ -407,6 +453,7 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
             now: 0,
             ended: false,
             since: [0; COLUMNS],
+            role_since: Role::WORKS,
             changes_since: 0,
             round_since: 0,
             nobody_since: 0,
@@ -416,13 +463,12 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
         now: execution.processes[process.index()].first,
         waiting: [0; VICTIMS.len()],
         working: 0,
-        integrals: [0; COLUMNS],
+        acquiring: 0,
+        of_working: Charged::default(),
+        of_acquiring: Charged::default(),
         inverses: (0..=lanes.len().min(MOST) as u64).map(|working| inverse(working.max(2))).collect(),
         waited_in: 0,
-        used: 0,
         round: 0,
-        changed_in_round: 0,
-        changes: 0,
         nobody: 0,
     };
     let of_lane = (READ_AHEAD / lanes.len().max(1)).clamp(FEWEST_OF_LANE, MOST_OF_LANE);

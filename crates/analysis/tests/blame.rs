@@ -45,7 +45,7 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
         times.dedup();
         for between in times.windows(2) {
             let ns = (between[1] - between[0]) as f64;
-            let (mut waiting, mut working) = (Vec::new(), Vec::new());
+            let (mut waiting, mut working, mut acquiring) = (Vec::new(), Vec::new(), Vec::new());
             for (thread, CutSpan { span, .. }) in
                 spans().filter(|(_, cut)| cut.span.start <= between[0] && between[0] < cut.span.end)
             {
@@ -53,9 +53,13 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
                 if WAITS.contains(&state) {
                     let counts = execution.threads[thread.index()].worker && execution.is_selected(thread);
                     waiting.extend(counts.then_some((state, span.section.place)));
-                } else if state.group() != Group::Mutex {
-                    working.push(Culprit::Code(state, span.section.place));
+                } else {
+                    let of_role = if state.group() == Group::Mutex { &mut acquiring } else { &mut working };
+                    of_role.push(Culprit::Code(state, span.section.place));
                 }
+            }
+            if working.is_empty() {
+                working = acquiring;
             }
             for (state, place) in waiting {
                 if working.is_empty() {

@@ -189,13 +189,19 @@ fn idleness_beside_small_teams_is_theirs() {
     });
 }
 
-/// Nobody forks any more.
-#[test]
-fn idleness_beside_the_last_serial_code_of_a_killed_process_is_there() {
-    let Some(mut profiled) = Profiled::new("blamed", 4, "200", &["killed", "800"]) else { return };
+/// Of a process that is killed after 800 ms.
+fn profile_of_killed(threads: u32, what: &str) -> Option<Profile> {
+    let mut profiled = Profiled::new("blamed", threads, "200", &[what, "800"])?;
     assert!(!profiled.command.output().unwrap().status.success());
     let profile = profiled.profile().expect("the last round's").0;
     assert_balanced(&profile);
+    Some(profile)
+}
+
+/// Nobody forks any more.
+#[test]
+fn idleness_beside_the_last_serial_code_of_a_killed_process_is_there() {
+    let Some(profile) = profile_of_killed(4, "killed") else { return };
     let (found, worked) =
         (idleness_in(&profile, "tail"), Names::of(&profile).sum_in(Metric::WORK, "tail") as f64 / 1e6);
     assert!(worked > 400.0 && (found / worked / 3.0 - 1.0).abs() < 0.1, "{found} ms beside {worked}");
@@ -204,10 +210,7 @@ fn idleness_beside_the_last_serial_code_of_a_killed_process_is_there() {
 /// Nor is it sampled any more: it sleeps to the end.
 #[test]
 fn idleness_beside_the_last_task_of_a_killed_process_is_there() {
-    let Some(mut profiled) = Profiled::new("blamed", 3, "200", &["killed-in-task", "800"]) else { return };
-    assert!(!profiled.command.output().unwrap().status.success());
-    let profile = profiled.profile().expect("the last round's").0;
-    assert_balanced(&profile);
+    let Some(profile) = profile_of_killed(3, "killed-in-task") else { return };
     let tree = &profile.tree;
     let task = tree.ids().find(|node| tree.value(*node, Metric::TASKS) > 0).unwrap();
     let body = tree.find(task, taskscope_profile::Frame::body(FrameKind::Task));
@@ -231,6 +234,16 @@ fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
         let at_forks: u64 = forks.map(|node| tree.value(node, Metric::shared(Marker::Idle))).sum();
         let (found, owed) = (idleness_in(&profile, "short_part") + at_forks as f64 / 1e6, 2.0 * serial);
         assert!((found / owed - 1.0).abs() < 0.2, "{found} ms of {owed}");
+    });
+}
+
+#[test]
+fn idleness_beside_serial_code_that_takes_free_locks_is_that_codes() {
+    one_of_three(|| {
+        let Some((profile, took)) = profile_and_times("100", 3, &["free-locks", "150"]) else { return };
+        assert_conserved(&profile);
+        let (found, owed) = (idleness_in(&profile, "take_free_locks"), 2.0 * took[0]);
+        assert!((found / owed - 1.0).abs() < 0.07, "{found} ms of {owed}");
     });
 }
 

@@ -1,7 +1,8 @@
 //! Handlers of exceptions: where a function goes on when one leaves a call, from the tables that C++'s
 //! runtime reads (Itanium C++ ABI, exception handling tables, section 7).
 
-use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, Pointer, RunTimeEndian, UnwindSection as _};
+use crate::unwind_entries::each_entry;
+use gimli::{EndianSlice, Pointer, RunTimeEndian};
 use object::{Object as _, ObjectSection as _};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -21,27 +22,17 @@ pub struct Handler {
 /// The handlers of a file's functions, by the functions' first address.
 pub fn handlers_of(file: &object::File<'_>) -> FxHashMap<u64, Vec<Handler>> {
     let mut all = FxHashMap::default();
-    let Some((frames_at, frames)) = section(file, ".eh_frame") else { return all };
-    let Some((tables_at, tables)) = section(file, ".gcc_except_table") else { return all };
-    let frames = EhFrame::new(frames, RunTimeEndian::Little);
-    let bases = BaseAddresses::default().set_eh_frame(frames_at);
-    let mut entries = frames.entries(&bases);
-    while let Ok(Some(entry)) = entries.next() {
-        let CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { continue };
-        let Some(Pointer::Direct(table)) = fde.lsda() else { continue };
-        let from = table.checked_sub(tables_at).and_then(|from| tables.get(from as usize..));
-        let start = fde.initial_address();
+    let Some(section) = file.section_by_name(".gcc_except_table") else { return all };
+    let Ok(tables) = section.data() else { return all };
+    each_entry(file, |entry| {
+        let Some(Pointer::Direct(table)) = entry.lsda() else { return };
+        let from = table.checked_sub(section.address()).and_then(|from| tables.get(from as usize..));
+        let start = entry.initial_address();
         if let Some(handlers) = from.map(|table| handlers_in(table, start)) {
             all.insert(start, handlers);
         }
-    }
+    });
     all
-}
-
-fn section<'a>(file: &object::File<'a>, name: &str) -> Option<(u64, &'a [u8])> {
-    let section = file.section_by_name(name)?;
-    Some((section.address(), section.data().ok()?))
 }
 
 /// The handlers in the table of a function. A damaged table gives those before the damage.

@@ -16,6 +16,7 @@ mod loops;
 mod name;
 mod plt;
 mod tail_call;
+mod unwind_entries;
 mod unwound;
 mod variable;
 

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use taskscope_analysis::{
     Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, LateProcess, Worksharing,
 };
-use taskscope_execution::{Doubt, Place, SiteIndex, State, ThreadKind, Uncertain};
+use taskscope_execution::{Doubt, Group, Place, SiteIndex, State, ThreadKind, Uncertain};
 use taskscope_session::{Places, ProblemKind, Session};
 
 /// A fact about the recording or the trace that changes how numbers are to be read.
@@ -145,6 +145,9 @@ fn sentence(finding: &Finding, place: &str) -> String {
             format!("threads wait for a device in {place}")
         }
         FindingKind::Device => format!("others wait while a thread waits for a device in {place}"),
+        FindingKind::Runtime if finding.state.group() == Group::Mutex => {
+            format!("others wait while locks are taken that nobody holds: {place}")
+        }
         FindingKind::Runtime if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
         FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
         FindingKind::System if finding.place == Place::UNKNOWN => {

@@ -107,7 +107,7 @@ impl Parts {
     fn part_of(&mut self, section: &Section) -> Part {
         if section.region.is_some() || section.state == State::ForkJoin {
             self.stretch = None;
-        } else if self.has_stretches && matches!(section.state.group(), Group::Useful | Group::Runtime) {
+        } else if self.has_stretches && is_part_of_work(section.state) {
             let stretch = self.stretch.unwrap_or_else(|| self.next(true));
             self.stretch = Some(stretch);
             return stretch;
@@ -119,6 +119,11 @@ impl Parts {
         self.count += 1;
         Part { number: self.count, is_stretch }
     }
+}
+
+/// Whether serial code goes on in this state. (It may take locks.)
+fn is_part_of_work(state: State) -> bool {
+    matches!(state.group(), Group::Useful | Group::Runtime | Group::Mutex)
 }
 
 /// What is owed, by the place that it falls to where no sample tells.

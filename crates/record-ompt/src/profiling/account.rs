@@ -102,6 +102,11 @@ impl Cause {
         (self as u8) <= Cause::Serial as u8
     }
 
+    /// Whether it is waiting for a lock, or taking a free one.
+    pub const fn is_mutex(self) -> bool {
+        matches!(self, Cause::CriticalWait | Cause::LockWait | Cause::OrderedWait | Cause::AtomicWait)
+    }
+
     /// Whether a worker in it has nothing to do.
     pub const fn is_idle(self) -> bool {
         matches!(self, Cause::Idle | Cause::NotStarted | Cause::Ended)

@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|beside|lock|crowd|twice|paused|forever|flush|pause|serial|short|quick|
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|beside|lock|crowd|twice|paused|forever|flush|pause|serial|short|free-locks|quick|
    sleeps|sleeps-serially|small-teams|killed|killed-in-task|leaves|becomes|forked|forked-in-handler MILLISECONDS [asks]`. The slow part takes so long, the quick part a tenth of it. Work that asks is in the runtime
    most of the time. */
 #include <omp.h>
@@ -255,6 +255,31 @@ __attribute__((noinline)) void in_teams(void) {
 __attribute__((noinline)) void short_part(void) { work(limit / 50); sink += 1; }
 __attribute__((noinline)) void parallel_part(void) { work(limit / 50); sink += 1; }
 
+__attribute__((noinline)) void take_free_locks(void) {
+    omp_lock_t lock;
+    omp_init_lock(&lock);
+    for (double until = now() + limit; now() < until;)
+        for (int i = 0; i < 100; i++) {
+            omp_set_lock(&lock);
+            sink += i;
+            omp_unset_lock(&lock);
+        }
+    omp_destroy_lock(&lock);
+}
+
+/* Serial parts that mostly take locks which nobody else wants; how many milliseconds all take. */
+__attribute__((noinline)) double with_free_locks(void) {
+    double spent = 0;
+    for (int round = 0; round < 4; round++) {
+#pragma omp parallel
+        parallel_part();
+        double begin = now();
+        take_free_locks();
+        spent += now() - begin;
+    }
+    return spent;
+}
+
 /* Serial parts much shorter than the time between two samples; how many milliseconds all take. */
 __attribute__((noinline)) double in_short_parts(void) {
     double took = 0;
@@ -394,6 +419,8 @@ int main(int count, char **arguments) {
         wait_beside_unrelated();
     } else if (!strcmp(mode, "short")) {
         printf("%f\n", in_short_parts());
+    } else if (!strcmp(mode, "free-locks")) {
+        printf("%f\n", with_free_locks());
     } else if (!strcmp(mode, "sleeps")) {
         sleep_before_barriers();
         printf("%f %f\n", spun, slept);

@@ -1,199 +1,23 @@
-//! Idleness: workers that have nothing to do, charged to what ran meanwhile.
-//!
-//! ```text
-//!   epochs    |      0       |           1           |      2
-//!   worker 1   ── serial ──├ region ┤── serial ──────├ region ┤──
-//!   worker 2   not started  └ works ┘ idle            └ works ┘ idle
-//!   worker 6   not started ──────────────────────────└ works ┘ idle
-//! ```
-//! At each instant every working thread is charged I/W for the I workers that idle, while W work; where none works
-//! it is nobody's. Two weights are kept at each path, and become exact sums when a profile is written
-//! ([`settle`]):
-//!
-//! - *present*, for workers that are there: I/W of the time.
-//! - *turn*, for workers that begin later: 1/W of the time, by epoch. An epoch ends when a worker begins; a worker
-//!   idles through all epochs before its own.
-//!
-//! Between its regions, a thread that alone forks has all others idle: the time of its work is *known*, from its account, and
-//! each of its samples has what it worked since the one before. What is left when it forks, less than a period, waits for the
-//! next sample of serial work: such ends are sampled as often if they come often. Beside a team that is smaller than the pool, or has not all its members yet, and beside
-//! other threads that fork, weights are *sampled*: handlers look at what all workers do, and integrate I/W and 1/W over
-//! time (`integrals`); a sample of work has what the integrals have grown by since the sample before, however long that
-//! was. These weights divide what the known ones leave.
+//! What a thread is charged with, for its work beside those that idle.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
-use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
+use taskscope_profile::{NodeId, Tree};
 
-use super::account::{Account, Cause};
-use super::contexts;
-use super::integrals::{Integrals, Seen, Share};
-use super::locks::Place;
-use super::recent::{Part, Recent, Sampled};
-use super::run::{self, Run};
-use super::teams;
+use super::pool::Pool;
+use super::weights::{Idled, KNOWN, Kind, Owed, SAMPLED, Weights, add_sample, add_to_nobody};
+use crate::profiling::account::{Account, Cause};
+use crate::profiling::integrals::Share;
+use crate::profiling::locks::Place;
+use crate::profiling::recent::{Recent, Sampled};
+use crate::profiling::run::{self, Run};
+use crate::profiling::{contexts, teams};
 
-/// Epochs that are told apart; the last one does not end.
-pub const EPOCHS: usize = 64;
 /// Looks at all workers in a sampling period, at most: of handlers, and where threads leave what they did.
 const LOOKS: u64 = 8;
 const LOOKS_BETWEEN: u64 = 32;
 /// Periods. Threads that have lost their CPUs have samples when they come back.
 const LONG_WITHOUT_SAMPLE: u64 = 8;
-/// Workers that begin within this time, nanoseconds, end one epoch.
-const SHORTEST_EPOCH_NS: u64 = 1_000_000;
-
-/// The metrics of weights. They are in no file: [`settle`] takes them away.
-#[derive(Clone, Copy)]
-struct Kind {
-    present: Metric,
-    first_turn: u16,
-}
-
-const KNOWN: Kind = Kind { present: Metric(0x400), first_turn: 0x500 };
-const SAMPLED: Kind = Kind { present: Metric(0x401), first_turn: 0x600 };
-
-impl Kind {
-    fn turn(self, epoch: usize) -> Metric {
-        Metric(self.first_turn + epoch as u16)
-    }
-}
-
-/// Time in each epoch, nanoseconds.
-pub type ByEpoch = [u64; EPOCHS];
-
-/// What workers that had not begun idled in an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Late {
-    /// All of them together, nanoseconds.
-    pub owed: u64,
-    /// How long the epoch was.
-    pub length: u64,
-}
-
-/// The workers of a process.
-pub struct Pool {
-    /// Those that are there.
-    workers: AtomicU32,
-    /// Of them, those that are not made by the runtime: they fork.
-    roots: AtomicU32,
-    /// When a second one of these began; 0 while there was none.
-    second_root: AtomicU64,
-    ended: AtomicU32,
-    has_begun: AtomicBool,
-    epochs: AtomicU32,
-    starts: [AtomicU64; EPOCHS],
-    sampled: Integrals,
-}
-
-impl Pool {
-    /// Of a process that begins now.
-    pub fn new(now: u64) -> Pool {
-        let starts = [const { AtomicU64::new(0) }; EPOCHS];
-        if let Some(first) = starts.first() {
-            first.store(now, Relaxed);
-        }
-        Pool {
-            workers: AtomicU32::new(0),
-            roots: AtomicU32::new(0),
-            second_root: AtomicU64::new(0),
-            ended: AtomicU32::new(0),
-            has_begun: AtomicBool::new(false),
-            epochs: AtomicU32::new(1),
-            starts,
-            sampled: Integrals::new(now),
-        }
-    }
-
-    /// A worker begins.
-    fn begin(&self, is_root: bool, at: u64) {
-        self.workers.fetch_add(1, Relaxed);
-        self.has_begun.store(true, Relaxed);
-        if is_root && self.roots.fetch_add(1, Relaxed) > 0 {
-            let _ = self.second_root.compare_exchange(0, at, Relaxed, Relaxed);
-        }
-        let epochs = self.epochs.load(Acquire);
-        let start = |epoch: u32| self.starts.get(epoch as usize);
-        let is_long = start(epochs - 1).is_some_and(|last| at >= last.load(Relaxed) + SHORTEST_EPOCH_NS);
-        // Of several that begin at once, one begins the epoch; its start is known before it counts.
-        if let Some(next) = start(epochs).filter(|_| is_long)
-            && next.compare_exchange(0, at, Relaxed, Relaxed).is_ok()
-        {
-            self.epochs.store(epochs + 1, Release);
-        }
-    }
-
-    /// A worker ends, or is none after all.
-    fn end(&self, is_root: bool, has_ended: bool) {
-        self.workers.fetch_sub(1, Relaxed);
-        self.roots.fetch_sub(u32::from(is_root), Relaxed);
-        self.ended.fetch_add(u32::from(has_ended), Relaxed);
-    }
-
-    /// The recording of one is paused, or goes on.
-    fn pause(&self, paused: bool) {
-        if paused {
-            self.workers.fetch_sub(1, Relaxed);
-        } else {
-            self.workers.fetch_add(1, Relaxed);
-        }
-    }
-
-    fn epoch(&self) -> usize {
-        self.epochs.load(Acquire) as usize - 1
-    }
-
-    /// Until when one thread alone forks.
-    fn has_one_root_until(&self) -> u64 {
-        Some(self.second_root.load(Relaxed)).filter(|at| *at > 0).unwrap_or(u64::MAX)
-    }
-
-    /// Whether there is a worker, or was one.
-    pub fn has_begun(&self) -> bool {
-        self.has_begun.load(Relaxed)
-    }
-
-    /// Workers besides one.
-    fn others(&self) -> u64 {
-        u64::from(self.workers.load(Relaxed).saturating_sub(1)) + u64::from(self.ended.load(Relaxed))
-    }
-
-    /// For how long a worker that began at `began` was not there, by epoch.
-    pub fn late(&self, began: u64) -> ByEpoch {
-        let epochs = self.epochs.load(Acquire) as usize;
-        let start = |epoch: usize| self.starts.get(epoch).map_or(u64::MAX, |start| start.load(Relaxed));
-        core::array::from_fn(|epoch| {
-            let end = if epoch + 1 < epochs { start(epoch + 1) } else { u64::MAX };
-            if epoch < epochs { end.min(began).saturating_sub(start(epoch)) } else { 0 }
-        })
-    }
-
-    /// The same of all workers (`owed`, of the epochs until now), with the lengths of the epochs.
-    pub fn all_late(&self, owed: &ByEpoch, now: u64) -> Vec<Late> {
-        let lengths = self.late(now);
-        owed.iter().zip(lengths).map(|(owed, length)| Late { owed: *owed, length }).collect()
-    }
-
-    /// What workers do now. Async-signal-safe.
-    fn look(&self, accounts: impl Iterator<Item = &'static Account>, at: u64) -> Seen {
-        let mut seen = Seen { idle: self.ended.load(Relaxed), ..Seen::default() };
-        let mut is_root = false;
-        for account in accounts {
-            match account.activity(teams::over_since) {
-                Some(cause) if cause.is_idle() => seen.idle += 1,
-                Some(cause) => {
-                    seen.working += u32::from(cause.is_useful() || cause == Cause::TargetWait);
-                    is_root |= cause == Cause::Serial;
-                }
-                None => {}
-            }
-        }
-        // Between its regions: `charge` knows that.
-        seen.is_known = is_root && seen.working <= 1 && self.has_one_root_until() > at;
-        seen
-    }
-}
 
 /// A thread's place among the workers.
 #[derive(Default)]
@@ -221,7 +45,7 @@ struct Stretch {
 /// Time that a thread has spent, nanoseconds.
 #[derive(Clone, Copy, Default)]
 struct Spent {
-    /// With the program's work.
+    /// With the program's work, and taking locks.
     work: u64,
     /// While neither it nor a device worked for the program, though it had not run out of work. (Of time that a device
     /// worked, [`Role::device_worked`] is told.)
@@ -232,7 +56,8 @@ impl Spent {
     fn by(account: &Account, at: u64) -> Spent {
         let mut spent = Spent::default();
         for (cause, ns) in Cause::ALL.into_iter().zip(account.sums_at(at)) {
-            if cause.is_useful() {
+            // Beside nobody who works, a lock that it takes is free.
+            if cause.is_useful() || cause.is_mutex() {
                 spent.work += ns;
             } else if !cause.is_idle()
                 && !matches!(cause, Cause::TargetWait | Cause::ForkJoin | Cause::Unknown)
@@ -242,56 +67,6 @@ impl Spent {
         }
         spent
     }
-}
-
-/// Weights of an epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Owed {
-    epoch: usize,
-    weights: Weights,
-}
-
-impl Owed {
-    fn add_to(self, tree: &mut Tree, node: NodeId) {
-        self.weights.add_to(tree, node, (KNOWN, self.epoch));
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Weights {
-    present: u64,
-    turn: u64,
-}
-
-impl Weights {
-    fn of(ns: u64, workers: u64) -> Weights {
-        Weights { present: ns * workers, turn: ns }
-    }
-
-    fn and(self, more: Weights) -> Weights {
-        Weights { present: self.present + more.present, turn: self.turn + more.turn }
-    }
-
-    fn add_to(self, tree: &mut Tree, node: NodeId, (kind, epoch): (Kind, usize)) {
-        for (metric, weight) in [(kind.present, self.present), (kind.turn(epoch), self.turn)] {
-            if weight > 0 {
-                tree.add(node, metric, weight);
-            }
-        }
-    }
-
-    fn take(&mut self, part: Part) -> Weights {
-        Weights { present: part.take_from(&mut self.present), turn: part.take_from(&mut self.turn) }
-    }
-}
-
-/// What a sample is charged with.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Idled {
-    sampled: Option<Share>,
-    /// Of the epoch before, and of this one.
-    known: [Owed; 2],
-    nobodys: Owed,
 }
 
 /// What a sample is of.
@@ -358,13 +133,6 @@ impl<'a> To<'a> {
     /// To the samples, if there are any.
     fn first(samples: Option<&'a Recent>, place: Place) -> To<'a> {
         samples.filter(|samples| !samples.is_empty()).map_or(To::Place(place), To::Samples)
-    }
-}
-
-fn add_to_nobody(tree: &mut Tree, owed: Owed) {
-    if owed.weights.turn > 0 {
-        let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
-        owed.add_to(tree, nobody);
     }
 }
 
@@ -599,90 +367,10 @@ pub fn add_unsampled(tree: &mut Tree, run: &Run, now: u64, period_ns: u64) {
     }
 }
 
-/// A sample at the path `code` is charged with this. Async-signal-safe.
-pub fn add_sample(tree: &mut Tree, code: NodeId, idled: &Idled) {
-    let weights = |present, turn| Weights { present, turn };
-    if let Some(share) = &idled.sampled {
-        weights(share.present, 0).add_to(tree, code, (SAMPLED, 0));
-        for (epoch, turn) in share.turns {
-            weights(0, turn).add_to(tree, code, (SAMPLED, epoch));
-        }
-    }
-    idled.known.into_iter().for_each(|owed| owed.add_to(tree, code));
-    add_to_nobody(tree, idled.nobodys);
-}
-
-/// Divides the idleness of all workers among the paths, in proportion to their weights: `idle` in all, of which `late`
-/// before they began.
-pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
-    let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
-    let (present, turns) = pool.sampled.nobodys();
-    Weights { present, turn: 0 }.add_to(tree, nobody, (SAMPLED, 0));
-    for (epoch, turn) in turns.enumerate() {
-        Weights { present: 0, turn }.add_to(tree, nobody, (SAMPLED, epoch));
-    }
-    let symptom = tree.child(ROOT, Frame::state(Marker::Idle));
-    tree.add(symptom, Metric::taken(Marker::Idle), idle);
-    let nodes: Vec<NodeId> = std::iter::once(ROOT).chain(tree.ids()).collect();
-    let weights = |tree: &mut Tree, metric: Metric, times: (u64, u64)| -> Vec<(NodeId, u128)> {
-        let of_node = |node: &NodeId| {
-            (*node, u128::from(tree.take(*node, metric)) * u128::from(times.0) / u128::from(times.1.max(1)))
-        };
-        nodes.iter().map(of_node).filter(|(_, weight)| *weight > 0).collect()
-    };
-    let all_late: u64 = late.iter().map(|late| late.owed).sum();
-    divide(tree, idle.saturating_sub(all_late), |tree, kind| weights(tree, kind.present, (1, 1)));
-    let begun = pool.epoch();
-    // No weight is of an epoch that has not begun.
-    for (epoch, Late { owed, length }) in
-        late.iter().enumerate().filter(|(epoch, late)| *epoch <= begun || late.length > 0)
-    {
-        divide(tree, *owed, |tree, kind| weights(tree, kind.turn(epoch), (*owed, *length)));
-    }
-}
-
-/// Gives the known weights what they are, and the sampled ones the rest; what no sample is there for is nobody's.
-fn divide(tree: &mut Tree, owed: u64, mut weights: impl FnMut(&mut Tree, Kind) -> Vec<(NodeId, u128)>) {
-    let (known, sampled) = (weights(tree, KNOWN), weights(tree, SAMPLED));
-    if owed == 0 {
-        return;
-    }
-    let sum: u128 = known.iter().map(|(_, weight)| weight).sum();
-    let of_known = sum.min(owed.into()) as u64;
-    for (ns, shares) in [(of_known, known), (owed - of_known, sampled)] {
-        if ns > 0 {
-            taskscope_profile::settle(tree, Metric::shared(Marker::Idle), ns, &shares);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_begins_late_idles_through_the_epochs_before() {
-        let ms = 1_000_000;
-        let pool = Pool::new(100);
-        pool.begin(true, 100);
-        assert_eq!(pool.epoch(), 0);
-        for at in [100 + 10 * ms, 100 + 10 * ms + 500, 100 + 30 * ms] {
-            pool.begin(false, at);
-        }
-        assert_eq!((pool.epoch(), pool.others(), pool.has_one_root_until()), (2, 3, u64::MAX));
-        let of = |began: u64| pool.late(began)[..3].to_vec();
-        assert_eq!(of(100), [0, 0, 0]);
-        assert_eq!(of(100 + 10 * ms), [10 * ms, 0, 0]);
-        assert_eq!(of(100 + 10 * ms + 500), [10 * ms, 500, 0]);
-        assert_eq!(of(100 + 31 * ms), [10 * ms, 20 * ms, ms]);
-        for more in 0..2 * EPOCHS as u64 {
-            pool.begin(false, 100 + (40 + 2 * more) * ms);
-        }
-        assert_eq!(pool.epoch(), EPOCHS - 1, "the last one goes on");
-        assert_eq!(pool.late(100 + 10_000 * ms).iter().sum::<u64>(), 10_000 * ms);
-        pool.end(false, true);
-        assert_eq!(pool.others(), 3 + 2 * EPOCHS as u64, "who has ended idles");
-    }
+    use crate::profiling::idleness::pool::SHORTEST_EPOCH_NS;
 
     #[test]
     fn a_sample_has_all_work_since_the_one_before() {
@@ -715,33 +403,5 @@ mod tests {
         pool.begin(true, 450);
         assert_eq!(stretch.look(&pool, &account, 500)[0].weights.turn, 49);
         assert_eq!(stretch.look(&pool, &account, 600)[0].weights.turn, 0);
-    }
-
-    #[test]
-    fn idleness_is_divided_by_the_weights_of_its_epoch() {
-        let mut tree = Tree::growing();
-        let [one, two] = [1, 2].map(|at| tree.child(ROOT, Frame::user(0, at)));
-        for (node, metric, weight) in [
-            // An epoch of 40: all of it known.
-            (one, KNOWN.turn(0), 30),
-            (two, KNOWN.turn(0), 10),
-            // One of 10, of which 4 are known, and samples stand for a little more than the rest.
-            (one, KNOWN.turn(1), 4),
-            (one, SAMPLED.turn(1), 3),
-            (two, SAMPLED.turn(1), 5),
-            (one, KNOWN.present, 6),
-            (two, SAMPLED.present, 3),
-        ] {
-            tree.add(node, metric, weight);
-        }
-        let late = [(400, 40), (50, 10), (7, 7)].map(|(owed, length)| Late { owed, length });
-        settle(&mut tree, &Pool::new(0), 400 + 50 + 7 + 8, &late);
-        let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
-        let shared = [one, two, nobody].map(|node| tree.value(node, Metric::shared(Marker::Idle)));
-        assert_eq!(shared, [300 + 20 + 11 + 6, 100 + 19 + 2, 7]);
-        assert!([KNOWN, SAMPLED].iter().all(|kind| {
-            tree.total(kind.present) == 0 && (0..EPOCHS).all(|epoch| tree.total(kind.turn(epoch)) == 0)
-        }));
-        assert!(taskscope_profile::conservation(&tree).iter().all(taskscope_profile::Balance::holds));
     }
 }
