@@ -493,6 +493,36 @@ fn waits_and_holds_are_kept_apart_by_their_paths() {
     }
 }
 
+/// Wherever the runtime has created them, and whoever.
+#[test]
+fn a_taskgroup_is_for_all_tasks_in_it_and_these_are_the_programs() {
+    for options in [&[][..], &["--mode", "profile"]] {
+        let here = tempfile::tempdir().unwrap();
+        let how = How { options, flags: &["-fno-optimize-sibling-calls"], ..TRACED };
+        let paths = call_paths(here.path(), &program("groups"), &how);
+        let known = ["main", "work", "item", "loop", "leaf", "middle", "group", "<runtime>"];
+        let (mut given, mut at_nobody) = (0.0, 0.0);
+        for path in rows(&paths, "paths") {
+            let steps = frames(path);
+            let value = |metric: &str| path["values"][metric].as_f64().unwrap_or(0.0);
+            if value("work_ns") > 0.0 {
+                let is_known = |step: &&str| known.contains(&step.split(" [").next().unwrap());
+                assert!(steps.iter().all(is_known), "{options:?} {steps:?}");
+                let in_tasks = steps.iter().filter(|step| step.contains("[task")).count();
+                let of_tasks = usize::from(steps.contains(&"item") || steps.contains(&"middle"));
+                assert_eq!(
+                    in_tasks,
+                    of_tasks + usize::from(steps.contains(&"leaf")),
+                    "{options:?} {steps:?}"
+                );
+            }
+            given += value("given_taskgroup_ns");
+            at_nobody += if steps.contains(&"<nobody worked>") { value("given_taskgroup_ns") } else { 0.0 };
+        }
+        assert!(given > 100e6 && at_nobody < 0.1 * given, "{options:?} {at_nobody} of {given}");
+    }
+}
+
 #[test]
 fn paths_by_execution_hold_the_masters_stack_once() {
     let here = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
 /// these, mostly on a thread that the runtime keeps for them; and `taskwait depend` (a task that never runs, whose
 /// creation is the begin of the wait).
 pub unsafe extern "C" fn task_create(
-    _task: *mut Data,
+    creator: *mut Data,
     frame: *const Frame,
     new_task: *mut Data,
     flags: c_int,
@@ -30,7 +30,11 @@ pub unsafe extern "C" fn task_create(
         return record_untimed(move |moment| {
             // SAFETY: the runtime passes the creating task's frame.
             let exit = unsafe { exit_of(frame, moment.thread) };
-            moment.create_profiled_task(new_task, exit, codeptr);
+            let is_part = is_part_of_running(moment.thread, creator);
+            let context =
+                if is_part { moment.count_another() } else { moment.create_context(codeptr, exit, true) };
+            // In a profile a task's number is its context: tasks that were created alike are alike.
+            Word::new(context, 0, EXPLICIT).store(new_task);
             // SAFETY: as above.
             unsafe { note_undeferred(moment.thread, flags, frame, (new_task, codeptr)) };
         });
@@ -41,7 +45,11 @@ pub unsafe extern "C" fn task_create(
             if sampling::is_active() && typeid != 0 {
                 // SAFETY: as above.
                 let exit = unsafe { exit_of(frame, moment.thread) };
-                moment.tell_task_path(typeid, exit, codeptr);
+                if is_part_of_running(moment.thread, creator) {
+                    moment.tell_empty_path(typeid);
+                } else {
+                    moment.tell_task_path(typeid, exit, codeptr);
+                }
                 // SAFETY: as above.
                 unsafe { note_undeferred(moment.thread, flags, frame, (new_task, codeptr)) };
             }
@@ -57,6 +65,17 @@ pub unsafe extern "C" fn task_create(
             Word::new(0, 0, UNRECORDED).store(new_task);
         }
     });
+}
+
+/// Whether the runtime creates a task in the name of `creator` while this thread runs another one: a part of that. LLVM's divides
+/// the tasks of a large taskloop so, among tasks that create the others, wherever these run.
+#[inline(always)]
+pub fn is_part_of_running(thread: &Thread, creator: *mut Data) -> bool {
+    let running = thread.frames.task_on_top();
+    running != 0 && abi::is_object(creator) && {
+        let creator = Word::load(creator);
+        !creator.has(EXPLICIT) || creator.id() != running
+    }
 }
 
 /// Where the runtime left to the creating task's user code.
@@ -137,13 +156,6 @@ pub unsafe extern "C" fn task_schedule(prior: *mut Data, prior_status: c_int, ne
 }
 
 impl Moment<'_> {
-    /// In a profile a task's number is its context: tasks that were created alike are alike.
-    #[inline(always)]
-    fn create_profiled_task(&mut self, new_task: *mut Data, exit: u64, codeptr: *const c_void) {
-        let context = self.create_context(codeptr, exit, true);
-        Word::new(context, 0, EXPLICIT).store(new_task);
-    }
-
     /// Returns the task's type; 0 where its creation is not in the trace.
     #[inline(always)]
     fn create_task(&mut self, new_task: *mut Data, flags: u32, codeptr: *const c_void) -> u32 {

@@ -376,6 +376,13 @@ impl<'a> Contexts<'a> {
         {
             return outer;
         }
+        // What the runtime has divided: a task of a taskloop that creates others of its kind.
+        if let (Key::Task(ty, path), Key::Task(of_outer, _)) = (key, self.table[outer.0 as usize].key)
+            && ty == of_outer
+            && samples.paths.get(path.index()).is_some_and(|path| path.addresses.is_empty())
+        {
+            return outer;
+        }
         if let Some(known) = self.by_key.get(&(outer.0, key)) {
             return *known;
         }

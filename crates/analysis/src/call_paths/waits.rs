@@ -4,11 +4,14 @@ use super::awaited::Awaited;
 use super::contexts::Contexts;
 use super::running::{Running, give_to_running};
 use crate::blame::split_lock_waits;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::{
     Execution, NO_TIME, ObjectIndex, Place, RegionIndex, Section, Span, State, TaskIndex, ThreadIndex,
 };
 use taskscope_profile::{Frame, Marker, Metric, ROOT, Tree};
+
+/// Generations of tasks, each of which outlives the one before, that are waited for as members of a group.
+const MOST_GENERATIONS: usize = 1 << 10;
 
 /// What a state is in the tree, if it is a wait.
 pub fn marker_of(execution: &Execution, section: &Section) -> Option<Marker> {
@@ -91,7 +94,15 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
         };
         tree.add(node, Metric::given(marker), part.ns);
     });
-    let children = children_of(execution);
+    let waits_for_group = |span: &Span| span.section.state == State::Taskgroup;
+    let groups: FxHashSet<Creator> = execution
+        .selected_workers()
+        .flat_map(|(thread, _)| {
+            let waits = execution.cut_spans_of_run(thread).map(|cut| cut.span).filter(waits_for_group);
+            waits.map(move |span| creator_of(span.section.task, thread, span.section.region))
+        })
+        .collect();
+    let (children, members) = lives_by_creator(execution, &groups);
     let awaited = Awaited::of(contexts);
     let childless = Running::default();
     for (thread, _) in execution.selected_workers() {
@@ -104,7 +115,8 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
             };
             let creator = creator_of(span.section.task, thread, span.section.region);
             let awaited = awaited.until(creator, span.end).filter(|_| marker == Marker::TaskwaitDepend);
-            let running = awaited.or_else(|| children.get(&creator)).unwrap_or(&childless);
+            let alive = if waits_for_group(&span) { &members } else { &children };
+            let running = awaited.or_else(|| alive.get(&creator)).unwrap_or(&childless);
             give_to_running(contexts, tree, marker, (span.start, span.end), running);
         }
     }
@@ -117,16 +129,35 @@ pub fn creator_of(task: TaskIndex, thread: ThreadIndex, region: RegionIndex) -> 
     if task.is_some() { (task, ThreadIndex::NONE, 0) } else { (TaskIndex::NONE, thread, region.0) }
 }
 
-/// The lives of each creator's children.
-fn children_of(execution: &Execution) -> FxHashMap<Creator, Running> {
+/// The lives of tasks by who waits for them.
+type Lives = FxHashMap<Creator, Running>;
+
+/// The lives of each creator's children, and, of those that wait for `groups`, with the descendants that live longer than what
+/// has created them: while that lives, it is who is waited for.
+fn lives_by_creator(execution: &Execution, groups: &FxHashSet<Creator>) -> (Lives, Lives) {
     let tasks = &execution.tasks;
-    let mut children: FxHashMap<Creator, Running> = FxHashMap::default();
+    let (mut children, mut members) = (Lives::default(), Lives::default());
     let mut order: Vec<usize> = (0..tasks.len()).filter(|row| tasks.began[*row] != NO_TIME).collect();
     order.sort_unstable_by_key(|row| tasks.began[*row]);
     for row in order {
-        let creator = creator_of(tasks.parent[row], tasks.creator[row], tasks.region[row]);
         let life = (tasks.began[row], tasks.ended[row], TaskIndex(row as u32));
-        children.entry(creator).or_default().push(tasks.runner[row], life);
+        let creator_of = |row: usize| creator_of(tasks.parent[row], tasks.creator[row], tasks.region[row]);
+        children.entry(creator_of(row)).or_default().push(tasks.runner[row], life);
+        if groups.is_empty() {
+            continue;
+        }
+        let mut at = row;
+        // A damaged trace may close a circle.
+        for _ in 0..MOST_GENERATIONS {
+            let creator = creator_of(at);
+            if groups.contains(&creator) {
+                members.entry(creator).or_default().push(tasks.runner[row], life);
+            }
+            at = tasks.parent[at].index();
+            if tasks.ended.get(at).is_none_or(|ended| *ended >= tasks.ended[row]) {
+                break;
+            }
+        }
     }
-    children
+    (children, members)
 }

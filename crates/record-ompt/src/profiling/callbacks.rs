@@ -68,7 +68,8 @@ unsafe extern "C" fn task_create(
     let is_undeferred = flags as u32 & task_flag::UNDEFERRED != 0;
     // SAFETY: the runtime passes the creating task's frame.
     let frame = unsafe { *frame };
-    let call = Call { codeptr: codeptr as u64, frame, sp: stack_pointer_here(), is_undeferred };
+    let call =
+        Call { creator: task, codeptr: codeptr as u64, frame, sp: stack_pointer_here(), is_undeferred };
     let outcome = match enter() {
         Some((recorder, thread)) => leave(recorder, create(thread, call, new_task)),
         None => Outcome::Unusual,
@@ -83,6 +84,7 @@ unsafe extern "C" fn task_create(
 /// The call of the runtime that creates a task.
 #[derive(Clone, Copy)]
 struct Call {
+    creator: *mut Data,
     codeptr: u64,
     /// Of the task that creates.
     frame: Frame,
@@ -113,7 +115,10 @@ impl Call {
 fn create(thread: &mut Thread, call: Call, new_task: *mut Data) -> Option<()> {
     let follower = thread.profile.as_deref()?;
     let creator = context(&thread.frames, follower)?;
-    let context = thread.paths.known_creation(call.creating(thread, creator))?;
+    let context = match tasks::is_part_of_running(thread, call.creator) {
+        true => creator,
+        false => thread.paths.known_creation(call.creating(thread, creator))?,
+    };
     follower.counted.rows.of(context)?.created();
     call.created(thread, context, new_task);
     Some(())
@@ -123,8 +128,10 @@ fn create(thread: &mut Thread, call: Call, new_task: *mut Data) -> Option<()> {
 #[inline(never)]
 fn learn_creation(call: Call, new_task: *mut Data) {
     record_untimed(|moment| {
-        let creating = call.creating(moment.thread, moment.context());
-        let context = moment.learn_creation(creating);
+        let context = match tasks::is_part_of_running(moment.thread, call.creator) {
+            true => moment.count_another(),
+            false => moment.learn_creation(call.creating(moment.thread, moment.context())),
+        };
         call.created(moment.thread, context, new_task);
     });
 }

@@ -494,6 +494,18 @@ impl Moment<'_> {
         context
     }
 
+    /// A task is created that is like the running one. Returns their context.
+    pub fn count_another(&mut self) -> u32 {
+        self.follow_works();
+        let context = self.context();
+        if let Some(Follower { counted, .. }) =
+            self.thread.profile.as_deref().filter(|_| !self.thread.is_paused)
+        {
+            counted.created(context);
+        }
+        context
+    }
+
     /// The thread wants a lock.
     pub fn follow_acquire(&mut self, object: u64) {
         if let Some(follower) = self.thread.profile.as_ref().filter(|follower| !follower.is_paused) {

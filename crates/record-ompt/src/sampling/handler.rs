@@ -69,6 +69,10 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         memory.last_ns = time;
         return;
     }
+    // Two timers may both have sent one while it was kept away.
+    if sampler.is_second_of_call() {
+        return;
+    }
     // SAFETY: a copy of a plain number.
     let kind = unsafe { (*thread).kind };
     let in_callback = recording.interrupted_an_event();
@@ -151,8 +155,11 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     }
     let level = memory.levels.list().first().copied().unwrap_or_default();
     regions::ask(level.region);
-    let mut weight = time.saturating_sub(memory.last_ns);
-    memory.last_ns = time;
+    let since = time.saturating_sub(memory.last_ns);
+    let own = sampler.own_part(time, called);
+    let weight = since.min(own);
+    // What lies before the call is for the sample after it.
+    memory.last_ns = time - (since - weight);
     if let Some(counted) = &sampler.counted {
         // SAFETY: unless a callback is being executed, nothing of the thread is half changed.
         let follower = if in_callback { None } else { unsafe { (*thread).profile.as_deref() } };
@@ -164,9 +171,6 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         // Its level goes on to where the walk ended, which was not the root.
         let goes_on = usize::from(level.frames.1) == memory.levels.addresses().len();
         let is_cut = goes_on && !memory.frames.reached_root;
-        let own = sampler.own_part(time, called);
-        memory.last_ns -= weight.saturating_sub(own);
-        weight = weight.min(own);
         let idled = follower.and_then(|follower| follower.share(of, (at, own), sampler.settings.period_ns));
         let sample = Sample { levels: &memory.levels, context, state, weight, is_cut, idled };
         counted.samples.count(|tree| tree.take(&sample));

@@ -50,6 +50,8 @@ struct Content {
     /// The same per site of calls.
     told_of_calls: [(u32, u32); TYPES],
     addresses: Vec<u64>,
+    /// The number of the path without frames; 0 where it is not known.
+    empty_path: u32,
 }
 
 #[derive(Default)]
@@ -145,6 +147,7 @@ impl Content {
             told: [(0, 0); TYPES],
             told_of_calls: [(0, 0); TYPES],
             addresses: Vec::new(),
+            empty_path: 0,
         }))
     }
 
@@ -289,6 +292,26 @@ impl Moment<'_> {
     #[inline(never)]
     pub fn tell_task_path(&mut self, typeid: u32, exit: u64, codeptr: *const c_void) {
         let path = self.path_here(codeptr, exit);
+        self.tell_path_of_type(typeid, path);
+    }
+
+    /// Nothing of the program lies between the running task and the creation of one of this type.
+    #[inline(never)]
+    pub fn tell_empty_path(&mut self, typeid: u32) {
+        let mut path = self.thread.paths.0.as_deref().map_or(0, |content| content.empty_path);
+        if path == 0 {
+            path = self.path_number(&[], flag::REACHED_ROOT);
+            if self.thread.paths.0.is_none() {
+                self.thread.paths.0 = Content::new(self.thread.bounds);
+            }
+            if let Some(content) = &mut self.thread.paths.0 {
+                content.empty_path = path;
+            }
+        }
+        self.tell_path_of_type(typeid, path);
+    }
+
+    fn tell_path_of_type(&mut self, typeid: u32, path: u32) {
         let Some(content) = &mut self.thread.paths.0 else { return };
         let Some(told) = content.told.get_mut(typeid as usize % TYPES) else { return };
         if path != 0 && *told != (typeid, path) {

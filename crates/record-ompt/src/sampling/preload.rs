@@ -125,9 +125,7 @@ fn hold() -> bool {
     {
         return false;
     }
-    if profiling::is_on() {
-        with_sampler(|sampler| sampler.begin_blocking(clock::kernel_ns()));
-    }
+    with_sampler(|sampler| sampler.begin_blocking(clock::kernel_ns()));
     // SAFETY: the sets are local.
     unsafe {
         let (mut ours, mut before) = (MaybeUninit::uninit(), MaybeUninit::<sigset_t>::uninit());

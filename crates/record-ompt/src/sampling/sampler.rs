@@ -24,6 +24,8 @@ pub struct Sampler {
     pub(super) called: AtomicUsize,
     /// When it called that.
     called_at: AtomicU64,
+    /// A sample of the call has been taken.
+    call_is_sampled: AtomicBool,
     /// Only the handler touches it.
     pub(super) memory: UnsafeCell<Memory>,
     /// In profile mode, where samples are counted.
@@ -66,6 +68,7 @@ impl Sampler {
             after_blocking: AtomicBool::new(false),
             called: AtomicUsize::new(0),
             called_at: AtomicU64::new(0),
+            call_is_sampled: AtomicBool::new(false),
             memory: UnsafeCell::new(Memory {
                 cache: Cache::default(),
                 frames: Frames::new(),
@@ -106,6 +109,12 @@ impl Sampler {
             return u64::MAX;
         }
         time.saturating_sub(self.called_at.load(Relaxed)).max(self.period_ns())
+    }
+
+    /// Whether the thread comes out of a call that has its sample. Async-signal-safe.
+    #[inline(always)]
+    pub(super) fn is_second_of_call(&self) -> bool {
+        self.called.load(Relaxed) != 0 && self.call_is_sampled.swap(true, Relaxed)
     }
 
     /// The time between two samples of the thread, as things are.
@@ -157,6 +166,7 @@ impl Sampler {
     /// Says that the thread comes out of a call of this function, which the signal was kept away from.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub fn mark_blocking(&self, called: usize) {
+        self.call_is_sampled.store(false, Relaxed);
         self.called.store(called, Relaxed);
         self.after_blocking.store(true, Relaxed);
     }
