@@ -237,6 +237,20 @@ fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
     });
 }
 
+/// As in a trace: the end of an inner region is no synchronisation with the team around it.
+#[test]
+fn waiting_beside_inner_regions_is_given_to_all_since_the_last_barrier() {
+    one_of_three(|| {
+        let Some((profile, _)) = profile_and_times("500", 4, &["nested", "40"]) else { return };
+        assert_conserved(&profile);
+        let given = balance(&profile, Marker::Barrier).given as f64;
+        let mut names = Names::of(&profile);
+        let mut share = |name| names.sum_in(Metric::given(Marker::Barrier), name) as f64 / given;
+        let (inner, after) = (share("inner_part"), share("slow_part"));
+        assert!(inner > 0.3 && after > 0.3 && inner + after > 0.9, "{inner} and {after} of {given}");
+    });
+}
+
 #[test]
 fn idleness_beside_serial_code_that_takes_free_locks_is_that_codes() {
     one_of_three(|| {

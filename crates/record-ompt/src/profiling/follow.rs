@@ -32,6 +32,8 @@ pub struct Follower {
     held: Held,
     /// Teams that it is a member of, innermost last.
     members: Vec<Membership>,
+    /// Of each of them but the innermost: what the thread was sampled in since it was synchronised with that team.
+    outer: Vec<Box<Recent>>,
     /// What it is among the workers.
     role: Role,
     /// It was a member of a team, or has created tasks outside of any.
@@ -61,6 +63,7 @@ impl Follower {
             waits: Waits::default(),
             held: Held::default(),
             members: Vec::new(),
+            outer: Vec::new(),
             role: Role::default(),
             has_worked: false,
             is_paused: false,
@@ -325,7 +328,7 @@ impl Moment<'_> {
 
     /// The thread becomes a member of a team.
     pub fn follow_member(&mut self, region: u32, team: u32, index: u32, size: u32) {
-        self.clear_recent();
+        self.begin_recent();
         let at = self.at;
         if let Some(follower) = &mut self.thread.profile {
             if let Some(team) = teams::team(team) {
@@ -357,6 +360,7 @@ impl Moment<'_> {
         if let Some(member) = follower.members.pop() {
             teams::leave(member.team);
         }
+        self.end_recent();
         over.filter(|_| waits)
     }
 
@@ -400,10 +404,39 @@ impl Moment<'_> {
         Some(self.thread.sampler.as_ref()?.recent())
     }
 
-    fn clear_recent(&mut self) {
-        if let Some(sampler) = &mut self.thread.sampler {
-            sampler.recent_mut().clear();
+    /// The thread becomes a member of a team, in which it has been sampled in nothing yet.
+    fn begin_recent(&mut self) {
+        let Thread { profile, sampler, .. } = &mut *self.thread;
+        let Some((follower, sampler)) = profile.as_deref_mut().zip(sampler.as_mut()) else { return };
+        if let Some(depth) = follower.members.len().checked_sub(1) {
+            if follower.outer.len() <= depth {
+                follower.outer.push(Box::default());
+            }
+            follower.outer.get_mut(depth).into_iter().for_each(|outer| outer.copy(sampler.recent()));
         }
+        sampler.recent_mut().clear();
+    }
+
+    /// It is one no more: to the team around it, all that it did there is work.
+    fn end_recent(&mut self) {
+        let Thread { profile, sampler, .. } = &mut *self.thread;
+        let Some((follower, sampler)) = profile.as_deref_mut().zip(sampler.as_mut()) else { return };
+        let depth = follower.members.len().checked_sub(1);
+        if let Some(outer) = depth.and_then(|depth| follower.outer.get_mut(depth)) {
+            outer.absorb(sampler.recent());
+            sampler.recent_mut().copy(outer);
+        }
+    }
+
+    /// The thread has been synchronised with its team, but not with those around that.
+    fn clear_recent(&mut self) {
+        let Thread { profile, sampler, .. } = &mut *self.thread;
+        let Some((follower, sampler)) = profile.as_deref_mut().zip(sampler.as_mut()) else { return };
+        let depth = follower.members.len().checked_sub(2);
+        if let Some(outer) = depth.and_then(|depth| follower.outer.get_mut(depth)) {
+            outer.absorb(sampler.recent());
+        }
+        sampler.recent_mut().clear();
     }
 
     /// The innermost wait is over.

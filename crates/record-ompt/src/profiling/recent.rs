@@ -143,6 +143,13 @@ impl Recent {
         })
     }
 
+    /// Adds the samples of `other`, each for what it stands for.
+    pub fn absorb(&mut self, other: &Recent) {
+        for (sample, part) in other.parts() {
+            self.add(sample, false, part.weight);
+        }
+    }
+
     /// Copies the samples of `other`, and no more than those.
     pub fn copy(&mut self, other: &Recent) {
         (self.used, self.full, self.weights) = (other.used, other.full, other.weights);

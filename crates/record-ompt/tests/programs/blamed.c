@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|beside|lock|crowd|twice|paused|forever|flush|pause|serial|short|free-locks|quick|
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|beside|lock|crowd|twice|paused|forever|flush|pause|serial|short|free-locks|nested|quick|
    sleeps|sleeps-serially|small-teams|killed|killed-in-task|leaves|becomes|forked|forked-in-handler MILLISECONDS [asks]`. The slow part takes so long, the quick part a tenth of it. Work that asks is in the runtime
    most of the time. */
 #include <omp.h>
@@ -255,6 +255,26 @@ __attribute__((noinline)) void in_teams(void) {
 __attribute__((noinline)) void short_part(void) { work(limit / 50); sink += 1; }
 __attribute__((noinline)) void parallel_part(void) { work(limit / 50); sink += 1; }
 
+__attribute__((noinline)) void inner_part(void) { work(limit); sink += 1; }
+
+__attribute__((noinline)) void in_inner_team(void) {
+#pragma omp parallel num_threads(2)
+    inner_part();
+    sink += 1;
+}
+
+/* Before each barrier all have a region of their own, and one has as much to do after it. */
+__attribute__((noinline)) void nested(void) {
+    omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(2)
+    for (int round = 0; round < 5; round++) {
+        in_inner_team();
+        if (omp_get_thread_num() == 1) slow_part();
+#pragma omp barrier
+    }
+    sink += 1;
+}
+
 __attribute__((noinline)) void take_free_locks(void) {
     omp_lock_t lock;
     omp_init_lock(&lock);
@@ -419,6 +439,8 @@ int main(int count, char **arguments) {
         wait_beside_unrelated();
     } else if (!strcmp(mode, "short")) {
         printf("%f\n", in_short_parts());
+    } else if (!strcmp(mode, "nested")) {
+        nested();
     } else if (!strcmp(mode, "free-locks")) {
         printf("%f\n", with_free_locks());
     } else if (!strcmp(mode, "sleeps")) {
