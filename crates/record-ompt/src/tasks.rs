@@ -9,6 +9,7 @@ use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
 use crate::frames::Open;
 use crate::pair;
 use crate::profiling;
+use crate::sampling::undeferred::OwnFrames;
 use crate::sampling::{self, levels};
 use crate::thread::{Moment, Thread, record, record_untimed};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, WAIT, Word, two};
@@ -106,7 +107,8 @@ pub unsafe fn note_undeferred(
         // SAFETY: by contract. Where it entered the runtime is told by what the task is told to have left by.
         let frame_pointer = unsafe { (*frame).enter.value };
         let creation = (codeptr as u64, frame_pointer, sampling::stack_pointer_here());
-        thread.undeferred.note(Word::load(new_task).id(), creation, thread.bounds);
+        static OWN: OwnFrames = OwnFrames::new();
+        thread.undeferred.note(Word::load(new_task).id(), creation, &OWN, thread.bounds);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::pair;
 use crate::sampling::levels::exit_of;
 use crate::sampling::paths::Creating;
 use crate::sampling::stack_pointer_here;
+use crate::sampling::undeferred::OwnFrames;
 use crate::short::{Outcome, enter, leave, schedule, short_callbacks};
 use crate::thread::{Thread, record_untimed};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, Word};
@@ -68,23 +69,21 @@ unsafe extern "C" fn task_create(
     let is_undeferred = flags as u32 & task_flag::UNDEFERRED != 0;
     // SAFETY: the runtime passes the creating task's frame.
     let frame = unsafe { *frame };
-    let call =
-        Call { creator: task, codeptr: codeptr as u64, frame, sp: stack_pointer_here(), is_undeferred };
+    let call = Call { codeptr: codeptr as u64, frame, sp: stack_pointer_here(), is_undeferred };
     let outcome = match enter() {
-        Some((recorder, thread)) => leave(recorder, create(thread, call, new_task)),
+        Some((recorder, thread)) => leave(recorder, create(thread, call, (task, new_task))),
         None => Outcome::Unusual,
     };
     match outcome {
         Outcome::Done => {}
         Outcome::Left(recorder) => recorder.settle(),
-        Outcome::Unusual => learn_creation(call, new_task),
+        Outcome::Unusual => learn_creation(call, (task, new_task)),
     }
 }
 
 /// The call of the runtime that creates a task.
 #[derive(Clone, Copy)]
 struct Call {
-    creator: *mut Data,
     codeptr: u64,
     /// Of the task that creates.
     frame: Frame,
@@ -106,16 +105,18 @@ impl Call {
         if self.is_undeferred {
             // SAFETY: all bit patterns are numbers.
             let frame_pointer = unsafe { self.frame.enter.value };
-            thread.undeferred.note(context, (self.codeptr, frame_pointer, self.sp), thread.bounds);
+            static OWN: OwnFrames = OwnFrames::new();
+            let call = (self.codeptr, frame_pointer, self.sp);
+            thread.undeferred.note(context, call, &OWN, thread.bounds);
         }
     }
 }
 
 #[inline(always)]
-fn create(thread: &mut Thread, call: Call, new_task: *mut Data) -> Option<()> {
+fn create(thread: &mut Thread, call: Call, (task, new_task): (*mut Data, *mut Data)) -> Option<()> {
     let follower = thread.profile.as_deref()?;
     let creator = context(&thread.frames, follower)?;
-    let context = match tasks::is_part_of_running(thread, call.creator) {
+    let context = match tasks::is_part_of_running(thread, task) {
         true => creator,
         false => thread.paths.known_creation(call.creating(thread, creator))?,
     };
@@ -126,9 +127,9 @@ fn create(thread: &mut Thread, call: Call, new_task: *mut Data) -> Option<()> {
 
 #[cold]
 #[inline(never)]
-fn learn_creation(call: Call, new_task: *mut Data) {
+fn learn_creation(call: Call, (task, new_task): (*mut Data, *mut Data)) {
     record_untimed(|moment| {
-        let context = match tasks::is_part_of_running(moment.thread, call.creator) {
+        let context = match tasks::is_part_of_running(moment.thread, task) {
             true => moment.count_another(),
             false => moment.learn_creation(call.creating(moment.thread, moment.context())),
         };

@@ -10,14 +10,14 @@
 //!   runtime's frames …
 //! ```
 
-use core::ffi::c_void;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::walk::Bounds;
-use crate::dictionary;
+use super::code_map::{self, Owner};
+use super::walk::{Bounds, Cache, Frames, registers_here};
 
 /// Tasks that are remembered. Of those further out the runtime's word is taken.
 const KEPT: usize = 64;
-/// Bytes in which the runtime's frames and this library's are looked for: unless optimised, the latter are large.
+/// Bytes in which the runtime's frames are looked for.
 const FARTHEST: u64 = 4096;
 
 /// Where the newest ones were created.
@@ -40,11 +40,12 @@ impl Undeferred {
     }
 
     /// A task is created by a call that returns to `codeptr`, while the register for the frame pointer holds
-    /// `frame_pointer`; the callback is at `sp`.
+    /// `frame_pointer`; the callback is at `sp`, and has frames of its own.
     #[cold]
-    pub fn note(&mut self, task: u32, call: (u64, u64, u64), bounds: Bounds) {
-        let is_in_runtime = |address: u64| dictionary::is_in_runtime(address as *const c_void);
-        if let Some(creator) = creator_of_call(call, bounds, is_in_runtime) {
+    pub fn note(&mut self, task: u32, call: (u64, u64, u64), own: &OwnFrames, bounds: Bounds) {
+        let (codeptr, frame_pointer, sp) = call;
+        let runtime = sp + own.bytes(sp, bounds);
+        if let Some(creator) = creator_of_call((codeptr, frame_pointer), runtime, bounds) {
             self.remember(task, creator);
         }
     }
@@ -64,18 +65,44 @@ impl Undeferred {
     }
 }
 
-/// The stack pointer from which the runtime was called. Copies of what it has pushed may lie in this library's own frames,
-/// which end where they return to the runtime.
-fn creator_of_call(
-    (codeptr, frame_pointer, sp): (u64, u64, u64),
-    bounds: Bounds,
-    is_in_runtime: impl Fn(u64) -> bool,
-) -> Option<u64> {
-    let slots = (sp.next_multiple_of(8)..sp + FARTHEST).step_by(8);
-    let own = slots.take_while(|slot| bounds.is_above(sp, slot + 15));
+/// How far up the stack a callback's own frames go from where it asks for its stack pointer, which is the same at each call.
+/// They may hold copies of what the runtime has pushed, or anything that looks so.
+pub struct OwnFrames(AtomicU64);
+
+impl OwnFrames {
+    /// Not known yet.
+    pub const fn new() -> Self {
+        OwnFrames(AtomicU64::new(0))
+    }
+
+    /// Bytes from `sp` to the runtime's frames; 0 where they cannot be told.
+    fn bytes(&self, sp: u64, bounds: Bounds) -> u64 {
+        match self.0.load(Relaxed) {
+            0 => self.measure(sp, bounds).unwrap_or(0),
+            known => known,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn measure(&self, sp: u64, bounds: Bounds) -> Option<u64> {
+        let map = code_map::current().filter(|_| bounds.have_room_below(sp))?;
+        let mut frames = Box::new(Frames::new());
+        frames.walk(map, &mut Cache::default(), registers_here(), bounds);
+        let is_runtimes = |index: &usize| frames.owner(*index) == Some(Owner::Runtime);
+        let first = (0..frames.addresses().len()).find(is_runtimes)?;
+        let bytes = frames.stack_pointer(first).checked_sub(sp)?;
+        self.0.store(bytes, Relaxed);
+        Some(bytes)
+    }
+}
+
+/// The stack pointer from which the runtime was called, whose frames begin at `runtime`.
+fn creator_of_call((codeptr, frame_pointer): (u64, u64), runtime: u64, bounds: Bounds) -> Option<u64> {
+    let slots = (runtime.next_multiple_of(8)..runtime + FARTHEST).step_by(8);
+    let mut runtimes = slots.take_while(|slot| bounds.is_above(runtime, slot + 15));
     // SAFETY: on the thread's own stack, above its stack pointer.
     let read = |slot: u64| unsafe { (slot as *const u64).read_volatile() };
-    let mut runtimes = own.skip_while(|slot| !is_in_runtime(read(*slot)));
     let pushed = runtimes.find(|slot| read(*slot) == frame_pointer && read(slot + 8) == codeptr);
     pushed.map(|slot| slot + 16)
 }
@@ -88,10 +115,8 @@ mod tests {
     fn the_creators_stack_pointer_is_above_what_the_runtime_has_pushed() {
         let stack = [9_u64, 70, 500, 7, 70, 9, 70, 5, 8, 70, 4];
         let sp = stack.as_ptr() as u64;
-        let found = |codeptr, frame_pointer| {
-            let is_in_runtime = |address| address == 500;
-            creator_of_call((codeptr, frame_pointer, sp), Bounds::of(&stack), is_in_runtime)
-        };
+        let found =
+            |codeptr, frame_pointer| creator_of_call((codeptr, frame_pointer), sp + 24, Bounds::of(&stack));
         assert_eq!([found(70, 9), found(70, 8)], [Some(sp + 56), Some(sp + 80)], "beyond our own frames");
         assert_eq!([found(70, 6), found(71, 9)], [None; 2]);
     }
