@@ -404,10 +404,14 @@ impl Moment<'_> {
         Some(self.thread.sampler.as_ref()?.recent())
     }
 
+    fn followed_and_sampled(&mut self) -> Option<(&mut Follower, &mut Sampler)> {
+        let Thread { profile, sampler, .. } = &mut *self.thread;
+        profile.as_deref_mut().zip(sampler.as_deref_mut())
+    }
+
     /// The thread becomes a member of a team, in which it has been sampled in nothing yet.
     fn begin_recent(&mut self) {
-        let Thread { profile, sampler, .. } = &mut *self.thread;
-        let Some((follower, sampler)) = profile.as_deref_mut().zip(sampler.as_mut()) else { return };
+        let Some((follower, sampler)) = self.followed_and_sampled() else { return };
         if let Some(depth) = follower.members.len().checked_sub(1) {
             if follower.outer.len() <= depth {
                 follower.outer.push(Box::default());
@@ -419,8 +423,7 @@ impl Moment<'_> {
 
     /// It is one no more: to the team around it, all that it did there is work.
     fn end_recent(&mut self) {
-        let Thread { profile, sampler, .. } = &mut *self.thread;
-        let Some((follower, sampler)) = profile.as_deref_mut().zip(sampler.as_mut()) else { return };
+        let Some((follower, sampler)) = self.followed_and_sampled() else { return };
         let depth = follower.members.len().checked_sub(1);
         if let Some(outer) = depth.and_then(|depth| follower.outer.get_mut(depth)) {
             outer.absorb(sampler.recent());
@@ -430,8 +433,7 @@ impl Moment<'_> {
 
     /// The thread has been synchronised with its team, but not with those around that.
     fn clear_recent(&mut self) {
-        let Thread { profile, sampler, .. } = &mut *self.thread;
-        let Some((follower, sampler)) = profile.as_deref_mut().zip(sampler.as_mut()) else { return };
+        let Some((follower, sampler)) = self.followed_and_sampled() else { return };
         let depth = follower.members.len().checked_sub(2);
         if let Some(outer) = depth.and_then(|depth| follower.outer.get_mut(depth)) {
             outer.absorb(sampler.recent());

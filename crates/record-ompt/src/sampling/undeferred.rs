@@ -44,8 +44,9 @@ impl Undeferred {
     #[cold]
     pub fn note(&mut self, task: u32, call: (u64, u64, u64), own: &OwnFrames, bounds: Bounds) {
         let (codeptr, frame_pointer, sp) = call;
-        let runtime = sp + own.bytes(sp, bounds);
-        if let Some(creator) = creator_of_call((codeptr, frame_pointer), runtime, bounds) {
+        let runtime = own.bytes(sp, bounds).map(|bytes| sp + bytes);
+        let creator = runtime.and_then(|runtime| creator_of_call((codeptr, frame_pointer), runtime, bounds));
+        if let Some(creator) = creator {
             self.remember(task, creator);
         }
     }
@@ -75,11 +76,11 @@ impl OwnFrames {
         OwnFrames(AtomicU64::new(0))
     }
 
-    /// Bytes from `sp` to the runtime's frames; 0 where they cannot be told.
-    fn bytes(&self, sp: u64, bounds: Bounds) -> u64 {
+    /// Bytes from `sp` to the runtime's frames, where they can be told.
+    fn bytes(&self, sp: u64, bounds: Bounds) -> Option<u64> {
         match self.0.load(Relaxed) {
-            0 => self.measure(sp, bounds).unwrap_or(0),
-            known => known,
+            0 => self.measure(sp, bounds),
+            known => Some(known),
         }
     }
 
