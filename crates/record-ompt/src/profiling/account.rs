@@ -143,6 +143,43 @@ pub struct Account {
     wanted_since: AtomicU64,
     /// What it has had of idleness that is sampled.
     pub taken: SharedTaken,
+    /// Its serial work, beside which idleness is known.
+    pub serial: SerialWork,
+}
+
+/// Work of a thread that forks, outside of its regions, as far as its handler needs to know of it while a callback runs.
+#[derive(Default)]
+pub struct SerialWork {
+    /// When it was looked at last; 0 in regions.
+    since: AtomicU64,
+    /// What samples in callbacks have charged since, nanoseconds.
+    charged: AtomicU64,
+}
+
+impl SerialWork {
+    /// All until `at` is looked at. Returns how much of it samples in callbacks have charged.
+    pub fn look(&self, at: u64) -> u64 {
+        self.since.store(at, Relaxed);
+        self.charged.swap(0, Relaxed)
+    }
+
+    /// The thread is in a region.
+    pub fn pause(&self) {
+        self.since.store(0, Relaxed);
+    }
+
+    /// A sample that stands for the `ns` before `at` comes in a callback: how much of it is serial work, which is charged now.
+    /// Async-signal-safe.
+    pub fn sampled_in_callback(&self, at: u64, ns: u64) -> u64 {
+        let since = self.since.load(Relaxed);
+        if since == 0 {
+            return 0;
+        }
+        let ns = ns.min(at.saturating_sub(since));
+        self.since.store(at, Relaxed);
+        self.charged.fetch_add(ns, Relaxed);
+        ns
+    }
 }
 
 /// The tasks of a thread. In a cache line of their own, since others look at them for each wait that they charge; the thread only
@@ -212,6 +249,7 @@ impl Account {
             wanted: AtomicU64::new(0),
             wanted_since: AtomicU64::new(WANTS_NONE),
             taken: SharedTaken::default(),
+            serial: SerialWork::default(),
         }
     }
 

@@ -36,7 +36,7 @@ pub use account::Cause;
 pub use callbacks::callback_of;
 pub use contexts::define_path;
 pub use follow::Follower;
-pub use idleness::SampleOf;
+pub use idleness::{SampleOf, share_in_callback};
 pub use locks::destroyed;
 pub use recent::{Recent, Sampled};
 pub use run::Counted;

@@ -12,7 +12,7 @@ use super::undeferred::Undeferred;
 use super::walk::{ROOM, interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
-use crate::profiling::{Sample, SampleOf, Sampled, is_work};
+use crate::profiling::{Sample, SampleOf, Sampled, is_work, share_in_callback};
 use crate::thread::{Kind, Thread};
 
 /// The handler of the timers' signal.
@@ -141,10 +141,13 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     let called = if in_callback { 0 } else { sampler.called.load(Relaxed) as u64 };
     let entry = Entry { first_user, called, in_callback };
     memory.levels.assign(&memory.frames, entry);
+    let level = memory.levels.list().first().copied().unwrap_or_default();
     // By events a call into the runtime that none tells of is work, for which others wait.
     let of = match state {
         state::TARGET => SampleOf::Device,
         state if is_work(state) => SampleOf::Work,
+        // Outside of any region.
+        _ if waits_for_object && level.region == 0 => SampleOf::Mutex,
         _ => SampleOf::Other,
     };
     if memory.levels.in_runtime {
@@ -153,7 +156,6 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
             state = state::OVERHEAD;
         }
     }
-    let level = memory.levels.list().first().copied().unwrap_or_default();
     regions::ask(level.region);
     let since = time.saturating_sub(memory.last_ns);
     let own = sampler.own_part(time, called);
@@ -171,7 +173,11 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         // Its level goes on to where the walk ended, which was not the root.
         let goes_on = usize::from(level.frames.1) == memory.levels.addresses().len();
         let is_cut = goes_on && !memory.frames.reached_root;
-        let idled = follower.and_then(|follower| follower.share(of, (at, own), sampler.settings.period_ns));
+        let idled = if in_callback {
+            share_in_callback(counted.account, at, weight)
+        } else {
+            follower.and_then(|follower| follower.share(of, (at, own), sampler.settings.period_ns))
+        };
         let sample = Sample { levels: &memory.levels, context, state, weight, is_cut, idled };
         counted.samples.count(|tree| tree.take(&sample));
         if !in_callback && of != SampleOf::Other {

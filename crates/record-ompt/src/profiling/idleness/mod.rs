@@ -15,7 +15,8 @@
 //!   idles through all epochs before its own.
 //!
 //! Between its regions, a thread that alone forks has all others idle: the time of its work is *known*, from its account, and
-//! each of its samples has what it worked since the one before. What is left when it forks, less than a period, waits for the
+//! each of its samples has what it worked since the one before. (In a callback, where its account
+//! cannot be looked at, a sample has the time that it stands for, which the next one does without.) What is left when it forks, less than a period, waits for the
 //! next sample of serial work: such ends are sampled as often if they come often. Beside a team that is smaller than the pool, or has not all its members yet, and beside
 //! other threads that fork, weights are *sampled*: handlers look at what all workers do, and integrate I/W and 1/W over
 //! time (`integrals`); a sample of work has what the integrals have grown by since the sample before, however long that
@@ -26,5 +27,5 @@ mod role;
 mod weights;
 
 pub use pool::{ByEpoch, EPOCHS, Late, Pool};
-pub use role::{Charge, Role, SampleOf, add_unsampled};
+pub use role::{Charge, Role, SampleOf, add_unsampled, share_in_callback};
 pub use weights::{Idled, add_sample, settle};

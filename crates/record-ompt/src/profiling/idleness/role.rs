@@ -76,6 +76,8 @@ pub enum SampleOf {
     Work,
     /// Waiting for a device, which works.
     Device,
+    /// Outside of any region, waiting for a lock. Beside nobody who works it is a free one, and taking it is work.
+    Mutex,
     /// Something else.
     Other,
 }
@@ -137,20 +139,21 @@ impl<'a> To<'a> {
 }
 
 impl Stretch {
-    /// From now on.
-    fn begin(&self, at: u64, spent: Spent) {
+    /// From now on. Returns the work that samples in callbacks have charged.
+    fn begin(&self, account: &Account, at: u64, spent: Spent) -> u64 {
         self.since.set(at);
         self.before.set(spent);
+        account.serial.look(at)
     }
 
     /// What the time since the look before weighs, while one thread alone forks: of work, and of waits. Async-signal-safe.
     fn look(&self, pool: &Pool, account: &Account, at: u64) -> [Owed; 2] {
         let spent = Spent::by(account, at);
         let (since, before) = (self.since.get(), self.before.get());
-        self.begin(at, spent);
+        let charged = self.begin(account, at, spent);
         // Beside another root, samples tell.
         let known = pool.has_one_root_until().saturating_sub(since);
-        let work = spent.work.saturating_sub(before.work).min(known);
+        let work = spent.work.saturating_sub(before.work).saturating_sub(charged).min(known);
         let waits = spent.waits.saturating_sub(before.waits).min(known - work);
         let (epoch, others) = (pool.epoch(), pool.others());
         [work, waits].map(|ns| Owed { epoch, weights: Weights::of(ns, others) })
@@ -191,7 +194,10 @@ impl Role {
             let began = account.began();
             run.pool.begin(is_root, began);
             account.taken.set(run.pool.sampled.taken_now(run.pool.epoch()), at);
-            self.stretch.begin(began, Spent::default());
+            self.stretch.begin(account, began, Spent::default());
+            if !is_root {
+                account.serial.pause();
+            }
             self.run = Some(run);
         }
         self.is_root = is_root;
@@ -237,6 +243,7 @@ impl Role {
             return give(Charge::known(owed, To::first(samples, stretch.fork)));
         };
         stretch.fork = fork;
+        account.serial.pause();
         if work.weights.turn >= period_ns {
             // It should have had a sample; those are not charged that come in callbacks.
             return give(Charge::known(work, To::first(samples, fork)));
@@ -256,7 +263,7 @@ impl Role {
     /// there now is charged to the fork.
     pub fn joined(&mut self, account: &Account, at: u64, give: impl FnOnce(Charge<'_>)) {
         let Some(Run { pool, .. }) = self.run.filter(|_| self.is_root) else { return };
-        self.stretch.begin(at, Spent::by(account, at));
+        self.stretch.begin(account, at, Spent::by(account, at));
         let ended = self.stretch.put_off(Owed { epoch: pool.epoch(), ..Owed::default() });
         if ended != Owed::default() {
             give(Charge::known(ended, To::Place(self.stretch.fork)));
@@ -318,18 +325,33 @@ impl Role {
         let (pool, epoch) = (&run.pool, run.pool.epoch());
         pool.sampled.advance(at, period_ns / LOOKS, epoch, || pool.look(run.accounts(), at));
         let share = take(pool, account, epoch, at);
-        let sampled = Some(share).filter(|_| of != SampleOf::Other && !self.is_known(is_in_team, at));
+        let is_charged = matches!(of, SampleOf::Work | SampleOf::Device);
+        let sampled = Some(share).filter(|_| is_charged && !self.is_known(is_in_team, at));
         let mut idled = Idled { sampled, ..Idled::default() };
         if self.is_root && !is_in_team {
             let [work, nobodys] = self.stretch.look(pool, account, at);
             idled.nobodys = nobodys;
             match of {
-                SampleOf::Work => idled.known = self.stretch.sampled(work, longest, pool.others()),
+                SampleOf::Work | SampleOf::Mutex => {
+                    idled.known = self.stretch.sampled(work, longest, pool.others())
+                }
                 _ => idled.known[0] = self.stretch.put_off(work),
             }
         }
         Some(idled)
     }
+}
+
+/// What a sample is charged with that stands for the `ns` before `at` and comes in a callback of serial code, where the thread cannot
+/// be looked at. Async-signal-safe.
+pub fn share_in_callback(account: &Account, at: u64, ns: u64) -> Option<Idled> {
+    let pool = &run::current()?.pool;
+    let serial = account.serial.sampled_in_callback(at, ns);
+    if pool.has_one_root_until() <= at {
+        return None;
+    }
+    let owed = Owed { epoch: pool.epoch(), weights: Weights::of(serial, pool.others()) };
+    Some(Idled { known: [Owed::default(), owed], ..Idled::default() })
 }
 
 /// Its part in what was sampled since it had that before. Async-signal-safe.
@@ -380,7 +402,7 @@ mod tests {
         let (stretch, account) = (Stretch::default(), Account::new(0));
         let of = |present, turn| Owed { epoch: 0, weights: Weights { present, turn } };
         // It works from 100 on, is sampled at 150, waits from 170 to 200, and forks at 210.
-        stretch.begin(100, Spent::by(&account, 100));
+        stretch.begin(&account, 100, Spent::by(&account, 100));
         let [work, waits] = stretch.look(&pool, &account, 150);
         assert_eq!((work, waits), (of(150, 50), of(0, 0)));
         assert_eq!(stretch.sampled(work, u64::MAX, 3), [of(0, 0), of(150, 50)]);
@@ -390,7 +412,7 @@ mod tests {
         assert_eq!((work, waits), (of(90, 30), of(90, 30)));
         assert_eq!(stretch.put_off(work), of(0, 0));
         // After its region, at 300, it calls at 340 what is over at 400.
-        stretch.begin(300, Spent::by(&account, 300));
+        stretch.begin(&account, 300, Spent::by(&account, 300));
         let [work, _] = stretch.look(&pool, &account, 400);
         assert_eq!(stretch.sampled(work, 60, 3), [of(90, 30), of(180, 60)]);
         assert_eq!(stretch.owed.get(), of(120, 40), "before the call");
@@ -399,9 +421,17 @@ mod tests {
         let [work, _] = stretch.look(&pool, &account, 401);
         assert_eq!(stretch.put_off(work), of(120, 40), "of the epoch before");
         assert_eq!(stretch.owed.get(), Owed { epoch: 1, weights: Weights::of(1, 4) });
+        // Samples in callbacks have charged a part of it: no more than has passed since the look before.
+        assert_eq!(
+            [(411, 1000), (421, 5)].map(|(at, ns)| account.serial.sampled_in_callback(at, ns)),
+            [10, 5]
+        );
+        assert_eq!(stretch.look(&pool, &account, 431)[0], Owed { epoch: 1, weights: Weights::of(15, 4) });
+        account.serial.pause();
+        assert_eq!(account.serial.sampled_in_callback(440, 5), 0, "in a region");
         // From when another one forks, samples tell.
         pool.begin(true, 450);
-        assert_eq!(stretch.look(&pool, &account, 500)[0].weights.turn, 49);
+        assert_eq!(stretch.look(&pool, &account, 500)[0].weights.turn, 19);
         assert_eq!(stretch.look(&pool, &account, 600)[0].weights.turn, 0);
     }
 }
