@@ -93,6 +93,22 @@ fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
     }
 }
 
+/// A task has one name, be its creator put in line, where blame finds it, or called, as symbols have it.
+#[test]
+fn tasks_of_lambdas_in_line_have_one_name() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/inlined.cpp");
+    for options in [&[][..], &["--mode", "profile"]] {
+        let here = tempfile::tempdir().unwrap();
+        let how = How { compiler: Compiler::Gcc, flags: &["-O2", "-fno-exceptions"], options, ..TRACED };
+        let paths = call_paths(here.path(), &source, &how);
+        let steps = rows(&paths, "paths").iter().flat_map(frames).map(str::to_string).collect();
+        let tasks: BTreeSet<String> =
+            without_lines(steps).into_iter().filter(|step| step.ends_with("[task]")).collect();
+        let of = |number: u32| format!("main::{{lambda(int)#{number}}}::operator() [task]");
+        assert_eq!(tasks, [of(1), of(2)].into(), "{options:?}");
+    }
+}
+
 /// Functions within functions keep apart, and bodies have their creators' names, with what debug information there is.
 #[test]
 fn functions_within_functions_are_told_apart() {

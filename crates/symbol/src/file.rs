@@ -3,6 +3,7 @@
 use crate::Missing;
 use crate::fortran::{self, FortranNames};
 use crate::handlers::{Handler, handlers_of};
+use crate::inlined::InlinedNames;
 use crate::loops::{Loop, loops_of};
 use crate::name;
 use crate::plt;
@@ -61,6 +62,8 @@ pub struct ModuleFile {
     context: Option<Context<Reader>>,
     dwarf: Option<Arc<Dwarf>>,
     fortran: FortranNames,
+    /// Read at the first question for a function that was put in line and has no linkage name.
+    inlined: Option<InlinedNames>,
     declarations: Option<Vec<Declaration>>,
     tail_calls: Option<TailCalls>,
     /// Loops of the functions that were asked for, by the function's address.
@@ -153,6 +156,7 @@ impl ModuleFile {
             context,
             dwarf,
             fortran,
+            inlined: None,
             declarations: None,
             tail_calls,
             loops: rustc_hash::FxHashMap::default(),
@@ -221,11 +225,12 @@ impl ModuleFile {
     /// What is known of an address of the file.
     pub fn find(&mut self, address: u64) -> Found {
         let mut found = Found::default();
-        let mut columns = Vec::new();
+        let (mut columns, mut entries) = (Vec::new(), Vec::new());
         if let Some(context) = &self.context
             && let Ok(mut frames) = context.find_frames(address).skip_all_loads()
         {
             while let Ok(Some(frame)) = frames.next() {
+                entries.push(frame.dw_die_offset);
                 let name = frame.function.as_ref().and_then(|f| f.raw_name().ok());
                 let name = name.map(|name| fortran::as_written(&self.fortran, name.into_owned()));
                 columns.push(frame.location.as_ref().and_then(|location| location.column));
@@ -234,6 +239,7 @@ impl ModuleFile {
                 found.frames.push((name, file, line));
             }
         }
+        self.name_inlined(address, &entries, &mut found);
         for outer in (1..found.frames.len()).rev() {
             let ((inner, ..), (name, _, line)) = (&found.frames[outer - 1], &found.frames[outer]);
             if inner == name && self.is_declared_at(name.as_deref(), *line, columns[outer]) {
@@ -254,6 +260,21 @@ impl ModuleFile {
         }
         found.name_outermost();
         found
+    }
+
+    /// Gives what was put in line the names that only symbols have; debug information describes the frames in `entries`.
+    fn name_inlined(&mut self, address: u64, entries: &[Option<gimli::UnitOffset>], found: &mut Found) {
+        let (Some(dwarf), Some(context)) = (&self.dwarf, &self.context) else { return };
+        let frames = found.frames.split_last_mut().map_or(&mut [][..], |(_, inlined)| inlined);
+        for ((name, ..), entry) in frames.iter_mut().zip(entries) {
+            let has_linkage_name = name.as_deref().is_none_or(|name| name.starts_with("_Z"));
+            let (Some(entry), false) = (entry, has_linkage_name) else { continue };
+            let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return };
+            let names = self.inlined.get_or_insert_with(|| InlinedNames::of(dwarf, &self.functions));
+            if let Some(linkage) = names.find(unit.unit, *entry) {
+                *name = Some(linkage.to_string());
+            }
+        }
     }
 
     /// Whether a call at this place is that of a part which gcc split off the function of this name and then put in line: it

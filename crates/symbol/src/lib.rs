@@ -12,6 +12,7 @@
 mod file;
 mod fortran;
 mod handlers;
+mod inlined;
 mod loops;
 mod name;
 mod plt;

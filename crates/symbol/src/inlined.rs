@@ -1,0 +1,87 @@
+//! Names of functions that gcc put in line.
+//!
+//! For a function of one file (a lambda, say) gcc's debug information has no linkage name, thus no namespace, no class and no
+//! function that it lies in. Symbols have: that of the function itself, where there is one besides, and those of the bodies that
+//! were cut out of it for OpenMP, which debug information has within it.
+
+use crate::file::{Dwarf, Function, Reader};
+use gimli::AttributeValue;
+use rustc_hash::FxHashMap;
+
+/// Linkage names, by where debug information describes the function.
+#[derive(Default)]
+pub(crate) struct InlinedNames(FxHashMap<usize, String>);
+
+impl InlinedNames {
+    /// Those that can be told by the symbols of `functions`, which are in order. A damaged unit gives what was read of it.
+    pub fn of(dwarf: &Dwarf, functions: &[Function]) -> InlinedNames {
+        let mut names = InlinedNames::default();
+        if !functions.iter().any(|function| function.name.starts_with("_Z")) {
+            return names;
+        }
+        let mut units = dwarf.units();
+        while let Ok(Some(header)) = units.next() {
+            let Ok(unit) = dwarf.unit(header) else { continue };
+            let _ = names.add_unit(dwarf, &unit, functions);
+        }
+        names
+    }
+
+    fn add_unit(
+        &mut self,
+        dwarf: &Dwarf,
+        unit: &gimli::Unit<Reader>,
+        functions: &[Function],
+    ) -> Result<(), gimli::Error> {
+        // Functions around, with their depths.
+        let mut around: Vec<(isize, usize)> = Vec::new();
+        let mut entries = unit.entries();
+        while let Some(entry) = entries.next_dfs()? {
+            let depth = entry.depth();
+            while around.last().is_some_and(|(outer, _)| *outer >= depth) {
+                around.pop();
+            }
+            if entry.tag() != gimli::DW_TAG_subprogram {
+                continue;
+            }
+            let described = origin(unit, entry).or_else(|| in_section(unit, entry.offset()));
+            let symbol = match entry.attr_value(gimli::DW_AT_low_pc) {
+                Some(AttributeValue::Addr(start)) => Some(start),
+                Some(AttributeValue::DebugAddrIndex(index)) => Some(dwarf.address(unit, index)?),
+                _ => None,
+            }
+            .and_then(|start| functions.binary_search_by_key(&start, |function| function.start).ok())
+            .map(|index| functions[index].name.as_str())
+            .filter(|symbol| symbol.starts_with("_Z"));
+            if let Some(symbol) = symbol {
+                let of_body = symbol.split_once("._omp_fn.");
+                let linkage = of_body.map_or(symbol, |(function, _)| function);
+                let named = if of_body.is_some() { around.last().map(|(_, at)| *at) } else { described };
+                if let Some(at) = named {
+                    self.0.entry(at).or_insert_with(|| linkage.to_string());
+                }
+            }
+            around.extend(described.map(|at| (depth, at)));
+        }
+        Ok(())
+    }
+
+    /// The linkage name of a function that was put in line, which `unit` says at `offset`.
+    pub fn find(&self, unit: &gimli::Unit<Reader>, offset: gimli::UnitOffset) -> Option<&str> {
+        let inlined = unit.entry(offset).ok()?;
+        self.0.get(&origin(unit, &inlined)?).map(String::as_str)
+    }
+}
+
+/// Where the function is described that an entry is an instance of.
+fn origin(unit: &gimli::Unit<Reader>, entry: &gimli::DebuggingInformationEntry<Reader>) -> Option<usize> {
+    match entry.attr_value(gimli::DW_AT_abstract_origin)? {
+        AttributeValue::UnitRef(offset) => in_section(unit, offset),
+        AttributeValue::DebugInfoRef(offset) => Some(offset.0),
+        _ => None,
+    }
+}
+
+fn in_section(unit: &gimli::Unit<Reader>, offset: gimli::UnitOffset) -> Option<usize> {
+    Some(offset.to_debug_info_offset(&unit.header)?.0)
+}
