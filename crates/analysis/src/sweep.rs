@@ -11,8 +11,8 @@
 
 use crate::radix;
 use taskscope_execution::{
-    Activities, CutSpan, CutSpans, Execution, Group, Place, ProcessIndex, Section, State, TakesActivities,
-    Thread, ThreadIndex, ThreadKind,
+    Activities, CutSpan, CutSpans, Execution, Group, Place, ProcessIndex, Section, Span, State,
+    TakesActivities, Thread, ThreadIndex, ThreadKind,
 };
 
 /// States whose time is charged undirected; the index is the column of the integrals.
@@ -63,6 +63,10 @@ impl Role {
         let column = usize::from(self.0);
         (column < VICTIMS.len()).then_some(column)
     }
+}
+
+fn is_charged(role: Role) -> bool {
+    role == Role::WORKS || role == Role::ACQUIRES
 }
 
 /// By state.
@@ -129,6 +133,11 @@ pub(crate) trait Sweep {
     /// The key of a section. Asked for the sections of each thread in order, some time ahead of the sweep.
     fn key(&mut self, thread: ThreadIndex, section: &Section) -> Self::Key;
 
+    /// When to tell of what a thread is charged with though it works on, in order.
+    fn cuts(&self, _thread: ThreadIndex) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// A thread that worked on `key`, or took a free lock, from `start` to `end` is charged with `given`.
     fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Given<'_>);
 
@@ -156,6 +165,8 @@ struct Lane<'a, K> {
     now: usize,
     /// Whether all its spans were read.
     ended: bool,
+    /// [`Sweep::cuts`], the next one last.
+    cuts: Vec<u64>,
     /// The integrals when it began to work on its key, of which role they are, how often they had changed, and in which round
     /// that was.
     since: Integrals,
@@ -172,7 +183,7 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
         self.changes.drain(..self.now);
         self.now = 0;
         let Change { role, key, .. } = self.changes.last().copied().unwrap_or_default();
-        let Lane { thread, spans, changes, .. } = self;
+        let Lane { thread, spans, changes, cuts, .. } = self;
         // That it is in one thing already is not ahead.
         let most = count + 1;
         let mut reading = Reading { thread: *thread, changes, most, last: (role, key), roles, sums };
@@ -180,7 +191,7 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
             spans.all(|CutSpan { span, .. }| {
                 let role = reading.roles.roles[span.section.state as usize];
                 let key = reading.sums.key(reading.thread, &span.section);
-                reading.take(span.start, role, key)
+                reading.take(span.start, role, key) & reading.cut(cuts, &span)
             })
         } else {
             spans.hand_over_activities(&mut reading)
@@ -276,6 +287,16 @@ impl<S: Sweep> Reading<'_, '_, S> {
             self.last = (role, key);
             // Put together where it stays: a copy, stored in parts and read as one, would make the next wait.
             self.changes.push(Change { start, role, key });
+        }
+        self.changes.len() < self.most
+    }
+
+    /// Passes the cuts until the end of this, which was taken.
+    fn cut(&mut self, cuts: &mut Vec<u64>, span: &Span) -> bool {
+        while let Some(start) = cuts.pop_if(|cut| *cut < span.end) {
+            if start > span.start && is_charged(self.last.0) {
+                self.changes.push(Change { start, role: self.last.0, key: self.last.1 });
+            }
         }
         self.changes.len() < self.most
     }
@@ -434,7 +455,6 @@ const MOST: usize = 1 << 16;
 /// work on meanwhile is not, nor what the runtime's own threads run (target tasks).
 pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
-    let is_charged = |role| role == Role::WORKS || role == Role::ACQUIRES;
     let of_others = roles.map(|role| if is_charged(role) { role } else { Role::NEITHER });
     let [mut roles, mut of_others] =
         [roles, of_others].map(|roles| KnownRoles::of(roles, &execution.activities));
@@ -452,6 +472,11 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
             changes: vec![Change::default()],
             now: 0,
             ended: false,
+            cuts: {
+                let mut cuts = sums.cuts(thread);
+                cuts.reverse();
+                cuts
+            },
             since: [0; COLUMNS],
             role_since: Role::WORKS,
             changes_since: 0,

@@ -251,6 +251,34 @@ fn serial_code_that_takes_locks_is_charged_to_its_samples_as_one() {
     assert!(first.abs_diff(4000) <= 600, "{idle:?}");
 }
 
+/// One thread works all the time, another idles, and a third idles until 6000 and works then. A call that was sampled has the time of
+/// the call.
+#[test]
+fn a_sample_is_charged_with_what_fell_to_its_time() {
+    let mut team = Team::of(3);
+    team.becomes(1, 1000, Section::of(State::Idle));
+    team.becomes(2, 1000, Section::of(State::Idle));
+    team.becomes(0, 1000, Section::of(State::Serial));
+    for number in 1..=10 {
+        let (address, weight) = match number {
+            ..=5 => (0x1000, 1000),
+            8 => (0x3000, 300),
+            9 => (0x2000, 1700),
+            _ => (0x2000, 1000),
+        };
+        team.sample(0, 1_000_000 + 1_000_000 * number, weight * 1000, (OUTSIDE, address));
+    }
+    team.becomes(0, 6_000_000, Section { place: Place::site(SiteIndex(1)), ..Section::of(State::Serial) });
+    team.becomes(2, 6_000_000, Section { place: Place::site(SiteIndex(2)), ..Section::of(State::Serial) });
+    let idle = idleness_by_address(&team.ends(11_000_000));
+    let at = |address| idle.iter().find(|row| row.0 == address).unwrap().1;
+    // Idle threads by working ones: two by one until 6000, one by two since.
+    let expected = [(0x1000, 2 * 5999), (0x2000, 2350), (0x3000, 150)];
+    for (address, us) in expected {
+        assert!(at(address).abs_diff(us * 1000) <= 2000, "{address:x}: {idle:?}");
+    }
+}
+
 /// Serial code from 1000 on of these lengths, sampled at these addresses or not, each before a region of both threads,
 /// of 5000.
 fn stretches(parts: &[(u64, Option<u64>)]) -> Execution {

@@ -4,7 +4,8 @@ use super::contexts::Contexts;
 use super::waits::marker_of;
 use crate::sweep::{COLUMNS, Given, Integrals, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
-use std::ops::Range;
+use taskscope_event::models::samples::flag;
+use taskscope_execution::samples::Sample;
 use taskscope_execution::{Execution, Group, ProcessIndex, Section, State, ThreadIndex, ThreadKind};
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree, settle};
 
@@ -158,8 +159,8 @@ struct OfThread {
     has_begun: bool,
     /// What stretches that were too short for a sample wait with for the samples of the next.
     short: Owed,
-    /// The last samples of a stretch.
-    last: Range<usize>,
+    /// The last sample of a stretch.
+    last: Option<usize>,
 }
 
 /// The part that a thread works in. It has pieces, of which some have no sample.
@@ -167,10 +168,11 @@ struct OfThread {
 struct Working {
     number: u32,
     worked_ns: u64,
-    /// What its pieces without a sample since the last sample are charged with.
+    /// What its pieces since the last sample are charged with: for the next sample, and for the one after it.
     owed: Owed,
-    /// Its samples so far that were charged last.
-    samples: Range<usize>,
+    later: Owed,
+    /// Its last sample so far.
+    sample: Option<usize>,
 }
 
 impl Sweep for PathSums<'_, '_, '_> {
@@ -180,6 +182,16 @@ impl Sweep for PathSums<'_, '_, '_> {
     fn key(&mut self, thread: ThreadIndex, section: &Section) -> Key {
         let new = || Parts::new(self.contexts.execution, thread);
         self.parts.entry(thread).or_insert_with(new).take(section)
+    }
+
+    fn cuts(&self, thread: ThreadIndex) -> Vec<u64> {
+        let samples = self.contexts.execution.samples.of_thread(thread, 0, u64::MAX);
+        let mut cuts = Vec::with_capacity(samples.len());
+        for sample in samples {
+            cuts.extend(begin_of(sample).filter(|begin| cuts.last().is_none_or(|before| before < begin)));
+            cuts.push(sample.at);
+        }
+        cuts
     }
 
     fn worked(&mut self, thread: ThreadIndex, key: Key, start: u64, end: u64, given: &Given<'_>) {
@@ -193,17 +205,20 @@ impl Sweep for PathSums<'_, '_, '_> {
         working.number = part.number;
         working.worked_ns += end - start;
         let place = self.contexts.of_section(self.tree, &section).1;
-        working.owed.add(place, |column| given.part(column));
-        let samples = &self.contexts.execution.samples;
-        let count = samples.of_thread(thread, start, end).len();
-        if count > 0 {
-            let first = samples.rows.partition_point(|row| (row.thread, row.at) <= (thread, start));
-            working.samples = first..first + count;
+        let samples = &self.contexts.execution.samples.rows;
+        let next = samples.partition_point(|row| (row.thread, row.at) <= (thread, start));
+        let sample = samples.get(next).filter(|sample| sample.thread == thread);
+        let is_before = sample.and_then(begin_of).is_some_and(|begin| end <= begin);
+        let owed = if is_before { &mut working.later } else { &mut working.owed };
+        owed.add(place, |column| given.part(column));
+        if sample.is_some_and(|sample| sample.at <= end) {
+            working.sample = Some(next);
             if part.is_stretch {
                 own.short.move_to(&mut working.owed);
-                own.last = working.samples.clone();
+                own.last = working.sample;
             }
-            self.charge(&mut working.owed, &working.samples);
+            self.charge(&mut working.owed, working.sample);
+            std::mem::swap(&mut working.owed, &mut working.later);
         }
         self.threads.insert(thread, own);
     }
@@ -217,9 +232,13 @@ impl Sweep for PathSums<'_, '_, '_> {
     }
 }
 
-/// `value` × `part` / `whole`, for values of up to 2^90 or so.
-fn scaled(value: u128, part: u128, whole: u128) -> u128 {
-    value / whole * part + value % whole * part / whole
+/// The shortest time, nanoseconds, by which a sample's time may begin later than the sample before it was: clocks differ by less.
+const SHORTEST_BEFORE_NS: u64 = 1000;
+
+/// When the time begins that a sample stands for. One of a call has the time of the call; what lies before it is for the sample after.
+fn begin_of(sample: &Sample) -> Option<u64> {
+    let begin = sample.at.saturating_sub(sample.weight_ns.saturating_add(SHORTEST_BEFORE_NS));
+    (sample.flags & flag::CPU_TIME == 0).then_some(begin)
 }
 
 impl PathSums<'_, '_, '_> {
@@ -227,34 +246,21 @@ impl PathSums<'_, '_, '_> {
     fn finish(&mut self, own: &mut OfThread, is_stretch: bool) {
         let left = if is_stretch { &mut own.stretch } else { &mut own.section };
         // One that was too short for a sample is sampled another time if it comes often. The program's start does not.
-        let is_short = is_stretch && left.samples.is_empty() && left.worked_ns < self.period_ns;
+        left.later.move_to(&mut left.owed);
+        let is_short = is_stretch && left.sample.is_none() && left.worked_ns < self.period_ns;
         if is_short && own.has_begun {
             left.owed.move_to(&mut own.short);
         } else {
-            self.charge(&mut left.owed, &left.samples);
+            self.charge(&mut left.owed, left.sample);
         }
         own.has_begun |= is_stretch && left.number > 0;
-        (left.worked_ns, left.samples) = (0, 0..0);
+        (left.worked_ns, left.sample) = (0, None);
     }
 
-    /// Charges what is owed to samples, by their weights, or, without any, to its own places.
-    fn charge(&mut self, owed: &mut Owed, samples: &Range<usize>) {
-        if samples.is_empty() {
-            return owed.0.drain(..).for_each(|(place, owed)| self.add(place, |column| owed[column]));
-        }
-        let mut sums = [0; COLUMNS];
-        for (_, owed) in owed.0.drain(..) {
-            sums.iter_mut().zip(owed).for_each(|(sum, owed)| *sum += owed);
-        }
-        let weight = |row: usize| self.contexts.execution.samples.rows[row].weight_ns.max(1) as u128;
-        let weights: u128 = samples.clone().map(weight).sum();
-        let (mut before, mut until) = (0_u128, 0_u128);
-        for row in samples.clone() {
-            until += weight(row);
-            let part =
-                |column: usize| scaled(sums[column], until, weights) - scaled(sums[column], before, weights);
-            self.add(self.leaves[row], part);
-            before = until;
+    /// Charges what is owed to a sample, or, without one, to its own places.
+    fn charge(&mut self, owed: &mut Owed, sample: Option<usize>) {
+        for (place, owed) in owed.0.drain(..) {
+            self.add(sample.map_or(place, |row| self.leaves[row]), |column| owed[column]);
         }
     }
 
@@ -271,7 +277,7 @@ impl PathSums<'_, '_, '_> {
         for mut own in std::mem::take(&mut self.threads).into_values() {
             self.finish(&mut own, false);
             self.finish(&mut own, true);
-            self.charge(&mut own.short, &own.last);
+            self.charge(&mut own.short, own.last);
         }
         let mut nodes: Vec<NodeId> = self.shares.keys().copied().collect();
         nodes.sort_unstable();
