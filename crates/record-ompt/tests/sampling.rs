@@ -137,6 +137,20 @@ fn functions_that_align_their_stack_are_followed() {
     }
 }
 
+/// What finds a function that is called for the first time keeps its stack pointer in a register that what it calls saves. Here every
+/// call is the first.
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "other machines find functions otherwise")]
+fn code_that_finds_a_function_is_followed() {
+    let Some(run) = sampled(&["-O2", "-Wl,-z,lazy"], &["work", "200"]) else { return };
+    let trace = run.env("LD_BIND_NOT", "1").trace();
+    assert_rooted(&trace, "lazy");
+    let mut linker = trace.of(dictionary::MODULE).filter(|event| event.text("path").contains("/ld-linux"));
+    let linker = linker.next().map(|event| event.number("start")..event.number("end")).unwrap();
+    let in_linker = all(&trace).filter(|sample| linker.contains(&stack(sample).1[0].into())).count();
+    assert!(in_linker > 10, "{in_linker} of {}", all(&trace).count());
+}
+
 /// On the thread's own stack and on others, in a region.
 #[test]
 fn handlers_of_the_program_lie_in_what_they_have_interrupted() {

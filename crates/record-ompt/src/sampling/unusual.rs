@@ -74,12 +74,12 @@ fn trampoline_of_kernel(module: &Module) -> Option<Unusual> {
 mod tables {
     use framehop::x86_64::Reg;
     use gimli::{
-        BaseAddresses, CfaRule, EhFrame, EndianSlice, Operation, RegisterRule, RunTimeEndian, UnwindContext,
-        UnwindExpression, UnwindSection as _, X86_64,
+        BaseAddresses, CfaRule, CieOrFde, EhFrame, EndianSlice, Operation, RegisterRule, RunTimeEndian,
+        UnwindContext, UnwindExpression, UnwindSection as _, X86_64,
     };
 
     use super::{Rule, Unusual};
-    use crate::sampling::walk::{Read, Registers, read_anywhere};
+    use crate::sampling::walk::{Read, Registers, code, read_anywhere};
 
     // With the reader that framehop uses, its own calls of gimli's functions would no longer be compiled in place.
     type Section<'a> = EhFrame<EndianSlice<'a, RunTimeEndian>>;
@@ -251,7 +251,103 @@ mod tables {
                 found.extend(Caller::of(row, &section, &entry).map(piece));
             }
         }
+        follow_kept_registers(&mut found, &section, &bases);
         found.sort_unstable_by_key(|piece| piece.start);
+        found
+    }
+
+    /// Code keeps the stack pointer in a register of its callers (the C library's, where a function is called for the first time,
+    /// in `rbx`): in its callees, the register is where they have saved it. So that is the rule at its calls.
+    fn follow_kept_registers(found: &mut Vec<Unusual>, section: &Section<'_>, bases: &BaseAddresses) {
+        let calls: Vec<KeptInCall> = found.iter().enumerate().flat_map(KeptInCall::all).collect();
+        if calls.is_empty() {
+            return;
+        }
+        let saved = saved_registers(&calls, section, bases);
+        for call in calls.iter().rev() {
+            let Some(from_cfa) = saved.iter().find(|(of, _)| *of == call.saves()).map(|(_, at)| *at) else {
+                continue;
+            };
+            let Some(piece) = found.get_mut(call.piece) else { continue };
+            let (Rule::Caller(caller), end) = (piece.rule, piece.end) else { continue };
+            // In the call, its first byte left out: there the register is known, or lost.
+            let [inside, after] = [call.at + 1, call.at + CALL_BYTES];
+            piece.end = inside;
+            let cfa =
+                Cfa::LiesAt(Place { register: X86_64::RSP.0 as u8, offset: from_cfa }, call.kept.offset);
+            let rule = Rule::Caller(Caller { cfa, ..caller });
+            found.push(Unusual { start: inside, end: after, rule });
+            found.push(Unusual { start: after, end, rule: Rule::Caller(caller) });
+        }
+    }
+
+    /// `call` with a 32-bit displacement.
+    const CALL: u8 = 0xe8;
+    const CALL_BYTES: u64 = 5;
+    /// No code that keeps its stack pointer so is longer.
+    const LONGEST_PIECE: u64 = 4 << 10;
+
+    /// A call, by code whose stack pointer is in a register that callees save.
+    struct KeptInCall {
+        /// Which of the pieces it is in.
+        piece: usize,
+        at: u64,
+        callee: u64,
+        kept: Place,
+    }
+
+    impl KeptInCall {
+        fn all((number, piece): (usize, &Unusual)) -> Vec<KeptInCall> {
+            let Rule::Caller(Caller { cfa: Cfa::Is(kept), .. }) = piece.rule else { return Vec::new() };
+            let is_saved =
+                matches!(reg(kept.register), Some(Reg::RBX | Reg::R12 | Reg::R13 | Reg::R14 | Reg::R15));
+            if !is_saved || piece.end - piece.start > LONGEST_PIECE {
+                return Vec::new();
+            }
+            let code = code(piece.start, piece.end);
+            let of_call = |(offset, bytes): (usize, &[u8])| {
+                let (CALL, displacement) = (bytes.first().copied()?, bytes.get(1..)?.first_chunk()?) else {
+                    return None;
+                };
+                let at = piece.start + offset as u64;
+                let callee = (at + CALL_BYTES).wrapping_add_signed(i32::from_le_bytes(*displacement).into());
+                Some(KeptInCall { piece: number, at, callee, kept })
+            };
+            code.windows(CALL_BYTES as usize).enumerate().filter_map(of_call).collect()
+        }
+
+        /// Which function saves which register.
+        fn saves(&self) -> (u64, u8) {
+            (self.callee, self.kept.register)
+        }
+    }
+
+    /// Where those functions that are called save the registers, from where their callers' stack ends. (What looks like a call and
+    /// is none leads to no function.)
+    fn saved_registers(
+        calls: &[KeptInCall],
+        section: &Section<'_>,
+        bases: &BaseAddresses,
+    ) -> Vec<((u64, u8), i32)> {
+        let mut context = UnwindContext::new();
+        let mut found = Vec::new();
+        let mut entries = section.entries(bases);
+        while let Ok(Some(entry)) = entries.next() {
+            let CieOrFde::Fde(entry) = entry else { continue };
+            let Ok(entry) = entry.parse(EhFrame::cie_from_offset) else { continue };
+            for call in calls.iter().filter(|call| call.callee == entry.initial_address()) {
+                let Ok(mut rows) = entry.rows(section, bases, &mut context) else { continue };
+                while let Ok(Some(row)) = rows.next_row() {
+                    let rule = row.register(gimli::Register(call.kept.register.into()));
+                    if let Some(RegisterRule::Offset(from_cfa)) = rule
+                        && let Ok(from_cfa) = i32::try_from(from_cfa)
+                    {
+                        found.push((call.saves(), from_cfa));
+                        break;
+                    }
+                }
+            }
+        }
         found
     }
 

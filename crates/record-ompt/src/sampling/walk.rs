@@ -255,17 +255,31 @@ impl Frames {
 /// Reads a word of memory that may not be there, on a stack of the program's own making for instance.
 #[cold]
 pub fn read_anywhere(address: u64) -> Result<u64, ()> {
+    let mut word = [0; 8];
+    if copy_from_anywhere(address, &mut word) == word.len() { Ok(u64::from_ne_bytes(word)) } else { Err(()) }
+}
+
+/// The bytes of a piece of code, as far as they can be read.
+#[cfg(target_arch = "x86_64")]
+pub fn code(start: u64, end: u64) -> Vec<u8> {
+    let mut bytes = vec![0; end.saturating_sub(start) as usize];
+    let count = copy_from_anywhere(start, &mut bytes);
+    bytes.truncate(count);
+    bytes
+}
+
+/// Says how many bytes could be copied.
+fn copy_from_anywhere(address: u64, to: &mut [u8]) -> usize {
     if address < 64 << 10 || address >> 47 != 0 {
-        return Err(());
+        return 0;
     }
-    let mut word = 0u64;
-    let local = libc::iovec { iov_base: (&raw mut word).cast(), iov_len: 8 };
-    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: 8 };
-    // SAFETY: the kernel checks the address; the result goes into a local variable.
+    let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: to.len() };
+    // SAFETY: the kernel checks the address; the result goes to where `to` is.
     let read = unsafe {
         libc::syscall(libc::SYS_process_vm_readv, libc::getpid(), &local, 1usize, &remote, 1usize, 0usize)
     };
-    if read == 8 { Ok(word) } else { Err(()) }
+    usize::try_from(read).unwrap_or(0)
 }
 
 /// The stack pointer among [`registers_here`].
