@@ -492,6 +492,16 @@ fn the_program_can_have_it_written() {
     let (profile, _) = profiled.profile().expect("what was flushed");
     assert_eq!(profile.processes[0].get(key::FINISHED).map(String::as_str), Some("no"));
     assert_eq!(profile.tree.total(Metric::REGIONS), 1);
+    assert_waited_at_regions_ends(&profile, 10);
+}
+
+/// All that threads waited there is at paths, at least so many milliseconds, and nearly all for the slow part.
+fn assert_waited_at_regions_ends(profile: &Profile, least: u64) {
+    let Balance { taken, given, .. } = balance(profile, Marker::JoinBarrier);
+    assert_eq!([taken, given], [profile.totals["state.join_barrier"]; 2]);
+    assert!(taken >= least * 1_000_000, "{taken}");
+    let slow = Names::of(profile).sum_in(Metric::given(Marker::JoinBarrier), "slow_part");
+    assert!(slow * 10 >= given * 9, "{slow} of {given}");
 }
 
 #[test]
@@ -539,6 +549,7 @@ fn forked_children_leave_their_profiles() {
         for (profile, _) in &profiles {
             assert_eq!(profile.processes[0][key::FINISHED], "yes");
             assert_balanced(profile);
+            assert_waited_at_regions_ends(profile, 40);
             let idle = idleness_in(profile, "tail");
             assert!((54.0..90.0).contains(&idle), "the other one idled {idle} ms of 60 beside the last work");
         }

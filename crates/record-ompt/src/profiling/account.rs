@@ -370,6 +370,15 @@ impl Account {
         self.joins.store(team, Relaxed);
     }
 
+    /// The team at whose region's end it waits, and since when, from any thread.
+    pub fn waits_at_end(&self) -> Option<(u32, u64)> {
+        let since = self.since.load(Acquire);
+        let (cause, team) = (self.cause.load(Relaxed), self.joins.load(Relaxed));
+        fence(Acquire);
+        let is_so = cause == Cause::JoinBarrier as u32 && team != 0 && since != CHANGING;
+        (is_so && since == self.since.load(Relaxed)).then_some((team, since))
+    }
+
     /// It waits for this lock from `at` on. On its own thread only.
     pub fn wants(&self, lock: u64, at: u64) {
         self.wanted.store(lock, Relaxed);

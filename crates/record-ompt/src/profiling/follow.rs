@@ -286,13 +286,19 @@ impl Moment<'_> {
     #[inline(never)]
     fn follow_member_end(&mut self, depth: usize) {
         let at = self.at;
-        let ended = self.member_ends(depth);
-        let cause = self.thread.cause();
+        let (over, cause) = (self.over_since(), self.thread.cause());
         let Some(follower) = &mut self.thread.profile else { return };
-        match ended {
+        let waits = follower.waits.depth() != NO_WAIT && follower.waits.depth() > depth;
+        // First of all: what it has waited is for nobody else to count from now on (`open_ends`).
+        match over.filter(|_| waits) {
             Some(over) => follower.switch_with_cut(over, cause, at),
             None => follower.switch(cause, at),
         }
+        if waits {
+            self.end_followed_wait(over.unwrap_or(at));
+        }
+        self.leave_team();
+        let Some(follower) = &mut self.thread.profile else { return };
         if follower.waits.depth() == depth {
             follower.waits.resume(at);
         }
@@ -348,20 +354,13 @@ impl Moment<'_> {
         teams::over_since(self.thread.profile.as_ref()?.members.last()?.team)
     }
 
-    fn member_ends(&mut self, depth: usize) -> Option<u64> {
-        let (over, at) = (self.over_since(), self.at);
-        let follower = self.thread.profile.as_mut()?;
-        let waits = follower.waits.depth() != NO_WAIT && follower.waits.depth() > depth;
-        if waits {
-            self.end_followed_wait(over.unwrap_or(at));
-        }
-        let follower = self.thread.profile.as_mut()?;
+    fn leave_team(&mut self) {
+        let Some(follower) = &mut self.thread.profile else { return };
         follower.account.joins(0);
         if let Some(member) = follower.members.pop() {
             teams::leave(member.team);
         }
         self.end_recent();
-        over.filter(|_| waits)
     }
 
     #[inline(never)]

@@ -22,6 +22,7 @@ mod idleness;
 mod integrals;
 mod live;
 mod locks;
+mod open_ends;
 mod recent;
 mod rows;
 mod run;

@@ -142,6 +142,16 @@ pub fn hold(number: u32) {
     }
 }
 
+/// Looks at the team, if a thread needs it, which it keeps meanwhile.
+pub fn while_held(number: u32, look: impl FnOnce(&'static Team)) {
+    let Some(team) = team(number) else { return };
+    let one_more = |holders: u32| (holders > 0).then_some(holders + 1);
+    if team.holders.fetch_update(Acquire, Relaxed, one_more).is_ok() {
+        look(team);
+        leave(number);
+    }
+}
+
 /// A thread needs it no more.
 pub fn leave(number: u32) {
     if let Some(team) = team(number)
@@ -153,11 +163,16 @@ pub fn leave(number: u32) {
 
 /// The region of a team is over since then.
 pub fn over_since(number: u32) -> Option<u64> {
-    let ended = team(number)?.ended.load(Acquire);
-    (ended > 0).then_some(ended)
+    team(number)?.over_since()
 }
 
 impl Team {
+    /// Its region is over since then.
+    pub fn over_since(&self) -> Option<u64> {
+        let ended = self.ended.load(Acquire);
+        (ended > 0).then_some(ended)
+    }
+
     /// Its region ends.
     pub fn end(&self, at: u64) {
         self.ended.store(at, Release);

@@ -91,7 +91,7 @@ pub struct Settled<'a> {
     pub nobody: u64,
     pub blame: &'a [Blame],
     /// For the work of the last to arrive, in shares by weight.
-    pub for_work: Option<(u64, &'static Recent)>,
+    pub for_work: Option<(u64, &'a Recent)>,
 }
 
 impl Waits {

@@ -7,6 +7,7 @@ use taskscope_record::clock;
 
 use super::account::{Cause, Sums};
 use super::idleness;
+use super::open_ends;
 use super::run::{Run, Totals, current};
 use crate::control;
 use crate::sampling::{Clock, code_map, most_workers, settings};
@@ -66,6 +67,7 @@ pub(super) fn write(run: &Run, finished: bool) {
     let Totals { wall, sums, late, .. } = run.totals();
     let idle = Cause::ALL.iter().zip(&sums).filter(|(cause, _)| cause.is_idle()).map(|(_, ns)| ns).sum();
     let period_ns = settings().map_or(0, |settings| settings.period_ns);
+    open_ends::add(&mut tree, run);
     idleness::add_unsampled(&mut tree, run, clock::now(), period_ns);
     idleness::settle(&mut tree, &run.pool, idle, &late);
     let profile = Profile {

@@ -1,0 +1,46 @@
+//! Waiting at the ends of regions that are over, of threads that have not heard so yet: they do when they have work again, or
+//! end. A profile that is written meanwhile has it from what all can see of them.
+//!
+//! What such a thread waited before tasks that it ran there is not to be seen.
+
+use taskscope_profile::{Marker, Tree};
+
+use super::counts::Counts;
+use super::locks::Blame;
+use super::run::Run;
+use super::teams::{self, JOIN, Team};
+use super::waits::{SHORTEST_NS, Settled};
+
+/// Adds what threads wait for in such a way, as they will count it themselves. What they had counted before was collected.
+pub fn add(tree: &mut Tree, run: &Run) {
+    let mut counts = None;
+    for account in run.accounts() {
+        let Some((number, since)) = account.waits_at_end() else { continue };
+        teams::while_held(number, |team| {
+            // It waits for the team that is held now, and not for one before that had its number.
+            if account.waits_at_end() == Some((number, since))
+                && let Some(over) = team.over_since()
+            {
+                count(counts.get_or_insert_with(Counts::new), team, since, over);
+            }
+        });
+    }
+    if let Some(mut counts) = counts {
+        counts.merge_into(tree);
+    }
+}
+
+fn count(counts: &mut Counts, team: &Team, since: u64, over: u64) {
+    let Some(last) = team.last_arrival(JOIN) else { return };
+    let taken = over.saturating_sub(since);
+    let all_here = team.all_here(JOIN, 0).unwrap_or(over).clamp(since, over.max(since)) - since;
+    let pending = if taken < SHORTEST_NS { 0 } else { all_here };
+    // All members are in the region's context.
+    let place = (last.context, 0);
+    let charged = [Blame { place: Some((last.context, last.path)), ns: pending }];
+    let (blame, for_work) = match last.work() {
+        Some(work) => (&[][..], Some((pending, work))),
+        None => (&charged[..], None),
+    };
+    counts.waited(Marker::JoinBarrier, place, taken, &Settled { nobody: taken - pending, blame, for_work });
+}
