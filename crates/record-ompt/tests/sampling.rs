@@ -151,6 +151,27 @@ fn code_that_finds_a_function_is_followed() {
     assert!(in_linker > 10, "{in_linker} of {}", all(&trace).count());
 }
 
+/// Nor do its threads that read all signals get ours.
+#[test]
+fn a_program_that_blocks_all_signals_is_sampled() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let program = compile(Compiler::Clang, "masks", &["-O1", "-pthread"]);
+    let sampled = || {
+        let mut run = Run::program(Compiler::Clang, &program).env("TASKSCOPE_SAMPLE", "500");
+        run.command.env("LD_PRELOAD", tool());
+        run
+    };
+    let got = format!("{} 1\n", libc::SIGUSR1);
+    let output = sampled().env("TASKSCOPE_MODE", "profile").command.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), got);
+    let (output, trace) = sampled().output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), got);
+    let mut symbols = symbols(&trace);
+    samples_in_spin(&trace, &mut symbols);
+}
+
 /// On the thread's own stack and on others, in a region.
 #[test]
 fn handlers_of_the_program_lie_in_what_they_have_interrupted() {

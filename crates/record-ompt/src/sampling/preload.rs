@@ -8,6 +8,7 @@
 //! - calls that a signal cuts short when a part of the data has gone through (large writes, receiving
 //!   with `MSG_WAITALL`): the same;
 //! - `sigwait` and its kin: they never hand our signal to the program;
+//! - `sigprocmask`, `pthread_sigmask`, `signalfd`: a program that blocks all signals, or reads all, does not mean ours;
 //! - `_exit`, `_Exit`: a profile is complete then, too.
 //!
 //! Where the library is not preloaded nothing of this is found by anybody. Every function passes its
@@ -94,7 +95,7 @@ next_functions! {
     sem_clockwait semop semtimedop msgrcv msgsnd aio_suspend aio_suspend64 gai_suspend write writev send sendto sendmsg recv recvfrom recvmsg
     ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
     bsd_signal ssignal sysv_signal __sysv_signal sigaction pthread_create dlopen dlsym _exit _Exit
-    setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk
+    sigprocmask pthread_sigmask signalfd setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk
 }
 
 /// The C library's `dlsym`.
@@ -188,6 +189,44 @@ unsafe fn without_ours(set: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -
         libc::sigdelset(copy.as_mut_ptr(), signal::number());
     }
     copy.as_ptr()
+}
+
+/// The same, if all signals are meant.
+unsafe fn all_but_ours(set: *const sigset_t, copy: &mut MaybeUninit<sigset_t>) -> *const sigset_t {
+    // SAFETY: the program's own set, by contract of the function that it called.
+    unsafe { if set.is_null() || !signal::are_nearly_all(set) { set } else { without_ours(set, copy) } }
+}
+
+/// `fn name;`: the C library's functions that change the calling thread's mask.
+macro_rules! masks {
+    ($( fn $name:ident; )*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
+            type Function = unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
+            let mut copy = MaybeUninit::uninit();
+            // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
+            unsafe {
+                let set = if how == libc::SIG_UNBLOCK { set } else { all_but_ours(set, &mut copy) };
+                core::mem::transmute::<usize, Function>(next::$name.address())(how, set, old)
+            }
+        }
+    )* };
+}
+
+masks! {
+    fn sigprocmask;
+    fn pthread_sigmask;
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn signalfd(file: c_int, set: *const sigset_t, flags: c_int) -> c_int {
+    type Function = unsafe extern "C" fn(c_int, *const sigset_t, c_int) -> c_int;
+    let mut copy = MaybeUninit::uninit();
+    // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
+    unsafe {
+        let set = all_but_ours(set, &mut copy);
+        core::mem::transmute::<usize, Function>(next::signalfd.address())(file, set, flags)
+    }
 }
 
 // A cancelled thread unwinds through these functions, hence `C-unwind`, and nothing to drop.

@@ -9,7 +9,7 @@ use taskscope_record::clock;
 use super::levels::Levels;
 use super::timer::Timer;
 use super::walk::{Bounds, Cache, Frames, registers_here};
-use super::{Clock, Settings, code_map, settings};
+use super::{Clock, Settings, code_map, settings, signal};
 use std::sync::Arc;
 
 use crate::profiling::{Counted, Recent};
@@ -86,6 +86,7 @@ impl Sampler {
             let memory = sampler.memory.get_mut();
             memory.frames.walk(map, &mut memory.cache, registers_here(), bounds);
         }
+        signal::unblock();
         sampler.timer = Timer::arm(settings, os_tid);
         sampler.timer.is_some().then_some(sampler)
     }

@@ -41,6 +41,29 @@ pub fn install(handler: Handler) -> Option<c_int> {
     Some(signal)
 }
 
+/// Whether a set is meant for all signals, but for some: who wants to block or read ours names it among a few.
+///
+/// # Safety
+/// The pointer is valid.
+pub unsafe fn are_nearly_all(set: *const libc::sigset_t) -> bool {
+    // SAFETY: by contract; a set is at least one word of 64 signals.
+    unsafe { set.cast::<u64>().read_unaligned().count_ones() > u64::BITS / 2 }
+}
+
+/// The calling thread may be sampled: it has not blocked our signal, or nearly all, as its creator may have done.
+pub fn unblock() {
+    // SAFETY: the sets are local.
+    unsafe {
+        let (mut ours, mut now) = (MaybeUninit::uninit(), MaybeUninit::<libc::sigset_t>::uninit());
+        libc::pthread_sigmask(libc::SIG_SETMASK, core::ptr::null(), now.as_mut_ptr());
+        if are_nearly_all(now.as_ptr()) {
+            libc::sigemptyset(ours.as_mut_ptr());
+            libc::sigaddset(ours.as_mut_ptr(), number());
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, ours.as_ptr(), core::ptr::null_mut());
+        }
+    }
+}
+
 fn is_free(signal: c_int) -> bool {
     // SAFETY: only asks for the action.
     unsafe {
