@@ -1,4 +1,5 @@
-//! Frames of which framehop does not find the callers: of functions that align their stack, and of signal handlers.
+//! Frames of which framehop does not find the callers: of functions that align their stack, and of signal handlers; and the root
+//! that has no unwind tables.
 //!
 //! It takes what it does not understand for a function with a frame pointer. Such code is looked for where a module's tables
 //! are prepared, outside of the handler.
@@ -19,6 +20,8 @@ pub enum Rule {
     /// It was interrupted by a signal, whose handler returns to this code: the kernel has kept its registers at the stack
     /// pointer.
     Interrupted,
+    /// There is none: the process begins here.
+    Root,
     /// By the rows of the module's tables.
     #[cfg(target_arch = "x86_64")]
     Caller(tables::Caller),
@@ -39,16 +42,35 @@ pub fn rule(all: &'static [Unusual], address: u64) -> Option<&'static Rule> {
 pub fn find(module: &Module, frame: Option<(&[u8], u64)>) -> &'static [Unusual] {
     #[cfg(target_arch = "x86_64")]
     // Rust's compiler makes no such code.
-    let found = {
+    let mut found = {
         let frame = frame.filter(|_| !module.contains(find as *const () as u64));
         frame.map(|(bytes, at)| tables::find(bytes, at)).unwrap_or_default()
     };
     #[cfg(target_arch = "aarch64")]
-    let found = {
+    let mut found = {
         let _ = frame;
         trampoline_of_kernel(module).into_iter().collect::<Vec<_>>()
     };
+    if let Some(root) = start_of_process(module) {
+        found.push(root);
+        found.sort_unstable_by_key(|piece| piece.start);
+    }
     if found.is_empty() { &[] } else { found.leak() }
+}
+
+/// Where the kernel starts a process, in the dynamic linker: what calls the constructors of libraries has no unwind tables.
+fn start_of_process(module: &Module) -> Option<Unusual> {
+    /// Two dozen instructions.
+    const BYTES: u64 = 64;
+    // SAFETY: no preconditions; the linker's first bytes are its ELF header.
+    let entry = unsafe {
+        if module.start == 0 || module.start != libc::getauxval(libc::AT_BASE) {
+            return None;
+        }
+        (*(module.start as *const libc::Elf64_Ehdr)).e_entry
+    };
+    let start = module.start.checked_add(entry).filter(|start| entry > 0 && module.contains(*start))?;
+    Some(Unusual { start, end: start + BYTES, rule: Rule::Root })
 }
 
 /// The code in the kernel's part that handlers return to, which has no unwind tables.

@@ -202,6 +202,7 @@ impl Frames {
             (*place, *stack_pointer, *whose) = (here, sp, owner);
             self.count += 1;
             let next = match rule {
+                Some(Rule::Root) => Ok(None),
                 #[cfg(target_arch = "x86_64")]
                 Some(Rule::Caller(caller)) => {
                     caller.unwind(!address.is_return_address(), &mut registers, &mut read)
@@ -395,6 +396,19 @@ mod tests {
         for index in 1..frames.count {
             assert!(frames.stack_pointer(index) > frames.stack_pointer(index - 1), "stacks grow downwards");
         }
+    }
+
+    #[test]
+    fn where_the_linker_calls_constructors_is_the_root() {
+        // SAFETY: the linker's ELF header.
+        let entry = unsafe {
+            let linker = libc::getauxval(libc::AT_BASE);
+            linker + (*(linker as *const libc::Elf64_Ehdr)).e_entry
+        };
+        let mut frames = Box::new(Frames::new());
+        let (_, registers) = registers_here();
+        frames.walk(map(), &mut Cache::default(), (entry + 40, registers), Bounds::of_this_thread());
+        assert!(frames.reached_root && frames.count == 1, "{} frames", frames.count);
     }
 
     /// `cargo test -p taskscope-record-ompt --release --lib cost -- --ignored --nocapture`
