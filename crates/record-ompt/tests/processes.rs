@@ -6,8 +6,9 @@ mod common;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use common::{Compiler, Run, Trace, compile};
+use common::{Compiler, Run, Trace, compile, tool};
 use taskscope_event::models::{omp, openmp as p, ovni, recorder};
 
 /// Both compilers' programs; they use different entry points of the runtime.
@@ -27,6 +28,33 @@ fn exit_inside_a_region_closes_every_thread() {
         assert_eq!(trace.streams.len(), 4);
         trace.assert_sound();
         assert_eq!(trace.count(p::RUNTIME_USER_MICROTASK_BEGIN), 4);
+    }
+}
+
+/// The recorder's own threads do not keep it alive.
+#[test]
+fn a_process_whose_initial_thread_leaves_ends_with_its_last() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let program = compile(Compiler::Clang, "main_leaves", &["-pthread"]);
+    for mode in ["trace", "profile"] {
+        let mut run = Run::program(Compiler::Clang, &program).env("TASKSCOPE_SAMPLE", "100");
+        run.command.env("LD_PRELOAD", tool()).env("TASKSCOPE_MODE", mode);
+        let mut child = run.command.stdout(Stdio::piped()).spawn().unwrap();
+        let since = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if since.elapsed() > Duration::from_secs(20) {
+                child.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let mut printed = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+        assert_eq!((status.code(), printed.as_str()), (Some(0), "last\nexit\n"), "{mode}");
     }
 }
 
@@ -264,8 +292,8 @@ fn the_tool_exports_its_entry_and_what_sampling_puts_before_the_c_library() {
     let text = String::from_utf8(output.stdout).unwrap();
     let preloaded = "_Exit __poll_chk __ppoll_chk __read_chk __recv_chk __recvfrom_chk __sysv_signal _exit accept accept4 aio_suspend aio_suspend64 bsd_signal \
                      clock_nanosleep connect dlopen dlsym epoll_pwait epoll_pwait2 epoll_wait gai_suspend msgrcv msgsnd nanosleep pause poll ppoll pselect \
-                     pthread_create read readv recv recvfrom recvmmsg recvmsg select sem_clockwait sem_timedwait semop semtimedop send sendmmsg sendmsg sendto \
-                     setsockopt sigaction signal sigsuspend sigtimedwait sigwait sigwaitinfo sleep ssignal sysv_signal thrd_sleep usleep write writev";
+                     pthread_create pthread_sigmask read readv recv recvfrom recvmmsg recvmsg select sem_clockwait sem_timedwait semop semtimedop send sendmmsg sendmsg sendto \
+                     setsockopt sigaction signal signalfd sigprocmask sigsuspend sigtimedwait sigwait sigwaitinfo sleep ssignal sysv_signal thrd_sleep usleep write writev";
     let symbols = text.lines().filter_map(|line| line.split_whitespace().last());
     let others: Vec<_> =
         symbols.filter(|symbol| !preloaded.split_whitespace().any(|p| p == *symbol)).collect();

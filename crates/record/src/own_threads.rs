@@ -1,8 +1,12 @@
 //! Threads that a recorder starts for itself are none of the program's: who intercepts the program's
 //! `pthread_create` asks here and leaves them alone, and the program's signals are not delivered to them.
+//!
+//! Nor do they keep a process alive. It ends with its last thread where `main` left by `pthread_exit`; so from then on they look
+//! whether others are left, and else end it as the C library would.
 
 use std::cell::Cell;
 use std::os::unix::thread::JoinHandleExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -40,6 +44,77 @@ pub fn wait_for_end(thread: JoinHandle<()>, limit: Duration) {
     }
 }
 
+/// The initial thread is at its end. Maybe the process is; maybe others go on.
+static INITIAL_LEAVES: AtomicBool = AtomicBool::new(false);
+
+/// Threads of the recorders' own: process and thread, as a forked child has none of its parent's.
+static OWN: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+
+/// How often to look for the program's last thread.
+const LOOK: Duration = Duration::from_millis(20);
+
+fn entry(tid: i32) -> u64 {
+    u64::from(std::process::id()) << 32 | u64::from(tid.cast_unsigned())
+}
+
+/// A thread of the program's is at its end. Says whether it is the initial one, so that the recorders' own are to be woken.
+pub(crate) fn leaves(os_tid: i32) -> bool {
+    let is_initial = os_tid.cast_unsigned() == std::process::id();
+    INITIAL_LEAVES.fetch_or(is_initial, Release);
+    is_initial
+}
+
+/// The calling thread is a recorder's own while this lives.
+pub struct OwnThread(Option<&'static AtomicU64>);
+
+impl OwnThread {
+    /// From now on.
+    pub fn begin() -> OwnThread {
+        let own = entry(crate::thread::os_tid());
+        let takes = |place: &&AtomicU64| {
+            let is_free = |other: u64| (other >> 32 != u64::from(std::process::id())).then_some(own);
+            place.fetch_update(AcqRel, Relaxed, is_free).is_ok()
+        };
+        OwnThread(OWN.iter().find(takes))
+    }
+
+    /// How long to sleep instead of so long.
+    pub fn sleep(&self, wanted: Duration) -> Duration {
+        if INITIAL_LEAVES.load(Acquire) { wanted.min(LOOK) } else { wanted }
+    }
+
+    /// Ends the process if only recorders' threads are left. Without any lock held: what is to be done at its end is done here.
+    pub fn end_process_if_alone(&self) {
+        if INITIAL_LEAVES.load(Acquire) && self.0.is_some() && only_own_are_left() == Some(true) {
+            // SAFETY: as the program's last thread would.
+            unsafe { libc::exit(0) };
+        }
+    }
+}
+
+impl Drop for OwnThread {
+    fn drop(&mut self) {
+        self.0.into_iter().for_each(|place| place.store(0, Release));
+    }
+}
+
+/// `None` where the system does not tell.
+fn only_own_are_left() -> Option<bool> {
+    let own = std::process::id().cast_signed();
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{own}/stat")).ok()?;
+    // The state follows the name, which is in parentheses and may have some.
+    if !stat.rsplit_once(')')?.1.trim_start().starts_with('Z') {
+        return Some(false);
+    }
+    for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let tid: i32 = task.ok()?.file_name().to_str()?.parse().ok()?;
+        if tid != own && !OWN.iter().any(|place| place.load(Acquire) == entry(tid)) {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
 /// While it lives, the calling thread takes no signal; a thread that it starts never will.
 struct BlockedSignals(libc::sigset_t);
 
@@ -70,7 +145,7 @@ pub fn are_being_started() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering::*};
+    use std::sync::atomic::AtomicBool;
     use std::thread;
     use std::time::Instant;
 

@@ -10,7 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use taskscope_profile::FIRST_MS;
-use taskscope_record::{clock, own_threads};
+use taskscope_record::clock;
+use taskscope_record::own_threads::{self, OwnThread};
 
 use super::live;
 use super::run::Run;
@@ -107,12 +108,20 @@ impl Housekeeping {
         self.last.store(last::WRITTEN, Release);
     }
 
+    /// The thread looks what it is to do.
+    pub fn wake(&self) {
+        if let Some(sleeper) = self.sleeper.get() {
+            sleeper.unpark();
+        }
+    }
+
     fn keep_house(&self, run: &Run) {
+        let own = OwnThread::begin();
         let (began, interval) = (Instant::now(), live::interval());
         let mut took = Duration::ZERO;
         loop {
             // Asked for, rounds come as asked for; else rarer and rarer.
-            self.sleep(interval.unwrap_or_else(|| pause_after(began.elapsed(), took)));
+            self.sleep(&own, interval.unwrap_or_else(|| pause_after(began.elapsed(), took)));
             if self.has_ended.load(Acquire) {
                 return;
             }
@@ -131,13 +140,14 @@ impl Housekeeping {
     }
 
     /// Returns after `pause`, at the end, or when it is asked.
-    fn sleep(&self, pause: Duration) {
+    fn sleep(&self, own: &OwnThread, pause: Duration) {
         let start = Instant::now();
         while let Some(left) = pause.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
             if self.has_ended.load(Acquire) || self.last.load(Acquire) == last::ASKED_FOR {
                 return;
             }
-            std::thread::park_timeout(left);
+            std::thread::park_timeout(own.sleep(left));
+            own.end_process_if_alone();
         }
     }
 }

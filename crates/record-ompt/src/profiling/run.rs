@@ -136,6 +136,8 @@ pub fn begin_thread() -> Arc<Counted> {
 pub fn end_thread(counted: &Arc<Counted>) {
     if let Some(run) = current() {
         run.end_thread(counted);
+        // It may be the initial thread, after which others go on.
+        run.housekeeping.wake();
     }
 }
 

@@ -23,7 +23,7 @@ mod switches;
 
 use crate::clock;
 use crate::metadata::Json;
-use crate::own_threads;
+use crate::own_threads::{self, OwnThread};
 use run_delay::RunDelay;
 use side_file::SideFile;
 use std::path::{Path, PathBuf};
@@ -236,6 +236,9 @@ impl OsTime {
     /// The thread detaches: what is known of it is read, and written with the next round. Of the other threads earlier times
     /// may not have been read yet, and the stream goes by time.
     pub fn leave(&self, os_tid: i32) {
+        if own_threads::leaves(os_tid) {
+            self.wake.notify_all();
+        }
         let mut state = self.state();
         let is_it = |watched: &Watched| watched.os_tid == os_tid && !watched.has_left();
         if let Some(row) = state.watched.iter().position(is_it) {
@@ -275,6 +278,7 @@ impl OsTime {
     }
 
     fn keep_house(&self) {
+        let own = OwnThread::begin();
         let mut state = self.state();
         let (mut last, mut pause) = (Instant::now(), FIRST_LOOK);
         loop {
@@ -285,7 +289,11 @@ impl OsTime {
             let sums = state.watched.iter().any(|watched| watched.tells_sums() && !watched.has_left());
             let wait = if sums { pause.min(PERIOD) } else { pause };
             if let Some(left) = wait.checked_sub(last.elapsed()).filter(|left| !left.is_zero()) {
-                state = self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                state =
+                    self.wake.wait_timeout(state, own.sleep(left)).unwrap_or_else(PoisonError::into_inner).0;
+                drop(state);
+                own.end_process_if_alone();
+                state = self.state();
                 continue;
             }
             last = Instant::now();
