@@ -231,6 +231,15 @@ fn a_program_is_recorded_whole_while_who_stores_for_it_is_stopped() {
     assert_eq!(report["tasks"], 20_000);
 }
 
+/// Its library ends a program in which another one comes before it, and would find leaks that are the recorder's.
+#[test]
+fn programs_with_address_sanitizer_are_recorded() {
+    let place = Place::new("many", Compiler::Gcc, &["-fsanitize=address"]);
+    let recorded = place.record_unchanged(&[]);
+    assert!(!text(&recorded.stderr).contains("Sanitizer:"), "{}", text(&recorded.stderr));
+    assert_eq!(notices(&place.trace()), ["runtime-replaced", "sanitizer"]);
+}
+
 #[test]
 fn gcc_programs_run_on_another_runtime_only_where_it_can_do_everything() {
     let replaced = Place::new("many", Compiler::Gcc, &[]);

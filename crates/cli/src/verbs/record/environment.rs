@@ -6,6 +6,7 @@
 //! | `TASKSCOPE_TRACE_DIR` | absolute trace directory; the tool writes there |
 //! | `TASKSCOPE_NEXT_TOOL_LIBRARIES` | a library of the program's with a tool, and the user's own `OMP_TOOL_LIBRARIES`; our tool chains to the first that starts |
 //! | `LD_PRELOAD` | LLVM's OpenMP runtime, for programs on libgomp, before what the user preloads; our tool, after it, where samples are taken, MPI is recorded, a library of the program's has a tool, or the runtime is linked into the program |
+//! | `ASAN_OPTIONS` | in front of the user's, for programs with AddressSanitizer's library where something is preloaded: that this is well, and that leaks (our own) are not looked for |
 //! | `LD_LIBRARY_PATH` | in front of the user's: our `libovni.so.1` for programs that record through ovni ([`super::ovni`]), the program's own runtime for programs that offload ([`super::offload`]) |
 //! | `TASKSCOPE_DRAINER` | who stores tails that lie in memory, where they do ([`super::tails`]) |
 //! | `TASKSCOPE_SAMPLE`, `TASKSCOPE_SAMPLE_CLOCK` | samples per second and thread; `wall` or `cpu` |
@@ -179,6 +180,29 @@ impl Environment {
         }
         list.push(library);
         self.set("LD_PRELOAD", list);
+    }
+
+    /// Has AddressSanitizer's library bear what is preloaded before it, which it would end the program for.
+    pub fn appease_sanitizer(&mut self, programs: &[PathBuf]) {
+        const OPTIONS: &str = "ASAN_OPTIONS";
+        let preloads = self.variables.iter().any(|(name, _)| *name == "LD_PRELOAD");
+        let is_sanitizer = |name: &String| name.starts_with("libasan.so");
+        let has_sanitizer = |program: &&PathBuf| {
+            loader::objects_of(program).iter().any(|(_, object)| object.needed.iter().any(is_sanitizer))
+        };
+        let Some(program) = programs.iter().find(has_sanitizer).filter(|_| preloads) else { return };
+        let text = format!(
+            "{} has AddressSanitizer, which takes most of its time; leaks are not looked for, as the recorder's would be found",
+            program.display()
+        );
+        self.notice("sanitizer", text);
+        let mut options = OsString::from("verify_asan_link_order=0:detect_leaks=0");
+        let users = self.take(OPTIONS);
+        if !users.is_empty() {
+            options.push(":");
+            options.push(users);
+        }
+        self.set(OPTIONS, options);
     }
 
     /// The names of all variables, for launchers that pass on only what they are told to.

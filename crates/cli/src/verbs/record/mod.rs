@@ -177,6 +177,7 @@ fn record(
         environment.preload(openmp_tool);
     }
     device_library::attach(&mut environment, tool, &programs);
+    environment.appease_sanitizer(&programs);
     let libraries = offload::attach(&mut environment, &trace.path, &programs);
     let uses_ovni = ovni::is_used_by(&programs);
     if uses_ovni {
