@@ -127,11 +127,17 @@ impl CallPaths {
         } else if self.quality.is_some() {
             notes.push(
                 "no samples: time by path is not known, waiting and blame are at the constructs' own lines \
-                 (record --sample 100 takes samples)"
+                 (record --sample 100 takes samples, where the system has timers left: ulimit -i)"
                     .to_string(),
             );
         } else if total(Metric::SAMPLES) > 0 {
             notes.push(format!("{} samples", count(total(Metric::SAMPLES))));
+        } else {
+            notes.push(
+                "no samples: time by path is not known, waiting and blame are at the constructs' own lines; the run was short, \
+                 the system had no timers left (ulimit -i), or the program blocks SIGURG"
+                    .to_string(),
+            );
         }
         for balance in conservation(&self.tree.tree).iter().filter(|balance| !balance.holds()) {
             notes.push(format!(
