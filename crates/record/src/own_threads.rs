@@ -116,25 +116,28 @@ fn only_own_are_left() -> Option<bool> {
 }
 
 /// While it lives, the calling thread takes no signal; a thread that it starts never will.
-struct BlockedSignals(libc::sigset_t);
+struct BlockedSignals(u64);
 
 impl BlockedSignals {
     fn new() -> Self {
-        // SAFETY: the sets are plain memory of the right type.
-        unsafe {
-            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            BlockedSignals(before)
-        }
+        BlockedSignals(exchange_mask(u64::MAX))
     }
 }
 
 impl Drop for BlockedSignals {
     fn drop(&mut self) {
-        // SAFETY: the set is the one that was replaced.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+        exchange_mask(self.0);
     }
+}
+
+/// The kernel's own call: who samples has put a function of his before the C library's, which lets his signal through.
+fn exchange_mask(mask: u64) -> u64 {
+    let mut before = 0u64;
+    // SAFETY: the kernel has sets of 64 signals.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut before, 8usize);
+    }
+    before
 }
 
 /// Whether the calling thread is in [`start`].
