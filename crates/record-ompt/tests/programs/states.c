@@ -291,7 +291,13 @@ static void forks(void) {
 }
 
 static void target(void) {
+    static int is_found;
     double sum = 0;
+    /* The runtime looks for devices before it tells of the first construct. */
+    if (!is_found)
+#pragma omp target map(tofrom : sum)
+        sum += 1;
+    is_found = 1;
     long begin = now();
     spin(1);
     begin = was("serial", begin);
