@@ -64,6 +64,11 @@ pub(crate) fn leaves(os_tid: i32) -> bool {
     is_initial
 }
 
+/// Whether the initial thread is at its end, after which own threads are to look more often.
+pub fn initial_leaves() -> bool {
+    INITIAL_LEAVES.load(Acquire)
+}
+
 /// The calling thread is a recorder's own while this lives.
 pub struct OwnThread(Option<&'static AtomicU64>);
 
@@ -80,12 +85,12 @@ impl OwnThread {
 
     /// How long to sleep instead of so long.
     pub fn sleep(&self, wanted: Duration) -> Duration {
-        if INITIAL_LEAVES.load(Acquire) { wanted.min(LOOK) } else { wanted }
+        if initial_leaves() { wanted.min(LOOK) } else { wanted }
     }
 
     /// Ends the process if only recorders' threads are left. Without any lock held: what is to be done at its end is done here.
     pub fn end_process_if_alone(&self) {
-        if INITIAL_LEAVES.load(Acquire) && self.0.is_some() && only_own_are_left() == Some(true) {
+        if initial_leaves() && self.0.is_some() && only_own_are_left() == Some(true) {
             // SAFETY: as the program's last thread would.
             unsafe { libc::exit(0) };
         }
@@ -130,7 +135,7 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// The kernel's own call: who samples has put a function of his before the C library's, which lets his signal through.
+/// By the kernel's own call: what samples stands before the C library's function, and lets its signal through.
 fn exchange_mask(mask: u64) -> u64 {
     let mut before = 0u64;
     // SAFETY: the kernel has sets of 64 signals.

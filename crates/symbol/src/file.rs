@@ -266,12 +266,20 @@ impl ModuleFile {
     fn name_inlined(&mut self, address: u64, entries: &[Option<gimli::UnitOffset>], found: &mut Found) {
         let (Some(dwarf), Some(context)) = (&self.dwarf, &self.context) else { return };
         let frames = found.frames.split_last_mut().map_or(&mut [][..], |(_, inlined)| inlined);
-        for ((name, ..), entry) in frames.iter_mut().zip(entries) {
-            let has_linkage_name = name.as_deref().is_none_or(|name| name.starts_with("_Z"));
-            let (Some(entry), false) = (entry, has_linkage_name) else { continue };
-            let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return };
-            let names = self.inlined.get_or_insert_with(|| InlinedNames::of(dwarf, &self.functions));
-            if let Some(linkage) = names.find(unit.unit, *entry) {
+        let mut unnamed = (frames.iter_mut().zip(entries))
+            .filter(|((name, ..), _)| name.as_deref().is_some_and(|name| !name.starts_with("_Z")))
+            .filter_map(|((name, ..), entry)| Some((name, (*entry)?)))
+            .peekable();
+        if unnamed.peek().is_none() {
+            return;
+        }
+        let names = self.inlined.get_or_insert_with(|| InlinedNames::of(dwarf, &self.functions));
+        if names.is_empty() {
+            return;
+        }
+        let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return };
+        for (name, entry) in unnamed {
+            if let Some(linkage) = names.find(unit.unit, entry) {
                 *name = Some(linkage.to_string());
             }
         }

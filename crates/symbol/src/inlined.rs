@@ -66,6 +66,11 @@ impl InlinedNames {
         Ok(())
     }
 
+    /// Whether none can be told, as of files that are not C++.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The linkage name of a function that was put in line, which `unit` says at `offset`.
     pub fn find(&self, unit: &gimli::Unit<Reader>, offset: gimli::UnitOffset) -> Option<&str> {
         let inlined = unit.entry(offset).ok()?;

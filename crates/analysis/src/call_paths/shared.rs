@@ -245,8 +245,8 @@ impl PathSums<'_, '_, '_> {
     /// Charges what is left of the section, or of the stretch, that a thread has left.
     fn finish(&mut self, own: &mut OfThread, is_stretch: bool) {
         let left = if is_stretch { &mut own.stretch } else { &mut own.section };
-        // One that was too short for a sample is sampled another time if it comes often. The program's start does not.
         left.later.move_to(&mut left.owed);
+        // One that was too short for a sample is sampled another time if it comes often. The program's start does not.
         let is_short = is_stretch && left.sample.is_none() && left.worked_ns < self.period_ns;
         if is_short && own.has_begun {
             left.owed.move_to(&mut own.short);

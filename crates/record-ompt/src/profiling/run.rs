@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taskscope_profile::{Metric, Tree};
-use taskscope_record::{clock, process};
+use taskscope_record::{clock, own_threads, process};
 
 use super::account::{Account, CAUSES, Cause, Reading, Standing, Sums, book};
 use super::counts::{Counts, merge_row};
@@ -136,8 +136,9 @@ pub fn begin_thread() -> Arc<Counted> {
 pub fn end_thread(counted: &Arc<Counted>) {
     if let Some(run) = current() {
         run.end_thread(counted);
-        // It may be the initial thread, after which others go on.
-        run.housekeeping.wake();
+        if own_threads::initial_leaves() {
+            run.housekeeping.wake();
+        }
     }
 }
 

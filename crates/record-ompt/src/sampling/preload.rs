@@ -129,10 +129,8 @@ fn hold() -> bool {
     with_sampler(|sampler| sampler.begin_blocking(clock::kernel_ns()));
     // SAFETY: the sets are local.
     unsafe {
-        let (mut ours, mut before) = (MaybeUninit::uninit(), MaybeUninit::<sigset_t>::uninit());
-        libc::sigemptyset(ours.as_mut_ptr());
-        libc::sigaddset(ours.as_mut_ptr(), number);
-        libc::pthread_sigmask(libc::SIG_BLOCK, ours.as_ptr(), before.as_mut_ptr());
+        let mut before = MaybeUninit::<sigset_t>::uninit();
+        libc::pthread_sigmask(libc::SIG_BLOCK, &signal::ours(), before.as_mut_ptr());
         libc::sigismember(before.as_ptr(), number) == 0
     }
 }
@@ -157,10 +155,7 @@ fn release(held: bool, called: usize) {
     with_sampler(|sampler| sampler.mark_blocking(called));
     // SAFETY: the set is local.
     unsafe {
-        let mut ours = MaybeUninit::uninit();
-        libc::sigemptyset(ours.as_mut_ptr());
-        libc::sigaddset(ours.as_mut_ptr(), signal::number());
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, ours.as_ptr(), core::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &signal::ours(), core::ptr::null_mut());
     }
     with_sampler(Sampler::end_blocking);
 }

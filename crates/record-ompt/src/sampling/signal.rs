@@ -50,16 +50,25 @@ pub unsafe fn are_nearly_all(set: *const libc::sigset_t) -> bool {
     unsafe { set.cast::<u64>().read_unaligned().count_ones() > u64::BITS / 2 }
 }
 
+/// The set of our signal alone.
+pub fn ours() -> libc::sigset_t {
+    let mut ours = MaybeUninit::uninit();
+    // SAFETY: the first call makes it a set.
+    unsafe {
+        libc::sigemptyset(ours.as_mut_ptr());
+        libc::sigaddset(ours.as_mut_ptr(), number());
+        ours.assume_init()
+    }
+}
+
 /// The calling thread may be sampled: it has not blocked our signal, or nearly all, as its creator may have done.
 pub fn unblock() {
     // SAFETY: the sets are local.
     unsafe {
-        let (mut ours, mut now) = (MaybeUninit::uninit(), MaybeUninit::<libc::sigset_t>::uninit());
+        let mut now = MaybeUninit::uninit();
         libc::pthread_sigmask(libc::SIG_SETMASK, core::ptr::null(), now.as_mut_ptr());
         if are_nearly_all(now.as_ptr()) {
-            libc::sigemptyset(ours.as_mut_ptr());
-            libc::sigaddset(ours.as_mut_ptr(), number());
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, ours.as_ptr(), core::ptr::null_mut());
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &ours(), core::ptr::null_mut());
         }
     }
 }

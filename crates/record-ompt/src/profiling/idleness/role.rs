@@ -245,7 +245,7 @@ impl Role {
         stretch.fork = fork;
         account.serial.pause();
         if work.weights.turn >= period_ns {
-            // It should have had a sample; those are not charged that come in callbacks.
+            // It should have had a sample.
             return give(Charge::known(work, To::first(samples, fork)));
         }
         give(Charge::known(stretch.put_off(work), last));
@@ -346,10 +346,10 @@ impl Role {
 /// be looked at. Async-signal-safe.
 pub fn share_in_callback(account: &Account, at: u64, ns: u64) -> Option<Idled> {
     let pool = &run::current()?.pool;
-    let serial = account.serial.sampled_in_callback(at, ns);
     if pool.has_one_root_until() <= at {
         return None;
     }
+    let serial = account.serial.sampled_in_callback(at, ns);
     let owed = Owed { epoch: pool.epoch(), weights: Weights::of(serial, pool.others()) };
     Some(Idled { known: [Owed::default(), owed], ..Idled::default() })
 }
