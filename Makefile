@@ -44,6 +44,7 @@ packages:
 
 test: packages
 	@scripts/install-packages --browser
+	@scripts/clear-killed
 	@$(cargo) test --workspace --no-run
 	@$(MAKE) --no-print-directory -s -C examples/openmp
 	@$(CARGO) test --workspace --no-fail-fast $(if $(CI),,--quiet)

@@ -345,6 +345,23 @@ fn a_limit_that_leaves_room_for_nothing_is_told() {
     assert!(text(&asked.stderr).contains("could not store anything"), "{}", text(&asked.stderr));
 }
 
+/// LLVM's runtime dies where a killed process of the same id has left it an empty file. That is told as what it is.
+#[test]
+fn a_runtime_that_dies_at_its_start_is_told_from_the_recorder() {
+    let place = Place::new("many", Compiler::Clang, &[]);
+    let script = r#"file=/dev/shm/__KMP_REGISTERED_LIB_$$_$(id -u); rm -f "$file"; : > "$file"; echo "$file"; exec ./many 200"#;
+    let run = output(record(place.path()).args(["-o", "out.trace", "--", "sh", "-c", script]));
+    let file = text(&run.stdout).trim().to_owned();
+    assert_eq!(run.status.signal(), Some(nix::libc::SIGBUS), "the runtime has been mended");
+    let asked = output(taskscope().arg("report").arg(place.trace()));
+    std::fs::remove_file(&file).unwrap();
+    for told in [text(&run.stderr), text(&asked.stderr)] {
+        assert!(told.contains(&format!("{file} empty")) && told.contains(&format!("rm {file}")), "{told}");
+    }
+    let asked = output(taskscope().arg("report").arg(place.trace()));
+    assert!(text(&asked.stderr).contains("signal 7 ended the program"), "{}", text(&asked.stderr));
+}
+
 /// What `record` itself recorded, to measure what an event costs, is not in the trace, however few files may be open.
 #[test]
 fn few_descriptors_leave_the_program_alone_in_its_trace() {

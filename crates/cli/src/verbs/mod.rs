@@ -15,6 +15,7 @@ pub mod generate;
 pub mod import;
 mod import_device_records;
 pub mod info;
+mod no_streams;
 mod open_trace;
 pub mod record;
 pub mod report;

@@ -1,11 +1,10 @@
 //! Opening a trace for a verb that reads it, with the errors in the form that users see.
 
 use crate::messages::Failure;
-use crate::verbs::record::no_profile::Ended;
 use crate::watch::Watch;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use taskscope_session::selection::Selection;
-use taskscope_session::{OpenError, RunFile, Session};
+use taskscope_session::{OpenError, Session};
 use taskscope_view::format::shell_word;
 
 /// Opens a trace that may be damaged or unfinished: what can be read is there.
@@ -67,7 +66,7 @@ fn with_events(
                 .why(text)
                 .remedy("let XDG_CACHE_HOME name a directory on another disk")
         }
-        OpenError::NoStreams { .. } => no_streams(trace),
+        OpenError::NoStreams { .. } => super::no_streams::why(trace),
         OpenError::ClockOffsets { text } => Failure::new("cannot use the clock offsets").why(text),
     })?;
     if session.events == 0 && trace.join("graph/taskscope.json").exists() {
@@ -102,44 +101,4 @@ pub fn a_profile(path: &Path) -> Failure {
     Failure::new(format!("{} is a profile", path.display()))
         .why("it holds sums by call path; only a trace tells what happened when")
         .remedy(format!("taskscope report {}", shell_word(path)))
-}
-
-/// A recorder needs more for the first events of a thread.
-const ROOM_FOR_A_STREAM: u64 = 64 << 10;
-
-fn no_streams(trace: &Path) -> Failure {
-    let shown = trace.display();
-    // `record` writes its run file even for a program that never starts OpenMP.
-    if trace.join(taskscope_session::RUN_FILE).exists() {
-        let free = nix::sys::statvfs::statvfs(trace)
-            .map_or(u64::MAX, |stat| stat.blocks_available().saturating_mul(stat.fragment_size()));
-        if free < ROOM_FOR_A_STREAM {
-            return Failure::new(format!("{shown} holds no events"))
-                .why(format!("its file system is full ({free} bytes are free)"))
-                .remedy("record to another place: taskscope record -o DIRECTORY -- …");
-        }
-        let run = RunFile::load(trace).ok().flatten().unwrap_or_default();
-        if run.mode == "profile" {
-            let programs = [PathBuf::from(run.program)];
-            let ended = Ended { programs: &programs, wall_ns: run.wall_ns, signal: run.signal };
-            return Failure::new(format!("{shown} holds no profile"))
-                .why(ended.why_no_profile())
-                .remedy(ended.remedy());
-        }
-        // The recorder makes these when it is attached.
-        let entries = std::fs::read_dir(trace).into_iter().flatten().flatten();
-        let attached =
-            entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("loom.")).count();
-        if attached > 0 {
-            return Failure::new(format!("{shown} holds no events"))
-                .why("the recorder was attached, but could not store anything: the program was killed at its very start, or files may not grow, or no more of them be made")
-                .remedy("ulimit -a        (says the limits); larger --max-size; another place: record -o DIRECTORY");
-        }
-        return Failure::new(format!("{shown} holds no events"))
-            .why("the recorded program used no OpenMP and did not start recording itself (docs/instrumenting.md), or the recorder could not be attached to it")
-            .remedy("taskscope doctor        (says what is missing on this machine)");
-    }
-    Failure::new(format!("{shown} is not a trace"))
-        .why("no directory in it holds a stream.json")
-        .remedy("give the directory that `taskscope record` or an ovni runtime wrote")
 }

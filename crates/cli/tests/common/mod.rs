@@ -59,7 +59,7 @@ pub fn output(command: &mut Command) -> Output {
     });
     let output = child.wait_with_output().unwrap();
     drop(ended);
-    println!("$ {command:?}\n{}{}", text(&output.stdout), text(&output.stderr));
+    println!("$ {command:?}\n{}{}({})", text(&output.stdout), text(&output.stderr), output.status);
     output
 }
 
