@@ -78,6 +78,25 @@ pub struct Frame {
     pub enter_flags: c_int,
 }
 
+impl Frame {
+    /// A copy, word by word: the runtime has just written words, for which one wider load would have to wait.
+    ///
+    /// # Safety
+    /// The pointer is to a frame of the runtime's.
+    #[inline(always)]
+    pub unsafe fn read(frame: *const Frame) -> Frame {
+        // SAFETY: by contract.
+        unsafe {
+            Frame {
+                exit: (&raw const (*frame).exit).read_volatile(),
+                enter: (&raw const (*frame).enter).read_volatile(),
+                exit_flags: (&raw const (*frame).exit_flags).read_volatile(),
+                enter_flags: (&raw const (*frame).enter_flags).read_volatile(),
+            }
+        }
+    }
+}
+
 /// `ompt_get_task_info_t`.
 pub type GetTaskInfo = unsafe extern "C" fn(
     level: c_int,

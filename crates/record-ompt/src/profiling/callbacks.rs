@@ -68,7 +68,7 @@ unsafe extern "C" fn task_create(
     }
     let is_undeferred = flags as u32 & task_flag::UNDEFERRED != 0;
     // SAFETY: the runtime passes the creating task's frame.
-    let frame = unsafe { *frame };
+    let frame = unsafe { Frame::read(frame) };
     let call = Call { codeptr: codeptr as u64, frame, sp: stack_pointer_here(), is_undeferred };
     let outcome = match enter() {
         Some((recorder, thread)) => leave(recorder, create(thread, call, (task, new_task))),
@@ -94,7 +94,7 @@ struct Call {
 impl Call {
     #[inline(always)]
     fn creating(&self, thread: &Thread, creator: u32) -> Creating {
-        let exit = exit_of(self.frame, thread.frames.task_on_top(), thread);
+        let exit = exit_of(&self.frame, thread.frames.task_on_top(), thread);
         Creating { codeptr: self.codeptr, exit, sp: self.sp, creator }
     }
 

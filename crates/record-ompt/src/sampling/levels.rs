@@ -393,12 +393,12 @@ pub struct Entry {
 /// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
 /// be known.
 pub fn current_exit(thread: &Thread) -> u64 {
-    task_info(0).map_or(0, |(_, frame)| exit_of(frame, thread.frames.task_on_top(), thread))
+    task_info(0).map_or(0, |(_, frame)| exit_of(&frame, thread.frames.task_on_top(), thread))
 }
 
 /// The same of a task with this number, of which the runtime tells `frame`.
 #[inline(always)]
-pub fn exit_of(frame: Frame, task: u32, thread: &Thread) -> u64 {
+pub fn exit_of(frame: &Frame, task: u32, thread: &Thread) -> u64 {
     // SAFETY: all bit patterns are numbers.
     let exit = unsafe { frame.exit.value };
     match frame.exit_flags & EXIT_OF_PROGRAM {
@@ -419,7 +419,7 @@ pub fn exit_of_forking(task: *mut Data, number: u32, thread: &Thread) -> u64 {
         Some((current, _)) if current != task => task_info(1).filter(|(beneath, _)| *beneath == task),
         current => current,
     };
-    frame.map_or(0, |(_, frame)| exit_of(frame, number, thread))
+    frame.map_or(0, |(_, frame)| exit_of(&frame, number, thread))
 }
 
 /// What the runtime keeps for a task on this thread.
