@@ -97,16 +97,35 @@ fn tasks_of_reductions_and_below_lambdas_have_their_creators_name() {
 #[test]
 fn tasks_of_lambdas_in_line_have_one_name() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/inlined.cpp");
-    for options in [&[][..], &["--mode", "profile"]] {
+    for (options, debug) in [(&[][..], "-g"), (&["--mode", "profile"], "-g"), (&[], "-gsplit-dwarf")] {
         let here = tempfile::tempdir().unwrap();
-        let how = How { compiler: Compiler::Gcc, flags: &["-O2", "-fno-exceptions"], options, ..TRACED };
+        let flags = &["-O2", "-fno-exceptions", debug];
+        let how = How { compiler: Compiler::Gcc, flags, options, ..TRACED };
         let paths = call_paths(here.path(), &source, &how);
         let steps = rows(&paths, "paths").iter().flat_map(frames).map(str::to_string).collect();
         let tasks: BTreeSet<String> =
             without_lines(steps).into_iter().filter(|step| step.ends_with("[task]")).collect();
         let of = |number: u32| format!("main::{{lambda(int)#{number}}}::operator() [task]");
-        assert_eq!(tasks, [of(1), of(2)].into(), "{options:?}");
+        assert_eq!(tasks, [of(1), of(2)].into(), "{options:?} {debug}");
     }
+}
+
+/// Debug information that is outside of the program, and not there: names of functions remain, and it is said what is missing.
+#[test]
+fn split_debug_information_that_is_gone_is_told() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/inlined.cpp");
+    let here = tempfile::tempdir().unwrap();
+    let flags = &["-O2", "-fno-exceptions", "-gsplit-dwarf"];
+    call_paths(here.path(), &source, &How { flags, options: &["--mode", "profile"], ..TRACED });
+    let report = || text(&output(taskscope().arg("report").arg(here.path().join("trace"))).stdout);
+    let whole = report();
+    assert!(!whole.contains("missing") && whole.contains("for_each<"), "{whole}");
+    let files = std::fs::read_dir(here.path()).unwrap().map(|file| file.unwrap().path());
+    let split: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "dwo")).collect();
+    assert!(!split.is_empty());
+    split.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    let left = report();
+    assert!(left.contains(".dwo files") && left.contains("main [task at inlined.cpp:"), "{left}");
 }
 
 /// Functions within functions keep apart, and bodies have their creators' names, with what debug information there is.

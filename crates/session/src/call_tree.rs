@@ -205,8 +205,10 @@ impl Naming<'_> {
         outer: &Step,
     ) -> Step {
         // Why code of the runtime or of a system library has no line interests nobody here.
-        let own = kind.is_user() && place.frame.function.is_none();
-        if let Some(missing) = place.missing.as_ref().filter(|_| own) {
+        let tells = |missing: &&Missing| {
+            kind.is_user() && (place.frame.function.is_none() || matches!(missing, Missing::SplitGone { .. }))
+        };
+        if let Some(missing) = place.missing.as_ref().filter(tells) {
             self.missing.insert(missing.clone());
         }
         let file_of_module = place.module.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! One executable or library on disk: its symbols and its debug information.
 
 use crate::Missing;
+use crate::debug::{Debug, Unit, lacks_rest};
 use crate::fortran::{self, FortranNames};
 use crate::handlers::{Handler, handlers_of};
 use crate::inlined::InlinedNames;
@@ -11,7 +12,7 @@ use crate::tail_call::TailCalls;
 use crate::unwound::unwound_functions;
 use crate::variable::{Variable, VariablePlace, variables};
 use addr2line::Context;
-use gimli::{EndianRcSlice, Reader as _, RunTimeEndian};
+use gimli::{EndianRcSlice, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ pub struct ModuleFile {
     /// Stubs of calls into other files.
     stubs: Vec<Function>,
     context: Option<Context<Reader>>,
-    dwarf: Option<Arc<Dwarf>>,
+    debug: Option<Debug>,
     fortran: FortranNames,
     /// Read at the first question for a function that was put in line and has no linkage name.
     inlined: Option<InlinedNames>,
@@ -94,6 +95,8 @@ pub struct Found {
     pub symbol: Option<(String, u64)>,
     /// Whether the symbol is that of a stub.
     pub is_stub: bool,
+    /// Whether its debug information is in a file of its own, which was not found.
+    pub lacks_debug_information: bool,
 }
 
 impl Found {
@@ -119,11 +122,7 @@ impl ModuleFile {
         let bytes = if path == VDSO {
             own_vdso().ok_or_else(gone)?
         } else {
-            let metadata = std::fs::metadata(path).map_err(|_| gone())?;
-            if !metadata.is_file() || metadata.len() > MOST_BYTES {
-                return Err(gone());
-            }
-            std::fs::read(path).map_err(|_| gone())?
+            read_whole(Path::new(path)).map_err(|_| gone())?
         };
         let unreadable = |_| Missing::NotReadable { path: path.to_string() };
         let file = object::File::parse(&*bytes).map_err(unreadable)?;
@@ -131,30 +130,32 @@ impl ModuleFile {
         if !build_id.is_empty() && !found_id.eq_ignore_ascii_case(build_id) {
             return Err(Missing::Changed { path: path.to_string() });
         }
-        let mut dwarf = dwarf_of(&file);
+        let mut dwarf = dwarf_of(&file, false);
         let mut functions = functions_of(&file);
         if dwarf.is_none()
             && let Some(debug) = debug_file(&found_id)
             && let Ok(bytes) = std::fs::read(debug)
             && let Ok(debug) = object::File::parse(&*bytes)
         {
-            dwarf = dwarf_of(&debug);
+            dwarf = dwarf_of(&debug, false);
             if functions.is_empty() {
                 functions = functions_of(&debug);
             }
         }
-        let fortran = dwarf.as_deref().map(fortran::names_of).unwrap_or_default();
+        #[allow(clippy::arc_with_non_send_sync, reason = "addr2line takes an Arc")]
+        let debug = dwarf.map(|dwarf| Debug::new(Arc::new(dwarf), Path::new(path)));
+        let fortran = debug.as_ref().map(|debug| fortran::names_of(debug, &functions)).unwrap_or_default();
         for function in &mut functions {
             function.name = fortran::as_written(&fortran, std::mem::take(&mut function.name));
         }
         // `Context` wants an `Arc`; nothing here is shared between threads.
-        let context = dwarf.as_ref().and_then(|dwarf| Context::from_arc_dwarf(dwarf.clone()).ok());
+        let context = debug.as_ref().and_then(|debug| Context::from_arc_dwarf(debug.dwarf.clone()).ok());
         let tail_calls = TailCalls::of(&file);
         Ok(ModuleFile {
             functions,
             stubs: plt::stubs_of(&file),
             context,
-            dwarf,
+            debug,
             fortran,
             inlined: None,
             declarations: None,
@@ -195,8 +196,8 @@ impl ModuleFile {
 
     /// The static variable that holds an address, and where in it that lies.
     pub fn variable(&mut self, path: &str, address: u64) -> Option<VariablePlace> {
-        let dwarf = self.dwarf.as_deref();
-        let all = self.variables.get_or_insert_with(|| variables(path, dwarf));
+        let debug = self.debug.as_ref();
+        let all = self.variables.get_or_insert_with(|| variables(path, debug));
         let variable = all.get(all.partition_point(|v| v.start <= address).checked_sub(1)?)?;
         (address < variable.end).then(|| variable.place(address - variable.start))
     }
@@ -226,8 +227,8 @@ impl ModuleFile {
     pub fn find(&mut self, address: u64) -> Found {
         let mut found = Found::default();
         let (mut columns, mut entries) = (Vec::new(), Vec::new());
-        if let Some(context) = &self.context
-            && let Ok(mut frames) = context.find_frames(address).skip_all_loads()
+        if let (Some(context), Some(debug)) = (&self.context, &self.debug)
+            && let Ok(mut frames) = debug.look_up(context.find_frames(address))
         {
             while let Ok(Some(frame)) = frames.next() {
                 entries.push(frame.dw_die_offset);
@@ -238,6 +239,8 @@ impl ModuleFile {
                     frame.location.map_or((None, None), |l| (l.file.map(str::to_string), l.line));
                 found.frames.push((name, file, line));
             }
+            let unit = debug.look_up(context.find_dwarf_and_unit(address));
+            found.lacks_debug_information = unit.is_some_and(|unit| lacks_rest(&unit));
         }
         self.name_inlined(address, &entries, &mut found);
         for outer in (1..found.frames.len()).rev() {
@@ -264,7 +267,7 @@ impl ModuleFile {
 
     /// Gives what was put in line the names that only symbols have; debug information describes the frames in `entries`.
     fn name_inlined(&mut self, address: u64, entries: &[Option<gimli::UnitOffset>], found: &mut Found) {
-        let (Some(dwarf), Some(context)) = (&self.dwarf, &self.context) else { return };
+        let (Some(debug), Some(context)) = (&self.debug, &self.context) else { return };
         let frames = found.frames.split_last_mut().map_or(&mut [][..], |(_, inlined)| inlined);
         let mut unnamed = (frames.iter_mut().zip(entries))
             .filter(|((name, ..), _)| name.as_deref().is_some_and(|name| !name.starts_with("_Z")))
@@ -273,11 +276,11 @@ impl ModuleFile {
         if unnamed.peek().is_none() {
             return;
         }
-        let names = self.inlined.get_or_insert_with(|| InlinedNames::of(dwarf, &self.functions));
+        let names = self.inlined.get_or_insert_with(|| InlinedNames::of(debug, &self.functions));
         if names.is_empty() {
             return;
         }
-        let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return };
+        let Some(unit) = debug.look_up(context.find_dwarf_and_unit(address)) else { return };
         for (name, entry) in unnamed {
             if let Some(linkage) = names.find(unit.unit, entry) {
                 *name = Some(linkage.to_string());
@@ -294,8 +297,8 @@ impl ModuleFile {
     }
 
     fn declarations(&mut self) -> &[Declaration] {
-        let dwarf = self.dwarf.as_deref();
-        self.declarations.get_or_insert_with(|| dwarf.map(declarations_of).unwrap_or_default())
+        let debug = self.debug.as_ref();
+        self.declarations.get_or_insert_with(|| debug.map(declarations_of).unwrap_or_default())
     }
 
     /// Of code that the compiler made itself, to which its line table gives line 0: the line of what comes last before it
@@ -382,16 +385,29 @@ fn debug_file(build_id: &str) -> Option<PathBuf> {
     Some(PathBuf::from(format!("/usr/lib/debug/.build-id/{directory}/{rest}.debug")))
 }
 
-#[allow(clippy::arc_with_non_send_sync, reason = "addr2line takes an Arc")]
-fn dwarf_of(file: &object::File<'_>) -> Option<Arc<Dwarf>> {
-    file.section_by_name(".debug_info").or_else(|| file.section_by_name(".zdebug_info"))?;
+/// A regular file that is not too large.
+pub(crate) fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() || metadata.len() > MOST_BYTES {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    std::fs::read(path)
+}
+
+/// What the file has itself of debug information, or, if `outside` a program, for that.
+pub(crate) fn dwarf_of(file: &object::File<'_>, outside: bool) -> Option<Dwarf> {
+    let name = |id: gimli::SectionId| if outside { id.dwo_name() } else { Some(id.name()) };
+    let has = |name| file.section_by_name(name).is_some();
+    let is_there = if outside { has(".debug_info.dwo") } else { has(".debug_info") || has(".zdebug_info") };
+    is_there.then(|| gimli::Dwarf::load(|id| Ok::<_, gimli::Error>(section(file, name(id)))).ok())?
+}
+
+/// A section's content; empty where there is none.
+pub(crate) fn section(file: &object::File<'_>, name: Option<&str>) -> Reader {
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
-        let section = file.section_by_name(id.name());
-        let data = section.and_then(|s| s.uncompressed_data().ok()).unwrap_or_default();
-        Ok(EndianRcSlice::new(Rc::from(&*data), endian))
-    };
-    gimli::Dwarf::load(load).ok().map(Arc::new)
+    let section = name.and_then(|name| file.section_by_name(name));
+    let data = section.and_then(|s| s.uncompressed_data().ok()).unwrap_or_default();
+    EndianRcSlice::new(Rc::from(&*data), endian)
 }
 
 fn functions_of(file: &object::File<'_>) -> Vec<Function> {
@@ -409,26 +425,15 @@ fn functions_of(file: &object::File<'_>) -> Vec<Function> {
     functions
 }
 
-fn declarations_of(dwarf: &Dwarf) -> Vec<Declaration> {
+fn declarations_of(debug: &Debug) -> Vec<Declaration> {
     let mut all = Vec::new();
-    let mut units = dwarf.units();
-    while let Ok(Some(header)) = units.next() {
-        let Ok(unit) = dwarf.unit(header) else { continue };
-        // A damaged unit gives what was read of it.
-        let _ = declarations_of_unit(dwarf, &unit, &mut all);
-    }
+    debug.for_each_unit(|unit| declarations_of_unit(unit, &mut all));
     all
 }
 
-fn declarations_of_unit(
-    dwarf: &Dwarf,
-    unit: &gimli::Unit<Reader>,
-    all: &mut Vec<Declaration>,
-) -> Result<(), gimli::Error> {
-    let text = |value| -> Option<String> {
-        let text = dwarf.attr_string(unit, value).ok()?;
-        Some(text.to_string_lossy().ok()?.into_owned())
-    };
+fn declarations_of_unit(of: &Unit<'_>, all: &mut Vec<Declaration>) -> Result<(), gimli::Error> {
+    let unit = of.unit;
+    let text = |value| of.text(value);
     let mut entries = unit.entries();
     while let Some(entry) = entries.next_dfs()? {
         if entry.tag() != gimli::DW_TAG_subprogram {
@@ -457,9 +462,7 @@ fn declarations_of_unit(
         if is_declaration || name::is_made(&name) || name::user_function(&name).is_none() {
             continue;
         }
-        let program = unit.line_program.as_ref().map(|program| program.header());
-        let Some(row) = program.and_then(|header| header.file(file)) else { continue };
-        if let Some(file) = text(row.path_name()) {
+        if let Some(file) = of.source(file) {
             all.push(Declaration { file, line, column, name });
         }
     }

@@ -1,34 +1,31 @@
 //! Fortran's names. Compilers link `solve` as `solve_`, a module's as `__mesh_MOD_solve` (gfortran) or `_QMmeshPsolve`
 //! (flang), and the main program as `MAIN__` or `_QQmain`; the author's names are in the debug information.
 
-use crate::file::{Dwarf, Reader};
+use crate::debug::{Debug, Unit};
+use crate::file::{Function, Reader};
 use gimli::AttributeValue::Language;
-use gimli::Reader as _;
 use rustc_hash::FxHashMap;
 
 /// The author's names, by what the linker calls them.
 pub(crate) type FortranNames = FxHashMap<String, String>;
 
-/// Those of all Fortran units; a damaged unit gives what was read of it.
-pub(crate) fn names_of(dwarf: &Dwarf) -> FortranNames {
+/// Those of all Fortran units, if there can be one with these functions; a damaged unit gives what was read of it.
+pub(crate) fn names_of(debug: &Debug, functions: &[Function]) -> FortranNames {
     let mut names = FortranNames::default();
-    let mut units = dwarf.units();
-    while let Ok(Some(header)) = units.next() {
-        let Ok(unit) = dwarf.unit(header) else { continue };
-        let _ = add_names_of_unit(dwarf, &unit, &mut names);
+    if functions.iter().any(|function| may_be_fortran(&function.name)) {
+        debug.for_each_unit(|unit| add_names_of_unit(unit, &mut names));
     }
     names
 }
 
-fn add_names_of_unit(
-    dwarf: &Dwarf,
-    unit: &gimli::Unit<Reader>,
-    names: &mut FortranNames,
-) -> Result<(), gimli::Error> {
-    let text = |value| -> Option<String> {
-        let text = dwarf.attr_string(unit, value).ok()?;
-        Some(text.to_string_lossy().ok()?.into_owned())
-    };
+/// Whether a compiler of Fortran may have linked a function so: `MAIN__`, `solve_`, `__mesh_MOD_solve`, `_QMmeshPsolve`.
+fn may_be_fortran(linked: &str) -> bool {
+    let function = linked.split('.').next().unwrap_or_default();
+    function.ends_with('_') || function.contains("_MOD_") || function.starts_with("_Q")
+}
+
+fn add_names_of_unit(of: &Unit<'_>, names: &mut FortranNames) -> Result<(), gimli::Error> {
+    let (unit, text) = (of.unit, |value| of.text(value));
     let mut entries = unit.entries();
     let mut module: Option<(isize, String)> = None;
     while let Some(entry) = entries.next_dfs()? {

@@ -4,37 +4,32 @@
 //! function that it lies in. Symbols have: that of the function itself, where there is one besides, and those of the bodies that
 //! were cut out of it for OpenMP, which debug information has within it.
 
-use crate::file::{Dwarf, Function, Reader};
+use crate::debug::{Debug, Unit};
+use crate::file::{Function, Reader};
 use gimli::AttributeValue;
 use rustc_hash::FxHashMap;
 
 /// Linkage names, by where debug information describes the function.
 #[derive(Default)]
-pub(crate) struct InlinedNames(FxHashMap<usize, String>);
+pub(crate) struct InlinedNames(FxHashMap<Place, String>);
+
+/// An offset in the file's debug information, or in that which the unit of this id has outside of it.
+type Place = (Option<u64>, usize);
 
 impl InlinedNames {
     /// Those that can be told by the symbols of `functions`, which are in order. A damaged unit gives what was read of it.
-    pub fn of(dwarf: &Dwarf, functions: &[Function]) -> InlinedNames {
+    pub fn of(debug: &Debug, functions: &[Function]) -> InlinedNames {
         let mut names = InlinedNames::default();
-        if !functions.iter().any(|function| function.name.starts_with("_Z")) {
-            return names;
-        }
-        let mut units = dwarf.units();
-        while let Ok(Some(header)) = units.next() {
-            let Ok(unit) = dwarf.unit(header) else { continue };
-            let _ = names.add_unit(dwarf, &unit, functions);
+        if functions.iter().any(|function| function.name.starts_with("_Z")) {
+            debug.for_each_unit(|unit| names.add_unit(unit, functions));
         }
         names
     }
 
-    fn add_unit(
-        &mut self,
-        dwarf: &Dwarf,
-        unit: &gimli::Unit<Reader>,
-        functions: &[Function],
-    ) -> Result<(), gimli::Error> {
+    fn add_unit(&mut self, of: &Unit<'_>, functions: &[Function]) -> Result<(), gimli::Error> {
+        let (dwarf, unit) = (of.dwarf, of.unit);
         // Functions around, with their depths.
-        let mut around: Vec<(isize, usize)> = Vec::new();
+        let mut around: Vec<(isize, Place)> = Vec::new();
         let mut entries = unit.entries();
         while let Some(entry) = entries.next_dfs()? {
             let depth = entry.depth();
@@ -79,14 +74,18 @@ impl InlinedNames {
 }
 
 /// Where the function is described that an entry is an instance of.
-fn origin(unit: &gimli::Unit<Reader>, entry: &gimli::DebuggingInformationEntry<Reader>) -> Option<usize> {
+fn origin(unit: &gimli::Unit<Reader>, entry: &gimli::DebuggingInformationEntry<Reader>) -> Option<Place> {
     match entry.attr_value(gimli::DW_AT_abstract_origin)? {
         AttributeValue::UnitRef(offset) => in_section(unit, offset),
-        AttributeValue::DebugInfoRef(offset) => Some(offset.0),
+        AttributeValue::DebugInfoRef(offset) => Some((of_unit(unit), offset.0)),
         _ => None,
     }
 }
 
-fn in_section(unit: &gimli::Unit<Reader>, offset: gimli::UnitOffset) -> Option<usize> {
-    Some(offset.to_debug_info_offset(&unit.header)?.0)
+fn in_section(unit: &gimli::Unit<Reader>, offset: gimli::UnitOffset) -> Option<Place> {
+    Some((of_unit(unit), offset.to_debug_info_offset(&unit.header)?.0))
+}
+
+fn of_unit(unit: &gimli::Unit<Reader>) -> Option<u64> {
+    unit.dwo_id.map(|id| id.0)
 }

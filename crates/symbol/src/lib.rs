@@ -9,6 +9,7 @@
 //! panic.
 #![forbid(unsafe_code)]
 
+mod debug;
 mod file;
 mod fortran;
 mod handlers;
@@ -57,6 +58,15 @@ pub enum Missing {
     /// The file has no debug information for the address.
     #[error("{path} has no debug information (compile with -g)")]
     NoDebugInformation {
+        /// Path at run time.
+        path: String,
+    },
+    /// Debug information for the address was left outside of the file (`-gsplit-dwarf`), and is not there.
+    #[error(
+        "{path} has its debug information in .dwo files that are not where they were compiled (keep them, or pack them into \
+         {path}.dwp): functions in line have no names"
+    )]
+    SplitGone {
         /// Path at run time.
         path: String,
     },
@@ -210,6 +220,9 @@ impl Symbolizer {
         let mut found = file.find(in_file);
         if runtime_call {
             file.leave_library_frames(&mut found);
+        }
+        if found.lacks_debug_information {
+            place.missing = Some(Missing::SplitGone { path: path.to_string() });
         }
         let mut frames: Vec<Frame> = Vec::new();
         for (linkage, source, line) in found.frames {

@@ -2,9 +2,10 @@
 //!
 //! Names come from debug information, which also tells the dimensions of arrays, else from the symbol table.
 
-use crate::file::{Dwarf, Reader, data_symbols};
+use crate::debug::{Debug, Unit};
+use crate::file::{Reader, data_symbols};
 use crate::name;
-use gimli::{AttributeValue, Operation, Reader as _, UnitOffset};
+use gimli::{AttributeValue, Operation, UnitOffset};
 
 /// A variable at a fixed address of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,15 +50,10 @@ impl Variable {
 }
 
 /// The static variables of a file by their addresses; they do not overlap.
-pub(crate) fn variables(path: &str, dwarf: Option<&Dwarf>) -> Vec<Variable> {
+pub(crate) fn variables(path: &str, debug: Option<&Debug>) -> Vec<Variable> {
     let mut all = Vec::new();
-    if let Some(dwarf) = dwarf {
-        let mut units = dwarf.units();
-        while let Ok(Some(header)) = units.next() {
-            let Ok(unit) = dwarf.unit(header) else { continue };
-            // A damaged unit gives what was read of it.
-            let _ = variables_of_unit(dwarf, &unit, &mut all);
-        }
+    if let Some(debug) = debug {
+        debug.for_each_unit(|unit| variables_of_unit(unit, &mut all));
     }
     let described = all.len();
     all.extend(data_symbols(path).into_iter().map(|(start, end, symbol)| Variable {
@@ -79,11 +75,8 @@ pub(crate) fn variables(path: &str, dwarf: Option<&Dwarf>) -> Vec<Variable> {
     found
 }
 
-fn variables_of_unit(
-    dwarf: &Dwarf,
-    unit: &gimli::Unit<Reader>,
-    all: &mut Vec<Variable>,
-) -> Result<(), gimli::Error> {
+fn variables_of_unit(of: &Unit<'_>, all: &mut Vec<Variable>) -> Result<(), gimli::Error> {
+    let (dwarf, unit) = (of.dwarf, of.unit);
     // Fortran's arrays have their first index innermost, and other lower bounds.
     let mut fortran = false;
     let mut entries = unit.entries();
@@ -127,7 +120,7 @@ fn variables_of_unit(
         let Some(element) = element_bytes(unit, ty, &mut dimensions, 0)? else { continue };
         let bytes = dimensions.iter().try_fold(element, |bytes, length| bytes.checked_mul(*length));
         let Some(end) = bytes.and_then(|bytes| start.checked_add(bytes)) else { continue };
-        let name = dwarf.attr_string(unit, name)?.to_string_lossy()?.into_owned();
+        let Some(name) = of.text(name) else { continue };
         if fortran {
             dimensions.clear();
         }

@@ -19,6 +19,7 @@ fn compiled(compiler: &str, options: &[&str]) -> Option<Program> {
     let path = directory.path().join("places");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/places.c");
     let made = Command::new(compiler)
+        .current_dir(directory.path())
         .args(["-O1", "-fopenmp", "-no-pie"])
         .args(options)
         .arg(source)
@@ -59,19 +60,70 @@ fn line_of(name: &str) -> u32 {
 #[test]
 fn functions_and_lines_are_those_of_the_source() {
     for compiler in ["gcc", "clang-19", "clang"] {
-        let Some(program) = compiled(compiler, &["-g"]) else { continue };
-        for (name, function) in
-            [("outer", "outer"), ("inlined", "inlined"), ("region", "team"), ("task", "team")]
-        {
-            let place = program.place(name);
-            assert_eq!(place.frame.function.as_deref(), Some(function), "{compiler} {name}: {place:?}");
-            assert_eq!(place.frame.line, Some(line_of(name)), "{compiler} {name}");
-            assert!(place.frame.file.as_deref().unwrap().ends_with("places.c"));
-            assert_eq!(place.missing, None);
+        if let Some(program) = compiled(compiler, &["-g"]) {
+            everything_is_found(&program, compiler);
         }
-        let inlined = program.place("inlined");
-        assert_eq!(inlined.inlined_into[0].function.as_deref(), Some("outer"));
     }
+}
+
+/// In files where the compiler has put them, beside a program that was moved, and packed into one.
+#[test]
+fn debug_information_that_was_split_off_is_found() {
+    for (compiler, version) in
+        ["gcc", "clang-19", "clang"].into_iter().flat_map(|compiler| [(compiler, "4"), (compiler, "5")])
+    {
+        let about = format!("{compiler} {version}");
+        let options = ["-g", "-gsplit-dwarf", &format!("-gdwarf-{version}")];
+        let Some(mut program) = compiled(compiler, &options) else { continue };
+        everything_is_found(&program, &about);
+
+        let moved = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(program.directory.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), moved.path().join(file.file_name())).unwrap();
+            std::fs::remove_file(file.path()).unwrap();
+        }
+        (program.path, program.directory) = (moved.path().join("places"), moved);
+        everything_is_found(&program, &about);
+
+        let packed = ["llvm-dwp-19", "llvm-dwp"].into_iter().any(|tool| {
+            let mut pack = Command::new(tool);
+            pack.current_dir(program.directory.path()).args(["-o", "places.dwp"]);
+            let parts = std::fs::read_dir(program.directory.path()).unwrap().map(|file| file.unwrap().path());
+            pack.args(parts.filter(|path| path.extension().is_some_and(|end| end == "dwo")));
+            pack.output().is_ok_and(|output| output.status.success())
+        });
+        for file in std::fs::read_dir(program.directory.path()).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|end| end == "dwo") {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        if packed {
+            everything_is_found(&program, &about);
+            std::fs::remove_file(program.directory.path().join("places.dwp")).unwrap();
+        } else {
+            eprintln!("skipped in part: llvm-dwp is not here");
+        }
+
+        let place = program.place("inlined");
+        assert_eq!(place.frame.function.as_deref(), Some("outer"), "{about}");
+        assert_eq!(place.frame.line, Some(line_of("inlined")), "{about}");
+        assert!(matches!(place.missing, Some(Missing::SplitGone { .. })), "{about}: {:?}", place.missing);
+    }
+}
+
+fn everything_is_found(program: &Program, compiler: &str) {
+    for (name, function) in [("outer", "outer"), ("inlined", "inlined"), ("region", "team"), ("task", "team")]
+    {
+        let place = program.place(name);
+        assert_eq!(place.frame.function.as_deref(), Some(function), "{compiler} {name}: {place:?}");
+        assert_eq!(place.frame.line, Some(line_of(name)), "{compiler} {name}");
+        assert!(place.frame.file.as_deref().unwrap().ends_with("places.c"));
+        assert_eq!(place.missing, None);
+    }
+    let inlined = program.place("inlined");
+    assert_eq!(inlined.inlined_into[0].function.as_deref(), Some("outer"));
 }
 
 #[test]
@@ -110,12 +162,19 @@ fn a_missing_name_has_its_reason() {
     assert!(matches!(garbage.missing, Some(Missing::NotReadable { .. })), "{:?}", garbage.missing);
 }
 
-/// However an executable is damaged, looking up gives an answer or none, and no panic.
+/// However an executable is damaged, or what was split off it, looking up gives an answer or none, and no panic.
 #[test]
 fn damaged_executables_do_no_harm() {
     let Some(program) = compiled("gcc", &["-g"]) else { return };
-    let whole = std::fs::read(&program.path).unwrap();
-    let damaged_path = program.directory.path().join("damaged");
+    survives_damage(&program, &program.path);
+    let Some(program) = compiled("gcc", &["-g", "-gsplit-dwarf"]) else { return };
+    let mut files = std::fs::read_dir(program.directory.path()).unwrap().map(|file| file.unwrap().path());
+    let split = files.find(|path| path.extension().is_some_and(|end| end == "dwo")).unwrap();
+    survives_damage(&program, &split);
+}
+
+fn survives_damage(program: &Program, file: &Path) {
+    let whole = std::fs::read(file).unwrap();
     let mut seed = 11_u64;
     for round in 0..200 {
         let mut bytes = whole.clone();
@@ -127,12 +186,11 @@ fn damaged_executables_do_no_harm() {
         if round % 5 == 0 {
             bytes.truncate((seed >> 33) as usize % whole.len());
         }
-        std::fs::write(&damaged_path, &bytes).unwrap();
-        let path = damaged_path.display().to_string();
-        let module = LoadedModule { start: 0, end: 1 << 40, bias: 0, build_id: String::new(), path };
-        let mut symbolizer = Symbolizer::new(vec![module]);
+        std::fs::write(file, &bytes).unwrap();
+        let mut symbolizer = program.symbolizer("");
         for address in program.addresses.values() {
             symbolizer.call_place(*address);
+            symbolizer.variable(*address);
         }
     }
 }
