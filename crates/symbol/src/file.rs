@@ -8,6 +8,7 @@ use crate::inlined::InlinedNames;
 use crate::loops::{Loop, loops_of};
 use crate::name;
 use crate::plt;
+use crate::separate::debug_file_of;
 use crate::tail_call::TailCalls;
 use crate::unwound::unwound_functions;
 use crate::variable::{Variable, VariablePlace, variables};
@@ -15,7 +16,7 @@ use addr2line::Context;
 use gimli::{EndianRcSlice, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -133,13 +134,14 @@ impl ModuleFile {
         let mut dwarf = dwarf_of(&file, false);
         let mut functions = functions_of(&file);
         if dwarf.is_none()
-            && let Some(debug) = debug_file(&found_id)
-            && let Ok(bytes) = std::fs::read(debug)
+            && let Some(bytes) = debug_file_of(Path::new(path), &file)
             && let Ok(debug) = object::File::parse(&*bytes)
         {
             dwarf = dwarf_of(&debug, false);
-            if functions.is_empty() {
-                functions = functions_of(&debug);
+            // A stripped library has those alone that it exports.
+            let all = functions_of(&debug);
+            if all.len() > functions.len() {
+                functions = all;
             }
         }
         #[allow(clippy::arc_with_non_send_sync, reason = "addr2line takes an Arc")]
@@ -375,14 +377,8 @@ fn code_of(path: &str) -> Option<Code> {
     Some(Code { sections: sections.collect(), handlers: handlers_of(&file) })
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Where distributions put debug information that was split off.
-fn debug_file(build_id: &str) -> Option<PathBuf> {
-    let (directory, rest) = build_id.split_at_checked(2)?;
-    Some(PathBuf::from(format!("/usr/lib/debug/.build-id/{directory}/{rest}.debug")))
 }
 
 /// A regular file that is not too large.

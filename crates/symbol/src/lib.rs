@@ -17,6 +17,7 @@ mod inlined;
 mod loops;
 mod name;
 mod plt;
+mod separate;
 mod tail_call;
 mod unwind_entries;
 mod unwound;

@@ -113,6 +113,31 @@ fn debug_information_that_was_split_off_is_found() {
     }
 }
 
+/// As releases are made: stripped, with a link to what was stripped. A file of that name which belongs to another is not read.
+#[test]
+fn debug_information_that_was_stripped_is_found_by_its_link() {
+    for (id, place) in [("none", ""), ("0x1234", ""), ("none", ".debug")] {
+        let id = format!("-Wl,--build-id={id}");
+        let Some(program) = compiled("gcc", &["-g", &id]) else { return };
+        let place = program.directory.path().join(place);
+        std::fs::create_dir_all(&place).unwrap();
+        let debug = place.join("places.debug");
+        let objcopy = |arguments: &[&std::ffi::OsStr]| {
+            let made = Command::new("objcopy").args(arguments).output().unwrap();
+            assert!(made.status.success(), "{made:?}");
+        };
+        let link = [std::ffi::OsStr::new("--add-gnu-debuglink"), debug.as_ref()].join("=".as_ref());
+        objcopy(&["--only-keep-debug".as_ref(), program.path.as_ref(), debug.as_ref()]);
+        objcopy(&["--strip-all".as_ref(), &link, program.path.as_ref()]);
+        everything_is_found(&program, &id);
+
+        let Some(other) = compiled("gcc", &["-g", "-O0", "-Wl,--build-id=0x5678"]) else { return };
+        std::fs::copy(&other.path, &debug).unwrap();
+        let place = program.place("outer");
+        assert!(matches!(place.missing, Some(Missing::Stripped { .. })), "{id}: {:?}", place.missing);
+    }
+}
+
 fn everything_is_found(program: &Program, compiler: &str) {
     for (name, function) in [("outer", "outer"), ("inlined", "inlined"), ("region", "team"), ("task", "team")]
     {
