@@ -133,7 +133,8 @@ fn calls_are_on_the_side_of_their_caller(how: &How<'_>) {
         })
     };
     assert!(inside("<lock wait>", ""), "no frame of the runtime below the lock wait");
-    assert!(inside("<runtime>", "mem"), "no copying below the runtime");
+    // Without debug symbols of the C library its function has no name.
+    assert!(inside("<runtime>", "mem") || inside("<runtime>", "libc.so.6+"), "no copying below the runtime");
 }
 
 /// The demonstration of the talk: top-down reaches every parallel loop by its user path and line, bottom-up the

@@ -11,7 +11,7 @@ use crate::frames::Frames;
 use crate::ids::Ids;
 use crate::profiling::{self, Follower};
 use crate::sampling::undeferred::Undeferred;
-use crate::sampling::{self, Bounds, Sampler, code_map};
+use crate::sampling::{self, Bounds, OwnStack, Sampler, code_map};
 
 /// What the tool knows about one thread. Aligned so that no two threads share a cache line; what small tasks ask for
 /// in each callback comes first, in one line.
@@ -54,6 +54,8 @@ pub struct Thread {
     pub paths: sampling::paths::Cache,
     /// The thread's stack, where samples or paths are taken.
     pub bounds: Bounds,
+    /// For paths that have no room on it.
+    pub walk_stack: Option<OwnStack>,
     /// The modules that this thread's trace is known to name, as `code_map` counts.
     pub modules_written: u64,
     /// Samples it, if samples are taken.

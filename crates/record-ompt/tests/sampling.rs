@@ -457,7 +457,35 @@ fn calls_are_neither_broken_off_nor_cut_short_and_small_stacks_suffice() {
     }
 }
 
-/// Where a task is created is not looked for on a stack that has no room for that.
+/// Of a stack that the program has made itself, a sample takes next to nothing, and its first function is where it begins.
+#[test]
+fn stacks_of_the_programs_making_have_room_and_a_root() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let program = compile(Compiler::Clang, "fibers", &["-O1"]);
+    let sampled = || {
+        let mut run = Run::program(Compiler::Clang, &program).env("TASKSCOPE_SAMPLE", "1000");
+        run.command.env("LD_PRELOAD", tool());
+        run
+    };
+    let output = sampled().env("TASKSCOPE_MODE", "profile").command.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "fits\n");
+    let (output, trace) = sampled().output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "fits\n");
+    assert_rooted(&trace, "fibers");
+    let mut symbols = symbols(&trace);
+    let (mut outside, mut in_task) = (0, 0);
+    for sample in samples_in_spin(&trace, &mut symbols) {
+        let functions = all_functions(&mut symbols, sample);
+        assert_eq!(functions[..2], ["spin", "on_fiber"]);
+        let is_in_task = stack(sample).0.iter().any(|(.., task)| *task != 0);
+        *(if is_in_task { &mut in_task } else { &mut outside }) += 1;
+    }
+    assert!(outside > 10 && in_task > 10, "{outside} {in_task}");
+}
+
+/// Where a task is created is looked for also from a stack that has no room for that.
 #[test]
 fn tasks_are_created_on_small_stacks() {
     if !Compiler::Clang.is_installed() {

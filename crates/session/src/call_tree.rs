@@ -1,6 +1,6 @@
 //! Names for the call paths of a profile.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use taskscope_profile::named::{CallTree, Label, What};
 use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
@@ -20,6 +20,9 @@ const BEFORE_MAIN: [&str; 8] = [
     "start_thread",
 ];
 
+/// Where that lies. Without its debug information, none of these has a name.
+const C_LIBRARIES: [&str; 2] = ["libc.so.6", "libpthread.so.0"];
+
 /// Those that are called once, by what the program's file begins with.
 const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main"];
 
@@ -38,6 +41,7 @@ pub fn name_call_paths(profile: &Profile) -> (CallTree, Vec<Missing>) {
             .filter(|(_, frame)| frame.kind == FrameKind::Task && !frame.is_bare_body())
             .map(|(node, frame)| (profile.tree.parent(node), (frame.module, frame.offset)))
             .collect(),
+        callers: profile.tree.ids().map(|node| profile.tree.parent(node)).collect(),
         tree: CallTree::of_run(profile),
         missing: BTreeSet::new(),
     };
@@ -73,6 +77,8 @@ struct Naming<'a> {
     loops: FxHashMap<(u32, u64), std::rc::Rc<Vec<Vec<LoopPlace>>>>,
     /// A frame of the tasks that are created at a node.
     bodies: FxHashMap<NodeId, (u32, u64)>,
+    /// Nodes that have called something.
+    callers: FxHashSet<NodeId>,
     tree: CallTree,
     missing: BTreeSet<Missing>,
 }
@@ -129,8 +135,18 @@ impl Naming<'_> {
                 let outer = construct.as_ref().unwrap_or(outer);
                 self.code(frame.kind, frame.module, frame.offset, outer)
             }
+            FrameKind::User if outer.node == ROOT && self.starts_without_name(node) => outer.clone(),
             FrameKind::User | FrameKind::Runtime => self.code(frame.kind, frame.module, frame.offset, outer),
         }
+    }
+
+    /// Whether an outermost function is of what starts threads and the like, and lacks a name.
+    fn starts_without_name(&mut self, node: NodeId) -> bool {
+        let frame = self.profile.tree.frame(node);
+        let place = self.place(frame.module, frame.offset);
+        let is_c_library =
+            place.module.as_ref().is_some_and(|(file, _)| C_LIBRARIES.contains(&file.as_str()));
+        is_c_library && place.frame.function.is_none() && self.callers.contains(&node)
     }
 
     /// Whether tasks go on outwards at what ran them.
@@ -373,5 +389,26 @@ mod tests {
             rows.collect::<Vec<_>>(),
             [("<path not known>".into(), 10), ("<callers not known>".into(), 5)]
         );
+    }
+
+    #[test]
+    fn what_the_c_library_starts_a_thread_with_is_left_out_without_its_debug_symbols_too() {
+        let module = |path: &str| taskscope_profile::Module { path: path.into(), build_id: String::new() };
+        let mut profile = Profile {
+            modules: vec![module("/nowhere/libc.so.6"), module("/nowhere/program")],
+            ..Default::default()
+        };
+        let frame = |module, offset| Frame { kind: FrameKind::User, module, offset };
+        let clone = profile.tree.child(ROOT, frame(0, 0x10));
+        let start = profile.tree.child(clone, frame(0, 0x20));
+        let run = profile.tree.child(start, frame(1, 0x30));
+        let wait = profile.tree.child(run, frame(0, 0x40));
+        profile.tree.add(wait, Metric::TIME, 3);
+        // A thread of the library's own.
+        let other = profile.tree.child(start, frame(0, 0x50));
+        profile.tree.add(other, Metric::TIME, 5);
+        let (named, _) = name_call_paths(&profile);
+        let rows: Vec<_> = named.tree.ids().map(|node| named.text_of(named.tree.frame(node))).collect();
+        assert_eq!(rows, ["program+0x30", "libc.so.6+0x40", "libc.so.6+0x50"]);
     }
 }

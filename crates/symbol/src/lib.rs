@@ -57,7 +57,9 @@ pub enum Missing {
         path: String,
     },
     /// The file has no debug information for the address.
-    #[error("{path} has no debug information (compile with -g)")]
+    #[error(
+        "{path} has no debug information (compile with -g; of the system's libraries, install the debug symbols)"
+    )]
     NoDebugInformation {
         /// Path at run time.
         path: String,

@@ -9,7 +9,7 @@ use taskscope_record::{InHandler, enter_in_handler};
 use super::levels::{Entry, Stack};
 use super::sampler::{Sampler, now};
 use super::undeferred::Undeferred;
-use super::walk::{ROOM, interrupted_registers, stack_pointer_here};
+use super::walk::{interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
 use crate::profiling::{Sample, SampleOf, Sampled, is_work, share_in_callback};
@@ -24,30 +24,29 @@ pub unsafe extern "C" fn on_signal(number: c_int, info: *mut libc::siginfo_t, co
         }
         let errno = libc::__errno_location();
         let kept = *errno;
-        if let Some(recording) = enter_in_handler().filter(has_room) {
-            sample(recording, context.cast());
+        if let Some(recording) = enter_in_handler() {
+            sample_with_room(recording, context.cast());
         }
         *errno = kept;
     }
 }
 
-/// Whether the stack that the thread is on has room for a sample. The stack may be an alternate one, of a few kilobytes, on
-/// which a handler of the program was interrupted. Of others, which a program changes to by itself, nothing is known.
-fn has_room(recording: &InHandler) -> bool {
+/// On the stack that the thread is on, if that is its own and has room for a sample. It may be an alternate one, of a few kilobytes,
+/// on which a handler of the program was interrupted; of others, which a program changes to by itself, nothing is known.
+///
+/// # Safety
+/// As for [`sample`].
+unsafe fn sample_with_room(recording: InHandler, context: *const libc::ucontext_t) {
     let thread = recording.user().cast::<Thread>();
-    // SAFETY: as in `sample`.
-    let Some(sampler) = (unsafe { (*thread).sampler.as_deref() }) else { return false };
-    let here = stack_pointer_here();
-    if let Some(room) = sampler.bounds.room_below(here) {
-        return room >= ROOM;
+    // SAFETY: as in `sample`, by contract.
+    unsafe {
+        let Some(sampler) = (*thread).sampler.as_deref() else { return };
+        if sampler.bounds.have_room_below(stack_pointer_here()) {
+            sample(recording, context);
+        } else if let Some(own) = &sampler.stack {
+            own.call(|| sample(recording, context));
+        }
     }
-    // SAFETY: only asks for it; POSIX has the function async-signal-safe.
-    let alternate = unsafe {
-        let mut stack = core::mem::MaybeUninit::<libc::stack_t>::zeroed();
-        libc::sigaltstack(core::ptr::null(), stack.as_mut_ptr());
-        stack.assume_init()
-    };
-    alternate.ss_flags & libc::SS_ONSTACK == 0 || here.saturating_sub(alternate.ss_sp as u64) >= ROOM
 }
 
 /// Not part of the handler's own frame, which has to fit where this does not.

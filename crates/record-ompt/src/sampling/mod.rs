@@ -9,12 +9,14 @@
 //! ```
 //! **Rules of the handler.** No allocation, no lock, `errno` kept; its memory was allocated, and touched as far as
 //! most need it, before its timer was armed; every pointer of the runtime is checked before use. It reads the
-//! thread's stack of open things only where it did not interrupt a callback.
+//! thread's stack of open things only where it did not interrupt a callback. Of a stack that has no room, or of which that is not
+//! known, it takes nothing (`own_stack`).
 
 pub mod check;
 pub mod code_map;
 mod handler;
 pub mod levels;
+mod own_stack;
 pub mod paths;
 #[cfg(not(test))]
 mod preload;
@@ -33,6 +35,7 @@ use taskscope_record::{Json, process};
 
 use crate::profiling;
 
+pub use own_stack::OwnStack;
 pub use sampler::{Sampler, now};
 pub use walk::{Bounds, stack_pointer_here};
 

@@ -20,7 +20,7 @@ use taskscope_event::models::samples::{self, flag};
 
 use super::code_map::{self, Owner};
 use super::walk::{self, Bounds, Frames, registers_here, stack_pointer_here};
-use super::{is_active, levels, regions};
+use super::{OwnStack, is_active, levels, regions};
 use crate::abi::Data;
 use crate::profiling;
 use crate::thread::Moment;
@@ -357,10 +357,29 @@ impl Moment<'_> {
             content.and_then(|content| content.remembered.get(first..first + WAYS)).unwrap_or_default();
         match ways.iter().position(|known| known.is_here(codeptr, sp, depth)) {
             Some(way) => Found { path: ways.get(way).map_or(0, |known| known.path), place: first + way, sp },
-            // The end of the program's stack is the program's.
-            None if !self.thread.bounds.have_room_below(sp) => Found { path: 0, place: REMEMBERED, sp },
-            None => self.walk_path(codeptr, exit, registers_here(), (first, sp)),
+            None if self.thread.bounds.have_room_below(sp) => {
+                self.walk_path(codeptr, exit, registers_here(), (first, sp))
+            }
+            None => self.walk_path_elsewhere(codeptr, exit, registers_here(), (first, sp)),
         }
+    }
+
+    /// The end of the program's stack is the program's.
+    #[cold]
+    #[inline(never)]
+    fn walk_path_elsewhere(
+        &mut self,
+        codeptr: u64,
+        exit: u64,
+        from: (u64, walk::Registers),
+        (first_way, sp): (usize, u64),
+    ) -> Found {
+        let mut found = Found { path: 0, place: REMEMBERED, sp };
+        if let Some(own) = self.thread.walk_stack.take().or_else(OwnStack::new) {
+            own.call(|| found = self.walk_path(codeptr, exit, from, (first_way, sp)));
+            self.thread.walk_stack = Some(own);
+        }
+        found
     }
 
     #[cold]

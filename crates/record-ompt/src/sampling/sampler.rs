@@ -9,7 +9,7 @@ use taskscope_record::clock;
 use super::levels::Levels;
 use super::timer::Timer;
 use super::walk::{Bounds, Cache, Frames, registers_here};
-use super::{Clock, Settings, code_map, settings, signal};
+use super::{Clock, OwnStack, Settings, code_map, settings, signal};
 use std::sync::Arc;
 
 use crate::profiling::{Counted, Recent};
@@ -18,6 +18,8 @@ use crate::profiling::{Counted, Recent};
 pub struct Sampler {
     pub(super) settings: Settings,
     pub(super) bounds: Bounds,
+    /// For samples that have no room on the thread's.
+    pub(super) stack: Option<OwnStack>,
     /// The next sample comes from a call that was not to be interrupted.
     pub(super) after_blocking: AtomicBool,
     /// The function that it has called, while that sample may be taken; else 0.
@@ -65,6 +67,7 @@ impl Sampler {
         let mut sampler = Box::new(Sampler {
             settings,
             bounds,
+            stack: OwnStack::new(),
             after_blocking: AtomicBool::new(false),
             called: AtomicUsize::new(0),
             called_at: AtomicU64::new(0),

@@ -4,6 +4,8 @@
 //! It takes what it does not understand for a function with a frame pointer. Such code is looked for where a module's tables
 //! are prepared, outside of the handler.
 
+use std::sync::OnceLock;
+
 use crate::modules::Module;
 
 /// A piece of code.
@@ -20,7 +22,7 @@ pub enum Rule {
     /// It was interrupted by a signal, whose handler returns to this code: the kernel has kept its registers at the stack
     /// pointer.
     Interrupted,
-    /// There is none: the process begins here.
+    /// There is none: the process begins here, or what runs on a stack of the program's making.
     Root,
     /// By the rows of the module's tables.
     #[cfg(target_arch = "x86_64")]
@@ -51,10 +53,9 @@ pub fn find(module: &Module, frame: Option<(&[u8], u64)>) -> &'static [Unusual] 
         let _ = frame;
         trampoline_of_kernel(module).into_iter().collect::<Vec<_>>()
     };
-    if let Some(root) = start_of_process(module) {
-        found.push(root);
-        found.sort_unstable_by_key(|piece| piece.start);
-    }
+    found.extend(start_of_process(module));
+    found.extend(end_of_contexts(module));
+    found.sort_unstable_by_key(|piece| piece.start);
     if found.is_empty() { &[] } else { found.leak() }
 }
 
@@ -71,6 +72,34 @@ fn start_of_process(module: &Module) -> Option<Unusual> {
     };
     let start = module.start.checked_add(entry).filter(|start| entry > 0 && module.contains(*start))?;
     Some(Unusual { start, end: start + BYTES, rule: Rule::Root })
+}
+
+/// Where the C library has functions return to that the program gave to `makecontext`. Only it knows, and tells with each context.
+fn end_of_contexts(module: &Module) -> Option<Unusual> {
+    static WHERE: OnceLock<u64> = OnceLock::new();
+    extern "C" fn never_called() {}
+    let end = *WHERE.get_or_init(|| {
+        let mut stack = [0u64; 128];
+        let mut context = core::mem::MaybeUninit::<libc::ucontext_t>::zeroed();
+        // SAFETY: the context is filled before it is changed, and never resumed; what it returns to lies where its registers say.
+        unsafe {
+            if libc::getcontext(context.as_mut_ptr()) != 0 {
+                return 0;
+            }
+            let made = &mut *context.as_mut_ptr();
+            (made.uc_stack.ss_sp, made.uc_stack.ss_size) = (stack.as_mut_ptr().cast(), size_of_val(&stack));
+            made.uc_link = core::ptr::null_mut();
+            libc::makecontext(made, never_called, 0);
+            #[cfg(target_arch = "x86_64")]
+            let end = (made.uc_mcontext.gregs[libc::REG_RSP as usize] as *const u64).read();
+            #[cfg(target_arch = "aarch64")]
+            let end = made.uc_mcontext.regs[30];
+            end
+        }
+    });
+    // A return address is looked up at the byte before.
+    let start = end.checked_sub(1).filter(|start| module.contains(*start))?;
+    Some(Unusual { start, end: end + 1, rule: Rule::Root })
 }
 
 /// The code in the kernel's part that handlers return to, which has no unwind tables.

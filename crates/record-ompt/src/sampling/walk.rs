@@ -69,12 +69,7 @@ impl Bounds {
 
     /// Whether a walk from `sp` fits on this stack. Of others nothing is known.
     pub fn have_room_below(&self, sp: u64) -> bool {
-        self.room_below(sp).is_none_or(|room| room >= ROOM)
-    }
-
-    /// Bytes below `sp`, if that lies on this stack.
-    pub fn room_below(&self, sp: u64) -> Option<u64> {
-        self.contains(sp).then(|| sp - self.low)
+        self.contains(sp) && sp - self.low >= ROOM
     }
 
     /// Whether `address` lies on this stack, above `sp`.

@@ -1,0 +1,149 @@
+//! A stack of the recorder's own, to walk on where the program's has no room, or may have none: a stack of a few kilobytes that the program
+//! has made itself (fibers, user-level threads), an alternate one for signals. What the kernel keeps for a signal's handler lies on the
+//! program's all the same.
+
+use core::arch::global_asm;
+use core::ffi::c_void;
+use core::mem::ManuallyDrop;
+
+use super::walk::ROOM;
+
+/// Bytes, of which a walk takes [`ROOM`] at most.
+const BYTES: usize = 2 * ROOM as usize;
+/// What is beneath is never touched.
+const GUARD: usize = 64 << 10;
+
+/// A piece of memory to run on. Only one call at a time.
+pub struct OwnStack {
+    low: *mut c_void,
+}
+
+// SAFETY: memory is where it is for every thread.
+unsafe impl Send for OwnStack {}
+
+// fn(argument, function, end of the stack). Whoever walks over it finds the stack that it came from.
+#[cfg(target_arch = "x86_64")]
+global_asm!(
+    ".pushsection .text.taskscope_call_on_stack,\"ax\",@progbits",
+    ".p2align 4",
+    ".hidden taskscope_call_on_stack",
+    ".globl taskscope_call_on_stack",
+    ".type taskscope_call_on_stack,@function",
+    "taskscope_call_on_stack:",
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "mov rsp, rdx",
+    "call rsi",
+    "mov rsp, rbp",
+    "pop rbp",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size taskscope_call_on_stack, .-taskscope_call_on_stack",
+    ".popsection",
+);
+#[cfg(target_arch = "aarch64")]
+global_asm!(
+    ".pushsection .text.taskscope_call_on_stack,\"ax\",@progbits",
+    ".p2align 4",
+    ".hidden taskscope_call_on_stack",
+    ".globl taskscope_call_on_stack",
+    ".type taskscope_call_on_stack,@function",
+    "taskscope_call_on_stack:",
+    ".cfi_startproc",
+    "stp x29, x30, [sp, #-16]!",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset x29, -16",
+    ".cfi_offset x30, -8",
+    "mov x29, sp",
+    ".cfi_def_cfa_register x29",
+    "mov sp, x2",
+    "blr x1",
+    "mov sp, x29",
+    "ldp x29, x30, [sp], #16",
+    ".cfi_def_cfa sp, 0",
+    ".cfi_restore x30",
+    ".cfi_restore x29",
+    "ret",
+    ".cfi_endproc",
+    ".size taskscope_call_on_stack, .-taskscope_call_on_stack",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn taskscope_call_on_stack(
+        argument: *mut c_void,
+        function: unsafe extern "C" fn(*mut c_void),
+        end: *mut c_void,
+    );
+}
+
+impl OwnStack {
+    /// `None` where there is no memory. Only addresses are taken until it is used.
+    pub fn new() -> Option<OwnStack> {
+        let (flags, access) = (
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            libc::PROT_READ | libc::PROT_WRITE,
+        );
+        // SAFETY: a new piece of memory; then only that is changed.
+        unsafe {
+            let low = libc::mmap(core::ptr::null_mut(), GUARD + BYTES, libc::PROT_NONE, flags, -1, 0);
+            if low == libc::MAP_FAILED {
+                return None;
+            }
+            let own = OwnStack { low };
+            (libc::mprotect(low.byte_add(GUARD), BYTES, access) == 0).then_some(own)
+        }
+    }
+
+    /// Calls a function on it. Async-signal-safe, if the function is.
+    pub fn call<F: FnOnce()>(&self, function: F) {
+        unsafe extern "C" fn enter<F: FnOnce()>(function: *mut c_void) {
+            // SAFETY: `call` passes its own, once.
+            unsafe { ManuallyDrop::take(&mut *function.cast::<ManuallyDrop<F>>())() }
+        }
+        let mut function = ManuallyDrop::new(function);
+        // SAFETY: both belong together; the memory is there as long as this, and nobody else runs on it.
+        unsafe {
+            let end = self.low.byte_add(GUARD + BYTES);
+            taskscope_call_on_stack((&raw mut function).cast(), enter::<F>, end);
+        }
+    }
+}
+
+impl Drop for OwnStack {
+    fn drop(&mut self) {
+        // SAFETY: from `new`.
+        unsafe { libc::munmap(self.low, GUARD + BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::code_map;
+    use super::super::walk::{Bounds, Cache, Frames, registers_here, stack_pointer_here};
+    use super::*;
+
+    #[test]
+    fn what_is_called_runs_there_and_a_walk_finds_back() {
+        let own = OwnStack::new().unwrap();
+        let (mut sp, mut frames) = (0, Box::new(Frames::new()));
+        code_map::refresh();
+        while code_map::current().is_none() {
+            std::thread::yield_now();
+            code_map::refresh();
+        }
+        own.call(|| {
+            sp = stack_pointer_here();
+            let map = code_map::current().unwrap();
+            frames.walk(map, &mut Cache::default(), registers_here(), Bounds::of_this_thread());
+        });
+        let low = own.low as u64 + GUARD as u64;
+        assert!((low..low + BYTES as u64).contains(&sp));
+        assert!(frames.reached_root, "{} frames", frames.addresses().len());
+    }
+}
