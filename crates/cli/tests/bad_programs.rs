@@ -293,6 +293,31 @@ fn openmp_that_comes_by_dlopen_is_recorded() {
     assert_eq!(report(&place.trace())["tasks"], 40);
 }
 
+/// As Python's modules are loaded: nothing that the program's file names tells of GCC's runtime.
+#[test]
+fn gcc_openmp_that_comes_by_dlopen_is_recorded_where_that_is_wished() {
+    let place = Place::new("dlopen", Compiler::Gcc, &["-fno-openmp"]);
+    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/plugin.c");
+    let libraries = place.path().join("lib");
+    std::fs::create_dir(&libraries).unwrap();
+    Compiler::Gcc.build_file(&plugin, &libraries.join("plugin.so"), &["-shared", "-fPIC"]);
+    let recorded = |options: &[&str], trace: &str| {
+        let mut command = record(place.path());
+        command.env("LD_LIBRARY_PATH", &libraries).args(["-o", trace]).args(options);
+        let run = output(command.arg("--").arg(&place.program).arg("plugin.so"));
+        assert_eq!((run.status.code(), &*text(&run.stdout)), (Some(0), "40\n"));
+        text(&run.stderr)
+    };
+    let without = recorded(&[], "without");
+    assert!(without.contains("--preload records that"), "{without}");
+    let profile = recorded(&["--mode", "profile", "--sample", "2000"], "profile");
+    // Of a few milliseconds no sample may fall into the runtime.
+    assert!(profile.contains("profile of 1 process"), "{profile}");
+    recorded(&["--preload"], "with");
+    assert_eq!(report(&place.path().join("with"))["tasks"], 40);
+    assert_eq!(notices(&place.path().join("with")), ["runtime-replaced"]);
+}
+
 #[test]
 fn wrappers_and_scripts_are_seen_through() {
     let place = Place::new("many", Compiler::Gcc, &[]);

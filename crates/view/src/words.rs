@@ -8,6 +8,7 @@ use taskscope_analysis::{
 };
 use taskscope_execution::{Doubt, Group, Place, SiteIndex, State, ThreadKind, Uncertain};
 use taskscope_session::{Places, ProblemKind, Session};
+use taskscope_symbol::Missing;
 
 /// A fact about the recording or the trace that changes how numbers are to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -365,10 +366,30 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     for problem in problems {
         say(problem.name, problem_text(problem));
     }
-    for missing in session.places.missing() {
-        say("missing-names", missing.to_string());
+    for text in missing_names(&session.places.missing()) {
+        say("missing-names", text);
     }
     all
+}
+
+/// Why names are missing, each kind of reason once: a program may have loaded hundreds of files.
+pub fn missing_names(all: &[Missing]) -> Vec<String> {
+    let mut kinds: Vec<(&Missing, u64)> = Vec::new();
+    for missing in all {
+        match kinds
+            .iter_mut()
+            .find(|(first, _)| std::mem::discriminant(*first) == std::mem::discriminant(missing))
+        {
+            Some((_, others)) => *others += 1,
+            None => kinds.push((missing, 0)),
+        }
+    }
+    let text = |(first, others): (&Missing, u64)| match others {
+        0 => first.to_string(),
+        1 => format!("{first}; another file, too"),
+        others => format!("{first}; {} other files, too", format::count(others)),
+    };
+    kinds.into_iter().map(text).collect()
 }
 
 fn problem_text(problem: &taskscope_analysis::Problem) -> String {
@@ -404,5 +425,21 @@ fn problem_text(problem: &taskscope_analysis::Problem) -> String {
             format!("{} of the program's own instrumentation; `taskscope check` lists them", times("mistake"))
         }
         name => format!("{name}: {}", times("case")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_of_one_kind_are_told_once() {
+        let without = |path: &str| Missing::NoDebugInformation { path: path.to_owned() };
+        let all = [Missing::NoModule, without("a.so"), without("b.so"), without("c.so")];
+        let told = missing_names(&all);
+        assert_eq!(told.len(), 2);
+        assert!(
+            told[1].starts_with("a.so has no debug information") && told[1].ends_with("; 2 other files, too")
+        );
     }
 }

@@ -10,6 +10,7 @@ pub use difference::{PathsDifference, paths_difference};
 pub use totals::{incomplete_profiles, profile_summary};
 
 use crate::format::count;
+use crate::words::missing_names;
 use anstyle::Style;
 use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
 use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
@@ -155,7 +156,7 @@ impl CallPaths {
             ));
         }
         notes.extend(self.filtered.iter().cloned());
-        notes.extend(self.missing.iter().take(3).map(|missing| format!("names are missing: {missing}")));
+        notes.extend(missing_names(&self.missing).iter().map(|why| format!("names are missing: {why}")));
         notes
     }
 }

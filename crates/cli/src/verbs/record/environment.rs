@@ -95,14 +95,14 @@ impl Environment {
         true
     }
 
-    /// Adds what the programs that the command starts need when they use libgomp.
-    pub fn replace_libgomp(&mut self, programs: &[PathBuf]) {
+    /// Adds what the programs that the command starts need when they use libgomp. Says whether one does.
+    pub fn replace_libgomp(&mut self, programs: &[PathBuf]) -> bool {
         let decisions = programs.iter().map(|program| (program, libgomp::decide(program)));
         let mut decisions: Vec<_> =
             decisions.filter(|(_, decision)| *decision != Decision::NotNeeded).collect();
         // One program that cannot be run on the replacement decides for all, as all see the variable.
         decisions.sort_by_key(|(_, decision)| matches!(decision, Decision::Replace(_)));
-        let Some((program, decision)) = decisions.into_iter().next() else { return };
+        let Some((program, decision)) = decisions.into_iter().next() else { return false };
         let program = program.display();
         match decision {
             Decision::Replace(runtime) => {
@@ -137,6 +137,30 @@ impl Environment {
                 self.notice("no-ompt-runtime", text);
             }
             Decision::NotNeeded => {}
+        }
+        true
+    }
+
+    /// Has a runtime there before a program loads code that calls one. What that needs can only be seen then.
+    pub fn preload_runtime(&mut self, programs: &[PathBuf]) {
+        let Some(program) = programs.iter().find(|program| !libgomp::has_ompt_runtime(program)) else {
+            return;
+        };
+        match libgomp::replacement_for(program) {
+            Some(runtime) => {
+                let text = format!(
+                    "code for GCC's libgomp that {} loads runs on LLVM's {} instead (--preload), as far as that has what it \
+                     calls; timings are that runtime's",
+                    program.display(),
+                    runtime.file_name().unwrap_or_default().display()
+                );
+                self.notice("runtime-replaced", text);
+                self.preload(&runtime);
+            }
+            None => {
+                let text = "--preload has no effect: LLVM's OpenMP runtime is not installed; apt-get install libomp-19-dev";
+                self.notice("no-ompt-runtime", text.to_owned());
+            }
         }
     }
 

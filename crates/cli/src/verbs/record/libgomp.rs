@@ -59,6 +59,16 @@ pub fn is_used_by(programs: &[PathBuf]) -> bool {
         .any(|(_, object)| object.needed.iter().any(is_runtime))
 }
 
+/// Whether a program is linked with an OpenMP runtime that a tool can attach to.
+pub fn has_ompt_runtime(program: &Path) -> bool {
+    loader::objects_of(program).iter().any(|(path, _)| is_ompt_runtime_name(path))
+}
+
+/// What runs a program's code for libgomp, if it has any.
+pub fn replacement_for(program: &Path) -> Option<PathBuf> {
+    Some(find_replacement(&super::elf::read(program)?)?.0)
+}
+
 /// The first runtime on the loader's path that a tool can attach to and that GCC's code can call.
 fn find_replacement(program: &Dynamic) -> Option<(PathBuf, Dynamic)> {
     runtimes().into_iter().find(|(_, runtime)| {

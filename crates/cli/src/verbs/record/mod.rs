@@ -60,6 +60,11 @@ pub struct Args {
     #[arg(long)]
     no_preload: bool,
 
+    /// Have LLVM's OpenMP runtime there from the start, also where the program's own file does not name GCC's: for programs that
+    /// load code for that later, as Python does with its modules.
+    #[arg(long, conflicts_with = "no_preload")]
+    preload: bool,
+
     /// Store at most this much per process (512M, 2G, …); what comes then is counted, not stored.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
@@ -150,8 +155,8 @@ fn record(
     let mut environment = Environment::attaching(openmp_tool, &trace.path);
     if args.no_preload {
         environment.keep_libgomp(&programs);
-    } else {
-        environment.replace_libgomp(&programs);
+    } else if !environment.replace_libgomp(&programs) && args.preload {
+        environment.preload_runtime(&programs);
     }
     let profiled = args.mode == "profile";
     if profiled {

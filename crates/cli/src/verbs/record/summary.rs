@@ -59,8 +59,13 @@ pub fn print_nothing_recorded(run: &RunFile, programs: &[PathBuf]) {
         format!(": signal {signal} ended {} before anything was stored", run.command[0])
     } else if libgomp::is_used_by(programs) {
         ": its OpenMP runtime did not load the recorder (taskscope doctor says what works here)".to_owned()
-    } else {
+    } else if run.notices.iter().any(|notice| notice.name == "runtime-replaced") {
         format!(": {} used no OpenMP", run.command[0])
+    } else {
+        format!(
+            ": {} used no OpenMP, or GCC's from a library that it has loaded itself, as Python does (--preload records that)",
+            run.command[0]
+        )
     };
     say(&format!("taskscope: {wall}  nothing was recorded{reason}"));
 }
@@ -88,17 +93,24 @@ pub fn print_profiles(run: &RunFile, profiles: &[PathBuf], trace: &TraceDirector
     let of = taskscope_view::format::counted(profiles.len() as u64, "process");
     say(&format!("taskscope: {wall}  profile of {of}  {kilobytes} KiB  →  {}", trace.shown()));
     // Other ranks of the job may still be recording.
-    if run.rank.is_none()
-        && let Some(incomplete) = incomplete_profiles(&processes_of(profiles))
-    {
+    if run.rank.is_some() {
+        return;
+    }
+    let read = |path: &PathBuf| Profile::read(&fs::read(path).ok()?).ok();
+    let profiles: Vec<Profile> = profiles.iter().filter_map(read).collect();
+    let processes: Vec<Process> = profiles.iter().flat_map(|profile| profile.processes.clone()).collect();
+    if let Some(incomplete) = incomplete_profiles(&processes) {
         say(&format!("taskscope: {incomplete}"));
     }
-}
-
-/// What profiles say of their processes, as far as they can be read.
-fn processes_of(profiles: &[PathBuf]) -> Vec<Process> {
-    let read = |path: &PathBuf| Profile::read(&fs::read(path).ok()?).ok();
-    profiles.iter().filter_map(read).flat_map(|profile| profile.processes).collect()
+    let modules = profiles.iter().flat_map(|profile| &profile.modules);
+    let mut files = modules.filter_map(|module| Path::new(&module.path).file_name()?.to_str());
+    let is_told = run.notices.iter().any(|notice| notice.name.starts_with("runtime"));
+    if let Some(runtime) = files.find(|file| file.starts_with("libgomp")).filter(|_| !is_told) {
+        say(&format!(
+            "taskscope: what runs on GCC's OpenMP runtime ({runtime}, which was loaded by a library) is sampled as any code; \
+             --preload records it as OpenMP, on LLVM's runtime"
+        ));
+    }
 }
 
 /// Bytes of all files below a directory; what cannot be read counts nothing.
