@@ -74,32 +74,35 @@ fn start_of_process(module: &Module) -> Option<Unusual> {
     Some(Unusual { start, end: start + BYTES, rule: Rule::Root })
 }
 
-/// Where the C library has functions return to that the program gave to `makecontext`. Only it knows, and tells with each context.
+/// Where functions return to that the program gave to `makecontext`.
 fn end_of_contexts(module: &Module) -> Option<Unusual> {
-    static WHERE: OnceLock<u64> = OnceLock::new();
-    extern "C" fn never_called() {}
-    let end = *WHERE.get_or_init(|| {
-        let mut stack = [0u64; 128];
-        let mut context = core::mem::MaybeUninit::<libc::ucontext_t>::zeroed();
-        // SAFETY: the context is filled before it is changed, and never resumed; what it returns to lies where its registers say.
-        unsafe {
-            if libc::getcontext(context.as_mut_ptr()) != 0 {
-                return 0;
-            }
-            let made = &mut *context.as_mut_ptr();
-            (made.uc_stack.ss_sp, made.uc_stack.ss_size) = (stack.as_mut_ptr().cast(), size_of_val(&stack));
-            made.uc_link = core::ptr::null_mut();
-            libc::makecontext(made, never_called, 0);
-            #[cfg(target_arch = "x86_64")]
-            let end = (made.uc_mcontext.gregs[libc::REG_RSP as usize] as *const u64).read();
-            #[cfg(target_arch = "aarch64")]
-            let end = made.uc_mcontext.regs[30];
-            end
-        }
-    });
+    static END: OnceLock<Option<u64>> = OnceLock::new();
+    let end = (*END.get_or_init(end_of_a_context))?;
     // A return address is looked up at the byte before.
     let start = end.checked_sub(1).filter(|start| module.contains(*start))?;
     Some(Unusual { start, end: end + 1, rule: Rule::Root })
+}
+
+/// Only the C library knows, and tells with each context.
+fn end_of_a_context() -> Option<u64> {
+    extern "C" fn never_called() {}
+    let mut stack = [0u64; 128];
+    let mut context = core::mem::MaybeUninit::<libc::ucontext_t>::zeroed();
+    // SAFETY: the context is filled before it is changed, and never resumed; what it returns to lies where its registers say.
+    unsafe {
+        if libc::getcontext(context.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let made = &mut *context.as_mut_ptr();
+        (made.uc_stack.ss_sp, made.uc_stack.ss_size) = (stack.as_mut_ptr().cast(), size_of_val(&stack));
+        made.uc_link = core::ptr::null_mut();
+        libc::makecontext(made, never_called, 0);
+        #[cfg(target_arch = "x86_64")]
+        let end = (*made.uc_mcontext.gregs.get(libc::REG_RSP as usize)? as *const u64).read();
+        #[cfg(target_arch = "aarch64")]
+        let end = made.uc_mcontext.regs[30];
+        Some(end)
+    }
 }
 
 /// The code in the kernel's part that handlers return to, which has no unwind tables.
