@@ -13,6 +13,7 @@
 //! | least | another tool, which reads the counter and writes as many bytes for each task: a trace could not do less |
 //! | trace | everything is recorded |
 //! | sampled-trace | and sampled at 100 Hz |
+//! | least-profile | another tool, which reads the counter and adds where tasks begin, end and wait, and timers of 100 Hz with a handler that does nothing: a profile could not do less |
 //! | profile | `--mode profile`, with its 100 Hz |
 //! | timers | no tool, but timers of 1 kHz with a handler that does nothing |
 //! | profile-timers | `--mode profile` without samples, and the timers of `timers`; its ratio is that to `timers` |
@@ -52,6 +53,7 @@ enum Variant {
     Least,
     Trace,
     SampledTrace,
+    LeastProfile,
     Profile,
     Timers,
     ProfileTimers,
@@ -59,7 +61,7 @@ enum Variant {
 }
 use Variant::*;
 
-const VARIANTS: [(Variant, &str); 11] = [
+const VARIANTS: [(Variant, &str); 12] = [
     (WithoutTool, "without"),
     (Declined, "declined"),
     (Idle, "idle"),
@@ -67,6 +69,7 @@ const VARIANTS: [(Variant, &str); 11] = [
     (Least, "least"),
     (Trace, "trace"),
     (SampledTrace, "sampled-trace"),
+    (LeastProfile, "least-profile"),
     (Profile, "profile"),
     (Timers, "timers"),
     (ProfileTimers, "profile-timers"),
@@ -86,7 +89,7 @@ impl Variant {
     /// Variables of the recorder; `None` where it is not attached.
     fn settings(self) -> Option<&'static [(&'static str, &'static str)]> {
         match self {
-            WithoutTool | Declined | Callbacks | Least | Timers => None,
+            WithoutTool | Declined | Callbacks | Least | LeastProfile | Timers => None,
             Idle | Trace => Some(&[]),
             SampledTrace => Some(&[("TASKSCOPE_SAMPLE", "100")]),
             Profile => Some(&[("TASKSCOPE_MODE", "profile"), ("TASKSCOPE_SAMPLE", "100")]),
@@ -131,6 +134,7 @@ fn main() -> ExitCode {
     let declined = compile_with("declined_tool", &["-shared", "-fPIC"]);
     let callbacks = compile_with("empty_callbacks", &["-shared", "-fPIC", "-fopenmp"]);
     let least = compile_with("least_trace", &["-shared", "-fPIC", "-fopenmp"]);
+    let least_profile = compile_with("least_profile", &["-shared", "-fPIC", "-fopenmp", "-ldl"]);
     for name in &settings.programs {
         let (source, arguments) = source_and_arguments(name);
         let Some(program) = compile(source) else {
@@ -141,9 +145,21 @@ fn main() -> ExitCode {
         let callbacks = callbacks.clone().unwrap_or_default();
         let declined = declined.clone().unwrap_or_default();
         let least = least.clone().unwrap_or_default();
+        let least_profile = least_profile.clone().unwrap_or_default();
         let (threads, traces) = (settings.threads, traces.join(name));
-        let mut bench =
-            Bench { program, arguments, tool, timers, declined, callbacks, least, threads, traces, runs: 0 };
+        let mut bench = Bench {
+            program,
+            arguments,
+            tool,
+            timers,
+            declined,
+            callbacks,
+            least,
+            least_profile,
+            threads,
+            traces,
+            runs: 0,
+        };
         println!("{}", bench.row(name, settings.rounds, &settings.variants));
     }
     let _ = std::fs::remove_dir_all(&traces);
@@ -217,6 +233,7 @@ struct Bench {
     declined: PathBuf,
     callbacks: PathBuf,
     least: PathBuf,
+    least_profile: PathBuf,
     threads: usize,
     traces: PathBuf,
     runs: usize,
@@ -286,6 +303,9 @@ impl Bench {
             command.env("OMP_TOOL_LIBRARIES", &self.callbacks);
         } else if variant == Least {
             command.env("OMP_TOOL_LIBRARIES", &self.least).env("TASKSCOPE_TRACE_DIR", &directory);
+        }
+        if variant == LeastProfile {
+            command.env("OMP_TOOL_LIBRARIES", &self.least_profile).env("LD_PRELOAD", &self.least_profile);
         }
         let (start, cpu_before) = (Instant::now(), cpu_seconds_of_children());
         let status = command.status().expect("the program starts");
