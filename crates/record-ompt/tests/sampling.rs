@@ -493,7 +493,8 @@ fn tasks_are_created_on_small_stacks() {
     }
     let program = compile(Compiler::Clang, "creator", &["-O2"]);
     let run = Run::program(Compiler::Clang, &program).env("OMP_STACKSIZE", "24k");
-    run.env("TASKSCOPE_SAMPLE", "100").trace();
+    let trace = run.env("TASKSCOPE_SAMPLE", "100").trace();
+    assert_eq!(trace.of(samples::TASK_PATH).count(), 1, "a hundred tasks at one place: one path");
 }
 
 #[test]
