@@ -40,7 +40,7 @@ pub fn rule(all: &'static [Unusual], address: u64) -> Option<&'static Rule> {
     (address < piece.end).then_some(&piece.rule)
 }
 
-/// A module's pieces: `.eh_frame` and where it lies are given, if it has such tables.
+/// A module's pieces: `.eh_frame`, or more, and where it lies are given, if it has such tables.
 pub fn find(module: &Module, frame: Option<(&[u8], u64)>) -> &'static [Unusual] {
     #[cfg(target_arch = "x86_64")]
     // Rust's compiler makes no such code.
@@ -283,14 +283,19 @@ mod tables {
         iter.next().ok()?.is_none().then_some(found)
     }
 
-    /// The pieces of code that these tables tell of, sorted.
+    /// The pieces of code that these tables tell of, sorted. Something else may follow them.
     pub fn find(frame: &[u8], at: u64) -> Vec<Unusual> {
+        let (candidates, end) = candidates(frame);
+        if candidates.is_empty() {
+            return Vec::new();
+        }
+        let frame = frame.get(..end).unwrap_or_default();
         let mut section = EhFrame::new(frame, RunTimeEndian::Little);
         section.set_address_size(8);
         let bases = BaseAddresses::default().set_eh_frame(at);
         let mut context = UnwindContext::new();
         let mut found = Vec::new();
-        for offset in candidates(frame) {
+        for offset in candidates {
             let Ok(entry) = section.fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset) else {
                 continue;
             };
@@ -405,45 +410,81 @@ mod tables {
         found
     }
 
-    /// Entries of functions that may be unusual. To read all of them would take a millisecond or two of each process's start;
-    /// of most, their bytes tell that they are not.
-    fn candidates(frame: &[u8]) -> Vec<usize> {
+    /// Entries of functions that may be unusual, and where the last of all ends. To read all of them would take a millisecond or
+    /// two of each process's start; of most, their bytes tell that they are not.
+    fn candidates(frame: &[u8]) -> (Vec<usize>, usize) {
         let number = |at: usize| {
             let bytes = frame.get(at..)?.first_chunk()?;
             Some(u32::from_le_bytes(*bytes) as usize)
         };
         let (mut found, mut of_signals, mut at) = (Vec::new(), Vec::new(), 0);
         while let Some((length, id)) = number(at).zip(number(at + 4)).filter(|(length, _)| *length > 4) {
-            let content = frame.get(at + 8..at + 4 + length).unwrap_or_default();
+            let end = at + 4 + length;
+            if end > frame.len() {
+                break;
+            }
             if id == 0 {
                 // Its version, and a C string of what else it says.
+                let content = frame.get(at + 8..end).unwrap_or_default();
                 let says = content.iter().skip(1).take_while(|byte| **byte != 0);
                 of_signals.extend(says.copied().any(|byte| byte == b'S').then_some(at));
-            } else if of_signals.contains(&(at + 4).wrapping_sub(id)) || may_be_unusual(content) {
+            // Begin and length of the code come before its instructions.
+            } else if of_signals.contains(&(at + 4).wrapping_sub(id)) || may_be_unusual(frame, at + 16, end) {
                 found.push(at);
             }
-            at += 4 + length;
+            at = end;
         }
-        found
+        (found, at)
     }
 
-    /// Whether there may be instructions among these bytes by which another register than those for the stack and the frame
+    /// Whether there may be instructions in `frame[from..end]` by which another register than those for the stack and the frame
     /// leads to the caller's stack, or an expression.
-    fn may_be_unusual(content: &[u8]) -> bool {
+    fn may_be_unusual(frame: &[u8], from: usize, end: usize) -> bool {
+        for at in (from..end).step_by(LANES) {
+            let among = match frame.get(at..).and_then(<[u8]>::first_chunk) {
+                Some(bytes) => unusual_among(bytes),
+                None => {
+                    let mut bytes = [0; LANES + 1];
+                    bytes.iter_mut().zip(frame.iter().skip(at)).for_each(|(to, from)| *to = *from);
+                    unusual_among(&bytes)
+                }
+            };
+            if among & !(u32::MAX << (end - at).min(LANES)) != 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Bytes that are looked at together.
+    const LANES: usize = 16;
+
+    /// For each of these bytes but the last a bit, from the lowest on: whether it, and the one after it as its operand, may be such an
+    /// instruction.
+    #[inline(always)]
+    fn unusual_among(bytes: &[u8; LANES + 1]) -> u32 {
+        use core::arch::x86_64::*;
         const STACK: u8 = X86_64::RSP.0 as u8;
         const FRAME: u8 = X86_64::RBP.0 as u8;
-        let is_one = |instruction: u8, operand: u8| {
-            let is = |other: gimli::DwCfa| instruction == other.0;
-            let is_expression = is(gimli::DW_CFA_def_cfa_expression) & (operand > 0);
-            let sets_register =
-                is(gimli::DW_CFA_def_cfa) | is(gimli::DW_CFA_def_cfa_sf) | is(gimli::DW_CFA_def_cfa_register);
-            let is_other = (operand != STACK) & (operand != FRAME);
-            (operand < 16) & (is_expression | sets_register & is_other)
-        };
-        // Begin and length of the code come first. All are looked at: many at once.
-        let (instructions, operands) =
-            (content.get(8..).unwrap_or_default(), content.get(9..).unwrap_or_default());
-        instructions.iter().zip(operands).fold(false, |found, (one, next)| found | is_one(*one, *next))
+        // SAFETY: both lie within the bytes.
+        let [instruction, operand] =
+            [0, 1].map(|at| unsafe { _mm_loadu_si128(bytes.as_ptr().add(at).cast()) });
+        // SAFETY: every processor of this kind has these instructions.
+        unsafe {
+            let all = |byte: u8| _mm_set1_epi8(byte.cast_signed());
+            let is = |other: gimli::DwCfa| _mm_cmpeq_epi8(instruction, all(other.0));
+            let operand_is = |byte: u8| _mm_cmpeq_epi8(operand, all(byte));
+            let sets_register = _mm_or_si128(
+                _mm_or_si128(is(gimli::DW_CFA_def_cfa), is(gimli::DW_CFA_def_cfa_sf)),
+                is(gimli::DW_CFA_def_cfa_register),
+            );
+            let to_other =
+                _mm_andnot_si128(_mm_or_si128(operand_is(STACK), operand_is(FRAME)), sets_register);
+            let is_expression = _mm_andnot_si128(operand_is(0), is(gimli::DW_CFA_def_cfa_expression));
+            let is_small = _mm_cmpeq_epi8(_mm_min_epu8(operand, all(15)), operand);
+            let found = _mm_and_si128(_mm_or_si128(to_other, is_expression), is_small);
+            _mm_movemask_epi8(found).cast_unsigned()
+        }
     }
 
     /// What signal handlers return to, as the C library has it: others may keep the registers elsewhere.
@@ -457,5 +498,32 @@ mod tables {
         let bytes = words.map(u64::to_le_bytes);
         let is_return = bytes.as_flattened().starts_with(&RETURN);
         is_return.then_some(Unusual { start, end, rule: Rule::Interrupted })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn what_is_unusual_is_found_wherever_it_lies() {
+            let is_unusual = |instruction: u8, operand: u8| match gimli::DwCfa(instruction) {
+                gimli::DW_CFA_def_cfa_expression => (1..16).contains(&operand),
+                gimli::DW_CFA_def_cfa | gimli::DW_CFA_def_cfa_sf | gimli::DW_CFA_def_cfa_register => {
+                    operand < 16 && !matches!(gimli::Register(operand.into()), X86_64::RSP | X86_64::RBP)
+                }
+                _ => false,
+            };
+            for pair in 0..=u16::MAX {
+                let [instruction, operand] = pair.to_le_bytes();
+                // An instruction 0 is none of them.
+                let mut frame = [0; 70];
+                let at = 20 + pair as usize % 30;
+                frame[at..at + 2].copy_from_slice(&[instruction, operand]);
+                let as_instruction = is_unusual(instruction, operand) || is_unusual(operand, 0);
+                assert_eq!(may_be_unusual(&frame, 16, 52), as_instruction, "{instruction} {operand} at {at}");
+                assert!(!may_be_unusual(&frame, at + 2, 70) && !may_be_unusual(&frame, 0, at));
+                assert_eq!(may_be_unusual(&frame[..at + 2], 16, at + 2), as_instruction);
+            }
+        }
     }
 }
