@@ -83,10 +83,11 @@ pub fn path_of_program() -> &'static CStr {
 fn ask_for_path_of_program() -> CString {
     use std::os::unix::ffi::OsStringExt;
     let told = std::fs::read_link("/proc/self/exe").unwrap_or_default();
-    let is_there = told.exists();
+    const GONE: &[u8] = b" (deleted)";
+    let is_gone = told.as_os_str().as_encoded_bytes().ends_with(GONE) && !told.exists();
     let mut path = told.into_os_string().into_vec();
-    if !is_there && path.ends_with(b" (deleted)") {
-        path.truncate(path.len() - b" (deleted)".len());
+    if is_gone {
+        path.truncate(path.len() - GONE.len());
     }
     CString::new(path).unwrap_or_default()
 }

@@ -346,8 +346,7 @@ fn prepare(module: &Module) -> Prepared {
                 true => Tables::in_place(tables),
                 false => Tables::copy(tables),
             });
-            let frame = tables.map(|tables| (tables.frame, tables.frame_at));
-            let made = Prepared { tables, unusual: unusual::find(module, frame) };
+            let made = Prepared { tables, unusual: unusual::find(module, tables.as_ref()) };
             if let Some(list) = copies.as_mut() {
                 list.retain(|(start, end, header, _)| (*start, *end, *header) != key);
                 list.push((key.0, key.1, key.2, made));
@@ -389,11 +388,13 @@ fn stays(module: &Module) -> bool {
 
 /// A module's `.eh_frame_hdr` and `.eh_frame`, or copies of them, and where they lie.
 #[derive(Clone, Copy)]
-struct Tables {
+pub struct Tables {
     header_at: u64,
     header: &'static [u8],
-    frame_at: u64,
-    frame: &'static [u8],
+    /// Where `.eh_frame` lies.
+    pub frame_at: u64,
+    /// It, and whatever follows it in its segment.
+    pub frame: &'static [u8],
 }
 
 /// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, the only way in which linkers write the place of `.eh_frame`.
@@ -448,13 +449,25 @@ impl Tables {
 
     /// The start of the function that an address lies in, or of the last one before it.
     fn function(&self, address: u64) -> Option<u64> {
+        Some(self.row(address)?.0)
+    }
+
+    /// The place in `.eh_frame` of the entry for the function that starts at an address.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no other code is unusual"))]
+    pub fn entry(&self, function: u64) -> Option<usize> {
+        let (_, entry) = self.row(function).filter(|(start, _)| *start == function)?;
+        usize::try_from(entry.checked_sub(self.frame_at)?).ok()
+    }
+
+    /// Of the function that an address lies in, or of the last one before it: its start, and where its entry lies.
+    fn row(&self, address: u64) -> Option<(u64, u64)> {
         let rows = self.header.get(12..).filter(|_| self.header_has_table())?.as_chunks::<8>().0;
-        let start = |row: &[u8; 8]| {
-            let [a, b, c, d, ..] = *row;
-            self.header_at.wrapping_add_signed(i64::from(i32::from_le_bytes([a, b, c, d])))
-        };
-        let after = rows.partition_point(|row| start(row) <= address);
-        rows.get(after.checked_sub(1)?).map(start)
+        let place = |bytes: [u8; 4]| self.header_at.wrapping_add_signed(i32::from_le_bytes(bytes).into());
+        let start = |[a, b, c, d, ..]: [u8; 8]| place([a, b, c, d]);
+        let after = rows.partition_point(|row| start(*row) <= address);
+        let row = *rows.get(after.checked_sub(1)?)?;
+        let [.., a, b, c, d] = row;
+        Some((start(row), place([a, b, c, d])))
     }
 
     fn is_still_at(&self, module: &Module) -> bool {

@@ -130,7 +130,16 @@ mod tests {
 
     #[test]
     fn what_is_called_runs_there_and_a_walk_finds_back() {
-        let own = OwnStack::new().unwrap();
+        // framehop takes a caller whose stack lies lower for a mistake: one that lies lower than this one's is needed.
+        let here = stack_pointer_here();
+        let mut higher = Vec::new();
+        let own = loop {
+            let own = OwnStack::new().unwrap();
+            if (own.low as u64) < here {
+                break own;
+            }
+            higher.push(own);
+        };
         let (mut sp, mut frames) = (0, Box::new(Frames::new()));
         code_map::refresh();
         while code_map::current().is_none() {

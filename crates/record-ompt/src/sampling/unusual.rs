@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 
+use super::code_map::Tables;
 use crate::modules::Module;
 
 /// A piece of code.
@@ -40,17 +41,17 @@ pub fn rule(all: &'static [Unusual], address: u64) -> Option<&'static Rule> {
     (address < piece.end).then_some(&piece.rule)
 }
 
-/// A module's pieces: `.eh_frame`, or more, and where it lies are given, if it has such tables.
-pub fn find(module: &Module, frame: Option<(&[u8], u64)>) -> &'static [Unusual] {
+/// A module's pieces.
+pub fn find(module: &Module, tables: Option<&Tables>) -> &'static [Unusual] {
     #[cfg(target_arch = "x86_64")]
     // Rust's compiler makes no such code.
     let mut found = {
-        let frame = frame.filter(|_| !module.contains(find as *const () as u64));
-        frame.map(|(bytes, at)| tables::find(bytes, at)).unwrap_or_default()
+        let tables = tables.filter(|_| !module.contains(find as *const () as u64));
+        tables.map(tables::find).unwrap_or_default()
     };
     #[cfg(target_arch = "aarch64")]
     let mut found = {
-        let _ = frame;
+        let _ = tables;
         trampoline_of_kernel(module).into_iter().collect::<Vec<_>>()
     };
     found.extend(start_of_process(module));
@@ -128,11 +129,11 @@ fn trampoline_of_kernel(module: &Module) -> Option<Unusual> {
 mod tables {
     use framehop::x86_64::Reg;
     use gimli::{
-        BaseAddresses, CfaRule, CieOrFde, EhFrame, EndianSlice, Operation, RegisterRule, RunTimeEndian,
-        UnwindContext, UnwindExpression, UnwindSection as _, X86_64,
+        BaseAddresses, CfaRule, EhFrame, EndianSlice, Operation, RegisterRule, RunTimeEndian, UnwindContext,
+        UnwindExpression, UnwindSection as _, X86_64,
     };
 
-    use super::{Rule, Unusual};
+    use super::{Rule, Tables, Unusual};
     use crate::sampling::walk::{Read, Registers, code, read_anywhere};
 
     // With the reader that framehop uses, its own calls of gimli's functions would no longer be compiled in place.
@@ -283,16 +284,15 @@ mod tables {
         iter.next().ok()?.is_none().then_some(found)
     }
 
-    /// The pieces of code that these tables tell of, sorted. Something else may follow them.
-    pub fn find(frame: &[u8], at: u64) -> Vec<Unusual> {
-        let (candidates, end) = candidates(frame);
+    /// The pieces of code that these tables tell of, sorted.
+    pub fn find(tables: &Tables) -> Vec<Unusual> {
+        let candidates = candidates(tables.frame);
         if candidates.is_empty() {
             return Vec::new();
         }
-        let frame = frame.get(..end).unwrap_or_default();
-        let mut section = EhFrame::new(frame, RunTimeEndian::Little);
+        let mut section = EhFrame::new(tables.frame, RunTimeEndian::Little);
         section.set_address_size(8);
-        let bases = BaseAddresses::default().set_eh_frame(at);
+        let bases = BaseAddresses::default().set_eh_frame(tables.frame_at);
         let mut context = UnwindContext::new();
         let mut found = Vec::new();
         for offset in candidates {
@@ -310,23 +310,25 @@ mod tables {
                 found.extend(Caller::of(row, &section, &entry).map(piece));
             }
         }
-        follow_kept_registers(&mut found, &section, &bases);
+        follow_kept_registers(&mut found, tables, &section, &bases);
         found.sort_unstable_by_key(|piece| piece.start);
         found
     }
 
     /// Code keeps the stack pointer in a register of its callers (the C library's, where a function is called for the first time,
     /// in `rbx`): in its callees, the register is where they have saved it. So that is the rule at its calls.
-    fn follow_kept_registers(found: &mut Vec<Unusual>, section: &Section<'_>, bases: &BaseAddresses) {
+    fn follow_kept_registers(
+        found: &mut Vec<Unusual>,
+        tables: &Tables,
+        section: &Section<'_>,
+        bases: &BaseAddresses,
+    ) {
         let calls: Vec<KeptInCall> = found.iter().enumerate().flat_map(KeptInCall::all).collect();
         if calls.is_empty() {
             return;
         }
-        let saved = saved_registers(&calls, section, bases);
         for call in calls.iter().rev() {
-            let Some(from_cfa) = saved.iter().find(|(of, _)| *of == call.saves()).map(|(_, at)| *at) else {
-                continue;
-            };
+            let Some(from_cfa) = saved_at(call, tables, section, bases) else { continue };
             let Some(piece) = found.get_mut(call.piece) else { continue };
             let (Rule::Caller(caller), end) = (piece.rule, piece.end) else { continue };
             // In the call, its first byte left out: there the register is known, or lost.
@@ -374,45 +376,33 @@ mod tables {
             };
             code.windows(CALL_BYTES as usize).enumerate().filter_map(of_call).collect()
         }
-
-        /// Which function saves which register.
-        fn saves(&self) -> (u64, u8) {
-            (self.callee, self.kept.register)
-        }
     }
 
-    /// Where those functions that are called save the registers, from where their callers' stack ends. (What looks like a call and
-    /// is none leads to no function.)
-    fn saved_registers(
-        calls: &[KeptInCall],
+    /// Where the function that is called saves the register, from where its caller's stack ends. (What looks like a call and is
+    /// none leads to no function.)
+    fn saved_at(
+        call: &KeptInCall,
+        tables: &Tables,
         section: &Section<'_>,
         bases: &BaseAddresses,
-    ) -> Vec<((u64, u8), i32)> {
+    ) -> Option<i32> {
+        let entry = tables.entry(call.callee)?;
+        let entry = section.fde_from_offset(bases, entry.into(), EhFrame::cie_from_offset).ok()?;
         let mut context = UnwindContext::new();
-        let mut found = Vec::new();
-        let mut entries = section.entries(bases);
-        while let Ok(Some(entry)) = entries.next() {
-            let CieOrFde::Fde(entry) = entry else { continue };
-            let Ok(entry) = entry.parse(EhFrame::cie_from_offset) else { continue };
-            for call in calls.iter().filter(|call| call.callee == entry.initial_address()) {
-                let Ok(mut rows) = entry.rows(section, bases, &mut context) else { continue };
-                while let Ok(Some(row)) = rows.next_row() {
-                    let rule = row.register(gimli::Register(call.kept.register.into()));
-                    if let Some(RegisterRule::Offset(from_cfa)) = rule
-                        && let Ok(from_cfa) = i32::try_from(from_cfa)
-                    {
-                        found.push((call.saves(), from_cfa));
-                        break;
-                    }
-                }
+        let mut rows = entry.rows(section, bases, &mut context).ok()?;
+        while let Ok(Some(row)) = rows.next_row() {
+            if let Some(RegisterRule::Offset(from_cfa)) =
+                row.register(gimli::Register(call.kept.register.into()))
+            {
+                return i32::try_from(from_cfa).ok();
             }
         }
-        found
+        None
     }
 
-    /// Entries of functions that may be unusual, and where the last of all ends. To read all of them would take a millisecond or
-    /// two of each process's start; of most, their bytes tell that they are not.
-    fn candidates(frame: &[u8]) -> (Vec<usize>, usize) {
+    /// Entries of functions that may be unusual. To read all of them would take a millisecond or two of each process's start; of
+    /// most, their bytes tell that they are not. Something else may follow the last one.
+    fn candidates(frame: &[u8]) -> Vec<usize> {
         let number = |at: usize| {
             let bytes = frame.get(at..)?.first_chunk()?;
             Some(u32::from_le_bytes(*bytes) as usize)
@@ -434,7 +424,7 @@ mod tables {
             }
             at = end;
         }
-        (found, at)
+        found
     }
 
     /// Whether there may be instructions in `frame[from..end]` by which another register than those for the stack and the frame
