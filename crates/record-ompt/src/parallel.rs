@@ -5,11 +5,11 @@ use core::ffi::{c_int, c_uint, c_void};
 use taskscope_event::models::omp;
 use taskscope_record::{enter, thread as recorder};
 
-use crate::abi::{Data, Frame, endpoint, parallel_flag, status, task_flag};
+use crate::abi::{self, Data, Frame, endpoint, parallel_flag, status, task_flag};
 use crate::dictionary;
 use crate::frames::{Open, Phase};
-use crate::profiling;
-use crate::sampling;
+use crate::sampling::paths::Creating;
+use crate::sampling::{self, levels, stack_pointer_here};
 use crate::thread::{Kind, Moment, OTHER_THREAD, Thread, attach, record};
 use crate::word::{HELPERS, LEAGUE, TEAMS_BODY, Word};
 
@@ -33,12 +33,13 @@ pub unsafe extern "C" fn thread_end(_thread: *mut Data) {
 /// `ompt_callback_parallel_begin`.
 pub unsafe extern "C" fn parallel_begin(
     task: *mut Data,
-    _frame: *const Frame,
+    frame: *const Frame,
     parallel: *mut Data,
     requested: c_uint,
     flags: c_int,
     codeptr: *const c_void,
 ) {
+    let sp = stack_pointer_here();
     record(|moment| {
         // A region that the runtime forks outside of everything: a team of its own, which LLVM makes
         // for `target nowait`. Its threads are no workers of the program.
@@ -50,8 +51,8 @@ pub unsafe extern "C" fn parallel_begin(
             return;
         }
         // In a profile the place of the site holds the team.
-        let site = match moment.thread.profile {
-            Some(_) => profiling::begin_team(requested, moment.at),
+        let site = match moment.thread.profile.as_deref_mut() {
+            Some(follower) => follower.own_teams.begin(requested, moment.at),
             None => moment.site_of_region(codeptr),
         };
         let region = moment.thread.regions.take();
@@ -69,7 +70,13 @@ pub unsafe extern "C" fn parallel_begin(
             part.copy_from_slice(&value.to_le_bytes());
         }
         if sampling::is_active() {
-            moment.begin_sampled_region(region, codeptr, is_body);
+            // SAFETY: the runtime passes the frame of the task that forks.
+            let frame = abi::is_object(frame).then(|| unsafe { Frame::read(frame) });
+            let exit = frame.map_or(0, |frame| {
+                levels::exit_of(&frame, moment.thread.frames.task_on_top(), moment.thread)
+            });
+            let creating = Creating { codeptr: codeptr as u64, exit, sp, creator: moment.context() };
+            moment.begin_sampled_region(region, creating, is_body);
         }
         moment.open_with(Open::Region { region }, site, |moment| {
             moment.recorder.own_begin(moment.at, omp::REGION_BEGIN, payload, 4);
@@ -98,9 +105,9 @@ pub unsafe extern "C" fn parallel_end(
             if Word::load(task).has(LEAGUE) {
                 moment.restore_body_of_teams(Word::load(task).id());
             }
-            if moment.thread.profile.is_some() {
-                moment.follow_joined();
-                profiling::leave_team(team);
+            moment.follow_joined();
+            if let Some(follower) = moment.thread.profile.as_deref_mut() {
+                follower.own_teams.keep(team);
             }
         }
     });
@@ -204,7 +211,7 @@ impl Moment<'_> {
         if let Open::Member { region, .. } = body.open
             && region != league
         {
-            Word::new(region, body.site, TEAMS_BODY).store(sampling::levels::current_task());
+            Word::new(region, body.site, TEAMS_BODY).store(levels::current_task());
         }
     }
 

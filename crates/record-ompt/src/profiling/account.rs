@@ -11,24 +11,28 @@ use super::integrals::SharedTaken;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Cause {
+    // The program's own work.
     Task,
     Worksharing,
     Masked,
     ImplicitTask,
     Serial,
+    // Waiting for a lock, or taking a free one.
+    CriticalWait,
+    LockWait,
+    OrderedWait,
+    AtomicWait,
+    // Other time in which the thread has not run out of work, and nothing works for it.
     TaskCreation,
-    ForkJoin,
     Barrier,
     JoinBarrier,
     Taskwait,
     TaskwaitDepend,
     Taskgroup,
-    CriticalWait,
-    LockWait,
-    OrderedWait,
-    AtomicWait,
-    TargetWait,
     Communication,
+    // The rest.
+    ForkJoin,
+    TargetWait,
     Idle,
     NotStarted,
     Ended,
@@ -49,19 +53,19 @@ impl Cause {
             Masked,
             ImplicitTask,
             Serial,
+            CriticalWait,
+            LockWait,
+            OrderedWait,
+            AtomicWait,
             TaskCreation,
-            ForkJoin,
             Barrier,
             JoinBarrier,
             Taskwait,
             TaskwaitDepend,
             Taskgroup,
-            CriticalWait,
-            LockWait,
-            OrderedWait,
-            AtomicWait,
-            TargetWait,
             Communication,
+            ForkJoin,
+            TargetWait,
             Idle,
             NotStarted,
             Ended,
@@ -104,7 +108,7 @@ impl Cause {
 
     /// Whether it is waiting for a lock, or taking a free one.
     pub const fn is_mutex(self) -> bool {
-        matches!(self, Cause::CriticalWait | Cause::LockWait | Cause::OrderedWait | Cause::AtomicWait)
+        (self as u8) >= Cause::CriticalWait as u8 && (self as u8) <= Cause::AtomicWait as u8
     }
 
     /// Whether a worker in it has nothing to do.
@@ -115,6 +119,15 @@ impl Cause {
 
 /// Nanoseconds by cause.
 pub type Sums = [u64; CAUSES];
+
+/// Time that a thread has spent, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// With the program's work, and with locks: beside nobody who works, one that it takes is free.
+    pub work: u64,
+    /// While neither it nor a device worked for the program, though it had not run out of work.
+    pub waits: u64,
+}
 
 /// Adds to a cause; the sums go around at the end of 64 bits, so that a part may be taken away again.
 pub fn book(sums: &mut Sums, cause: Cause, ns: u64) {
@@ -303,16 +316,21 @@ impl Account {
         }
     }
 
-    /// Time by cause until `at`, on its own thread.
-    pub fn sums_at(&self, at: u64) -> Sums {
-        let mut sums = [0; CAUSES];
-        for (sum, own) in sums.iter_mut().zip(&self.sums) {
-            *sum = own.load(Relaxed);
+    /// What the thread has spent until `at`, on its own thread.
+    #[inline(always)]
+    pub fn spent(&self, at: u64) -> Spent {
+        const LOCKS: usize = Cause::AtomicWait as usize;
+        const WAITS: usize = Cause::Communication as usize;
+        let sum = |sums: &[AtomicU64]| sums.iter().map(|sum| sum.load(Relaxed)).sum();
+        let [work, waits] = [(0, LOCKS), (LOCKS + 1, WAITS)].map(|(first, last)| self.sums.get(first..=last));
+        let mut spent = Spent { work: work.map_or(0, sum), waits: waits.map_or(0, sum) };
+        let now = at.saturating_sub(self.since.load(Relaxed));
+        match self.cause.load(Relaxed) as usize {
+            ..=LOCKS => spent.work += now,
+            ..=WAITS => spent.waits += now,
+            _ => {}
         }
-        if let Some(sum) = sums.get_mut(self.cause.load(Relaxed) as usize) {
-            *sum += at.saturating_sub(self.since.load(Relaxed));
-        }
-        sums
+        spent
     }
 
     /// What a worker is in just now, from any thread; `None` of others. `idle_since` as of [`read`](Self::read).
@@ -461,6 +479,27 @@ mod tests {
         );
         for (number, cause) in Cause::ALL.iter().enumerate() {
             assert_eq!(*cause as usize, number);
+        }
+    }
+
+    #[test]
+    fn what_is_spent_is_work_or_waits_or_neither() {
+        use Cause::*;
+        for cause in Cause::ALL {
+            let account = Account::new(100);
+            account.switch(cause, 100);
+            account.switch(Unknown, 107);
+            let spent = account.spent(110);
+            let is_work = cause.is_useful() || cause.is_mutex();
+            let is_neither = cause.is_idle() || matches!(cause, TargetWait | ForkJoin | Unknown);
+            let waits = if is_work || is_neither { 0 } else { 7 };
+            assert_eq!(spent, Spent { work: if is_work { 7 } else { 0 }, waits }, "{cause:?}");
+            account.switch(cause, 120);
+            let more = account.spent(125);
+            assert_eq!(
+                (more.work - spent.work, more.waits - spent.waits),
+                (spent.work / 7 * 5, waits / 7 * 5)
+            );
         }
     }
 }

@@ -5,10 +5,11 @@
 use core::ffi::{c_int, c_void};
 
 use taskscope_event::models::samples::state;
-use taskscope_profile::Marker;
+use taskscope_profile::{FrameKind, Marker};
 use taskscope_record::Short;
 
 use super::Cause;
+use super::contexts::body_of;
 use super::follow::Follower;
 use super::waits::SHORTEST_PART_NS;
 use crate::abi::{self, Callback, Data, Frame, endpoint, event, sync as sync_kind, task_flag};
@@ -117,8 +118,9 @@ fn create(thread: &mut Thread, call: Call, (task, new_task): (*mut Data, *mut Da
     let follower = thread.profile.as_deref()?;
     let creator = context(&thread.frames, follower)?;
     let context = match tasks::is_part_of_running(thread, task) {
-        true => creator,
-        false => thread.paths.known_creation(call.creating(thread, creator))?,
+        true if body_of(creator) != FrameKind::Region => creator,
+        true => return None,
+        false => thread.paths.known_creation(call.creating(thread, creator))?.context,
     };
     follower.counted.rows.of(context)?.created();
     call.created(thread, context, new_task);

@@ -47,6 +47,11 @@ pub fn body_of(context: u32) -> FrameKind {
     }
 }
 
+/// Whether it is that of tasks.
+pub fn is_of_tasks(context: u32) -> bool {
+    body_of(context) == FrameKind::Task
+}
+
 fn is_above(ancestor: u32, context: u32) -> bool {
     let mut at = context;
     while at != 0 {

@@ -141,7 +141,9 @@ fn spot_of(context: u32, place: u64) -> usize {
 /// What was counted for a context goes to the process's tree.
 pub fn merge_row(merged: &mut Tree, context: u32, sums: Sums, codeptr: u64) {
     let node = expand(merged, context);
-    for (metric, value) in [(Metric::TASKS, sums.tasks), (Metric::TASK_TIME, sums.ns)] {
+    // Contexts are of tasks or of regions.
+    let created = if body_of(context) == FrameKind::Region { Metric::REGIONS } else { Metric::TASKS };
+    for (metric, value) in [(created, sums.created), (Metric::TASK_TIME, sums.ns)] {
         if value > 0 {
             merged.add(node, metric, value);
         }

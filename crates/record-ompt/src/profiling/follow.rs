@@ -34,6 +34,8 @@ pub struct Follower {
     members: Vec<Membership>,
     /// Of each of them but the innermost: what the thread was sampled in since it was synchronised with that team.
     outer: Vec<Box<Recent>>,
+    /// For regions that it forks.
+    pub own_teams: teams::Own,
     /// What it is among the workers.
     role: Role,
     /// It was a member of a team, or has created tasks outside of any.
@@ -64,6 +66,7 @@ impl Follower {
             held: Held::default(),
             members: Vec::new(),
             outer: Vec::new(),
+            own_teams: teams::Own::default(),
             role: Role::default(),
             has_worked: false,
             is_paused: false,
@@ -523,9 +526,19 @@ impl Moment<'_> {
         } else if is_task {
             counted.created(context);
         } else {
-            counted.counts.count(|counts| counts.add(context, Metric::REGIONS, 1));
+            counted.begun(context);
         }
         context
+    }
+
+    /// A region of this context begins.
+    #[inline(always)]
+    pub fn count_region(&mut self, context: u32) {
+        if let Some(Follower { counted, .. }) =
+            self.thread.profile.as_deref().filter(|_| !self.thread.is_paused)
+        {
+            counted.begun(context);
+        }
     }
 
     /// A task is created that is like the running one. Returns their context.

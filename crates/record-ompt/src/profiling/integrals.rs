@@ -128,6 +128,14 @@ impl Integrals {
         self.busy.store(false, Release);
     }
 
+    /// Of the time until `at` is known who is charged: nobody looks at it, unless somebody has less than `fresh` nanoseconds before.
+    #[inline(always)]
+    pub fn pass(&self, at: u64, fresh: u64) {
+        if at > self.until.load(Relaxed).saturating_add(fresh) {
+            self.until.store(at, Relaxed);
+        }
+    }
+
     /// A thread that works has what was added since it had its part before. Async-signal-safe.
     pub fn take(&self, taken: &mut Taken, epoch: usize) -> Share {
         let mut share = Share::default();
@@ -195,5 +203,10 @@ mod tests {
         }
         let share = integrals.take(&mut rarely, 8);
         assert_eq!(share.turns, [(2, 0), (3, 1000), (4, 1000), (8, 4000)]);
+        // What nobody looks at is charged to nobody.
+        integrals.pass(14_000, 10);
+        integrals.pass(14_005, 10);
+        integrals.advance(14_500, 10, 8, || see(2, 1));
+        assert_eq!(integrals.take(&mut rarely, 8).present, 1000);
     }
 }

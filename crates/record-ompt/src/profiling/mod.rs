@@ -35,14 +35,13 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub use account::Cause;
 pub use callbacks::callback_of;
-pub use contexts::define_path;
+pub use contexts::{define_path, is_of_tasks};
 pub use follow::Follower;
 pub use idleness::{SampleOf, share_in_callback};
 pub use locks::destroyed;
 pub use recent::{Recent, Sampled};
 pub use run::Counted;
 pub use samples::{Sample, is_work};
-pub use teams::{begin as begin_team, leave as leave_team};
 #[cfg_attr(test, allow(unused_imports, reason = "tests preload nothing"))]
 pub use write::write_before_exit;
 pub use write::{charge_so_far, write_last, write_so_far};

@@ -1,4 +1,4 @@
-//! What a thread counts for each context: tasks created, time in their bodies, short taskwaits.
+//! What a thread counts for each context: tasks or regions created, time in tasks' bodies, short taskwaits.
 //!
 //! Sums that only grow, in memory that only their thread writes. Who collects takes what was added since the
 //! last time; so the thread pays plain additions.
@@ -19,7 +19,7 @@ pub struct Rows {
 /// Of one context.
 #[derive(Default)]
 pub struct Row {
-    tasks: AtomicU64,
+    created: AtomicU64,
     ns: AtomicU64,
     /// Where the call returns to in which its tasks wait; 0 before the first. In another call they wait elsewhere.
     wait_return: AtomicU64,
@@ -29,8 +29,8 @@ pub struct Row {
 /// What was added to a row.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Sums {
-    /// Tasks that were created.
-    pub tasks: u64,
+    /// Tasks, or regions, that were created.
+    pub created: u64,
     /// Nanoseconds in their bodies.
     pub ns: u64,
     /// Nanoseconds of short taskwaits.
@@ -46,7 +46,7 @@ impl Row {
     /// One more was created.
     #[inline(always)]
     pub fn created(&self) {
-        add(&self.tasks, 1);
+        add(&self.created, 1);
     }
 
     /// One ran for so long.
@@ -92,13 +92,14 @@ impl Rows {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         for (context, (row, taken)) in self.rows.iter().zip(taken.iter_mut()).enumerate() {
             let now = Sums {
-                tasks: row.tasks.load(Relaxed),
+                created: row.created.load(Relaxed),
                 ns: row.ns.load(Relaxed),
                 waited: row.waited.load(Relaxed),
             };
             if now != *taken {
-                let Sums { tasks, ns, waited } = core::mem::replace(taken, now);
-                let added = Sums { tasks: now.tasks - tasks, ns: now.ns - ns, waited: now.waited - waited };
+                let Sums { created, ns, waited } = core::mem::replace(taken, now);
+                let added =
+                    Sums { created: now.created - created, ns: now.ns - ns, waited: now.waited - waited };
                 take(context as u32, added, row.wait_return.load(Relaxed));
             }
         }
@@ -121,10 +122,10 @@ mod tests {
             rows.collect(|context, sums, codeptr| list.push((context, sums, codeptr)));
             list
         };
-        assert_eq!(collected(&rows), [(7, Sums { tasks: 1, ns: 30, waited: 0 }, 99)]);
+        assert_eq!(collected(&rows), [(7, Sums { created: 1, ns: 30, waited: 0 }, 99)]);
         row.waited(5);
         row.ran(1);
-        assert_eq!(collected(&rows), [(7, Sums { tasks: 0, ns: 1, waited: 5 }, 99)]);
+        assert_eq!(collected(&rows), [(7, Sums { created: 0, ns: 1, waited: 5 }, 99)]);
         assert_eq!(collected(&rows), []);
         assert!(rows.of(ROWS as u32).is_none());
     }

@@ -7,10 +7,11 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use taskscope_profile::{Metric, Tree};
+use taskscope_profile::{FrameKind, Metric, Tree};
 use taskscope_record::{clock, own_threads, process};
 
 use super::account::{Account, CAUSES, Cause, Reading, Standing, Sums, book};
+use super::contexts::body_of;
 use super::counts::{Counts, merge_row};
 use super::files::Files;
 use super::halves::Halves;
@@ -40,9 +41,19 @@ pub struct Counted {
 impl Counted {
     /// A task was created in this context.
     pub fn created(&self, context: u32) {
-        match self.rows.of(context) {
+        // Where there are too many contexts, tasks have that of a region.
+        match self.rows.of(context).filter(|_| body_of(context) != FrameKind::Region) {
             Some(row) => row.created(),
             None => self.counts.count(|counts| counts.add(context, Metric::TASKS, 1)),
+        }
+    }
+
+    /// A region of this context began.
+    #[inline(always)]
+    pub fn begun(&self, context: u32) {
+        match self.rows.of(context).filter(|_| body_of(context) == FrameKind::Region) {
+            Some(row) => row.created(),
+            None => self.counts.count(|counts| counts.add(context, Metric::REGIONS, 1)),
         }
     }
 

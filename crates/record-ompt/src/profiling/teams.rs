@@ -9,7 +9,7 @@
 //! Members charge their own waiting when it is over, so that what each takes it also gives. Two records
 //! serve the barriers inside a region in turn: nobody arrives at the next but one before all have left
 //! this one. The barrier at the region's end has a record of its own, as workers hear of its end late: a
-//! team is kept until its last member has left.
+//! team is kept until its last member has left. Then it serves another region that the same thread forks ([`Own`]).
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
@@ -55,23 +55,30 @@ struct Barrier {
     arrived: AtomicU32,
 }
 
+/// In a cache line of its own, as only that thread writes it.
 #[derive(Default)]
+#[repr(align(64))]
 struct Member {
     arrivals: [UnsafeCell<Arrival>; 3],
 }
 
-/// A team of threads.
+/// A team of threads. A region without barriers inside uses one cache line of it.
 #[derive(Default)]
+#[repr(C, align(64))]
 pub struct Team {
     began: AtomicU64,
     /// When its region was over; 0 while it is not.
     ended: AtomicU64,
-    /// Threads that still need it.
+    /// Threads that still need it, and [`OWNED`].
     holders: AtomicU32,
     size: AtomicU32,
-    barriers: [Barrier; 3],
     members: UnsafeCell<Vec<Member>>,
+    join: Barrier,
+    inner: [Barrier; 2],
 }
+
+/// Of a team that a thread keeps for its next regions.
+const OWNED: u32 = 1 << 31;
 
 // SAFETY: `members` changes only while nobody holds the team; an arrival is written by its member before
 // it arrives, and read by others after that barrier.
@@ -119,20 +126,64 @@ pub fn begin(requested: u32, at: u64) -> u32 {
     let Some(number) = taken.flatten() else { return 0 };
     let Some(team) = team(number) else { return 0 };
     // SAFETY: nobody holds it: it comes from the free ones.
-    let members = unsafe { &mut *team.members.get() };
-    let wanted = (requested as usize).min(1 << MEMBER_BITS);
-    if members.len() < wanted {
-        members.resize_with(wanted, Member::default);
-    }
-    team.began.store(at, Relaxed);
-    team.ended.store(0, Relaxed);
-    team.size.store(requested, Relaxed);
-    for barrier in &team.barriers {
-        barrier.last.store(0, Relaxed);
-        barrier.arrived.store(0, Relaxed);
-    }
+    unsafe { team.begin(requested, at) };
     team.holders.store(1, Release);
     number
+}
+
+/// Teams that a thread keeps, so that it need not ask for one at each region.
+#[derive(Default)]
+pub struct Own {
+    /// Their numbers, that of the one longest without a region first. Some members may not have left them yet.
+    numbers: Vec<u32>,
+}
+
+/// Teams that a thread keeps, at most: members leave one when they have work in the next.
+const KEPT: usize = 4;
+
+impl Own {
+    /// [`begin`].
+    #[inline(always)]
+    pub fn begin(&mut self, requested: u32, at: u64) -> u32 {
+        for index in 0..self.numbers.len() {
+            let number = self.numbers.get(index).copied().unwrap_or(0);
+            if let Some(team) = team(number)
+                && team.holders.load(Acquire) == OWNED
+            {
+                self.numbers.remove(index);
+                // SAFETY: nobody holds it, and nobody but its owner can.
+                unsafe { team.begin(requested, at) };
+                team.holders.store(OWNED + 1, Release);
+                return number;
+            }
+        }
+        begin(requested, at)
+    }
+
+    /// The thread, which has begun a team, needs it no more, for the region at least.
+    #[inline(always)]
+    pub fn keep(&mut self, number: u32) {
+        if let Some(team) = team(number)
+            && self.numbers.len() < KEPT
+            && self.numbers.try_reserve(1).is_ok()
+        {
+            self.numbers.push(number);
+            team.holders.fetch_or(OWNED, Relaxed);
+        }
+        leave(number);
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        for number in self.numbers.drain(..) {
+            if let Some(team) = team(number)
+                && team.holders.fetch_and(!OWNED, AcqRel) == OWNED
+            {
+                with_free(|free| free.numbers.push(number));
+            }
+        }
+    }
 }
 
 /// A thread needs the team from now on; it must be held by another one meanwhile.
@@ -145,7 +196,7 @@ pub fn hold(number: u32) {
 /// Looks at the team, if a thread needs it, which it keeps meanwhile.
 pub fn while_held(number: u32, look: impl FnOnce(&'static Team)) {
     let Some(team) = team(number) else { return };
-    let one_more = |holders: u32| (holders > 0).then_some(holders + 1);
+    let one_more = |holders: u32| (holders & !OWNED > 0).then_some(holders + 1);
     if team.holders.fetch_update(Acquire, Relaxed, one_more).is_ok() {
         look(team);
         leave(number);
@@ -167,6 +218,34 @@ pub fn over_since(number: u32) -> Option<u64> {
 }
 
 impl Team {
+    /// A region of so many threads at most begins.
+    ///
+    /// # Safety
+    /// Nobody holds it.
+    #[inline(always)]
+    unsafe fn begin(&self, requested: u32, at: u64) {
+        let wanted = (requested as usize).min(1 << MEMBER_BITS);
+        // SAFETY: by contract.
+        let members = unsafe { &mut *self.members.get() };
+        if members.len() < wanted {
+            members.resize_with(wanted, Member::default);
+        }
+        self.began.store(at, Relaxed);
+        self.ended.store(0, Relaxed);
+        self.size.store(requested, Relaxed);
+        for barrier in self.inner.iter().chain([&self.join]) {
+            // They are in another cache line than the rest, and mostly unused.
+            if barrier.arrived.load(Relaxed) != 0 {
+                barrier.last.store(0, Relaxed);
+                barrier.arrived.store(0, Relaxed);
+            }
+        }
+    }
+
+    fn record(&self, barrier: usize) -> Option<&Barrier> {
+        if barrier == JOIN { Some(&self.join) } else { self.inner.get(barrier) }
+    }
+
     /// Its region is over since then.
     pub fn over_since(&self) -> Option<u64> {
         let ended = self.ended.load(Acquire);
@@ -185,7 +264,7 @@ impl Team {
 
     /// A member arrives at a barrier.
     pub fn arrive(&self, barrier: usize, member: u32, at: u64, arrival: impl FnOnce(&mut Arrival)) {
-        let Some(record) = self.barriers.get(barrier) else { return };
+        let Some(record) = self.record(barrier) else { return };
         // SAFETY: held, so that the list does not change.
         let members = unsafe { &*self.members.get() };
         if let Some(place) = members.get(member as usize).and_then(|member| member.arrivals.get(barrier)) {
@@ -199,7 +278,7 @@ impl Team {
 
     /// When the last member came to the `round`-th barrier of this record, if all have.
     pub fn all_here(&self, barrier: usize, round: u32) -> Option<u64> {
-        let record = self.barriers.get(barrier)?;
+        let record = self.record(barrier)?;
         let size = u64::from(self.size.load(Relaxed));
         let all = u64::from(record.arrived.load(Acquire)) >= size * (u64::from(round) + 1);
         all.then(|| self.last_at(barrier)).flatten()
@@ -207,13 +286,13 @@ impl Team {
 
     /// When the last to arrive did, as far as is known.
     pub fn last_at(&self, barrier: usize) -> Option<u64> {
-        let last = self.barriers.get(barrier)?.last.load(Acquire);
+        let last = self.record(barrier)?.last.load(Acquire);
         Some((last >> MEMBER_BITS) + self.began.load(Relaxed))
     }
 
     /// What the last to arrive told. Only after the barrier, by a member that has been in it.
     pub fn last_arrival(&self, barrier: usize) -> Option<&Arrival> {
-        let last = self.barriers.get(barrier)?.last.load(Acquire);
+        let last = self.record(barrier)?.last.load(Acquire);
         let member = (last & ((1 << MEMBER_BITS) - 1)) as usize;
         // SAFETY: held, so that the list does not change.
         let members = unsafe { &*self.members.get() };
@@ -253,7 +332,35 @@ mod tests {
         leave(number);
         assert_ne!(begin(1, 0), number, "somebody still holds it");
         leave(number);
-        assert_eq!(begin(1, 0), number);
-        leave(number);
+    }
+
+    #[test]
+    fn a_thread_has_its_teams_again_when_all_have_left_them() {
+        let mut own = Own::default();
+        let first = own.begin(2, 10);
+        hold(first);
+        team(first).unwrap().arrive(JOIN, 1, 20, |_| {});
+        own.keep(first);
+        let second = own.begin(2, 30);
+        assert_ne!(second, first, "somebody still holds it");
+        let mut held = 0;
+        while_held(first, |_| held += 1);
+        leave(first);
+        while_held(first, |_| held += 1);
+        assert_eq!(held, 1, "while somebody holds it");
+        own.keep(second);
+        assert_eq!(own.begin(3, 50), first);
+        let again = team(first).unwrap();
+        assert_eq!(again.all_here(JOIN, 0), None, "what arrived in the region before is forgotten");
+        hold(first);
+        own.keep(first);
+        drop(own);
+        assert_eq!(
+            again.holders.load(Relaxed),
+            1,
+            "of those that are held, the last to leave lets others have it"
+        );
+        leave(first);
+        assert_eq!(again.holders.load(Relaxed), 0);
     }
 }

@@ -89,7 +89,8 @@ struct Creation {
     /// 0, which no creation has: nothing is remembered here.
     depth: u64,
     creator: u32,
-    context: u32,
+    /// Where it was created, and as what.
+    created: Created,
     /// Bytes from the stack pointer that was given, and what lies there.
     slots: Box<[(u64, u64)]>,
 }
@@ -103,6 +104,15 @@ impl Creation {
             // SAFETY: as in `Remembered::is_here`.
             && self.slots.iter().all(|(slot, value)| unsafe { ((sp + *slot) as *const u64).read() } == *value)
     }
+}
+
+/// The path of what was created, and its context.
+#[derive(Clone, Copy, Default)]
+pub struct Created {
+    /// From its creator on.
+    pub path: u32,
+    /// Its own.
+    pub context: u32,
 }
 
 /// What is created: by which call, in which task.
@@ -196,11 +206,11 @@ impl Content {
 }
 
 impl Cache {
-    /// The context of what is created now, if the same was created before by those who ask.
+    /// What is created now, if the same was created before by those who ask.
     #[inline(always)]
-    pub fn known_creation(&self, creating: Creating) -> Option<u32> {
+    pub fn known_creation(&self, creating: Creating) -> Option<Created> {
         let mut ways = self.0.as_deref()?.creations.get(creating.ways())?.iter();
-        ways.find(|known| known.is_it(creating)).map(|known| known.context)
+        ways.find(|known| known.is_it(creating)).map(|known| known.created)
     }
 
     /// Paths of tasks and calls are to be told anew.
@@ -215,21 +225,37 @@ impl Cache {
 impl Moment<'_> {
     /// A region begins that may be sampled. One that `is_body` of `teams` is no construct of its own: what is in it is
     /// in the league.
-    #[inline(never)]
-    pub fn begin_sampled_region(&mut self, region: u32, codeptr: *const c_void, is_body: bool) {
+    #[inline(always)]
+    pub fn begin_sampled_region(&mut self, region: u32, creating: Creating, is_body: bool) {
         code_map::catch_up(self);
         let mut context = 0;
         if profiling::is_on() && is_body {
             self.follow_works();
             self.follow_fork(None);
-            context = self.context();
+            context = creating.creator;
         } else if profiling::is_on() {
-            let path = self.path_here(codeptr, levels::current_exit(self.thread));
-            self.follow_works();
-            self.follow_fork(Some(path));
-            context = self.count_creation(self.context(), path, false);
+            context = match self.thread.paths.known_creation(creating) {
+                Some(created) => {
+                    self.follow_works();
+                    self.follow_fork(Some(created.path));
+                    self.count_region(created.context);
+                    created.context
+                }
+                None => self.learn_region(creating),
+            };
         }
         regions::begin(region, context);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn_region(&mut self, creating: Creating) -> u32 {
+        let found = self.find_path(creating.codeptr as *const c_void, creating.exit);
+        self.follow_works();
+        self.follow_fork(Some(found.path));
+        let context = self.count_creation(creating.creator, found.path, false);
+        self.remember(creating, &found, context);
+        context
     }
 
     /// The context of what is created here.
@@ -240,12 +266,20 @@ impl Moment<'_> {
         self.count_creation(creator, path, is_task)
     }
 
-    /// The context of what is created now, which is remembered.
+    /// The context of a task that is created now, which is remembered.
     pub fn learn_creation(&mut self, creating: Creating) -> u32 {
+        let found = self.find_path(creating.codeptr as *const c_void, creating.exit);
+        let context = self.count_creation(creating.creator, found.path, true);
+        // One of too many, with a region's, is counted elsewhere.
+        if profiling::is_of_tasks(context) {
+            self.remember(creating, &found, context);
+        }
+        context
+    }
+
+    fn remember(&mut self, creating: Creating, found: &Found, context: u32) {
         let Creating { codeptr, exit, sp, creator } = creating;
-        let found = self.find_path(codeptr as *const c_void, exit);
-        let context = self.count_creation(creator, found.path, true);
-        let Some(content) = self.thread.paths.0.as_deref_mut() else { return context };
+        let Some(content) = self.thread.paths.0.as_deref_mut() else { return };
         let slots = content.remembered.get(found.place).filter(|known| known.path == found.path);
         let slots = slots.and_then(|known| {
             let from = |slot: &(u64, u64)| Some(((found.sp + slot.0).checked_sub(sp)?, slot.1));
@@ -254,12 +288,11 @@ impl Moment<'_> {
         if let Some((slots, ways)) = slots.zip(content.creations.get_mut(creating.ways())) {
             // In the place of the one that was learnt first.
             ways.rotate_right(1);
-            let depth = depth_of(sp, exit);
+            let (depth, created) = (depth_of(sp, exit), Created { path: found.path, context });
             if let Some(newest) = ways.first_mut() {
-                *newest = Creation { codeptr, depth, creator, context, slots };
+                *newest = Creation { codeptr, depth, creator, created, slots };
             }
         }
-        context
     }
 
     /// The context that this thread is in.

@@ -6,7 +6,7 @@ use taskscope_profile::{NodeId, Tree};
 
 use super::pool::Pool;
 use super::weights::{Idled, KNOWN, Kind, Owed, SAMPLED, Weights, add_sample, add_to_nobody};
-use crate::profiling::account::{Account, Cause};
+use crate::profiling::account::{Account, Cause, Spent};
 use crate::profiling::integrals::Share;
 use crate::profiling::locks::Place;
 use crate::profiling::recent::{Recent, Sampled};
@@ -33,40 +33,14 @@ pub struct Role {
 /// What a root does outside of its regions. Its handler changes that, too, but not while a callback runs.
 #[derive(Default)]
 struct Stretch {
-    /// When its time was looked at last, or its last region was over, and what it had spent then.
+    /// When its time was looked at last, or its last region was over, and what it had spent then. (Of time that a device worked,
+    /// [`Role::device_worked`] is told.)
     since: Cell<u64>,
     before: Cell<Spent>,
     /// Work that is not charged to any path yet.
     owed: Cell<Owed>,
     /// Where it forked last.
     fork: Place,
-}
-
-/// Time that a thread has spent, nanoseconds.
-#[derive(Clone, Copy, Default)]
-struct Spent {
-    /// With the program's work, and taking locks.
-    work: u64,
-    /// While neither it nor a device worked for the program, though it had not run out of work. (Of time that a device
-    /// worked, [`Role::device_worked`] is told.)
-    waits: u64,
-}
-
-impl Spent {
-    fn by(account: &Account, at: u64) -> Spent {
-        let mut spent = Spent::default();
-        for (cause, ns) in Cause::ALL.into_iter().zip(account.sums_at(at)) {
-            // Beside nobody who works, a lock that it takes is free.
-            if cause.is_useful() || cause.is_mutex() {
-                spent.work += ns;
-            } else if !cause.is_idle()
-                && !matches!(cause, Cause::TargetWait | Cause::ForkJoin | Cause::Unknown)
-            {
-                spent.waits += ns;
-            }
-        }
-        spent
-    }
 }
 
 /// What a sample is of.
@@ -148,7 +122,7 @@ impl Stretch {
 
     /// What the time since the look before weighs, while one thread alone forks: of work, and of waits. Async-signal-safe.
     fn look(&self, pool: &Pool, account: &Account, at: u64) -> [Owed; 2] {
-        let spent = Spent::by(account, at);
+        let spent = account.spent(at);
         let (since, before) = (self.since.get(), self.before.get());
         let charged = self.begin(account, at, spent);
         // Beside another root, samples tell.
@@ -235,6 +209,11 @@ impl Role {
         let Some(Run { pool, .. }) = self.run.filter(|_| self.is_root) else { return };
         let stretch = &mut self.stretch;
         let [work, nobodys] = stretch.look(pool, account, at);
+        let mut give = |charge: Charge<'_>| {
+            if charge.owed.weights != Weights::default() {
+                give(charge);
+            }
+        };
         give(Charge::known(nobodys, To::Nobody));
         let last = To::Place(stretch.fork);
         let Some(fork) = fork else {
@@ -263,7 +242,7 @@ impl Role {
     /// there now is charged to the fork.
     pub fn joined(&mut self, account: &Account, at: u64, give: impl FnOnce(Charge<'_>)) {
         let Some(Run { pool, .. }) = self.run.filter(|_| self.is_root) else { return };
-        self.stretch.begin(account, at, Spent::by(account, at));
+        self.stretch.begin(account, at, account.spent(at));
         let ended = self.stretch.put_off(Owed { epoch: pool.epoch(), ..Owed::default() });
         if ended != Owed::default() {
             give(Charge::known(ended, To::Place(self.stretch.fork)));
@@ -282,15 +261,16 @@ impl Role {
         mut give: impl FnMut(Charge<'_>),
     ) {
         let Some(run) = self.run else { return };
-        let (pool, epoch) = (&run.pool, run.pool.epoch());
+        let pool = &run.pool;
+        if self.is_known(is_in_team, at) {
+            return pool.sampled.pass(at, period_ns / LOOKS_BETWEEN);
+        }
+        let epoch = pool.epoch();
         pool.sampled.advance(at, period_ns / LOOKS_BETWEEN, epoch, || pool.look(run.accounts(), at));
         if at.saturating_sub(account.taken.at()) < period_ns / LOOKS {
             return;
         }
         let Share { mut present, turns } = take(pool, account, epoch, at);
-        if self.is_known(is_in_team, at) {
-            return;
-        }
         for (epoch, turn) in turns {
             let weights = Weights { present: core::mem::take(&mut present), turn };
             if weights != Weights::default() {
@@ -402,7 +382,7 @@ mod tests {
         let (stretch, account) = (Stretch::default(), Account::new(0));
         let of = |present, turn| Owed { epoch: 0, weights: Weights { present, turn } };
         // It works from 100 on, is sampled at 150, waits from 170 to 200, and forks at 210.
-        stretch.begin(&account, 100, Spent::by(&account, 100));
+        stretch.begin(&account, 100, account.spent(100));
         let [work, waits] = stretch.look(&pool, &account, 150);
         assert_eq!((work, waits), (of(150, 50), of(0, 0)));
         assert_eq!(stretch.sampled(work, u64::MAX, 3), [of(0, 0), of(150, 50)]);
@@ -412,7 +392,7 @@ mod tests {
         assert_eq!((work, waits), (of(90, 30), of(90, 30)));
         assert_eq!(stretch.put_off(work), of(0, 0));
         // After its region, at 300, it calls at 340 what is over at 400.
-        stretch.begin(&account, 300, Spent::by(&account, 300));
+        stretch.begin(&account, 300, account.spent(300));
         let [work, _] = stretch.look(&pool, &account, 400);
         assert_eq!(stretch.sampled(work, 60, 3), [of(90, 30), of(180, 60)]);
         assert_eq!(stretch.owed.get(), of(120, 40), "before the call");
