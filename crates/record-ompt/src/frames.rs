@@ -14,7 +14,6 @@ use taskscope_event::models::omp;
 
 use crate::pair::Pair;
 use crate::profiling::Cause;
-use crate::sampling::regions;
 use crate::thread::Moment;
 use crate::word::two;
 
@@ -159,16 +158,6 @@ impl Frames {
     #[inline(always)]
     pub fn innermost_context(&self) -> Option<&Frame> {
         self.stack.get(self.context.wrapping_sub(1))
-    }
-
-    /// In profile mode the context that the thread is in: of its task, else of its region.
-    #[inline(always)]
-    pub fn context(&self) -> u32 {
-        match self.innermost_context().map(|frame| frame.open) {
-            Some(Open::Task { id }) => id,
-            Some(Open::Member { region, .. }) => regions::context(region),
-            _ => 0,
-        }
     }
 
     /// The explicit task that is the innermost context; 0 where that is something else.

@@ -4,6 +4,7 @@
 use taskscope_event::models::samples::state;
 
 use crate::frames::{Open, Phase};
+use crate::profiling::Follower;
 use crate::sampling::regions;
 use crate::thread::{Kind, Thread};
 
@@ -37,9 +38,14 @@ impl Thread {
         }
     }
 
-    /// The context that it is in.
+    /// In profile mode the context that it is in: of its task, else of its team.
+    #[inline(always)]
     pub fn context(&self) -> u32 {
-        self.frames.context()
+        match self.frames.innermost_context().map(|frame| frame.open) {
+            Some(Open::Task { id }) => id,
+            Some(Open::Member { .. }) => self.profile.as_deref().map_or(0, Follower::context_of_team),
+            _ => 0,
+        }
     }
 
     /// What the thread waits for: the lock, critical or turn; 0 where it does not.

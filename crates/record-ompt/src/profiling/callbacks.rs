@@ -1,4 +1,5 @@
-//! What small tasks cost in a profile: their creation, begin and end, and taskwaits.
+//! What small tasks and worksharing constructs cost in a profile: creation, begin and end of tasks, taskwaits, begin and end of
+//! constructs.
 //!
 //! They go a [short way](crate::short) where a context has been met and no part of a wait is long.
 
@@ -11,9 +12,11 @@ use taskscope_record::Short;
 use super::Cause;
 use super::contexts::body_of;
 use super::follow::Follower;
-use super::waits::SHORTEST_PART_NS;
-use crate::abi::{self, Callback, Data, Frame, endpoint, event, sync as sync_kind, task_flag};
-use crate::frames::{Frames, Open};
+use super::waits::{NO_WAIT, SHORTEST_PART_NS};
+use crate::abi::{
+    self, Callback, Data, Frame, endpoint, event, sync as sync_kind, task_flag, work as work_kind,
+};
+use crate::frames::{Frames, Open, Phase};
 use crate::pair;
 use crate::sampling::levels::exit_of;
 use crate::sampling::paths::Creating;
@@ -22,7 +25,7 @@ use crate::sampling::undeferred::OwnFrames;
 use crate::short::{Outcome, enter, leave, schedule, short_callbacks};
 use crate::thread::{Thread, record_untimed};
 use crate::word::{EXPLICIT, STARTED, UNRECORDED, Word};
-use crate::{sync, tasks};
+use crate::{sync, tasks, work};
 
 /// The callback that a profile has for an event, where it has one of its own.
 pub fn callback_of(number: c_int) -> Option<Callback> {
@@ -30,6 +33,7 @@ pub fn callback_of(number: c_int) -> Option<Callback> {
         event::TASK_CREATE => task_create as *const (),
         event::TASK_SCHEDULE => task_schedule as *const (),
         event::SYNC_REGION_WAIT => sync_region_wait as *const (),
+        event::WORK => work as *const (),
         _ => return None,
     };
     // SAFETY: only changes the type under which the address is passed on.
@@ -216,7 +220,32 @@ unsafe extern "C" fn sync_region_wait(
     }
 }
 
+unsafe extern "C" fn work(
+    kind: c_int,
+    scope: c_int,
+    parallel: *mut Data,
+    task: *mut Data,
+    count: u64,
+    codeptr: *const c_void,
+) {
+    let is_plain = !matches!(kind as u32, work_kind::SINGLE_OTHER | work_kind::TASKLOOP);
+    // SAFETY: the runtime's own arguments.
+    unsafe {
+        match scope {
+            endpoint::BEGIN if is_plain => work_begins(kind, scope, parallel, task, count, codeptr),
+            endpoint::END if is_plain => work_ends(kind, scope, parallel, task, count, codeptr),
+            _ => work::work(kind, scope, parallel, task, count, codeptr),
+        }
+    }
+}
+
 short_callbacks! {
+    fn work_begins(
+        kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, count: u64, codeptr: *const c_void
+    ) = |recorder, thread| begin_work(recorder, thread, kind as u8), work::work;
+    fn work_ends(
+        kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, count: u64, codeptr: *const c_void
+    ) = |recorder, thread| end_work(recorder, thread, kind as u8), work::work;
     fn taskwait_begins(kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, codeptr: *const c_void)
         = |recorder, thread| begin_taskwait(recorder, thread, codeptr as u64), sync::sync_region_wait;
     fn taskwait_ends(kind: c_int, scope: c_int, parallel: *mut Data, task: *mut Data, codeptr: *const c_void)
@@ -225,6 +254,37 @@ short_callbacks! {
         = |recorder, thread| begin(recorder, thread, next), tasks::task_schedule;
     fn task_ends(prior: *mut Data, prior_status: c_int, next: *mut Data)
         = |recorder, thread| end(recorder, thread, prior, next), tasks::task_schedule;
+}
+
+/// A member of a team, with nothing else open, comes to a worksharing construct.
+#[inline(always)]
+fn begin_work(recorder: &mut Short, thread: &mut Thread, kind: u8) -> Option<()> {
+    let (frames, follower) = (&mut thread.frames, thread.profile.as_deref()?);
+    let is_plain = matches!(frames.top()?.open, Open::Member { phase: Phase::Running, .. });
+    if !is_plain || !frames.has_room() || follower.waits.depth() == frames.depth() {
+        return None;
+    }
+    follower.account.switch(Cause::Worksharing, recorder.now()?);
+    // SAFETY: it has room.
+    unsafe { frames.open_profiled(Open::Work { typeid: 0, kind, pair: None }, 0, Cause::Worksharing) };
+    Some(())
+}
+
+/// The construct that is innermost ends.
+#[inline(always)]
+fn end_work(recorder: &mut Short, thread: &mut Thread, kind: u8) -> Option<()> {
+    let (frames, follower) = (&mut thread.frames, thread.profile.as_deref()?);
+    let (top, cause) = frames.top_two()?;
+    let is_it = matches!(top.open, Open::Work { kind: opened, .. } if opened == kind);
+    // No wait goes on that was interrupted, as by a task.
+    let innermost = follower.waits.depth();
+    if !is_it || innermost != NO_WAIT && innermost + 1 >= frames.depth() {
+        return None;
+    }
+    follower.account.switch(cause, recorder.now()?);
+    // SAFETY: it is the innermost, and no context.
+    unsafe { frames.close_profiled() };
+    Some(())
 }
 
 const TASKWAIT: Open = Open::Section { pair: pair::TASKWAIT, state: state::TASKWAIT };

@@ -23,6 +23,8 @@ pub struct Counts {
     short: [Short; SPOTS],
     /// Nodes of the tree that were counted at lately.
     nodes: [Option<(Spot, NodeId)>; SPOTS],
+    /// The node of what is nobody's, where something was.
+    nobody: Option<NodeId>,
 }
 
 /// A place, or a kind of wait there.
@@ -49,7 +51,13 @@ impl Counts {
     }
 
     fn in_tree(tree: Tree) -> Self {
-        Counts { tree, contexts: Contexts::default(), short: [Short::default(); SPOTS], nodes: [None; SPOTS] }
+        Counts {
+            tree,
+            contexts: Contexts::default(),
+            short: [Short::default(); SPOTS],
+            nodes: [None; SPOTS],
+            nobody: None,
+        }
     }
 
     /// The context of a task or region that is created by `path` in the context `creator`.
@@ -82,7 +90,7 @@ impl Counts {
             self.tree.add(node, Metric::taken(kind), ns);
         }
         self.blame(kind, settled.blame);
-        give_to_nobody(&mut self.tree, kind, settled.nobody);
+        self.give_to_nobody(kind, settled.nobody);
         if let Some((owed, work)) = settled.for_work {
             let mut left = owed;
             for (sample, part) in work.parts() {
@@ -100,8 +108,15 @@ impl Counts {
                     let node = self.node_of((place, None));
                     self.tree.add(node, Metric::given(kind), part.ns);
                 }
-                None => give_to_nobody(&mut self.tree, kind, part.ns),
+                None => self.give_to_nobody(kind, part.ns),
             }
+        }
+    }
+
+    fn give_to_nobody(&mut self, kind: Marker, ns: u64) {
+        if ns > 0 {
+            let node = *self.nobody.get_or_insert_with(|| nobody(&mut self.tree));
+            self.tree.add(node, Metric::given(kind), ns);
         }
     }
 
@@ -125,7 +140,7 @@ impl Counts {
         for short in &mut self.short {
             flush_short(&mut self.tree, core::mem::take(short));
         }
-        self.nodes = [None; SPOTS];
+        (self.nodes, self.nobody) = ([None; SPOTS], None);
         merged.absorb(&self.tree, place_of_context);
         self.tree.clear();
     }
@@ -174,14 +189,12 @@ fn count_short(
     }
     let node = tree.child(node, Frame::state(kind));
     tree.add(node, Metric::taken(kind), ns);
-    give_to_nobody(tree, kind, ns);
+    let nobody = nobody(tree);
+    tree.add(nobody, Metric::given(kind), ns);
 }
 
-fn give_to_nobody(tree: &mut Tree, kind: Marker, ns: u64) {
-    if ns > 0 {
-        let node = tree.child(ROOT, Frame::state(Marker::Nobody));
-        tree.add(node, Metric::given(kind), ns);
-    }
+fn nobody(tree: &mut Tree) -> NodeId {
+    tree.child(ROOT, Frame::state(Marker::Nobody))
 }
 
 fn context_node(tree: &mut Tree, context: u32) -> NodeId {

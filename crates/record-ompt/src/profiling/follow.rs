@@ -75,7 +75,7 @@ impl Follower {
 
     /// The context of the innermost team's region; 0 outside of any.
     #[inline(always)]
-    pub(super) fn context_of_team(&self) -> u32 {
+    pub fn context_of_team(&self) -> u32 {
         self.members.last().map_or(0, |member| member.context)
     }
 
@@ -219,6 +219,7 @@ impl Moment<'_> {
     #[inline(always)]
     pub fn follow_open(&mut self, open: Open, cause: Cause, depth: usize) {
         let (thread, at) = (&mut *self.thread, self.at);
+        let place = (thread.context(), thread.wait_return);
         let Some(follower) = thread.profile.as_deref_mut() else { return };
         follower.switch(cause, at);
         let is_device = matches!(open, Open::Device(_));
@@ -234,7 +235,6 @@ impl Moment<'_> {
             // The runtime's own threads wait for nobody's work.
             Open::Device(_) | Open::Section { .. } if thread.kind == Kind::Helper => {}
             Open::Device(_) if !thread.is_paused => {
-                let place = (thread.frames.context(), thread.wait_return);
                 follower.waits.begin(Marker::Target, depth + 1, at, place);
             }
             Open::Task { id } => follower.account.runs(id),
@@ -243,7 +243,6 @@ impl Moment<'_> {
                 if is_lock(kind) || thread.is_paused {
                     return;
                 }
-                let place = (thread.frames.context(), thread.wait_return);
                 follower.waits.begin(kind, depth + 1, at, place);
                 if kind == Marker::Barrier {
                     self.begin_followed_barrier(false, place);
