@@ -478,9 +478,13 @@ impl Moment<'_> {
     }
 
     /// Closes what lies above the innermost context.
+    #[inline(always)]
     pub fn close_to_context(&mut self) {
         let frames = &self.thread.frames;
-        self.close_many(frames.stack.len().saturating_sub(frames.context), None);
+        let above = frames.stack.len().saturating_sub(frames.context);
+        if above > 0 {
+            self.close_many(above, None);
+        }
     }
 
     /// Closes entries until `wanted` accepts the innermost one, which stays; tasks among them count
@@ -517,10 +521,12 @@ impl Moment<'_> {
         if let Some(frame) = self.thread.frames.stack.get_mut(index) {
             (frame.open, frame.cause) = (open, cause);
         }
-        if self.thread.profile.is_some() {
-            return self.follow_phase(phase, index + 1);
+        match phase {
+            _ if self.thread.profile.is_none() => self.show_top(),
+            Phase::Joining { .. } => self.follow_joining(index + 1),
+            Phase::Joined => self.follow_behind_join(),
+            Phase::Running => {}
         }
-        self.show_top();
     }
 
     /// Ends in the trace what is open, and stays so.

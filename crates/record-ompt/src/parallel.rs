@@ -76,7 +76,8 @@ pub unsafe extern "C" fn parallel_begin(
                 levels::exit_of(&frame, moment.thread.frames.task_on_top(), moment.thread)
             });
             let creating = Creating { codeptr: codeptr as u64, exit, sp, creator: moment.context() };
-            moment.begin_sampled_region(region, creating, is_body);
+            let context = moment.begin_sampled_region(region, creating, is_body);
+            moment.follow_region(site, context);
         }
         moment.open_with(Open::Region { region }, site, |moment| {
             moment.recorder.own_begin(moment.at, omp::REGION_BEGIN, payload, 4);

@@ -78,6 +78,14 @@ pub unsafe extern "C" fn sync_region_wait(
     });
 }
 
+/// [`sync_region_wait`] of the barrier at a region's end.
+pub fn join(scope: c_int, codeptr: *const c_void) {
+    record(|moment| match scope {
+        endpoint::BEGIN => moment.begin_join(false, codeptr),
+        _ => moment.end_join(),
+    });
+}
+
 impl Moment<'_> {
     /// Says where this thread waits in this way from now on, unless it has.
     #[inline(always)]

@@ -215,6 +215,7 @@ unsafe extern "C" fn sync_region_wait(
         match (kind, scope) {
             (sync_kind::TASKWAIT, endpoint::BEGIN) => taskwait_begins(kind, scope, parallel, task, codeptr),
             (sync_kind::TASKWAIT, endpoint::END) => taskwait_ends(kind, scope, parallel, task, codeptr),
+            (sync_kind::BARRIER_IMPLICIT_PARALLEL, _) => sync::join(scope, codeptr),
             _ => sync::sync_region_wait(kind, scope, parallel, task, codeptr),
         }
     }

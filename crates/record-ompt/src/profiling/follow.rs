@@ -173,8 +173,10 @@ impl Thread {
             return;
         };
         if let Some(member) = members.last() {
-            let recent = self.sampler.as_deref().map(Sampler::recent);
-            let period_ns = settings().map_or(0, |settings| settings.period_ns);
+            let sampler = self.sampler.as_deref();
+            let period_ns = sampler
+                .map_or_else(|| settings().map_or(0, |settings| settings.period_ns), Sampler::asked_ns);
+            let recent = sampler.map(Sampler::recent);
             role.leaves(account, true, at, (recent, (member.context, 0)), period_ns, |charge| {
                 counted.counts.count(|counts| counts.idled(charge));
             });
@@ -245,7 +247,7 @@ impl Moment<'_> {
                 }
                 follower.waits.begin(kind, depth + 1, at, place);
                 if kind == Marker::Barrier {
-                    self.begin_followed_barrier(false, place);
+                    self.begin_followed_barrier(place);
                 }
             }
             _ => {}
@@ -306,31 +308,49 @@ impl Moment<'_> {
         }
     }
 
-    /// The implicit task that is innermost has come to another phase.
-    pub fn follow_phase(&mut self, phase: Phase, depth: usize) {
-        let at = self.at;
-        if matches!(phase, Phase::Joining { .. }) {
-            self.thread.leave_work_of_team(at);
-        }
+    /// The innermost implicit task has come to the barrier at its region's end.
+    pub fn follow_joining(&mut self, depth: usize) {
+        let (at, cause) = (self.at, self.thread.cause());
+        self.thread.leave_work_of_team(at);
+        let Thread { profile, sampler, wait_return, is_paused, .. } = &mut *self.thread;
+        let Some(follower) = profile.as_deref_mut() else { return };
         // Who arrives does not look at what others write.
-        let over = if phase == Phase::Joined { self.over_since() } else { None };
-        let cause = self.thread.cause();
-        let place = (self.thread.context(), self.thread.wait_return);
+        follower.switch(cause, at);
+        let Some(&Membership { team: number, context, index, .. }) = follower.members.last() else { return };
+        follower.account.joins(number);
+        if *is_paused {
+            return;
+        }
+        follower.waits.begin(Marker::JoinBarrier, depth, at, (context, *wait_return));
+        let team = teams::team(number);
+        if let Some((team, wait)) = team.zip(follower.waits.innermost()) {
+            // Whoever is to blame was in the team's context, where no path is needed.
+            team.arrive(JOIN, index, at, |arrival| {
+                (arrival.context, arrival.path) = (context, 0);
+                arrival.set_work(sampler.as_deref().map(Sampler::recent));
+            });
+            wait.barrier = Some(InTeam { team: number, record: JOIN as u32, round: 0 });
+        }
+    }
+
+    /// It is behind that barrier, which was over when the region was.
+    pub fn follow_behind_join(&mut self) {
+        let (at, cause, over) = (self.at, self.thread.cause(), self.over_since());
         let Some(follower) = &mut self.thread.profile else { return };
         match over {
             Some(over) => follower.switch_with_cut(over, cause, at),
             None => follower.switch(cause, at),
         }
-        match phase {
-            Phase::Joining { .. } => {
-                follower.account.joins(follower.members.last().map_or(0, |member| member.team));
-                if !self.thread.is_paused {
-                    follower.waits.begin(Marker::JoinBarrier, depth, at, place);
-                    self.begin_followed_barrier(true, place);
-                }
-            }
-            Phase::Joined => self.end_followed_wait(over.unwrap_or(at)),
-            Phase::Running => {}
+        self.end_followed_wait(over.unwrap_or(at));
+    }
+
+    /// The thread has forked a region of this context for a team.
+    #[inline(always)]
+    pub fn follow_region(&mut self, team: u32, context: u32) {
+        if self.thread.profile.is_some()
+            && let Some(team) = teams::team(team)
+        {
+            team.set_context(context);
         }
     }
 
@@ -339,11 +359,14 @@ impl Moment<'_> {
         self.begin_recent();
         let at = self.at;
         if let Some(follower) = &mut self.thread.profile {
-            if let Some(team) = teams::team(team) {
-                team.set_size(size);
-            }
-            teams::hold(team);
-            let context = regions::context(region);
+            let context = match teams::team(team) {
+                Some(team) => {
+                    team.set_size(size);
+                    team.hold();
+                    team.context()
+                }
+                None => regions::context(region),
+            };
             if follower.members.is_empty() {
                 follower.role.enters(follower.account, at);
             }
@@ -365,38 +388,29 @@ impl Moment<'_> {
         self.end_recent();
     }
 
+    /// Tells the team that this thread has come to a barrier inside of the region.
     #[inline(never)]
-    fn begin_followed_barrier(&mut self, joins: bool, place: (u32, u64)) {
-        let barrier = self.arrive(joins, place);
-        let wait = self.thread.profile.as_mut().and_then(|follower| follower.waits.innermost());
-        if let Some(wait) = wait {
-            wait.barrier = barrier;
-        }
-    }
-
-    /// Tells the team that this thread has come to a barrier.
-    fn arrive(&mut self, joins: bool, (context, codeptr): (u32, u64)) -> Option<InTeam> {
-        let (number, index, count) = {
-            let member = self.thread.profile.as_mut()?.members.last_mut()?;
-            let count = member.barriers;
-            member.barriers += u32::from(!joins);
-            (member.team, member.index, count)
-        };
-        let team = teams::team(number)?;
-        let (record, round) = if joins { (JOIN, 0) } else { (count as usize % 2, count / 2) };
+    fn begin_followed_barrier(&mut self, (context, codeptr): (u32, u64)) {
         let has_samples = self.recent().is_some_and(|recent| !recent.is_empty());
         // The path is needed only where there are no samples.
-        let path = if has_samples || joins || codeptr == 0 {
+        let path = if has_samples || codeptr == 0 {
             0
         } else {
             self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit(self.thread))
         };
-        let recent = self.recent();
-        team.arrive(record, index, self.at, |arrival| {
-            (arrival.context, arrival.path) = (context, path);
-            arrival.set_work(recent);
-        });
-        Some(InTeam { team: number, record: record as u32, round })
+        let Thread { profile, sampler, .. } = &mut *self.thread;
+        let Some(Follower { members, waits, .. }) = profile.as_deref_mut() else { return };
+        let Some(member) = members.last_mut() else { return };
+        let (record, round) = (member.barriers as usize % 2, member.barriers / 2);
+        member.barriers += 1;
+        let team = teams::team(member.team);
+        if let Some((team, wait)) = team.zip(waits.innermost()) {
+            team.arrive(record, member.index, self.at, |arrival| {
+                (arrival.context, arrival.path) = (context, path);
+                arrival.set_work(sampler.as_deref().map(Sampler::recent));
+            });
+            wait.barrier = Some(InTeam { team: member.team, record: record as u32, round });
+        }
     }
 
     /// What the handler has met since the last synchronisation. The handler leaves it alone while a

@@ -115,12 +115,16 @@ impl Integrals {
             return;
         }
         if is_due() {
-            let passed = u128::from((at - self.until.load(Relaxed)) * PARTS);
+            let passed = (at - self.until.load(Relaxed)) * PARTS;
             self.until.store(at, Relaxed);
             let Seen { idle, working, is_known } = look();
             let to = if working > 0 { &self.working } else { &self.nobody };
             if let Some(turn) = to.turns.get(epoch).filter(|_| !is_known) {
-                let part = |of: u32| (passed * u128::from(of) / u128::from(working.max(1))) as u64;
+                let working = u64::from(working.max(1));
+                let part = |of: u32| match passed.checked_mul(of.into()) {
+                    Some(all) => all / working,
+                    None => (u128::from(passed) * u128::from(of) / u128::from(working)) as u64,
+                };
                 to.present.fetch_add(part(idle), Relaxed);
                 turn.fetch_add(part(1), Relaxed);
             }

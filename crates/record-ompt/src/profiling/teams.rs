@@ -12,7 +12,7 @@
 //! team is kept until its last member has left. Then it serves another region that the same thread forks ([`Own`]).
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::Mutex;
 
 use super::recent::Recent;
@@ -55,6 +55,13 @@ struct Barrier {
     arrived: AtomicU32,
 }
 
+impl Barrier {
+    fn begin(&self) {
+        self.last.store(0, Relaxed);
+        self.arrived.store(0, Relaxed);
+    }
+}
+
 /// In a cache line of its own, as only that thread writes it.
 #[derive(Default)]
 #[repr(align(64))]
@@ -72,8 +79,12 @@ pub struct Team {
     /// Threads that still need it, and [`OWNED`].
     holders: AtomicU32,
     size: AtomicU32,
-    members: UnsafeCell<Vec<Member>>,
+    members: UnsafeCell<Box<[Member]>>,
     join: Barrier,
+    /// The context of its region.
+    context: AtomicU32,
+    /// Whether somebody has come to a barrier inside.
+    has_inner: AtomicBool,
     inner: [Barrier; 2],
 }
 
@@ -186,13 +197,6 @@ impl Drop for Own {
     }
 }
 
-/// A thread needs the team from now on; it must be held by another one meanwhile.
-pub fn hold(number: u32) {
-    if let Some(team) = team(number) {
-        team.holders.fetch_add(1, Relaxed);
-    }
-}
-
 /// Looks at the team, if a thread needs it, which it keeps meanwhile.
 pub fn while_held(number: u32, look: impl FnOnce(&'static Team)) {
     let Some(team) = team(number) else { return };
@@ -228,18 +232,32 @@ impl Team {
         // SAFETY: by contract.
         let members = unsafe { &mut *self.members.get() };
         if members.len() < wanted {
-            members.resize_with(wanted, Member::default);
+            *members = (0..wanted).map(|_| Member::default()).collect();
         }
         self.began.store(at, Relaxed);
         self.ended.store(0, Relaxed);
         self.size.store(requested, Relaxed);
-        for barrier in self.inner.iter().chain([&self.join]) {
-            // They are in another cache line than the rest, and mostly unused.
-            if barrier.arrived.load(Relaxed) != 0 {
-                barrier.last.store(0, Relaxed);
-                barrier.arrived.store(0, Relaxed);
-            }
+        self.context.store(0, Relaxed);
+        self.join.begin();
+        if self.has_inner.load(Relaxed) {
+            self.has_inner.store(false, Relaxed);
+            self.inner.iter().for_each(Barrier::begin);
         }
+    }
+
+    /// A thread needs it from now on; it must be held by another one meanwhile.
+    pub fn hold(&self) {
+        self.holders.fetch_add(1, Relaxed);
+    }
+
+    /// The context of its region is known, before members come.
+    pub fn set_context(&self, context: u32) {
+        self.context.store(context, Relaxed);
+    }
+
+    /// The context of its region.
+    pub fn context(&self) -> u32 {
+        self.context.load(Relaxed)
     }
 
     fn record(&self, barrier: usize) -> Option<&Barrier> {
@@ -257,14 +275,19 @@ impl Team {
         self.ended.store(at, Release);
     }
 
-    /// It has so many members.
+    /// It has so many members, as each of them knows.
     pub fn set_size(&self, size: u32) {
-        self.size.store(size, Relaxed);
+        if self.size.load(Relaxed) != size {
+            self.size.store(size, Relaxed);
+        }
     }
 
     /// A member arrives at a barrier.
     pub fn arrive(&self, barrier: usize, member: u32, at: u64, arrival: impl FnOnce(&mut Arrival)) {
         let Some(record) = self.record(barrier) else { return };
+        if barrier != JOIN && !self.has_inner.load(Relaxed) {
+            self.has_inner.store(true, Relaxed);
+        }
         // SAFETY: held, so that the list does not change.
         let members = unsafe { &*self.members.get() };
         if let Some(place) = members.get(member as usize).and_then(|member| member.arrivals.get(barrier)) {
@@ -328,7 +351,7 @@ mod tests {
         }
         three.end(2500);
         assert_eq!(over_since(number), Some(2500));
-        hold(number);
+        three.hold();
         leave(number);
         assert_ne!(begin(1, 0), number, "somebody still holds it");
         leave(number);
@@ -338,7 +361,7 @@ mod tests {
     fn a_thread_has_its_teams_again_when_all_have_left_them() {
         let mut own = Own::default();
         let first = own.begin(2, 10);
-        hold(first);
+        team(first).unwrap().hold();
         team(first).unwrap().arrive(JOIN, 1, 20, |_| {});
         own.keep(first);
         let second = own.begin(2, 30);
@@ -352,7 +375,7 @@ mod tests {
         assert_eq!(own.begin(3, 50), first);
         let again = team(first).unwrap();
         assert_eq!(again.all_here(JOIN, 0), None, "what arrived in the region before is forgotten");
-        hold(first);
+        again.hold();
         own.keep(first);
         drop(own);
         assert_eq!(

@@ -224,9 +224,9 @@ impl Cache {
 
 impl Moment<'_> {
     /// A region begins that may be sampled. One that `is_body` of `teams` is no construct of its own: what is in it is
-    /// in the league.
+    /// in the league. Returns its context, in a profile.
     #[inline(always)]
-    pub fn begin_sampled_region(&mut self, region: u32, creating: Creating, is_body: bool) {
+    pub fn begin_sampled_region(&mut self, region: u32, creating: Creating, is_body: bool) -> u32 {
         code_map::catch_up(self);
         let mut context = 0;
         if profiling::is_on() && is_body {
@@ -245,6 +245,7 @@ impl Moment<'_> {
             };
         }
         regions::begin(region, context);
+        context
     }
 
     #[cold]

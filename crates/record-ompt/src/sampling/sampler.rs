@@ -121,6 +121,12 @@ impl Sampler {
         self.called.load(Relaxed) != 0 && self.call_is_sampled.swap(true, Relaxed)
     }
 
+    /// The time between two samples that was asked for.
+    #[inline(always)]
+    pub fn asked_ns(&self) -> u64 {
+        self.settings.period_ns
+    }
+
     /// The time between two samples of the thread, as things are.
     #[inline(always)]
     pub fn period_ns(&self) -> u64 {
