@@ -18,7 +18,7 @@ use crate::abi::{
 };
 use crate::frames::{Frames, Open, Phase};
 use crate::pair;
-use crate::sampling::levels::exit_of;
+use crate::sampling::levels::{exit_of, exit_to_runtime};
 use crate::sampling::paths::Creating;
 use crate::sampling::stack_pointer_here;
 use crate::sampling::undeferred::OwnFrames;
@@ -71,10 +71,67 @@ unsafe extern "C" fn task_create(
         // SAFETY: the runtime's own arguments.
         return unsafe { tasks::task_create(task, frame, new_task, flags, has_dependences, codeptr) };
     }
+    let sp = stack_pointer_here();
+    let outcome = match enter() {
+        Some((recorder, thread)) => {
+            // SAFETY: the runtime passes the creating task's frame.
+            let done = unsafe { create_deferred(thread, frame, flags, (task, new_task), codeptr, sp) };
+            leave(recorder, done)
+        }
+        None => Outcome::Unusual,
+    };
+    match outcome {
+        Outcome::Done => {}
+        Outcome::Left(recorder) => recorder.settle(),
+        // SAFETY: the runtime's own arguments.
+        Outcome::Unusual => unsafe { create_otherwise(task, frame, new_task, flags, codeptr, sp) },
+    }
+}
+
+/// A task that is deferred is created, as one was before.
+///
+/// # Safety
+/// The runtime's own arguments.
+#[inline(always)]
+unsafe fn create_deferred(
+    thread: &mut Thread,
+    frame: *const Frame,
+    flags: c_int,
+    (task, new_task): (*mut Data, *mut Data),
+    codeptr: *const c_void,
+    sp: u64,
+) -> Option<()> {
+    let follower = thread.profile.as_deref()?;
+    let creator = context(&thread.frames, follower)?;
+    if flags as u32 & task_flag::UNDEFERRED != 0 || tasks::is_part_of_running(thread, task) {
+        return None;
+    }
+    // SAFETY: by contract.
+    let exit = unsafe { exit_to_runtime(frame) }?;
+    let creating = Creating { codeptr: codeptr as u64, exit, sp, creator };
+    let context = thread.paths.known_creation(creating)?.context;
+    follower.counted.rows.of(context)?.created();
+    Word::new(context, 0, EXPLICIT).store(new_task);
+    Some(())
+}
+
+/// Any task is created, at the stack pointer `sp`.
+///
+/// # Safety
+/// The runtime's own arguments, besides.
+#[inline(never)]
+unsafe fn create_otherwise(
+    task: *mut Data,
+    frame: *const Frame,
+    new_task: *mut Data,
+    flags: c_int,
+    codeptr: *const c_void,
+    sp: u64,
+) {
     let is_undeferred = flags as u32 & task_flag::UNDEFERRED != 0;
-    // SAFETY: the runtime passes the creating task's frame.
+    // SAFETY: by contract.
     let frame = unsafe { Frame::read(frame) };
-    let call = Call { codeptr: codeptr as u64, frame, sp: stack_pointer_here(), is_undeferred };
+    let call = Call { codeptr: codeptr as u64, frame, sp, is_undeferred };
     let outcome = match enter() {
         Some((recorder, thread)) => leave(recorder, create(thread, call, (task, new_task))),
         None => Outcome::Unusual,

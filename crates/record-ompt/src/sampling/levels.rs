@@ -407,6 +407,19 @@ pub fn exit_of(frame: &Frame, task: u32, thread: &Thread) -> u64 {
     }
 }
 
+/// [`exit_of`], if the runtime tells a frame of its own. Read as [`Frame::read`] does.
+///
+/// # Safety
+/// It is the runtime's frame of the current task.
+#[inline(always)]
+pub unsafe fn exit_to_runtime(frame: *const Frame) -> Option<u64> {
+    // SAFETY: by contract; all bit patterns are numbers.
+    let (flags, exit) = unsafe {
+        ((&raw const (*frame).exit_flags).read_volatile(), (&raw const (*frame).exit.value).read_volatile())
+    };
+    (flags & EXIT_OF_PROGRAM == 0).then_some(exit)
+}
+
 /// The word that the runtime keeps for the current task; null where there is none.
 pub fn current_task() -> *mut Data {
     task_info(0).map_or(core::ptr::null_mut(), |(task, _)| chain::known_word(task))

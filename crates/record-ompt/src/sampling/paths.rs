@@ -209,8 +209,12 @@ impl Cache {
     /// What is created now, if the same was created before by those who ask.
     #[inline(always)]
     pub fn known_creation(&self, creating: Creating) -> Option<Created> {
-        let mut ways = self.0.as_deref()?.creations.get(creating.ways())?.iter();
-        ways.find(|known| known.is_it(creating)).map(|known| known.created)
+        for known in self.0.as_deref()?.creations.get(creating.ways())? {
+            if known.is_it(creating) {
+                return Some(known.created);
+            }
+        }
+        None
     }
 
     /// Paths of tasks and calls are to be told anew.
