@@ -72,10 +72,14 @@ unsafe extern "C" fn task_create(
         return unsafe { tasks::task_create(task, frame, new_task, flags, has_dependences, codeptr) };
     }
     let sp = stack_pointer_here();
+    if flags as u32 & task_flag::UNDEFERRED != 0 {
+        // SAFETY: the runtime's own arguments.
+        return unsafe { create_otherwise(task, frame, new_task, flags, codeptr, sp) };
+    }
     let outcome = match enter() {
         Some((recorder, thread)) => {
             // SAFETY: the runtime passes the creating task's frame.
-            let done = unsafe { create_deferred(thread, frame, flags, (task, new_task), codeptr, sp) };
+            let done = unsafe { create_deferred(thread, frame, (task, new_task), codeptr, sp) };
             leave(recorder, done)
         }
         None => Outcome::Unusual,
@@ -96,14 +100,13 @@ unsafe extern "C" fn task_create(
 unsafe fn create_deferred(
     thread: &mut Thread,
     frame: *const Frame,
-    flags: c_int,
     (task, new_task): (*mut Data, *mut Data),
     codeptr: *const c_void,
     sp: u64,
 ) -> Option<()> {
     let follower = thread.profile.as_deref()?;
     let creator = context(&thread.frames, follower)?;
-    if flags as u32 & task_flag::UNDEFERRED != 0 || tasks::is_part_of_running(thread, task) {
+    if tasks::is_part_of_running(thread, task) {
         return None;
     }
     // SAFETY: by contract.

@@ -25,6 +25,21 @@ pub struct Undeferred {
     /// The task, and the stack pointer of its creator.
     tasks: [(u32, u64); KEPT],
     next: usize,
+    places: [Place; PLACES],
+}
+
+/// Calls for which is remembered where they were found.
+const PLACES: usize = 16;
+
+/// What is known of the calls that return to one place.
+#[derive(Clone, Copy)]
+struct Place {
+    codeptr: u64,
+    /// Bytes from the runtime's frames to what it has pushed. The same function of the runtime, called from the same place, pushes
+    /// as much.
+    bytes: Option<u32>,
+    /// How often that was not found: tasks in teams of one are no part of their creators'.
+    misses: u32,
 }
 
 impl Default for Undeferred {
@@ -36,19 +51,38 @@ impl Default for Undeferred {
 impl Undeferred {
     /// None.
     pub const fn new() -> Self {
-        Undeferred { tasks: [(0, 0); KEPT], next: 0 }
+        let none = Place { codeptr: 0, bytes: None, misses: 0 };
+        Undeferred { tasks: [(0, 0); KEPT], next: 0, places: [none; PLACES] }
     }
 
     /// A task is created by a call that returns to `codeptr`, while the register for the frame pointer holds
     /// `frame_pointer`; the callback is at `sp`, and has frames of its own.
-    #[cold]
     pub fn note(&mut self, task: u32, call: (u64, u64, u64), own: &OwnFrames, bounds: Bounds) {
         let (codeptr, frame_pointer, sp) = call;
-        let runtime = own.bytes(sp, bounds).map(|bytes| sp + bytes);
-        let creator = runtime.and_then(|runtime| creator_of_call((codeptr, frame_pointer), runtime, bounds));
-        if let Some(creator) = creator {
+        let runtime = own.bytes(sp, bounds).map(|bytes| (sp + bytes).next_multiple_of(8));
+        if let Some(creator) = runtime.and_then(|at| self.find((codeptr, frame_pointer), at, bounds)) {
             self.remember(task, creator);
         }
+    }
+
+    /// The stack pointer from which the runtime was called, whose frames begin at `runtime`.
+    fn find(&mut self, call: (u64, u64), runtime: u64, bounds: Bounds) -> Option<u64> {
+        let codeptr = call.0;
+        let index = (codeptr.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % PLACES;
+        let place = self.places.get_mut(index)?;
+        if place.codeptr != codeptr {
+            *place = Place { codeptr, bytes: None, misses: 0 };
+        }
+        // SAFETY: within the thread's own stack, above its stack pointer.
+        let is_at = |slot: u64| bounds.is_above(runtime, slot + 15) && unsafe { is_call(call, slot) };
+        let mut found = place.bytes.map(|bytes| runtime + u64::from(bytes)).filter(|slot| is_at(*slot));
+        // To look for it takes microseconds.
+        if found.is_none() && (place.misses == 0 || place.misses.is_power_of_two()) {
+            found = (runtime..runtime + FARTHEST).step_by(8).find(|slot| is_at(*slot));
+            place.bytes = found.map(|slot| (slot - runtime) as u32);
+        }
+        place.misses = if found.is_some() { 0 } else { place.misses.saturating_add(1) };
+        found.map(|slot| slot + 16)
     }
 
     fn remember(&mut self, task: u32, creator: u64) {
@@ -98,14 +132,14 @@ impl OwnFrames {
     }
 }
 
-/// The stack pointer from which the runtime was called, whose frames begin at `runtime`.
-fn creator_of_call((codeptr, frame_pointer): (u64, u64), runtime: u64, bounds: Bounds) -> Option<u64> {
-    let slots = (runtime.next_multiple_of(8)..runtime + FARTHEST).step_by(8);
-    let mut runtimes = slots.take_while(|slot| bounds.is_above(runtime, slot + 15));
-    // SAFETY: on the thread's own stack, above its stack pointer.
+/// Whether the runtime has pushed the frame pointer there, beneath the place that the call returns to.
+///
+/// # Safety
+/// Both words can be read.
+unsafe fn is_call((codeptr, frame_pointer): (u64, u64), slot: u64) -> bool {
+    // SAFETY: by contract.
     let read = |slot: u64| unsafe { (slot as *const u64).read_volatile() };
-    let pushed = runtimes.find(|slot| read(*slot) == frame_pointer && read(slot + 8) == codeptr);
-    pushed.map(|slot| slot + 16)
+    read(slot) == frame_pointer && read(slot + 8) == codeptr
 }
 
 #[cfg(test)]
@@ -116,10 +150,36 @@ mod tests {
     fn the_creators_stack_pointer_is_above_what_the_runtime_has_pushed() {
         let stack = [9_u64, 70, 500, 7, 70, 9, 70, 5, 8, 70, 4];
         let sp = stack.as_ptr() as u64;
-        let found =
-            |codeptr, frame_pointer| creator_of_call((codeptr, frame_pointer), sp + 24, Bounds::of(&stack));
+        let found = |codeptr, frame_pointer| {
+            Undeferred::new().find((codeptr, frame_pointer), sp + 24, Bounds::of(&stack))
+        };
         assert_eq!([found(70, 9), found(70, 8)], [Some(sp + 56), Some(sp + 80)], "beyond our own frames");
         assert_eq!([found(70, 6), found(71, 9)], [None; 2]);
+    }
+
+    #[test]
+    fn a_call_is_found_again_where_it_was_and_seldom_looked_for_in_vain() {
+        let mut stack = [0_u64; 40];
+        let sp = stack.as_ptr() as u64;
+        let mut undeferred = Undeferred::new();
+        let mut found = |stack: &[u64; 40]| undeferred.find((70, 9), sp, Bounds::of(stack));
+        stack[20..22].copy_from_slice(&[9, 70]);
+        assert_eq!(found(&stack), Some(sp + 22 * 8));
+        // What lies further in is left from another one.
+        stack[10..12].copy_from_slice(&[9, 70]);
+        assert_eq!(found(&stack), Some(sp + 22 * 8));
+        stack[20] = 0;
+        assert_eq!(found(&stack), Some(sp + 12 * 8), "by another function of the runtime");
+        stack[10] = 0;
+        assert_eq!([found(&stack), found(&stack), found(&stack), found(&stack)], [None; 4]);
+        stack[10] = 9;
+        let again = (0..8).map(|_| found(&stack)).position(|found| found.is_some());
+        assert_eq!(again, Some(0), "at the fourth");
+        stack[10] = 0;
+        (0..5).for_each(|_| assert_eq!(found(&stack), None));
+        stack[10] = 9;
+        let again = (0..8).map(|_| found(&stack)).position(|found| found.is_some());
+        assert_eq!(again, Some(3), "at the eighth");
     }
 
     #[test]
