@@ -10,6 +10,8 @@
 //!                                        beneath it
 //! ```
 
+use core::cell::Cell;
+
 use taskscope_event::models::omp;
 
 use crate::pair::Pair;
@@ -116,6 +118,8 @@ pub struct Frames {
     tasks: u32,
     /// The explicit task that is the innermost context; 0 where that is something else.
     task: u32,
+    /// Where the runtime left to the innermost context's code, if it was asked; else 0, as for an initial task.
+    exit: Cell<u64>,
 }
 
 impl Frames {
@@ -143,6 +147,7 @@ impl Frames {
             self.context = depth + 1;
             self.tasks += u32::from(open.is_task());
             self.task = open.task();
+            self.exit.set(0);
         }
     }
 
@@ -150,6 +155,7 @@ impl Frames {
     #[inline(always)]
     fn forget_context(&mut self, open: Open, outer: u32) {
         self.context = outer as usize;
+        self.exit.set(0);
         self.tasks -= u32::from(open.is_task());
         self.task = self.innermost_context().map_or(0, |frame| frame.open.task());
     }
@@ -164,6 +170,17 @@ impl Frames {
     #[inline(always)]
     pub fn task_on_top(&self) -> u32 {
         self.task
+    }
+
+    /// Where the runtime left to the code of the innermost context, as [`know_exit`](Self::know_exit) was told while that was on top.
+    #[inline(always)]
+    pub fn known_exit(&self) -> Option<u64> {
+        Some(self.exit.get()).filter(|exit| *exit != 0)
+    }
+
+    /// Keeps where that is; 0 is not kept.
+    pub fn know_exit(&self, exit: u64) {
+        self.exit.set(exit);
     }
 
     /// Whether the innermost context is an explicit task.
@@ -252,6 +269,7 @@ impl Frames {
         }
         self.tasks -= 1;
         self.task = beneath;
+        self.exit.set(0);
     }
 
     /// Closes the innermost entry in a profile, no context.

@@ -88,7 +88,7 @@ unsafe fn exit_of(frame: *const Frame, thread: &Thread) -> u64 {
         // SAFETY: by contract.
         levels::exit_of(unsafe { &*frame }, thread.frames.task_on_top(), thread)
     } else {
-        levels::current_exit(thread)
+        thread.exit_here()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::abi::work;
 use crate::frames::{Open, Phase};
 use crate::mutexes::wait_state;
 use crate::sampling::Sampler;
-use crate::sampling::{levels, regions, settings};
+use crate::sampling::{regions, settings};
 use crate::thread::{Kind, Moment, Thread};
 
 /// What a profiled thread knows of itself. What small tasks ask for in each callback comes first.
@@ -396,7 +396,7 @@ impl Moment<'_> {
         let path = if has_samples || codeptr == 0 {
             0
         } else {
-            self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit(self.thread))
+            self.path_here(codeptr as *const core::ffi::c_void, self.thread.exit_here())
         };
         let Thread { profile, sampler, .. } = &mut *self.thread;
         let Some(Follower { members, waits, .. }) = profile.as_deref_mut() else { return };
@@ -478,7 +478,7 @@ impl Moment<'_> {
         let path = if codeptr == 0 || kind == Marker::JoinBarrier {
             0
         } else {
-            self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit(self.thread))
+            self.path_here(codeptr as *const core::ffi::c_void, self.thread.exit_here())
         };
         let at = self.at;
         if let Some(Follower { waits, counted, role, members, .. }) = self.thread.profile.as_deref_mut() {
@@ -577,16 +577,18 @@ impl Moment<'_> {
     pub fn follow_acquired(&mut self, mutex_kind: i32, object: u64, codeptr: *const core::ffi::c_void) {
         let (context, at) = (self.thread.context(), self.at);
         let kind = marker(wait_state(mutex_kind));
-        let path = self.path_here(codeptr, levels::current_exit(self.thread));
+        let path = self.path_here(codeptr, self.thread.exit_here());
         let is_counted = self.thread.kind != Kind::Helper;
-        let Some(follower) = &mut self.thread.profile else { return };
+        let Some(Follower { held, account, counted, is_paused, .. }) = self.thread.profile.as_deref_mut()
+        else {
+            return;
+        };
         let all = run::current().into_iter().flat_map(Run::accounts);
-        let (waited, blame) = follower.held.acquired((follower.account, all), object, (context, path), at);
-        let taken = u64::from(!follower.is_paused);
-        follower.counted.counts.count(|counts| {
-            counts.add(context, Metric::ACQUISITIONS, taken);
+        let (waited, blame) = held.acquired((account, all), object, (context, path), at);
+        counted.counts.count(|counts| {
+            counts.add(context, Metric::ACQUISITIONS, u64::from(!*is_paused));
             if is_counted {
-                count_lock_wait(counts, kind, (context, path, codeptr as u64), waited, &blame);
+                count_lock_wait(counts, kind, (context, path, codeptr as u64), waited, blame);
             }
         });
     }
@@ -600,7 +602,7 @@ impl Moment<'_> {
         };
         let (context, codeptr) = (self.thread.context(), self.thread.wait_return);
         if waited > 0 {
-            let path = self.path_here(codeptr as *const core::ffi::c_void, levels::current_exit(self.thread));
+            let path = self.path_here(codeptr as *const core::ffi::c_void, self.thread.exit_here());
             let Some(follower) = &self.thread.profile else { return };
             follower.counted.counts.count(|counts| {
                 count_lock_wait(counts, marker(state), (context, path, codeptr), waited, &blame);

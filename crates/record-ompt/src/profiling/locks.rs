@@ -15,9 +15,10 @@
 //! A lock remembers its last holders one by one. Before it forgets the older ones, it charges them to those that wait
 //! since then, in sums by place; so what it needs grows with who waits and the places, not with how often it is taken.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Mutex;
 
+use rustc_hash::FxHashMap;
 use taskscope_profile::Marker;
 
 use super::account::Account;
@@ -38,7 +39,7 @@ struct Lock {
     acquisitions: u64,
     holders: VecDeque<Holder>,
     /// What is charged already for those that wait, by their account.
-    charged: HashMap<usize, Charged>,
+    charged: FxHashMap<usize, Charged>,
 }
 
 /// What holders that are forgotten owe to a wait.
@@ -46,7 +47,7 @@ struct Charged {
     since: u64,
     /// For the wait until here.
     until: u64,
-    by_place: HashMap<Option<Place>, u64>,
+    by_place: FxHashMap<Option<Place>, u64>,
 }
 
 struct Holder {
@@ -57,7 +58,7 @@ struct Holder {
     place: Place,
 }
 
-static LOCKS_BY_OBJECT: [Mutex<Option<HashMap<u64, Lock>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
+static LOCKS_BY_OBJECT: [Mutex<Option<FxHashMap<u64, Lock>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 
 /// A waiter's key, which nobody else has while the process lives.
 fn key(account: &Account) -> usize {
@@ -69,7 +70,7 @@ fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R>
     // Held for some hundred instructions, where thousands wait for a millisecond; a forked child may find it locked for ever.
     for _ in 0..10_000 {
         if let Ok(mut locks) = shard.try_lock() {
-            let locks = locks.get_or_insert_with(HashMap::new);
+            let locks = locks.get_or_insert_default();
             if locks.len() >= LOCKS && !locks.contains_key(&object) {
                 let accounts = run::current().into_iter().flat_map(Run::accounts);
                 let wanted: Vec<u64> = accounts.filter_map(|account| Some(account.wanted()?.0)).collect();
@@ -87,6 +88,8 @@ fn with_lock<R>(object: u64, use_lock: impl FnOnce(&mut Lock) -> R) -> Option<R>
 #[derive(Default)]
 pub struct Held {
     held: Vec<(u64, u64)>,
+    /// For the wait that was the last.
+    blame: Vec<Blame>,
 }
 
 /// A part of the blame for a wait.
@@ -107,14 +110,15 @@ impl Held {
         object: u64,
         place: Place,
         at: u64,
-    ) -> (u64, Vec<Blame>) {
+    ) -> (u64, &[Blame]) {
         let wait = own.wants_no_more().map_or(0, |since| at.saturating_sub(since));
         let counted = if wait >= SHORTEST_NS { wait } else { 0 };
-        let mut blame = Vec::new();
+        let blame = &mut self.blame;
+        blame.clear();
         let number = with_lock(object, |lock| {
-            let charged = lock.charged.remove(&key(own));
+            let charged = if lock.charged.is_empty() { None } else { lock.charged.remove(&key(own)) };
             if counted > 0 {
-                lock.settle((at - counted, at), charged, &mut blame);
+                lock.settle((at - counted, at), charged, blame);
             }
             if lock.holders.len() == HOLDERS {
                 lock.forget(all.filter_map(|account| match account.wanted()? {
@@ -164,13 +168,13 @@ impl Lock {
         let (Some(first), Some(next)) = (self.holders.front(), self.holders.get(count)) else { return };
         let (begin, end) = (first.from, next.from);
         // Most wait since before all of them: for those they are added up once.
-        let mut whole: HashMap<Option<Place>, u64> = HashMap::new();
+        let mut whole: FxHashMap<Option<Place>, u64> = FxHashMap::default();
         self.charge((begin, end), count, |place, ns| *whole.entry(place).or_default() += ns);
         let mut before = core::mem::take(&mut self.charged);
         for (key, since) in waiting.filter(|(_, since)| *since < end) {
             let known = before.remove(&key).filter(|charged| charged.since == since);
             let mut charged =
-                known.unwrap_or_else(|| Charged { since, until: since, by_place: HashMap::new() });
+                known.unwrap_or_else(|| Charged { since, until: since, by_place: FxHashMap::default() });
             let by_place = &mut charged.by_place;
             if charged.until == begin {
                 whole.iter().for_each(|(place, ns)| *by_place.entry(*place).or_default() += ns);
@@ -281,7 +285,7 @@ mod tests {
         ) -> (u64, Vec<(Option<Place>, u64)>) {
             let all = others.iter().map(|other| &other.account);
             let (waited, blame) = self.held.acquired((&self.account, all), lock, place, at);
-            let mut blame: Vec<_> = blame.into_iter().map(|part| (part.place, part.ns)).collect();
+            let mut blame: Vec<_> = blame.iter().map(|part| (part.place, part.ns)).collect();
             blame.sort();
             (waited, blame)
         }

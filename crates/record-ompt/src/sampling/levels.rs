@@ -390,10 +390,16 @@ pub struct Entry {
     pub in_callback: bool,
 }
 
-/// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
-/// be known.
-pub fn current_exit(thread: &Thread) -> u64 {
-    task_info(0).map_or(0, |(_, frame)| exit_of(&frame, thread.frames.task_on_top(), thread))
+impl Thread {
+    /// Where the runtime left to the current task's user code; 0 for an initial task, and where that cannot
+    /// be known. For callbacks in that code. The runtime is asked once while a task is on top.
+    pub fn exit_here(&self) -> u64 {
+        self.frames.known_exit().unwrap_or_else(|| {
+            let exit = task_info(0).map_or(0, |(_, frame)| exit_of(&frame, self.frames.task_on_top(), self));
+            self.frames.know_exit(exit);
+            exit
+        })
+    }
 }
 
 /// The same of a task with this number, of which the runtime tells `frame`.

@@ -369,7 +369,7 @@ impl Moment<'_> {
 
     #[inline(never)]
     fn tell_path_of_call(&mut self, site: u32, codeptr: *const c_void) {
-        let path = self.path_here(codeptr, levels::current_exit(self.thread));
+        let path = self.path_here(codeptr, self.thread.exit_here());
         let Some(content) = &mut self.thread.paths.0 else { return };
         let Some(told) = content.told_of_calls.get_mut(site as usize % TYPES) else { return };
         if path != 0 && *told != (site, path) {
