@@ -326,8 +326,8 @@ impl Account {
         let mut spent = Spent { work: work.map_or(0, sum), waits: waits.map_or(0, sum) };
         let now = at.saturating_sub(self.since.load(Relaxed));
         match self.cause.load(Relaxed) as usize {
-            ..=LOCKS => spent.work += now,
-            ..=WAITS => spent.waits += now,
+            cause if cause <= LOCKS => spent.work += now,
+            cause if cause <= WAITS => spent.waits += now,
             _ => {}
         }
         spent
