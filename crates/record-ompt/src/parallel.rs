@@ -5,11 +5,12 @@ use core::ffi::{c_int, c_uint, c_void};
 use taskscope_event::models::omp;
 use taskscope_record::{enter, thread as recorder};
 
-use crate::abi::{self, Data, Frame, endpoint, parallel_flag, status, task_flag};
+use crate::abi::{Data, Frame, endpoint, parallel_flag, status, task_flag};
 use crate::dictionary;
 use crate::frames::{Open, Phase};
 use crate::sampling::paths::Creating;
 use crate::sampling::{self, levels, stack_pointer_here};
+use crate::tasks;
 use crate::thread::{Kind, Moment, OTHER_THREAD, Thread, attach, record};
 use crate::word::{HELPERS, LEAGUE, TEAMS_BODY, Word};
 
@@ -71,10 +72,7 @@ pub unsafe extern "C" fn parallel_begin(
         }
         if sampling::is_active() {
             // SAFETY: the runtime passes the frame of the task that forks.
-            let frame = abi::is_object(frame).then(|| unsafe { Frame::read(frame) });
-            let exit = frame.map_or(0, |frame| {
-                levels::exit_of(&frame, moment.thread.frames.task_on_top(), moment.thread)
-            });
+            let exit = unsafe { tasks::exit_of(frame, moment.thread) };
             let creating = Creating { codeptr: codeptr as u64, exit, sp, creator: moment.context() };
             let context = moment.begin_sampled_region(region, creating, is_body);
             moment.follow_region(site, context);

@@ -83,7 +83,7 @@ pub fn is_part_of_running(thread: &Thread, creator: *mut Data) -> bool {
 ///
 /// # Safety
 /// `frame` is what the runtime passed.
-unsafe fn exit_of(frame: *const Frame, thread: &Thread) -> u64 {
+pub unsafe fn exit_of(frame: *const Frame, thread: &Thread) -> u64 {
     if abi::is_object(frame) {
         // SAFETY: by contract.
         levels::exit_of(unsafe { &*frame }, thread.frames.task_on_top(), thread)
