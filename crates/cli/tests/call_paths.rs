@@ -43,8 +43,11 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
             let steps = as_told(frames(path).iter().map(|step| step.to_string()).collect());
             if steps.last().is_some_and(|last| last == "burn") {
                 found.insert(steps);
-            } else if !steps[0].starts_with("_dl_runtime_resolve") && !steps[0].ends_with("exit") {
-                // (The linker's frame hangs on a register that walks do not follow; a process ends outside main.)
+            } else if !steps[0].starts_with("_dl_runtime_resolve")
+                && !steps[0].ends_with("exit")
+                && steps != ["<path not known>"]
+            {
+                // (The linker's frame hangs on a register that walks do not follow; a process starts and ends outside main.)
                 // Few samples fall on what leads there.
                 let leads = |to: &Vec<String>| to.starts_with(&steps);
                 let prints = steps[0] == "main" && steps.get(1).is_some_and(|step| step.contains("printf"));

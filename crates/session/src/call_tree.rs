@@ -26,6 +26,9 @@ const C_LIBRARIES: [&str; 2] = ["libc.so.6", "libpthread.so.0"];
 /// Those that are called once, by what the program's file begins with.
 const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main"];
 
+/// How names of stubs end that call into other files.
+const STUB: &str = "@plt";
+
 /// The call tree of a profile, with inlined functions as steps, and bodies of constructs named after
 /// the function that they were written in. What starts a program before `main` is left out. The
 /// second part says, each reason once, why names or lines are missing.
@@ -208,6 +211,11 @@ impl Naming<'_> {
 
     fn code(&mut self, kind: FrameKind, module: u32, offset: u64, outer: &Step) -> Step {
         let place = self.place(module, offset);
+        // The linker's, which nobody wrote: the call is its caller's.
+        let is_stub = place.frame.function.as_deref().is_some_and(|function| function.ends_with(STUB));
+        if is_stub && kind == FrameKind::User && outer.node != ROOT {
+            return outer.clone();
+        }
         self.functions(kind, module, offset, &place, outer)
     }
 
@@ -410,5 +418,35 @@ mod tests {
         let (named, _) = name_call_paths(&profile);
         let rows: Vec<_> = named.tree.ids().map(|node| named.text_of(named.tree.frame(node))).collect();
         assert_eq!(rows, ["program+0x30", "libc.so.6+0x40", "libc.so.6+0x50"]);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_linkers_stubs_are_no_steps() {
+        // A library that every process of the standard library's has, and that calls others.
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let library =
+            maps.lines().filter_map(|line| line.split_once('/')).find(|(_, path)| path.contains("libgcc_s"));
+        let path = format!("/{}", library.unwrap().1);
+        let mut symbolizer = Symbolizer::default();
+        let size = std::fs::metadata(&path).unwrap().len();
+        let mut name_at = |offset| symbolizer.place_in_file(&path, "", offset).frame.function;
+        let is_stub = |name: &Option<String>| name.as_ref().is_some_and(|name| name.ends_with("@plt"));
+        let stub = (0..size).step_by(16).find(|offset| is_stub(&name_at(*offset))).unwrap();
+        let mut beyond = (stub + 16..size).step_by(16).map(|offset| (offset, name_at(offset)));
+        let (caller, name) = beyond.find(|(_, name)| name.is_some() && !is_stub(name)).unwrap();
+        let mut profile = Profile {
+            modules: vec![taskscope_profile::Module { path, build_id: String::new() }],
+            ..Default::default()
+        };
+        let frame = |offset| Frame { kind: FrameKind::User, module: 0, offset };
+        let caller = profile.tree.child(ROOT, frame(caller));
+        let called = profile.tree.child(caller, frame(stub));
+        profile.tree.add(called, Metric::TIME, 3);
+        let (named, _) = name_call_paths(&profile);
+        let rows: Vec<_> = (named.tree.ids())
+            .map(|node| (named.text_of(named.tree.frame(node)), named.tree.value(node, Metric::TIME)))
+            .collect();
+        assert_eq!(rows, [(name.unwrap(), 3)]);
     }
 }
