@@ -5,7 +5,7 @@ mod common;
 use std::path::PathBuf;
 
 use common::trace::Event;
-use common::{Compiler, LIBOMP, Run, Trace, compile, tool, tool_under_old_kinds};
+use common::{Compiler, LIBOMP, Run, Trace, compile, tool, tool_under_old_kinds, try_compile};
 use taskscope_event::models::samples::{LEVEL_BYTES, flag, state};
 use taskscope_event::models::{dictionary, omp, samples};
 use taskscope_symbol::{LoadedModule, Symbolizer};
@@ -454,6 +454,42 @@ fn calls_are_neither_broken_off_nor_cut_short_and_small_stacks_suffice() {
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said == "as without samples\n", "{mode}: {output:?}");
+    }
+}
+
+/// libaio's and liburing's waits, and system calls by number: also where nobody else sees the library that calls them.
+#[test]
+fn waits_for_the_kernels_queues_are_not_broken_off() {
+    if !Compiler::Clang.is_installed() {
+        return;
+    }
+    let libraries = ["-luring", "-laio"];
+    let with =
+        |flags: &[&'static str]| try_compile(Compiler::Clang, "kernel_queues", &[flags, &libraries].concat());
+    let built = (
+        with(&["-DWITHIN", "-Wl,--no-as-needed"]),
+        with(&["-DWAITS", "-shared", "-fPIC", "-fno-openmp", "-Wl,--no-as-needed"]),
+    );
+    let (Some(with_libraries), Some(library)) = built else {
+        eprintln!("skipped: liburing and libaio are not installed (liburing-dev, libaio-dev)");
+        return;
+    };
+    let opens = compile(Compiler::Clang, "kernel_queues", &[]);
+    let library = library.display().to_string();
+    for (program, arguments) in [(&with_libraries, &[][..]), (&opens, &[library.as_str()])] {
+        for mode in ["trace", "profile"] {
+            let mut command = Run::program(Compiler::Clang, program)
+                .env("LD_PRELOAD", tool())
+                .env("TASKSCOPE_MODE", mode)
+                .env("TASKSCOPE_SAMPLE", "1000")
+                .command;
+            let output = command.args(arguments).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            if said.starts_with("no io_uring") {
+                eprintln!("{} here: of liburing nothing is tested", said.lines().next().unwrap_or_default());
+            }
+            assert!(said.ends_with("as without samples\n"), "{mode} {arguments:?}: {output:?}");
+        }
     }
 }
 

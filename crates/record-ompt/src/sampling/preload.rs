@@ -4,7 +4,8 @@
 //! - `dlopen`, `dlsym`: code that is loaded later is looked at before it is first called;
 //! - calls that a signal breaks off whatever `SA_RESTART` says (signal(7)): the timers' signal waits
 //!   until they are over, so that the program never sees an `EINTR` of ours. The sample that follows
-//!   has the whole call as its weight. Among them are those on sockets for which the program has set a timeout;
+//!   has the whole call as its weight. Among them are those on sockets for which the program has set a timeout, and what waits in
+//!   the kernel without the C library's functions for it ([`other_calls`]);
 //! - calls that a signal cuts short when a part of the data has gone through (large writes, receiving
 //!   with `MSG_WAITALL`): the same;
 //! - `sigwait` and its kin: they never hand our signal to the program;
@@ -13,6 +14,8 @@
 //!
 //! Where the library is not preloaded nothing of this is found by anybody. Every function passes its
 //! arguments to the C library's own, and with sampling off does nothing else.
+
+mod other_calls;
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
@@ -95,7 +98,7 @@ next_functions! {
     sem_clockwait semop semtimedop msgrcv msgsnd aio_suspend aio_suspend64 gai_suspend write writev send sendto sendmsg recv recvfrom recvmsg
     ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
     bsd_signal ssignal sysv_signal __sysv_signal sigaction pthread_create dlopen dlsym _exit _Exit
-    sigprocmask pthread_sigmask signalfd setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk
+    sigprocmask pthread_sigmask signalfd setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk syscall
 }
 
 /// The C library's `dlsym`.

@@ -1,0 +1,170 @@
+//! Calls that wait in the kernel beside the C library's functions for it, and that a signal would break off: those of libaio and
+//! liburing, and system calls by number. As in the C library's ([`super`]), the timers' signal waits until they are over.
+//!
+//! Such a library may be one that only a part of the program sees (`RTLD_LOCAL`): the loader finds our function first for that
+//! part, too, but nothing behind it. Then the library's is looked for in all that is loaded.
+
+use core::ffi::{CStr, c_int, c_long, c_uint, c_void};
+use core::mem::{MaybeUninit, transmute};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::ffi::CString;
+
+use libc::{sigset_t, timespec};
+
+use super::{dlsym_of, hold, masked, missing, next, release};
+
+/// A function of another library, looked up when it is first called: that may be loaded at any time.
+struct Elsewhere {
+    name: &'static CStr,
+    found: AtomicUsize,
+}
+
+impl Elsewhere {
+    /// Its address; `ours` is that of the function that stands for it here.
+    #[inline]
+    fn address(&self, ours: usize) -> usize {
+        match self.found.load(Relaxed) {
+            0 => self.look_up(ours),
+            found => found,
+        }
+    }
+
+    #[cold]
+    fn look_up(&self, ours: usize) -> usize {
+        let next = dlsym_of(libc::RTLD_NEXT, self.name) as usize;
+        let found = if next == 0 { self.in_what_is_loaded(ours) } else { Some(next) };
+        // A search in vain has left a message, which is not for the program.
+        // SAFETY: no preconditions.
+        unsafe { libc::dlerror() };
+        let found = found.unwrap_or(missing as *const () as usize);
+        self.found.store(found, Relaxed);
+        found
+    }
+
+    /// The library is not closed again: the address is kept.
+    fn in_what_is_loaded(&self, ours: usize) -> Option<usize> {
+        let mut files: Vec<CString> = Vec::new();
+        // SAFETY: the callback gets `files` while the call lasts.
+        unsafe { libc::dl_iterate_phdr(Some(add_name), (&raw mut files).cast()) };
+        files.iter().find_map(|file| {
+            // SAFETY: a C string; nothing is loaded by this.
+            let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+            if handle.is_null() {
+                return None;
+            }
+            let found = dlsym_of(handle, self.name) as usize;
+            if found != 0 && found != ours {
+                return Some(found);
+            }
+            // SAFETY: opened above.
+            unsafe { libc::dlclose(handle) };
+            None
+        })
+    }
+}
+
+unsafe extern "C" fn add_name(object: *mut libc::dl_phdr_info, _bytes: usize, files: *mut c_void) -> c_int {
+    // SAFETY: the loader's own structure with a C string; the vector is `in_what_is_loaded`'s.
+    unsafe {
+        let name = (*object).dlpi_name;
+        // The program itself has none.
+        if !name.is_null() && *name != 0 {
+            (*files.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned());
+        }
+    }
+    0
+}
+
+/// `fn name(arguments; mask);`: the function of another library, with our signal held; of the mask that it puts in force, if
+/// it has one, a copy with our signal in it.
+macro_rules! held_elsewhere {
+    ($( fn $name:ident($($arg:ident : $type:ty),* $(; $mask:ident)?); )*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name($($arg: $type,)* $($mask: *const sigset_t)?) -> c_int {
+            type Function = unsafe extern "C-unwind" fn($($type,)* $(held_elsewhere!(@set $mask))?) -> c_int;
+            static NEXT: Elsewhere = Elsewhere {
+                name: match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => c"",
+                },
+                found: AtomicUsize::new(0),
+            };
+            let address = NEXT.address($name as *const () as usize);
+            let held = hold();
+            // SAFETY: the library's function of this name has this type; the arguments are the caller's.
+            let result = unsafe {
+                $(let mut copy = MaybeUninit::uninit();
+                let $mask = masked($mask, &mut copy);)?
+                transmute::<usize, Function>(address)($($arg,)* $($mask)?)
+            };
+            release(held, address);
+            result
+        }
+    )* };
+    (@set $mask:ident) => { *const sigset_t };
+}
+
+type Pointer = *mut c_void;
+
+// libaio (io_getevents(3)).
+held_elsewhere! {
+    fn io_getevents(context: Pointer, least: c_long, most: c_long, events: Pointer, timeout: *const timespec);
+    fn io_queue_wait(context: Pointer, timeout: *const timespec);
+    fn io_pgetevents(context: Pointer, least: c_long, most: c_long, events: Pointer, timeout: *const timespec; mask);
+}
+
+// liburing: what its header calls, and what it offers to be called.
+held_elsewhere! {
+    fn __io_uring_get_cqe(ring: Pointer, entry: Pointer, submit: c_uint, least: c_uint; mask);
+    fn __io_uring_sqring_wait(ring: Pointer);
+    fn io_uring_wait_cqes(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer; mask);
+    fn io_uring_wait_cqes_min_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer, most: c_uint; mask);
+    fn io_uring_wait_cqe_timeout(ring: Pointer, entry: Pointer, timeout: Pointer);
+    fn io_uring_submit_and_wait(ring: Pointer, least: c_uint);
+    fn io_uring_submit_and_wait_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer; mask);
+    fn io_uring_submit_and_wait_min_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer, most: c_uint; mask);
+    fn io_uring_submit_and_wait_reg(ring: Pointer, entry: Pointer, least: c_uint, index: c_int);
+    fn io_uring_enter(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint; mask);
+    fn io_uring_enter2(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint, argument: Pointer, bytes: usize);
+}
+
+/// Whether a signal breaks this call off whatever `SA_RESTART` says. Sets of signals that such a call puts in force by itself stay as they are.
+#[inline]
+fn is_broken_off(number: c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(number, libc::SYS_poll | libc::SYS_select | libc::SYS_epoll_wait) {
+        return true;
+    }
+    matches!(
+        number,
+        libc::SYS_io_uring_enter
+            | libc::SYS_io_getevents
+            | libc::SYS_nanosleep
+            | libc::SYS_clock_nanosleep
+            | libc::SYS_ppoll
+            | libc::SYS_pselect6
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+            | libc::SYS_semtimedop
+    )
+}
+
+/// With as many arguments as a system call has at most; those that a caller does not give are whatever lies there.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    type Function = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+    let address = next::syscall.address();
+    let held = is_broken_off(number) && hold();
+    // SAFETY: the C library's function takes its arguments where this type has them; they are the caller's.
+    let result = unsafe { transmute::<usize, Function>(address)(number, a, b, c, d, e, f) };
+    release(held, address);
+    result
+}
