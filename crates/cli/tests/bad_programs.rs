@@ -301,21 +301,27 @@ fn gcc_openmp_that_comes_by_dlopen_is_recorded_where_that_is_wished() {
     let libraries = place.path().join("lib");
     std::fs::create_dir(&libraries).unwrap();
     Compiler::Gcc.build_file(&plugin, &libraries.join("plugin.so"), &["-shared", "-fPIC"]);
-    let recorded = |options: &[&str], trace: &str| {
+    // Python itself is a script where several of it are kept beside each other.
+    let script = place.path().join("run.sh");
+    std::fs::write(&script, "#!/bin/sh\nprogram=./dlopen\n\"$program\" \"$@\"\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let recorded = |options: &[&str], program: &Path, trace: &str| {
         let mut command = record(place.path());
         command.env("LD_LIBRARY_PATH", &libraries).args(["-o", trace]).args(options);
-        let run = output(command.arg("--").arg(&place.program).arg("plugin.so"));
+        let run = output(command.arg("--").arg(program).arg("plugin.so"));
         assert_eq!((run.status.code(), &*text(&run.stdout)), (Some(0), "40\n"));
         text(&run.stderr)
     };
-    let without = recorded(&[], "without");
+    let without = recorded(&[], &place.program, "without");
     assert!(without.contains("--preload records that"), "{without}");
-    let profile = recorded(&["--mode", "profile", "--sample", "2000"], "profile");
+    let profile = recorded(&["--mode", "profile", "--sample", "2000"], &place.program, "profile");
     // Of a few milliseconds no sample may fall into the runtime.
     assert!(profile.contains("profile of 1 process"), "{profile}");
-    recorded(&["--preload"], "with");
-    assert_eq!(report(&place.path().join("with"))["tasks"], 40);
-    assert_eq!(notices(&place.path().join("with")), ["runtime-replaced"]);
+    for (program, trace) in [(&place.program, "with"), (&script, "script")] {
+        recorded(&["--preload"], program, trace);
+        assert_eq!(report(&place.path().join(trace))["tasks"], 40, "{trace}");
+        assert_eq!(notices(&place.path().join(trace)), ["runtime-replaced"], "{trace}");
+    }
 }
 
 #[test]

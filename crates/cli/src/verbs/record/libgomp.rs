@@ -64,9 +64,11 @@ pub fn has_ompt_runtime(program: &Path) -> bool {
     loader::objects_of(program).iter().any(|(path, _)| is_ompt_runtime_name(path))
 }
 
-/// What runs a program's code for libgomp, if it has any.
+/// What runs a program's code for libgomp, if it has any. A script's interpreter is taken to be for this program's own machine, as
+/// the recorder is.
 pub fn replacement_for(program: &Path) -> Option<PathBuf> {
-    Some(find_replacement(&super::elf::read(program)?)?.0)
+    let machine = super::elf::read(program).or_else(|| super::elf::read(Path::new("/proc/self/exe")))?;
+    Some(find_replacement(&machine)?.0)
 }
 
 /// The first runtime on the loader's path that a tool can attach to and that GCC's code can call.

@@ -107,7 +107,7 @@ pub fn print_profiles(run: &RunFile, profiles: &[PathBuf], trace: &TraceDirector
     let is_told = run.notices.iter().any(|notice| notice.name.starts_with("runtime"));
     if let Some(runtime) = files.find(|file| file.starts_with("libgomp")).filter(|_| !is_told) {
         say(&format!(
-            "taskscope: what runs on GCC's OpenMP runtime ({runtime}, which was loaded by a library) is sampled as any code; \
+            "taskscope: what runs on GCC's OpenMP runtime ({runtime}) is sampled as any code; \
              --preload records it as OpenMP, on LLVM's runtime"
         ));
     }
