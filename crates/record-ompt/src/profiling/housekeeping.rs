@@ -93,9 +93,10 @@ impl Housekeeping {
         }
         let start = Instant::now();
         while self.last.load(Acquire) != last::WRITTEN && start.elapsed() < LONGEST_LAST {
-            // The function of that name is intercepted.
-            // SAFETY: sleeps; the time is only read.
-            unsafe { libc::syscall(libc::SYS_nanosleep, &raw const LOOK_AGAIN, core::ptr::null::<()>()) };
+            // What sleeps is intercepted; this waits for what nobody does.
+            let (word, operation) = (0u32, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
+            // SAFETY: the word and the time are only read.
+            unsafe { libc::syscall(libc::SYS_futex, &raw const word, operation, 0, &raw const LOOK_AGAIN) };
         }
     }
 

@@ -141,9 +141,9 @@ fn hold() -> bool {
 /// What the thread knows of its sampler, if it is sampled.
 fn with_sampler(change: impl FnOnce(&Sampler)) {
     if let Some(recording) = taskscope_record::enter() {
-        let thread = recording.user().cast::<thread::Thread>();
-        // SAFETY: the recorder's own thread state, held open.
-        if let Some(sampler) = unsafe { (*thread).sampler.as_deref() } {
+        // SAFETY: the recorder's own thread state, held open; null where somebody on this thread is in already.
+        let thread = unsafe { recording.user().cast::<thread::Thread>().as_ref() };
+        if let Some(sampler) = thread.and_then(|thread| thread.sampler.as_deref()) {
             change(sampler);
         }
     }
