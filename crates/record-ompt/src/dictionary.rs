@@ -34,10 +34,13 @@ impl Cache {
         }
     }
 
-    /// [`Moment::task_type`], if the thread has met it.
+    /// [`Moment::task_type`], if the thread has met it. Whether the address is the runtime's need not be asked: none of those is a key.
     #[inline(always)]
     pub fn known_task_type(&self, codeptr: *const c_void, flags: u32) -> Option<Entry> {
-        self.get(Key::of_tasks(user_code(codeptr)?, flags)).ok()
+        if !abi::is_object(codeptr) {
+            return None;
+        }
+        self.get(Key::of_tasks(codeptr as u64, flags)).ok()
     }
 }
 

@@ -23,9 +23,10 @@ impl Ids {
             self.refill();
         }
         let id = self.next;
-        self.next = id.wrapping_add(1);
-        // Without ids left in the process this stays zero, and every call comes here for a zero.
-        self.left = self.left.saturating_sub(1);
+        // Without ids left in the process it stays zero, and every call refills.
+        if self.left != 0 {
+            self.take_next();
+        }
         id
     }
 
@@ -33,6 +34,13 @@ impl Ids {
     #[inline(always)]
     pub fn next(&self) -> Option<u32> {
         (self.left != 0).then_some(self.next)
+    }
+
+    /// Takes what [`next`](Self::next) has returned.
+    #[inline(always)]
+    pub fn take_next(&mut self) {
+        self.next = self.next.wrapping_add(1);
+        self.left = self.left.wrapping_sub(1);
     }
 
     #[cold]

@@ -51,11 +51,11 @@ fn create(
         return None;
     }
     let (entry, id) = (thread.cache.known_task_type(codeptr, flags)?, thread.tasks.next()?);
-    let at = recorder.now()?;
-    if entry.typeid == 0 || !recorder.point(at, openmp::TASK_CREATE, two(id, entry.typeid)) {
+    if entry.typeid == 0 {
         return None;
     }
-    thread.tasks.take();
+    recorder.point(openmp::TASK_CREATE, two(id, entry.typeid))?;
+    thread.tasks.take_next();
     entry.task_word.with_id(id).store(new_task);
     Some(())
 }
@@ -67,10 +67,8 @@ fn begin(recorder: &mut Short, thread: &mut Thread, next: *mut Data) -> Option<(
     if task.flags() != EXPLICIT || !frames.has_room_to_show() {
         return None;
     }
-    let (at, id) = (recorder.now()?, task.id());
-    if !recorder.begin(at, openmp::TASK_EXECUTE, id.to_le_bytes(), 4) {
-        return None;
-    }
+    let id = task.id();
+    recorder.begin(openmp::TASK_EXECUTE, id.to_le_bytes(), 4)?;
     task.with(STARTED).store(next);
     // SAFETY: there is room.
     unsafe { frames.open_task(id, task.site()) };
@@ -88,10 +86,10 @@ fn end(recorder: &mut Short, thread: &mut Thread, prior: *mut Data, next: *mut D
     let beneath = frames.beneath_task(id)?;
     // A new task may begin with the same event, or one further down go on.
     let goes_on = if next.has(EXPLICIT) { next.has(STARTED) && next.id() == beneath } else { beneath == 0 };
-    let at = if goes_on { recorder.now()? } else { return None };
-    if !recorder.end(at, openmp::TASK_END, id.to_le_bytes()) {
+    if !goes_on {
         return None;
     }
+    recorder.end(openmp::TASK_END, id.to_le_bytes())?;
     // SAFETY: it is the innermost.
     unsafe { frames.close_task_on_top(beneath) };
     Some(())

@@ -16,6 +16,7 @@ use taskscope_event::Code;
 use taskscope_event::framing::*;
 use taskscope_event::models::recorder;
 
+use crate::clock::ThreadClock;
 use crate::disk_file::NoRoom;
 use crate::limits;
 use crate::tailed_file::TailedFile;
@@ -157,44 +158,17 @@ impl Stream {
     /// An event that neither opens nor closes anything. Returns whether it was kept, as all do.
     #[inline(always)]
     pub fn point<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
-        self.point_if_room(at, code, payload)
-            || self.make_room(EVENT_HEADER_BYTES + N) && self.point_if_room(at, code, payload)
-    }
-
-    /// [`point`](Self::point) that calls nothing: without room nothing has happened.
-    #[inline(always)]
-    pub fn point_if_room<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
-        let room = self.take_room(EVENT_HEADER_BYTES + N, Nesting::Point);
-        if room {
-            // SAFETY: the room was checked.
-            unsafe { self.put(at, code, payload) }
-        }
-        room
+        self.put_if_room(at, code, payload, Nesting::Point)
+            || self.make_room(EVENT_HEADER_BYTES + N) && self.put_if_room(at, code, payload, Nesting::Point)
     }
 
     /// An event that opens something; `end_bytes` is the whole size of the event that will close it.
     #[inline(always)]
     pub fn begin<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N], end_bytes: usize) -> bool {
-        self.begin_if_room(at, code, payload, end_bytes)
+        let nesting = Nesting::Begin { end_bytes };
+        self.put_if_room(at, code, payload, nesting)
             || self.make_room_for_begin(EVENT_HEADER_BYTES + N + end_bytes)
-                && self.begin_if_room(at, code, payload, end_bytes)
-    }
-
-    /// [`begin`](Self::begin) that calls nothing: without room nothing has happened.
-    #[inline(always)]
-    pub fn begin_if_room<const N: usize>(
-        &mut self,
-        at: u64,
-        code: Code,
-        payload: [u8; N],
-        end_bytes: usize,
-    ) -> bool {
-        let room = self.take_room(EVENT_HEADER_BYTES + N, Nesting::Begin { end_bytes });
-        if room {
-            // SAFETY: the room was checked.
-            unsafe { self.put(at, code, payload) }
-        }
-        room
+                && self.put_if_room(at, code, payload, nesting)
     }
 
     /// The event that closes what [`Stream::begin`] opened last.
@@ -209,10 +183,16 @@ impl Stream {
         room
     }
 
-    /// [`end`](Self::end) that calls nothing: without room nothing has happened.
+    /// An event where the room is there; elsewhere nothing happens. Calls nothing.
     #[inline(always)]
-    pub fn end_if_room<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
-        let room = self.take_room(EVENT_HEADER_BYTES + N, Nesting::End);
+    fn put_if_room<const N: usize>(
+        &mut self,
+        at: u64,
+        code: Code,
+        payload: [u8; N],
+        nesting: Nesting,
+    ) -> bool {
+        let room = self.take_room(EVENT_HEADER_BYTES + N, nesting);
         if room {
             // SAFETY: the room was checked.
             unsafe { self.put(at, code, payload) }
@@ -220,15 +200,29 @@ impl Stream {
         room
     }
 
-    /// Takes the room that a begin reserved for its end.
+    /// The same at the time that it is, which is read last, so that little has to be kept until it is known. Nothing
+    /// happens either where the clock would have to ask the kernel.
     #[inline(always)]
-    fn take_back(&mut self, bytes: usize) -> bool {
-        // Its begin moved `end` down by as much; an end that has no begin finds the region's end.
-        let reserved = !self.end.is_null() && self.region_end as usize - self.end as usize >= bytes;
-        if reserved {
-            self.end = self.end.wrapping_add(bytes);
-        }
-        reserved
+    pub fn put_now_if_room<const N: usize>(
+        &mut self,
+        clock: &mut ThreadClock,
+        code: Code,
+        payload: [u8; N],
+        nesting: Nesting,
+    ) -> Option<()> {
+        let bytes = EVENT_HEADER_BYTES + N;
+        let at = if self.has_room(bytes, nesting) { clock.now_of_anchor()? } else { return None };
+        self.move_end(bytes, nesting);
+        // SAFETY: the room was checked.
+        unsafe { self.put(at, code, payload) }
+        Some(())
+    }
+
+    /// Whether a begin reserved so much for its end.
+    #[inline(always)]
+    fn is_reserved(&self, bytes: usize) -> bool {
+        // It moved `end` down by as much; an end that has no begin finds the region's end.
+        !self.end.is_null() && self.region_end as usize - self.end as usize >= bytes
     }
 
     /// An event with data of any length; `parts` are stored one after another.
@@ -302,17 +296,30 @@ impl Stream {
 
     /// Whether an event of so many bytes fits, and the end that a begin reserves room for.
     #[inline(always)]
-    fn take_room(&mut self, bytes: usize, nesting: Nesting) -> bool {
+    fn has_room(&self, bytes: usize, nesting: Nesting) -> bool {
         match nesting {
             Nesting::Point => self.room() >= bytes,
-            Nesting::Begin { end_bytes } => {
-                let room = self.room() >= bytes + end_bytes;
-                if room {
-                    self.end = self.end.wrapping_sub(end_bytes);
-                }
-                room
-            }
-            Nesting::End => self.take_back(bytes),
+            Nesting::Begin { end_bytes } => self.room() >= bytes + end_bytes,
+            Nesting::End => self.is_reserved(bytes),
+        }
+    }
+
+    /// The same; what a begin reserves, or an end needs no more, is counted.
+    #[inline(always)]
+    fn take_room(&mut self, bytes: usize, nesting: Nesting) -> bool {
+        let room = self.has_room(bytes, nesting);
+        if room {
+            self.move_end(bytes, nesting);
+        }
+        room
+    }
+
+    #[inline(always)]
+    fn move_end(&mut self, bytes: usize, nesting: Nesting) {
+        match nesting {
+            Nesting::Point => {}
+            Nesting::Begin { end_bytes } => self.end = self.end.wrapping_sub(end_bytes),
+            Nesting::End => self.end = self.end.wrapping_add(bytes),
         }
     }
 

@@ -159,32 +159,35 @@ impl Short {
         unsafe { (*self.0).clock.now_of_anchor() }
     }
 
-    /// [`ThreadRecorder::point`] where there is room; else `false`, and nothing has happened.
+    /// [`ThreadRecorder::point`] at the time that it is, if there is room and the kernel's clock need not be asked; else
+    /// nothing has happened.
     #[inline(always)]
-    pub fn point<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
-        // SAFETY: as above.
-        unsafe { (*self.0).standard.point_if_room(at, code, payload) }
+    pub fn point<const N: usize>(&mut self, code: Code, payload: [u8; N]) -> Option<()> {
+        self.put(code, payload, Nesting::Point)
     }
 
-    /// [`ThreadRecorder::begin`] where there is room for its end, too.
+    /// [`ThreadRecorder::begin`], as [`point`](Self::point), if there is room for its end, too.
     #[inline(always)]
     pub fn begin<const N: usize>(
         &mut self,
-        at: u64,
         code: Code,
         payload: [u8; N],
         end_payload_bytes: usize,
-    ) -> bool {
-        let end_bytes = EVENT_HEADER_BYTES + end_payload_bytes;
-        // SAFETY: as above.
-        unsafe { (*self.0).standard.begin_if_room(at, code, payload, end_bytes) }
+    ) -> Option<()> {
+        self.put(code, payload, Nesting::Begin { end_bytes: EVENT_HEADER_BYTES + end_payload_bytes })
     }
 
-    /// [`ThreadRecorder::end`] where there is room.
+    /// [`ThreadRecorder::end`], as [`point`](Self::point).
     #[inline(always)]
-    pub fn end<const N: usize>(&mut self, at: u64, code: Code, payload: [u8; N]) -> bool {
-        // SAFETY: as above.
-        unsafe { (*self.0).standard.end_if_room(at, code, payload) }
+    pub fn end<const N: usize>(&mut self, code: Code, payload: [u8; N]) -> Option<()> {
+        self.put(code, payload, Nesting::End)
+    }
+
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, code: Code, payload: [u8; N], nesting: Nesting) -> Option<()> {
+        // SAFETY: the door is ours; the memory stays.
+        let ThreadRecorder { standard, clock, .. } = unsafe { &mut *self.0 };
+        standard.put_now_if_room(clock, code, payload, nesting)
     }
 
     /// Leaves. If that is not all, the caller has to [`settle`](Self::settle) with what is returned.
