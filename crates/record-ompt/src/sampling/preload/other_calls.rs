@@ -124,7 +124,8 @@ held_elsewhere! {
     fn io_uring_submit_and_wait_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer; mask);
     fn io_uring_submit_and_wait_min_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer, most: c_uint; mask);
     fn io_uring_submit_and_wait_reg(ring: Pointer, entry: Pointer, least: c_uint, index: c_int);
-    fn io_uring_enter(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint; mask);
+    // Programs have functions of this name without the last argument: it is not looked at.
+    fn io_uring_enter(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint, mask: Pointer);
     fn io_uring_enter2(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint, argument: Pointer, bytes: usize);
 }
 
