@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use taskscope_profile::named::{CallTree, Label, What};
 use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
 use taskscope_symbol::{
-    CodePlace, Missing, Symbolizer, are_of_one_template, is_outlined, without_parameters,
+    CodePlace, Missing, Symbolizer, are_of_one_template, is_outlined, is_stub, without_parameters,
 };
 
 /// What starts a program or a thread before its own first function.
@@ -25,9 +25,6 @@ const C_LIBRARIES: [&str; 2] = ["libc.so.6", "libpthread.so.0"];
 
 /// Those that are called once, by what the program's file begins with.
 const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main"];
-
-/// How names of stubs end that call into other files.
-const STUB: &str = "@plt";
 
 /// The call tree of a profile, with inlined functions as steps, and bodies of constructs named after
 /// the function that they were written in. What starts a program before `main` is left out. The
@@ -212,7 +209,7 @@ impl Naming<'_> {
     fn code(&mut self, kind: FrameKind, module: u32, offset: u64, outer: &Step) -> Step {
         let place = self.place(module, offset);
         // The linker's, which nobody wrote: the call is its caller's.
-        let is_stub = place.frame.function.as_deref().is_some_and(|function| function.ends_with(STUB));
+        let is_stub = place.frame.function.as_deref().is_some_and(is_stub);
         if is_stub && kind == FrameKind::User && outer.node != ROOT {
             return outer.clone();
         }
@@ -431,7 +428,7 @@ mod tests {
         let mut symbolizer = Symbolizer::default();
         let size = std::fs::metadata(&path).unwrap().len();
         let mut name_at = |offset| symbolizer.place_in_file(&path, "", offset).frame.function;
-        let is_stub = |name: &Option<String>| name.as_ref().is_some_and(|name| name.ends_with("@plt"));
+        let is_stub = |name: &Option<String>| name.as_deref().is_some_and(is_stub);
         let stub = (0..size).step_by(16).find(|offset| is_stub(&name_at(*offset))).unwrap();
         let mut beyond = (stub + 16..size).step_by(16).map(|offset| (offset, name_at(offset)));
         let (caller, name) = beyond.find(|(_, name)| name.is_some() && !is_stub(name)).unwrap();

@@ -24,7 +24,8 @@ mod unwound;
 mod variable;
 
 pub use name::{
-    acquires_for_its_caller, are_of_one_template, demangle, is_outlined, user_function, without_parameters,
+    acquires_for_its_caller, are_of_one_template, demangle, is_outlined, is_stub, user_function,
+    without_parameters,
 };
 
 pub use variable::VariablePlace;

@@ -59,6 +59,14 @@ pub fn is_outlined(name: &str) -> bool {
     name.starts_with("omp_outlined") || CUT_OUT.iter().any(|mark| name.contains(mark))
 }
 
+/// How the names of stubs end that call into other files.
+pub(crate) const STUB: &str = "@plt";
+
+/// Whether this is a linker's stub.
+pub fn is_stub(name: &str) -> bool {
+    name.ends_with(STUB)
+}
+
 /// What clang makes for reductions: initialisers, combiners and destructors, which have the line of the construct.
 const OF_REDUCTION: [&str; 5] =
     [".red_init.", ".red_comb.", ".red_fini.", ".omp_initializer.", ".omp_combiner."];

@@ -4,7 +4,7 @@
 //! the function that the slot's relocation names.
 
 use crate::file::Function;
-use crate::name::demangle;
+use crate::name::{STUB, demangle};
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use rustc_hash::FxHashMap;
 
@@ -31,7 +31,7 @@ pub fn stubs_of(file: &object::File<'_>) -> Vec<Function> {
             let before = code[..index].strip_suffix(&[0xf2]).unwrap_or(&code[..index]);
             let before = before.strip_suffix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(before);
             let start = section.address() + before.len() as u64;
-            stubs.push(Function { start, end, name: format!("{}@plt", demangle(function)) });
+            stubs.push(Function { start, end, name: demangle(function) + STUB });
         }
     }
     stubs.sort_by_key(|stub| stub.start);

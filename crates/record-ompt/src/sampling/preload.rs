@@ -41,31 +41,51 @@ impl Next {
 
     #[inline]
     fn address(&self) -> usize {
+        self.address_by(next_in_order)
+    }
+
+    /// The same for what is not found in the process's order alone.
+    #[inline]
+    fn address_by(&self, look_up: impl FnOnce(&'static CStr) -> *mut c_void) -> usize {
         match self.found.load(Relaxed) {
-            0 => self.look_up(),
+            0 => self.keep(look_up(self.name)),
             found => found,
         }
     }
 
     #[cold]
-    fn look_up(&self) -> usize {
-        let found = if self.name == c"dlsym" {
-            // Not by `dlsym`, which is ours.
-            // SAFETY: looks up C strings.
-            let by_version = |version: &CStr| unsafe {
-                libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), version.as_ptr())
-            };
-            let oldest = by_version(BASE_VERSION);
-            if oldest.is_null() { by_version(c"GLIBC_2.34") } else { oldest }
-        } else {
-            dlsym_of(libc::RTLD_NEXT, self.name)
-        };
+    fn keep(&self, found: *mut c_void) -> usize {
         // Newer than this C library: nobody who was linked to it calls it, but somebody may look for it.
         let found = if found.is_null() { missing as *const () as usize } else { found as usize };
         self.found.store(found, Relaxed);
         found
     }
 }
+
+#[cold]
+#[inline(never)]
+fn next_in_order(name: &'static CStr) -> *mut c_void {
+    if name != c"dlsym" {
+        return dlsym_of(libc::RTLD_NEXT, name);
+    }
+    // Not by `dlsym`, which is ours.
+    // SAFETY: looks up C strings.
+    let by_version =
+        |version: &CStr| unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), version.as_ptr()) };
+    let oldest = by_version(BASE_VERSION);
+    if oldest.is_null() { by_version(c"GLIBC_2.34") } else { oldest }
+}
+
+/// The [`Next`] of a name.
+macro_rules! next_of {
+    ($name:ident) => {
+        Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+            Ok(name) => name,
+            Err(_) => c"",
+        })
+    };
+}
+use next_of;
 
 /// A [`Next`] for each name, and [`look_up`](next::look_up) for all of them.
 macro_rules! next_functions {
@@ -75,11 +95,7 @@ macro_rules! next_functions {
 
             use super::*;
 
-            $(pub static $name: Next =
-                Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => c"",
-                });)*
+            $(pub static $name: Next = next_of!($name);)*
 
             pub fn look_up() {
                 for next in [$(&$name),*] {

@@ -12,8 +12,6 @@ int waits(void);
 #if defined WAITS || defined WITHIN
 #include <libaio.h>
 #include <liburing.h>
-#include <poll.h>
-#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

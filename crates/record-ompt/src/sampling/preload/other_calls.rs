@@ -6,73 +6,41 @@
 
 use core::ffi::{CStr, c_int, c_long, c_uint, c_void};
 use core::mem::{MaybeUninit, transmute};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::ffi::CString;
 
 use libc::{sigset_t, timespec};
 
-use super::{dlsym_of, hold, masked, missing, next, release};
+use super::{Next, dlsym_of, hold, masked, next, next_in_order, next_of, release};
+use crate::modules;
 
-/// A function of another library, looked up when it is first called: that may be loaded at any time.
-struct Elsewhere {
-    name: &'static CStr,
-    found: AtomicUsize,
+/// Where another library's function is, which may be loaded at any time; `ours` stands for it here.
+#[cold]
+#[inline(never)]
+fn look_up(name: &'static CStr, ours: *const ()) -> *mut c_void {
+    let next = next_in_order(name);
+    let found = if next.is_null() { in_what_is_loaded(name, ours) } else { next };
+    // A search in vain has left a message, which is not for the program.
+    // SAFETY: no preconditions.
+    unsafe { libc::dlerror() };
+    found
 }
 
-impl Elsewhere {
-    /// Its address; `ours` is that of the function that stands for it here.
-    #[inline]
-    fn address(&self, ours: usize) -> usize {
-        match self.found.load(Relaxed) {
-            0 => self.look_up(ours),
-            found => found,
+/// The library is not closed again: the address is kept.
+fn in_what_is_loaded(name: &CStr, ours: *const ()) -> *mut c_void {
+    let search = |module: modules::Module| {
+        // SAFETY: a C string; nothing is loaded by this.
+        let handle = unsafe { libc::dlopen(module.path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if handle.is_null() {
+            return None;
         }
-    }
-
-    #[cold]
-    fn look_up(&self, ours: usize) -> usize {
-        let next = dlsym_of(libc::RTLD_NEXT, self.name) as usize;
-        let found = if next == 0 { self.in_what_is_loaded(ours) } else { Some(next) };
-        // A search in vain has left a message, which is not for the program.
-        // SAFETY: no preconditions.
-        unsafe { libc::dlerror() };
-        let found = found.unwrap_or(missing as *const () as usize);
-        self.found.store(found, Relaxed);
-        found
-    }
-
-    /// The library is not closed again: the address is kept.
-    fn in_what_is_loaded(&self, ours: usize) -> Option<usize> {
-        let mut files: Vec<CString> = Vec::new();
-        // SAFETY: the callback gets `files` while the call lasts.
-        unsafe { libc::dl_iterate_phdr(Some(add_name), (&raw mut files).cast()) };
-        files.iter().find_map(|file| {
-            // SAFETY: a C string; nothing is loaded by this.
-            let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-            if handle.is_null() {
-                return None;
-            }
-            let found = dlsym_of(handle, self.name) as usize;
-            if found != 0 && found != ours {
-                return Some(found);
-            }
-            // SAFETY: opened above.
-            unsafe { libc::dlclose(handle) };
-            None
-        })
-    }
-}
-
-unsafe extern "C" fn add_name(object: *mut libc::dl_phdr_info, _bytes: usize, files: *mut c_void) -> c_int {
-    // SAFETY: the loader's own structure with a C string; the vector is `in_what_is_loaded`'s.
-    unsafe {
-        let name = (*object).dlpi_name;
-        // The program itself has none.
-        if !name.is_null() && *name != 0 {
-            (*files.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned());
+        let found = dlsym_of(handle, name);
+        if !found.is_null() && !core::ptr::eq(found, ours.cast()) {
+            return Some(found);
         }
-    }
-    0
+        // SAFETY: opened above.
+        unsafe { libc::dlclose(handle) };
+        None
+    };
+    modules::all().into_iter().find_map(search).unwrap_or(core::ptr::null_mut())
 }
 
 /// `fn name(arguments; mask);`: the function of another library, with our signal held; of the mask that it puts in force, if
@@ -82,14 +50,8 @@ macro_rules! held_elsewhere {
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name($($arg: $type,)* $($mask: *const sigset_t)?) -> c_int {
             type Function = unsafe extern "C-unwind" fn($($type,)* $(held_elsewhere!(@set $mask))?) -> c_int;
-            static NEXT: Elsewhere = Elsewhere {
-                name: match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => c"",
-                },
-                found: AtomicUsize::new(0),
-            };
-            let address = NEXT.address($name as *const () as usize);
+            static NEXT: Next = next_of!($name);
+            let address = NEXT.address_by(|name| look_up(name, $name as *const ()));
             let held = hold();
             // SAFETY: the library's function of this name has this type; the arguments are the caller's.
             let result = unsafe {
