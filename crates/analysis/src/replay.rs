@@ -15,7 +15,7 @@ use crate::timeline::{
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use taskscope_execution::NO_TIME;
-use taskscope_execution::graph::{Lists, NONE, TaskGraph};
+use taskscope_execution::graph::{Lists, NONE, Role, TaskGraph};
 
 /// What each task and copy cost in the recorded run.
 #[derive(Clone, Debug)]
@@ -251,8 +251,14 @@ impl<'a> Replay<'a> {
 
     fn run(mut self) -> Replayed {
         let tasks = &self.graph.tasks;
+        // Other numbers of workers have rows of their own, which say nothing of roles.
+        let recorded = self.change.workers_per_node.is_none();
         for worker in 0..self.worker_nodes.len() as u32 {
-            let begin = self.graph.workers.get(worker as usize).map_or(self.begin, |worker| worker.begin);
+            let row = self.graph.workers.get(worker as usize);
+            if recorded && row.is_some_and(|row| row.role == Role::Runtime) {
+                continue;
+            }
+            let begin = row.map_or(self.begin, |worker| worker.begin);
             self.events.push(Reverse((begin, Event::Free(worker))));
         }
         for task in 0..tasks.len() {

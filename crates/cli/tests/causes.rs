@@ -244,3 +244,31 @@ fn who_asks_for_a_page_of_a_task_graph_is_told_that_there_is_none() {
         assert!(output.stdout.is_empty() && !page.exists());
     }
 }
+
+#[test]
+fn a_thread_of_the_runtime_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (case, trace) = (directory.path().join("case.json"), directory.path().join("t"));
+    let workers =
+        r#"{"id": 3, "node": 0, "begin": 0, "end": 100}, {"id": 4, "node": 0, "begin": 0, "end": 900}"#;
+    let tasks = r#"{"id": 1, "type": "a", "node": 0, "worker": 3, "start": 0, "end": 30},
+                   {"id": 2, "type": "b", "node": 0, "worker": 3, "start": 50, "end": 100}"#;
+    let runtime = r#"{"worker": 4, "start": 20, "end": 60, "kind": "progress"}"#;
+    let text =
+        format!(r#"{{"trace": {{"workers": [{workers}], "tasks": [{tasks}], "runtime": [{runtime}]}}}}"#);
+    std::fs::write(&case, text).unwrap();
+    let (case, trace) = (case.to_str().unwrap(), trace.to_str().unwrap());
+    let imported = taskscope(&["import", case, "-o", trace]);
+    let message = String::from_utf8(imported.stderr).unwrap();
+    assert!(imported.status.success() && message.contains("1 workers") && message.contains("no capacity: 4"));
+    let report = json_of(&["report", "--section", "ledger,path,pop,idle", "--json", trace]);
+    assert_eq!((&report["workers"], &report["runtime_threads"]), (&1.into(), &serde_json::json!([4])));
+    assert_eq!((&report["capacity_ns"], &report["wall_ns"]), (&100.into(), &100.into()));
+    let slow = &report["ledger"]["slow"];
+    assert_eq!(
+        (&slow["work_ns"], &slow["overhead_ns"], &slow["starvation_ns"]),
+        (&80.into(), &20.into(), &0.into())
+    );
+    assert_eq!(report["path"]["lower_bound_ns"], 80);
+    assert_eq!(report["pop"]["load_balance"], 1.0);
+}

@@ -8,7 +8,7 @@ use taskscope_event::Code;
 use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, size_code};
 use taskscope_event::models::graph as codes;
 use taskscope_execution::NO_TIME;
-use taskscope_execution::graph::{ActivityKind, NONE, TaskGraph};
+use taskscope_execution::graph::{ActivityKind, NONE, Role, TaskGraph};
 
 /// Writes `graph` into the directory `root`, which is made if need be.
 ///
@@ -32,6 +32,9 @@ fn worker_events(graph: &TaskGraph, row: usize) -> Events {
     let worker = graph.workers[row];
     let node = graph.nodes[worker.node as usize].id;
     events.plain(worker.begin, codes::WORKER_BEGIN, &[&worker.id.to_le_bytes(), &node.to_le_bytes()]);
+    if worker.role == Role::Runtime {
+        events.plain(worker.begin, codes::WORKER_OF_RUNTIME, &[]);
+    }
     for piece in graph.pieces.get(row) {
         let task = graph.tasks.id[piece.task as usize].to_le_bytes();
         events.plain(piece.start, codes::PIECE_BEGIN, &[&task]);

@@ -219,3 +219,55 @@ fn names_that_the_form_does_not_have_are_told() {
     assert!(listed.contains("tasks[1].inputs: [0]: 7.5 is no integer"), "{listed}");
     assert!(said.contains("\"late\" is no integer; ids and times are integers"), "{said}");
 }
+
+/// Worker 5 executes, 6 serves the runtime, 7 was given nothing to do.
+const WITH_SERVICE: &str = r#"{"trace": {
+ "workers": [{"id": 5, "node": 0, "begin": 0, "end": 90}, {"id": 6, "node": 0, "begin": 10, "end": 200},
+             {"id": 7, "node": 0, "begin": 0, "end": 90}],
+ "tasks": [{"id": 1, "type": "a", "node": 0, "worker": 5, "start": 20, "end": 80}],
+ "runtime": [{"worker": 6, "start": 10, "end": 150, "kind": "progress"}]}}"#;
+
+fn capacity_of(from: &str, to: &str) -> (u64, usize) {
+    let graph = read_json(&WITH_SERVICE.replacen(from, to, 1)).unwrap().graph;
+    (graph.capacity(), graph.executing_workers().count())
+}
+
+#[test]
+fn a_thread_of_the_runtime_is_no_capacity() {
+    assert_eq!(capacity_of("", ""), (180, 2));
+    // Communication serves as well; waiting for a lock, or for a CPU, does not.
+    assert_eq!(capacity_of("progress", "comm"), (180, 2));
+    assert_eq!(capacity_of("progress", "os"), (370, 3));
+    // The given kind wins.
+    let six = r#""id": 6,"#;
+    assert_eq!(capacity_of(six, r#""id": 6, "kind": "worker","#), (370, 3));
+    assert_eq!(capacity_of(six, r#""id": 6, "kind": "runtime","#), (180, 2));
+    let seven = r#""id": 7,"#;
+    assert_eq!(capacity_of(seven, r#""id": 7, "kind": "runtime","#), (90, 1));
+    assert_eq!(capacity_of(seven, r#""id": 7, "kind": null,"#), (180, 2));
+}
+
+#[test]
+fn the_kind_of_a_worker_is_checked() {
+    let error = |to: &str| {
+        let text = WITH_SERVICE.replacen(r#""id": 5,"#, &format!(r#""id": 5, "kind": {to},"#), 1);
+        read_json(&text).unwrap_err().to_string()
+    };
+    assert!(error("\"helper\"").contains("workers[0].kind: `helper` is not a kind of worker"));
+    assert!(error("1").contains("workers[0].kind"));
+    let busy = error("\"runtime\"");
+    assert!(busy.contains("tasks[0].worker: worker 5 has the kind `runtime`"), "{busy}");
+
+    let csv = |kind: &str| {
+        let workers = format!("id,node,begin,end,kind\n5,0,0,90,\n6,0,10,200,{kind}\n");
+        let tables = CsvTables {
+            workers: &workers,
+            tasks: "id,type,node,worker,start,end\n1,a,0,5,20,80\n",
+            ..CsvTables::default()
+        };
+        assert_eq!(unread_columns(&tables), [""; 0]);
+        read_csv(tables).map(|graph| graph.capacity()).map_err(|error| error.to_string())
+    };
+    assert_eq!((csv("runtime"), csv("worker"), csv("")), (Ok(90), Ok(280), Ok(280)));
+    assert!(csv("x").unwrap_err().contains("workers.csv"));
+}

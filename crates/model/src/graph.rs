@@ -9,7 +9,7 @@ use taskscope_event::Code;
 use taskscope_event::models::graph as codes;
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{
-    ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, TaskGraph, TaskType,
+    ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, Role, TaskGraph, TaskType,
 };
 
 /// Collects a [`TaskGraph`] from events.
@@ -33,7 +33,7 @@ pub struct GraphReader {
 /// What is open in the location that is being read.
 #[derive(Default)]
 struct Open {
-    worker: Option<(u64, u64, u64)>,
+    worker: Option<(u64, u64, u64, Role)>,
     piece: Option<(u64, u64)>,
     last: u64,
 }
@@ -47,13 +47,13 @@ impl GraphReader {
     /// The next events are those of another location.
     pub fn next_location(&mut self) {
         let Open { worker, piece, last } = std::mem::take(&mut self.location);
-        if let Some((worker, node, begin)) = worker {
+        if let Some((worker, node, begin, role)) = worker {
             // The stream was cut: what was open ends where it ends.
             self.misfits += 1;
             if let Some((task, start)) = piece {
                 self.builder.add_piece(worker, task, start, last);
             }
-            self.builder.add_worker(worker, node, begin, last);
+            self.builder.add_thread(worker, node, begin, last, role);
         }
     }
 
@@ -166,10 +166,13 @@ impl GraphReader {
                 let row = self.builder.add_name(&name);
                 self.names.insert(u32_at(payload, 0)?, row);
             }
-            codes::WORKER_BEGIN => self.location.worker = Some((first()?, second()?, at)),
+            codes::WORKER_BEGIN => {
+                self.location.worker = Some((first()?, second()?, at, Role::Executes));
+            }
+            codes::WORKER_OF_RUNTIME => self.location.worker.as_mut()?.3 = Role::Runtime,
             codes::WORKER_END => {
-                let (worker, node, begin) = self.location.worker.take()?;
-                self.builder.add_worker(worker, node, begin, at);
+                let (worker, node, begin, role) = self.location.worker.take()?;
+                self.builder.add_thread(worker, node, begin, at, role);
             }
             codes::PIECE_BEGIN => self.location.piece = Some((first()?, at)),
             codes::PIECE_END => {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{
-    Activity, ActivityKind, Copy, Data, Lists, NONE, Node, Piece, TaskGraph, TaskType, Tasks, Worker,
+    Activity, ActivityKind, Copy, Data, Lists, NONE, Node, Piece, Role, TaskGraph, TaskType, Tasks, Worker,
 };
 
 /// A list-scheduled run of `tasks` tasks on `workers` workers of `nodes` nodes. Each task reads up to three
@@ -74,7 +74,14 @@ pub fn large_graph(tasks: usize, workers: u32, nodes: u32) -> TaskGraph {
         off_cpu: taskscope_execution::OsSource::Unknown,
         nodes: (0..nodes).map(|id| Node { id: id.into() }).collect(),
         workers: (0..workers)
-            .map(|id| Worker { id: id.into(), node: node_of(id), begin: 0, end: last, selected: true })
+            .map(|id| Worker {
+                id: id.into(),
+                node: node_of(id),
+                begin: 0,
+                end: last,
+                role: Role::Executes,
+                selected: true,
+            })
             .collect(),
         types: (0..8).map(named).collect(),
         names: vec!["dispatch".to_owned()],

@@ -6,10 +6,14 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use taskscope_execution::graph::TaskGraph;
+use taskscope_execution::graph::{Role, TaskGraph};
 use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 use taskscope_import::starpu::{is_tasks_rec, read_tasks_rec};
 use taskscope_import::{ImportErrors, write_graph};
+use taskscope_view::format::fit;
+
+/// Characters of a list of threads in a message.
+const MAX_LISTED: usize = 200;
 
 /// Make a trace from other tools' files: the neutral JSON or CSV form, StarPU's tasks.rec, or dumps of
 /// device records.
@@ -53,10 +57,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         "taskscope: {shown}: {} tasks, {} data, {} workers on {} nodes  →  {}",
         graph.tasks.len(),
         graph.data.len(),
-        graph.workers.len(),
+        graph.executing_workers().count(),
         graph.nodes.len(),
         args.output.display()
     );
+    let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
+    let of_runtime: Vec<String> = of_runtime.map(|worker| worker.id.to_string()).collect();
+    if !of_runtime.is_empty() {
+        eprintln!(
+            "taskscope: threads of the runtime, which execute no tasks and are no capacity: {}",
+            fit(&of_runtime.join(", "), MAX_LISTED)
+        );
+    }
     if !unread.is_empty() {
         eprintln!(
             "taskscope: not read, as the form has no such names: {}  (docs/neutral-trace.md)",

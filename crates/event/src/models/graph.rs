@@ -38,6 +38,7 @@ events! {
     TYPE = b"GTt" jumbo (r#type: u32, line: u32, implicit: u32, name: str, function: str, file: str) Rule, "names task type {type}: {name}, in function {function} at {file}:{line}, code outside of tasks: {implicit}";
     NAME = b"GNn" jumbo (name: u32, text: str) Rule, "gives name {name} the text {text}";
     WORKER_BEGIN = b"GWb" plain (worker: u64, node: u64) Rule, "begins its life as worker {worker} on node {node}";
+    WORKER_OF_RUNTIME = b"GWr" plain () Rule, "is a thread of the runtime, which executes no tasks and is no capacity";
     WORKER_END = b"GWe" plain () Rule, "ends its life";
     PIECE_BEGIN = b"GXb" plain (task: u64) Rule, "starts or resumes task {task}";
     PIECE_END = b"GXe" plain (task: u64) Rule, "ends or suspends task {task}";

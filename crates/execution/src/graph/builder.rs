@@ -2,7 +2,7 @@
 
 use super::rows_of_workers::RowsOfWorkers;
 use super::{
-    Activity, ActivityKind, Copy, Data, GraphError, Lists, NONE, Node, Operation, OperationWait, Piece,
+    Activity, ActivityKind, Copy, Data, GraphError, Lists, NONE, Node, Operation, OperationWait, Piece, Role,
     Table, TaskGraph, TaskType, Tasks, Told, Worker, check, device_work,
 };
 use crate::NO_TIME;
@@ -57,7 +57,7 @@ pub struct NewData {
 /// count rows of each table in the order in which they were added.
 #[derive(Default)]
 pub struct GraphBuilder {
-    workers: Vec<(u64, u64, u64, u64)>,
+    workers: Vec<(u64, u64, u64, u64, Role)>,
     types: Vec<TaskType>,
     type_rows: FxHashMap<TaskType, u32>,
     names: Vec<String>,
@@ -81,9 +81,14 @@ impl GraphBuilder {
         Self::default()
     }
 
-    /// Adds a worker with its node and life.
+    /// Adds a worker that executes tasks, with its node and life.
     pub fn add_worker(&mut self, id: u64, node: u64, begin: u64, end: u64) {
-        self.workers.push((id, node, begin, end));
+        self.add_thread(id, node, begin, end, Role::Executes);
+    }
+
+    /// Adds a thread in this role, with its node and life.
+    pub fn add_thread(&mut self, id: u64, node: u64, begin: u64, end: u64, role: Role) {
+        self.workers.push((id, node, begin, end, role));
     }
 
     /// The row of a type, new or not.
@@ -195,12 +200,13 @@ impl GraphBuilder {
 
         let worker_order = order_by_id(&self.workers, |w| w.0, Table::Workers, &mut errors);
         for row in &worker_order {
-            let (id, node, begin, end) = self.workers[*row as usize];
+            let (id, node, begin, end, role) = self.workers[*row as usize];
             if end < begin {
                 let text = format!("worker {id} ends at {end}, before it begins at {begin}");
                 errors.add(Table::Workers, *row as usize, "end", text);
             }
-            graph.workers.push(Worker { id, node: node_row(node), begin, end, selected: true });
+            let selected = role == Role::Executes;
+            graph.workers.push(Worker { id, node: node_row(node), begin, end, role, selected });
         }
         let worker_ids: Vec<u64> = graph.workers.iter().map(|w| w.id).collect();
         let worker_ids = Index::new(&worker_ids);

@@ -99,7 +99,7 @@ pub fn from_execution(
     for worker in &mut graph.workers {
         // Workers are numbered as their threads were found.
         let thread = threads.get(worker.id as usize).copied();
-        worker.selected = thread.is_none_or(|thread| execution.is_selected(ThreadIndex(thread)));
+        worker.selected &= thread.is_none_or(|thread| execution.is_selected(ThreadIndex(thread)));
     }
     Ok((
         TaskGraph { off_cpu: off_cpu_source(execution), told: told(execution, graph.told), ..graph },

@@ -42,7 +42,17 @@ pub struct Node {
     pub id: u64,
 }
 
-/// A thread that executes tasks, one at a time, and counts in the capacity.
+/// What a thread of the graph is there for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Executes tasks, one at a time; its life counts in the capacity.
+    #[default]
+    Executes,
+    /// Serves the runtime alone (dispatch, progress of communication) and executes no tasks; its life is no capacity.
+    Runtime,
+}
+
+/// A thread of the graph; most execute tasks and count in the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worker {
     /// Its number in the source.
@@ -53,7 +63,10 @@ pub struct Worker {
     pub begin: u64,
     /// End of its life.
     pub end: u64,
-    /// Whether its time is asked about. The others are there for whom they made wait.
+    /// What it is there for.
+    pub role: Role,
+    /// Whether its time is asked about; false for threads of the runtime. The others are there for whom they made
+    /// wait.
     pub selected: bool,
 }
 
@@ -315,6 +328,11 @@ impl TaskGraph {
             .map_or(NONE, |w| self.workers.get(*w as usize).map_or(NONE, |w| w.node))
     }
 
+    /// The workers that execute tasks, selected or not.
+    pub fn executing_workers(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().filter(|worker| worker.role == Role::Executes)
+    }
+
     /// The workers whose time is asked about.
     pub fn selected_workers(&self) -> impl Iterator<Item = &Worker> {
         self.workers.iter().filter(|worker| worker.selected)
@@ -325,10 +343,10 @@ impl TaskGraph {
         self.selected_workers().map(|worker| worker.end - worker.begin).sum()
     }
 
-    /// First begin and last end of a worker; zeros where there is none.
+    /// First begin and last end of a worker that executes tasks; zeros where there is none.
     pub fn range(&self) -> (u64, u64) {
-        let begin = self.workers.iter().map(|worker| worker.begin).min().unwrap_or(0);
-        let end = self.workers.iter().map(|worker| worker.end).max().unwrap_or(0);
+        let begin = self.executing_workers().map(|worker| worker.begin).min().unwrap_or(0);
+        let end = self.executing_workers().map(|worker| worker.end).max().unwrap_or(0);
         (begin, end)
     }
 }

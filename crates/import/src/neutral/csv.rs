@@ -1,14 +1,14 @@
 //! The neutral form as CSV: one table a file, a head line with the names of the columns.
 
-use super::json::TASK_MEMBERS;
-use super::rows::{CopyRow, DataRow, Rows, RuntimeRow, Source, TaskRow, WorkerRow};
+use super::json::{TASK_MEMBERS, WORKER_MEMBERS};
+use super::rows::{CopyRow, DataRow, Rows, RuntimeRow, Source, TaskRow, WorkerRow, role};
 use crate::{ImportError, ImportErrors};
 use taskscope_execution::graph::{Table, TaskGraph};
 
 /// The texts of the tables; an empty text is a table without rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CsvTables<'a> {
-    /// id, node, begin, end
+    /// id, node, begin, end, kind (may be missing or empty)
     pub workers: &'a str,
     /// id, type, node, worker, start, end, inputs (separated by spaces), runtime_uniform
     pub tasks: &'a str,
@@ -33,6 +33,10 @@ pub fn read_csv(tables: CsvTables<'_>) -> Result<TaskGraph, ImportErrors> {
             node: row.number("node")?,
             begin: row.number("begin")?,
             end: row.number("end")?,
+            role: match row.text("kind") {
+                "" => None,
+                name => Some(role(name).map_err(|text| ("kind", text))?),
+            },
         });
         Ok(())
     });
@@ -162,7 +166,7 @@ fn number(text: &str, column: &'static str) -> Result<u64, Wrong> {
 /// was left out.
 pub fn unread_columns(tables: &CsvTables<'_>) -> Vec<String> {
     let files: [(&str, &str, &[&str]); 5] = [
-        ("workers.csv", tables.workers, &["id", "node", "begin", "end"]),
+        ("workers.csv", tables.workers, &WORKER_MEMBERS),
         ("tasks.csv", tables.tasks, &TASK_MEMBERS),
         ("data.csv", tables.data, &["id", "producer", "produced", "home", "bytes", "name"]),
         ("copies.csv", tables.copies, &["data", "node", "sent", "arrived"]),

@@ -2,7 +2,7 @@
 //!
 //! Rows are cut out of the text first and read one by one, so that every error knows its line.
 
-use super::rows::{CopyRow, DataRow, Rows, RuntimeRow, Source, TaskRow, WorkerRow};
+use super::rows::{CopyRow, DataRow, Rows, RuntimeRow, Source, TaskRow, WorkerRow, role};
 use crate::{ImportError, ImportErrors};
 use serde::Deserialize;
 use serde_json::Value;
@@ -53,11 +53,13 @@ struct RawTrace<'a> {
 }
 
 #[derive(Deserialize)]
-struct JsonWorker {
+struct JsonWorker<'a> {
     id: u64,
     node: u64,
     begin: u64,
     end: u64,
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -146,9 +148,15 @@ pub fn read_json(text: &str) -> Result<Case, ImportErrors> {
     }
     let mut source = JsonSource { text, trace: &raw.trace, copy_rows: Vec::new() };
     let (mut rows, mut errors) = (Rows::default(), Vec::new());
-    source.read(Table::Workers, &mut errors, |row: JsonWorker| {
-        rows.workers.push(WorkerRow { id: row.id, node: row.node, begin: row.begin, end: row.end });
+    let mut wrong_kinds = Vec::new();
+    source.read(Table::Workers, &mut errors, |row: JsonWorker<'_>| {
+        let role = row.kind.as_deref().map(role).transpose().unwrap_or_else(|text| {
+            wrong_kinds.push((rows.workers.len(), text));
+            None
+        });
+        rows.workers.push(WorkerRow { id: row.id, node: row.node, begin: row.begin, end: row.end, role });
     });
+    errors.extend(wrong_kinds.into_iter().map(|(row, text)| source.error(Table::Workers, row, "kind", text)));
     source.read(Table::Tasks, &mut errors, |row: JsonTask<'_>| {
         rows.tasks.push(TaskRow {
             id: row.id,
@@ -234,6 +242,9 @@ impl<'de> Deserialize<'de> for Keys {
     }
 }
 
+/// What the form knows of a worker: keys here, columns in tables.
+pub(super) const WORKER_MEMBERS: [&str; 5] = ["id", "node", "begin", "end", "kind"];
+
 /// What the form knows of a task: keys here, columns in tables.
 pub(super) const TASK_MEMBERS: [&str; 14] = [
     "id",
@@ -266,7 +277,7 @@ fn unread_keys(text: &str, trace: &RawTrace<'_>) -> Vec<String> {
     let data = ["id", "producer", "produced", "home", "bytes", "name", "copies"];
     let tables: [(&str, Vec<String>, &[&str]); 5] = [
         ("trace", of_trace, &["time_unit", "workers", "tasks", "data", "runtime"]),
-        ("workers[0]", first(&trace.workers), &["id", "node", "begin", "end"]),
+        ("workers[0]", first(&trace.workers), &WORKER_MEMBERS),
         ("tasks[0]", first(&trace.tasks), &TASK_MEMBERS),
         ("data[0]", first(&trace.data), &data),
         ("runtime[0]", first(&trace.runtime), &["worker", "start", "end", "kind"]),

@@ -1,9 +1,10 @@
 //! The rows of a neutral trace, and the graph that they make. JSON and CSV have this in common.
 
 use crate::{ImportError, ImportErrors};
+use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{
-    ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, Table, TaskGraph, TaskType,
+    ActivityKind, GraphBuilder, GraphError, NONE, NewData, NewTask, Role, Table, TaskGraph, TaskType,
 };
 
 /// A worker.
@@ -12,6 +13,23 @@ pub(super) struct WorkerRow {
     pub node: u64,
     pub begin: u64,
     pub end: u64,
+    /// Its role, where the source gives one.
+    pub role: Option<Role>,
+}
+
+/// Values of the field `kind` of a worker.
+const ROLES: [(&str, Role); 2] = [("worker", Role::Executes), ("runtime", Role::Runtime)];
+
+/// The role of this name.
+///
+/// # Errors
+/// A sentence that lists the names.
+pub(super) fn role(name: &str) -> Result<Role, String> {
+    let found = ROLES.iter().find(|(known, _)| *known == name);
+    let names = ROLES.map(|(known, _)| format!("`{known}`"));
+    found
+        .map(|(_, role)| *role)
+        .ok_or_else(|| format!("`{name}` is not a kind of worker; use {}", names.join(" or ")))
 }
 
 /// A task.
@@ -77,14 +95,33 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// The role of each worker. Without a given one, a thread that executes no task of the whole run, but has time in the
+    /// runtime or in communication, serves the runtime; one without any time is a worker that nothing was given to.
+    fn roles(&self) -> Vec<Role> {
+        let executing: FxHashSet<u64> = self.tasks.iter().map(|task| task.worker).collect();
+        let serves = |kind: &str| {
+            use ActivityKind::{Communication, PeerWait, Runtime};
+            matches!(activity_kind(kind), Runtime | Communication | PeerWait)
+        };
+        let serving: FxHashSet<u64> =
+            self.runtime.iter().filter(|row| serves(&row.kind)).map(|row| row.worker).collect();
+        let is_of_runtime = |id| serving.contains(&id) && !executing.contains(&id);
+        let inferred = |id| if is_of_runtime(id) { Role::Runtime } else { Role::Executes };
+        self.workers.iter().map(|worker| worker.role.unwrap_or_else(|| inferred(worker.id))).collect()
+    }
+
     /// The graph, or all errors.
     pub fn graph(self, source: &impl Source) -> Result<TaskGraph, ImportErrors> {
         let mut errors = Vec::new();
-        let node_of: rustc_hash::FxHashMap<u64, u64> = self.workers.iter().map(|w| (w.id, w.node)).collect();
+        let node_of: FxHashMap<u64, u64> = self.workers.iter().map(|w| (w.id, w.node)).collect();
         let mut builder = GraphBuilder::new();
-        for worker in &self.workers {
-            builder.add_worker(worker.id, worker.node, worker.begin, worker.end);
+        let roles = self.roles();
+        for (worker, role) in self.workers.iter().zip(&roles) {
+            builder.add_thread(worker.id, worker.node, worker.begin, worker.end, *role);
         }
+        let of_runtime: FxHashSet<u64> = (self.workers.iter().zip(&roles))
+            .filter_map(|(worker, role)| (*role == Role::Runtime).then_some(worker.id))
+            .collect();
         let mut input_rows = Vec::new();
         for (row, task) in self.tasks.into_iter().enumerate() {
             match node_of.get(&task.worker) {
@@ -95,6 +132,11 @@ impl Rows {
                     errors.push(source.error(Table::Tasks, row, "node", text));
                 }
                 _ => {}
+            }
+            if of_runtime.contains(&task.worker) {
+                let text =
+                    format!("worker {} has the kind `runtime`, so it cannot execute tasks", task.worker);
+                errors.push(source.error(Table::Tasks, row, "worker", text));
             }
             let TaskRow { id, ty: name, function, file, line, .. } = task;
             let ty = builder.add_type(TaskType { name, function, file, line, implicit: false });

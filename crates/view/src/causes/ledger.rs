@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use taskscope_analysis::Who;
 use taskscope_analysis::causes::{ByLeaf, Causes, Charge, Leaf, ReadyWork, letter_of};
-use taskscope_execution::graph::TaskGraph;
+use taskscope_execution::graph::{Role, TaskGraph};
 
 pub(super) fn json(graph: &TaskGraph, causes: &Causes) -> Value {
     let by_leaf = |times: &[u64]| -> Value {
@@ -124,6 +124,13 @@ fn place(graph: &TaskGraph, ty: u32, object: Option<&str>) -> Value {
 pub(super) fn text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
     let capacity = causes.capacity_ns;
     let _ = writeln!(out, "  Where every worker-nanosecond went ({} of capacity)", format::time(capacity));
+    match graph.workers.iter().filter(|worker| worker.role == Role::Runtime).count() {
+        0 => {}
+        threads => {
+            let threads = format::counted(threads as u64, "thread");
+            let _ = writeln!(out, "   without {threads} of the runtime, which execute no tasks");
+        }
+    }
     for (leaf, ns) in Leaf::ALL.into_iter().zip(causes.leaves).filter(|(_, ns)| *ns > 0) {
         let share = format::percent(ns, capacity);
         let _ = write!(out, "   {:<14}{:>12}{share:>9}  ", leaf.name(), format::time(ns));

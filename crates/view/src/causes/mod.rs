@@ -17,7 +17,7 @@ use taskscope_analysis::FineNanos;
 use taskscope_analysis::causes::{Causes, book_causes};
 use taskscope_analysis::slo::{Mode, Options as SloOptions, Prepared};
 use taskscope_execution::OsSource;
-use taskscope_execution::graph::TaskGraph;
+use taskscope_execution::graph::{Role, TaskGraph};
 
 /// Name and version of the JSON form.
 pub const SCHEMA: &str = "taskscope-causes/1";
@@ -119,6 +119,8 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
     report.insert("schema".into(), SCHEMA.into());
     report.insert("trace".into(), trace.into());
     report.insert("workers".into(), graph.selected_workers().count().into());
+    let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
+    report.insert("runtime_threads".into(), of_runtime.map(|worker| Value::from(worker.id)).collect());
     report.insert("nodes".into(), graph.nodes.len().into());
     report.insert("tasks".into(), graph.tasks.len().into());
     report.insert("capacity_ns".into(), graph.capacity().into());

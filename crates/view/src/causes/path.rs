@@ -130,7 +130,7 @@ fn slack_by_type(graph: &TaskGraph, slack: &[u64]) -> Vec<SlackOfType> {
 /// The node with most work for its workers: as tasks stay on their node, no run is shorter than that.
 fn node_bound(graph: &TaskGraph, costs: &Costs) -> u64 {
     let mut nodes = vec![(0_u64, 0_u64); graph.nodes.len()];
-    for worker in &graph.workers {
+    for worker in graph.executing_workers() {
         nodes[worker.node as usize].1 += 1;
     }
     for (task, work) in costs.work.iter().enumerate() {
@@ -155,6 +155,7 @@ pub(super) fn path_json(
 ) -> Value {
     let critical = slack.iter().min().copied().unwrap_or(0);
     let span = prediction.span;
+    let workers = graph.executing_workers().count();
     let rows: Vec<Value> = by_kind(graph, &steps)
         .into_iter()
         .map(|row| {
@@ -170,9 +171,9 @@ pub(super) fn path_json(
         "span_ns": span.span_ns,
         "burdened_span_ns": span.burdened_span_ns,
         "parallelism": span.parallelism(),
-        "area_bound_ns": span.area_bound_ns(graph.workers.len() as u64),
+        "area_bound_ns": span.area_bound_ns(workers as u64),
         "node_bound_ns": node_bound(graph, &prediction.costs),
-        "lower_bound_ns": span.lower_bound_ns(graph.workers.len() as u64),
+        "lower_bound_ns": span.lower_bound_ns(workers as u64),
         "metg_ns": span.metg_ns(),
         "tasks_without_slack": slack.iter().filter(|s| **s == critical).count(),
         "slack": slack_by_type(graph, &slack).iter().map(|row| json!({
@@ -224,6 +225,7 @@ pub(super) fn path_text(
         let _ = writeln!(out, "   … and {} more, {}", rows.len() - options.top, format::time(rest));
     }
     let span = prediction.span;
+    let workers = graph.executing_workers().count();
     let _ = writeln!(
         out,
         "   work {}, longest chain {} ({} with runtime costs): parallelism {:.1}; no run on {} workers is shorter than {}",
@@ -231,13 +233,13 @@ pub(super) fn path_text(
         format::time(span.span_ns),
         format::time(span.burdened_span_ns),
         span.parallelism(),
-        graph.workers.len(),
-        format::time(span.lower_bound_ns(graph.workers.len() as u64))
+        workers,
+        format::time(span.lower_bound_ns(workers as u64))
     );
     let _ = writeln!(
         out,
         "   work spread evenly takes {}; where tasks stay on their node, {}",
-        format::time(span.area_bound_ns(graph.workers.len() as u64)),
+        format::time(span.area_bound_ns(workers as u64)),
         format::time(node_bound(graph, &prediction.costs))
     );
     let slack = slack(graph);
@@ -315,7 +317,7 @@ fn questions(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions
         let change = Change { types: vec![(ty as u32, 0.5)], ..Change::default() };
         list.push((format!("{} twice as fast", graph.types[ty].name), change));
     }
-    let per_node = graph.workers.len().div_ceil(graph.nodes.len().max(1)) as u32;
+    let per_node = graph.executing_workers().count().div_ceil(graph.nodes.len().max(1)) as u32;
     let twice = Change { workers_per_node: Some(2 * per_node), ..Change::default() };
     list.push((format!("{} workers a node", 2 * per_node), twice));
     list
