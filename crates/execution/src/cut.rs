@@ -42,6 +42,7 @@ impl Execution {
             wait_dependences,
             losses,
             off_cpu,
+            blocked,
             queued,
             communication,
             uncertain,
@@ -93,6 +94,7 @@ impl Execution {
         let kept = of_task.map(|(task, path)| (part.task(task), path));
         samples.of_task = kept.filter(|(task, _)| task.is_some()).collect();
         off_cpu.retain_mut(|off| part.keeps(&mut off.start, &mut off.end));
+        blocked.retain_mut(|off| part.keeps(&mut off.start, &mut off.end));
         uncertain.retain_mut(|stretch| part.keeps(&mut stretch.start, &mut stretch.end));
     }
 

@@ -4,9 +4,9 @@ use crate::messages::Communication;
 use crate::samples::Samples;
 use crate::track::TakesActivities;
 use crate::{
-    Activities, Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, Process, ProcessIndex,
-    Queued, Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, TrackSpans, WaitDependence,
-    WorkShare,
+    Activities, Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals, Process,
+    ProcessIndex, Queued, Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, TrackSpans,
+    WaitDependence, WorkShare,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub struct Thread {
     pub lost_events: u64,
     /// What tells its times off the CPU.
     pub os_source: OsSource,
+    /// The kernel's sums of it over the recording.
+    pub os_totals: OsTotals,
     /// Its sections, from its first event to its end.
     pub track: Track,
 }
@@ -54,6 +56,7 @@ impl Thread {
             events: 0,
             lost_events: 0,
             os_source: OsSource::Unknown,
+            os_totals: OsTotals::default(),
             track: Track::default(),
         }
     }
@@ -198,6 +201,9 @@ pub struct Execution {
     pub losses: Vec<Loss>,
     /// Times in which threads could run and had no CPU, by thread and time; they do not overlap.
     pub off_cpu: Vec<OffCpu>,
+    /// Times in which threads were blocked in the kernel, by thread and time; they overlap neither each other nor
+    /// [`off_cpu`](Execution::off_cpu).
+    pub blocked: Vec<OffCpu>,
     /// What processes told each other.
     pub communication: Communication,
     /// Where what is shown need not be what was.

@@ -65,7 +65,7 @@ pub use joined_types::JoinedTypes;
 pub use kept_times::KeptTimes;
 pub use longest::{LongestSections, Stretch};
 pub use messages_builder::MessageChange;
-pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, RunDelay};
+pub use off_cpu::{CutSpan, CutSpans, OffCpu, OsSource, OsTimes, OsTotals, RunDelay};
 pub use open_thread::OpenTrack;
 pub use runs::Runs;
 pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};

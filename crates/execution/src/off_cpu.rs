@@ -1,7 +1,7 @@
 //! When threads could run and had no CPU: an overlay over their tracks.
 //!
-//! Tracks tell what a thread was in; here is when the operating system kept it from that. A time off the
-//! CPU counts only where the thread was in code of the program: what a thread waits for goes on meanwhile, whether it
+//! Tracks tell what a thread was in; here is when the operating system kept it from that, and when the thread was
+//! blocked in the kernel: asleep, in a system call, or in a wait of a library. A time off the CPU counts only where the thread was in code of the program: what a thread waits for goes on meanwhile, whether it
 //! spins, yields or has lost its CPU, and calls into the runtime or a communication library keep their name.
 
 use crate::execution::TrackOfRun;
@@ -31,7 +31,7 @@ impl OsSource {
     }
 }
 
-/// A time in which a thread could run and had no CPU.
+/// An interval in which a thread could run and had no CPU, or was blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffCpu {
     /// The thread.
@@ -42,7 +42,7 @@ pub struct OffCpu {
     pub end: u64,
 }
 
-/// A sum: somewhere from `start` to `end` the thread had no CPU for `ns` nanoseconds.
+/// A sum: somewhere from `start` to `end` the thread had no CPU, or was blocked, for `ns` nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunDelay {
     /// First nanosecond of the period.
@@ -53,6 +53,32 @@ pub struct RunDelay {
     pub ns: u64,
 }
 
+/// Growth of the kernel's sums of a thread over the recording, nanoseconds; `None` where unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OsTotals {
+    /// Time on a CPU.
+    pub on_cpu_ns: Option<u64>,
+    /// Time runnable without a CPU (`run_delay` of `schedstat`).
+    pub run_delay_ns: Option<u64>,
+}
+
+/// Times off the CPU of one thread, as recorded.
+#[derive(Clone, Debug, Default)]
+pub struct OsTimes {
+    /// Intervals in which the thread could run: start, and first nanosecond after it.
+    pub runnable: Vec<(u64, u64)>,
+    /// Intervals in which it was blocked.
+    pub blocked: Vec<(u64, u64)>,
+    /// Sums of runnable time.
+    pub run_delays: Vec<RunDelay>,
+    /// Sums of blocked time.
+    pub blocked_sums: Vec<RunDelay>,
+    /// The kernel's sums over the recording.
+    pub totals: OsTotals,
+    /// Blocked intervals that are in the sums only.
+    pub coalesced: u64,
+}
+
 /// A part of a thread's time, and what its track says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutSpan {
@@ -60,6 +86,12 @@ pub struct CutSpan {
     pub span: Span,
     /// The state of the track.
     pub under: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Why {
+    Runnable,
+    Blocked,
 }
 
 /// Whether time off the CPU is told apart from this.
@@ -75,6 +107,14 @@ impl Execution {
         &self.off_cpu[first..first + count]
     }
 
+    /// The intervals in which a thread was blocked in the kernel, in order. They overlap none of
+    /// [`Execution::off_cpu_of`].
+    pub fn blocked_of(&self, thread: ThreadIndex) -> &[OffCpu] {
+        let first = self.blocked.partition_point(|off| off.thread < thread);
+        let count = self.blocked[first..].partition_point(|off| off.thread == thread);
+        &self.blocked[first..first + count]
+    }
+
     /// Adds the times off the CPU of a thread that has none yet: those that are known, and shares of
     /// sums, in proportion to what the thread was in. Times that overlap an earlier one are cut.
     pub fn add_off_cpu(
@@ -84,52 +124,102 @@ impl Execution {
         exact: &[(u64, u64)],
         delays: &[RunDelay],
     ) {
-        let Some(row) = self.threads.get_mut(thread.index()) else { return };
-        row.os_source = source;
-        let (first, last) = (row.track.start(), row.track.end());
-        let mut own: Vec<OffCpu> = Vec::with_capacity(exact.len());
-        let mut until = first;
-        let mut sorted = exact.to_vec();
-        sorted.sort_unstable();
-        for (start, end) in sorted {
-            let (start, end) = (start.max(until), end.min(last));
-            if start < end {
-                own.push(OffCpu { thread, start, end });
-                until = end;
-            }
-        }
-        for delay in delays {
-            let (start, end) = (delay.start.max(until), delay.end.min(last));
-            if start < end {
-                self.spread(thread, RunDelay { start, end, ns: delay.ns.min(end - start) }, &mut own);
-                until = end;
-            }
-        }
-        let at = self.off_cpu.partition_point(|off| off.thread < thread);
-        self.off_cpu.splice(at..at, own);
+        let (runnable, run_delays) = (exact.to_vec(), delays.to_vec());
+        self.add_os_times(thread, source, OsTimes { runnable, run_delays, ..OsTimes::default() });
     }
 
-    /// Gives each section of a period its share of the delay, at the section's end, in whole nanoseconds
-    /// that sum to it.
-    fn spread(&self, thread: ThreadIndex, delay: RunDelay, own: &mut Vec<OffCpu>) {
+    /// Adds all that is known of a thread's times off the CPU, which has none yet. Sums go where no known interval
+    /// is: runnable time in proportion to the sections of its period, blocked time to waits first. Times that overlap an
+    /// earlier one are cut.
+    pub fn add_os_times(&mut self, thread: ThreadIndex, source: OsSource, times: OsTimes) {
+        let Some(row) = self.threads.get_mut(thread.index()) else { return };
+        (row.os_source, row.os_totals) = (source, times.totals);
+        let (first, last) = (row.track.start(), row.track.end());
+        let runnable = times.runnable.into_iter().map(|(start, end)| (start, end, Why::Runnable));
+        let blocked = times.blocked.into_iter().map(|(start, end)| (start, end, Why::Blocked));
+        let mut known: Vec<(u64, u64, Why)> = runnable.chain(blocked).collect();
+        known.sort_unstable();
+        let mut until = first;
+        known.retain_mut(|(start, end, _)| {
+            (*start, *end) = ((*start).max(until), (*end).min(last));
+            until = until.max(*end);
+            start < end
+        });
+        self.spread(thread, &times.run_delays, Why::Runnable, &mut known);
+        self.spread(thread, &times.blocked_sums, Why::Blocked, &mut known);
+        let of = |why: Why| -> Vec<OffCpu> {
+            let own = known.iter().filter(|known| known.2 == why);
+            own.map(|(start, end, _)| OffCpu { thread, start: *start, end: *end }).collect()
+        };
+        let at = self.off_cpu.partition_point(|off| off.thread < thread);
+        self.off_cpu.splice(at..at, of(Why::Runnable));
+        let at = self.blocked.partition_point(|off| off.thread < thread);
+        self.blocked.splice(at..at, of(Why::Blocked));
+    }
+
+    /// Gives the sections of each period their shares of its sum in whole nanoseconds, each before the section's end or the next
+    /// known interval.
+    fn spread(&self, thread: ThreadIndex, sums: &[RunDelay], why: Why, known: &mut Vec<(u64, u64, Why)>) {
         let track = &self.threads[thread.index()].track;
-        let period = u128::from(delay.end - delay.start);
-        let mut row = track.row_at(delay.start).unwrap_or(track.len());
-        let mut given = 0;
-        while row < track.len() {
-            let span = track.span(row);
-            if span.start >= delay.end {
-                break;
+        let (mut until, last) = (track.start(), track.end());
+        let mut added = Vec::new();
+        let mut next = 0;
+        let mut pieces: Vec<(u64, u64, State)> = Vec::new();
+        for sum in sums {
+            let (start, end) = (sum.start.max(until), sum.end.min(last));
+            if start >= end {
+                continue;
             }
-            let (start, end) = (span.start.max(delay.start), span.end.min(delay.end));
-            let owed = u128::from(end - delay.start) * u128::from(delay.ns) / period;
-            let share = (owed as u64 - given).min(end - start);
-            given = owed as u64;
-            if share > 0 {
-                own.push(OffCpu { thread, start: end - share, end });
+            until = end;
+            // What no known interval takes, by sections.
+            pieces.clear();
+            next += known[next..].partition_point(|known| known.1 <= start);
+            let (mut row, mut off) = (track.row_at(start).unwrap_or(track.len()), next);
+            let mut at = start;
+            while at < end && row < track.len() {
+                let span = track.span(row);
+                let free_until = known.get(off).map_or(end, |known| known.0.min(end)).min(span.end);
+                if free_until > at.max(span.start) {
+                    pieces.push((at.max(span.start), free_until, span.section.state));
+                }
+                match known.get(off) {
+                    Some((_, known_end, _)) if free_until < span.end.min(end) => {
+                        at = *known_end;
+                        off += 1;
+                        row += (row..track.len()).take_while(|row| track.span(*row).end <= at).count();
+                    }
+                    _ => {
+                        at = span.end;
+                        row += 1;
+                    }
+                }
             }
-            row += 1;
+            let ns = sum.ns.min(end - start);
+            let mut take = |all: &[(u64, u64, State)], ns: u64, chosen: &dyn Fn(State) -> bool| -> u64 {
+                let chosen = || all.iter().filter(|piece| chosen(piece.2));
+                let room: u64 = chosen().map(|(start, end, _)| end - start).sum();
+                let ns = ns.min(room);
+                let (mut seen, mut given) = (0, 0);
+                for (start, end, _) in chosen() {
+                    seen += end - start;
+                    let owed = (u128::from(seen) * u128::from(ns) / u128::from(room.max(1))) as u64;
+                    if owed > given {
+                        added.push((end - (owed - given), *end, why));
+                    }
+                    given = owed;
+                }
+                ns
+            };
+            match why {
+                Why::Runnable => drop(take(&pieces, ns, &|_| true)),
+                Why::Blocked => {
+                    let waits = take(&pieces, ns, &|state| !counts_in(state));
+                    take(&pieces, ns - waits, &counts_in);
+                }
+            }
         }
+        known.extend(added);
+        known.sort_unstable();
     }
 
     /// As [`Execution::spans_of_run`], with what the track says of the times off the CPU.
@@ -316,5 +406,50 @@ mod tests {
         let tiled = spans(&execution);
         assert!(tiled.windows(2).all(|pair| pair[0].1 == pair[1].0 && pair[0].0 < pair[0].1));
         assert_eq!((tiled[0].0, tiled[tiled.len() - 1].1), (0, 100));
+    }
+    fn blocked(execution: &Execution) -> Vec<(u64, u64)> {
+        execution.blocked_of(ThreadIndex(0)).iter().map(|off| (off.start, off.end)).collect()
+    }
+
+    fn runnable(execution: &Execution) -> Vec<(u64, u64)> {
+        execution.off_cpu_of(ThreadIndex(0)).iter().map(|off| (off.start, off.end)).collect()
+    }
+
+    #[test]
+    fn runnable_and_blocked_intervals_do_not_overlap() {
+        let mut execution = execution(&[(10, State::Serial)], 100);
+        let times = OsTimes {
+            runnable: vec![(40, 45), (0, 20), (90, 95)],
+            blocked: vec![(15, 40), (94, u64::MAX)],
+            ..OsTimes::default()
+        };
+        execution.add_os_times(ThreadIndex(0), OsSource::Switches, times);
+        assert_eq!(runnable(&execution), [(10, 20), (40, 45), (90, 95)]);
+        assert_eq!(blocked(&execution), [(20, 40), (95, 100)]);
+    }
+
+    #[test]
+    fn sums_fill_the_time_beside_known_intervals_and_blocked_time_goes_to_waits_first() {
+        use State::{CriticalWait, Serial};
+        let mut execution = execution(&[(0, Serial), (40, CriticalWait), (60, Serial)], 100);
+        let times = OsTimes {
+            runnable: vec![(10, 20)],
+            blocked: vec![(45, 50)],
+            run_delays: vec![RunDelay { start: 0, end: 100, ns: 17 }],
+            blocked_sums: vec![RunDelay { start: 0, end: 100, ns: 30 }],
+            totals: OsTotals { on_cpu_ns: Some(38), run_delay_ns: Some(27) },
+            coalesced: 3,
+        };
+        execution.add_os_times(ThreadIndex(0), OsSource::Estimated, times);
+        let sum = |of: &[(u64, u64)]| of.iter().map(|(start, end)| end - start).sum::<u64>();
+        assert_eq!((sum(&runnable(&execution)), sum(&blocked(&execution))), (27, 35));
+        let in_wait = |of: Vec<(u64, u64)>| -> u64 {
+            of.iter().map(|(start, end)| (*end).min(60).saturating_sub((*start).max(40))).sum()
+        };
+        assert_eq!(in_wait(runnable(&execution)) + in_wait(blocked(&execution)), 20);
+        let mut all = [runnable(&execution), blocked(&execution)].concat();
+        all.sort_unstable();
+        assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{all:?}");
+        assert_eq!(execution.threads[0].os_totals.run_delay_ns, Some(27));
     }
 }

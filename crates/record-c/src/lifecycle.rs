@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use taskscope_event::models::ovni;
+use taskscope_event::models::{ovni, system};
 use taskscope_record::process::{self, Config, FORMAT_LIBRARY_VERSION, Identity};
 use taskscope_record::{Describe, enter, thread};
 
@@ -112,7 +112,8 @@ pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_
             .unwrap_or_else(|| DEFAULT_TRACE_DIRECTORY.into()),
         app_id: app as u32,
         require: vec![],
-        own_require: vec![],
+        // Times off the CPU; `TASKSCOPE_OS_TIME=off` leaves them out.
+        own_require: vec![("taskscope-system", system::VERSION)],
         attributes: vec![],
     };
     let identity = Identity { loom, pid, temporary_directory: directory("OVNI_TMPDIR") };

@@ -3,16 +3,30 @@
 use crate::recorders::RecorderName;
 use rustc_hash::FxHashMap;
 use taskscope_event::models::system;
-use taskscope_execution::{Execution, OsSource, ProcessIndex, RunDelay, ThreadIndex};
+use taskscope_execution::{Execution, OsSource, OsTimes, OsTotals, ProcessIndex, RunDelay, ThreadIndex};
 use taskscope_trace::{Location, Trace};
 
 #[derive(Default)]
 struct OfThread {
-    exact: Vec<(u64, u64)>,
-    delays: Vec<RunDelay>,
+    times: OsTimes,
+    /// Totals at the begin and at the end, nanoseconds.
+    on_cpu: Option<[u64; 2]>,
+    run_delay: Option<[u64; 2]>,
+    /// Since when the thread has been blocked, where its return is not recorded yet.
+    blocks_since: Option<u64>,
 }
 
-/// Adds what the side streams tell. A thread that no stream names stays unknown.
+impl OfThread {
+    fn finish(mut self) -> OsTimes {
+        // Blocked to the end of the recording; the track cuts it.
+        self.times.blocked.extend(self.blocks_since.map(|since| (since, u64::MAX)));
+        let grown = |total: Option<[u64; 2]>| total.map(|[begin, end]| end.saturating_sub(begin));
+        self.times.totals = OsTotals { on_cpu_ns: grown(self.on_cpu), run_delay_ns: grown(self.run_delay) };
+        self.times
+    }
+}
+
+/// Adds the intervals and sums of the side streams. A thread that no stream names stays unknown.
 pub(crate) fn add_os_times(
     trace: &Trace,
     processes: &FxHashMap<RecorderName, ProcessIndex>,
@@ -23,7 +37,7 @@ pub(crate) fn add_os_times(
         let source = if summed { OsSource::Estimated } else { OsSource::Switches };
         for (tid, own) in read(location) {
             if let Some(thread) = find(processes, execution, location, tid as i64) {
-                execution.add_off_cpu(thread, source, &own.exact, &own.delays);
+                execution.add_os_times(thread, source, own.finish());
             }
         }
     }
@@ -61,13 +75,44 @@ fn read(location: &Location) -> Vec<(u64, OfThread)> {
             }
             system::PREEMPTED => {
                 if let (Some(ns), Some(row)) = (first, known(8)) {
-                    rows[row].1.exact.push((at.saturating_sub(ns), at));
+                    rows[row].1.times.runnable.push((at.saturating_sub(ns), at));
                 }
             }
-            system::RUN_DELAY => {
+            system::BLOCKED => {
+                if let (Some(ns), Some(delay), Some(row)) = (first, half(event.payload, 8), known(12)) {
+                    let (start, woken) = (at.saturating_sub(ns), at.saturating_sub(delay.into()));
+                    let own = &mut rows[row].1;
+                    own.blocks_since = None;
+                    own.times.blocked.push((start, woken.max(start)));
+                    own.times.runnable.push((woken.max(start), at));
+                }
+            }
+            system::BLOCKS => {
+                if let (Some(ns), Some(row)) = (first, known(8)) {
+                    rows[row].1.blocks_since = Some(at.saturating_sub(ns));
+                }
+            }
+            system::RUN_DELAY | system::BLOCKED_SUM => {
                 if let (Some(ns), Some(period), Some(row)) = (first, half(event.payload, 8), known(12)) {
-                    let start = at.saturating_sub(period.into());
-                    rows[row].1.delays.push(RunDelay { start, end: at, ns });
+                    // A period that is too long for its field is as long as its sum at least.
+                    let start = at.saturating_sub(ns.max(period.into()));
+                    let times = &mut rows[row].1.times;
+                    let is_delay = event.code == system::RUN_DELAY;
+                    let sums = if is_delay { &mut times.run_delays } else { &mut times.blocked_sums };
+                    sums.push(RunDelay { start, end: at, ns });
+                }
+            }
+            system::TOTAL_ON_CPU | system::TOTAL_RUN_DELAY => {
+                if let (Some(ns), Some(row)) = (first, known(8)) {
+                    let own = &mut rows[row].1;
+                    let is_delay = event.code == system::TOTAL_RUN_DELAY;
+                    let total = if is_delay { &mut own.run_delay } else { &mut own.on_cpu };
+                    total.get_or_insert([ns, ns])[1] = ns;
+                }
+            }
+            system::COALESCED => {
+                if let (Some(intervals), Some(row)) = (first, known(8)) {
+                    rows[row].1.times.coalesced = intervals;
                 }
             }
             _ => {}

@@ -3,7 +3,7 @@
 use crate::words;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::{Analysis, ByState, Load, Problem};
-use taskscope_execution::{NO_TIME, ObjectIndex, SiteIndex, State, TypeIndex};
+use taskscope_execution::{NO_TIME, ObjectIndex, OffCpu, OsSource, SiteIndex, State, TypeIndex};
 use taskscope_session::{Places, Session};
 
 /// Name and version of the form.
@@ -205,9 +205,12 @@ fn incomplete(session: &Session) -> Vec<Value> {
 fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
     let start = session.execution.range().0;
     let since = |at: u64| if at == NO_TIME { 0 } else { at.saturating_sub(start) };
+    let execution = &session.execution;
+    let total = |off: &[OffCpu]| off.iter().map(|off| off.end - off.start).sum::<u64>();
     let rows = analysis.ledger.threads.iter().map(|row| {
-        let thread = &session.execution.threads[row.thread.index()];
-        let process = &session.execution.processes[thread.process.index()];
+        let thread = &execution.threads[row.thread.index()];
+        let process = &execution.processes[thread.process.index()];
+        let known_off = thread.os_source != OsSource::Unknown;
         json!({
             "loom": process.loom,
             "pid": process.pid,
@@ -220,6 +223,10 @@ fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
             "events": thread.events,
             "lost_events": thread.lost_events,
             "off_cpu": thread.os_source.name(),
+            "on_cpu_ns": thread.os_totals.on_cpu_ns,
+            "run_delay_ns": thread.os_totals.run_delay_ns,
+            "runnable_ns": known_off.then(|| total(execution.off_cpu_of(row.thread))),
+            "blocked_ns": known_off.then(|| total(execution.blocked_of(row.thread))),
             "states": by_state(&row.by_state),
         })
     });

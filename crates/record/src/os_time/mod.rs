@@ -9,22 +9,23 @@
 //! Recorded threads pay a wake-up of the housekeeping thread when they attach, and nothing afterwards: the
 //! event path knows none of this. What happened to a thread before the housekeeping thread came to it is
 //! not told (of a process's first thread that can be 10 ms). Where the kernel lets a program see its own context switches
-//! (`perf_event_open`), each time off the CPU is known exactly; else the sums of `schedstat`. Only time
-//! in which a thread *could* run counts: one that sleeps or waits in the kernel has no claim to a CPU. The
-//! delay between its wake-up and its return is in the sums of `schedstat`, not in the switches.
+//! (`perf_event_open`), each interval off the CPU is known exactly; else the sums of `schedstat` over periods. Intervals
+//! are *runnable* (the thread could run: preempted, or woken and not on a CPU yet) or *blocked* (it sleeps or waits
+//! in the kernel). The delay between wake-up and return is in the sums of `schedstat`, not in the switches, so these
+//! are read beside them ([`switches`]).
 //!
 //! A round takes a CPU from a worker where all are busy: rings, which know the time of every switch, are
 //! looked at as rarely as they stay nearly empty. The rounds take no more than 1 % of one CPU: with many
 //! threads they become rarer.
 
-mod run_delay;
+mod schedstat;
 mod side_file;
 mod switches;
 
 use crate::clock;
 use crate::metadata::Json;
 use crate::own_threads::{self, OwnThread};
-use run_delay::RunDelay;
+use schedstat::{Periods, Sums};
 use side_file::SideFile;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -46,20 +47,32 @@ const LONGEST_END: Duration = Duration::from_millis(2);
 /// A round may take this part of the time.
 const LARGEST_SHARE: u32 = 100;
 
-/// Time in which a thread could run and did not.
-pub(crate) struct OffCpu {
+/// An interval off the CPU, or a period with sums of them.
+struct OffCpu {
     start: u64,
     end: u64,
-    /// Whether the whole time is off the CPU, or `ns` of it.
-    exact: bool,
-    ns: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Runnable.
+    Preempted,
+    /// Blocked, and runnable for the last part of it.
+    Blocked { delay_ns: u64 },
+    /// Blocked, and not at its end yet.
+    StillBlocked,
+    /// Runnable without a CPU for a part of it.
+    RunDelay { ns: u64 },
+    /// Blocked for a part of it.
+    BlockedSum { ns: u64 },
 }
 
 /// How a thread is watched.
 enum Source {
     Switches(Switches),
-    RunDelay(RunDelay),
-    /// The thread has detached; whether it told sums. What it told and is not written yet follows in order.
+    Periods(Periods),
+    /// The thread has detached; whether sums over periods were read. Intervals that are not written yet follow in order.
     Left {
         summed: bool,
     },
@@ -77,25 +90,60 @@ struct Watched {
     coming: Vec<OffCpu>,
     /// Records that are missing, not told yet.
     untold: u64,
+    /// Sums at the begin and the end.
+    totals: [Option<Sums>; 2],
+    /// Blocked intervals that are in sums only.
+    coalesced: u64,
 }
 
 impl Watched {
-    /// Reads what is new. Returns how many records are missing.
-    fn read(&mut self) -> u64 {
+    fn new(os_tid: i32, tid: i64) -> Watched {
+        let (coming, totals) = (Vec::new(), [None; 2]);
+        Watched { os_tid, tid, number: None, source: None, coming, untold: 0, totals, coalesced: 0 }
+    }
+
+    /// Reads what has ended since the last time, and what has not by `now`. Returns how many records are missing.
+    fn read(&mut self, now: u64) -> u64 {
         match &mut self.source {
-            Some(Source::Switches(switches)) => switches.drain(&mut self.coming),
-            Some(Source::RunDelay(delay)) => {
-                self.coming.extend(delay.read());
+            Some(Source::Switches(switches)) => switches.read(now, &mut self.coming),
+            Some(Source::Periods(periods)) => {
+                periods.read(&mut self.coming);
                 0
             }
             Some(Source::Left { .. }) | None => 0,
         }
     }
 
+    /// Sets the source, and reads the sums at the begin.
+    fn begin(&mut self, source: Source) {
+        self.totals[0] = match &source {
+            Source::Switches(switches) => switches.sums(),
+            Source::Periods(periods) => Some(periods.sums()),
+            Source::Left { .. } => None,
+        };
+        self.source = Some(source);
+    }
+
     /// Reads for the last time; what is behind the source goes.
     fn leave(&mut self) {
-        self.untold += self.read();
-        self.source = Some(Source::Left { summed: self.tells_sums() });
+        let summed = self.tells_sums();
+        match &mut self.source {
+            Some(Source::Switches(switches)) => {
+                self.untold += switches.read_last(&mut self.coming);
+                (self.totals[1], self.coalesced) = (switches.sums(), switches.coalesced);
+            }
+            Some(Source::Periods(periods)) => {
+                periods.read_last(&mut self.coming);
+                self.totals[1] = Some(periods.sums());
+            }
+            Some(Source::Left { .. }) | None => return,
+        }
+        self.source = Some(Source::Left { summed });
+    }
+
+    /// Whether nothing of it is to be written any more.
+    fn is_done(&self) -> bool {
+        self.has_left() && self.coming.is_empty()
     }
 
     fn has_left(&self) -> bool {
@@ -103,7 +151,7 @@ impl Watched {
     }
 
     fn tells_sums(&self) -> bool {
-        matches!(self.source, Some(Source::RunDelay(_) | Source::Left { summed: true }))
+        matches!(self.source, Some(Source::Periods(_) | Source::Left { summed: true }))
     }
 
     /// Thousandths of its ring that the last look found in use.
@@ -145,7 +193,7 @@ enum Mode {
     Off,
     Auto,
     Switches,
-    RunDelay,
+    Periods,
 }
 
 impl Mode {
@@ -153,7 +201,7 @@ impl Mode {
         match std::env::var(OS_TIME_VARIABLE).as_deref() {
             Ok("off" | "0") => Mode::Off,
             Ok("switches") => Mode::Switches,
-            Ok("schedstat") => Mode::RunDelay,
+            Ok("schedstat") => Mode::Periods,
             _ => Mode::Auto,
         }
     }
@@ -181,14 +229,7 @@ impl OsTime {
         if state.ended {
             return;
         }
-        state.watched.push(Watched {
-            os_tid,
-            tid,
-            number: None,
-            source: None,
-            coming: Vec::new(),
-            untold: 0,
-        });
+        state.watched.push(Watched::new(os_tid, tid));
         if state.housekeeping.is_some() {
             self.wake.notify_all();
         } else {
@@ -197,13 +238,13 @@ impl OsTime {
     }
 
     fn open(&self, os_tid: i32) -> Option<Source> {
-        let run_delay = || RunDelay::of(os_tid).map(Source::RunDelay);
+        let periods = || Periods::of(os_tid).map(Source::Periods);
         let switches = || Switches::of(os_tid).map(Source::Switches);
         match self.mode {
             Mode::Off => None,
-            Mode::Auto => switches().or_else(run_delay),
+            Mode::Auto => switches().or_else(periods),
             Mode::Switches => switches(),
-            Mode::RunDelay => run_delay(),
+            Mode::Periods => periods(),
         }
     }
 
@@ -225,7 +266,7 @@ impl OsTime {
                 let found = state.watched.iter().position(|w| w.os_tid == os_tid && w.source.is_none());
                 match (found, source) {
                     (Some(row), None) => drop(state.watched.swap_remove(row)),
-                    (Some(row), source) => state.watched[row].source = source,
+                    (Some(row), Some(source)) => state.watched[row].begin(source),
                     // It has ended meanwhile.
                     (None, _) => {}
                 }
@@ -254,6 +295,7 @@ impl OsTime {
         let mut state = self.state();
         state.ended = true;
         let mut watched = std::mem::take(&mut state.watched);
+        watched.iter_mut().for_each(Watched::leave);
         self.round(&mut state, &mut watched, u64::MAX);
         if let Some(mut stream) = state.stream.take() {
             let whole = stream.store();
@@ -301,7 +343,7 @@ impl OsTime {
             self.round(&mut state, &mut watched, clock::kernel_ns());
             let fullest = watched.iter().map(Watched::filled).max();
             state.summed |= watched.iter().any(Watched::tells_sums);
-            watched.retain(|watched| !watched.has_left() || !watched.coming.is_empty());
+            watched.retain(|watched| !watched.is_done());
             state.watched = watched;
             pause = next_look(pause, fullest.unwrap_or(0)).max(last.elapsed() * LARGEST_SHARE);
         }
@@ -318,17 +360,17 @@ impl OsTime {
         let State { stream: Some(stream), last, numbers, .. } = state else { return };
         let mut ready: Vec<(OffCpu, u32)> = Vec::new();
         for watched in watched.iter_mut().filter(|watched| watched.source.is_some()) {
+            let now = (*last).max(1);
             let number = *watched.number.get_or_insert_with(|| {
                 let number = *numbers;
                 *numbers += 1;
-                let [a, b, c, d, e, f, g, h] = watched.tid.to_le_bytes();
-                let [i, j, k, l] = number.to_le_bytes();
-                stream.point((*last).max(1), system::THREAD, [a, b, c, d, e, f, g, h, i, j, k, l]);
+                stream.point(now, system::THREAD, pair(watched.tid.cast_unsigned(), number));
+                write_totals(stream, now, watched.totals[0], number);
                 number
             });
-            let untold = watched.read() + std::mem::take(&mut watched.untold);
+            let untold = watched.read(until) + std::mem::take(&mut watched.untold);
             if untold > 0 {
-                stream.point((*last).max(1), system::UNTOLD, pair(untold, number));
+                stream.point(now, system::UNTOLD, pair(untold, number));
             }
             let ended = watched.coming.partition_point(|off| off.end <= until);
             ready.extend(watched.coming.drain(..ended).map(|off| (off, number)));
@@ -337,22 +379,41 @@ impl OsTime {
         for (off, number) in ready {
             // A record can come a moment after a later one of another thread.
             let at = off.end.max(*last);
-            if off.exact {
-                stream.point(at, system::PREEMPTED, pair(at - off.start, number));
-            } else {
-                let [a, b, c, d, e, f, g, h] = off.ns.to_le_bytes();
-                let [i, j, k, l] = u32::try_from(at - off.start).unwrap_or(u32::MAX).to_le_bytes();
-                let [m, n, o, p] = number.to_le_bytes();
-                let payload = [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p];
-                stream.point(at, system::RUN_DELAY, payload);
+            let ns = at - off.start;
+            let period = u32::try_from(ns).unwrap_or(u32::MAX);
+            match off.kind {
+                Kind::Preempted => stream.point(at, system::PREEMPTED, pair(ns, number)),
+                Kind::Blocked { delay_ns } => match u32::try_from(delay_ns) {
+                    Ok(delay) => stream.point(at, system::BLOCKED, triple(ns, delay, number)),
+                    Err(_) => {
+                        let woken = (at - delay_ns).max(*last);
+                        stream.point(
+                            woken,
+                            system::BLOCKED,
+                            triple(woken.saturating_sub(off.start), 0, number),
+                        );
+                        stream.point(at, system::PREEMPTED, pair(delay_ns, number));
+                    }
+                },
+                Kind::StillBlocked => stream.point(at, system::BLOCKS, pair(ns, number)),
+                Kind::RunDelay { ns } => stream.point(at, system::RUN_DELAY, triple(ns, period, number)),
+                Kind::BlockedSum { ns } => stream.point(at, system::BLOCKED_SUM, triple(ns, period, number)),
             }
             *last = at;
+        }
+        for watched in watched.iter().filter(|watched| watched.is_done()) {
+            let Some(number) = watched.number else { continue };
+            let now = (*last).max(1);
+            write_totals(stream, now, watched.totals[1], number);
+            if watched.coalesced > 0 {
+                stream.point(now, system::COALESCED, pair(watched.coalesced, number));
+            }
         }
         stream.store();
     }
 
     fn about(&self, watched: &[Watched], summed: bool, finished: bool) -> Json {
-        let summed = summed || matches!(self.mode, Mode::RunDelay) || watched.iter().any(Watched::tells_sums);
+        let summed = summed || matches!(self.mode, Mode::Periods) || watched.iter().any(Watched::tells_sums);
         let mut members = vec![
             ("version", Json::integer(1)),
             ("require", Json::object([("taskscope-system", Json::string(system::VERSION))])),
@@ -377,6 +438,20 @@ fn next_look(pause: Duration, filled: u32) -> Duration {
     }
 }
 
+fn write_totals(stream: &mut SideFile, at: u64, sums: Option<Sums>, number: u32) {
+    if let Some(sums) = sums {
+        stream.point(at, system::TOTAL_ON_CPU, pair(sums.on_cpu, number));
+        stream.point(at, system::TOTAL_RUN_DELAY, pair(sums.run_delay, number));
+    }
+}
+
+fn triple(first: u64, second: u32, third: u32) -> [u8; 16] {
+    let [a, b, c, d, e, f, g, h] = first.to_le_bytes();
+    let [i, j, k, l] = second.to_le_bytes();
+    let [m, n, o, p] = third.to_le_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
+}
+
 fn pair(first: u64, second: u32) -> [u8; 12] {
     let [a, b, c, d, e, f, g, h] = first.to_le_bytes();
     let [i, j, k, l] = second.to_le_bytes();
@@ -395,11 +470,13 @@ mod tests {
         let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let (mut found, mut at) = (Vec::new(), taskscope_event::framing::file_header().len());
         while at < bytes.len() {
-            // Both kinds of events here have twelve bytes behind their head and clock.
-            if Code([bytes[at + 1], bytes[at + 2], bytes[at + 3]]) == system::PREEMPTED {
+            let code = Code([bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+            if code == system::PREEMPTED {
                 found.push((half(at + 20), word(at + 4), word(at + 12)));
             }
-            at += 24;
+            // Head and clock, then a payload of 12 or 16 bytes.
+            let sums = [system::BLOCKED, system::RUN_DELAY, system::BLOCKED_SUM];
+            at += if sums.contains(&code) { 28 } else { 24 };
         }
         found
     }
@@ -409,15 +486,15 @@ mod tests {
         let root = std::env::temp_dir().join(format!("taskscope-os-time-{}", std::process::id()));
         std::fs::create_dir_all(&root).unwrap();
         let os_time = OsTime::new(&root, "host.1", 1, true);
-        let off = |start, end| OffCpu { start, end, exact: true, ns: end - start };
-        let watched = |os_tid, coming| {
+        let off = |start, end| OffCpu { start, end, kind: Kind::Preempted };
+        let watched = |os_tid: i32, coming| {
             let source = Some(Source::Left { summed: false });
-            Watched { os_tid, tid: os_tid.into(), number: None, source, coming, untold: 0 }
+            Watched { source, coming, ..Watched::new(os_tid, os_tid.into()) }
         };
         os_time.state().watched.push(watched(2, vec![off(10, 20), off(25, 30)]));
         // What is behind it does not matter: it has told something already.
-        let Some(delay) = RunDelay::of(crate::thread::os_tid()) else { return };
-        let source = Some(Source::RunDelay(delay));
+        let Some(periods) = Periods::of(crate::thread::os_tid()) else { return };
+        let source = Some(Source::Periods(periods));
         os_time.state().watched.push(Watched { source, ..watched(1, vec![off(5, 100)]) });
         os_time.leave(1);
         os_time.finish();

@@ -1,10 +1,16 @@
 //! A thread's context switches, from the kernel's ring of them.
 //!
 //! A software event of `perf_event_open` that counts nothing, with a record at each switch: the time, whether
-//! the thread goes or comes, and whether it was taken off although it could run. The rule
+//! the thread goes or comes, and whether it was taken off although it could run (preempted) or not (blocked). The rule
 //! `perf_event_paranoid` ≤ 2 lets every program see its own.
+//!
+//! A thread that was blocked is runnable from its wake-up until it gets a CPU, and no record says when it was woken.
+//! The sum of these delays is what `run_delay` in `schedstat` grew beyond the preempted intervals; it is
+//! apportioned to the blocked intervals of the same look, so that all runnable time of a thread is its `run_delay`.
 
-use super::OffCpu;
+use super::schedstat::{Schedstat, Sums};
+use super::{Kind, OffCpu};
+use crate::clock;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Room for 2047 switches between two looks.
@@ -48,6 +54,15 @@ struct Attributes {
     reserved: u16,
 }
 
+/// Blocked intervals shorter than this are summed up.
+const BRIEF_NS: u64 = 20_000;
+/// Blocked intervals of one look that are stored by themselves, the longest ones.
+const MAX_SINGLE: usize = 256;
+/// A thread that has been blocked for longer than this is reported while it still is.
+const LONG_NS: u64 = 20_000_000;
+/// Readings of sums in which the thread was not switched meanwhile.
+const MAX_TRIES: usize = 3;
+
 /// Byte offsets of `data_head` and `data_tail` in the first page of the mapping.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -56,10 +71,30 @@ const TAIL: usize = 1032;
 pub(super) struct Switches {
     base: *mut u8,
     page: usize,
-    /// Since when the thread has been off although it could run.
-    out: Option<u64>,
+    /// The thread is off the CPU.
+    out: Option<Out>,
+    schedstat: Schedstat,
+    /// Sums at the last look that needed them.
+    sums: Option<Sums>,
+    /// Preempted time since then.
+    preempted_ns: u64,
+    /// No record was seen since the begin.
+    is_first: bool,
+    /// The run delay has a part of the first interval that is not in it.
+    owes_first: bool,
+    /// Run delay that was not apportioned yet; negative where a switch was seen before the sum had it.
+    owed_ns: i64,
+    /// Blocked intervals that are in sums only.
+    pub coalesced: u64,
     /// Thousandths of the ring that the last look found in use.
     pub filled: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Out {
+    since: u64,
+    is_blocked: bool,
+    is_reported: bool,
 }
 
 // SAFETY: the mapping belongs to the value alone.
@@ -101,16 +136,112 @@ impl Switches {
             libc::close(fd as i32);
             base
         };
-        (base != libc::MAP_FAILED).then(|| Switches { base: base.cast(), page, out: None, filled: 0 })
+        (base != libc::MAP_FAILED).then(|| {
+            let mut switches = Switches {
+                base: base.cast(),
+                page,
+                out: None,
+                schedstat: Schedstat::of(os_tid),
+                sums: None,
+                preempted_ns: 0,
+                is_first: false,
+                owes_first: false,
+                owed_ns: 0,
+                coalesced: 0,
+                filled: 0,
+            };
+            switches.begin();
+            switches
+        })
     }
 
-    /// Appends the times off the CPU that have ended since the last call, in their order. Returns how
-    /// many records the kernel had no room for.
-    pub fn drain(&mut self, off: &mut Vec<OffCpu>) -> u64 {
-        // SAFETY: both words lie in the first page, aligned; the kernel writes one, we the other.
-        let (head, tail) =
-            unsafe { (&*self.base.add(HEAD).cast::<AtomicU64>(), &*self.base.add(TAIL).cast::<AtomicU64>()) };
-        let (to, mut at) = (head.load(Acquire), tail.load(Relaxed));
+    /// Reads where the thread stands now. Earlier switches are not looked at.
+    fn begin(&mut self) {
+        let (sums, head) = self.read_sums();
+        self.sums = sums;
+        self.drain(head, &mut Vec::new());
+        self.preempted_ns = 0;
+        // Which of both it is off the CPU for, if it is. The next record says whether it was: one that puts it back ends
+        // this interval, one that takes it off replaces it.
+        let since = clock::kernel_ns();
+        if self.out.is_none()
+            && let Some(is_blocked) = self.schedstat.is_blocked()
+        {
+            self.out = Some(Out { since, is_blocked, is_reported: false });
+            self.is_first = true;
+        }
+    }
+
+    /// The last sums that were read.
+    pub fn sums(&self) -> Option<Sums> {
+        self.sums
+    }
+
+    /// Appends the intervals off the CPU that have ended since the last call, in their order, and a blocked one that has
+    /// not ended by `now` once. Returns how many records the kernel had no room for.
+    pub fn read(&mut self, now: u64, off: &mut Vec<OffCpu>) -> u64 {
+        let first = off.len();
+        let head = self.head();
+        if head != self.tail().load(Relaxed) {
+            let (sums, head) = self.read_sums();
+            let untold = self.drain(head, off);
+            self.apportion(sums, off, first);
+            self.coalesce(off, first);
+            if untold > 0 {
+                return untold;
+            }
+        }
+        if let Some(out) = self.out.as_mut().filter(|out| out.is_blocked && !out.is_reported)
+            && out.since.saturating_add(LONG_NS) < now
+        {
+            out.is_reported = true;
+            off.push(OffCpu { start: out.since, end: now, kind: Kind::StillBlocked });
+            off[first..].sort_by_key(|off| off.end);
+        }
+        0
+    }
+
+    /// The same at the end of the recording: an interval that has not ended ends now.
+    pub fn read_last(&mut self, off: &mut Vec<OffCpu>) -> u64 {
+        let untold = self.read(0, off);
+        // The sums of the whole recording, also of a thread that was never blocked.
+        self.sums = self.schedstat.read().or(self.sums);
+        let end = clock::kernel_ns();
+        if let Some(out) = self.out.take().filter(|out| out.since < end && (out.is_blocked || !self.is_first))
+        {
+            let kind = if out.is_blocked { Kind::Blocked { delay_ns: 0 } } else { Kind::Preempted };
+            off.push(OffCpu { start: out.since, end, kind });
+        }
+        untold
+    }
+
+    /// The sums and the ring's head at one moment, if the thread lets it happen.
+    fn read_sums(&self) -> (Option<Sums>, u64) {
+        let mut head = self.head();
+        let mut sums = None;
+        for _ in 0..MAX_TRIES {
+            sums = self.schedstat.read();
+            let after = self.head();
+            if std::mem::replace(&mut head, after) == after {
+                break;
+            }
+        }
+        (sums, head)
+    }
+
+    fn head(&self) -> u64 {
+        // SAFETY: in the first page of the mapping, aligned; the kernel writes it.
+        unsafe { &*self.base.add(HEAD).cast::<AtomicU64>() }.load(Acquire)
+    }
+
+    fn tail(&self) -> &AtomicU64 {
+        // SAFETY: in the first page of the mapping, aligned; only this side writes it.
+        unsafe { &*self.base.add(TAIL).cast::<AtomicU64>() }
+    }
+
+    /// Appends the intervals that end before `to`, a position of the ring's head.
+    fn drain(&mut self, to: u64, off: &mut Vec<OffCpu>) -> u64 {
+        let mut at = self.tail().load(Relaxed);
         self.filled = (to.wrapping_sub(at).min(RING_BYTES as u64) * 1000 / RING_BYTES as u64) as u32;
         let mut untold = 0;
         while to.wrapping_sub(at) >= 8 && to.wrapping_sub(at) <= RING_BYTES as u64 {
@@ -121,6 +252,8 @@ impl Switches {
                 RECORD_LOST => {
                     untold += self.word(at + 16);
                     self.out = None;
+                    // Whose delays the sum has is not known.
+                    self.sums = None;
                 }
                 _ => {}
             }
@@ -131,16 +264,97 @@ impl Switches {
             }
             at += size;
         }
-        tail.store(at.min(to), Release);
+        self.tail().store(at.min(to), Release);
         untold
     }
 
     fn switch(&mut self, misc: u16, at: u64, off: &mut Vec<OffCpu>) {
+        let is_first = std::mem::take(&mut self.is_first);
         if misc & MISC_SWITCH_OUT != 0 {
-            self.out = (misc & MISC_PREEMPTED != 0).then_some(at);
-        } else if let Some(start) = self.out.take().filter(|start| *start < at) {
-            off.push(OffCpu { start, end: at, exact: true, ns: at - start });
+            let is_blocked = misc & MISC_PREEMPTED == 0;
+            self.out = Some(Out { since: at, is_blocked, is_reported: false });
+        } else if let Some(out) = self.out.take().filter(|out| out.since < at) {
+            let kind = if out.is_blocked { Kind::Blocked { delay_ns: 0 } } else { Kind::Preempted };
+            if !out.is_blocked {
+                self.preempted_ns += at - out.since;
+                // The sum has a wait that began before this look as a whole.
+                self.owes_first |= is_first;
+            }
+            off.push(OffCpu { start: out.since, end: at, kind });
         }
+    }
+
+    /// Gives the blocked intervals of a look their shares of what the run delay grew beyond preempted intervals: equal
+    /// ones, but none more than its interval.
+    fn apportion(&mut self, sums: Option<Sums>, off: &mut [OffCpu], first: usize) {
+        let (Some(before), Some(sums)) = (self.sums, sums) else {
+            (self.sums, self.preempted_ns, self.owed_ns) = (sums, 0, 0);
+            return;
+        };
+        let grown = sums.run_delay.saturating_sub(before.run_delay);
+        self.owed_ns = self.owed_ns.saturating_add_unsigned(grown).saturating_sub_unsigned(self.preempted_ns);
+        (self.sums, self.preempted_ns) = (Some(sums), 0);
+        if std::mem::take(&mut self.owes_first)
+            && let Some(first) = off.get_mut(first).filter(|off| matches!(off.kind, Kind::Preempted))
+            && let Ok(before) = u64::try_from(self.owed_ns)
+        {
+            // With blocked intervals in the same look it can be a part of their delays, which is small beside a wait.
+            first.start = first.start.saturating_sub(before);
+            self.owed_ns = 0;
+        }
+        let is_blocked = |off: &&mut OffCpu| matches!(off.kind, Kind::Blocked { .. });
+        let mut blocked: Vec<&mut OffCpu> = off[first..].iter_mut().filter(is_blocked).collect();
+        let Some(mut left) = u64::try_from(self.owed_ns).ok().filter(|left| *left > 0) else { return };
+        if blocked.is_empty() {
+            return;
+        }
+        blocked.sort_unstable_by_key(|off| off.end - off.start);
+        let mut open = blocked.len() as u64;
+        for off in blocked {
+            let share = (left / open).min(off.end - off.start);
+            off.kind = Kind::Blocked { delay_ns: share };
+            left -= share;
+            open -= 1;
+        }
+        self.owed_ns = left as i64;
+    }
+
+    /// Sums up the brief blocked intervals of a look, and of very many the shorter ones.
+    fn coalesce(&mut self, off: &mut Vec<OffCpu>, first: usize) {
+        let blocked_ns = |off: &OffCpu| match off.kind {
+            Kind::Blocked { .. } => Some(off.end - off.start),
+            _ => None,
+        };
+        let mut lengths: Vec<u64> = off[first..].iter().filter_map(blocked_ns).collect();
+        let least = if lengths.len() > MAX_SINGLE {
+            let (_, at, _) = lengths.select_nth_unstable_by(MAX_SINGLE, |a, b| b.cmp(a));
+            BRIEF_NS.max(*at + 1)
+        } else {
+            BRIEF_NS
+        };
+        let (mut start, mut end, mut blocked, mut delays, mut intervals) = (u64::MAX, 0, 0, 0, 0);
+        let mut row = 0;
+        off.retain(|off| {
+            row += 1;
+            match off.kind {
+                Kind::Blocked { delay_ns } if row > first && off.end - off.start < least => {
+                    (start, end) = (start.min(off.start), off.end);
+                    blocked += off.end - off.start - delay_ns;
+                    delays += delay_ns;
+                    intervals += 1;
+                    false
+                }
+                _ => true,
+            }
+        });
+        self.coalesced += intervals;
+        if delays > 0 {
+            off.push(OffCpu { start, end, kind: Kind::RunDelay { ns: delays } });
+        }
+        if blocked > 0 {
+            off.push(OffCpu { start, end, kind: Kind::BlockedSum { ns: blocked } });
+        }
+        off[first..].sort_by_key(|off| off.end);
     }
 
     /// The word at a position of the stream of records, all of which are multiples of 8 long.
@@ -188,7 +402,7 @@ mod tests {
             let end = crate::clock::kernel_ns();
             rival.join().ok()?;
             let mut off = Vec::new();
-            let untold = switches.drain(&mut off);
+            let untold = switches.read(0, &mut off);
             Some((off, untold, start, end))
         });
         let Some((off, untold, start, end)) = watched.join().unwrap() else {
@@ -196,8 +410,9 @@ mod tests {
             return;
         };
         assert_eq!(untold, 0);
-        assert!(off.iter().all(|off| off.start < off.end && off.exact));
-        let inside = off.iter().filter(|off| off.start >= start && off.end <= end);
+        assert!(off.iter().all(|off| off.start < off.end));
+        let preempted = off.iter().filter(|off| matches!(off.kind, Kind::Preempted));
+        let inside = preempted.filter(|off| off.start >= start && off.end <= end);
         let lost: u64 = inside.map(|off| off.end - off.start).sum();
         assert!(lost > 10_000_000 && lost < end - start, "{lost} of {} ns", end - start);
     }

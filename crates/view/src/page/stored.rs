@@ -14,15 +14,16 @@ use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::messages::{Call, Communication, PeerWait, PeerWaitKind, Rank};
 use taskscope_execution::{
     Activities, Activity, Catalog, Column, Doubt, Execution, Gap, Loss, Module, Object, OffCpu, OsSource,
-    Process, ProcessIndex, Region, RegionIndex, Runs, SharedBytes, Site, SiteIndex, TaskStatus, Tasks,
-    Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
+    OsTotals, Process, ProcessIndex, Region, RegionIndex, Runs, SharedBytes, Site, SiteIndex, TaskStatus,
+    Tasks, Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain,
+    WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
 /// Blocks of a thread: seven columns of sections, nine of its pyramid.
 const OF_THREAD: usize = 16;
 /// Tables, which follow the threads; after them the tasks, then two blocks of each device queue.
-const TABLES: usize = 9;
+const TABLES: usize = 10;
 /// Holds and dependences, after the tables, which stay in the file.
 const HOLDS: usize = TABLES;
 const DEPENDENCES: usize = HOLDS + 1;
@@ -63,6 +64,7 @@ impl Page {
             dependences,
             losses,
             off_cpu,
+            blocked,
             // What follows from them is in the report.
             queued: _,
             target_waits: _,
@@ -92,6 +94,7 @@ impl Page {
                 t.process.0, t.tid, KINDS.iter().position(|kind| *kind == t.kind), t.worker, t.ended, t.first,
                 t.last, t.events, t.lost_events, t.track.end(),
                 OS_SOURCES.iter().position(|source| *source == t.os_source),
+                t.os_totals.on_cpu_ns, t.os_totals.run_delay_ns,
             ])).collect::<Vec<_>>(),
             "streams": self.tracks_by_stream,
             "queues": self.queues.queues().iter()
@@ -134,6 +137,7 @@ impl Page {
             words(off_cpu, |off| [u64::from(off.thread.0), off.start, off.end]),
             words(uncertain, |u| [pair(u.thread.0, u.doubt as u32), u.start, u.end]),
             words(calls, words_of_call),
+            words(blocked, |off| [u64::from(off.thread.0), off.start, off.end]),
         ];
         blocks.extend(tables.iter().map(Column::as_bytes));
         let activities = activities.stored();
@@ -197,6 +201,7 @@ impl Page {
                 events: number(&row[7])?,
                 lost_events: number(&row[8])?,
                 os_source: *OS_SOURCES.get(number(&row[10])? as usize)?,
+                os_totals: OsTotals { on_cpu_ns: number(&row[11]), run_delay_ns: number(&row[12]) },
                 track,
             });
         }
@@ -285,11 +290,9 @@ impl Page {
         for (path, track) in more["streams"].as_object()? {
             tracks_by_stream.insert(path.clone(), number(track)? as usize);
         }
-        execution.off_cpu = rows_of(&table(6)?, |[thread, start, end]| OffCpu {
-            thread: ThreadIndex(low(thread)),
-            start,
-            end,
-        });
+        let off = |[thread, start, end]: [u64; 3]| OffCpu { thread: ThreadIndex(low(thread)), start, end };
+        execution.off_cpu = rows_of(&table(6)?, off);
+        execution.blocked = rows_of(&table(9)?, off);
         execution.communication.calls = rows_of(&table(8)?, call_of_words);
         for r in rows("ranks")? {
             let rank = Rank { job: number(&r[1])?, rank: small(&r[2])?, ranks: small(&r[3])? };

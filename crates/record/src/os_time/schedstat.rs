@@ -1,0 +1,158 @@
+//! How long a thread ran and waited for a CPU, as the kernel sums it up.
+
+use super::{Kind, OffCpu};
+use crate::clock;
+use std::io::Read;
+
+/// A thread's sums since its start, nanoseconds.
+#[derive(Clone, Copy)]
+pub(super) struct Sums {
+    /// The clock before they were read.
+    pub at: u64,
+    /// On a CPU.
+    pub on_cpu: u64,
+    /// Runnable without a CPU, up to the last time that the thread was put on one.
+    pub run_delay: u64,
+}
+
+/// A thread's files in `/proc`, and its CPU clock. Opened at each reading: a descriptor that is held could be closed by the
+/// program.
+pub(super) struct Schedstat {
+    sums: String,
+    state: String,
+    /// `CPUCLOCK_SCHED` of the thread, exact while it runs; the file is as old as the last tick.
+    cpu_clock: libc::clockid_t,
+}
+
+impl Schedstat {
+    pub fn of(os_tid: i32) -> Schedstat {
+        let path = |name| format!("/proc/self/task/{os_tid}/{name}");
+        Schedstat { sums: path("schedstat"), state: path("stat"), cpu_clock: !os_tid << 3 | 6 }
+    }
+
+    /// `None` where the kernel keeps no such sums, or the thread has ended.
+    pub fn read(&self) -> Option<Sums> {
+        let at = clock::kernel_ns();
+        let on_clock = self.on_cpu();
+        let mut text = [0; 96];
+        let length = std::fs::File::open(&self.sums).ok()?.read(&mut text).ok()?;
+        let text = std::str::from_utf8(text.get(..length)?).ok()?;
+        let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());
+        let (on_file, run_delay) = (numbers.next()??, numbers.next()??);
+        Some(Sums { at, on_cpu: on_clock.unwrap_or(on_file), run_delay })
+    }
+
+    fn on_cpu(&self) -> Option<u64> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the time is writable.
+        (unsafe { libc::clock_gettime(self.cpu_clock, &mut time) } == 0)
+            .then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
+
+    /// Whether the thread is blocked now; `None` where unknown.
+    pub fn is_blocked(&self) -> Option<bool> {
+        let mut text = [0; 64];
+        let length = std::fs::File::open(&self.state).ok()?.read(&mut text).ok()?;
+        // "tid (name) S": the name may have any bytes.
+        let text = &text[..length];
+        let name_end = text.iter().rposition(|byte| *byte == b')')?;
+        Some(*text.get(name_end + 2)? != b'R')
+    }
+
+    /// Whether the thread waits for a CPU now: it is runnable, and its CPU clock stands still. `since` is a reading of that
+    /// clock.
+    fn waits_for_cpu(&self, since: u64) -> bool {
+        self.is_blocked() == Some(false) && self.on_cpu() == Some(since)
+    }
+}
+
+/// Sums of a thread over periods, where its context switches are not visible.
+pub(super) struct Periods {
+    schedstat: Schedstat,
+    last: Sums,
+}
+
+/// Less blocked time than this in a period is not stored: readings of the three clocks are apart.
+const LEAST_BLOCKED_NS: u64 = 20_000;
+
+impl Periods {
+    /// `None` where the kernel keeps no sums.
+    pub fn of(os_tid: i32) -> Option<Self> {
+        let schedstat = Schedstat::of(os_tid);
+        let last = schedstat.read()?;
+        Some(Periods { schedstat, last })
+    }
+
+    /// The sums of the last reading.
+    pub fn sums(&self) -> Sums {
+        self.last
+    }
+
+    /// Appends the sums of the time since the last reading. A period does not end while the thread waits for a CPU: the
+    /// wait is in the sums only when it is over, and would count as blocked until then.
+    pub fn read(&mut self, off: &mut Vec<OffCpu>) {
+        if let Some(sums) = self.schedstat.read()
+            && !self.schedstat.waits_for_cpu(sums.on_cpu)
+        {
+            self.end_period(sums, off);
+        }
+    }
+
+    /// The same at the end of the recording, also while the thread waits for a CPU.
+    pub fn read_last(&mut self, off: &mut Vec<OffCpu>) {
+        let Some(mut sums) = self.schedstat.read() else { return };
+        if self.schedstat.waits_for_cpu(sums.on_cpu) {
+            // What neither sum has is that wait, and not blocked time.
+            let used = sums.on_cpu.saturating_sub(self.last.on_cpu);
+            let waited = sums.at.saturating_sub(self.last.at).saturating_sub(used);
+            sums.run_delay = sums.run_delay.max(self.last.run_delay + waited);
+        }
+        self.end_period(sums, off);
+    }
+
+    fn end_period(&mut self, sums: Sums, off: &mut Vec<OffCpu>) {
+        let (before, end) = (std::mem::replace(&mut self.last, sums), sums.at);
+        let delay = sums.run_delay.saturating_sub(before.run_delay);
+        let used = sums.on_cpu.saturating_sub(before.on_cpu).saturating_add(delay);
+        let blocked = end.saturating_sub(before.at).saturating_sub(used);
+        if delay > 0 {
+            // A wait of the thread's first period can have begun before it.
+            let start = before.at.min(end.saturating_sub(delay));
+            off.push(OffCpu { start, end, kind: Kind::RunDelay { ns: delay } });
+        }
+        if blocked >= LEAST_BLOCKED_NS {
+            off.push(OffCpu { start: before.at, end, kind: Kind::BlockedSum { ns: blocked } });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_a_period_become_run_delay_and_blocked_time() {
+        let Some(mut periods) = Periods::of(crate::thread::os_tid()) else {
+            println!("skipped: this kernel has no schedstat (CONFIG_SCHED_INFO)");
+            return;
+        };
+        let (end, before) = (periods.last.at, periods.last.run_delay);
+        // As if the thread had waited for a CPU for longer than the period.
+        periods.last.run_delay = before.saturating_sub(1_000_000_000);
+        let mut off = Vec::new();
+        periods.read(&mut off);
+        for off in &off {
+            let Kind::RunDelay { ns } = off.kind else { panic!("blocked time beside a long wait for a CPU") };
+            assert!(off.start <= end.max(off.end - ns) && ns > 0);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        off.clear();
+        periods.read(&mut off);
+        let blocked = off.iter().map(|off| match off.kind {
+            Kind::BlockedSum { ns } => ns,
+            _ => 0,
+        });
+        assert!(blocked.sum::<u64>() > 2_000_000);
+        assert!(Periods::of(i32::MAX).is_none());
+    }
+}

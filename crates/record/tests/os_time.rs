@@ -1,0 +1,255 @@
+//! Times off the CPU: what the side stream holds of threads that share a CPU, sleep, and hand over to each other.
+
+mod support;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::time::{Duration, Instant};
+use support::*;
+use taskscope_event::models::{recorder, system};
+use taskscope_record::{process, thread};
+
+/// Sums of one thread, nanoseconds.
+#[derive(Default, Debug)]
+struct Stored {
+    runnable: u64,
+    blocked: u64,
+    blocked_intervals: u64,
+    coalesced: u64,
+    blocks_since: bool,
+    on_cpu: Vec<u64>,
+    run_delay: Vec<u64>,
+}
+
+impl Stored {
+    fn grown(of: &[u64]) -> u64 {
+        assert_eq!(of.len(), 2, "at the begin and at the end");
+        of[1] - of[0]
+    }
+}
+
+/// By thread id.
+fn stored(directory: &std::path::Path) -> HashMap<u64, Stored> {
+    let process = streams(directory)[0].parent().unwrap().to_owned();
+    let (events, _) = decode(&process.join("os-time/taskscope.obs"));
+    assert!(events.is_sorted_by_key(|(_, at, _)| *at));
+    let (mut tids, mut all) = (HashMap::new(), HashMap::<u64, Stored>::new());
+    for (code, _, payload) in events {
+        let word = u64::from_le_bytes(*payload.first_chunk().unwrap());
+        let half = |at: usize| u32::from_le_bytes(payload[at..at + 4].try_into().unwrap());
+        let number = half(payload.len() - 4);
+        if code == system::THREAD {
+            tids.insert(number, word);
+        }
+        let own = all.entry(tids[&number]).or_default();
+        match code {
+            system::PREEMPTED | system::RUN_DELAY => own.runnable += word,
+            system::BLOCKED => {
+                let delay = u64::from(half(8));
+                assert!(delay <= word);
+                own.runnable += delay;
+                own.blocked += word - delay;
+                own.blocked_intervals += 1;
+            }
+            system::BLOCKED_SUM => own.blocked += word,
+            system::BLOCKS => own.blocks_since = true,
+            system::COALESCED => own.coalesced += word,
+            system::TOTAL_ON_CPU => own.on_cpu.push(word),
+            system::TOTAL_RUN_DELAY => own.run_delay.push(word),
+            _ => {}
+        }
+    }
+    all
+}
+
+fn start_with_os_time(directory: &std::path::Path) {
+    process::start(process::Config {
+        trace_directory: directory.to_owned(),
+        app_id: 1,
+        require: vec![],
+        own_require: vec![("taskscope-recorder", recorder::VERSION), ("taskscope-system", system::VERSION)],
+        attributes: vec![],
+    })
+    .unwrap();
+}
+
+fn spin(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+fn pin_to_one_cpu() {
+    // SAFETY: plain memory of the right type, and a CPU that this thread may use.
+    unsafe {
+        let mut one: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(libc::sched_getcpu() as usize, &mut one);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one);
+    }
+}
+
+/// Attaches, and waits until the housekeeping thread watches the calling thread.
+fn attach_and_settle() -> u64 {
+    assert!(attach());
+    std::thread::sleep(Duration::from_millis(120));
+    // SAFETY: no arguments.
+    u64::from(unsafe { libc::gettid() }.cast_unsigned())
+}
+
+const NAPS: u32 = 60;
+
+/// A thread that naps and works on the CPU of one that only works, and one that sleeps to the end.
+fn run_sharing_threads(directory: &std::path::Path) {
+    pin_to_one_cpu();
+    start_with_os_time(directory);
+    let ends = AtomicBool::new(false);
+    let (sender, ids) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let of_napper = sender.clone();
+        scope.spawn(move || {
+            let tid = attach_and_settle();
+            for _ in 0..NAPS {
+                std::thread::sleep(Duration::from_millis(2));
+                spin(Duration::from_millis(1));
+            }
+            of_napper.send(("napper", tid)).unwrap();
+            thread::detach();
+        });
+        let (of_rival, ends) = (sender.clone(), &ends);
+        scope.spawn(move || {
+            let tid = attach_and_settle();
+            while !ends.load(Relaxed) {
+                spin(Duration::from_millis(1));
+            }
+            of_rival.send(("rival", tid)).unwrap();
+            thread::detach();
+        });
+        std::thread::spawn(move || {
+            sender.send(("sleeper", attach_and_settle())).unwrap();
+            std::thread::sleep(Duration::from_secs(3600));
+        });
+        let mut names = vec![];
+        while names.len() < 3 {
+            names.push(ids.recv().unwrap());
+            if names.iter().any(|(name, _)| *name == "napper") {
+                ends.store(true, Relaxed);
+            }
+        }
+        let text: String = names.iter().map(|(name, tid)| format!("{name} {tid}\n")).collect();
+        std::fs::write(directory.join("threads"), text).unwrap();
+    });
+    process::finish();
+    leave(0);
+}
+
+fn check_sharing_threads(name: &str, mode: &str) {
+    let directory = temporary(name);
+    std::fs::create_dir_all(&directory).unwrap();
+    let status = child(name, &directory).env("TASKSCOPE_OS_TIME", mode).status().unwrap();
+    assert!(status.success());
+    let Ok(names) = std::fs::read_to_string(directory.join("threads")) else { panic!("no names") };
+    let mut all = stored(&directory);
+    let mut of = |wanted: &str| {
+        let line = names.lines().find_map(|line| line.strip_prefix(wanted)).unwrap();
+        all.remove(&line.trim().parse().unwrap()).unwrap_or_default()
+    };
+    let (napper, rival, sleeper) = (of("napper "), of("rival "), of("sleeper "));
+    if napper.run_delay.is_empty() {
+        println!("skipped: no source of times off the CPU here");
+        return;
+    }
+    for thread in [&napper, &rival] {
+        let delay = Stored::grown(&thread.run_delay);
+        // The kernel stamps a switch and its sums at different moments.
+        let granularity = delay / 20 + 2_000_000;
+        assert!(thread.runnable.abs_diff(delay) <= granularity, "{thread:?} against {delay}");
+    }
+    let naps = u64::from(NAPS) * 2_000_000;
+    assert!(napper.blocked >= naps, "{napper:?}");
+    // The pause before it begins may be seen, too; delays after wake-ups are not blocked time.
+    assert!(napper.blocked < 2 * naps + 120_000_000, "{napper:?}");
+    assert!(rival.runnable > u64::from(NAPS) * 100_000, "{rival:?}");
+    assert!(sleeper.blocked > naps && sleeper.blocked > 100 * Stored::grown(&sleeper.on_cpu), "{sleeper:?}");
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn runnable_time_is_the_run_delay_and_sleep_is_blocked() {
+    if let Some(directory) = role() {
+        run_sharing_threads(&directory);
+    }
+    check_sharing_threads("runnable_time_is_the_run_delay_and_sleep_is_blocked", "auto");
+}
+
+#[test]
+fn sums_of_schedstat_split_time_as_well() {
+    if let Some(directory) = role() {
+        run_sharing_threads(&directory);
+    }
+    check_sharing_threads("sums_of_schedstat_split_time_as_well", "schedstat");
+}
+
+#[test]
+fn many_brief_waits_are_bounded_and_counted() {
+    const NAME: &str = "many_brief_waits_are_bounded_and_counted";
+    const ROUNDS: u32 = 20_000;
+    if let Some(directory) = role() {
+        pin_to_one_cpu();
+        start_with_os_time(&directory);
+        let (to, from) = (std::sync::mpsc::sync_channel(0), std::sync::mpsc::sync_channel(0));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                attach_and_settle();
+                (0..ROUNDS).for_each(|round| {
+                    to.0.send(round).unwrap();
+                    from.1.recv().unwrap();
+                });
+                thread::detach();
+            });
+            scope.spawn(move || (0..ROUNDS).for_each(|_| from.0.send(to.1.recv().unwrap()).unwrap()));
+        });
+        process::finish();
+        leave(0);
+    }
+    let directory = temporary(NAME);
+    assert!(child(NAME, &directory).env("TASKSCOPE_OS_TIME", "switches").status().unwrap().success());
+    let Some(own) = stored(&directory).into_values().next() else {
+        println!("skipped: no perf_event_open here");
+        return;
+    };
+    // Each round blocks once at least; some records can be lost, and long waits are stored by themselves.
+    assert!(own.coalesced > u64::from(ROUNDS) / 4, "{own:?}");
+    assert!(own.blocked_intervals < u64::from(ROUNDS) / 2, "{own:?}");
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_killed_process_has_its_blocked_threads() {
+    const NAME: &str = "a_killed_process_has_its_blocked_threads";
+    if let Some(directory) = role() {
+        start_with_os_time(&directory);
+        attach_and_settle();
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+    let directory = temporary(NAME);
+    let mut process = child(NAME, &directory).env("TASKSCOPE_OS_TIME", "switches").spawn().unwrap();
+    let begin = Instant::now();
+    let is_blocked = || {
+        let has_stream = std::fs::exists(&directory).unwrap() && !streams(&directory).is_empty();
+        let side = |stream: &std::path::PathBuf| stream.parent().unwrap().join("os-time/taskscope.obs");
+        has_stream
+            && std::fs::exists(side(&streams(&directory)[0])).unwrap()
+            && stored(&directory).values().any(|own| own.blocks_since)
+    };
+    let mut found = is_blocked();
+    while !found && begin.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(50));
+        found = is_blocked();
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let os_time = streams(&directory)[0].parent().unwrap().join("os-time");
+    assert!(found || !std::fs::exists(os_time).unwrap());
+    std::fs::remove_dir_all(&directory).unwrap();
+}
