@@ -160,6 +160,14 @@ impl CallTree {
         self.kept(|_, label| !label.is_some_and(|label| matches!(label.what, What::Line | What::Loop)))
     }
 
+    /// Functions with the loops around what they call, with or without the runtime's frames.
+    pub fn functions_and_loops(&self, runtime: bool) -> CallTree {
+        self.kept(|frame, label| {
+            (runtime || frame.kind != FrameKind::Runtime)
+                && label.is_none_or(|label| label.what != What::Line)
+        })
+    }
+
     /// The same steps without the runtime's frames: lines and loops are the program's.
     pub fn without_runtime(&self) -> CallTree {
         self.kept(|frame, _| frame.kind != FrameKind::Runtime)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use taskscope_profile::named::{CallTree, Label, What};
 use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
 use taskscope_symbol::{
-    CodePlace, Missing, Symbolizer, are_of_one_template, is_outlined, is_stub, without_parameters,
+    CodePlace, LoopCode, Missing, Symbolizer, are_of_one_template, is_outlined, is_stub, without_parameters,
 };
 
 /// What starts a program or a thread before its own first function.
@@ -240,7 +240,7 @@ impl Naming<'_> {
         };
         let loops = if kind.is_user() { self.loops(module, offset) } else { std::rc::Rc::default() };
         let chain = place.inlined_into.iter().rev().chain(std::iter::once(&place.frame));
-        // A loop is written in the innermost function that its entry and this address have in common.
+        // Of a loop in a function that this address is not in, its call is around the address.
         let functions: Vec<String> = chain.clone().map(name_of).collect();
         let common = |entry: &Vec<LoopPlace>| {
             entry.iter().zip(&functions).take_while(|((one, ..), other)| one == *other).count()
@@ -319,26 +319,53 @@ impl Naming<'_> {
         now
     }
 
-    /// The functions, outermost first, at the entries of the loops around an address; outer loops first.
+    /// The functions, outermost first, that the loops around an address are written in; outer loops first.
     fn loops(&mut self, module: u32, offset: u64) -> std::rc::Rc<Vec<Vec<LoopPlace>>> {
         if let Some(known) = self.loops.get(&(module, offset)) {
             return known.clone();
         }
         let mut loops = Vec::new();
         if let Some(file) = self.profile.modules.get(module as usize) {
-            for header in self.symbolizer.loops_around(&file.path, &file.build_id, offset) {
-                let place = self.place(module, header);
-                let chain = place.inlined_into.iter().rev().chain(std::iter::once(&place.frame));
-                let named = chain.map(|frame| {
-                    let function = without_parameters(frame.function.as_deref()?).to_string();
-                    Some((function, frame.file.clone()?, frame.line?))
-                });
-                loops.extend(named.collect::<Option<Vec<LoopPlace>>>());
+            for code in self.symbolizer.loops_around(&file.path, &file.build_id, offset) {
+                loops.extend(self.loop_place(module, &code));
             }
         }
         let loops = std::rc::Rc::new(loops);
         self.loops.insert((module, offset), loops.clone());
         loops
+    }
+
+    /// Functions, outermost first, of a loop's statement.
+    ///
+    /// The entry of a rotated loop may be in its body, or in a function that the body calls in line, and its condition in
+    /// another one; the loop is written in the innermost function that all of them are in, at their first line there.
+    fn loop_place(&mut self, module: u32, code: &LoopCode) -> Option<Vec<LoopPlace>> {
+        let mut place: Option<Vec<LoopPlace>> = None;
+        for at in &code.statement {
+            let at = self.place(module, *at);
+            let chain = at.inlined_into.iter().rev().chain(std::iter::once(&at.frame));
+            let named = chain.map(|frame| {
+                let function = without_parameters(frame.function.as_deref()?).to_string();
+                Some((function, frame.file.clone()?, frame.line.filter(|line| *line != 0)?))
+            });
+            // Code that the compiler made has no line.
+            let Some(named) = named.collect::<Option<Vec<LoopPlace>>>() else { continue };
+            let Some(known) = &mut place else {
+                place = Some(named);
+                continue;
+            };
+            // Calls of one function at two lines are two copies of it.
+            let is_same = |(one, other): &(&LoopPlace, &LoopPlace)| one.0 == other.0 && one.1 == other.1;
+            let common = known.iter().zip(&named).take_while(is_same).count();
+            let calls = known.iter().zip(&named).take_while(|(one, other)| one == other).count();
+            if common == 0 {
+                continue;
+            }
+            known.truncate(common.min(calls + 1));
+            let last = known.len() - 1;
+            known[last].2 = known[last].2.min(named[last].2);
+        }
+        place
     }
 
     /// The node of the line that a step is at.

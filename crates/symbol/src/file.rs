@@ -1,6 +1,5 @@
 //! One executable or library on disk: its symbols and its debug information.
 
-use crate::Missing;
 use crate::debug::{Debug, Unit, lacks_rest};
 use crate::fortran::{self, FortranNames};
 use crate::handlers::{Handler, handlers_of};
@@ -12,6 +11,7 @@ use crate::separate::debug_file_of;
 use crate::tail_call::TailCalls;
 use crate::unwound::unwound_functions;
 use crate::variable::{Variable, VariablePlace, variables};
+use crate::{LoopCode, Missing};
 use addr2line::Context;
 use gimli::{EndianRcSlice, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
@@ -69,7 +69,7 @@ pub struct ModuleFile {
     declarations: Option<Vec<Declaration>>,
     tail_calls: Option<TailCalls>,
     /// Loops of the functions that were asked for, by the function's address.
-    loops: rustc_hash::FxHashMap<u64, Vec<Loop>>,
+    loops: rustc_hash::FxHashMap<u64, Vec<(Loop, LoopCode)>>,
     /// Static variables; read at the first question for one.
     variables: Option<Vec<Variable>>,
     /// Read at the first question for loops.
@@ -169,13 +169,14 @@ impl ModuleFile {
         })
     }
 
-    /// Where the loops around an address are entered, outer ones before inner ones.
-    pub fn loops_around(&mut self, path: &str, address: u64) -> Vec<u64> {
+    /// The loops around an address, outer ones before inner ones.
+    pub fn loops_around(&mut self, path: &str, address: u64) -> Vec<LoopCode> {
         let after = self.functions.partition_point(|f| f.start <= address);
         let function =
             after.checked_sub(1).map(|index| (self.functions[index].start, self.functions[index].end));
         let Some((start, end)) = function.filter(|(_, end)| address < *end) else { return Vec::new() };
         let code = self.code.get_or_insert_with(|| code_of(path).unwrap_or_default());
+        let context = self.context.as_ref();
         let loops = self.loops.entry(start).or_insert_with(|| {
             let section =
                 code.sections.iter().find(|(at, bytes)| (*at..*at + bytes.len() as u64).contains(&start));
@@ -184,9 +185,17 @@ impl ModuleFile {
                 bytes.get(from..bytes.len().min(from + (end - start) as usize))
             });
             let handlers = code.handlers.get(&start).map_or(&[][..], Vec::as_slice);
-            bytes.map_or_else(Vec::new, |bytes| loops_of(bytes, start, handlers))
+            let loops = bytes.map_or_else(Vec::new, |bytes| loops_of(bytes, start, handlers));
+            let with_statement = |one: Loop| {
+                let has_line = one.controls.is_empty() || has_own_line(context, start, &one);
+                let entry = Some(one.header).filter(|_| has_line);
+                let statement = entry.into_iter().chain(one.controls.iter().copied()).collect();
+                (one, LoopCode { statement })
+            };
+            loops.into_iter().map(with_statement).collect()
         });
-        loops.iter().filter(|one| one.contains(address)).map(|one| one.header).collect()
+        let around = loops.iter().filter(|(one, _)| one.contains(address));
+        around.map(|(_, code)| code.clone()).collect()
     }
 
     /// Where the function begins that holds an address, by its unwind table.
@@ -363,6 +372,19 @@ pub(crate) fn data_symbols(path: &str) -> Vec<(u64, u64, String)> {
         Some(named.collect())
     };
     read().unwrap_or_default()
+}
+
+/// Whether the line of a loop's first instruction is its own. Instructions there may have the line of code before the
+/// loop, even that of the function at `function`.
+fn has_own_line(context: Option<&Context<Reader>>, function: u64, one: &Loop) -> bool {
+    let rows = |from, to| context.and_then(|context| context.find_location_range(from, to).ok());
+    let at_entry = rows(one.header, one.header + 1).and_then(|mut rows| rows.next());
+    let Some((first, _, entry)) = at_entry else { return false };
+    let mut before = rows(function, one.header).into_iter().flatten();
+    let is_before = |(at, _, location): (u64, u64, addr2line::Location<'_>)| {
+        !one.contains(at.max(function)) && (location.file, location.line) == (entry.file, entry.line)
+    };
+    first == one.header && !before.any(is_before)
 }
 
 /// The code of a file for x86-64.

@@ -136,6 +136,14 @@ pub struct CodePlace {
     pub missing: Option<Missing>,
 }
 
+/// Machine code of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopCode {
+    /// Addresses in its file that belong to its statement: its first instruction, unless it has the line of code
+    /// before the loop, and the branches that leave it or return to its entry. Not empty.
+    pub statement: Vec<u64>,
+}
+
 /// Resolves addresses of one process.
 #[derive(Default)]
 pub struct Symbolizer {
@@ -185,9 +193,9 @@ impl Symbolizer {
         (*found != in_file).then_some(place)
     }
 
-    /// The loops around an address of a file, outer ones before inner ones: the addresses at which they are
-    /// entered. Empty where the code is not at hand, or for another processor than x86-64.
-    pub fn loops_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Vec<u64> {
+    /// The loops around an address of a file, outer ones before inner ones. Empty where the code is not at hand, or
+    /// for another processor than x86-64.
+    pub fn loops_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Vec<LoopCode> {
         let key = (path.to_string(), build_id.to_string());
         let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id));
         file.as_mut().map_or_else(|_| Vec::new(), |file| file.loops_around(path, in_file))

@@ -1,86 +1,211 @@
 //! Loops of a function, from its machine code: no debug information lists them.
 //!
-//! A loop is a jump back to a block from which the jump is reached, and through which every way to it leads (a
-//! natural loop; Aho, Lam, Sethi, Ullman, section 9.6). Its blocks are those that reach the jump without that
-//! header. Exceptions lead from calls to their handlers; a jump through a register leads to all code that
-//! nothing else leads to, as the cases of a switch.
+//! A loop is a strongly connected part of the control flow graph, entered at its header; without the header, the
+//! parts that remain connected are the loops inside it. Where one block dominates the part, these are the natural
+//! loops (Aho, Lam, Sethi, Ullman, section 9.6), in whatever order the compiler placed their blocks. Parts with
+//! several entries (Steensgaard, MSR-TR-93-6) are loops too: jump threading and computed jumps make them.
+//! Exceptions lead from calls to their handlers; a jump through a register leads to all code that nothing else
+//! leads to, as the cases of a switch.
 
 use crate::handlers::Handler;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// A function with more blocks than this is not searched: it is generated code, and searching takes
-/// the square of them.
-const MOST_BLOCKS: usize = 4000;
+/// A function with more blocks than this is not searched: generated code without loops of interest.
+const MAX_BLOCKS: usize = 20_000;
+
+/// Edges from jumps through registers to their possible targets; beyond it, these lead nowhere.
+const MAX_CASE_EDGES: usize = 1 << 20;
+
+/// Levels of nesting; each searches the blocks of its loop once.
+const MAX_DEPTH: u32 = 40;
+
+/// Branches of a loop that are kept as its controls.
+const MAX_CONTROLS: usize = 64;
 
 /// A loop of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// Address of its first instruction, where it is entered.
+    /// Address of the first instruction of the block where it is entered.
     pub header: u64,
+    /// Addresses of the branches that leave it or return to its header, ascending.
+    pub controls: Vec<u64>,
     /// Its blocks.
     pub blocks: Vec<Range<u64>>,
 }
 
 impl Loop {
-    /// Whether an address lies in it.
+    /// Whether it contains an address.
     pub fn contains(&self, address: u64) -> bool {
-        self.blocks.iter().any(|block| block.contains(&address))
+        let after = self.blocks.partition_point(|block| block.start <= address);
+        after.checked_sub(1).is_some_and(|index| self.blocks[index].contains(&address))
     }
 }
 
 struct Block {
+    /// Address of its last instruction.
+    last: u64,
     end: u64,
     next: Vec<u64>,
-    /// Whether it jumps to where a register tells.
+    /// Whether it ends with a jump through a register or memory.
     is_indirect: bool,
+    /// Whether it ends with a direct jump, conditional or not.
+    is_branch: bool,
 }
 
 /// The loops of x86-64 code at `start`, outer ones before inner ones.
 pub fn loops_of(code: &[u8], start: u64, handlers: &[Handler]) -> Vec<Loop> {
     let mut blocks = blocks_of(code, start, handlers);
-    if blocks.len() > MOST_BLOCKS {
+    if blocks.len() > MAX_BLOCKS {
         return Vec::new();
     }
     lead_to_handlers(&mut blocks, handlers);
     lead_to_cases(&mut blocks, start, handlers);
-    let mut before: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for (from, block) in &blocks {
-        block.next.iter().for_each(|to| before.entry(*to).or_default().push(*from));
-    }
-    let mut bodies: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
-    for (from, block) in &blocks {
-        for header in block.next.iter().filter(|to| *to <= from) {
-            let is_passed_by = reaches(&blocks, start, *from, Some(*header));
-            if is_passed_by || !reaches(&blocks, *header, *from, None) {
+    let blocks: Vec<(u64, Block)> = blocks.into_iter().collect();
+    let graph = Graph::of(&blocks, start);
+    let mut loops = Vec::new();
+    let mut open: Vec<(Vec<usize>, u32)> = vec![(graph.reached.clone(), 0)];
+    while let Some((part, depth)) = open.pop() {
+        for body in graph.cycles_in(&part) {
+            let entries = graph.entries_of(&body);
+            if entries.is_empty() {
                 continue;
             }
-            let body = bodies.entry(*header).or_default();
-            body.insert(*header);
-            let mut open = vec![*from];
-            while let Some(block) = open.pop() {
-                if body.insert(block) {
-                    open.extend(before.get(&block).into_iter().flatten());
-                }
+            loops.push(graph.loop_of(&body, entries[0], &blocks));
+            // Two entries are the header and a jump into the middle; more are copies of one dispatch.
+            let headers = if entries.len() <= 2 { &entries[..1] } else { &entries[..] };
+            if depth < MAX_DEPTH {
+                open.push((body.into_iter().filter(|at| !headers.contains(at)).collect(), depth + 1));
             }
         }
     }
-    let mut loops: Vec<Loop> = (bodies.into_iter())
-        .map(|(header, body)| Loop {
-            header,
-            blocks: body.into_iter().map(|at| at..blocks[&at].end).collect(),
-        })
-        .collect();
-    loops.sort_by_key(|one| (std::cmp::Reverse(one.blocks.len()), one.header));
+    loops.sort_by_key(|one: &Loop| (std::cmp::Reverse(one.blocks.len()), one.header));
     loops
+}
+
+/// The control flow graph, its blocks numbered by address.
+struct Graph {
+    next: Vec<Vec<usize>>,
+    before: Vec<Vec<usize>>,
+    /// Blocks that the function's entry leads to, in reverse postorder.
+    reached: Vec<usize>,
+    /// Position in `reached`; `usize::MAX` for other blocks.
+    order: Vec<usize>,
+}
+
+impl Graph {
+    fn of(blocks: &[(u64, Block)], start: u64) -> Graph {
+        let number = |at: &u64| blocks.binary_search_by_key(at, |(start, _)| *start).ok();
+        let targets = |(_, block): &(u64, Block)| block.next.iter().filter_map(number).collect();
+        let next: Vec<Vec<usize>> = blocks.iter().map(targets).collect();
+        let mut graph = Graph {
+            before: vec![Vec::new(); next.len()],
+            order: vec![usize::MAX; next.len()],
+            reached: Vec::new(),
+            next,
+        };
+        let mut seen = vec![false; graph.next.len()];
+        let mut path: Vec<(usize, usize)> = number(&start).map(|first| (first, 0)).into_iter().collect();
+        path.iter().for_each(|(first, _)| seen[*first] = true);
+        while let Some((at, tried)) = path.last_mut() {
+            match graph.next[*at].get(*tried) {
+                Some(to) => {
+                    *tried += 1;
+                    if !std::mem::replace(&mut seen[*to], true) {
+                        path.push((*to, 0));
+                    }
+                }
+                None => {
+                    graph.reached.push(*at);
+                    path.pop();
+                }
+            }
+        }
+        graph.reached.reverse();
+        for (position, at) in graph.reached.iter().enumerate() {
+            graph.order[*at] = position;
+            graph.next[*at].iter().for_each(|to| graph.before[*to].push(*at));
+        }
+        graph
+    }
+
+    /// The strongly connected parts with a cycle among some blocks (Tarjan's algorithm).
+    fn cycles_in(&self, part: &[usize]) -> Vec<Vec<usize>> {
+        const UNSEEN: usize = usize::MAX;
+        let local: rustc_hash::FxHashMap<usize, usize> = part.iter().copied().zip(0..).collect();
+        let mut seen = vec![UNSEEN; part.len()];
+        let mut low = vec![0; part.len()];
+        let mut is_open = vec![false; part.len()];
+        let (mut stack, mut path, mut cycles, mut count) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for root in 0..part.len() {
+            if seen[root] == UNSEEN {
+                path.push((root, 0));
+            }
+            while let Some((at, tried)) = path.last().copied() {
+                if tried == 0 {
+                    (seen[at], low[at], is_open[at]) = (count, count, true);
+                    count += 1;
+                    stack.push(at);
+                }
+                if let Some(to) = self.next[part[at]].get(tried) {
+                    path.last_mut().expect("not empty").1 += 1;
+                    match local.get(to) {
+                        Some(to) if seen[*to] == UNSEEN => path.push((*to, 0)),
+                        Some(to) if is_open[*to] => low[at] = low[at].min(seen[*to]),
+                        _ => {}
+                    }
+                    continue;
+                }
+                path.pop();
+                if let Some((outer, _)) = path.last() {
+                    low[*outer] = low[*outer].min(low[at]);
+                }
+                if low[at] == seen[at] {
+                    let from = stack.iter().rposition(|one| *one == at).expect("it was pushed");
+                    let body: Vec<usize> = stack.drain(from..).map(|one| part[one]).collect();
+                    body.iter().for_each(|one| is_open[local[one]] = false);
+                    if body.len() > 1 || self.next[body[0]].contains(&body[0]) {
+                        cycles.push(body);
+                    }
+                }
+            }
+        }
+        cycles
+    }
+
+    /// Blocks of a cycle that others lead to, the first to be reached first.
+    fn entries_of(&self, body: &[usize]) -> Vec<usize> {
+        let inside: rustc_hash::FxHashSet<usize> = body.iter().copied().collect();
+        let is_entry =
+            |at: &usize| self.order[*at] == 0 || self.before[*at].iter().any(|from| !inside.contains(from));
+        let mut entries: Vec<usize> = body.iter().copied().filter(is_entry).collect();
+        entries.sort_unstable_by_key(|at| self.order[*at]);
+        entries
+    }
+
+    fn loop_of(&self, body: &[usize], header: usize, blocks: &[(u64, Block)]) -> Loop {
+        let mut inside = body.to_vec();
+        inside.sort_unstable();
+        let is_control = |at: &usize| {
+            let leaves = |to: &usize| *to == header || inside.binary_search(to).is_err();
+            blocks[*at].1.is_branch && self.next[*at].iter().any(leaves)
+        };
+        let controls = inside.iter().filter(|at| is_control(at)).take(MAX_CONTROLS);
+        Loop {
+            header: blocks[header].0,
+            controls: controls.map(|at| blocks[*at].1.last).collect(),
+            blocks: inside.iter().map(|at| blocks[*at].0..blocks[*at].1.end).collect(),
+        }
+    }
 }
 
 /// A handler is reached by exceptions alone: not by what lies before it, such as a call that never returns.
 fn lead_to_handlers(blocks: &mut BTreeMap<u64, Block>, handlers: &[Handler]) {
-    blocks.values_mut().for_each(|block| block.next.retain(|to| !is_pad(handlers, *to)));
-    let pads: BTreeSet<u64> = blocks.keys().copied().collect();
-    for handler in handlers.iter().filter(|handler| pads.contains(&handler.pad)) {
+    let pads: BTreeSet<u64> = handlers.iter().map(|handler| handler.pad).collect();
+    blocks.values_mut().for_each(|block| block.next.retain(|to| !pads.contains(to)));
+    let starts: BTreeSet<u64> = blocks.keys().copied().collect();
+    for handler in handlers.iter().filter(|handler| starts.contains(&handler.pad)) {
         // The first may begin before the calls.
         for (_, block) in blocks.range_mut(..handler.calls.end).rev() {
             if block.end <= handler.calls.start {
@@ -91,34 +216,19 @@ fn lead_to_handlers(blocks: &mut BTreeMap<u64, Block>, handlers: &[Handler]) {
     }
 }
 
-fn is_pad(handlers: &[Handler], at: u64) -> bool {
-    handlers.iter().any(|handler| handler.pad == at)
-}
-
 /// Jumps through registers lead to what nothing else leads to.
 fn lead_to_cases(blocks: &mut BTreeMap<u64, Block>, start: u64, handlers: &[Handler]) {
     let reached: BTreeSet<u64> = blocks.values().flat_map(|block| block.next.iter().copied()).collect();
     let mut cases: Vec<u64> = blocks.keys().copied().collect();
-    cases.retain(|at| *at != start && !reached.contains(at) && !is_pad(handlers, *at));
+    let pads: BTreeSet<u64> = handlers.iter().map(|handler| handler.pad).collect();
+    cases.retain(|at| *at != start && !reached.contains(at) && !pads.contains(at));
+    let jumps = blocks.values().filter(|block| block.is_indirect).count();
+    if jumps.saturating_mul(cases.len()) > MAX_CASE_EDGES {
+        return;
+    }
     for block in blocks.values_mut().filter(|block| block.is_indirect) {
         block.next.extend(&cases);
     }
-}
-
-/// Whether `to` can be reached from `from` without passing `without`.
-fn reaches(blocks: &BTreeMap<u64, Block>, from: u64, to: u64, without: Option<u64>) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut open = vec![from];
-    while let Some(at) = open.pop() {
-        if Some(at) == without || !seen.insert(at) {
-            continue;
-        }
-        if at == to {
-            return true;
-        }
-        open.extend(blocks.get(&at).into_iter().flat_map(|block| &block.next));
-    }
-    false
 }
 
 struct Step {
@@ -126,6 +236,7 @@ struct Step {
     next: Vec<u64>,
     is_end: bool,
     is_indirect: bool,
+    is_branch: bool,
     is_filler: bool,
 }
 
@@ -149,8 +260,9 @@ fn blocks_of(code: &[u8], start: u64, handlers: &[Handler]) -> BTreeMap<u64, Blo
             targets.extend(inside);
         }
         let is_indirect = flow == FlowControl::IndirectBranch;
+        let is_branch = matches!(flow, FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch);
         let is_filler = matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
-        steps.insert(at, Step { after, next, is_end, is_indirect, is_filler });
+        steps.insert(at, Step { after, next, is_end, is_indirect, is_branch, is_filler });
     }
     let mut blocks = BTreeMap::new();
     let (mut first, mut is_reached) = (None, true);
@@ -163,7 +275,8 @@ fn blocks_of(code: &[u8], start: u64, handlers: &[Handler]) -> BTreeMap<u64, Blo
         is_reached = step.next.contains(&step.after);
         if step.is_end || targets.contains(&step.after) {
             let (next, is_indirect) = (step.next.clone(), step.is_indirect);
-            blocks.insert(begin, Block { end: step.after, next, is_indirect });
+            let is_branch = step.is_branch;
+            blocks.insert(begin, Block { last: *at, end: step.after, next, is_indirect, is_branch });
             first = None;
         }
     }
@@ -225,5 +338,50 @@ mod tests {
         assert_eq!(headers(&[0x50, 0xff, 0xe0, 0x90, 0xff, 0xc1, 0xeb, 0xf9, 0xc3], &[]), [1]);
         // 0: jmp *rax; 2: ret; 3: inc ecx; 5: jmp 2 (a case): cases share an end.
         assert_eq!(headers(&[0xff, 0xe0, 0xc3, 0xff, 0xc1, 0xeb, 0xfb], &[]), [0; 0]);
+    }
+
+    #[test]
+    fn rotated_loop_with_its_header_behind_the_branch_back_is_found() {
+        // 0: jmp 8; 2: inc ecx (the latch); 4: cmp eax,edx; 6: jz f; 8: call (the header); d: jmp 2; f: ret
+        let code = [0xeb, 6, 0xff, 0xc1, 0x39, 0xd0, 0x74, 7, 0xe8, 0x10, 0, 0, 0, 0xeb, 0xf3, 0xc3];
+        let loops = loops_of(&code, 0, &[]);
+        assert_eq!(loops.len(), 1, "{loops:?}");
+        assert_eq!((loops[0].header, &loops[0].controls[..]), (8, &[6][..]));
+        assert!([2, 4, 6, 8, 0xd].iter().all(|at| loops[0].contains(*at)));
+        assert!(!loops[0].contains(0) && !loops[0].contains(0xf));
+    }
+
+    #[test]
+    fn loop_that_is_entered_in_the_middle_too_is_one_loop() {
+        // 0: jz 4; 2: inc ecx; 4: inc ecx; 6: jnz 2; 8: ret
+        let loops = loops_of(&[0x74, 2, 0xff, 0xc1, 0xff, 0xc1, 0x75, 0xfa, 0xc3], 0, &[]);
+        assert_eq!(loops.len(), 1, "{loops:?}");
+        assert!(loops[0].contains(2) && loops[0].contains(6) && !loops[0].contains(8));
+    }
+
+    #[test]
+    fn copies_of_one_dispatch_are_one_loop() {
+        // 0: jmp *rax; then three times inc ecx; jmp *rax; ret
+        let code = [0xff, 0xe0, 0xff, 0xc1, 0xff, 0xe0, 0xff, 0xc1, 0xff, 0xe0, 0xff, 0xc1, 0xff, 0xe0, 0xc3];
+        let loops = loops_of(&code, 0, &[]);
+        assert_eq!(loops.len(), 1, "{loops:?}");
+        assert!(loops[0].contains(2) && loops[0].contains(0xc) && !loops[0].contains(0));
+    }
+
+    #[test]
+    fn deep_nests_are_bounded() {
+        // n times inc ecx, then n times jnz to each of them: all loops share their end.
+        let depth = 60u8;
+        let mut code = [0xff, 0xc1].repeat(depth.into());
+        for back in 0..depth {
+            let to = i32::from(depth - 1 - back) * 2;
+            code.extend([0x75, (to - (code.len() as i32 + 2)) as i8 as u8]);
+            if code.len() > 240 {
+                break;
+            }
+        }
+        let loops = loops_of(&code, 0, &[]);
+        assert!(loops.len() > 10 && loops.len() <= MAX_DEPTH as usize + 1, "{}", loops.len());
+        assert!(loops.windows(2).all(|pair| pair[0].blocks.len() >= pair[1].blocks.len()));
     }
 }

@@ -21,7 +21,7 @@ impl CallPaths {
             "sorted_by": key_of(sort),
             "totals": values(&tree, ROOT, true),
             "paths": paths(&tree, sort),
-            "top_down": rows_json(&tree, &choice),
+            "top_down": rows_json(&self.tree.functions_and_loops(runtime), &choice),
             "bottom_up": rows_json(&turned, &choice),
             "functions": flat_json(&tree, FlatBy::Function, sort, top),
             "loops": flat_json(&self.shown_flat(FlatBy::Loop, runtime), FlatBy::Loop, sort, top),

@@ -24,6 +24,7 @@ impl CallPaths {
             match view {
                 PathsView::TopDown => {
                     heading(&mut out, "Call paths, top-down", "callers above what they call", options.width);
+                    let tree = self.tree.functions_and_loops(options.runtime);
                     tree_rows(&mut out, &tree, sort, options, false);
                 }
                 PathsView::BottomUp => {
