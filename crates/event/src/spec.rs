@@ -57,17 +57,21 @@ pub struct Field {
 
 /// The fields that are points in time or durations in nanoseconds, in some event at least, and what users count (`value`),
 /// which may be some.
-pub(crate) const NANOS: [&str; 13] = [
+pub(crate) const NANOS: [&str; 17] = [
     "age",
     "append",
+    "at",
+    "busy_ns",
     "end",
     "error",
     "late_by",
     "nanoseconds",
     "ns",
     "offset",
+    "own_ns",
     "period_ns",
     "start",
+    "stolen_ns",
     "submit",
     "value",
     "weight_ns",

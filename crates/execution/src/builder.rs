@@ -50,6 +50,7 @@ impl ExecutionBuilder {
             has_cpus: false,
             first: NO_TIME,
             last: 0,
+            cpus: None,
         });
         index
     }

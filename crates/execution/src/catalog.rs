@@ -1,6 +1,6 @@
 //! Names and origins: processes, modules, code sites, types, objects.
 
-use crate::{ProcessIndex, SiteIndex, TypeIndex, TypeKind};
+use crate::{CpuFacts, ProcessIndex, SiteIndex, TypeIndex, TypeKind};
 
 /// A process of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Process {
     pub first: u64,
     /// Time of its last event.
     pub last: u64,
+    /// The CPUs that it has; `None` where not known.
+    pub cpus: Option<CpuFacts>,
 }
 
 /// A file that was loaded into a process.

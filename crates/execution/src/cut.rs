@@ -50,6 +50,11 @@ impl Execution {
             anomalies: _,
         } = self;
         for process in processes {
+            if let Some(cpus) = &mut process.cpus {
+                // Of readings around a border nobody knows how much was on which side.
+                cpus.throttled.retain(|throttled| overlaps(throttled.start, throttled.end, begin, end));
+                cpus.loads.retain(|load| overlaps(load.start, load.end, begin, end));
+            }
             (process.first, process.last) = part.within(process.first, process.last).unwrap_or((0, 0));
         }
         let mut activity_numbers = ActivityNumbers::of(activities);

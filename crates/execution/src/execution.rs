@@ -4,9 +4,9 @@ use crate::messages::Communication;
 use crate::samples::Samples;
 use crate::track::TakesActivities;
 use crate::{
-    Activities, Anomaly, Catalog, Column, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals, Process,
-    ProcessIndex, Queued, Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track, TrackSpans,
-    WaitDependence, WorkShare,
+    Activities, Anomaly, Catalog, Column, CpuSet, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals,
+    Process, ProcessIndex, Queued, Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track,
+    TrackSpans, WaitDependence, WorkShare,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub struct Thread {
     pub os_source: OsSource,
     /// The kernel's sums of it over the recording.
     pub os_totals: OsTotals,
+    /// The CPUs that it may use, most of its time; `None` where not known.
+    pub cpus: Option<CpuSet>,
     /// Its sections, from its first event to its end.
     pub track: Track,
 }
@@ -57,6 +59,7 @@ impl Thread {
             lost_events: 0,
             os_source: OsSource::Unknown,
             os_totals: OsTotals::default(),
+            cpus: None,
             track: Track::default(),
         }
     }
@@ -270,7 +273,7 @@ impl Execution {
     /// The thread's time in the run of its process before its first event and after its end; both may be empty.
     pub fn edges_of_run(&self, thread: ThreadIndex) -> [Span; 2] {
         let thread = &self.threads[thread.index()];
-        let Process { first, last, .. } = self.processes[thread.process.index()];
+        let &Process { first, last, .. } = &self.processes[thread.process.index()];
         let edge =
             |start: u64, end: u64, state| Span { start, end: end.max(start), section: Section::of(state) };
         // The track of a thread that is not there in a part of the run lies before that part or after it.

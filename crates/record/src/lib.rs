@@ -36,6 +36,7 @@
 pub mod calibration;
 mod checkpoint;
 pub mod clock;
+pub mod cpus;
 mod disk_file;
 mod door;
 pub mod drain;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::clock::{self, Source};
+use crate::cpus::Mask;
 use crate::fork_word::wiped_on_fork;
 use crate::metadata::{self, About, Json, ThreadIdentity};
 use crate::os_time::OsTime;
@@ -310,7 +311,9 @@ impl Process {
             .flatten();
         let wants_os_time =
             keeps_streams() && config.own_require.iter().any(|(name, _)| *name == "taskscope-system");
-        let os_time = OsTime::new(&directory, &loom, pid, wants_os_time && final_directory.is_none());
+        let mask = Mask::of_process();
+        let wants_os_time = wants_os_time && final_directory.is_none();
+        let os_time = OsTime::new(&directory, &loom, pid, mask.clone(), wants_os_time);
         Ok(Process {
             os_time,
             alive,
@@ -320,7 +323,8 @@ impl Process {
             final_directory,
             identity,
             config: Mutex::new(config),
-            cpus: allowed_cpus(),
+            // Readers take a loom without CPUs for a mistake.
+            cpus: mask.map_or(vec![0], |mask| mask.cpus().collect()),
             threads: Mutex::default(),
             ovni_members: Mutex::default(),
             unrecorded_threads: AtomicU64::new(0),
@@ -526,19 +530,6 @@ fn host_name() -> String {
     // ovni takes the text up to the first '.' as the host.
     let name = name.split('.').next().unwrap_or_default().replace('/', "_");
     if name.is_empty() { "localhost".to_owned() } else { name }
-}
-
-fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: the set is plain memory of the size that is told.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return vec![0];
-        }
-        let cpus: Vec<_> =
-            (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &set)).collect();
-        if cpus.is_empty() { vec![0] } else { cpus }
-    }
 }
 
 /// A panic while the lock was held cannot have left these lists half changed.

@@ -7,6 +7,7 @@
 
 pub mod cache;
 mod call_tree;
+mod cpus;
 mod data_names;
 pub mod device_check;
 mod device_work;
@@ -236,6 +237,7 @@ impl Session {
             return Err(OpenError::PlayedLost { path: root.to_path_buf(), text: error.to_string() });
         }
         os_time::add_os_times(&trace, &names, &mut execution);
+        cpus::add_cpus(&trace, &threads, &names, &mut execution);
         told_ranks::add_told_ranks(&trace, &threads, &mut execution);
         if selection.range != TimeRange::default() {
             execution.cut(clock_at(selected.begin_ns.max(0)), clock_at(selected.end_ns));

@@ -18,13 +18,16 @@
 //! looked at as rarely as they stay nearly empty. The rounds take no more than 1 % of one CPU: with many
 //! threads they become rarer.
 
+mod cpu_watch;
 mod schedstat;
 mod side_file;
 mod switches;
 
 use crate::clock;
+use crate::cpus::Mask;
 use crate::metadata::Json;
 use crate::own_threads::{self, OwnThread};
+use cpu_watch::CpuWatch;
 use schedstat::{Periods, Sums};
 use side_file::SideFile;
 use std::path::{Path, PathBuf};
@@ -167,6 +170,7 @@ impl Watched {
 struct State {
     watched: Vec<Watched>,
     stream: Option<SideFile>,
+    cpus: CpuWatch,
     /// The clock of the last event.
     last: u64,
     numbers: u32,
@@ -209,13 +213,13 @@ impl Mode {
 
 impl OsTime {
     /// What watches the threads of the process whose directory this is; nothing if not `wanted`.
-    pub fn new(process: &Path, loom: &str, pid: i64, wanted: bool) -> OsTime {
+    pub fn new(process: &Path, loom: &str, pid: i64, mask: Option<Mask>, wanted: bool) -> OsTime {
         OsTime {
             mode: if wanted { Mode::from_environment() } else { Mode::Off },
             directory: process.join("os-time"),
             loom: loom.to_owned(),
             pid,
-            state: Mutex::default(),
+            state: Mutex::new(State { cpus: CpuWatch::new(mask), ..State::default() }),
             wake: Condvar::new(),
         }
     }
@@ -283,6 +287,8 @@ impl OsTime {
         let mut state = self.state();
         let is_it = |watched: &Watched| watched.os_tid == os_tid && !watched.has_left();
         if let Some(row) = state.watched.iter().position(is_it) {
+            let tid = state.watched[row].tid;
+            state.cpus.leaves(tid);
             match state.watched[row].source {
                 None => drop(state.watched.swap_remove(row)),
                 Some(_) => state.watched[row].leave(),
@@ -357,7 +363,7 @@ impl OsTime {
                 stream.write_metadata(&self.about(watched, false, false));
             }
         }
-        let State { stream: Some(stream), last, numbers, .. } = state else { return };
+        let State { stream: Some(stream), cpus, last, numbers, .. } = state else { return };
         let mut ready: Vec<(OffCpu, u32)> = Vec::new();
         for watched in watched.iter_mut().filter(|watched| watched.source.is_some()) {
             let now = (*last).max(1);
@@ -409,6 +415,9 @@ impl OsTime {
                 stream.point(now, system::COALESCED, pair(watched.coalesced, number));
             }
         }
+        let living = watched.iter().filter(|watched| !watched.has_left());
+        cpus.look(living.map(|watched| (watched.os_tid, watched.tid)), until == u64::MAX);
+        cpus.write(stream, (*last).max(1));
         stream.store();
     }
 
@@ -462,6 +471,7 @@ fn pair(first: u64, second: u32) -> [u8; 12] {
 mod tests {
     use super::*;
     use taskscope_event::Code;
+    use taskscope_event::framing::{EVENT_HEADER_BYTES, JUMBO_FLAG, payload_bytes};
 
     /// Ends and lengths of the times off the CPU in a side stream, by the numbers of threads.
     fn stored(directory: &Path) -> Vec<(u32, u64, u64)> {
@@ -470,13 +480,12 @@ mod tests {
         let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let (mut found, mut at) = (Vec::new(), taskscope_event::framing::file_header().len());
         while at < bytes.len() {
-            let code = Code([bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-            if code == system::PREEMPTED {
+            if Code([bytes[at + 1], bytes[at + 2], bytes[at + 3]]) == system::PREEMPTED {
                 found.push((half(at + 20), word(at + 4), word(at + 12)));
             }
-            // Head and clock, then a payload of 12 or 16 bytes.
-            let sums = [system::BLOCKED, system::RUN_DELAY, system::BLOCKED_SUM];
-            at += if sums.contains(&code) { 28 } else { 24 };
+            let jumbo = bytes[at] & JUMBO_FLAG != 0;
+            let data = if jumbo { half(at + EVENT_HEADER_BYTES) as usize } else { 0 };
+            at += EVENT_HEADER_BYTES + payload_bytes(bytes[at]) + data;
         }
         found
     }
@@ -485,7 +494,7 @@ mod tests {
     fn a_thread_that_leaves_first_does_not_lengthen_the_times_of_the_others() {
         let root = std::env::temp_dir().join(format!("taskscope-os-time-{}", std::process::id()));
         std::fs::create_dir_all(&root).unwrap();
-        let os_time = OsTime::new(&root, "host.1", 1, true);
+        let os_time = OsTime::new(&root, "host.1", 1, None, true);
         let off = |start, end| OffCpu { start, end, kind: Kind::Preempted };
         let watched = |os_tid: i32, coming| {
             let source = Some(Source::Left { summed: false });

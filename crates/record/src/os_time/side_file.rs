@@ -9,7 +9,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use taskscope_event::Code;
-use taskscope_event::framing::{file_header, head_word, size_code};
+use taskscope_event::framing::{JUMBO_FLAG, JUMBO_SIZE_CODE, file_header, head_word, size_code};
 
 /// A location's directory with its stream.
 pub(super) struct SideFile {
@@ -39,6 +39,15 @@ impl SideFile {
         self.round.extend(head_word(size_code(N), code).to_le_bytes());
         self.round.extend(at.to_le_bytes());
         self.round.extend(payload);
+    }
+
+    /// Adds an event with data of any length: `parts`, one after another.
+    pub fn jumbo(&mut self, at: u64, code: Code, parts: &[&[u8]]) {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        self.round.extend(head_word(JUMBO_FLAG | JUMBO_SIZE_CODE, code).to_le_bytes());
+        self.round.extend(at.to_le_bytes());
+        self.round.extend((bytes as u32).to_le_bytes());
+        parts.iter().for_each(|part| self.round.extend(*part));
     }
 
     /// Appends the round's events. Returns whether all that was ever put is stored.

@@ -164,8 +164,14 @@ mod tests {
 
     #[test]
     fn cpus_are_on_the_node_of_those_who_use_them() {
-        let process =
-            |loom: &str, pid, has_cpus| Process { loom: loom.into(), pid, has_cpus, first: 0, last: 0 };
+        let process = |loom: &str, pid, has_cpus| Process {
+            loom: loom.into(),
+            pid,
+            has_cpus,
+            first: 0,
+            last: 0,
+            cpus: None,
+        };
         let processes =
             [process("loom.vm.8", 8, false), process("loom.vm.8", 0, true), process("loom.vm.9", 9, false)];
         assert_eq!(nodes(&processes), ["vm", "vm", "vm"]);

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::messages::{Call, Communication, PeerWait, PeerWaitKind, Rank};
 use taskscope_execution::{
-    Activities, Activity, Catalog, Column, Doubt, Execution, Gap, Loss, Module, Object, OffCpu, OsSource,
-    OsTotals, Process, ProcessIndex, Region, RegionIndex, Runs, SharedBytes, Site, SiteIndex, TaskStatus,
-    Tasks, Thread, ThreadIndex, ThreadKind, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain,
-    WorkShare,
+    Activities, Activity, Catalog, Column, CpuFacts, CpuLoad, CpuSet, Doubt, Execution, Gap, Loss, Module,
+    Object, OffCpu, OsSource, OsTotals, Process, ProcessIndex, Quota, Region, RegionIndex, Runs, SharedBytes,
+    Site, SiteIndex, TaskStatus, Tasks, Thread, ThreadIndex, ThreadKind, Throttled, Track, TrackColumns,
+    Type, TypeIndex, TypeKind, Uncertain, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
@@ -89,12 +89,13 @@ impl Page {
             "long_ns": rules.long_ns.to_vec(),
             "always": rules.always.map(|flags| flags.0).to_vec(),
             "processes": processes.iter()
-                .map(|p| json!([p.loom, p.pid, p.first, p.last, p.has_cpus])).collect::<Vec<_>>(),
+                .map(|p| json!([p.loom, p.pid, p.first, p.last, p.has_cpus, p.cpus.as_ref().map(cpus_to_json)])).collect::<Vec<_>>(),
             "threads": threads.iter().map(|t| json!([
                 t.process.0, t.tid, KINDS.iter().position(|kind| *kind == t.kind), t.worker, t.ended, t.first,
                 t.last, t.events, t.lost_events, t.track.end(),
                 OS_SOURCES.iter().position(|source| *source == t.os_source),
                 t.os_totals.on_cpu_ns, t.os_totals.run_delay_ns,
+                t.cpus.as_ref().map(|cpus| cpus.to_string()),
             ])).collect::<Vec<_>>(),
             "streams": self.tracks_by_stream,
             "queues": self.queues.queues().iter()
@@ -202,13 +203,21 @@ impl Page {
                 lost_events: number(&row[8])?,
                 os_source: *OS_SOURCES.get(number(&row[10])? as usize)?,
                 os_totals: OsTotals { on_cpu_ns: number(&row[11]), run_delay_ns: number(&row[12]) },
+                cpus: row[13].as_str().and_then(CpuSet::parse),
                 track,
             });
         }
         for p in rows("processes")? {
             let (loom, pid) = (text(&p[0])?, p[1].as_i64()?);
             let (first, last, has_cpus) = (number(&p[2])?, number(&p[3])?, p[4].as_bool()?);
-            execution.processes.push(Process { loom, pid, has_cpus, first, last });
+            execution.processes.push(Process {
+                loom,
+                pid,
+                has_cpus,
+                first,
+                last,
+                cpus: cpus_from_json(&p[5]),
+            });
         }
         let catalog = &mut execution.catalog;
         for m in rows("modules")? {
@@ -365,6 +374,47 @@ fn kind_of_type(value: &Value) -> Option<TypeKind> {
         "work" => Some(TypeKind::Work { kind: number }),
         _ => None,
     }
+}
+
+fn cpus_to_json(cpus: &CpuFacts) -> Value {
+    json!([
+        cpus.allowed.to_string(),
+        cpus.online,
+        cpus.quota.as_ref().map(|quota| json!([quota.millicpus, quota.cgroup])),
+        cpus.throttled.iter().map(|t| [t.start, t.end, t.periods, t.ns]).collect::<Vec<_>>(),
+        cpus.loads.iter().map(|l| [l.start, l.end, l.busy_ns, l.stolen_ns, l.own_ns]).collect::<Vec<_>>(),
+    ])
+}
+
+fn cpus_from_json(value: &Value) -> Option<CpuFacts> {
+    let quota =
+        |value: &Value| Some(Quota { millicpus: value[0].as_u64()?, cgroup: value[1].as_str()?.to_owned() });
+    Some(CpuFacts {
+        allowed: CpuSet::parse(value[0].as_str()?)?,
+        online: value[1].as_u64().and_then(|count| u32::try_from(count).ok()),
+        quota: quota(&value[2]),
+        throttled: (numbers_of_rows(&value[3]).into_iter())
+            .map(|[start, end, periods, ns]| Throttled { start, end, periods, ns })
+            .collect(),
+        loads: (numbers_of_rows(&value[4]).into_iter())
+            .map(|[start, end, busy_ns, stolen_ns, own_ns]| CpuLoad {
+                start,
+                end,
+                busy_ns,
+                stolen_ns,
+                own_ns,
+            })
+            .collect(),
+    })
+}
+
+/// The rows of an array of arrays of `N` numbers; others are left out.
+fn numbers_of_rows<const N: usize>(value: &Value) -> Vec<[u64; N]> {
+    let row = |row: &Value| {
+        let numbers: Option<Vec<u64>> = row.as_array()?.iter().map(Value::as_u64).collect();
+        <[u64; N]>::try_from(numbers?).ok()
+    };
+    value.as_array().into_iter().flatten().filter_map(row).collect()
 }
 
 fn pair(high: u32, low: u32) -> u64 {
