@@ -1,6 +1,6 @@
 //! What a thread does and where: a run has few such pairs, and tracks name them by number.
 
-use crate::{Column, JoinedTypes, Place, State};
+use crate::{Column, Joined, Place, State};
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
@@ -50,8 +50,8 @@ impl Activities {
     }
 
     /// The same with these types joined. What was two may have two numbers still.
-    pub(crate) fn joined(self, types: &JoinedTypes) -> Activities {
-        Activities(self.0.into_iter().map(|(state, place)| (state, types.place(place))).collect())
+    pub(crate) fn joined(self, joined: &Joined) -> Activities {
+        Activities(self.0.into_iter().map(|(state, place)| (state, joined.place(place))).collect())
     }
 
     /// As who stores it keeps it.
@@ -204,8 +204,8 @@ pub struct RareRow {
 }
 
 impl RareRow {
-    pub(crate) fn join(&mut self, types: &JoinedTypes) {
-        self.activity.place = types.place(self.activity.place);
+    pub(crate) fn join(&mut self, joined: &Joined) {
+        self.activity.place = joined.place(self.activity.place);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::splice::Splice;
 use crate::storing::{Stored, Storing};
 use crate::task_tables::TaskTables;
 use crate::{
-    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, JoinedTypes, Loss, NO_TIME,
+    Anomaly, Catalog, Change, Definition, Doubt, Execution, Gap, GapIndex, Hold, Joined, Loss, NO_TIME,
     Object, ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex, Section, SiteIndex, State,
     Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
 };
@@ -127,18 +127,18 @@ impl ExecutionBuilder {
     /// last event lasts to its end, or, where its end is not in the trace, to the last event of its
     /// process, as a killed program's threads all stop together.
     pub fn finish(self) -> Execution {
-        self.finish_joining(|_| JoinedTypes::default())
+        self.finish_joining(|_| Joined::default())
     }
 
-    /// The same, with types of tasks joined.
-    pub fn finish_joining(self, types: impl FnOnce(&Catalog) -> JoinedTypes) -> Execution {
-        self.finish_doubting(types, |_| Vec::new())
+    /// The same, with constructs joined that the compiler has copied.
+    pub fn finish_joining(self, joined: impl FnOnce(&Catalog) -> Joined) -> Execution {
+        self.finish_doubting(joined, |_| Vec::new())
     }
 
     /// The same; `doubts` knows where else threads are uncertain, once their tracks are there.
     pub fn finish_doubting(
         mut self,
-        types: impl FnOnce(&Catalog) -> JoinedTypes,
+        joined: impl FnOnce(&Catalog) -> Joined,
         doubts: impl FnOnce(&Execution) -> Vec<Uncertain>,
     ) -> Execution {
         for thread in self.execution.threads.iter().filter(|t| t.first != NO_TIME) {
@@ -169,12 +169,15 @@ impl ExecutionBuilder {
                 .works
                 .extend(open.works.drain(..).map(|w| WorkShare { end: end.max(w.start), ..w }));
         }
-        let types = types(&self.execution.catalog);
-        self.finish_stored(&types);
+        let mut joined = joined(&self.execution.catalog);
+        // Each copy of a call has paths of its own.
+        joined.leave(self.samples.samples_mut().of_calls.keys().map(|(_, site)| *site));
+        self.finish_stored(&joined);
         for hold in self.holders.into_iter().flatten() {
             let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
         }
+        joined.join_tables(&mut self.execution);
         let told = doubts(&self.execution);
         self.execution.uncertain.extend(told);
         doubtful_cpus::doubt_cpus(&mut self.execution, &self.open);
@@ -190,11 +193,11 @@ impl ExecutionBuilder {
     }
 
     /// Takes what was stored: the tables of tasks, and tracks, when all threads know what they were in.
-    fn finish_stored(&mut self, types: &JoinedTypes) {
+    fn finish_stored(&mut self, joined: &Joined) {
         for (number, open) in self.open.iter().enumerate() {
             self.storing.store(number, open.newest.rows());
         }
-        let Stored { of_tracks, activities, file, tasks } = std::mem::take(&mut self.storing).finish(types);
+        let Stored { of_tracks, activities, file, tasks } = std::mem::take(&mut self.storing).finish(joined);
         let open_threads = self.execution.threads.iter_mut().zip(&self.open);
         for ((thread, open), columns) in open_threads.zip(of_tracks) {
             // Those of CPUs are spliced when all others are there.
@@ -466,6 +469,10 @@ impl Observer for ExecutionBuilder {
             }
             Definition::Site { site, process, address } => {
                 *catalog.site_mut(site) = crate::Site { process, address };
+            }
+            Definition::SiteBody { site, body, location } => {
+                let construct = crate::Construct { body, location: location.to_string() };
+                catalog.constructs.insert(site, construct);
             }
             Definition::Type { ty, process, label } => {
                 let row = catalog.type_mut(ty);

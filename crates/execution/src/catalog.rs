@@ -1,5 +1,7 @@
 //! Names and origins: processes, modules, code sites, types, objects.
 
+use std::collections::BTreeMap;
+
 use crate::{CpuFacts, ProcessIndex, SiteIndex, TypeIndex, TypeKind};
 
 /// A process of the trace.
@@ -56,8 +58,19 @@ pub struct DataName {
 pub struct Site {
     /// The process.
     pub process: ProcessIndex,
-    /// Return address of the call into the runtime; 0 where never defined.
+    /// Return address of the call into the runtime, or, where it is that of other constructs too, the address behind the
+    /// first byte of the construct's [body](Construct::body); 0 where never defined.
     pub address: u64,
+}
+
+/// A construct by what does not depend on where it was called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Construct {
+    /// Address of its outlined body; 0 where it is not known: then its call is the last one of the body that the site's
+    /// address is in.
+    pub body: u64,
+    /// Its location as its compiler wrote it (`;file;function;line;column;;`); may be empty.
+    pub location: String,
 }
 
 /// A task type or worksharing construct.
@@ -104,6 +117,8 @@ pub struct Catalog {
     pub data: Vec<DataName>,
     /// Code sites, by [`SiteIndex`].
     pub sites: Vec<Site>,
+    /// Constructs of sites, where known.
+    pub constructs: BTreeMap<SiteIndex, Construct>,
     /// Types, by [`TypeIndex`].
     pub types: Vec<Type>,
     /// Objects, by [`ObjectIndex`](crate::ObjectIndex).

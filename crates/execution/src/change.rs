@@ -88,6 +88,15 @@ pub enum Definition<'a> {
         /// The return address.
         address: u64,
     },
+    /// The construct at a site has an outlined body.
+    SiteBody {
+        /// The site.
+        site: SiteIndex,
+        /// Address of the body; 0 where it is not known.
+        body: u64,
+        /// Location of the construct as its compiler wrote it (`;file;function;line;column;;`); may be empty.
+        location: &'a str,
+    },
     /// A type is known to exist, with the label that the runtime gave.
     Type {
         /// Its number.

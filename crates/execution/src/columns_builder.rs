@@ -9,7 +9,7 @@ use crate::kept_times::KeptTimes;
 use crate::newest::{Amendment, Row, WAITING, can_be_amended};
 use crate::runs::{RunSlices, RunsBuilder};
 use crate::starts::{ByRow, Starts};
-use crate::{JoinedTypes, ObjectIndex, RegionIndex, Section, SharedBytes, TaskIndex, TrackColumns};
+use crate::{Joined, ObjectIndex, RegionIndex, Section, SharedBytes, TaskIndex, TrackColumns};
 use std::sync::Arc;
 
 /// Takes the sections of one thread, in time order.
@@ -128,9 +128,9 @@ impl ColumnsBuilder {
         self.object.replace(row, rows, section.object);
     }
 
-    /// No more sections come, and these types are joined.
-    pub fn complete(&mut self, types: &JoinedTypes) {
-        self.rare.iter_mut().for_each(|row| row.join(types));
+    /// No more sections come, and these are joined.
+    pub fn complete(&mut self, joined: &Joined) {
+        self.rare.iter_mut().for_each(|row| row.join(joined));
         self.start.complete();
         self.activity.complete();
     }
@@ -215,7 +215,7 @@ mod tests {
         fn finish_with_activities(mut self, end: u64) -> (Track, Arc<Activities>) {
             self.newest.close(end);
             self.columns.store(self.newest.rows(), &mut self.numbers);
-            self.columns.complete(&JoinedTypes::default());
+            self.columns.complete(&Joined::default());
             let file = self.parts.and_then(|parts| parts.shared());
             let activities = Arc::new(self.numbers.finish());
             let columns = self.columns.finish(self.newest.end(), &activities, file.as_ref());

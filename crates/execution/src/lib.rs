@@ -29,7 +29,7 @@ pub mod graph;
 mod growing;
 mod holders;
 mod ids;
-mod joined_types;
+mod joined;
 mod kept_times;
 pub mod lod;
 mod longest;
@@ -52,7 +52,7 @@ pub mod view;
 
 pub use activities::{Activities, Activity, ActivityTimes, ByActivity, RareRow, RecentNumbers};
 pub use builder::ExecutionBuilder;
-pub use catalog::{Catalog, DataName, Gap, Module, Object, Process, Site, Type};
+pub use catalog::{Catalog, Construct, DataName, Gap, Module, Object, Process, Site, Type};
 pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
 pub use column::{Column, SharedBytes};
 pub use cpus::{CpuFacts, CpuGroup, CpuLoad, CpuSet, Quota, Throttled};
@@ -63,7 +63,7 @@ pub use ids::{
     GapIndex, ObjectIndex, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex,
     ThreadIndex, TypeIndex,
 };
-pub use joined_types::JoinedTypes;
+pub use joined::Joined;
 pub use kept_times::KeptTimes;
 pub use longest::{LongestSections, Stretch};
 pub use messages_builder::MessageChange;

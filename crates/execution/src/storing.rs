@@ -16,7 +16,7 @@ use crate::columns_builder::ColumnsBuilder;
 use crate::growing::{ColumnFile, FileParts};
 use crate::newest::{Amendment, Row};
 use crate::task_tables::TaskTables;
-use crate::{Change, JoinedTypes, Place, State, ThreadIndex};
+use crate::{Change, Joined, Place, State, ThreadIndex};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -247,20 +247,20 @@ impl Storing {
         }
     }
 
-    /// No more changes come, and these types are joined.
-    pub fn finish(self, types: &JoinedTypes) -> Stored {
+    /// No more changes come, and these are joined.
+    pub fn finish(self, joined: &Joined) -> Stored {
         let mut tables = match self {
             Storing::Here(tables) => tables,
             Storing::Beside(beside) => beside.finish(),
         };
-        tables.of_tracks.iter_mut().for_each(|columns| columns.complete(types));
-        tables.tasks.complete(types);
+        tables.of_tracks.iter_mut().for_each(|columns| columns.complete(joined));
+        tables.tasks.complete(joined);
         // That of CPUs on which nobody is.
         tables.activities.number(State::Idle, Place::UNKNOWN);
         Stored {
             tasks: tables.tasks,
             of_tracks: tables.of_tracks,
-            activities: Arc::new(tables.activities.finish().joined(types)),
+            activities: Arc::new(tables.activities.finish().joined(joined)),
             file: tables.parts.as_ref().and_then(FileParts::shared),
         }
     }

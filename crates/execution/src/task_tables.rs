@@ -1,8 +1,7 @@
 //! The tables of tasks while they grow.
 
 use crate::{
-    Change, Dependence, JoinedTypes, NO_TIME, Queued, TaskIndex, TaskStatus, Tasks, ThreadIndex,
-    WaitDependence,
+    Change, Dependence, Joined, NO_TIME, Queued, TaskIndex, TaskStatus, Tasks, ThreadIndex, WaitDependence,
 };
 use rustc_hash::FxHashMap;
 
@@ -18,10 +17,10 @@ pub(crate) struct TaskTables {
 }
 
 impl TaskTables {
-    /// No more changes come, and these types are joined.
-    pub fn complete(&mut self, types: &JoinedTypes) {
-        if !types.is_none() {
-            self.tasks.ty.iter_mut().for_each(|ty| *ty = types.ty(*ty));
+    /// No more changes come, and these are joined.
+    pub fn complete(&mut self, joined: &Joined) {
+        if !joined.is_none() {
+            self.tasks.ty.iter_mut().for_each(|ty| *ty = joined.ty(*ty));
         }
     }
 

@@ -5,10 +5,11 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::abi;
+use crate::abi::{self, Data};
 use crate::modules;
+use crate::outlined::{self, Outlined};
 use crate::runtime_inside;
-use crate::table::{BY_SITE, Entry, Key, PLAIN_SITE, TABLE, WORK};
+use crate::table::{BY_SITE, Entry, Key, LAST_CALL, PLAIN_SITE, TABLE, WORK};
 use crate::thread::Moment;
 
 const SLOTS_LOG2: u32 = 6;
@@ -26,7 +27,8 @@ impl Cache {
     /// What the thread knows of a key, or where it would be.
     #[inline(always)]
     fn get(&self, key: Key) -> Result<Entry, usize> {
-        let hash = (key.address ^ u64::from(key.role) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = (key.address ^ key.body.rotate_left(20) ^ u64::from(key.role) << 32)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let slot = (hash >> (64 - SLOTS_LOG2)) as usize;
         match self.0.get(slot) {
             Some((known, entry)) if *known == key => Ok(*entry),
@@ -36,17 +38,22 @@ impl Cache {
 
     /// [`Moment::task_type`], if the thread has met it. Whether the address is the runtime's need not be asked: none of those is a key.
     #[inline(always)]
-    pub fn known_task_type(&self, codeptr: *const c_void, flags: u32) -> Option<Entry> {
+    pub fn known_task_type(&self, codeptr: *const c_void, body: u64, flags: u32) -> Option<Entry> {
         if !abi::is_object(codeptr) {
             return None;
         }
-        self.get(Key::of_tasks(codeptr as u64, flags)).ok()
+        self.get(Key::of_tasks(codeptr as u64, body, flags)).ok()
     }
 }
 
 impl Key {
-    fn of_tasks(address: u64, flags: u32) -> Key {
-        Key { address, role: flags & !(PLAIN_SITE | WORK) }
+    #[inline(always)]
+    fn of_tasks(address: u64, body: u64, flags: u32) -> Key {
+        Key { address, body, role: flags & !(PLAIN_SITE | WORK) }
+    }
+
+    fn of_site(address: u64) -> Key {
+        Key { address, body: 0, role: PLAIN_SITE }
     }
 }
 
@@ -60,7 +67,7 @@ impl Moment<'_> {
             return 0;
         }
         match user_code(codeptr) {
-            Some(address) => self.entry(Key { address, role: PLAIN_SITE }).site,
+            Some(address) => self.entry(Key::of_site(address), Outlined::default()).site,
             None => self.thread.frames.nearest_site(),
         }
     }
@@ -71,14 +78,41 @@ impl Moment<'_> {
         if self.thread.profile.is_some() {
             return 0;
         }
-        user_code(codeptr).map_or(0, |address| self.entry(Key { address, role: PLAIN_SITE }).site)
+        user_code(codeptr).map_or(0, |address| self.entry(Key::of_site(address), Outlined::default()).site)
     }
 
-    /// The type of the tasks that are created at a code pointer with these flags.
+    /// The site of the region whose team this thread joins, by its outlined body; `None` where that is not known. `fork` is
+    /// where the fork returns to, if this thread has forked the team.
     #[inline(always)]
-    pub fn task_type(&mut self, codeptr: *const c_void, flags: u32) -> Entry {
-        let address = user_code(codeptr).unwrap_or_else(|| self.enclosing());
-        self.entry(Key::of_tasks(address, flags))
+    pub fn site_of_team(&mut self, team: *mut Data, fork: Option<u64>) -> Option<u32> {
+        let (outlined, returns_to) = outlined::of_team(team, fork)?;
+        if outlined.body == 0 {
+            return None;
+        }
+        let address = user_code(returns_to as *const c_void).unwrap_or(BY_SITE);
+        let site = self.entry(Key { address, body: outlined.body, role: PLAIN_SITE }, outlined).site;
+        (site != 0).then_some(site)
+    }
+
+    /// The site of a region whose fork returns to the runtime and whose body is not known: it ends the body that encloses it.
+    /// 0 where that is not known either.
+    #[cold]
+    pub fn site_of_last_call(&mut self) -> u32 {
+        let address = self.enclosing();
+        self.entry(Key { address, body: 0, role: LAST_CALL }, Outlined::default()).site
+    }
+
+    /// The type of a task that is created at a code pointer with these flags.
+    #[inline(always)]
+    pub fn task_type(&mut self, codeptr: *const c_void, new_task: *const Data, flags: u32) -> Entry {
+        outlined::look_for_tasks(new_task);
+        let outlined =
+            if abi::is_object(new_task) { outlined::of_task(new_task) } else { Outlined::default() };
+        let address = user_code(codeptr).unwrap_or_else(|| match outlined.body {
+            0 => self.enclosing(),
+            _ => BY_SITE,
+        });
+        self.entry(Key::of_tasks(address, outlined.body, flags), outlined)
     }
 
     /// The type of a worksharing construct of this OMPT kind.
@@ -88,7 +122,7 @@ impl Moment<'_> {
             return Entry::default();
         }
         let address = user_code(codeptr).unwrap_or_else(|| self.enclosing());
-        self.entry(Key { address, role: WORK | kind })
+        self.entry(Key { address, body: 0, role: WORK | kind }, Outlined::default())
     }
 
     #[cold]
@@ -97,17 +131,23 @@ impl Moment<'_> {
     }
 
     #[inline(always)]
-    fn entry(&mut self, key: Key) -> Entry {
-        self.thread.cache.get(key).unwrap_or_else(|slot| self.look_up(key, slot))
+    fn entry(&mut self, key: Key, outlined: Outlined) -> Entry {
+        self.thread.cache.get(key).unwrap_or_else(|slot| self.look_up(key, outlined, slot))
     }
 
     #[cold]
     #[inline(never)]
-    fn look_up(&mut self, key: Key, slot: usize) -> Entry {
+    fn look_up(&mut self, key: Key, outlined: Outlined, slot: usize) -> Entry {
+        // Asked outside of the table: both ask the loader.
+        let outlined = outlined.checked();
+        let mut known = Key { body: outlined.body, ..key };
+        if known.body == 0 && known.address == BY_SITE {
+            known.address = self.enclosing();
+        }
         let found = self.write_anyway(|moment| {
             TABLE.with(|table| {
                 moment.read_clock_again();
-                table.entry(key, moment)
+                table.entry(known, outlined, moment)
             })
         });
         let entry = found.unwrap_or_default();

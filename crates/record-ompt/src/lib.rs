@@ -45,6 +45,7 @@ mod memory;
 mod modules;
 mod mutexes;
 mod named_data;
+mod outlined;
 mod pair;
 mod parallel;
 mod profiling;

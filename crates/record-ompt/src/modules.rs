@@ -54,6 +54,43 @@ pub fn find(address: u64) -> Option<Module> {
     all().into_iter().find(|module| module.contains(address))
 }
 
+/// Whether code of a loaded module is at an address.
+pub fn is_executable(address: u64) -> bool {
+    flags_at(address).is_some_and(|flags| flags & libc::PF_X != 0)
+}
+
+/// Whether a part of a loaded module is at an address.
+pub fn is_loaded(address: u64) -> bool {
+    flags_at(address).is_some()
+}
+
+/// The flags of the loaded segment (`p_flags`) that holds an address. Allocates nothing.
+fn flags_at(address: u64) -> Option<u32> {
+    struct Search {
+        address: u64,
+        flags: Option<u32>,
+    }
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a valid entry, and `flags_at` its own search.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        if info.dlpi_phdr.is_null() {
+            return 0;
+        }
+        // SAFETY: the loader's table of this module's program headers.
+        let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        let holds = |header: &&libc::Elf64_Phdr| {
+            let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
+            header.p_type == libc::PT_LOAD && search.address.wrapping_sub(start) < header.p_memsz
+        };
+        search.flags = headers.iter().find(holds).map(|header| header.p_flags);
+        c_int::from(search.flags.is_some())
+    }
+    let mut search = Search { address, flags: None };
+    // SAFETY: `visit` takes what is passed here, and does not keep it.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.flags
+}
+
 /// All modules that are loaded now.
 pub fn all() -> Vec<Module> {
     let mut found: Vec<Module> = Vec::new();

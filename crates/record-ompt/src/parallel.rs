@@ -11,7 +11,7 @@ use crate::frames::{Open, Phase};
 use crate::sampling::paths::Creating;
 use crate::sampling::{self, levels, stack_pointer_here};
 use crate::tasks;
-use crate::thread::{Kind, Moment, OTHER_THREAD, Thread, attach, record};
+use crate::thread::{Kind, Moment, OTHER_THREAD, Thread, attach, record, record_after};
 use crate::word::{HELPERS, LEAGUE, TEAMS_BODY, Word};
 
 /// `ompt_callback_thread_begin`.
@@ -65,11 +65,7 @@ pub unsafe extern "C" fn parallel_begin(
         };
         Word::new(region, site, of_teams).store(parallel);
         moment.thread.remember_fork(region, codeptr);
-        let mut payload = [0; 16];
         let flags = flags as u32 | if is_body { omp::RUNTIMES_OWN } else { 0 };
-        for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags]) {
-            part.copy_from_slice(&value.to_le_bytes());
-        }
         if sampling::is_active() {
             // SAFETY: the runtime passes the frame of the task that forks.
             let exit = unsafe { tasks::exit_of(frame, moment.thread) };
@@ -77,10 +73,24 @@ pub unsafe extern "C" fn parallel_begin(
             let context = moment.begin_sampled_region(region, creating, is_body);
             moment.follow_region(site, context);
         }
-        moment.open_with(Open::Region { region }, site, |moment| {
-            moment.recorder.own_begin(moment.at, omp::REGION_BEGIN, payload, 4);
-        });
+        if moment.thread.profile.is_some() {
+            return moment.open(Open::Region { region }, site);
+        }
+        moment.open_fork(None, 0);
+        moment.thread.fork = Some(Fork { region, requested, site, flags, at: moment.at });
     });
+}
+
+/// A region that this thread has forked, until it joins the team: only then the construct's body is known, and with it the
+/// site. Nothing else happens on the thread in between.
+#[derive(Clone, Copy, Debug)]
+pub struct Fork {
+    region: u32,
+    requested: u32,
+    /// The site of the return address, which stands for it where no body is known.
+    site: u32,
+    flags: u32,
+    at: u64,
 }
 
 /// `ompt_callback_parallel_end`. Which region ends is known from the stack: preloaded under gcc's
@@ -92,6 +102,7 @@ pub unsafe extern "C" fn parallel_end(
     codeptr: *const c_void,
 ) {
     record(|moment| {
+        moment.open_fork(None, 0);
         if moment.uncover(status::SWITCH as u32, |open| matches!(open, Open::Region { .. })) {
             moment.thread.forget_fork();
             let team = moment.thread.frames.top().map_or(0, |frame| frame.site);
@@ -125,8 +136,9 @@ pub unsafe extern "C" fn implicit_task(
         // LLVM's runtime tells of a thread's initial task after the thread's end, and of nothing else that is not begun.
         return;
     }
-    record(|moment| {
+    record_after(|moment, before| {
         if scope == endpoint::BEGIN {
+            moment.open_fork(Some(parallel), before);
             let forked = match moment.thread.frames.top() {
                 Some(frame) => match frame.open {
                     Open::Region { region } => Some(Word::new(region, frame.site, 0)),
@@ -137,7 +149,11 @@ pub unsafe extern "C" fn implicit_task(
             let word = forked.unwrap_or_else(|| {
                 // A member that did not fork the team comes from its pool with nothing open.
                 moment.close_all();
-                Word::load(parallel)
+                let word = Word::load(parallel);
+                match moment.site_of_team(parallel, None) {
+                    Some(site) => Word::new(word.id(), site, word.flags()),
+                    None => word,
+                }
             });
             if word.has(HELPERS) {
                 moment.become_helper();
@@ -200,6 +216,43 @@ impl Moment<'_> {
         match self.thread.frames.top().map(|frame| frame.open) {
             Some(Open::Device(_)) if dictionary::is_of_kernels(codeptr) => self.thread.frames.nearest_site(),
             _ => self.site(codeptr),
+        }
+    }
+
+    /// Opens the region that this thread has forked, if it is not open yet: as it joins `team`, or later. It began in the
+    /// callback `before`, unless that was another one.
+    fn open_fork(&mut self, team: Option<*mut Data>, before: u64) {
+        let Some(Fork { region, requested, site, flags, at }) = self.thread.fork.take() else { return };
+        let (now, codeptr) = (self.at, self.thread.forks.last().map_or(0, |fork| fork.1));
+        let site = match team.and_then(|team| self.site_of_team(team, Some(codeptr))) {
+            Some(site) => site,
+            None if team.is_some() && flags & (parallel_flag::LEAGUE | omp::RUNTIMES_OWN) == 0 => {
+                self.site_of_unknown_body(codeptr as *const c_void, site)
+            }
+            None => site,
+        };
+        let mut payload = [0; 16];
+        for (part, value) in payload.chunks_exact_mut(4).zip([region, requested, site, flags]) {
+            part.copy_from_slice(&value.to_le_bytes());
+        }
+        // What explains a site that was met first comes before it.
+        let begun = if self.at == now && before == at { at } else { self.at };
+        let after = core::mem::replace(&mut self.at, begun);
+        self.open_with(Open::Region { region }, site, |moment| {
+            moment.recorder.own_begin(moment.at, omp::REGION_BEGIN, payload, 4);
+        });
+        self.at = after;
+    }
+
+    /// The site of a region whose body is not known, where `site` is that of the return address, or of what encloses it.
+    fn site_of_unknown_body(&mut self, codeptr: *const c_void, site: u32) -> u32 {
+        let is_in_device = matches!(self.thread.frames.top().map(|frame| frame.open), Some(Open::Device(_)));
+        if is_in_device || !dictionary::is_in_runtime(codeptr) {
+            return site;
+        }
+        match self.site_of_last_call() {
+            0 => site,
+            own => own,
         }
     }
 

@@ -6,6 +6,7 @@ use taskscope_event::models::openmp;
 use taskscope_record::Short;
 
 use crate::abi::{self, Callback, Data, Frame, event, task_flag};
+use crate::outlined;
 use crate::sampling;
 use crate::short::{schedule, short_callbacks};
 use crate::tasks;
@@ -50,7 +51,8 @@ fn create(
     if flags & task_flag::RUNS == 0 || sampling::is_active() || !abi::is_object(new_task) {
         return None;
     }
-    let (entry, id) = (thread.cache.known_task_type(codeptr, flags)?, thread.tasks.next()?);
+    let body = outlined::of_task(new_task).body;
+    let (entry, id) = (thread.cache.known_task_type(codeptr, body, flags)?, thread.tasks.next()?);
     if entry.typeid == 0 {
         return None;
     }

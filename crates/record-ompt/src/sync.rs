@@ -143,8 +143,9 @@ impl Moment<'_> {
             return;
         }
         self.close_to_context();
-        // A worker has no code pointer here; the region's site is that of its implicit task.
-        let site = self.wait_site(codeptr);
+        // The return address need not be the region's site, and a worker has none.
+        self.thread.wait_return = codeptr as u64;
+        let site = self.site(core::ptr::null());
         self.tell_wait_site(kind::JOIN_BARRIER, site);
         self.set_phase(Phase::Joining { league });
     }

@@ -9,8 +9,10 @@ use std::collections::HashMap;
 
 use taskscope_event::models::{dictionary, openmp, samples};
 
+use crate::dictionary::is_of_kernels;
 use crate::label::{Label, work_name};
 use crate::modules::{self, Module};
+use crate::outlined::Outlined;
 use crate::thread::Moment;
 use crate::word::{EXPLICIT, Word};
 
@@ -31,11 +33,13 @@ impl Entry {
     }
 }
 
-/// What is looked up: an address (or a known site, see [`BY_SITE`]) in one of three roles.
+/// What is looked up: an address (or a known site, see [`BY_SITE`]) in one of three roles, and the body of the construct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key {
     /// A code address; with [`BY_SITE`] a site.
     pub address: u64,
+    /// Address of the construct's outlined body; 0 where that is unknown, and where only the address counts.
+    pub body: u64,
     /// [`PLAIN_SITE`], [`WORK`] with a kind, or OMPT's task flags.
     pub role: u32,
 }
@@ -44,6 +48,8 @@ pub struct Key {
 pub const PLAIN_SITE: u32 = 0x0100_0000;
 /// A role: a worksharing construct, of the OMPT kind in the other bits.
 pub const WORK: u32 = 0x0200_0000;
+/// A role: the call at the end of the body of the construct at a site, which returns to the runtime.
+pub const LAST_CALL: u32 = PLAIN_SITE | WORK;
 /// Set in an address that no code has: the rest is the number of a site, for constructs whose own
 /// address is unknown and that take over the site of what encloses them.
 pub const BY_SITE: u64 = 1 << 63;
@@ -95,8 +101,8 @@ impl SharedTable {
 pub struct Table {
     pid: i32,
     entries: HashMap<Key, Entry>,
-    /// Address of site n + 1.
-    sites: Vec<u64>,
+    /// Address of site n + 1, and of the body of its construct; that is 0 where it is not known.
+    sites: Vec<(u64, u64)>,
     types: u32,
     modules: Vec<Module>,
     /// Creation paths by their addresses.
@@ -152,14 +158,20 @@ impl Table {
     }
 
     /// The numbers of a key; writes the events that explain new ones.
-    pub fn entry(&mut self, key: Key, moment: &mut Moment<'_>) -> Entry {
+    pub fn entry(&mut self, key: Key, outlined: Outlined, moment: &mut Moment<'_>) -> Entry {
         if let Some(entry) = self.entries.get(&key) {
             return *entry;
         }
-        if self.entries.try_reserve(2).is_err() {
+        if self.entries.try_reserve(3).is_err() {
             return Entry::default();
         }
-        let site = self.site(key.address, moment);
+        if key.role == LAST_CALL {
+            return self.last_call(key, outlined, moment);
+        }
+        let site = match key.body {
+            0 => self.site(key.address, moment),
+            _ => self.site_of_body(key, outlined, moment),
+        };
         if key.role == PLAIN_SITE {
             return Entry::new(0, site);
         }
@@ -178,21 +190,72 @@ impl Table {
         if address & BY_SITE != 0 {
             return address as u32;
         }
-        let key = Key { address, role: PLAIN_SITE };
+        let key = Key { address, body: 0, role: PLAIN_SITE };
         if let Some(entry) = self.entries.get(&key) {
             return entry.site;
         }
+        let site = self.new_site(address, moment);
+        if site != 0 {
+            self.entries.insert(key, Entry::new(0, site));
+        }
+        site
+    }
+
+    /// The site of a construct whose body is known. The first one at a return address has that address's site. Others have
+    /// sites of their own, at their bodies: the address is that of a caller which reaches several, or the runtime's.
+    fn site_of_body(&mut self, key: Key, outlined: Outlined, moment: &mut Moment<'_>) -> u32 {
+        let key = Key { role: PLAIN_SITE, ..key };
+        if let Some(entry) = self.entries.get(&key) {
+            return entry.site;
+        }
+        // A kernel's return address is that of the library which starts all of them.
+        let is_own = key.address & BY_SITE == 0 && !is_of_kernels(key.address as *const _);
+        let mut site = if is_own { self.site(key.address, moment) } else { 0 };
+        if self.row(site).is_none_or(|(_, body)| *body != 0) {
+            site = self.new_site(key.body + 1, moment);
+        }
+        let Some((_, body)) = self.row(site) else { return site };
+        *body = key.body;
+        self.write_module(key.body, moment);
+        self.write_body(site, key.body, outlined, moment);
+        self.entries.insert(key, Entry::new(0, site));
+        site
+    }
+
+    /// The site of a construct of which nothing is known but that its call is the last one in the body of another; 0 where
+    /// that body is not known.
+    fn last_call(&mut self, key: Key, outlined: Outlined, moment: &mut Moment<'_>) -> Entry {
+        let enclosing = self.row(key.address as u32).map_or(0, |(_, body)| *body);
+        let mut site = 0;
+        if enclosing != 0 {
+            site = self.new_site(enclosing + 1, moment);
+            self.write_body(site, 0, outlined, moment);
+        }
+        let entry = Entry::new(0, site);
+        self.entries.insert(key, entry);
+        entry
+    }
+
+    fn write_body(&self, site: u32, body: u64, outlined: Outlined, moment: &mut Moment<'_>) {
+        let parts: [&[u8]; 4] = [&site.to_le_bytes(), &body.to_le_bytes(), &outlined.location(), b"\0"];
+        moment.recorder.own_jumbo(moment.at, dictionary::SITE_BODY, &parts);
+    }
+
+    fn row(&mut self, site: u32) -> Option<&mut (u64, u64)> {
+        self.sites.get_mut((site as usize).wrapping_sub(1))
+    }
+
+    fn new_site(&mut self, address: u64, moment: &mut Moment<'_>) -> u32 {
         if self.sites.try_reserve(1).is_err() {
             return 0;
         }
         self.write_module(address, moment);
-        self.sites.push(address);
+        self.sites.push((address, 0));
         let site = self.sites.len() as u32;
         let mut payload = [0; 12];
         payload[..4].copy_from_slice(&site.to_le_bytes());
         payload[4..].copy_from_slice(&address.to_le_bytes());
         moment.recorder.own_point(moment.at, dictionary::SITE, payload);
-        self.entries.insert(key, Entry::new(0, site));
         site
     }
 
@@ -255,7 +318,7 @@ impl Table {
         for (part, value) in payload.chunks_exact_mut(4).zip([typeid, site, detail]) {
             part.copy_from_slice(&value.to_le_bytes());
         }
-        let address = self.sites.get((site as usize).wrapping_sub(1)).copied();
+        let address = self.sites.get((site as usize).wrapping_sub(1)).map(|(address, _)| *address);
         let construct = if role & WORK == 0 { "task" } else { work_name(role & !WORK) };
         let label = Label::of(construct, address, address.and_then(|address| self.module_of(address)));
         let kept = moment.recorder.jumbo(

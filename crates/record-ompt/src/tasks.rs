@@ -161,7 +161,7 @@ impl Moment<'_> {
     /// Returns the task's type; 0 where its creation is not in the trace.
     #[inline(always)]
     fn create_task(&mut self, new_task: *mut Data, flags: u32, codeptr: *const c_void) -> u32 {
-        let (entry, id) = (self.task_type(codeptr, flags), self.thread.tasks.take());
+        let (entry, id) = (self.task_type(codeptr, new_task, flags), self.thread.tasks.take());
         // A task whose creation is not in the trace must not run in it either.
         let numbered = id != 0 && entry.typeid != 0 && !self.thread.is_paused;
         let kept = numbered && self.recorder.point(self.at, openmp::TASK_CREATE, two(id, entry.typeid));

@@ -1,5 +1,6 @@
 //! One thread's state in the tool, and the door that every callback enters through.
 
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use taskscope_event::models::omp;
@@ -9,6 +10,7 @@ use crate::control;
 use crate::dictionary::Cache;
 use crate::frames::Frames;
 use crate::ids::Ids;
+use crate::parallel::Fork;
 use crate::profiling::{self, Follower};
 use crate::sampling::undeferred::Undeferred;
 use crate::sampling::{self, Bounds, OwnStack, Sampler, code_map};
@@ -62,6 +64,8 @@ pub struct Thread {
     pub sampler: Option<Box<Sampler>>,
     /// The regions that this thread has forked and that are not over, innermost last, and where each fork returns to.
     pub forks: Vec<(u32, u64)>,
+    /// The region that this thread has forked last, until it joins the team.
+    pub fork: Option<Fork>,
     /// Memory for long payloads.
     pub scratch: Vec<u8>,
 }
@@ -117,6 +121,17 @@ pub fn record(record: impl FnOnce(&mut Moment<'_>)) {
 #[inline(always)]
 pub fn record_untimed(record: impl FnOnce(&mut Moment<'_>)) {
     record_at(|recorder| recorder.last_time(), record);
+}
+
+/// [`record`] with the time of the callback before.
+#[inline(always)]
+pub fn record_after(record: impl FnOnce(&mut Moment<'_>, u64)) {
+    let before = Cell::new(0);
+    let time = |recorder: &mut ThreadRecorder| {
+        before.set(recorder.last_time());
+        recorder.now()
+    };
+    record_at(time, |moment| record(moment, before.get()));
 }
 
 #[inline(always)]

@@ -3,9 +3,12 @@
 
 mod common;
 
-use common::{Compiler, Run, Trace, tool_under_old_kinds};
+use std::collections::{BTreeMap, HashSet};
+
+use common::{Compiler, Run, Trace, compile, tool_under_old_kinds};
 use taskscope_event::Code;
 use taskscope_event::models::{dictionary, omp, openmp as p, wait};
+use taskscope_session::Session;
 
 /// Records a construct with each compiler that is installed, and hands the trace to `assert`.
 fn each(name: &str, size: u32, assert: impl Fn(Compiler, &Trace)) {
@@ -489,5 +492,89 @@ fn the_switch_from_outside_starts_paused() {
         let trace = Run::construct(Compiler::Clang, "tasks", 10).env("TASKSCOPE_SWITCH", "off").trace();
         assert_eq!(counts(&trace, TASK_LIFE), [0; 3]);
         assert_eq!(trace.count(omp::REGION_BEGIN), 0);
+    }
+}
+
+/// The trace of a run that must succeed.
+fn session_of(mut run: Run) -> Session {
+    let output = run.command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let session = Session::open(run.directory()).unwrap();
+    let _ = std::fs::remove_dir_all(run.directory());
+    session
+}
+
+/// How often each region and each task of `last_calls.c` was executed, by its name.
+fn executed(session: &Session) -> BTreeMap<String, usize> {
+    let execution = &session.execution;
+    let mut counts = BTreeMap::new();
+    let mut count = |name: String| *counts.entry(name).or_insert(0) += 1;
+    for region in &execution.regions {
+        count(session.places.construct("parallel", region.site));
+    }
+    for ty in execution.tasks.ty.iter() {
+        count(session.places.type_name(*ty));
+    }
+    counts
+}
+
+/// Regions and tasks as `last_calls.c` has them, and the lines of their directives.
+const LAST_CALLS: [(&str, &str, &str, usize); 10] = [
+    ("first", "parallel", "first", 2),
+    ("second", "parallel", "second", 1),
+    ("copied", "parallel", "copied", 3),
+    ("main", "parallel", "main", 1),
+    ("fifth", "parallel", "fifth", 1),
+    ("sixth", "parallel", "fifth", 2),
+    ("seventh", "parallel", "seventh", 1),
+    ("third", "task", "third", 2),
+    ("fourth", "task", "fourth", 1),
+    ("eighth", "task", "seventh", 2),
+];
+
+#[test]
+fn constructs_that_end_functions_are_named_by_their_bodies() {
+    let source = include_str!("programs/last_calls.c");
+    let line =
+        |name: &str| source.lines().position(|line| line.contains(&format!("/* {name} */"))).unwrap() + 1;
+    let named = |(name, what, function, count): (&str, &str, &str, usize)| {
+        (format!("{function} [{what} at last_calls.c:{}]", line(name)), count)
+    };
+    let expected = BTreeMap::from(LAST_CALLS.map(named));
+    for compiler in [Compiler::Clang, Compiler::Gcc].into_iter().filter(|compiler| compiler.is_installed()) {
+        for flags in [&["-O0"][..], &["-O1"], &["-O2"], &["-O3", "-no-pie", "-fno-pie"], &["-O2", "-fno-plt"]]
+        {
+            for levels in ["levels", "one"] {
+                if compiler == Compiler::Gcc && matches!(flags[0], "-O0" | "-O1") && levels == "one" {
+                    // The body of a nested region that is not forked is not known, and gcc assigns its call to the line before.
+                    continue;
+                }
+                let mut run = Run::program(compiler, &compile(compiler, "last_calls", flags));
+                run.command.arg(levels);
+                let session = session_of(run);
+                assert_eq!(executed(&session), expected, "{compiler:?} {flags:?} {levels}");
+                let sites: HashSet<_> = session.execution.regions.iter().map(|region| region.site).collect();
+                assert_eq!(sites.len(), 7, "{compiler:?} {flags:?} {levels}: one site a construct");
+            }
+        }
+    }
+}
+
+#[test]
+fn constructs_without_debug_information_are_told_apart() {
+    let sorted = |counts: Vec<usize>| {
+        let mut counts = counts;
+        counts.sort_unstable();
+        counts
+    };
+    let expected = sorted(LAST_CALLS.iter().map(|(.., count)| *count).collect());
+    for compiler in [Compiler::Clang, Compiler::Gcc].into_iter().filter(|compiler| compiler.is_installed()) {
+        for flags in [&["-O2", "-g0"][..], &["-O2", "-g0", "-s"]] {
+            let mut run = Run::program(compiler, &compile(compiler, "last_calls", flags));
+            run.command.arg("levels");
+            let executed = executed(&session_of(run));
+            let counts = sorted(executed.values().copied().collect());
+            assert_eq!(counts, expected, "{compiler:?} {flags:?}: {executed:#?}");
+        }
     }
 }

@@ -230,7 +230,7 @@ impl Session {
         }
         let mut places = None;
         let mut execution = builder.finish_doubting(
-            |catalog| places.insert(Places::of_catalog(catalog)).joined_types(),
+            |catalog| places.insert(Places::of_catalog(catalog)).joined(),
             |execution| doubts::of_streams(&trace, &threads, execution),
         );
         if let Some(error) = track_file.as_ref().and_then(|file| file.failure()) {

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{
-    Catalog, Execution, GapIndex, JoinedTypes, ObjectIndex, Place, PlaceKind, ProcessIndex, SiteIndex, State,
-    TypeIndex, TypeKind,
+    Catalog, Construct, Execution, GapIndex, Joined, ObjectIndex, Place, PlaceKind, ProcessIndex, SiteIndex,
+    State, TypeIndex, TypeKind,
 };
 use taskscope_symbol::{
-    CodePlace, LoadedModule, Missing, Symbolizer, VariablePlace, acquires_for_its_caller, without_parameters,
+    CodePlace, LoadedModule, Location, Missing, Symbolizer, VariablePlace, acquires_for_its_caller,
+    without_parameters,
 };
 
 /// Resolves code sites when they are asked for, each once.
@@ -48,24 +49,61 @@ impl Places {
         Places {
             first_taken: first_taken(execution),
             of_locks: execution.holds.iter().map(|hold| hold.site).collect(),
-            // A place where a lock is taken is told otherwise.
+            // A place where a lock is taken is told otherwise; and not everything that was joined is shown.
             resolved: RefCell::default(),
+            missing: RefCell::default(),
             ..self
         }
     }
 
-    /// Tasks of a process that have one name and are of one kind have one type: compilers copy constructs.
-    pub(crate) fn joined_types(&self) -> JoinedTypes {
+    /// Types of a process that have one name and are of one kind are one, and so are sites of one line in one function:
+    /// compilers copy constructs.
+    pub(crate) fn joined(&self) -> Joined {
         let mut known: FxHashMap<(ProcessIndex, String, Option<TypeKind>), TypeIndex> = FxHashMap::default();
         let types = self.catalog.types.iter().zip(0..).map(|(row, number)| {
             let ty = TypeIndex(number);
             let has_name = row.site.is_some() || !row.label.is_empty();
-            if !has_name || matches!(row.kind, Some(TypeKind::Work { .. })) {
+            if !has_name {
                 return ty;
             }
-            *known.entry((row.process, self.type_name(ty), row.kind)).or_insert(ty)
+            *known.entry((row.process, self.name_of_copies(ty), row.kind)).or_insert(ty)
         });
-        JoinedTypes::of(types.collect())
+        let types = types.collect();
+        let mut known: FxHashMap<Written, SiteIndex> = FxHashMap::default();
+        let sites =
+            (0..self.catalog.sites.len() as u32).map(SiteIndex).map(|site| match self.written(site) {
+                Some(written) => *known.entry(written).or_insert(site),
+                None => site,
+            });
+        Joined::of(types, sites.collect())
+    }
+
+    /// What the copies of a type have in common: the name, or without lines, which names depend on, the body's address.
+    fn name_of_copies(&self, ty: TypeIndex) -> String {
+        let site = self.catalog.type_site(ty);
+        let body = self.catalog.constructs.get(&site).map(|construct| construct.body);
+        match body.filter(|body| *body != 0 && self.code(site).frame.line.is_none()) {
+            Some(body) => format!("{body:#x}"),
+            None => self.type_name(ty),
+        }
+    }
+
+    /// What the copies of a construct have in common, where that is known.
+    fn written(&self, site: SiteIndex) -> Option<Written> {
+        let row = self.catalog.sites.get(site.index())?;
+        let construct = self.catalog.constructs.get(&site);
+        let code = self.code(site);
+        let line = code.frame.file.clone().zip(code.frame.line);
+        let place = match (line, construct) {
+            (Some((file, line)), _) => {
+                let column = construct.and_then(|construct| Location::parse(&construct.location));
+                (file, u64::from(line), column.map_or(0, |location| location.column))
+            }
+            (None, Some(construct)) if construct.body != 0 => (String::new(), construct.body, 0),
+            _ => return None,
+        };
+        let is_in_body = construct.is_none() && code.frame.cut_out;
+        Some((row.process, code.frame.function.clone(), place, (construct.is_some(), is_in_body)))
     }
 
     /// Why names or lines were missing so far, each reason once.
@@ -113,8 +151,11 @@ impl Places {
         let Some(row) = self.catalog.sites.get(site.index()).filter(|row| row.address != 0) else {
             return CodePlace::default();
         };
-        let mut place =
-            self.with_symbolizer(row.process, |symbolizer| symbolizer.runtime_call_place(row.address));
+        let construct = self.catalog.constructs.get(&site);
+        let mut place = self.with_symbolizer(row.process, |symbolizer| match construct {
+            Some(Construct { body, location }) => symbolizer.construct_place(row.address, *body, location),
+            None => symbolizer.runtime_call_place(row.address),
+        });
         if self.of_locks.contains(&site) {
             leave_wrappers(&mut place);
         }
@@ -137,7 +178,13 @@ impl Places {
             (None, Some(line), _) => format!("[{what} at {line}]"),
             (Some(function), None, _) => match code.offset {
                 Some(offset) => format!("{function}+{offset:#x} [{what}]"),
-                None => format!("{function} [{what}]"),
+                None => match &code.module {
+                    // Of an outlined body, its own address: the function may have several.
+                    Some((module, body)) if code.frame.cut_out => {
+                        format!("{function} [{what} at {module}+{body:#x}]")
+                    }
+                    _ => format!("{function} [{what}]"),
+                },
             },
             (None, None, Some((module, offset))) => format!("[{what} at {module}+{offset:#x}]"),
             (None, None, None) => format!("[{what}]"),
@@ -243,6 +290,9 @@ impl Places {
         self.catalog.objects.get(object.index()).map_or("unknown", |row| object_word(row.kind))
     }
 }
+
+/// Process, function, file with line and column or the body's address, and whether it is a construct with a body or lies in one.
+type Written = (ProcessIndex, Option<String>, (String, u64, u32), (bool, bool));
 
 /// Guards and methods of locks that were inlined give way to the code that uses them: all of it would be one place else.
 fn leave_wrappers(place: &mut CodePlace) {

@@ -98,7 +98,7 @@ impl Observer for OfProcesses<'_> {
             | Definition::Type { process, .. }
             | Definition::Path { process, .. }
             | Definition::Object { process, .. } => *process = self.process(*process),
-            Definition::TypeSite { .. } => {}
+            Definition::SiteBody { .. } | Definition::TypeSite { .. } => {}
         }
         self.builder.define(definition);
     }

@@ -234,6 +234,30 @@ impl ModuleFile {
         behind.unwrap_or(return_address)
     }
 
+    /// Whether the call into an OpenMP runtime that returns to this address is known to be where it seems, or where
+    /// [`behind_tail_calls`](Self::behind_tail_calls) has found it.
+    pub fn is_certain_call(&self, return_address: u64) -> bool {
+        let is_call = |calls: &TailCalls| calls.is_call_of_runtime(return_address);
+        self.tail_calls.as_ref().is_none_or(is_call)
+            || self.behind_tail_calls(return_address) != return_address
+    }
+
+    /// The address after the only jump into an OpenMP runtime in the function that begins at an address.
+    pub fn only_jump_in(&self, start: u64) -> Option<u64> {
+        let index = self.functions.binary_search_by_key(&start, |function| function.start).ok()?;
+        self.tail_calls.as_ref()?.only_jump(start, self.functions[index].end)
+    }
+
+    /// The outlined body that gcc's code, in the function that begins at `start`, passes to the runtime by the jump which ends
+    /// at `after`.
+    pub fn body_passed(&self, start: u64, after: u64) -> Option<u64> {
+        let is_body = |address: u64| {
+            let index = self.functions.binary_search_by_key(&address, |function| function.start);
+            index.is_ok_and(|index| name::is_outlined(&self.functions[index].name))
+        };
+        self.tail_calls.as_ref()?.argument_before(start, after, is_body)
+    }
+
     /// What is known of an address of the file.
     pub fn find(&mut self, address: u64) -> Found {
         let mut found = Found::default();
@@ -322,6 +346,26 @@ impl ModuleFile {
         of_file.filter_map(|(.., location)| location.line).last()
     }
 
+    /// File and line of what the line table has first at an address: of a cut-out body, its construct. Other lookups have
+    /// what it has last there.
+    pub fn first_line_at(&self, address: u64) -> Option<(String, u32)> {
+        let (context, debug) = (self.context.as_ref()?, self.debug.as_ref()?);
+        let unit = debug.look_up(context.find_dwarf_and_unit(address))?;
+        let mut rows = unit.unit.line_program.clone()?.rows();
+        while let Ok(Some((header, row))) = rows.next_row() {
+            if row.address() != address || row.end_sequence() {
+                continue;
+            }
+            let line = row.line().and_then(|line| u32::try_from(line.get()).ok());
+            let name = row.file(header).and_then(|file| unit.attr_string(file.path_name()).ok());
+            let name = name.and_then(|name| Some(gimli::Reader::to_string_lossy(&name).ok()?.into_owned()));
+            if let Some(found) = name.zip(line) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
     /// Of a call into an OpenMP runtime: drops the inner frames that lie in functions of the system's headers,
     /// if no body was cut out of those but one was cut out of a function around them.
     pub fn leave_library_frames(&self, found: &mut Found) {
@@ -350,11 +394,22 @@ impl ModuleFile {
     /// The function in `file` whose declaration is the nearest above `line`: what a cut-out body
     /// without a telling name was written in.
     pub fn function_around(&mut self, file: &str, line: u32) -> Option<String> {
+        self.nearest_function(file, line, |_| true)
+    }
+
+    /// The same among the functions of this name, whatever scopes they are in.
+    pub fn function_named(&mut self, own_name: &str, file: &str, line: u32) -> Option<String> {
+        self.nearest_function(file, line, |function| name::own_name(function) == own_name)
+    }
+
+    fn nearest_function(&mut self, file: &str, line: u32, is_it: impl Fn(&str) -> bool) -> Option<String> {
         let file = Path::new(file).file_name()?;
-        let all = self.declarations();
-        let above =
-            all.iter().filter(|d| d.line <= line as u64 && Path::new(&d.file).file_name() == Some(file));
-        above.max_by_key(|d| d.line).and_then(|d| name::user_function(&d.name))
+        let is_above =
+            |d: &&Declaration| d.line <= line.into() && Path::new(&d.file).file_name() == Some(file);
+        let mut above: Vec<&Declaration> = self.declarations().iter().filter(is_above).collect();
+        above.sort_by_key(|declaration| declaration.line);
+        let names = above.into_iter().rev().map(|declaration| name::user_function(&declaration.name));
+        names.flatten().find(|function| is_it(function))
     }
 }
 

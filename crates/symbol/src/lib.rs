@@ -9,6 +9,7 @@
 //! panic.
 #![forbid(unsafe_code)]
 
+mod construct;
 mod debug;
 mod file;
 mod fortran;
@@ -23,6 +24,7 @@ mod unwind_entries;
 mod unwound;
 mod variable;
 
+pub use construct::Location;
 pub use name::{
     acquires_for_its_caller, are_of_one_template, demangle, is_outlined, is_stub, user_function,
     without_parameters,
@@ -172,11 +174,23 @@ impl Symbolizer {
     fn place(&mut self, return_address: u64, runtime_call: bool) -> CodePlace {
         // The return address may be the first of the next line, function or file.
         let address = return_address.wrapping_sub(1);
-        let Some(module) = self.modules.iter().find(|m| (m.start..m.end).contains(&address)) else {
+        let Some((module, in_file)) = self.in_file(address) else {
             return CodePlace { missing: Some(Missing::NoModule), ..CodePlace::default() };
         };
         let (path, build_id) = (module.path.clone(), module.build_id.clone());
-        self.describe(&path, &build_id, address.wrapping_sub(module.bias), runtime_call)
+        self.describe(&path, &build_id, in_file, runtime_call)
+    }
+
+    /// The module that holds an address of the process, and the address in its file.
+    fn in_file(&self, address: u64) -> Option<(&LoadedModule, u64)> {
+        let module = self.modules.iter().find(|module| (module.start..module.end).contains(&address))?;
+        Some((module, address.wrapping_sub(module.bias)))
+    }
+
+    /// The file at a path, with a build id, if it can be read.
+    fn file(&mut self, path: &str, build_id: &str) -> Option<&mut ModuleFile> {
+        let key = (path.to_string(), build_id.to_string());
+        self.files.entry(key).or_insert_with(|| ModuleFile::open(path, build_id)).as_mut().ok()
     }
 
     /// What lies at an address of a file, inside an instruction. The file is the one at `path`, if its

@@ -133,6 +133,11 @@ fn without_parameters_behind(scope: &str) -> String {
 /// What may stand between a function's parameters and what is written in it.
 const QUALIFIERS: [&str; 6] = ["", "const", "&", "&&", "const &", "const&&"];
 
+/// A function's name without scopes, parameters and arguments of templates: `solve` of `ns::Solver<int>::solve<double>(int)`.
+pub fn own_name(name: &str) -> String {
+    parts_of(&without_parameters(name)).last().map_or_else(String::new, |own| own.to_string())
+}
+
 /// Where the first list of parameters begins and ends, outside of template arguments.
 fn parameters_of(name: &str) -> Option<(usize, usize)> {
     let (mut depth, mut start, mut parentheses) = (0_i32, None, 0_i32);

@@ -80,6 +80,39 @@ impl TailCalls {
         None
     }
 
+    /// Whether the call that returns to `return_address` is one of the runtime itself, so that it is where it seems to be.
+    pub fn is_call_of_runtime(&self, return_address: u64) -> bool {
+        let through_pointer = || {
+            let bytes = self.bytes(return_address.checked_sub(6)?, 6)?;
+            bytes.starts_with(&[0xff, 0x15]).then(|| relative(return_address, &bytes[2..]))
+        };
+        self.called_before(return_address).is_some_and(|called| self.stubs.contains(&called))
+            || through_pointer().is_some_and(|slot| self.slots.contains(&slot))
+    }
+
+    /// The address after the only jump into the runtime in a function from `start` to `end`.
+    pub fn only_jump(&self, start: u64, end: u64) -> Option<u64> {
+        let mut into_runtime = self.jumps_in(start, end).into_iter().filter(|jump| jump.enters_runtime);
+        let only = into_runtime.next()?;
+        into_runtime.next().is_none().then_some(only.after)
+    }
+
+    /// The function whose address the code from `start` on loads last as a first argument before the jump that ends at `after`,
+    /// among those that `is_it` accepts.
+    pub fn argument_before(&self, start: u64, after: u64, is_it: impl Fn(u64) -> bool) -> Option<u64> {
+        /// Code from there on may load the arguments of the jump.
+        const NEAR: u64 = 64;
+        let start = start.max(after.saturating_sub(NEAR));
+        let code = self.bytes(start, usize::try_from(after.checked_sub(start)?).ok()?)?;
+        let loaded = code.windows(7).enumerate().filter_map(|(index, window)| match window {
+            // `lea distance(%rip), %rdi`, and `mov $address, %edi` of programs at fixed addresses.
+            [0x48, 0x8d, 0x3d, distance @ ..] => Some(relative(start + index as u64 + 7, distance)),
+            [0xbf, address @ ..] => Some(u32::from_le_bytes(*address.first_chunk()?).into()),
+            _ => None,
+        });
+        loaded.filter(|address| is_it(*address)).last()
+    }
+
     fn called_before(&self, return_address: u64) -> Option<u64> {
         let direct = self.bytes(return_address.checked_sub(5)?, 5)?;
         (direct[0] == 0xe8).then(|| relative(return_address, &direct[1..]))

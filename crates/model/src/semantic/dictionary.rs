@@ -133,6 +133,14 @@ impl Interpreter {
                     out.define(Definition::Site { site, process, address });
                 }
             }
+            dictionary::SITE_BODY => {
+                let site = self.site_at(thread, payload, 0)?;
+                let body = u64_at(payload, 4).ok_or(Short)?;
+                let (location, _) = text(payload.get(12..).unwrap_or_default());
+                if site.is_some() {
+                    out.define(Definition::SiteBody { site, body, location: &location });
+                }
+            }
             dictionary::TASK_TYPE_SITE => {
                 let ty = self.type_at(thread, payload, 0, out)?;
                 let site = self.site_at(thread, payload, 4)?;

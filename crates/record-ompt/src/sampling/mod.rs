@@ -37,7 +37,7 @@ use crate::profiling;
 
 pub use own_stack::OwnStack;
 pub use sampler::{Sampler, now};
-pub use walk::{Bounds, stack_pointer_here};
+pub use walk::{Bounds, read_anywhere, stack_pointer_here};
 
 /// How often to sample, per second and thread; unset, nothing is sampled.
 pub const RATE_VARIABLE: &str = "TASKSCOPE_SAMPLE";

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::messages::{Call, Communication, PeerWait, PeerWaitKind, Rank};
 use taskscope_execution::{
-    Activities, Activity, Catalog, Column, CpuFacts, CpuLoad, CpuSet, Doubt, Execution, Gap, Loss, Module,
-    Object, OffCpu, OsSource, OsTotals, Process, ProcessIndex, Quota, Region, RegionIndex, Runs, SharedBytes,
-    Site, SiteIndex, TaskStatus, Tasks, Thread, ThreadIndex, ThreadKind, Throttled, Track, TrackColumns,
-    Type, TypeIndex, TypeKind, Uncertain, WorkShare,
+    Activities, Activity, Catalog, Column, Construct, CpuFacts, CpuLoad, CpuSet, Doubt, Execution, Gap, Loss,
+    Module, Object, OffCpu, OsSource, OsTotals, Process, ProcessIndex, Quota, Region, RegionIndex, Runs,
+    SharedBytes, Site, SiteIndex, TaskStatus, Tasks, Thread, ThreadIndex, ThreadKind, Throttled, Track,
+    TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
@@ -77,7 +77,7 @@ impl Page {
         } = &*self.execution;
         // Pages show whom a call waited for, not what was in its messages, and no data.
         let Communication { ranks, calls, .. } = communication;
-        let Catalog { modules, data: _, sites, types, objects, gaps, operations: _ } = catalog;
+        let Catalog { modules, data: _, sites, constructs, types, objects, gaps, operations: _ } = catalog;
         let rules = self.timeline.pyramid(ThreadIndex(0)).map(|p| p.rules().clone()).unwrap_or_default();
         let more = json!({
             "report": self.report,
@@ -103,6 +103,7 @@ impl Page {
             "ranks": ranks.iter().map(|(process, r)| json!([process, r.job, r.rank, r.ranks])).collect::<Vec<_>>(),
             "modules": modules.iter()
                 .map(|m| json!([m.process.0, m.start, m.end, m.bias, m.build_id, m.path])).collect::<Vec<_>>(),
+            "constructs": constructs.iter().map(|(site, c)| json!([site.0, c.body, c.location])).collect::<Vec<_>>(),
             "types": types.iter().map(|t| json!([t.process.0, t.label, t.site.0, type_kind(t.kind)])).collect::<Vec<_>>(),
         });
         let pyramids = (0..threads.len()).filter_map(|at| self.timeline.pyramid(ThreadIndex(at as u32)));
@@ -229,6 +230,10 @@ impl Page {
                 build_id: text(&m[4])?,
                 path: text(&m[5])?,
             });
+        }
+        for c in rows("constructs")? {
+            let construct = Construct { body: number(&c[1])?, location: text(&c[2])? };
+            catalog.constructs.insert(SiteIndex(small(&c[0])?), construct);
         }
         for t in rows("types")? {
             let (process, label) = (ProcessIndex(small(&t[0])?), text(&t[1])?);
