@@ -10,22 +10,27 @@ use taskscope_execution::{Group, State};
 /// With capacity C (without the time, other than useful, in which a worker's process starts or ends MPI), useful time U, and the losses I in worker-nanoseconds:
 ///
 /// ```text
-/// serialization     (C − Is) / C                         Is: nothing to do, or waiting for a lock
-/// load_balance      (C − Is − Il) / (C − Is)             Il: waiting in a team while others work
-/// device_offload    (C − Is − Il − Id) / (C − Is − Il)   Id: waiting for a device
-/// runtime_overhead  (C − Is − Il − Id − Ir) / (C − Is − Il − Id)
-///                                                        Ir: the runtime, and waits while nobody works
-/// known             U / (C − Is − Il − Id − Ir)          the rest is time that the trace cannot tell
+/// cpu_availability  A / C, A = C − Io                Io: no CPU, or more workers than CPUs
+/// serialization     (A − Is) / A                     Is: nothing to do, or waiting for a lock
+/// load_balance      (A − Is − Il) / (A − Is)         Il: waiting in a team while others work
+/// device_offload    (A − Is − Il − Id) / (A − Is − Il)
+///                                                    Id: waiting for a device
+/// runtime_overhead  (A − Is − Il − Id − Ir) / (A − Is − Il − Id)
+///                                                    Ir: the runtime, and waits while nobody works
+/// known             U / (A − Is − Il − Id − Ir)      the rest is time that the trace cannot tell
 /// parallel          U / C, the product
 /// ```
 ///
 /// The chain of removals is that of TALP's OpenMP metrics (DLB 3.6: serialization, load balance,
 /// scheduling), with waiting for locks counted as serialization, and what cannot be told set apart; waiting for devices
-/// is apart as in its device offload efficiency.
+/// is apart as in its device offload efficiency. CPU availability comes first: the other factors are those of the time that
+/// the system left to the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Efficiency {
     /// Useful time over capacity.
     pub parallel: f64,
+    /// Without the time that the operating system took.
+    pub cpu_availability: f64,
     /// Without the time when there was nothing to do or one's turn had not come.
     pub serialization: f64,
     /// Without the waiting in teams for those that still worked.
@@ -38,6 +43,8 @@ pub struct Efficiency {
     pub known: f64,
     /// Useful nanoseconds.
     pub useful_ns: u64,
+    /// Worker-nanoseconds without a CPU, or with more workers than CPUs.
+    pub cpu_availability_ns: u64,
     /// Worker-nanoseconds lost to serialization.
     pub serialization_ns: u64,
     /// Worker-nanoseconds lost to load imbalance.
@@ -60,11 +67,12 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
     let nobody = charges.iter().filter(|c| matches!(c.culprit, Culprit::Nobody(_)));
     let in_vain: u64 = nobody.map(|c| c.by_state.of_group(Group::Sync)).sum();
     let useful_ns = group(Group::Useful);
+    let cpu_availability_ns = group(Group::Off);
     let serialization_ns = group(Group::Idle) + group(Group::Mutex);
     // Whoever starts MPI is charged with the waiting meanwhile, so that none of it is in vain.
     let load_balance_ns = group(Group::Sync) - in_vain;
     let device_offload_ns = group(Group::Device);
-    let runtime_overhead_ns = group(Group::Runtime) + group(Group::Off) + in_vain;
+    let runtime_overhead_ns = group(Group::Runtime) + in_vain;
     let unknown_ns = group(Group::Unknown);
     let (start_ns, capacity_ns) = (ledger.starting.total(), started.total());
     let mut left = capacity_ns;
@@ -73,6 +81,7 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
         left -= loss;
         if before == 0 { 1.0 } else { left as f64 / before as f64 }
     };
+    let cpu_availability = factor(cpu_availability_ns);
     let serialization = factor(serialization_ns);
     let load_balance = factor(load_balance_ns);
     let device_offload = factor(device_offload_ns);
@@ -81,12 +90,14 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
     let parallel = if capacity_ns == 0 { 0.0 } else { useful_ns as f64 / capacity_ns as f64 };
     Efficiency {
         parallel,
+        cpu_availability,
         serialization,
         load_balance,
         device_offload,
         runtime_overhead,
         known,
         useful_ns,
+        cpu_availability_ns,
         serialization_ns,
         load_balance_ns,
         device_offload_ns,

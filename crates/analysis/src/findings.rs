@@ -40,8 +40,10 @@ pub enum FindingKind {
     Communication,
     /// A rank starts or ends MPI.
     MpiStart,
-    /// The operating system kept a thread off the CPU.
+    /// The operating system kept threads off the CPU.
     System,
+    /// There are more workers than CPUs.
+    Oversubscribed,
     /// Threads wait although none works.
     NobodyWorks,
     /// The trace cannot tell what ran.
@@ -50,7 +52,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [FindingKind; 15] = [
+    pub const ALL: [FindingKind; 16] = [
         FindingKind::Lock,
         FindingKind::Serial,
         FindingKind::FewTasks,
@@ -64,6 +66,7 @@ impl FindingKind {
         FindingKind::Communication,
         FindingKind::MpiStart,
         FindingKind::System,
+        FindingKind::Oversubscribed,
         FindingKind::NobodyWorks,
         FindingKind::Unknown,
     ];
@@ -84,6 +87,7 @@ impl FindingKind {
             FindingKind::Communication => "communication",
             FindingKind::MpiStart => "mpi-start",
             FindingKind::System => "no-cpu",
+            FindingKind::Oversubscribed => "oversubscribed",
             FindingKind::NobodyWorks => "nobody-works",
             FindingKind::Unknown => "unknown",
         }
@@ -218,6 +222,8 @@ pub(crate) fn findings(
         let confidence = match alone_ns as f64 / ns.max(1) as f64 {
             _ if grain.is_some_and(|grain| grain.cost_ns < 2 * grain.mean_ns) => Confidence::Medium,
             _ if grain.is_some() => Confidence::High,
+            // Threads that could have worked may have had no CPU.
+            _ if kind == FindingKind::NobodyWorks && !execution.knows_off_cpu() => Confidence::Low,
             share if share >= 0.7 => Confidence::High,
             share if share >= 0.3 || !even => Confidence::Medium,
             _ => Confidence::Low,
@@ -249,6 +255,7 @@ pub(crate) fn findings(
             Group::Device => FindingKind::Device,
             Group::Runtime => FindingKind::Runtime,
             Group::Start => FindingKind::MpiStart,
+            Group::Off if cause.state == State::Oversubscribed => FindingKind::Oversubscribed,
             Group::Off => FindingKind::System,
             Group::Unknown => FindingKind::Unknown,
             _ => continue,
@@ -257,7 +264,10 @@ pub(crate) fn findings(
         let ns = cause.ns - in_late.unwrap_or(0);
         if ns > 0 {
             let tasks_created = created.get(&(cause.state, cause.place)).copied().unwrap_or(0);
-            all.push(Finding { tasks_created, ..Finding::own(kind, (cause.state, cause.place), ns) });
+            let own = Finding::own(kind, (cause.state, cause.place), ns);
+            let estimated = kind == FindingKind::System && !execution.knows_switches();
+            let confidence = if estimated { Confidence::Medium } else { own.confidence };
+            all.push(Finding { tasks_created, confidence, ..own });
         }
     }
     all.sort_by_key(|f| (Reverse(f.ns), f.kind, f.state, f.place, f.late));
@@ -287,7 +297,6 @@ fn kind_of(execution: &Execution, state: State, place: Place, creates: bool) -> 
         State::TargetWait => FindingKind::Device,
         State::Communication => FindingKind::Communication,
         State::MpiStart => FindingKind::MpiStart,
-        state if state.group() == Group::Off => FindingKind::System,
         _ => FindingKind::Unknown,
     }
 }

@@ -140,7 +140,7 @@ pub fn book(execution: &Execution) -> Ledger {
         };
         let start = starts.get(&thread.process.0).map_or(&[][..], Vec::as_slice);
         let causes = if thread.selected { &mut causes } else { &mut of_others };
-        if execution.off_cpu_of(index).is_empty() && start.is_empty() {
+        if execution.system_time_of(index).is_empty() && start.is_empty() {
             let edges = execution.edges_of_run(index);
             let edges = edges.map(|edge| ((edge.section.state, edge.section.place), edge.nanos()));
             thread.track.add_times(&mut times);

@@ -53,6 +53,7 @@ impl Role {
     const WORKS: Role = Role(u8::MAX);
     /// Waits for a lock, which is charged apart. While nobody works the lock is free, and taking it is what others wait for.
     const ACQUIRES: Role = Role(u8::MAX - 1);
+    /// Is charged with nothing, and nobody with it: its time is the system's.
     const NEITHER: Role = Role(u8::MAX - 2);
     /// Not found yet.
     const UNKNOWN: Role = Role(u8::MAX - 3);
@@ -77,6 +78,8 @@ fn role(state: State) -> Role {
         Role(column as u8)
     } else if state.group() == Group::Mutex {
         Role::ACQUIRES
+    } else if state.group() == Group::Off {
+        Role::NEITHER
     } else {
         Role::WORKS
     }

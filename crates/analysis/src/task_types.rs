@@ -69,7 +69,7 @@ pub fn body_times(execution: &Execution) -> Vec<u64> {
     let threads = execution.threads.iter().enumerate().filter(|(_, thread)| thread.kind != ThreadKind::Cpu);
     for (index, thread) in threads {
         let index = ThreadIndex(index as u32);
-        if execution.off_cpu_of(index).is_empty() {
+        if execution.system_time_of(index).is_empty() {
             thread.track.for_each_in(|state, _| state == State::Task, &mut add);
         } else {
             execution.spans_of_run(index).filter(|span| span.section.state == State::Task).for_each(&mut add);

@@ -50,6 +50,10 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, f64>) {
                 spans().filter(|(_, cut)| cut.span.start <= between[0] && between[0] < cut.span.end)
             {
                 let state = span.section.state;
+                // What the system took is charged to nobody.
+                if state.group() == Group::Off {
+                    continue;
+                }
                 if WAITS.contains(&state) {
                     let counts = execution.threads[thread.index()].worker && execution.is_selected(thread);
                     waiting.extend(counts.then_some((state, span.section.place)));
@@ -94,6 +98,7 @@ proptest! {
                 execution.add_off_cpu(ThreadIndex(thread), OsSource::Switches, &[(at, at + ns)], &[]);
             }
         }
+        execution.attribute_system_time();
         // A part of the run, in hundredths: threads may not be there in it.
         if let Some((begin, length)) = part {
             let (first, last) = execution.range();

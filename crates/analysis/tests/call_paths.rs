@@ -42,6 +42,7 @@ fn serial_in_pieces() -> Execution {
     let off: Vec<(u64, u64)> =
         (0..25).map(|number| (1000 + 40_000 * number + 30_000, 1000 + 40_000 * (number + 1))).collect();
     execution.add_off_cpu(ThreadIndex(0), OsSource::Switches, &off, &[]);
+    execution.attribute_system_time();
     execution
 }
 

@@ -53,13 +53,22 @@ fn check(execution: &Execution) {
 
     // The factors multiply to the efficiency.
     let e = &analysis.efficiency;
-    let losses =
-        e.serialization_ns + e.load_balance_ns + e.device_offload_ns + e.runtime_overhead_ns + e.unknown_ns;
+    let losses = e.cpu_availability_ns
+        + e.serialization_ns
+        + e.load_balance_ns
+        + e.device_offload_ns
+        + e.runtime_overhead_ns
+        + e.unknown_ns;
     // Starting and ending MPI is in none.
     let started = ledger.started();
     assert_eq!(e.useful_ns + losses, started.total());
     if ledger.capacity_ns > 0 && e.useful_ns > 0 {
-        let product = e.serialization * e.load_balance * e.device_offload * e.runtime_overhead * e.known;
+        let product = e.cpu_availability
+            * e.serialization
+            * e.load_balance
+            * e.device_offload
+            * e.runtime_overhead
+            * e.known;
         assert!((product - e.parallel).abs() < 1e-9);
     }
     // And so do those of processes × threads.

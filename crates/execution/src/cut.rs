@@ -43,6 +43,7 @@ impl Execution {
             losses,
             off_cpu,
             blocked,
+            system_time,
             queued,
             communication,
             uncertain,
@@ -100,6 +101,7 @@ impl Execution {
         samples.of_task = kept.filter(|(task, _)| task.is_some()).collect();
         off_cpu.retain_mut(|off| part.keeps(&mut off.start, &mut off.end));
         blocked.retain_mut(|off| part.keeps(&mut off.start, &mut off.end));
+        system_time.retain_mut(|taken| part.keeps(&mut taken.start, &mut taken.end));
         uncertain.retain_mut(|stretch| part.keeps(&mut stretch.start, &mut stretch.end));
     }
 

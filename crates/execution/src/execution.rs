@@ -5,8 +5,8 @@ use crate::samples::Samples;
 use crate::track::TakesActivities;
 use crate::{
     Activities, Anomaly, Catalog, Column, CpuSet, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals,
-    Process, ProcessIndex, Queued, Region, Section, Span, State, Tasks, ThreadIndex, ThreadKind, Track,
-    TrackSpans, WaitDependence, WorkShare,
+    Process, ProcessIndex, Queued, Region, Section, Span, State, SystemTime, Tasks, ThreadIndex, ThreadKind,
+    Track, TrackSpans, WaitDependence, WorkShare,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -207,6 +207,8 @@ pub struct Execution {
     /// Times in which threads were blocked in the kernel, by thread and time; they overlap neither each other nor
     /// [`off_cpu`](Execution::off_cpu).
     pub blocked: Vec<OffCpu>,
+    /// Times of workers that the system took, by thread and time; they do not overlap.
+    pub system_time: Vec<SystemTime>,
     /// What processes told each other.
     pub communication: Communication,
     /// Where what is shown need not be what was.
@@ -257,7 +259,7 @@ impl Execution {
     }
 
     /// The thread's time over the whole run of its process: before its first event it has not
-    /// started, after its end it has ended. Where the system kept it off the CPU, it is out of CPU. The spans
+    /// started, after its end it has ended. Where its time is the system's, it is in the state of the cause. The spans
     /// tile the process's time exactly.
     pub fn spans_of_run(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> + '_ {
         self.cut_spans_of_run(thread).map(|cut| cut.span)

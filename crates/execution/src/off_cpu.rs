@@ -1,12 +1,12 @@
-//! When threads could run and had no CPU: an overlay over their tracks.
+//! When threads could run and had no CPU, and their sections cut where their time is the system's.
 //!
 //! Tracks tell what a thread was in; here is when the operating system kept it from that, and when the thread was
-//! blocked in the kernel: asleep, in a system call, or in a wait of a library. A time off the CPU counts only where the thread was in code of the program: what a thread waits for goes on meanwhile, whether it
-//! spins, yields or has lost its CPU, and calls into the runtime or a communication library keep their name.
+//! blocked in the kernel: asleep, in a system call, or in a wait of a library. Whose loss a time off the CPU is
+//! depends on what the other threads do meanwhile: see [`SystemTime`].
 
 use crate::execution::TrackOfRun;
 use crate::track::TakesActivities;
-use crate::{Execution, Group, ObjectIndex, Section, Span, State, ThreadIndex};
+use crate::{Execution, Group, Section, Span, State, SystemTime, ThreadIndex};
 
 /// What tells the times off the CPU of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -82,7 +82,7 @@ pub struct OsTimes {
 /// A part of a thread's time, and what its track says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutSpan {
-    /// The part; out of CPU where the system kept the thread off.
+    /// The part; in the state of its [`SystemCause`](crate::SystemCause) where its time is the system's.
     pub span: Span,
     /// The state of the track.
     pub under: State,
@@ -94,7 +94,7 @@ enum Why {
     Blocked,
 }
 
-/// Whether time off the CPU is told apart from this.
+/// Whether the program's own code runs in it.
 fn counts_in(state: State) -> bool {
     state.group() == Group::Useful
 }
@@ -222,13 +222,26 @@ impl Execution {
         known.sort_unstable();
     }
 
+    /// The spans of a thread's run that end after `begin`, as its track tells them.
+    pub(crate) fn spans_of_run_from(
+        &self,
+        thread: ThreadIndex,
+        begin: u64,
+    ) -> impl Iterator<Item = Span> + '_ {
+        let track = &self.threads[thread.index()].track;
+        let [before, after] =
+            self.edges_of_run(thread).map(|edge| Some(edge).filter(|edge| edge.end > begin));
+        let first = if begin < track.start() { 0 } else { track.row_at(begin).unwrap_or(track.len()) };
+        before.into_iter().chain(track.spans_of(first..track.len())).chain(after)
+    }
+
     /// As [`Execution::spans_of_run`], with what the track says of the times off the CPU.
     pub fn cut_spans_of_run(&self, thread: ThreadIndex) -> CutSpans<'_> {
         CutSpans(self.cut_of_run(thread))
     }
 
     fn cut_of_run(&self, thread: ThreadIndex) -> Cut<'_, TrackOfRun<'_>> {
-        Cut { spans: self.track_of_run(thread), off: self.off_cpu_of(thread), rest: None }
+        Cut { spans: self.track_of_run(thread), off: self.system_time_of(thread), rest: None }
     }
 
     /// The same for these rows of a thread's track.
@@ -238,9 +251,14 @@ impl Execution {
         rows: std::ops::Range<usize>,
     ) -> impl Iterator<Item = CutSpan> + '_ {
         let spans = self.threads[thread.index()].track.spans_of(rows);
-        let off = self.off_cpu_of(thread);
+        let off = self.system_time_of(thread);
         let begin = spans.clone().next().map_or(u64::MAX, |span| span.start);
         Cut { spans, off: &off[off.partition_point(|off| off.end <= begin)..], rest: None }
+    }
+
+    /// Whether each time off the CPU of every worker is known.
+    pub fn knows_switches(&self) -> bool {
+        self.workers().all(|(_, thread)| thread.os_source == OsSource::Switches)
     }
 
     /// Whether the times off the CPU of every worker are known or estimated.
@@ -286,32 +304,32 @@ impl Iterator for CutSpans<'_> {
 struct Cut<'a, I> {
     spans: I,
     /// Times that have not ended yet.
-    off: &'a [OffCpu],
+    off: &'a [SystemTime],
     rest: Option<Span>,
 }
 
 /// The first part of a span that is cut by times off the CPU, and what is left of it. Times that end before it are
 /// dropped.
-fn first_part(span: Span, off: &mut &[OffCpu]) -> (CutSpan, Option<Span>) {
+fn first_part(span: Span, off: &mut &[SystemTime]) -> (CutSpan, Option<Span>) {
     let under = span.section.state;
     while let Some((_, later)) = off.split_first().filter(|(off, _)| off.end <= span.start) {
         *off = later;
     }
-    let Some(off) = off.first().filter(|off| off.start < span.end && counts_in(under)) else {
+    let Some(off) = off.first().filter(|off| off.start < span.end) else {
         return (CutSpan { span, under }, None);
     };
     let until = if off.start > span.start { off.start } else { off.end.min(span.end) };
     let rest = (until < span.end).then_some(Span { start: until, ..span });
     let mut part = Span { end: until, ..span };
     if off.start <= span.start {
-        part.section = Section { state: State::OutOfCpu, object: ObjectIndex::NONE, ..span.section };
+        part.section = off.section(&span.section);
     }
     (CutSpan { span: part, under }, rest)
 }
 
 /// Whether a span lies before the next time off the CPU, as nearly all do.
 #[inline]
-fn is_whole(span: &Span, off: &[OffCpu]) -> bool {
+fn is_whole(span: &Span, off: &[SystemTime]) -> bool {
     off.first().is_none_or(|off| off.start >= span.end)
 }
 
@@ -377,12 +395,13 @@ mod tests {
         let mut execution = execution(&[(10, Serial), (50, CriticalWait), (60, Serial)], 100);
         let exact = [(20, 30), (25, 28), (45, 70), (95, 200)];
         execution.add_off_cpu(ThreadIndex(0), OsSource::Switches, &exact, &[]);
+        execution.attribute_system_time();
         let expected = [
             (10, 20, Serial, Serial),
             (20, 30, OutOfCpu, Serial),
             (30, 45, Serial, Serial),
             (45, 50, OutOfCpu, Serial),
-            (50, 60, CriticalWait, CriticalWait),
+            (50, 60, OutOfCpu, CriticalWait),
             (60, 70, OutOfCpu, Serial),
             (70, 95, Serial, Serial),
             (95, 100, OutOfCpu, Serial),

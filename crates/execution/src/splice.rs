@@ -123,6 +123,14 @@ impl Splice {
         Pieces { now: None, later: self.pieces.iter() }
     }
 
+    /// From when to when it shows rows of which track, by the address of its columns.
+    pub fn sources(&self) -> impl Iterator<Item = (u64, u64, *const TrackColumns)> + '_ {
+        self.pieces.iter().filter_map(|piece| match &piece.of {
+            Source::Rows(columns, _) => Some((piece.start, piece.end, Arc::as_ptr(columns))),
+            Source::Section(_) => None,
+        })
+    }
+
     /// See [`Track::for_each_in`].
     pub fn for_each_in(&self, wanted: impl Fn(State, Place) -> bool, mut take: impl FnMut(Span)) {
         let wanted = Wanted::of(wanted, &self.activities);

@@ -52,8 +52,10 @@ pub enum State {
     MpiStart,
     /// A worker in no region, or with no task to run.
     Idle,
-    /// Taken off the CPU by the operating system.
+    /// Kept off the CPU by the operating system, or waiting for a thread that is.
     OutOfCpu,
+    /// One of more workers than CPUs: none of the CPUs that it may use stands free for it.
+    Oversubscribed,
     /// Of its own will: its task is blocked, or it left its CPU to another thread of the runtime.
     Paused,
     /// Before the thread's first event.
@@ -92,7 +94,7 @@ pub enum Group {
 
 impl State {
     /// All states, in the order of their numbers.
-    pub const ALL: [State; 30] = [
+    pub const ALL: [State; 31] = [
         State::Task,
         State::Worksharing,
         State::Masked,
@@ -118,6 +120,7 @@ impl State {
         State::MpiStart,
         State::Idle,
         State::OutOfCpu,
+        State::Oversubscribed,
         State::Paused,
         State::NotStarted,
         State::Ended,
@@ -153,6 +156,7 @@ impl State {
             State::MpiStart => "mpi_start",
             State::Idle => "idle",
             State::OutOfCpu => "out_of_cpu",
+            State::Oversubscribed => "oversubscribed",
             State::Paused => "paused",
             State::NotStarted => "not_started",
             State::Ended => "ended",
@@ -188,7 +192,8 @@ impl State {
             State::Communication => "communication",
             State::MpiStart => "starting and ending MPI",
             State::Idle => "idle",
-            State::OutOfCpu => "out of CPU",
+            State::OutOfCpu => "no CPU",
+            State::Oversubscribed => "more workers than CPUs",
             State::Paused => "paused",
             State::NotStarted => "not started",
             State::Ended => "ended",
@@ -219,7 +224,7 @@ impl State {
             State::MpiStart => Group::Start,
             State::CriticalWait | State::LockWait | State::OrderedWait | State::AtomicWait => Group::Mutex,
             State::Idle | State::Paused | State::NotStarted | State::Ended => Group::Idle,
-            State::OutOfCpu => Group::Off,
+            State::OutOfCpu | State::Oversubscribed => Group::Off,
             State::NoSubsystem | State::Unknown => Group::Unknown,
         }
     }

@@ -567,6 +567,14 @@ impl Track {
         }
     }
 
+    /// Of a track that refers to others: from when to when it shows rows of which columns.
+    pub(crate) fn sources(&self) -> Vec<(u64, u64, *const TrackColumns)> {
+        match &self.0 {
+            Kind::Rows(_) => Vec::new(),
+            Kind::Spliced(splice) => splice.sources().collect(),
+        }
+    }
+
     /// Number of sections.
     pub fn len(&self) -> usize {
         match &self.0 {

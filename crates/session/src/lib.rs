@@ -238,6 +238,7 @@ impl Session {
         }
         os_time::add_os_times(&trace, &names, &mut execution);
         cpus::add_cpus(&trace, &threads, &names, &mut execution);
+        execution.attribute_system_time();
         told_ranks::add_told_ranks(&trace, &threads, &mut execution);
         if selection.range != TimeRange::default() {
             execution.cut(clock_at(selected.begin_ns.max(0)), clock_at(selected.end_ns));

@@ -16,7 +16,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
     // Names are resolved first, so that notices can say which were missing.
     let causes = words::causes(places, analysis);
     let blame = words::blame(session, analysis);
-    let findings = words::findings(places, analysis);
+    let findings = words::findings(session, analysis);
     let task_types = task_types(session, analysis);
     let worksharing = worksharing(session, analysis);
     let regions = regions(session, analysis);
@@ -51,12 +51,14 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
         "efficiency": {
             "parallel": efficiency.parallel,
             "load_balance": efficiency.load_balance,
+            "cpu_availability": efficiency.cpu_availability,
             "serialization": efficiency.serialization,
             "device_offload": efficiency.device_offload,
             "runtime_overhead": efficiency.runtime_overhead,
             "known": efficiency.known,
             "useful_ns": efficiency.useful_ns,
             "load_balance_loss_ns": efficiency.load_balance_ns,
+            "cpu_availability_loss_ns": efficiency.cpu_availability_ns,
             "serialization_loss_ns": efficiency.serialization_ns,
             "device_offload_loss_ns": efficiency.device_offload_ns,
             "runtime_overhead_loss_ns": efficiency.runtime_overhead_ns,

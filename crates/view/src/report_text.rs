@@ -296,6 +296,10 @@ impl Page<'_> {
             ("Load balance", efficiency.load_balance, efficiency.load_balance_ns),
             ("Serialization", efficiency.serialization, efficiency.serialization_ns),
         ];
+        if efficiency.cpu_availability_ns > 0 {
+            factors
+                .insert(0, ("CPU availability", efficiency.cpu_availability, efficiency.cpu_availability_ns));
+        }
         if efficiency.device_offload_ns > 0 {
             factors.push(("Device offload", efficiency.device_offload, efficiency.device_offload_ns));
         }
@@ -330,7 +334,7 @@ impl Page<'_> {
 
     fn overhead_parts(&self) -> String {
         let ledger = &self.analysis.ledger;
-        let states = State::ALL.iter().filter(|s| matches!(s.group(), Group::Runtime | Group::Off));
+        let states = State::ALL.iter().filter(|s| s.group() == Group::Runtime);
         let parts: Vec<String> = states
             .filter(|state| share(ledger, **state) >= 0.0005)
             .map(|state| {
@@ -419,7 +423,7 @@ impl Page<'_> {
     }
 
     fn findings(&mut self) {
-        let all = words::findings(&self.session.places, self.analysis);
+        let all = words::findings(self.session, self.analysis);
         let worth = self.worth(&all);
         self.heading("Findings, largest first", &[(self.unit.of_workers(), 16), ("confidence", 12)]);
         if worth == 0 {
@@ -492,6 +496,7 @@ impl Page<'_> {
             ("sync", Group::Sync),
             ("locks", Group::Mutex),
             ("idle", Group::Idle),
+            ("no CPU", Group::Off),
             ("other", Group::Unknown),
         ];
         if self.analysis.efficiency.device_offload_ns > 0 {
@@ -504,16 +509,8 @@ impl Page<'_> {
             let thread = &self.session.execution.threads[row.thread.index()];
             let process = &self.session.execution.processes[thread.process.index()];
             let total = row.by_state.total();
-            let shares: Vec<String> = groups
-                .iter()
-                .map(|(_, group)| match group {
-                    Group::Unknown => {
-                        row.by_state.of_group(Group::Unknown) + row.by_state.of_group(Group::Off)
-                    }
-                    group => row.by_state.of_group(*group),
-                })
-                .map(|ns| percent(ns, total))
-                .collect();
+            let shares: Vec<String> =
+                groups.iter().map(|(_, group)| percent(row.by_state.of_group(*group), total)).collect();
             let mut columns: Vec<(&str, usize)> = shares.iter().map(|text| (text.as_str(), 10)).collect();
             let events = short_count(thread.events);
             columns.insert(0, (&events, 10));
@@ -641,7 +638,7 @@ impl Page<'_> {
 
     fn next(&mut self) {
         let trace = shell_word(&self.session.root);
-        let all = words::findings(&self.session.places, self.analysis);
+        let all = words::findings(self.session, self.analysis);
         let explain = all.first().filter(|_| self.worth(&all) > 0);
         let explain = explain.map(|finding| format!("taskscope explain {} {trace}", finding.id));
         let more = format!("taskscope report --section all {trace}");

@@ -64,6 +64,7 @@ impl RunNumbers {
         numbers.put(Group::Run, "lost_ns", (ledger.capacity_ns - efficiency.useful_ns) as f64);
         for (name, share) in [
             ("parallel", efficiency.parallel),
+            ("cpu_availability", efficiency.cpu_availability),
             ("load_balance", efficiency.load_balance),
             ("serialization", efficiency.serialization),
             ("device_offload", efficiency.device_offload),
@@ -74,7 +75,7 @@ impl RunNumbers {
         for (state, ns) in ledger.by_state.iter() {
             numbers.put(Group::Cause, state.name(), ns as f64);
         }
-        for finding in words::findings(&session.places, analysis) {
+        for finding in words::findings(session, analysis) {
             let name = format!("{} {}", finding.kind.name(), finding.place);
             numbers.put(Group::Finding, name.trim_end(), finding.ns as f64);
         }

@@ -53,7 +53,8 @@ pub struct NamedFinding {
 }
 
 /// All findings with names, largest first.
-pub fn findings(places: &Places, analysis: &Analysis) -> Vec<NamedFinding> {
+pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
+    let places = &session.places;
     let mut merged: Vec<NamedFinding> = Vec::new();
     let mut known: FxHashMap<_, usize> = FxHashMap::default();
     for finding in &analysis.findings {
@@ -79,8 +80,12 @@ pub fn findings(places: &Places, analysis: &Analysis) -> Vec<NamedFinding> {
                     ns: finding.ns,
                     confidence: finding.confidence,
                     culprits: vec![(finding.state, finding.place)],
-                    site: places.site_of(finding.place),
-                    text: sentence(finding, &place),
+                    site: if is_of_no_place(finding.kind) {
+                        SiteIndex::NONE
+                    } else {
+                        places.site_of(finding.place)
+                    },
+                    text: sentence(session, finding, &place),
                     place,
                     victims: finding.victims,
                     sole_ns: finding.sole_ns,
@@ -108,11 +113,57 @@ fn place_of(places: &Places, finding: &Finding) -> String {
             };
             places.name(state, finding.place)
         }
+        kind if is_of_no_place(kind) => String::new(),
         _ => places.name(finding.state, finding.place),
     }
 }
 
-fn sentence(finding: &Finding, place: &str) -> String {
+/// Whether the cause is no code: the system takes time wherever the program is.
+fn is_of_no_place(kind: FindingKind) -> bool {
+    matches!(kind, FindingKind::System | FindingKind::Oversubscribed)
+}
+
+/// Who had the CPUs that threads went without, as far as the recording tells.
+fn no_cpu(session: &Session) -> String {
+    let facts: Vec<_> =
+        session.execution.processes.iter().filter_map(|process| process.cpus.as_ref()).collect();
+    let limit = facts.iter().filter(|facts| facts.throttled_ns() > 0);
+    if let Some(quota) = limit.filter_map(|facts| facts.quota.as_ref()).min_by_key(|quota| quota.millicpus) {
+        return format!(
+            "threads had no CPU: their control group {} reached its limit of {} CPUs",
+            format::harmless(&quota.cgroup),
+            quota.millicpus as f64 / 1000.0
+        );
+    }
+    let loads = facts.iter().filter_map(|facts| Some((facts.load()?, facts.allowed.len())));
+    let others = loads.filter(|(load, _)| load.end > load.start).max_by_key(|(load, _)| load.others_ns());
+    match others {
+        Some((load, cpus)) if load.others_ns() * 50 >= load.end - load.start => format!(
+            "threads had no CPU: other programs used {:.1} of {}",
+            load.others_ns() as f64 / (load.end - load.start) as f64,
+            format::counted(cpus as u64, "CPU")
+        ),
+        _ => "threads had no CPU: something else ran on it".to_string(),
+    }
+}
+
+/// How many workers there are on how many CPUs.
+fn more_workers(session: &Session) -> String {
+    let groups = session.execution.cpu_groups().into_iter().filter(|group| group.is_oversubscribed());
+    match groups.max_by_key(|group| group.workers_at_once) {
+        Some(group) => {
+            let cpus = match group.quota {
+                Some(_) => format!("{} CPUs (quota)", group.millicpus as f64 / 1000.0),
+                None => format::counted(group.cpus.len() as u64, "CPU"),
+            };
+            let workers = format::counted(group.workers_at_once as u64, "worker");
+            format!("more workers than CPUs: {workers} share {cpus}")
+        }
+        None => "more workers than CPUs".to_string(),
+    }
+}
+
+fn sentence(session: &Session, finding: &Finding, place: &str) -> String {
     // Sums over thousands of workers of a damaged trace come close to what 64 bits hold.
     let alone = u128::from(finding.sole_ns) * 10 >= u128::from(finding.ns) * 7;
     let place = if place.is_empty() { "code that the trace does not name" } else { place };
@@ -151,10 +202,11 @@ fn sentence(finding: &Finding, place: &str) -> String {
         }
         FindingKind::Runtime if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
         FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
-        FindingKind::System if finding.place == Place::UNKNOWN => {
-            "the operating system keeps threads off the CPU".to_string()
+        FindingKind::System => no_cpu(session),
+        FindingKind::Oversubscribed => more_workers(session),
+        FindingKind::NobodyWorks if !session.execution.knows_off_cpu() => {
+            format!("no worker runs any code while they wait (whether they had CPUs is not known): {place}")
         }
-        FindingKind::System => format!("the operating system keeps threads off the CPU in {place}"),
         FindingKind::NobodyWorks if finding.place == Place::UNKNOWN => {
             "no worker runs any code while they wait (scheduling, wake-up)".to_string()
         }

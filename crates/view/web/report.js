@@ -70,7 +70,7 @@ function efficiencyTree(report) {
   const e = report.efficiency || {};
   const { unit, show } = unitOf(report.capacity_ns);
   const rows = [
-    ['Parallel efficiency', 'parallel', null, 0], ['Load balance', 'load_balance', 'load_balance_loss_ns', 1],
+    ['Parallel efficiency', 'parallel', null, 0], ...(e.cpu_availability_loss_ns > 0 ? [['CPU availability', 'cpu_availability', 'cpu_availability_loss_ns', 1]] : []), ['Load balance', 'load_balance', 'load_balance_loss_ns', 1],
     ['Serialization', 'serialization', 'serialization_loss_ns', 1], ...(e.device_offload_loss_ns > 0 ? [['Device offload', 'device_offload', 'device_offload_loss_ns', 1]] : []),
     ['Runtime overhead', 'runtime_overhead', 'runtime_overhead_loss_ns', 1],
     ['Known', 'known', 'unknown_ns', 1],

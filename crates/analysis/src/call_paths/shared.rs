@@ -96,7 +96,7 @@ impl Parts {
     }
 
     fn take(&mut self, section: &Section) -> Key {
-        if section.state == State::OutOfCpu {
+        if section.state.group() == Group::Off {
             return Key(*section, self.now.1);
         }
         if self.count == 0 || self.now.0 != *section {

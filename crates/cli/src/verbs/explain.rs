@@ -39,7 +39,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         (Some(name), Some(trace)) if is_number(name) => {
             let session = super::open_part(trace, &args.selection.parse()?)?;
             let (analysis, _) = taskscope_analysis::analyse(&session.execution);
-            let findings = taskscope_view::findings(&session.places, &analysis);
+            let findings = taskscope_view::findings(&session, &analysis);
             let Some(finding) = findings.iter().find(|f| f.id.eq_ignore_ascii_case(name)) else {
                 let why = format!("the trace has {} findings", findings.len());
                 return Err(Failure::new(format!("there is no finding {name}")).why(why).into());

@@ -229,7 +229,8 @@ impl Maker<'_> {
             let mut after = None;
             for CutSpan { span, under } in self.execution.cut_spans_of_run(thread) {
                 let section = span.section;
-                if section.state == State::OutOfCpu {
+                let is_lost = section.state.group() == Group::Off;
+                if is_lost {
                     let name = self.state_name(section.state);
                     let (start, end) = (span.start, span.end);
                     self.builder.go_on_with_activity(worker.into(), ActivityKind::OffCpu, name, (start, end));
@@ -257,14 +258,23 @@ impl Maker<'_> {
                         true
                     }
                     Group::Mutex => {
-                        self.add_lock_wait(worker, &span, &holders, thread, names);
+                        if !is_lost {
+                            self.add_lock_wait(worker, &span, &holders, thread, names);
+                        }
                         true
                     }
                     Group::Runtime | Group::Unknown => {
-                        let name = self.state_name(section.state);
-                        let time = (span.start, span.end);
-                        self.builder.go_on_with_activity(worker.into(), ActivityKind::Runtime, name, time);
-                        matches!(section.state, State::TaskCreation | State::Dependences)
+                        if !is_lost {
+                            let name = self.state_name(section.state);
+                            let time = (span.start, span.end);
+                            self.builder.go_on_with_activity(
+                                worker.into(),
+                                ActivityKind::Runtime,
+                                name,
+                                time,
+                            );
+                        }
+                        matches!(under, State::TaskCreation | State::Dependences)
                     }
                     Group::Off => true,
                     Group::Start => {

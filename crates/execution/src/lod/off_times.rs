@@ -1,11 +1,11 @@
-//! Where the operating system kept a thread off its CPU, flagged where that matters.
+//! Times of a thread that the operating system took, flagged where that matters.
 //!
 //! Estimated times lie at the end of nearly every section, so a flag on each bucket that holds one would be on
 //! all of them. A bucket is flagged when such times take at least an eighth of it, or when it holds a part of one that is
 //! long for the run.
 
 use super::{Bucket, CLASSES, FlagRules, Flags, Marks, Pyramid, Values, Window, edge};
-use crate::{Execution, OffCpu, State, ThreadIndex};
+use crate::{Execution, SystemCause, SystemTime, ThreadIndex};
 
 /// A bucket is flagged when this part of it is off the CPU.
 const PART_OF_BUCKET: u64 = 8;
@@ -18,49 +18,63 @@ pub struct OffTimes {
     /// Nanoseconds of all times before each.
     before: Vec<u64>,
     long: Marks,
-    /// What the track says meanwhile, one more than the number of the state, where that is told apart; else 0.
-    under: Values,
-    under_pyramid: Pyramid,
+    /// By cause.
+    under: [Under; SystemCause::ALL.len()],
+}
+
+/// What the track says while a thread's time is lost to a cause.
+#[derive(Clone, Debug, Default)]
+struct Under {
+    /// One more than the number of the state; 0 at all other times.
+    states: Values,
+    pyramid: Pyramid,
 }
 
 impl OffTimes {
     /// Those of a thread; see [`new`](Self::new).
     pub fn of(execution: &Execution, thread: ThreadIndex, long_ns: u64) -> OffTimes {
-        let off = execution.off_cpu_of(thread);
+        let off = execution.system_time_of(thread);
         let mut times = OffTimes::new(off, long_ns);
-        if !off.is_empty() {
+        for cause in SystemCause::ALL.into_iter().filter(|cause| off.iter().any(|part| part.cause == *cause))
+        {
+            let Under { states, pyramid } = &mut times.under[cause as usize];
             for cut in execution.cut_spans_of_run(thread) {
-                let is_off = cut.span.section.state == State::OutOfCpu && cut.under != State::OutOfCpu;
-                times.under.write(cut.span.start, if is_off { cut.under as i64 + 1 } else { 0 });
-                times.under.end = cut.span.end;
+                let state = cut.span.section.state;
+                let is_lost = state == cause.state() && cut.under != state;
+                states.write(cut.span.start, if is_lost { cut.under as i64 + 1 } else { 0 });
+                states.end = cut.span.end;
             }
-            times.under_pyramid = Pyramid::build(&times.under, &FlagRules::default());
+            *pyramid = Pyramid::build(states, &FlagRules::default());
         }
         times
     }
 
-    /// Nanoseconds off the CPU in every bucket of a window, by what the track says meanwhile:
-    /// `put(bucket, state, ns)`.
-    pub fn shares_of(&self, window: Window, mut put: impl FnMut(usize, usize, u64)) {
-        self.under_pyramid.shares_of(&self.under, window, |bucket, class, ns| {
-            if let Some(state) = usize::from(class).checked_sub(1) {
-                put(bucket, state, ns);
-            }
-        });
+    /// Nanoseconds that the system took in every bucket of a window, by what the track says meanwhile and the cause:
+    /// `put(bucket, state, cause, ns)`.
+    pub fn shares_of(&self, window: Window, mut put: impl FnMut(usize, usize, SystemCause, u64)) {
+        for (Under { states, pyramid }, cause) in self.under.iter().zip(SystemCause::ALL) {
+            pyramid.shares_of(states, window, |bucket, class, ns| {
+                if let Some(state) = usize::from(class).checked_sub(1) {
+                    put(bucket, state, cause, ns);
+                }
+            });
+        }
     }
 
-    /// Moves what `[from, to)` was off the CPU from what the track says to [`State::OutOfCpu`].
+    /// Moves what the system took of `[from, to)` from what the track says to the states of the causes.
     pub fn move_sums(&self, from: u64, to: u64, sums: &mut [u64; CLASSES]) {
-        for (class, ns) in self.under_pyramid.sums(&self.under, from, to).into_iter().enumerate() {
-            if let Some(under) = class.checked_sub(1).and_then(|state| sums.get_mut(state)) {
-                *under = under.saturating_sub(ns);
-                sums[State::OutOfCpu as usize] += ns;
+        for (Under { states, pyramid }, cause) in self.under.iter().zip(SystemCause::ALL) {
+            for (class, ns) in pyramid.sums(states, from, to).into_iter().enumerate() {
+                if let Some(under) = class.checked_sub(1).and_then(|state| sums.get_mut(state)) {
+                    *under = under.saturating_sub(ns);
+                    sums[cause.state() as usize] += ns;
+                }
             }
         }
     }
 
     /// Takes a thread's times off the CPU; those of at least `long_ns` are never hidden.
-    pub fn new(off: &[OffCpu], long_ns: u64) -> OffTimes {
+    pub fn new(off: &[SystemTime], long_ns: u64) -> OffTimes {
         let mut times = OffTimes::default();
         let mut sum = 0;
         for part in off {
@@ -120,8 +134,9 @@ mod tests {
     use super::*;
     use crate::ThreadIndex;
 
-    fn off(times: &[(u64, u64)]) -> Vec<OffCpu> {
-        times.iter().map(|(start, end)| OffCpu { thread: ThreadIndex(0), start: *start, end: *end }).collect()
+    fn off(times: &[(u64, u64)]) -> Vec<SystemTime> {
+        let (thread, cause) = (ThreadIndex(0), SystemCause::NoCpu);
+        times.iter().map(|(start, end)| SystemTime { thread, start: *start, end: *end, cause }).collect()
     }
 
     fn flagged(times: &OffTimes, window: Window) -> Vec<usize> {

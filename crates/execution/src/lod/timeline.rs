@@ -84,7 +84,7 @@ impl Timeline {
         marks.into_iter().any(|marks| marks.carry(flags) && marks.touch(from, to))
     }
 
-    /// Nanoseconds of `[from, to)` for which the operating system kept a thread off its CPU.
+    /// Nanoseconds of `[from, to)` of a thread's time that the operating system took.
     pub fn off_cpu_ns(&self, execution: &Execution, thread: ThreadIndex, from: u64, to: u64) -> u64 {
         self.off_times(execution, thread).map_or(0, |off| off.nanos(from, to))
     }
@@ -160,8 +160,8 @@ impl Timeline {
         }
     }
 
-    /// Thread-nanoseconds by state in every bucket of a window, summed over `threads`; where the operating system
-    /// kept a thread off its CPU, it was out of CPU, as in the report: `[bucket][state]`. Divided by the bucket's width: how many threads were in the state on average.
+    /// Thread-nanoseconds by state in every bucket of a window, summed over `threads`; what the operating
+    /// system took is in the states of its causes, as in the report: `[bucket][state]`. Divided by the bucket's width: how many threads were in the state on average.
     pub fn breakdown(
         &self,
         execution: &Execution,
@@ -179,12 +179,12 @@ impl Timeline {
                 });
             }
             if let Some(off) = self.off_times(execution, *thread) {
-                off.shares_of(window, |bucket, under, ns| {
+                off.shares_of(window, |bucket, under, cause, ns| {
                     if let Some(sum) =
                         sums.get_mut(bucket).filter(|sum| sum.get(under).is_some_and(|of| *of >= ns))
                     {
                         sum[under] -= ns;
-                        sum[State::OutOfCpu as usize] += ns;
+                        sum[cause.state() as usize] += ns;
                     }
                 });
             }

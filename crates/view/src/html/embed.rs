@@ -355,6 +355,7 @@ mod tests {
         let (start, end) = execution.range();
         let third = (end - start) / 3;
         execution.add_off_cpu(thread, OsSource::Switches, &[(start + third, start + 2 * third)], &[]);
+        execution.attribute_system_time();
         let session = Session::in_memory("synthetic.trace", execution);
         let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
         let page = Page::new(session, &analysis, &problems);

@@ -100,7 +100,7 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
             let stretch = Stretch { ns: span.nanos(), start: span.start };
             take((span.section.state, span.section.place), stretch);
         };
-        if execution.off_cpu_of(thread).is_empty() {
+        if execution.system_time_of(thread).is_empty() {
             // Sections without time are not shown.
             let edges = execution.edges_of_run(thread);
             edges.into_iter().filter(|edge| edge.end > edge.start).for_each(take_span);

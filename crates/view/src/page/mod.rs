@@ -143,7 +143,7 @@ impl Page {
                 CallPaths::of_session(&session, TaskContext::Creation).json(false, None, TOP_PATHS);
         }
         let clocks = crate::info::clocks(&session);
-        let findings = words::findings(&session.places, analysis);
+        let findings = words::findings(&session, analysis);
         let queues = Queues::of(&session.devices);
         let queued = queues.queues().iter().map(|_| OnceLock::new()).collect();
         let streams = session.streams.iter().map(|stream| (stream.path.clone(), stream.thread.index()));

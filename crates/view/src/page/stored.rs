@@ -15,8 +15,8 @@ use taskscope_execution::messages::{Call, Communication, PeerWait, PeerWaitKind,
 use taskscope_execution::{
     Activities, Activity, Catalog, Column, Construct, CpuFacts, CpuLoad, CpuSet, Doubt, Execution, Gap, Loss,
     Module, Object, OffCpu, OsSource, OsTotals, Process, ProcessIndex, Quota, Region, RegionIndex, Runs,
-    SharedBytes, Site, SiteIndex, TaskStatus, Tasks, Thread, ThreadIndex, ThreadKind, Throttled, Track,
-    TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
+    SharedBytes, Site, SiteIndex, SystemCause, SystemTime, TaskStatus, Tasks, Thread, ThreadIndex,
+    ThreadKind, Throttled, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
@@ -63,8 +63,9 @@ impl Page {
             holds,
             dependences,
             losses,
-            off_cpu,
+            off_cpu: _,
             blocked,
+            system_time,
             // What follows from them is in the report.
             queued: _,
             target_waits: _,
@@ -136,7 +137,7 @@ impl Page {
             words(sites, |s| [u64::from(s.process.0), s.address]),
             words(objects, |o| [pair(o.process.0, o.kind), o.id]),
             words(gaps, |g| [pair(g.after.0, g.before.0), u64::from(g.process.0)]),
-            words(off_cpu, |off| [u64::from(off.thread.0), off.start, off.end]),
+            words(system_time, |part| [u64::from(part.thread.0), part.start, part.end, part.cause as u64]),
             words(uncertain, |u| [pair(u.thread.0, u.doubt as u32), u.start, u.end]),
             words(calls, words_of_call),
             words(blocked, |off| [u64::from(off.thread.0), off.start, off.end]),
@@ -304,9 +305,17 @@ impl Page {
         for (path, track) in more["streams"].as_object()? {
             tracks_by_stream.insert(path.clone(), number(track)? as usize);
         }
-        let off = |[thread, start, end]: [u64; 3]| OffCpu { thread: ThreadIndex(low(thread)), start, end };
-        execution.off_cpu = rows_of(&table(6)?, off);
-        execution.blocked = rows_of(&table(9)?, off);
+        execution.system_time = rows_of(&table(6)?, |[thread, start, end, cause]| SystemTime {
+            thread: ThreadIndex(low(thread)),
+            start,
+            end,
+            cause: SystemCause::ALL[usize::from(cause == SystemCause::MoreWorkers as u64)],
+        });
+        execution.blocked = rows_of(&table(9)?, |[thread, start, end]| OffCpu {
+            thread: ThreadIndex(low(thread)),
+            start,
+            end,
+        });
         execution.communication.calls = rows_of(&table(8)?, call_of_words);
         for r in rows("ranks")? {
             let rank = Rank { job: number(&r[1])?, rank: small(&r[2])?, ranks: small(&r[3])? };

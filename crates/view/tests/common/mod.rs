@@ -61,6 +61,7 @@ pub fn doubtful() -> Execution {
     execution.add_off_cpu(threads[0], OsSource::Switches, &[(1000, 41_000)], &[]);
     let delay = RunDelay { start: 1000, end: 101_000, ns: 3000 };
     execution.add_off_cpu(threads[1], OsSource::Estimated, &[], &[delay]);
+    execution.attribute_system_time();
     execution
 }
 

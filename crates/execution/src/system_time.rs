@@ -1,0 +1,595 @@
+//! Worker time that the operating system took: the partition of lost time between the program and the system.
+//!
+//! Raw facts are the times in which threads could run and had no CPU ([`OffCpu`](crate::OffCpu)), the times in which they blocked, and
+//! how many CPUs the job may use. From these follows, for each worker and instant, whether its time is the system's:
+//!
+//! | the worker | its time is the system's where |
+//! | --- | --- |
+//! | runs code of the program or the runtime | it has no CPU |
+//! | waits for a lock | the holder has no CPU, or the lock is handed to it or free and it has no CPU itself |
+//! | waits or has nothing to do | nobody works, and a worker that could has no CPU |
+//! | waits, and there are more workers than CPUs | no allowed CPU stands free for it |
+//!
+//! With more workers than CPUs, as many waiting workers can lose time to too little work as CPUs are left
+//! by those that work or could work; the others could run nothing anyway. Which ones these are is a matter of choice: who
+//! keeps waiting goes on to, so that a wait falls apart into few pieces.
+//!
+//! Every nanosecond has one answer, so times of parts of a run add up to those of the whole: the partition is computed once,
+//! for the whole run, and cut with it.
+
+use crate::track::TrackColumns;
+use crate::{
+    CpuGroup, Execution, Group, Holders, ObjectIndex, ProcessIndex, Section, Span, State, ThreadIndex,
+    ThreadKind,
+};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Why the system is the cause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum SystemCause {
+    /// Something else had the CPU: another process, the kernel, or the limit of a control group.
+    NoCpu,
+    /// The job's own threads had all CPUs that it may use.
+    MoreWorkers,
+}
+
+impl SystemCause {
+    /// All causes, in the order of their numbers.
+    pub const ALL: [SystemCause; 2] = [SystemCause::NoCpu, SystemCause::MoreWorkers];
+
+    /// The state of a worker whose time is lost to it.
+    pub const fn state(self) -> State {
+        match self {
+            SystemCause::NoCpu => State::OutOfCpu,
+            SystemCause::MoreWorkers => State::Oversubscribed,
+        }
+    }
+}
+
+/// A part of a thread's time that the system took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemTime {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// First nanosecond.
+    pub start: u64,
+    /// First nanosecond after it.
+    pub end: u64,
+    /// Why.
+    pub cause: SystemCause,
+}
+
+impl SystemTime {
+    /// What the thread is in, of a section of its track.
+    pub(crate) fn section(&self, under: &Section) -> Section {
+        Section { state: self.cause.state(), object: ObjectIndex::NONE, ..*under }
+    }
+}
+
+/// What a worker is doing, as far as CPUs are concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Doing {
+    /// Runs code of the program or of the runtime.
+    Works,
+    /// Waits for others, or has nothing to do.
+    Waits,
+    /// Waits for a lock; whether that is the system's doing.
+    WaitsForLock { system: bool },
+    /// Has not started, or has ended.
+    Absent,
+    /// Communicates, waits for a device, or is not known: for others it works, and its own time is not decided here.
+    Other,
+    /// Outside of the run of its process.
+    Elsewhere,
+}
+
+impl Doing {
+    fn of(state: State) -> Doing {
+        match state {
+            State::NotStarted | State::Ended => Doing::Absent,
+            State::Communication => Doing::Other,
+            state => match state.group() {
+                Group::Useful | Group::Runtime | Group::Off => Doing::Works,
+                Group::Mutex => Doing::WaitsForLock { system: false },
+                Group::Sync | Group::Idle => Doing::Waits,
+                Group::Device | Group::Start | Group::Unknown => Doing::Other,
+            },
+        }
+    }
+
+    fn is_wait(self) -> bool {
+        matches!(self, Doing::Waits | Doing::WaitsForLock { .. } | Doing::Absent)
+    }
+}
+
+/// What a worker is in from a time on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Now {
+    doing: Doing,
+    /// Whether it could run and has no CPU.
+    off: bool,
+    /// Whether it sleeps.
+    blocked: bool,
+}
+
+impl Now {
+    const ELSEWHERE: Now = Now { doing: Doing::Elsewhere, off: false, blocked: false };
+}
+
+/// Spans of time in order, apart from each other.
+type Times = [(u64, u64)];
+
+/// The changes of one worker, in order.
+struct Changes<'a, I> {
+    spans: I,
+    span: Option<Span>,
+    at: u64,
+    off: &'a Times,
+    blocked: &'a Times,
+    lock: &'a Times,
+}
+
+/// Whether `at` is in one of `times`, of which those that are over are dropped, and when that changes.
+fn inside(times: &mut &Times, at: u64) -> (bool, u64) {
+    while let Some((_, later)) = times.split_first().filter(|(first, _)| first.1 <= at) {
+        *times = later;
+    }
+    match times.first() {
+        Some((start, end)) if *start <= at => (true, *end),
+        Some((start, _)) => (false, *start),
+        None => (false, u64::MAX),
+    }
+}
+
+impl<I: Iterator<Item = Span>> Iterator for Changes<'_, I> {
+    type Item = (u64, Now);
+
+    fn next(&mut self) -> Option<(u64, Now)> {
+        if self.span.is_none_or(|span| self.at >= span.end) {
+            self.span = Some(self.spans.find(|span| span.end > self.at && span.end > span.start)?);
+        }
+        let span = self.span?;
+        let at = self.at.max(span.start);
+        let (off, off_until) = inside(&mut self.off, at);
+        let (blocked, blocked_until) = inside(&mut self.blocked, at);
+        let mut doing = Doing::of(span.section.state);
+        let mut until = span.end.min(off_until).min(blocked_until);
+        if let Doing::WaitsForLock { system } = &mut doing {
+            let lock_until;
+            (*system, lock_until) = inside(&mut self.lock, at);
+            until = until.min(lock_until);
+        }
+        self.at = until;
+        Some((at, Now { doing, off: off && doing != Doing::Absent, blocked }))
+    }
+}
+
+/// A thread in the sweep.
+struct Lane {
+    thread: ThreadIndex,
+    /// Number of its process within the group.
+    process: usize,
+    /// Number of its crowd.
+    crowd: Option<usize>,
+    worker: bool,
+    now: Now,
+    /// What its time is lost to, and since when.
+    lost: Option<SystemCause>,
+    since: u64,
+    /// Whether it was among those that lose time to too little work.
+    kept: bool,
+}
+
+impl Lane {
+    /// From `at` on its time is lost to `lost`.
+    fn becomes(&mut self, lost: Option<SystemCause>, at: u64, out: &mut Vec<SystemTime>) {
+        if self.lost == lost {
+            return;
+        }
+        if let Some(cause) = self.lost.filter(|_| self.since < at) {
+            out.push(SystemTime { thread: self.thread, start: self.since, end: at, cause });
+        }
+        (self.lost, self.since) = (lost, at);
+    }
+}
+
+/// How many threads of a process are in what at an instant.
+#[derive(Clone, Copy, Default)]
+struct OfProcess {
+    /// Run code, communicate, or wait for a device.
+    working: u32,
+    /// Have code to run, and no CPU.
+    could_work: u32,
+    /// Wait, could run, and have no CPU.
+    woken: u32,
+}
+
+impl OfProcess {
+    /// Whether those that wait for others wait for the system: nobody works, and somebody would if it had a CPU.
+    fn waits_for_system(self) -> bool {
+        self.working == 0 && self.could_work + self.woken > 0
+    }
+}
+
+/// One walk over all threads of a set of processes in the order of time.
+struct Sweep<'o> {
+    lanes: Vec<Lane>,
+    processes: Vec<OfProcess>,
+    crowds: Vec<OfCrowd>,
+    out: &'o mut Vec<SystemTime>,
+}
+
+/// More workers than CPUs, which they share.
+struct Crowd {
+    workers: Vec<ThreadIndex>,
+    /// Of CPUs.
+    cpus: u32,
+}
+
+/// How many workers of a crowd are in what at an instant.
+#[derive(Clone, Copy, Default)]
+struct OfCrowd {
+    cpus: u32,
+    /// Run code, or have code to run.
+    working: u32,
+    /// Have a CPU.
+    on_cpus: u32,
+    waiting: u32,
+}
+
+impl OfCrowd {
+    /// How many of those that wait lose time to too little work.
+    fn kept(&self) -> u32 {
+        self.cpus.saturating_sub(self.working).min(self.waiting)
+    }
+}
+
+impl Execution {
+    /// The times of a thread that the system took, in order.
+    pub fn system_time_of(&self, thread: ThreadIndex) -> &[SystemTime] {
+        let first = self.system_time.partition_point(|part| part.thread < thread);
+        let count = self.system_time[first..].partition_point(|part| part.thread == thread);
+        &self.system_time[first..first + count]
+    }
+
+    /// Decides which time of workers the system took, from the times off the CPU and the CPUs that processes may use. Is
+    /// called once, when these are known and before the run is cut.
+    pub fn attribute_system_time(&mut self) {
+        let mut all = Vec::new();
+        let crowds = self.crowds();
+        for processes in self.related_processes(&crowds) {
+            self.attribute(&processes, &crowds, &mut all);
+        }
+        for (thread, row) in self.threads.iter().enumerate().filter(|(_, row)| !row.worker) {
+            self.attribute_own_code(ThreadIndex(thread as u32), row, &mut all);
+        }
+        all.sort_unstable_by_key(|part| (part.thread, part.start));
+        self.system_time = all;
+    }
+
+    /// A thread that is no worker is in nobody's capacity; its code without a CPU is told apart all the same.
+    fn attribute_own_code(&self, thread: ThreadIndex, row: &crate::Thread, all: &mut Vec<SystemTime>) {
+        let off = self.runnable_times(thread);
+        if row.kind == ThreadKind::Cpu || off.is_empty() {
+            return;
+        }
+        let mut lane = Lane {
+            thread,
+            process: 0,
+            crowd: None,
+            worker: false,
+            now: Now::ELSEWHERE,
+            lost: None,
+            since: 0,
+            kept: false,
+        };
+        let changes =
+            Changes { spans: row.track.spans(), span: None, at: 0, off: &off, blocked: &[], lock: &[] };
+        for (at, now) in changes {
+            let lost = now.off && now.doing == Doing::Works;
+            lane.becomes(lost.then_some(SystemCause::NoCpu), at, all);
+        }
+        lane.becomes(None, row.track.end(), all);
+    }
+
+    /// Workers that are more than the CPUs that they share.
+    fn crowds(&self) -> Vec<Crowd> {
+        let groups = self.cpu_groups().into_iter().filter(CpuGroup::is_oversubscribed);
+        // CPUs that are workers are no more than themselves.
+        let is_thread = |thread: &ThreadIndex| self.threads[thread.index()].kind != ThreadKind::Cpu;
+        groups
+            .map(|group| Crowd {
+                cpus: u32::try_from(group.millicpus.div_ceil(1000)).unwrap_or(u32::MAX),
+                workers: group.workers.into_iter().filter(is_thread).collect(),
+            })
+            .collect()
+    }
+
+    /// Processes with workers, those together whose workers are of one crowd.
+    fn related_processes(&self, crowds: &[Crowd]) -> Vec<Vec<ProcessIndex>> {
+        let process_of = |thread: &ThreadIndex| self.threads[thread.index()].process;
+        let mut related: Vec<Vec<ProcessIndex>> = Vec::new();
+        let alone = self.workers().map(|(thread, _)| vec![process_of(&thread)]);
+        for mut set in crowds.iter().map(|crowd| crowd.workers.iter().map(process_of).collect()).chain(alone)
+        {
+            related.retain_mut(|other: &mut Vec<ProcessIndex>| {
+                let apart = !other.iter().any(|process| set.contains(process));
+                if !apart {
+                    set.append(other);
+                }
+                apart
+            });
+            set.sort_unstable();
+            set.dedup();
+            related.push(set);
+        }
+        related
+    }
+
+    /// When a thread could run and had no CPU, by its recorder or its track. For a CPU: when the threads on it had none.
+    fn runnable_times(&self, thread: ThreadIndex) -> Vec<(u64, u64)> {
+        let row = &self.threads[thread.index()];
+        let mut times: Vec<(u64, u64)> = Vec::new();
+        row.track.for_each_in(
+            |state, _| state == State::OutOfCpu,
+            |span| times.extend((span.end > span.start).then_some((span.start, span.end))),
+        );
+        if row.kind == ThreadKind::Cpu {
+            for (start, end, on_it) in self.threads_on(thread) {
+                let off = self.off_cpu_of(on_it);
+                let first = off.partition_point(|off| off.end <= start);
+                let parts = off[first..].iter().take_while(|off| off.start < end);
+                times.extend(parts.map(|off| (off.start.max(start), off.end.min(end))));
+            }
+        } else {
+            times.extend(self.off_cpu_of(thread).iter().map(|off| (off.start, off.end)));
+        }
+        joined([&times].into_iter())
+    }
+
+    /// Which threads' sections a CPU shows, in order.
+    fn threads_on(&self, cpu: ThreadIndex) -> Vec<(u64, u64, ThreadIndex)> {
+        if self.off_cpu.is_empty() {
+            return Vec::new();
+        }
+        let by_columns: FxHashMap<*const TrackColumns, ThreadIndex> = (self.threads.iter().enumerate())
+            .filter_map(|(thread, row)| {
+                Some((Arc::as_ptr(row.track.shared_columns()?), ThreadIndex(thread as u32)))
+            })
+            .collect();
+        let sources = self.threads[cpu.index()].track.sources().into_iter();
+        sources.filter_map(|(start, end, columns)| Some((start, end, *by_columns.get(&columns)?))).collect()
+    }
+
+    /// When waits for locks of a thread are the system's: the holder has no CPU, or nobody holds the lock (any more) and the thread
+    /// has none.
+    fn lock_times(&self, thread: ThreadIndex, own: &Times, holders: &Holders) -> Vec<(u64, u64)> {
+        let mut times: Vec<(u64, u64)> = Vec::new();
+        let mut add = |all: &Times, start: u64, end: u64| {
+            let first = all.partition_point(|part| part.1 <= start);
+            let parts = all[first..].iter().take_while(|part| part.0 < end);
+            times.extend(parts.map(|part| (part.0.max(start), part.1.min(end))));
+        };
+        self.threads[thread.index()].track.for_each_in(
+            |state, _| state.group() == Group::Mutex,
+            |wait| {
+                holders.split(thread, &wait, |hold, start, end| match hold {
+                    Some(hold) => {
+                        let (from, to) = (hold.start.clamp(start, end), hold.end.clamp(start, end));
+                        add(own, start, from);
+                        let off = self.off_cpu_of(hold.thread);
+                        let first = off.partition_point(|off| off.end <= from);
+                        let off = off[first..].iter().take_while(|off| off.start < to);
+                        let off: Vec<(u64, u64)> = off.map(|off| (off.start, off.end)).collect();
+                        add(&off, from, to);
+                        add(own, to, end);
+                    }
+                    None => add(own, start, end),
+                });
+            },
+        );
+        times
+    }
+
+    fn attribute(&self, processes: &[ProcessIndex], crowds: &[Crowd], all: &mut Vec<SystemTime>) {
+        let runs_code = |row: &crate::Thread| row.worker || row.kind == ThreadKind::Helper;
+        let members: Vec<Member> = (0..self.threads.len() as u32)
+            .map(ThreadIndex)
+            .filter(|thread| runs_code(&self.threads[thread.index()]))
+            .filter_map(|thread| {
+                let row = &self.threads[thread.index()];
+                let process = processes.iter().position(|process| *process == row.process)?;
+                let crowd = crowds.iter().position(|crowd| crowd.workers.contains(&thread));
+                let blocked = self.blocked_of(thread).iter().map(|blocked| (blocked.start, blocked.end));
+                Some(Member {
+                    thread,
+                    process,
+                    crowd,
+                    worker: row.worker,
+                    off: self.runnable_times(thread),
+                    blocked: blocked.collect(),
+                })
+            })
+            .collect();
+        let crowded = members.iter().any(|member| member.crowd.is_some());
+        if !crowded && members.iter().all(|member| member.off.is_empty()) {
+            return;
+        }
+        let holders = Holders::of(&self.holds);
+        let locks: Vec<Vec<(u64, u64)>> =
+            members.iter().map(|member| self.lock_times(member.thread, &member.off, &holders)).collect();
+        let windows = match crowded {
+            true => vec![(0, u64::MAX)],
+            // Where each worker has a CPU, nothing is the system's.
+            false => joined(members.iter().map(|member| &member.off).chain(&locks)),
+        };
+        let mut sweep = Sweep::of(&members, processes.len(), crowds, all);
+        for (begin, end) in windows {
+            let lanes = members.iter().zip(&locks).map(|(Member { thread, off, blocked, .. }, lock)| {
+                let spans = self.spans_of_run_from(*thread, begin);
+                Changes { spans, span: None, at: begin, off, blocked, lock }
+            });
+            sweep.run(lanes.collect(), begin, end);
+        }
+    }
+}
+
+/// A thread that runs code of a set of processes.
+struct Member {
+    thread: ThreadIndex,
+    /// Number of its process within the set.
+    process: usize,
+    /// Number of its crowd.
+    crowd: Option<usize>,
+    worker: bool,
+    /// When it could run and had no CPU.
+    off: Vec<(u64, u64)>,
+    /// When it was blocked in the kernel.
+    blocked: Vec<(u64, u64)>,
+}
+
+/// All times, those that meet made one, in order.
+fn joined<'a>(all: impl Iterator<Item = &'a Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
+    let mut times: Vec<(u64, u64)> = all.flatten().copied().collect();
+    times.sort_unstable();
+    times.dedup_by(|next, before| {
+        let meets = next.0 <= before.1;
+        if meets {
+            before.1 = before.1.max(next.1);
+        }
+        meets
+    });
+    times
+}
+
+impl Sweep<'_> {
+    fn of<'o>(
+        members: &[Member],
+        processes: usize,
+        crowds: &[Crowd],
+        out: &'o mut Vec<SystemTime>,
+    ) -> Sweep<'o> {
+        let lanes = members.iter().map(|member| Lane {
+            thread: member.thread,
+            process: member.process,
+            crowd: member.crowd,
+            worker: member.worker,
+            now: Now::ELSEWHERE,
+            kept: false,
+            lost: None,
+            since: 0,
+        });
+        let crowds = crowds.iter().map(|crowd| OfCrowd { cpus: crowd.cpus, ..OfCrowd::default() });
+        Sweep {
+            lanes: lanes.collect(),
+            processes: vec![OfProcess::default(); processes],
+            crowds: crowds.collect(),
+            out,
+        }
+    }
+
+    /// Walks over the changes of all lanes from `begin` to `end`.
+    fn run(&mut self, mut changes: Vec<Changes<'_, impl Iterator<Item = Span>>>, begin: u64, end: u64) {
+        let mut coming: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let mut next: Vec<Option<(u64, Now)>> = Vec::with_capacity(changes.len());
+        for (lane, changes) in changes.iter_mut().enumerate() {
+            let first = changes.next();
+            coming.extend(first.map(|(at, _)| Reverse((at, lane))));
+            next.push(first);
+        }
+        while let Some(Reverse((at, _))) = coming.peek().copied().filter(|Reverse((at, _))| *at < end) {
+            let at = at.max(begin);
+            while let Some(Reverse((_, lane))) =
+                coming.peek().copied().filter(|Reverse((next, _))| *next <= at)
+            {
+                coming.pop();
+                let Some((_, now)) = next[lane] else { continue };
+                self.lanes[lane].now = now;
+                let over = changes[lane].at;
+                next[lane] =
+                    changes[lane].next().or((now != Now::ELSEWHERE).then_some((over, Now::ELSEWHERE)));
+                coming.extend(next[lane].map(|(at, _)| Reverse((at, lane))));
+            }
+            self.decide(at);
+        }
+        for lane in &mut self.lanes {
+            lane.becomes(None, end, self.out);
+            (lane.now, lane.kept) = (Now::ELSEWHERE, false);
+        }
+    }
+
+    /// Decides what each worker's time is lost to from `at` on.
+    fn decide(&mut self, at: u64) {
+        self.count();
+        self.keep();
+        for lane in &mut self.lanes {
+            let process = self.processes[lane.process];
+            let crowd = lane.crowd.map(|crowd| self.crowds[crowd]);
+            let taken = match crowd {
+                Some(crowd) if crowd.on_cpus >= crowd.cpus => SystemCause::MoreWorkers,
+                _ => SystemCause::NoCpu,
+            };
+            let lost = match lane.now.doing {
+                Doing::Works if lane.now.off => Some(taken),
+                Doing::Works | Doing::Other | Doing::Elsewhere => None,
+                _ if crowd.is_some() && !lane.kept => Some(SystemCause::MoreWorkers),
+                Doing::WaitsForLock { system } => system.then_some(taken),
+                Doing::Waits | Doing::Absent => process.waits_for_system().then_some(taken),
+            };
+            lane.becomes(lost.filter(|_| lane.worker), at, self.out);
+        }
+    }
+
+    /// Counts who is in what.
+    fn count(&mut self) {
+        self.processes.fill(OfProcess::default());
+        for crowd in &mut self.crowds {
+            *crowd = OfCrowd { cpus: crowd.cpus, ..OfCrowd::default() };
+        }
+        for lane in &self.lanes {
+            let process = &mut self.processes[lane.process];
+            let Now { doing, off, blocked } = lane.now;
+            match doing {
+                Doing::Works if off => process.could_work += 1,
+                Doing::Works | Doing::Other => process.working += 1,
+                // It was woken, or looks whether there is work for it.
+                Doing::Waits if off => process.woken += 1,
+                _ => {}
+            }
+            if let Some(crowd) = lane.crowd.map(|crowd| &mut self.crowds[crowd]) {
+                crowd.working += u32::from(doing == Doing::Works);
+                crowd.waiting += u32::from(doing.is_wait());
+                let is_there = !matches!(doing, Doing::Absent | Doing::Elsewhere);
+                crowd.on_cpus += u32::from(is_there && !off && !blocked);
+            }
+        }
+    }
+
+    /// Chooses those of the waiting workers of crowds that lose time to too little work: who did before, then who is there.
+    fn keep(&mut self) {
+        let mut left: Vec<u32> = self.crowds.iter().map(OfCrowd::kept).collect();
+        let mut take = |lane: &mut Lane, wanted: bool| {
+            let Some(left) = lane.crowd.map(|crowd| &mut left[crowd]) else { return };
+            let takes = wanted && *left > 0;
+            *left -= u32::from(takes);
+            lane.kept |= takes;
+        };
+        for lane in &mut self.lanes {
+            let stays = std::mem::take(&mut lane.kept) && lane.now.doing.is_wait();
+            take(lane, stays);
+        }
+        for absent in [false, true] {
+            for lane in self.lanes.iter_mut().filter(|lane| !lane.kept) {
+                let wanted = lane.now.doing.is_wait() && (lane.now.doing == Doing::Absent) == absent;
+                take(lane, wanted);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Small runs whose partition is known.
+
+use super::*;
+use crate::{Change, CpuFacts, CpuSet, ExecutionBuilder, Hold, Observer, OsSource, SiteIndex, TaskIndex};
+use State::{Barrier, Idle, LockWait, OutOfCpu, Oversubscribed, Runtime, Serial, Task};
+
+/// A run from 0 to 100 of workers with these sections, of which each begins where it says.
+fn run(cpus: usize, workers: &[&[(u64, State)]]) -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("host.1", 1);
+    for (tid, sections) in workers.iter().enumerate() {
+        let thread = builder.add_thread(process, tid as i64);
+        builder.change(thread, 0, Change::ThreadWorks);
+        for (at, state) in *sections {
+            builder.event(thread, *at);
+            builder.change(thread, *at, Change::Becomes(Section::of(*state)));
+        }
+        builder.event(thread, 100);
+        builder.change(thread, 100, Change::ThreadEnds);
+    }
+    let mut execution = builder.finish();
+    let allowed = CpuSet::of(0..cpus);
+    execution.processes[0].cpus = Some(CpuFacts { allowed, ..CpuFacts::default() });
+    execution
+}
+
+fn off(mut execution: Execution, times: &[(u32, u64, u64)]) -> Execution {
+    for thread in 0..execution.threads.len() as u32 {
+        let own: Vec<(u64, u64)> =
+            times.iter().filter(|off| off.0 == thread).map(|off| (off.1, off.2)).collect();
+        execution.add_off_cpu(ThreadIndex(thread), OsSource::Switches, &own, &[]);
+    }
+    execution.attribute_system_time();
+    execution
+}
+
+/// What a worker is in, and how long.
+fn times(execution: &Execution, thread: u32) -> Vec<(State, u64)> {
+    let mut times: Vec<(State, u64)> = Vec::new();
+    for span in execution.spans_of_run(ThreadIndex(thread)) {
+        match times.last_mut().filter(|last| last.0 == span.section.state) {
+            Some(last) => last.1 += span.nanos(),
+            None => times.push((span.section.state, span.nanos())),
+        }
+    }
+    times
+}
+
+#[test]
+fn a_wait_for_work_on_a_cpu_is_a_wait_and_for_preempted_work_the_systems() {
+    let execution = off(
+        run(2, &[&[(0, Task)], &[(0, Task), (40, Barrier)]]),
+        // The second one is off the CPU, too: that makes no difference while the first one works.
+        &[(0, 50, 80), (1, 45, 60)],
+    );
+    assert_eq!(times(&execution, 0), [(Task, 50), (OutOfCpu, 30), (Task, 20)]);
+    assert_eq!(times(&execution, 1), [(Task, 40), (Barrier, 10), (OutOfCpu, 30), (Barrier, 20)]);
+}
+
+#[test]
+fn while_nobody_works_a_woken_thread_without_a_cpu_is_waited_for() {
+    let execution = off(run(4, &[&[(0, Barrier)], &[(0, Barrier)], &[(0, Idle)]]), &[(1, 20, 50)]);
+    for thread in 0..2 {
+        assert_eq!(times(&execution, thread), [(Barrier, 20), (OutOfCpu, 30), (Barrier, 50)]);
+    }
+    assert_eq!(times(&execution, 2), [(Idle, 20), (OutOfCpu, 30), (Idle, 50)]);
+}
+
+#[test]
+fn the_runtime_without_a_cpu_is_the_systems_too() {
+    let execution = off(run(1, &[&[(0, Runtime), (60, Serial)]]), &[(0, 10, 30)]);
+    assert_eq!(times(&execution, 0), [(Runtime, 10), (OutOfCpu, 20), (Runtime, 30), (Serial, 40)]);
+}
+
+/// Four workers on two CPUs: one works all the time, the second until 50; so one CPU stands free from then on, for one of those
+/// that wait, and none before.
+#[test]
+fn as_many_workers_lose_time_to_too_little_work_as_cpus_stand_free() {
+    let waits: &[(u64, State)] = &[(0, Barrier)];
+    let execution = off(run(2, &[&[(0, Task)], &[(0, Task), (50, Barrier)], waits, waits]), &[]);
+    assert_eq!(times(&execution, 1), [(Task, 50), (Barrier, 50)]);
+    assert_eq!(times(&execution, 2), [(Oversubscribed, 100)]);
+    assert_eq!(times(&execution, 3), [(Oversubscribed, 100)]);
+    // As many CPUs as workers: all of them wait for the one that works.
+    let execution = off(run(4, &[&[(0, Task)], &[(0, Task), (50, Barrier)], waits, waits]), &[]);
+    assert_eq!(times(&execution, 3), [(Barrier, 100)]);
+}
+
+#[test]
+fn a_worker_without_a_cpu_has_no_cpu_left_by_its_own_job_or_by_others() {
+    let works: &[(u64, State)] = &[(0, Task)];
+    // While all three have claims to two CPUs, the third one's is that of more workers; from 50 on others have them.
+    let execution = off(run(2, &[works, works, works]), &[(0, 50, 100), (1, 50, 100), (2, 0, 100)]);
+    assert_eq!(times(&execution, 2), [(Oversubscribed, 50), (OutOfCpu, 50)]);
+    assert_eq!(times(&execution, 0), [(Task, 50), (OutOfCpu, 50)]);
+}
+
+#[test]
+fn a_lock_held_without_a_cpu_is_waited_for_by_the_systems_doing() {
+    let mut execution = run(2, &[&[(0, Serial)], &[(0, LockWait), (90, Serial)]]);
+    let object = ObjectIndex::NONE;
+    let (thread, site, task) = (ThreadIndex(0), SiteIndex(0), TaskIndex::NONE);
+    execution.holds.to_mut().push(Hold { object, thread, site, task, start: 0, end: 70 });
+    // The holder has none from 20 to 40; from 70 on the lock is free, and the waiter has none from 75 to 90.
+    let execution = off(execution, &[(0, 20, 40), (1, 30, 60), (1, 75, 90)]);
+    let expected = [(LockWait, 20), (OutOfCpu, 20), (LockWait, 35), (OutOfCpu, 15), (Serial, 10)];
+    assert_eq!(times(&execution, 1), expected);
+}
+
+/// A part of the run is cut out of the whole run's partition.
+#[test]
+fn parts_of_a_run_add_up() {
+    let waits: &[(u64, State)] = &[(0, Barrier), (70, Task)];
+    let whole = || {
+        let works: &[(u64, State)] = &[(0, Task), (30, Barrier), (60, Task)];
+        off(run(2, &[works, waits, waits, works]), &[(0, 5, 20), (1, 40, 75), (3, 66, 90)])
+    };
+    let sums = |execution: &Execution| {
+        let mut sums = std::collections::BTreeMap::<State, u64>::new();
+        for thread in 0..4 {
+            times(execution, thread)
+                .into_iter()
+                .for_each(|(state, ns)| *sums.entry(state).or_default() += ns);
+        }
+        sums
+    };
+    for at in 1..100 {
+        let (mut before, mut after) = (whole(), whole());
+        before.cut(0, at);
+        after.cut(at, 100);
+        let mut added = sums(&before);
+        sums(&after).into_iter().for_each(|(state, ns)| *added.entry(state).or_default() += ns);
+        assert_eq!(added, sums(&whole()), "cut at {at}");
+    }
+}
