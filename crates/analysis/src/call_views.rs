@@ -18,6 +18,8 @@ pub enum Column {
     Work,
     /// That part in the runtime, not waiting.
     Overhead,
+    /// That part in which the program's own code had no CPU.
+    OutOfCpu,
     /// Waiting that was taken here: the symptom.
     Waiting,
     /// Waiting of others for what was done here: the cause, where one is to blame.
@@ -36,10 +38,11 @@ pub enum Column {
 
 impl Column {
     /// The columns of every view.
-    pub const ALL: [Column; 9] = [
+    pub const ALL: [Column; 10] = [
         Column::Time,
         Column::Work,
         Column::Overhead,
+        Column::OutOfCpu,
         Column::Waiting,
         Column::Blame,
         Column::Idleness,
@@ -54,6 +57,7 @@ impl Column {
             Column::Time => "time_ns",
             Column::Work => "work_ns",
             Column::Overhead => "overhead_ns",
+            Column::OutOfCpu => "out_of_cpu_ns",
             Column::Waiting => "waiting_ns",
             Column::Blame => "blame_ns",
             Column::Idleness => "idleness_ns",
@@ -78,6 +82,7 @@ impl Column {
             Column::Time => metric == Metric::TIME,
             Column::Work => metric == Metric::WORK,
             Column::Overhead => metric == Metric::OVERHEAD,
+            Column::OutOfCpu => metric == Metric::OUT_OF_CPU,
             Column::Waiting => metric.is_taken(),
             Column::Blame => metric.is_given(),
             Column::Idleness => metric.is_idleness(),

@@ -71,11 +71,15 @@ pub enum Marker {
     Overhead = 13,
     /// Waited for while nobody worked, or for a lock that nobody held.
     Nobody = 14,
+    /// Waited for while all that could work had no CPU.
+    OutOfCpu = 15,
+    /// Waited for while all CPUs worked, as there are more workers than CPUs.
+    Oversubscribed = 16,
 }
 
 impl Marker {
     /// All, in the order of their numbers.
-    pub const ALL: [Marker; 14] = [
+    pub const ALL: [Marker; 16] = [
         Marker::Barrier,
         Marker::JoinBarrier,
         Marker::Taskwait,
@@ -90,6 +94,8 @@ impl Marker {
         Marker::Idle,
         Marker::Overhead,
         Marker::Nobody,
+        Marker::OutOfCpu,
+        Marker::Oversubscribed,
     ];
 
     /// The marker with this number.
@@ -114,6 +120,8 @@ impl Marker {
             Marker::Idle => "idle",
             Marker::Overhead => "overhead",
             Marker::Nobody => "nobody",
+            Marker::OutOfCpu => "out_of_cpu",
+            Marker::Oversubscribed => "oversubscribed",
         }
     }
 
@@ -134,18 +142,20 @@ impl Marker {
             Marker::Idle => "<idle>",
             Marker::Overhead => "<runtime>",
             Marker::Nobody => "<nobody worked>",
+            Marker::OutOfCpu => "<no CPU>",
+            Marker::Oversubscribed => "<more workers than CPUs>",
         }
     }
 
     /// Whether a construct in the body of a region or task is in it. At a region's end no body is left, and what
     /// the runtime does besides lies around bodies.
     pub const fn is_in_body(self) -> bool {
-        !matches!(self, Marker::JoinBarrier | Marker::Idle | Marker::Overhead | Marker::Nobody)
+        self.is_wait() && !matches!(self, Marker::JoinBarrier | Marker::Idle)
     }
 
-    /// Whether it is a wait that can be charged to somebody; `Overhead` and `Nobody` are none.
+    /// Whether it is a wait that can be charged to somebody.
     pub const fn is_wait(self) -> bool {
-        !matches!(self, Marker::Overhead | Marker::Nobody)
+        !matches!(self, Marker::Overhead | Marker::Nobody | Marker::OutOfCpu | Marker::Oversubscribed)
     }
 }
 

@@ -24,6 +24,6 @@ mod write;
 
 pub use frame::{Frame, FrameKind, Marker, NO_MODULE};
 pub use metric::{Metric, Name, Unit};
-pub use profile::{Balance, FIRST_MS, Module, Process, Profile, conservation, key, settle};
+pub use profile::{Balance, FIRST_MS, Module, Process, Profile, conservation, key, move_to, settle};
 pub use read::{ReadError, ReadErrorKind};
 pub use tree::{NodeId, ROOT, Tree};

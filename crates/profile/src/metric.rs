@@ -37,6 +37,8 @@ impl Metric {
     pub const OVERHEAD: Metric = Metric(4);
     /// That part of it in which the thread waited or idled.
     pub const WAITING: Metric = Metric(5);
+    /// That part of it in which user code had no CPU though it could run; an estimate.
+    pub const OUT_OF_CPU: Metric = Metric(6);
     /// Parallel regions begun at this path.
     pub const REGIONS: Metric = Metric(8);
     /// Explicit tasks created at this path.
@@ -46,12 +48,13 @@ impl Metric {
     /// Times that a lock, critical or ordered construct was entered at this path.
     pub const ACQUISITIONS: Metric = Metric(11);
 
-    const PLAIN: [(Metric, &'static str, Unit); 9] = [
+    const PLAIN: [(Metric, &'static str, Unit); 10] = [
         (Metric::SAMPLES, "samples", Unit::Count),
         (Metric::TIME, "time_ns", Unit::Nanoseconds),
         (Metric::WORK, "work_ns", Unit::Nanoseconds),
         (Metric::OVERHEAD, "overhead_ns", Unit::Nanoseconds),
         (Metric::WAITING, "waiting_ns", Unit::Nanoseconds),
+        (Metric::OUT_OF_CPU, "out_of_cpu_ns", Unit::Nanoseconds),
         (Metric::REGIONS, "regions", Unit::Count),
         (Metric::TASKS, "tasks", Unit::Count),
         (Metric::TASK_TIME, "task_time_ns", Unit::Nanoseconds),
@@ -164,6 +167,6 @@ mod tests {
             assert_eq!(Metric::all().filter(|m| m.name() == metric.name()).count(), 1, "{name}");
         }
         assert_eq!(Metric::given(Marker::Lock).name().unwrap().to_string(), "given_lock_ns");
-        assert_eq!((Metric(0x10e).name(), Metric(999).name(), Metric(0x100).wait()), (None, None, None));
+        assert_eq!((Metric(0x10e).name(), Metric(0x20f).name(), Metric(0x100).wait()), (None, None, None));
     }
 }

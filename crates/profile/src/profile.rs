@@ -28,6 +28,10 @@ pub mod key {
     pub const WALL_NS: &str = "wall_ns";
     /// Most workers at a time.
     pub const WORKERS: &str = "workers";
+    /// CPUs that the process may use: its affinity mask and the limit of its control group.
+    pub const CPUS: &str = "cpus";
+    /// Where time without a CPU comes from: `schedstat`, or `none` where the system does not have it.
+    pub const NO_CPU: &str = "no_cpu";
     /// Threads seen.
     pub const THREADS: &str = "threads";
     /// Nominal time between two samples of a thread.
@@ -59,7 +63,9 @@ pub struct Profile {
     /// Paths and metrics.
     pub tree: Tree,
     /// Exact sums over the run that belong to no path, by name: `wall_ns` (of several processes the longest), `capacity_ns`, and
-    /// `state.NAME` nanoseconds of the workers by the names of `taskscope_execution::State`.
+    /// `state.NAME` nanoseconds of the workers by the names of `taskscope_execution::State`. Two states are estimated parts of
+    /// others, `state.out_of_cpu` and `state.oversubscribed` (more workers than CPUs): `no_cpu.NAME` is what was taken
+    /// from a state for them.
     pub totals: BTreeMap<String, u64>,
 }
 
@@ -169,6 +175,33 @@ pub fn settle(tree: &mut Tree, metric: Metric, owed: u64, shares: &[(crate::Node
     }
 }
 
+/// Moves `ns` of a metric's total from all nodes, in proportion to what they have, to the place of `marker`, in whole numbers.
+/// The total stays, and what was moved before is left alone.
+pub fn move_to(tree: &mut Tree, metric: Metric, marker: Marker, ns: u64) {
+    let keeps = |frame: Frame| matches!(frame.marker(), Some(Marker::OutOfCpu | Marker::Oversubscribed));
+    let nodes: Vec<(crate::NodeId, u64)> = (std::iter::once(ROOT).chain(tree.ids()))
+        .filter(|node| !keeps(tree.frame(*node)))
+        .map(|node| (node, tree.value(node, metric)))
+        .filter(|(_, value)| *value > 0)
+        .collect();
+    let total = nodes.iter().fold(0_u64, |sum, (_, value)| sum.saturating_add(*value));
+    let ns = ns.min(total);
+    if ns == 0 {
+        return;
+    }
+    let (mut running, mut moved) = (0_u128, 0_u64);
+    for (node, value) in nodes {
+        running += u128::from(value);
+        let until = (running * u128::from(ns) / u128::from(total)).min(ns.into()) as u64;
+        let part = (until - moved).min(value);
+        tree.take(node, metric);
+        tree.add(node, metric, value - part);
+        moved += part;
+    }
+    let place = tree.child(ROOT, Frame::state(marker));
+    tree.add(place, metric, moved);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,6 +260,31 @@ mod tests {
             rows
         };
         assert_eq!(join(&[0, 1, 2, 3, 4]), join(&[4, 2, 0, 3, 1]));
+    }
+
+    #[test]
+    fn what_is_moved_keeps_the_sum() {
+        let mut tree = Tree::growing();
+        let metric = Metric::given(Marker::Barrier);
+        let nodes = [7, 0, 90, 3].map(|value| {
+            let node = tree.child(ROOT, Frame::user(0, value));
+            tree.add(node, metric, value);
+            node
+        });
+        let at = |tree: &Tree, marker| {
+            tree.find(ROOT, Frame::state(marker)).map_or(0, |node| tree.value(node, metric))
+        };
+        move_to(&mut tree, metric, Marker::OutOfCpu, 50);
+        move_to(&mut tree, metric, Marker::Oversubscribed, 20);
+        assert_eq!((at(&tree, Marker::OutOfCpu), at(&tree, Marker::Oversubscribed)), (50, 20));
+        assert_eq!(tree.total(metric), 100);
+        assert!((26..=28).contains(&tree.value(nodes[2], metric)), "in proportion");
+        move_to(&mut tree, metric, Marker::Oversubscribed, u64::MAX);
+        assert_eq!(
+            (tree.total(metric), at(&tree, Marker::Oversubscribed)),
+            (100, 50),
+            "no more than there is"
+        );
     }
 
     #[test]

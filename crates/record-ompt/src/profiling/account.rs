@@ -6,6 +6,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence, fence};
 
 use super::integrals::SharedTaken;
+use super::no_cpu::Watch;
 
 /// What a thread spends its time in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +39,9 @@ pub enum Cause {
     Ended,
     /// Recording was paused.
     Unknown,
+    // No thread is in these: parts of others, estimated (`no_cpu`).
+    OutOfCpu,
+    Oversubscribed,
 }
 
 /// How many causes there are.
@@ -45,7 +49,7 @@ pub const CAUSES: usize = Cause::ALL.len();
 
 impl Cause {
     /// All, in the order of their numbers.
-    pub const ALL: [Cause; 22] = {
+    pub const ALL: [Cause; 24] = {
         use Cause::*;
         [
             Task,
@@ -70,6 +74,8 @@ impl Cause {
             NotStarted,
             Ended,
             Unknown,
+            OutOfCpu,
+            Oversubscribed,
         ]
     };
 
@@ -98,6 +104,8 @@ impl Cause {
             Cause::NotStarted => "not_started",
             Cause::Ended => "ended",
             Cause::Unknown => "unknown",
+            Cause::OutOfCpu => "out_of_cpu",
+            Cause::Oversubscribed => "oversubscribed",
         }
     }
 
@@ -158,6 +166,8 @@ pub struct Account {
     pub taken: SharedTaken,
     /// Its serial work, beside which idleness is known.
     pub serial: SerialWork,
+    /// What was read of its time without a CPU.
+    pub watch: Watch,
 }
 
 /// Work of a thread that forks, outside of its regions, as far as its handler needs to know of it while a callback runs.
@@ -263,6 +273,7 @@ impl Account {
             wanted_since: AtomicU64::new(WANTS_NONE),
             taken: SharedTaken::default(),
             serial: SerialWork::default(),
+            watch: Watch::default(),
         }
     }
 
@@ -335,10 +346,14 @@ impl Account {
 
     /// What a worker is in just now, from any thread; `None` of others. `idle_since` as of [`read`](Self::read).
     pub fn activity(&self, idle_since: impl Fn(u32) -> Option<u64>) -> Option<Cause> {
-        let cause = Cause::ALL.get(self.cause.load(Relaxed) as usize).copied();
-        let cause = cause.filter(|_| self.standing() == Standing::Worker)?;
+        let cause = self.cause().filter(|_| self.standing() == Standing::Worker)?;
         let is_over = cause == Cause::JoinBarrier && idle_since(self.joins.load(Relaxed)).is_some();
         Some(if is_over { Cause::Idle } else { cause })
+    }
+
+    /// What the thread spends its time in, as it knows itself; from any thread.
+    pub fn cause(&self) -> Option<Cause> {
+        Cause::ALL.get(self.cause.load(Relaxed) as usize).copied()
     }
 
     /// Since when it is in what it is in, as far as is known from any thread.
@@ -424,28 +439,39 @@ impl Account {
     /// What it says at `now`, from any thread. `idle_since` tells for a thread that waits at the end of
     /// a team's region whether and since when that is over, of which the thread itself hears late.
     pub fn read(&self, now: u64, idle_since: impl Fn(u32) -> Option<u64>) -> Reading {
-        let mut sums: Sums = [0; CAUSES];
         loop {
-            let since = self.since.load(Acquire);
-            for (sum, own) in sums.iter_mut().zip(&self.sums) {
-                *sum = own.load(Relaxed);
+            if let Some(reading) = self.read_once(now, &idle_since) {
+                return reading;
             }
-            let cause = self.cause.load(Relaxed);
-            let over =
-                if cause == Cause::JoinBarrier as u32 { idle_since(self.joins.load(Relaxed)) } else { None };
-            fence(Acquire);
-            if since == CHANGING || since != self.since.load(Relaxed) {
-                core::hint::spin_loop();
-                continue;
-            }
-            let now = now.max(since);
-            let cut = over.map_or(now, |over| over.clamp(since, now));
-            if let Some(sum) = sums.get_mut(cause as usize) {
-                *sum += cut - since;
-            }
-            book(&mut sums, Cause::Idle, now - cut);
-            return Reading { sums, began: self.began.load(Relaxed), standing: self.standing() };
+            core::hint::spin_loop();
         }
+    }
+
+    /// [`read`](Self::read), unless the thread has lost its CPU while it changes the account. Async-signal-safe.
+    pub fn try_read(&self, now: u64, idle_since: impl Fn(u32) -> Option<u64>) -> Option<Reading> {
+        (0..64).find_map(|_| self.read_once(now, &idle_since))
+    }
+
+    fn read_once(&self, now: u64, idle_since: &impl Fn(u32) -> Option<u64>) -> Option<Reading> {
+        let mut sums: Sums = [0; CAUSES];
+        let since = self.since.load(Acquire);
+        for (sum, own) in sums.iter_mut().zip(&self.sums) {
+            *sum = own.load(Relaxed);
+        }
+        let cause = self.cause.load(Relaxed);
+        let over =
+            if cause == Cause::JoinBarrier as u32 { idle_since(self.joins.load(Relaxed)) } else { None };
+        fence(Acquire);
+        if since == CHANGING || since != self.since.load(Relaxed) {
+            return None;
+        }
+        let now = now.max(since);
+        let cut = over.map_or(now, |over| over.clamp(since, now));
+        if let Some(sum) = sums.get_mut(cause as usize) {
+            *sum += cut - since;
+        }
+        book(&mut sums, Cause::Idle, now - cut);
+        Some(Reading { sums, began: self.began.load(Relaxed), standing: self.standing() })
     }
 }
 
@@ -491,7 +517,8 @@ mod tests {
             account.switch(Unknown, 107);
             let spent = account.spent(110);
             let is_work = cause.is_useful() || cause.is_mutex();
-            let is_neither = cause.is_idle() || matches!(cause, TargetWait | ForkJoin | Unknown);
+            let is_neither = cause.is_idle()
+                || matches!(cause, TargetWait | ForkJoin | Unknown | OutOfCpu | Oversubscribed);
             let waits = if is_work || is_neither { 0 } else { 7 };
             assert_eq!(spent, Spent { work: if is_work { 7 } else { 0 }, waits }, "{cause:?}");
             account.switch(cause, 120);

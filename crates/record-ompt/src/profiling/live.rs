@@ -44,6 +44,7 @@ fn line(Totals { wall, workers, sums, .. }: &Totals) -> String {
 mod tests {
     use super::*;
     use crate::profiling::account::CAUSES;
+    use crate::profiling::no_cpu::Moved;
 
     #[test]
     fn a_line_says_what_matters() {
@@ -52,7 +53,7 @@ mod tests {
         sums[Cause::Serial as usize] = 15;
         sums[Cause::Idle as usize] = 25;
         assert_eq!(
-            line(&Totals { wall: 50, workers: 2, sums, late: Vec::new() }),
+            line(&Totals { wall: 50, workers: 2, sums, moved: Moved::NONE, late: Vec::new() }),
             "{\"wall_ns\":50,\"workers\":2,\"capacity_ns\":100,\"useful_ns\":75,\"efficiency\":0.7500,\
              \"largest_loss\":\"idle\",\"largest_loss_ns\":25,\"states\":{\"task\":60,\"serial\":15,\"idle\":25}}\n"
         );

@@ -22,6 +22,7 @@ mod idleness;
 mod integrals;
 mod live;
 mod locks;
+mod no_cpu;
 mod open_ends;
 mod recent;
 mod rows;
@@ -40,7 +41,7 @@ pub use follow::Follower;
 pub use idleness::{SampleOf, share_in_callback};
 pub use locks::destroyed;
 pub use recent::{Recent, Sampled};
-pub use run::Counted;
+pub use run::{Counted, no_cpu};
 pub use samples::{Sample, is_work};
 #[cfg_attr(test, allow(unused_imports, reason = "tests preload nothing"))]
 pub use write::write_before_exit;

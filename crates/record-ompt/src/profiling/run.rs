@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taskscope_profile::{FrameKind, Metric, Tree};
-use taskscope_record::{clock, own_threads, process};
+use taskscope_record::{clock, os_time, own_threads, process};
 
 use super::account::{Account, CAUSES, Cause, Reading, Standing, Sums, book};
 use super::contexts::body_of;
@@ -17,9 +17,11 @@ use super::files::Files;
 use super::halves::Halves;
 use super::housekeeping::Housekeeping;
 use super::idleness::{ByEpoch, EPOCHS, Late, Pool};
+use super::no_cpu::{Moved, Observed, Share, Watch};
 use super::rows::Rows;
 use super::samples::SampleTree;
 use super::teams;
+use crate::sampling::most_workers;
 
 /// Threads at a time that waits can be charged to: so many that the memory comes from the system, which gives pages as they are used.
 const ACCOUNTS: usize = 1 << 14;
@@ -103,6 +105,8 @@ pub struct Run {
     pub writing: Mutex<()>,
     /// Its workers.
     pub pool: Pool,
+    /// Their time without a CPU.
+    pub no_cpu: Observed,
     pub housekeeping: Housekeeping,
 }
 
@@ -138,6 +142,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A sample of the calling thread comes: looks at its time without a CPU, and at times at that of all workers. `late_ns` is how
+/// late the sample is, if that is known. Returns the part of its work since the sample before which had no CPU.
+/// Async-signal-safe, while nothing of the thread changes.
+pub fn no_cpu(counted: &Counted, late_ns: Option<u64>) -> Option<Share> {
+    let run = current().filter(|run| run.no_cpu.is_wanted())?;
+    let account = counted.account;
+    if let Some((cause, late_ns)) = account.activity(teams::over_since).zip(late_ns) {
+        run.no_cpu.sampled(cause, late_ns);
+    }
+    let share = run.read_no_cpu(account, true);
+    if run.no_cpu.is_due(clock::now(), run.used.load(Relaxed) as u64) {
+        run.close_window();
+    }
+    share
+}
+
 /// The calling thread counts from now on.
 pub fn begin_thread() -> Arc<Counted> {
     of_process().begin_thread()
@@ -160,8 +180,18 @@ pub struct Totals {
     pub workers: u64,
     /// By cause, as a trace's ledger books it: each worker has a cause from the begin of the run on.
     pub sums: Sums,
+    /// What of it was taken from other causes, as it was without a CPU.
+    pub moved: Moved,
     /// The part of it before workers began, by epoch.
     pub late: Vec<Late>,
+}
+
+impl Totals {
+    /// Time of a cause before some was taken from it.
+    pub fn whole(&self, cause: Cause) -> u64 {
+        let (out_of_cpu, oversubscribed) = self.moved.of(cause);
+        self.sums.get(cause as usize).copied().unwrap_or(0) + out_of_cpu + oversubscribed
+    }
 }
 
 fn add<const N: usize>(sums: &mut [u64; N], more: &[u64; N]) {
@@ -190,6 +220,7 @@ impl Run {
             }),
             writing: Mutex::default(),
             pool: Pool::new(began),
+            no_cpu: Observed::new(began, os_time::is_wanted()),
             housekeeping: Housekeeping::default(),
         }
     }
@@ -219,6 +250,7 @@ impl Run {
     }
 
     fn end_thread(&self, counted: &Arc<Counted>) {
+        self.read_no_cpu(counted.account, true);
         let _writing = lock(&self.writing);
         lock(&self.threads).retain(|known| !Arc::ptr_eq(known, counted));
         // Until its account is free: `totals` finds the thread as one that lives or as one that has ended.
@@ -244,7 +276,11 @@ impl Run {
     }
 
     fn new_account(&self) -> &'static Account {
-        let account: &'static Account = Box::leak(Box::new(Account::new(clock::now())));
+        let mut account = Box::new(Account::new(clock::now()));
+        if self.no_cpu.is_wanted() {
+            account.watch = Watch::begin();
+        }
+        let account: &'static Account = Box::leak(account);
         let pointer = core::ptr::from_ref(account).cast_mut();
         for (index, place) in self.accounts.iter().enumerate() {
             if place.load(Relaxed).is_null()
@@ -280,8 +316,45 @@ impl Run {
         }
     }
 
+    /// Reads a thread's time without a CPU; with `is_own`, that of the calling one. Async-signal-safe; on the thread itself not
+    /// while its account changes.
+    fn read_no_cpu(&self, account: &Account, is_own: bool) -> Option<Share> {
+        account.watch.read(is_own, account, (clock::now, teams::over_since), &self.no_cpu, |reading| {
+            self.counts(reading)
+        })
+    }
+
+    /// Closes the window in which workers' time without a CPU is looked at together. Async-signal-safe.
+    pub fn close_window(&self) {
+        if !self.no_cpu.is_wanted() {
+            return;
+        }
+        self.no_cpu.close(most_workers(), clock::now, || {
+            for account in self.accounts() {
+                self.read_no_cpu(account, false);
+            }
+        });
+    }
+
+    /// With more workers than CPUs, those that have not begun yet, or have ended, could not all work either: beside one that works,
+    /// the other CPUs are free.
+    fn not_started(&self, sums: &Sums) -> Moved {
+        let mut moved = Moved::NONE;
+        let (workers, cpus) = (most_workers(), self.no_cpu.cpus());
+        if workers > cpus && self.no_cpu.is_known() {
+            for cause in [Cause::NotStarted, Cause::Ended] {
+                let index = cause as usize;
+                if let (Some(moved), Some(ns)) = (moved.oversubscribed.get_mut(index), sums.get(index)) {
+                    *moved = (u128::from(*ns) * u128::from(workers - cpus) / u128::from(workers - 1)) as u64;
+                }
+            }
+        }
+        moved
+    }
+
     /// What the workers' time went to until now.
     pub fn totals(&self) -> Totals {
+        self.close_window();
         let merged = lock(&self.merged);
         // While it is held no thread ends: none has ended after this moment.
         let now = clock::now();
@@ -297,7 +370,11 @@ impl Run {
                 add(&mut late, &self.pool.late(reading.began));
             }
         }
-        Totals { wall, workers, sums, late: self.pool.all_late(&late, now) }
+        drop(merged);
+        let mut moved = self.no_cpu.moved();
+        moved.add(&self.not_started(&sums));
+        moved.take_from(&mut sums);
+        Totals { wall, workers, sums, moved, late: self.pool.all_late(&late, now) }
     }
 
     /// Takes what the threads have counted; what one is just counting into stays for the next time.

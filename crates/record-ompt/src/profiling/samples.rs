@@ -27,6 +27,8 @@ pub struct Sample<'a> {
     pub context: u32,
     pub state: u32,
     pub weight: u64,
+    /// The part of the weight in which it had no CPU.
+    pub no_cpu_ns: u64,
     /// Whether frames of the innermost level may be missing.
     pub is_cut: bool,
     /// Its part in the idleness of others.
@@ -119,7 +121,8 @@ impl SampleTree {
         };
         tree.add(node, Metric::SAMPLES, 1);
         tree.add(node, Metric::TIME, sample.weight);
-        tree.add(node, metric, sample.weight);
+        tree.add(node, metric, sample.weight.saturating_sub(sample.no_cpu_ns));
+        tree.add(node, Metric::OUT_OF_CPU, sample.no_cpu_ns);
         if let Some(idled) = &sample.idled {
             idleness::add_sample(tree, code, idled);
         }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use taskscope_profile::{Process, Profile, key};
+use taskscope_profile::{Marker, Metric, Process, Profile, Tree, key, move_to};
 use taskscope_record::clock;
 
-use super::account::{Cause, Sums};
+use super::account::Cause;
 use super::idleness;
 use super::open_ends;
 use super::run::{Run, Totals, current};
@@ -64,22 +64,23 @@ pub(super) fn write(run: &Run, finished: bool) {
     let mut tree = merged.tree.clone();
     drop(merged);
     let Some((_, name)) = &run.place else { return };
-    let Totals { wall, sums, late, .. } = run.totals();
-    let idle = Cause::ALL.iter().zip(&sums).filter(|(cause, _)| cause.is_idle()).map(|(_, ns)| ns).sum();
+    let all = run.totals();
+    let idle = IDLE.iter().map(|cause| all.whole(*cause)).sum();
     let period_ns = settings().map_or(0, |settings| settings.period_ns);
     open_ends::add(&mut tree, run);
     idleness::add_unsampled(&mut tree, run, clock::now(), period_ns);
-    idleness::settle(&mut tree, &run.pool, idle, &late);
+    idleness::settle(&mut tree, &run.pool, idle, &all.late);
+    move_blame(&mut tree, &all);
     let profile = Profile {
-        processes: vec![describe(name, wall, threads, finished)],
+        processes: vec![describe(run, name, all.wall, threads, finished)],
         modules: code_map::all_modules(),
         tree,
-        totals: totals(&sums, wall),
+        totals: totals(&all),
     };
     store(run, &profile, finished);
 }
 
-fn describe(name: &str, wall: u64, threads: u64, finished: bool) -> Process {
+fn describe(run: &Run, name: &str, wall: u64, threads: u64, finished: bool) -> Process {
     let mut says = Process::new();
     let mut say = |key: &str, value: String| {
         says.insert(key.to_owned(), value);
@@ -93,6 +94,8 @@ fn describe(name: &str, wall: u64, threads: u64, finished: bool) -> Process {
     say(key::WALL_NS, wall.to_string());
     say(key::THREADS, threads.to_string());
     say(key::WORKERS, most_workers().to_string());
+    say(key::CPUS, run.no_cpu.cpus().to_string());
+    say(key::NO_CPU, if run.no_cpu.is_known() { "schedstat" } else { "none" }.to_owned());
     if let Some(settings) = settings() {
         say(key::SAMPLE_PERIOD_NS, settings.period_ns.to_string());
         let clock = if settings.clock == Clock::Cpu { "cpu" } else { "wall" };
@@ -103,13 +106,56 @@ fn describe(name: &str, wall: u64, threads: u64, finished: bool) -> Process {
     says
 }
 
-fn totals(sums: &Sums, wall: u64) -> BTreeMap<String, u64> {
+fn totals(all: &Totals) -> BTreeMap<String, u64> {
     let mut totals =
-        BTreeMap::from([("wall_ns".to_owned(), wall), ("capacity_ns".to_owned(), sums.iter().sum())]);
-    for (cause, ns) in Cause::ALL.iter().zip(sums).filter(|(_, ns)| **ns > 0) {
-        totals.insert(format!("state.{}", cause.name()), *ns);
+        BTreeMap::from([("wall_ns".to_owned(), all.wall), ("capacity_ns".to_owned(), all.sums.iter().sum())]);
+    let mut insert = |family: &str, cause: Cause, ns: u64| {
+        if ns > 0 {
+            totals.insert(format!("{family}.{}", cause.name()), ns);
+        }
+    };
+    for (cause, ns) in Cause::ALL.into_iter().zip(all.sums) {
+        insert("state", cause, ns);
+        let (out_of_cpu, oversubscribed) = all.moved.of(cause);
+        insert("no_cpu", cause, out_of_cpu + oversubscribed);
     }
     totals
+}
+
+const IDLE: [Cause; 3] = [Cause::Idle, Cause::NotStarted, Cause::Ended];
+
+/// Causes of waiting, and where their blame is.
+const BLAMED: [(&[Cause], &[Metric]); 10] = [
+    (&[Cause::Barrier], &[Metric::given(Marker::Barrier)]),
+    (&[Cause::JoinBarrier], &[Metric::given(Marker::JoinBarrier)]),
+    (&[Cause::Taskwait], &[Metric::given(Marker::Taskwait)]),
+    (&[Cause::TaskwaitDepend], &[Metric::given(Marker::TaskwaitDepend)]),
+    (&[Cause::Taskgroup], &[Metric::given(Marker::Taskgroup)]),
+    (&[Cause::CriticalWait], &[Metric::given(Marker::Critical)]),
+    (&[Cause::LockWait], &[Metric::given(Marker::Lock), Metric::given(Marker::NestLock)]),
+    (&[Cause::OrderedWait], &[Metric::given(Marker::Ordered)]),
+    (&[Cause::AtomicWait], &[Metric::given(Marker::Atomic)]),
+    (&IDLE, &[Metric::shared(Marker::Idle)]),
+];
+
+/// Of waiting while those that could work had no CPU, nobody's code is to blame. When a wait has such parts is not known, so
+/// each that is charged has the same share.
+fn move_blame(tree: &mut Tree, all: &Totals) {
+    for (causes, metrics) in BLAMED {
+        let sum = |part: &dyn Fn(Cause) -> u64| causes.iter().map(|cause| part(*cause)).sum::<u64>();
+        let whole = sum(&|cause| all.whole(cause));
+        let parts = [
+            (Marker::OutOfCpu, sum(&|cause| all.moved.of(cause).0)),
+            (Marker::Oversubscribed, sum(&|cause| all.moved.of(cause).1)),
+        ];
+        for metric in metrics {
+            let given = tree.total(*metric);
+            for (marker, ns) in parts.into_iter().filter(|_| whole > 0) {
+                let part = u128::from(given) * u128::from(ns) / u128::from(whole);
+                move_to(tree, *metric, marker, part as u64);
+            }
+        }
+    }
 }
 
 /// Complete or not at all: somebody may be reading the one before.

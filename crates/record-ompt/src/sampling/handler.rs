@@ -12,7 +12,7 @@ use super::undeferred::Undeferred;
 use super::walk::{interrupted_registers, stack_pointer_here};
 use super::{Clock, check, code_map, regions, signal};
 use crate::control;
-use crate::profiling::{Sample, SampleOf, Sampled, is_work, share_in_callback};
+use crate::profiling::{Sample, SampleOf, Sampled, is_work, no_cpu, share_in_callback};
 use crate::thread::{Kind, Thread};
 
 /// The handler of the timers' signal.
@@ -62,6 +62,8 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
     let Some(map) = code_map::current() else { return };
     // SAFETY: only the handler touches it, and the door keeps a second one out.
     let memory = unsafe { &mut *sampler.memory.get() };
+    // Where samples are counted, and before the timer changes.
+    let late_ns = sampler.counted.as_ref().and_then(|_| sampler.late_ns());
     sampler.keep_pace();
     let time = if sampler.settings.clock == Clock::Wall { at } else { now(Clock::Cpu) };
     if control::is_paused() {
@@ -172,12 +174,17 @@ unsafe fn sample(mut recording: InHandler, context: *const libc::ucontext_t) {
         // Its level goes on to where the walk ended, which was not the root.
         let goes_on = usize::from(level.frames.1) == memory.levels.addresses().len();
         let is_cut = goes_on && !memory.frames.reached_root;
+        // The account of a thread in a callback may be half changed. A call that the signal was kept away from makes it late.
+        let no_cpu = if in_callback { None } else { no_cpu(counted, late_ns.filter(|_| called == 0)) };
+        // By CPU time, a sample stands for none without a CPU.
+        let no_cpu = no_cpu.filter(|_| is_work(state) && sampler.settings.clock == Clock::Wall);
+        let no_cpu_ns = no_cpu.map_or(0, |share| share.part_of(weight));
         let idled = if in_callback {
             share_in_callback(counted.account, at, weight)
         } else {
             follower.and_then(|follower| follower.share(of, (at, own), sampler.settings.period_ns))
         };
-        let sample = Sample { levels: &memory.levels, context, state, weight, is_cut, idled };
+        let sample = Sample { levels: &memory.levels, context, state, weight, no_cpu_ns, is_cut, idled };
         counted.samples.count(|tree| tree.take(&sample));
         if !in_callback && of != SampleOf::Other {
             // SAFETY: no callback runs, and the door keeps a second handler out.

@@ -104,6 +104,11 @@ impl Sampler {
         }
     }
 
+    /// How late the sample is that is taken now, nanoseconds, if that is known. Async-signal-safe.
+    pub(super) fn late_ns(&self) -> Option<u64> {
+        self.timer.as_ref().and_then(Timer::late_ns)
+    }
+
     /// How much of the time before a sample at `time` it may stand for, if it is of a `called` function whose end it waited
     /// for: all of the call, which is sampled whenever a period ends in it; of one that is shorter, a period. The time before
     /// the call belongs to others. Async-signal-safe.

@@ -26,6 +26,9 @@ use super::{Clock, Settings, now, signal};
 /// Threads per CPU that are sampled as often as was asked for.
 pub const THREADS_A_CPU: u64 = 8;
 
+/// Timers of a thread, at most.
+const MOST_TURNS: usize = 2;
+
 /// Timers that run by the time that passes.
 static RUNNING: AtomicU64 = AtomicU64::new(0);
 /// By how much periods are stretched now.
@@ -57,6 +60,8 @@ pub struct Timer {
     clock: Clock,
     period_ns: u64,
     stretch: AtomicU32,
+    /// How long after multiples of its own period each fires.
+    phases: [AtomicU64; MOST_TURNS],
     /// Its thread, by the system's number.
     thread: i32,
 }
@@ -75,7 +80,8 @@ impl Timer {
         if clock == Clock::Wall {
             count(1);
         }
-        let timer = Timer { timers, clock, period_ns, stretch: AtomicU32::new(1), thread };
+        let (stretch, phases) = (AtomicU32::new(1), Default::default());
+        let timer = Timer { timers, clock, period_ns, stretch, phases, thread };
         timer.set(1);
         Some(timer)
     }
@@ -95,6 +101,16 @@ impl Timer {
         self.period_ns * u64::from(self.stretch.load(Relaxed))
     }
 
+    /// How long ago a timer expired last, nanoseconds. Async-signal-safe.
+    pub fn late_ns(&self) -> Option<u64> {
+        if self.clock != Clock::Wall {
+            return None;
+        }
+        let (now_ns, every_ns) = (now(Clock::Wall), self.period_ns() * self.timers.len() as u64);
+        let ago = |phase: &AtomicU64| now_ns.saturating_sub(phase.load(Relaxed)) % every_ns.max(1);
+        self.phases.iter().take(self.timers.len()).map(ago).min()
+    }
+
     fn set(&self, stretch: u32) {
         self.stretch.store(stretch, Relaxed);
         let turns = self.timers.len() as u64;
@@ -103,6 +119,9 @@ impl Timer {
             let (flags, first_ns) = match self.clock {
                 Clock::Wall => {
                     let phase_ns = phase_ns(self.period_ns, stretch, self.thread, (turn, turns));
+                    if let Some(phase) = self.phases.get(turn as usize) {
+                        phase.store(phase_ns, Relaxed);
+                    }
                     (libc::TIMER_ABSTIME, next_ns(now(Clock::Wall), period_ns * turns, phase_ns))
                 }
                 Clock::Cpu => (0, period_ns),

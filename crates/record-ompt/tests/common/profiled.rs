@@ -30,6 +30,8 @@ impl Profiled {
             .env("TASKSCOPE_MODE", "profile")
             .env("TASKSCOPE_SAMPLE", rate)
             .env("TASKSCOPE_LIVE", "0.05")
+            // What belongs to whom does not depend on who has a CPU then.
+            .env("TASKSCOPE_OS_TIME", "off")
             .env("OMP_NUM_THREADS", threads.to_string())
             .env("LD_PRELOAD", tool())
             .command;

@@ -40,6 +40,11 @@ use taskscope_event::models::system;
 /// The environment variable that says how: `auto` (the default), `switches`, `schedstat` or `off`.
 pub const OS_TIME_VARIABLE: &str = "TASKSCOPE_OS_TIME";
 
+/// Whether the environment leaves times off the CPU on.
+pub fn is_wanted() -> bool {
+    Mode::from_environment() != Mode::Off
+}
+
 /// Between two readings of sums.
 const PERIOD: Duration = Duration::from_millis(10);
 /// Between two looks at rings: at first, and at most. What a killed program loses is as much.

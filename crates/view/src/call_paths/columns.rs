@@ -9,6 +9,7 @@ pub(super) fn word_of(column: Column) -> String {
         Column::Time => "time".to_string(),
         Column::Work => "work".to_string(),
         Column::Overhead => "overhead".to_string(),
+        Column::OutOfCpu => "no CPU".to_string(),
         Column::Waiting => "waiting".to_string(),
         Column::Blame => "blame".to_string(),
         Column::Idleness => "idleness".to_string(),

@@ -1,7 +1,7 @@
 //! Call paths as JSON.
 
 use super::columns::{is_count, key_of};
-use super::totals::{incomplete_profiles, states_of, useful_and_largest_loss};
+use super::totals::{cpu_note, incomplete_profiles, is_estimated, states_of, useful_and_largest_loss};
 use super::{CallPaths, flat_name};
 use serde_json::{Value, json};
 use taskscope_analysis::call_views::{self as views, Choice, Column, FlatBy};
@@ -42,8 +42,13 @@ impl CallPaths {
             "run_totals": self.tree.totals,
             "efficiency": self.efficiency(),
             "processes": self.tree.processes,
-            "notes": incomplete_profiles(&self.tree.processes).into_iter().chain(self.note_lines()).collect::<Vec<_>>(),
+            "notes": self.all_notes(),
         })
+    }
+
+    fn all_notes(&self) -> Vec<String> {
+        let cpus = cpu_note(&self.tree, &states_of(&self.tree));
+        incomplete_profiles(&self.tree.processes).into_iter().chain(cpus).chain(self.note_lines()).collect()
     }
 
     /// Of a profile: the useful part of the workers' time, and in which state most of the rest was spent.
@@ -58,6 +63,7 @@ impl CallPaths {
                 "capacity_ns": capacity,
                 "largest_loss": largest.map(|(name, _)| name),
                 "largest_loss_ns": largest.map_or(0, |(_, ns)| ns),
+                "estimated": states.iter().map(|(name, _)| *name).filter(|name| is_estimated(name)).collect::<Vec<_>>(),
             })
         })
     }

@@ -69,8 +69,13 @@ fn heading(out: &mut String, title: &str, what: &str, width: usize) {
 
 /// The columns beside the one that sorts: symptom and causes, where there are any.
 fn side_columns(tree: &CallTree, sort: Column) -> Vec<Column> {
-    let all = [Column::Waiting, Column::Blame, Column::Idleness];
-    all.into_iter().filter(|column| *column != sort && views::total(&tree.tree, *column) > 0).collect()
+    let all = [Column::OutOfCpu, Column::Waiting, Column::Blame, Column::Idleness];
+    // Every thread loses its CPU for a moment now and then.
+    let least =
+        |column| if column == Column::OutOfCpu { views::total(&tree.tree, Column::Time) / 100 } else { 0 };
+    all.into_iter()
+        .filter(|column| *column != sort && views::total(&tree.tree, *column) > least(*column))
+        .collect()
 }
 
 /// Characters before a step in a view that is a tree: its numbers, and what marks the hot path.

@@ -43,11 +43,16 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
         let (useful, largest) = useful_and_largest_loss(&states);
         let _ = write!(out, "\n  {BOLD}Parallel efficiency {}{BOLD:#}", percent(useful, capacity));
         if let Some((name, ns)) = largest {
-            let most = format!("most was lost to {}: {}", words_of(name), percent(ns, capacity));
+            let most = format!("most was lost to {}: {}", label_of(name), percent(ns, capacity));
             let fits = "  Parallel efficiency 100.0 %; ".len() + most.chars().count() <= width;
             let _ = write!(out, ";{}{most}", if fits { " " } else { "\n  " });
         }
         out.push('\n');
+        for line in
+            cpu_note(tree, &states).iter().flat_map(|note| wrap(note, width.saturating_sub(2).max(38)))
+        {
+            let _ = writeln!(out, "  {line}");
+        }
         let unit = Unit::for_total(capacity);
         let _ = writeln!(out, "\n  {BOLD}Where the time went{BOLD:#}  {DIM}({}){DIM:#}", unit.of_workers());
         for (name, ns) in states {
@@ -57,6 +62,43 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
     }
     out.push('\n');
     out
+}
+
+/// Workers and CPUs of the process with most workers for each of its CPUs.
+fn workers_on_cpus(processes: &[Process]) -> Option<(u64, u64)> {
+    let of = |process: &Process| {
+        let cpus = Profile::number(process, key::CPUS).filter(|cpus| *cpus > 0)?;
+        Some((Profile::number(process, key::WORKERS)?, cpus))
+    };
+    let crowded =
+        |a: &(u64, u64), b: &(u64, u64)| (a.0 as u128 * b.1 as u128).cmp(&(b.0 as u128 * a.1 as u128));
+    processes.iter().filter_map(of).max_by(crowded)
+}
+
+/// The states that are estimated parts of others (`no_cpu.NAME` of the totals).
+pub(super) fn is_estimated(state: &str) -> bool {
+    matches!(state, "out_of_cpu" | "oversubscribed")
+}
+
+/// The least part of the workers' time without a CPU, in percent, that a report warns of.
+const NO_CPU_PERCENT: u64 = 10;
+
+/// The warning for more workers than CPUs, or for much time without a CPU, and what to do about it.
+pub(super) fn cpu_note(tree: &CallTree, states: &[(&str, u64)]) -> Option<String> {
+    let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
+    let no_cpu: u64 = states.iter().filter(|(name, _)| is_estimated(name)).map(|(_, ns)| ns).sum();
+    let is_much = no_cpu > 0 && u128::from(no_cpu) * 100 >= u128::from(capacity) * u128::from(NO_CPU_PERCENT);
+    let without = format!("workers had no CPU for {} of their time (estimated)", percent(no_cpu, capacity));
+    match workers_on_cpus(&tree.processes).filter(|(workers, cpus)| workers > cpus) {
+        Some((workers, cpus)) => {
+            let warning = format!("warning: {workers} workers, {} allowed", counted(cpus, "CPU"));
+            let remedy = format!("try OMP_NUM_THREADS={cpus}, or allow more CPUs");
+            Some(if is_much { format!("{warning}: {without}; {remedy}") } else { warning })
+        }
+        None => is_much.then(|| {
+            format!("warning: {without}: other programs or a CPU limit took it; try a machine with free CPUs, or fewer threads")
+        }),
+    }
 }
 
 /// Says of how many processes a profile tells not all. Why is not known to it.
@@ -87,8 +129,13 @@ fn state_named(name: &str) -> Option<State> {
     State::ALL.iter().copied().find(|state| state.name() == name)
 }
 
-fn words_of(name: &str) -> String {
+fn label_of(name: &str) -> String {
     state_named(name).map_or_else(|| name.replace('_', " "), |state| state.label().to_string())
+}
+
+fn words_of(name: &str) -> String {
+    let label = label_of(name);
+    if is_estimated(name) { format!("{label} (estimated)") } else { label }
 }
 
 /// As `--live` tells them: useful nanoseconds, and the state in which most others were spent.
@@ -96,4 +143,52 @@ pub(super) fn useful_and_largest_loss<'a>(states: &[(&'a str, u64)]) -> (u64, Op
     let is_useful = |name: &str| state_named(name).is_some_and(|state| state.group() == Group::Useful);
     let (useful, lost): (Vec<_>, Vec<_>) = states.iter().copied().partition(|(name, _)| is_useful(name));
     (useful.iter().map(|(_, ns)| ns).sum(), lost.first().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(workers: u64, cpus: u64, states: &[(&str, u64)]) -> CallTree {
+        let mut tree = CallTree::default();
+        let says = [(key::WORKERS, workers), (key::CPUS, cpus)];
+        let process = says.map(|(key, number)| (key.to_string(), number.to_string()));
+        tree.processes = vec![process.into_iter().collect()];
+        tree.totals = states.iter().map(|(name, ns)| (format!("state.{name}"), *ns)).collect();
+        tree
+    }
+
+    fn note(workers: u64, cpus: u64, states: &[(&str, u64)]) -> Option<String> {
+        let tree = tree(workers, cpus, states);
+        cpu_note(&tree, &states_of(&tree))
+    }
+
+    #[test]
+    fn time_without_a_cpu_has_its_reason_and_remedy() {
+        let much = [("task", 40), ("out_of_cpu", 25), ("oversubscribed", 35)];
+        assert_eq!(
+            note(8, 2, &much).unwrap(),
+            "warning: 8 workers, 2 CPUs allowed: workers had no CPU for 60.0 % of their time (estimated); \
+             try OMP_NUM_THREADS=2, or allow more CPUs"
+        );
+        let others = note(2, 2, &much).unwrap();
+        assert!(others.contains("other programs or a CPU limit"), "{others}");
+        assert_eq!(
+            note(8, 2, &[("task", 95), ("out_of_cpu", 5)]).unwrap(),
+            "warning: 8 workers, 2 CPUs allowed"
+        );
+        assert_eq!(note(2, 2, &[("task", 95), ("out_of_cpu", 5)]), None);
+        // As of a profile of before, which does not have the number of CPUs.
+        let mut before = tree(8, 2, &[("task", 60), ("idle", 40)]);
+        before.processes[0].remove(key::CPUS);
+        assert_eq!(cpu_note(&before, &states_of(&before)), None);
+    }
+
+    #[test]
+    fn estimated_states_are_marked() {
+        let text = profile_summary(&tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]), 100);
+        let marked: Vec<&str> = text.lines().filter(|line| line.ends_with(" (estimated)")).collect();
+        assert_eq!(marked.len(), 1, "{text}");
+        assert!(marked[0].contains("80.0 %") && text.contains("Parallel efficiency"), "{text}");
+    }
 }

@@ -1,0 +1,295 @@
+//! What follows from sums: pure functions of times by cause.
+
+use crate::profiling::account::{CAUSES, Cause, Sums};
+
+/// Time by cause that is not that cause's, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Work without a CPU, and waiting while all that could work had none.
+    pub out_of_cpu: Sums,
+    /// Waiting for which there was no CPU, as other workers had all.
+    pub oversubscribed: Sums,
+}
+
+impl Moved {
+    /// Nothing.
+    pub const NONE: Moved = Moved { out_of_cpu: [0; CAUSES], oversubscribed: [0; CAUSES] };
+
+    /// Adds `more`.
+    pub fn add(&mut self, more: &Moved) {
+        add(&mut self.out_of_cpu, &more.out_of_cpu);
+        add(&mut self.oversubscribed, &more.oversubscribed);
+    }
+
+    /// Both parts of a cause.
+    pub fn of(&self, cause: Cause) -> (u64, u64) {
+        let part = |sums: &Sums| sums.get(cause as usize).copied().unwrap_or(0);
+        (part(&self.out_of_cpu), part(&self.oversubscribed))
+    }
+
+    /// Takes both parts away from the sums of their causes, which may be less, and adds them to the causes that they are.
+    pub fn take_from(&mut self, sums: &mut Sums) {
+        let (mut out, mut over) = (0, 0);
+        for ((sum, own_out), own_over) in
+            sums.iter_mut().zip(&mut self.out_of_cpu).zip(&mut self.oversubscribed)
+        {
+            *own_out = (*own_out).min(*sum);
+            *own_over = (*own_over).min(*sum - *own_out);
+            *sum -= *own_out + *own_over;
+            (out, over) = (out + *own_out, over + *own_over);
+        }
+        for (cause, ns) in [(Cause::OutOfCpu, out), (Cause::Oversubscribed, over)] {
+            if let Some(sum) = sums.get_mut(cause as usize) {
+                *sum += ns;
+            }
+        }
+    }
+}
+
+pub(super) fn add(sums: &mut Sums, more: &Sums) {
+    sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
+}
+
+/// Whether a thread in it does what others may wait for.
+fn is_busy(cause: Cause) -> bool {
+    cause.is_useful() || matches!(cause, Cause::TaskCreation | Cause::ForkJoin)
+}
+
+/// Whether it is waiting of which somebody in this process is the cause.
+fn is_waiting(cause: Cause) -> bool {
+    use Cause::*;
+    cause.is_mutex() || matches!(cause, Barrier | JoinBarrier | Taskwait | TaskwaitDepend | Taskgroup | Idle)
+}
+
+/// Whether a thread in it may sleep.
+fn may_sleep(cause: Cause) -> bool {
+    is_waiting(cause) || matches!(cause, Cause::Communication | Cause::TargetWait | Cause::Unknown)
+}
+
+/// Divides the run delay of a thread's interval among the causes of that interval. `sleep` is the part of it that the thread
+/// was neither on a CPU nor, by then, known to be runnable; `late` how likely a thread in a cause has no CPU, by cause. Returns
+/// the delay by cause, and the part of `sleep` for which there was no wait.
+pub(super) fn divide(delay: u64, sleep: u64, spent: &Sums, late: &[f64; CAUSES]) -> (Sums, u64) {
+    let mut room = *spent;
+    let slept_in_work = sleep - take_proportionally(&mut room, sleep, may_sleep);
+    take_proportionally(&mut room, slept_in_work, |_| true);
+    let (mut off, mut left) = ([0; CAUSES], delay);
+    // What a cause has no room for goes to the others.
+    for _ in 0..3 {
+        let weight = |index: usize, room: u64| room as f64 * late.get(index).copied().unwrap_or(0.0);
+        let all: f64 = room.iter().enumerate().map(|(index, room)| weight(index, *room)).sum();
+        if left == 0 || all <= 0.0 {
+            break;
+        }
+        let owed = left;
+        for (index, (room, off)) in room.iter_mut().zip(&mut off).enumerate() {
+            let part = (owed as f64 * (weight(index, *room) / all)).ceil() as u64;
+            let part = part.min(*room).min(left);
+            (*room, *off, left) = (*room - part, *off + part, left - part);
+        }
+    }
+    for (room, off) in room.iter().zip(&mut off) {
+        let part = left.min(*room);
+        (*off, left) = (*off + part, left - part);
+    }
+    (off, slept_in_work)
+}
+
+/// Takes `ns`, or all there is, from causes in proportion to what they have. Returns how much it has taken, which may be a little less.
+fn take_proportionally(sums: &mut Sums, ns: u64, takes: impl Fn(Cause) -> bool) -> u64 {
+    let all: u64 = Cause::ALL.iter().zip(&*sums).filter(|(cause, _)| takes(**cause)).map(|(_, ns)| ns).sum();
+    let (ns, mut taken) = (ns.min(all), 0);
+    for (cause, sum) in Cause::ALL.iter().zip(sums) {
+        if takes(*cause) {
+            let part = part_of(*sum, ns, all);
+            (*sum, taken) = (*sum - part, taken + part);
+        }
+    }
+    taken
+}
+
+/// `of · part / all`, at most `of`.
+pub(super) fn part_of(of: u64, part: u64, all: u64) -> u64 {
+    if all == 0 { 0 } else { (u128::from(of) * u128::from(part.min(all)) / u128::from(all)) as u64 }
+}
+
+/// Times by cause of all workers in a window of `wall` nanoseconds, on `cpus` CPUs: `spent`, of which `off` without a CPU.
+/// `most_workers` have been there at a time. Returns what of waiting is not for too little work.
+///
+/// Of n threads on average that do what others may wait for, each without a CPU for a part f of its time, none has a CPU
+/// for a part fⁿ of the time: independent of each other where others took the CPUs, and no less than all that their time on
+/// CPUs leaves. While nobody has anything to do, waiting is the system's as far as those that wait have no CPU. With more
+/// workers than CPUs, what remains is lost to too little work only as far as CPUs stand free.
+pub(super) fn estimate(wall: u64, (most_workers, cpus): (u64, u64), spent: &Sums, off: &Sums) -> Moved {
+    let mut moved = Moved::NONE;
+    let sum = |sums: &Sums, counts: fn(Cause) -> bool| -> f64 {
+        let counted = Cause::ALL.iter().zip(sums).filter(|(cause, _)| counts(**cause));
+        counted.map(|(_, ns)| *ns as f64).sum()
+    };
+    let (busy, waiting) = (sum(spent, is_busy), sum(spent, is_waiting));
+    let (busy_off, waiting_off) = (sum(off, is_busy).min(busy), sum(off, is_waiting).min(waiting));
+    if wall == 0 || waiting <= 0.0 {
+        return moved;
+    }
+    let wall = wall as f64;
+    let (at_once, on_cpu) = (busy / wall, busy - busy_off);
+    let without = if busy > 0.0 { busy_off / busy } else { 0.0 };
+    let nobody = if at_once < 1.0 {
+        (1.0 - at_once) * (waiting_off / waiting) + at_once * without
+    } else {
+        power(without, at_once).max(1.0 - on_cpu / wall)
+    };
+    let nobody = nobody.clamp(0.0, 1.0);
+    let rest = waiting * (1.0 - nobody);
+    let workers = Cause::ALL.iter().zip(spent).map(|(_, ns)| *ns as f64).sum::<f64>() / wall;
+    // Workers begin and end within a window, and some of its time may be read in the next one.
+    let over = if most_workers > cpus && workers > cpus as f64 + 0.1 {
+        let free = cpus as f64 * wall * (1.0 - nobody) - on_cpu;
+        let lost = rest.min(free.max(0.0)).min(waiting - waiting_off);
+        (rest - lost) / waiting
+    } else {
+        0.0
+    };
+    let causes = Cause::ALL.iter().zip(spent).zip(moved.out_of_cpu.iter_mut().zip(&mut moved.oversubscribed));
+    for ((_, ns), (own_out, own_over)) in causes.filter(|((cause, _), _)| is_waiting(**cause)) {
+        *own_out = ((*ns as f64 * nobody) as u64).min(*ns);
+        *own_over = ((*ns as f64 * over) as u64).min(*ns - *own_out);
+    }
+    moved
+}
+
+/// `base` (0 to 1) to the power of `exponent`, from one whole power to the next on a line: the C library's may not be called
+/// everywhere.
+fn power(base: f64, exponent: f64) -> f64 {
+    let (mut value, mut left) = (1.0, exponent);
+    while left >= 1.0 && value > 1e-9 {
+        (value, left) = (value * base, left - 1.0);
+    }
+    if left >= 1.0 { 0.0 } else { value * (1.0 - left * (1.0 - base)) }
+}
+
+/// What causes of busy threads were without a CPU.
+pub(super) fn own_delays(off: &Sums) -> Sums {
+    let mut own = [0; CAUSES];
+    for ((cause, ns), own) in Cause::ALL.iter().zip(off).zip(&mut own) {
+        if is_busy(*cause) {
+            *own = *ns;
+        }
+    }
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn sums(parts: &[(Cause, u64)]) -> Sums {
+        let mut sums = [0; CAUSES];
+        parts.iter().for_each(|(cause, ms)| sums[*cause as usize] = ms * MS);
+        sums
+    }
+
+    /// Parts of the waiting in `spent`, in percent: without CPU, more workers than CPUs.
+    fn percent(cpus: u64, spent: &[(Cause, u64)], off: &[(Cause, u64)]) -> (u64, u64) {
+        let spent = sums(spent);
+        let moved = estimate(100 * MS, (8, cpus), &spent, &sums(off));
+        let waiting: u64 =
+            Cause::ALL.iter().filter(|cause| is_waiting(**cause)).map(|cause| spent[*cause as usize]).sum();
+        let of = |sums: &Sums| (sums.iter().sum::<u64>() as f64 * 100.0 / waiting as f64).round() as u64;
+        (of(&moved.out_of_cpu), of(&moved.oversubscribed))
+    }
+
+    #[test]
+    fn waiting_for_a_thread_without_a_cpu_is_the_systems() {
+        use Cause::*;
+        // One works and has a CPU: the other waits for it.
+        assert_eq!(percent(2, &[(Task, 100), (Barrier, 100)], &[]), (0, 0));
+        assert_eq!(
+            percent(2, &[(Task, 100), (Barrier, 100)], &[(Barrier, 90)]),
+            (0, 0),
+            "whatever it has itself"
+        );
+        // It has one for a quarter of the time.
+        assert_eq!(percent(2, &[(Task, 100), (Barrier, 100)], &[(Task, 75)]), (75, 0));
+        // One of two that work has one always.
+        assert_eq!(percent(4, &[(Task, 200), (CriticalWait, 100)], &[(Task, 100)]), (25, 0));
+        // Nobody works, and who was woken has no CPU for half of the time.
+        assert_eq!(percent(2, &[(Barrier, 200)], &[(Barrier, 100)]), (50, 0));
+        assert_eq!(percent(2, &[(Barrier, 200)], &[]), (0, 0));
+    }
+
+    #[test]
+    fn no_more_workers_lose_time_to_too_little_work_than_cpus_are_free() {
+        use Cause::*;
+        // Two CPUs that work all the time beside six that wait.
+        assert_eq!(percent(2, &[(Task, 200), (Barrier, 600)], &[(Barrier, 600)]), (0, 100));
+        // One CPU is free: one of the seven that wait could work.
+        assert_eq!(percent(2, &[(Task, 100), (Barrier, 700)], &[(Barrier, 600)]), (0, 86));
+        assert_eq!(percent(2, &[(Serial, 100), (Idle, 700)], &[]), (0, 86), "as when they sleep");
+        // One CPU for four.
+        assert_eq!(percent(1, &[(Task, 100), (Idle, 300)], &[(Idle, 300)]), (0, 100));
+        // As many as CPUs: who waits, waits for work.
+        assert_eq!(percent(8, &[(Task, 100), (Barrier, 700)], &[]), (0, 0));
+    }
+
+    #[test]
+    fn a_delay_belongs_to_causes_in_which_samples_were_late() {
+        use Cause::*;
+        let spent = sums(&[(Task, 6), (Barrier, 4)]);
+        let mut late = [0.5; CAUSES];
+        let (off, _) = divide(5 * MS, 0, &spent, &late);
+        assert_eq!((off[Task as usize], off[Barrier as usize]), (3 * MS, 2 * MS), "where nothing is known");
+        late[Task as usize] = 0.0;
+        let (off, _) = divide(3 * MS, 0, &spent, &late);
+        assert_eq!((off[Task as usize], off[Barrier as usize]), (0, 3 * MS));
+        // More than has room there.
+        let (off, _) = divide(5 * MS, 0, &spent, &late);
+        assert_eq!((off[Task as usize], off[Barrier as usize]), (MS, 4 * MS));
+        // Who waits sleeps, rather than who works.
+        let (off, slept_in_work) = divide(4 * MS, 3 * MS, &spent, &[0.5; CAUSES]);
+        assert_eq!(slept_in_work, 0);
+        assert_eq!(off.iter().sum::<u64>(), 4 * MS);
+        assert!(off[Barrier as usize] <= MS && off[Task as usize] >= 3 * MS, "{off:?}");
+        let (_, slept_in_work) = divide(0, 9 * MS, &spent, &late);
+        assert_eq!(slept_in_work, 5 * MS, "more than it has waited");
+    }
+
+    #[test]
+    fn divided_delays_have_their_sum_and_fit_their_causes() {
+        let mut random = 0x1234_5678_9abc_def1_u64;
+        let mut next = |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % below
+        };
+        for _ in 0..2000 {
+            let spent: Sums = core::array::from_fn(|_| if next(3) == 0 { next(1 << 40) } else { 0 });
+            let late = core::array::from_fn(|_| next(4) as f64 / 3.0);
+            let wall: u64 = spent.iter().sum();
+            let delay = if wall == 0 { 0 } else { next(wall + 1) };
+            let sleep = next(wall - delay + 1);
+            let (off, slept_in_work) = divide(delay, sleep, &spent, &late);
+            assert!(slept_in_work <= sleep);
+            assert_eq!(off.iter().sum::<u64>(), delay);
+            assert!(off.iter().zip(&spent).all(|(off, spent)| off <= spent));
+            let mut moved = estimate(1 + next(1 << 40), (next(9), next(8)), &spent, &off);
+            add(&mut moved.out_of_cpu, &own_delays(&off));
+            let mut after = spent;
+            moved.take_from(&mut after);
+            assert_eq!(after.iter().sum::<u64>(), wall, "every nanosecond has one cause");
+        }
+    }
+
+    #[test]
+    fn powers_fall_as_more_work() {
+        assert_eq!([0.0, 1.0, 2.0].map(|exponent| power(0.5, exponent)), [1.0, 0.5, 0.25]);
+        assert_eq!([power(0.0, 1.5), power(1.0, 7.5), power(0.5, 1e18)], [0.0, 1.0, 0.0]);
+        assert!(
+            (1..100)
+                .all(|tenth| power(0.7, f64::from(tenth) / 10.0) > power(0.7, f64::from(tenth + 1) / 10.0))
+        );
+    }
+}

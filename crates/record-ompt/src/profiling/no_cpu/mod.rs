@@ -1,0 +1,20 @@
+//! Time that threads were runnable without a CPU, and the part of others' waiting that follows from it.
+//!
+//! ```text
+//!   thread    ·─── interval ───·──────────·    its run delay between two readings, divided among its causes
+//!   workers   ├────── window ───────────────┤  work on a CPU and without one, beside the waiting of others
+//! ```
+//! The kernel sums up how long a thread was runnable without a CPU (`schedstat`), not when. A thread's handler reads
+//! that sum at each sample, and whoever closes a window or writes a profile reads those of all threads. Which causes an
+//! interval's delay belongs to is estimated from samples: a signal that arrives late found its thread without a CPU.
+//! Waiting is divided in each window ([`estimate`]), so sums by cause stay exact, and parts of them are estimates.
+
+mod estimate;
+mod schedstat;
+mod window;
+
+pub use estimate::Moved;
+pub use window::{Observed, Share, Watch};
+
+/// A signal that arrives so much later than its timer expires, nanoseconds, found its thread without a CPU.
+pub const LATE_NS: u64 = 200_000;

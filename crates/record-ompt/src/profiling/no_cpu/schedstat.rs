@@ -1,0 +1,135 @@
+//! A thread's time on CPUs and its run delay, as the kernel sums them up.
+
+use core::ffi::CStr;
+
+/// Sums of a thread since it began, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedstat {
+    /// On a CPU.
+    pub on_cpu: u64,
+    /// Runnable without a CPU. A delay is added when it ends.
+    pub delay: u64,
+}
+
+impl Schedstat {
+    /// Reads the sums of a thread of this process. `None` where the kernel has none (`CONFIG_SCHED_INFO`), the thread is
+    /// gone, or no file can be opened. Async-signal-safe.
+    pub fn read(os_tid: i32) -> Option<Schedstat> {
+        let mut path = Text::new();
+        path.push(b"/proc/self/task/");
+        path.push_number(os_tid);
+        path.push(b"/schedstat\0");
+        let mut text = [0_u8; 96];
+        let read = read_file(path.as_c_str()?, &mut text)?;
+        // Time on a CPU, which may be a tick behind, run delay, times put on a CPU.
+        let delay = number_at(text.get(..read)?, 1)?;
+        Some(Schedstat { on_cpu: cpu_time(os_tid)?, delay })
+    }
+}
+
+/// The CPU time of a thread of this process, nanoseconds.
+fn cpu_time(os_tid: i32) -> Option<u64> {
+    // The kernel's number of a clock: that of the thread, of its scheduler's time (`CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED`).
+    let clock = !os_tid << 3 | 6;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing.
+    let failed = unsafe { libc::clock_gettime(clock, &mut time) } != 0;
+    (!failed).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// The file is open for a moment only: a program may close descriptors that are not its own, or run out of them.
+fn read_file(path: &CStr, text: &mut [u8]) -> Option<usize> {
+    // SAFETY: a path that ends with a zero, and memory of the length that is passed. System calls by number are neither
+    // intercepted nor points of cancellation.
+    unsafe {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags);
+        if file < 0 {
+            return None;
+        }
+        let read = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
+        libc::syscall(libc::SYS_close, file);
+        usize::try_from(read).ok()
+    }
+}
+
+/// A decimal number among several with spaces between.
+fn number_at(text: &[u8], index: usize) -> Option<u64> {
+    let mut numbers = text.split(u8::is_ascii_whitespace).filter(|number| !number.is_empty());
+    core::str::from_utf8(numbers.nth(index)?).ok()?.parse().ok()
+}
+
+/// A short text, made without allocation.
+struct Text {
+    bytes: [u8; 48],
+    length: usize,
+}
+
+impl Text {
+    const fn new() -> Text {
+        Text { bytes: [0; 48], length: 0 }
+    }
+
+    fn push(&mut self, more: &[u8]) {
+        for (to, from) in self.bytes.iter_mut().skip(self.length).zip(more) {
+            *to = *from;
+        }
+        self.length += more.len();
+    }
+
+    fn push_number(&mut self, number: i32) {
+        let mut rest = number.unsigned_abs();
+        let (mut digits, mut first) = ([b'0'; 10], 9);
+        while rest >= 10 {
+            if let Some(digit) = digits.get_mut(first) {
+                *digit = b'0' + (rest % 10) as u8;
+            }
+            (rest, first) = (rest / 10, first - 1);
+        }
+        if let Some(digit) = digits.get_mut(first) {
+            *digit = b'0' + rest as u8;
+        }
+        self.push(digits.get(first..).unwrap_or_default());
+    }
+
+    fn as_c_str(&self) -> Option<&CStr> {
+        CStr::from_bytes_until_nul(&self.bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_hold_every_thread_number() {
+        for number in [1, 9, 10, 4_194_304, i32::MAX] {
+            let mut text = Text::new();
+            text.push(b"/proc/self/task/");
+            text.push_number(number);
+            text.push(b"/schedstat\0");
+            assert_eq!(
+                text.as_c_str().unwrap().to_str().unwrap(),
+                format!("/proc/self/task/{number}/schedstat")
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_are_found_in_malformed_text() {
+        assert_eq!(number_at(b"12 345 6\n", 1), Some(345));
+        for text in [&b""[..], b"12", b"12 x", b"12 -3", b"1 \xff", b"1 99999999999999999999999"] {
+            assert_eq!(number_at(text, 1), None);
+        }
+    }
+
+    #[test]
+    fn the_calling_thread_has_been_on_a_cpu() {
+        let os_tid = taskscope_record::thread::os_tid();
+        let Some(first) = Schedstat::read(os_tid) else { return };
+        assert!(first.on_cpu > 0);
+        let second = Schedstat::read(os_tid).unwrap();
+        assert!(second.on_cpu > first.on_cpu && second.delay >= first.delay);
+        assert_eq!(Schedstat::read(i32::MAX), None);
+    }
+}

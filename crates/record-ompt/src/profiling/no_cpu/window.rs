@@ -1,0 +1,290 @@
+//! Readings of threads, and the windows of all workers.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+
+use super::estimate::{Moved, divide, estimate, own_delays};
+use super::schedstat::Schedstat;
+use crate::profiling::account::{Account, CAUSES, Cause, Reading, Sums, book};
+
+/// A handler closes no window that is shorter, nanoseconds, for each [`THREADS`] threads that it has to read.
+const SHORTEST_NS: u64 = 100_000_000;
+const THREADS: u64 = 8;
+
+/// What was read of a thread. That of a thread that is not watched reads nothing.
+#[derive(Default)]
+pub struct Watch {
+    os_tid: i32,
+    /// Somebody reads: the thread's handler, that of another thread, or who writes a profile.
+    busy: AtomicBool,
+    last: UnsafeCell<Last>,
+}
+
+/// The reading before, and what the thread had spent by then.
+#[derive(Default)]
+struct Last {
+    stat: Schedstat,
+    sums: Sums,
+    is_known: bool,
+    /// Time in a cause that is taken for a delay which had not ended when another thread read.
+    pending: (u64, Option<Cause>),
+}
+
+// SAFETY: only who has set `busy` touches `last`.
+unsafe impl Sync for Watch {}
+
+/// The part of some work that had no CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    off: u64,
+    of: u64,
+}
+
+impl Share {
+    /// Its part of `ns`.
+    pub fn part_of(self, ns: u64) -> u64 {
+        super::estimate::part_of(ns, self.off, self.of)
+    }
+}
+
+impl Watch {
+    /// Begins to watch the calling thread.
+    pub fn begin() -> Watch {
+        let os_tid = taskscope_record::thread::os_tid();
+        let stat = Schedstat::read(os_tid);
+        let is_known = stat.is_some();
+        let last = Last { stat: stat.unwrap_or_default(), is_known, ..Last::default() };
+        Watch { os_tid, busy: AtomicBool::new(false), last: UnsafeCell::new(last) }
+    }
+
+    /// Reads the thread's sums and adds its time since the reading before to those of the workers, if it `counts` as one. Returns
+    /// the part of its work in that time which had no CPU. `None` where nothing could be read, or somebody else reads. `is_own`
+    /// says that the thread itself reads, which has a CPU then. Async-signal-safe; on the thread itself not while its account
+    /// changes.
+    pub fn read(
+        &self,
+        is_own: bool,
+        account: &Account,
+        (now, idle_since): (impl Fn() -> u64, impl Fn(u32) -> Option<u64>),
+        workers: &Observed,
+        counts: impl Fn(&Reading) -> bool,
+    ) -> Option<Share> {
+        if self.busy.swap(true, Acquire) {
+            return None;
+        }
+        // SAFETY: this thread has set `busy`.
+        let last = unsafe { &mut *self.last.get() };
+        let share = last.read((self.os_tid, is_own), account, (now, idle_since), workers, counts);
+        self.busy.store(false, Release);
+        share
+    }
+}
+
+impl Last {
+    fn read(
+        &mut self,
+        (os_tid, is_own): (i32, bool),
+        account: &Account,
+        (now, idle_since): (impl Fn() -> u64, impl Fn(u32) -> Option<u64>),
+        workers: &Observed,
+        counts: impl Fn(&Reading) -> bool,
+    ) -> Option<Share> {
+        let stat = Some(()).filter(|()| self.is_known).and_then(|()| Schedstat::read(os_tid))?;
+        let now = now();
+        let reading = account.try_read(now, idle_since)?;
+        // The time before a thread is a worker counts when it is one.
+        if !counts(&reading) {
+            return None;
+        }
+        let mut spent = reading.sums;
+        spent.iter_mut().zip(&self.sums).for_each(|(sum, before)| *sum = sum.saturating_sub(*before));
+        let wall: u64 = spent.iter().sum();
+        let mut all_delay = stat.delay.saturating_sub(self.stat.delay);
+        let (pending, of) = self.pending;
+        let known = pending.min(all_delay);
+        all_delay -= known;
+        self.pending.0 -= known;
+        if is_own {
+            // It was blocked instead.
+            workers.take_back(of, core::mem::take(&mut self.pending).0);
+        }
+        let delay = all_delay.min(wall);
+        let on_cpu = stat.on_cpu.saturating_sub(self.stat.on_cpu).min(wall - delay);
+        let (mut off, slept_in_work) = divide(delay, wall - delay - on_cpu, &spent, &workers.late());
+        if let Some(cause) = account.cause() {
+            // Of a delay that began before the reading before, all is in one cause.
+            book(&mut off, cause, all_delay - delay);
+            if !is_own && cause.is_useful() && of.is_none_or(|of| of == cause) {
+                book(&mut off, cause, slept_in_work);
+                self.pending = (self.pending.0 + slept_in_work, Some(cause));
+            }
+        }
+        workers.add(&spent, &off);
+        (self.stat, self.sums) = (stat, reading.sums);
+        let useful = |sums: &Sums| -> u64 {
+            Cause::ALL.iter().zip(sums).filter(|(cause, _)| cause.is_useful()).map(|(_, ns)| ns).sum()
+        };
+        Some(Share { off: useful(&off), of: useful(&spent) })
+    }
+}
+
+/// What was read of all workers of a process.
+pub struct Observed {
+    /// Whether threads are watched at all.
+    is_wanted: bool,
+    /// CPUs that the process may use.
+    cpus: u64,
+    /// Time of workers by cause, and the part of it without a CPU.
+    spent: [AtomicU64; CAUSES],
+    off: [AtomicU64; CAUSES],
+    /// Samples by cause, and those that were late.
+    samples: [AtomicU64; CAUSES],
+    late: [AtomicU64; CAUSES],
+    /// Whether anything was read.
+    is_known: AtomicBool,
+    /// Somebody closes a window, or looks at them.
+    busy: AtomicBool,
+    /// When the last window was closed.
+    closed: AtomicU64,
+    windows: UnsafeCell<Windows>,
+}
+
+/// Sums until the last window was closed.
+struct Windows {
+    spent: Sums,
+    off: Sums,
+    waiting: Moved,
+}
+
+// SAFETY: only who has set `busy` touches `windows`.
+unsafe impl Sync for Observed {}
+
+fn load(sums: &[AtomicU64; CAUSES]) -> Sums {
+    core::array::from_fn(|index| sums.get(index).map_or(0, |sum| sum.load(Relaxed)))
+}
+
+fn add(sums: &[AtomicU64; CAUSES], more: &Sums) {
+    for (sum, more) in sums.iter().zip(more).filter(|(_, more)| **more > 0) {
+        sum.fetch_add(*more, Relaxed);
+    }
+}
+
+impl Observed {
+    /// Of a process that begins now. Before its runtime binds its threads, so that the CPUs are those of the process.
+    pub fn new(now: u64, is_wanted: bool) -> Observed {
+        let zeros = || [const { AtomicU64::new(0) }; CAUSES];
+        Observed {
+            is_wanted,
+            cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
+            spent: zeros(),
+            off: zeros(),
+            samples: zeros(),
+            late: zeros(),
+            is_known: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+            closed: AtomicU64::new(now),
+            windows: UnsafeCell::new(Windows { spent: [0; CAUSES], off: [0; CAUSES], waiting: Moved::NONE }),
+        }
+    }
+
+    /// Whether threads are watched.
+    pub fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
+    /// CPUs that the process may use.
+    pub fn cpus(&self) -> u64 {
+        self.cpus
+    }
+
+    /// Whether the kernel's sums could be read.
+    pub fn is_known(&self) -> bool {
+        self.is_known.load(Relaxed)
+    }
+
+    /// A thread in this cause was sampled so many nanoseconds after its timer expired. Async-signal-safe.
+    pub fn sampled(&self, cause: Cause, late_ns: u64) {
+        let count = |counts: &[AtomicU64; CAUSES]| {
+            counts.get(cause as usize).map(|count| count.fetch_add(1, Relaxed));
+        };
+        count(&self.samples);
+        if late_ns >= super::LATE_NS {
+            count(&self.late);
+        }
+    }
+
+    /// So much of a cause was not without a CPU after all.
+    fn take_back(&self, cause: Option<Cause>, ns: u64) {
+        if let Some(off) = cause.and_then(|cause| self.off.get(cause as usize)).filter(|_| ns > 0) {
+            let _ = off.fetch_update(Relaxed, Relaxed, |sum| Some(sum.saturating_sub(ns)));
+        }
+    }
+
+    fn add(&self, spent: &Sums, off: &Sums) {
+        add(&self.spent, spent);
+        add(&self.off, off);
+        self.is_known.store(true, Relaxed);
+    }
+
+    /// How likely a thread has no CPU, by cause: as of two samples in each cause that are late as often as all are.
+    fn late(&self) -> [f64; CAUSES] {
+        let (samples, late) = (load(&self.samples), load(&self.late));
+        let sum = |counts: &Sums| counts.iter().sum::<u64>() as f64;
+        let usual = (sum(&late) + 1.0) / (sum(&samples) + 2.0);
+        core::array::from_fn(|index| {
+            let of = |counts: &Sums| counts.get(index).copied().unwrap_or(0) as f64;
+            (of(&late) + 2.0 * usual) / (of(&samples) + 2.0)
+        })
+    }
+
+    /// Whether a handler closes the window now, of so many workers.
+    pub fn is_due(&self, now: u64, workers: u64) -> bool {
+        let shortest = SHORTEST_NS * workers.div_ceil(THREADS).max(1);
+        now.saturating_sub(self.closed.load(Relaxed)) >= shortest
+    }
+
+    /// Closes the window, after all threads were `read`, unless somebody else does. Async-signal-safe.
+    pub fn close(&self, most_workers: u64, now: impl Fn() -> u64, read: impl FnOnce()) -> bool {
+        if self.busy.swap(true, Acquire) {
+            return false;
+        }
+        read();
+        let now = now();
+        let wall = now.saturating_sub(self.closed.swap(now, Relaxed));
+        let (spent, off) = (load(&self.spent), load(&self.off));
+        // SAFETY: this thread has set `busy`.
+        let windows = unsafe { &mut *self.windows.get() };
+        let since = |sums: &Sums, before: &Sums| -> Sums {
+            let mut since = *sums;
+            since.iter_mut().zip(before).for_each(|(sum, before)| *sum = sum.saturating_sub(*before));
+            since
+        };
+        let waiting = estimate(
+            wall,
+            (most_workers, self.cpus),
+            &since(&spent, &windows.spent),
+            &since(&off, &windows.off),
+        );
+        windows.waiting.add(&waiting);
+        (windows.spent, windows.off) = (spent, off);
+        self.busy.store(false, Release);
+        true
+    }
+
+    /// What is not the causes' that it was booked to, until the last window was closed.
+    pub fn moved(&self) -> Moved {
+        // Held for microseconds, but in a handler that may have lost its CPU.
+        for _ in 0..1000 {
+            if !self.busy.swap(true, Acquire) {
+                // SAFETY: this thread has set `busy`.
+                let windows = unsafe { &*self.windows.get() };
+                let mut moved = windows.waiting;
+                moved.add(&Moved { out_of_cpu: own_delays(&windows.off), ..Moved::NONE });
+                self.busy.store(false, Release);
+                return moved;
+            }
+            std::thread::sleep(core::time::Duration::from_micros(20));
+        }
+        Moved::NONE
+    }
+}
