@@ -62,6 +62,7 @@ mod tail_page;
 mod tail_place;
 mod tailed_file;
 pub mod thread;
+pub mod thread_sums;
 mod tls;
 #[cfg(feature = "tokio")]
 pub mod tokio;

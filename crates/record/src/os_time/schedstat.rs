@@ -2,6 +2,7 @@
 
 use super::{Kind, OffCpu};
 use crate::clock;
+use crate::thread_sums::{self, ThreadSums};
 use std::io::Read;
 
 /// A thread's sums since its start, nanoseconds.
@@ -15,38 +16,22 @@ pub(super) struct Sums {
     pub run_delay: u64,
 }
 
-/// A thread's files in `/proc`, and its CPU clock. Opened at each reading: a descriptor that is held could be closed by the
-/// program.
+/// A thread whose sums are read. Files are opened at each reading: a descriptor that is held could be closed by the program.
 pub(super) struct Schedstat {
-    sums: String,
+    os_tid: i32,
     state: String,
-    /// `CPUCLOCK_SCHED` of the thread, exact while it runs; the file is as old as the last tick.
-    cpu_clock: libc::clockid_t,
 }
 
 impl Schedstat {
     pub fn of(os_tid: i32) -> Schedstat {
-        let path = |name| format!("/proc/self/task/{os_tid}/{name}");
-        Schedstat { sums: path("schedstat"), state: path("stat"), cpu_clock: !os_tid << 3 | 6 }
+        Schedstat { os_tid, state: format!("/proc/self/task/{os_tid}/stat") }
     }
 
     /// `None` where the kernel keeps no such sums, or the thread has ended.
     pub fn read(&self) -> Option<Sums> {
         let at = clock::kernel_ns();
-        let on_clock = self.on_cpu();
-        let mut text = [0; 96];
-        let length = std::fs::File::open(&self.sums).ok()?.read(&mut text).ok()?;
-        let text = std::str::from_utf8(text.get(..length)?).ok()?;
-        let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());
-        let (on_file, run_delay) = (numbers.next()??, numbers.next()??);
-        Some(Sums { at, on_cpu: on_clock.unwrap_or(on_file), run_delay })
-    }
-
-    fn on_cpu(&self) -> Option<u64> {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the time is writable.
-        (unsafe { libc::clock_gettime(self.cpu_clock, &mut time) } == 0)
-            .then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+        let ThreadSums { on_cpu, delay } = ThreadSums::read(self.os_tid)?;
+        Some(Sums { at, on_cpu, run_delay: delay })
     }
 
     /// Whether the thread is blocked now; `None` where unknown.
@@ -62,7 +47,7 @@ impl Schedstat {
     /// Whether the thread waits for a CPU now: it is runnable, and its CPU clock stands still. `since` is a reading of that
     /// clock.
     fn waits_for_cpu(&self, since: u64) -> bool {
-        self.is_blocked() == Some(false) && self.on_cpu() == Some(since)
+        self.is_blocked() == Some(false) && thread_sums::cpu_time(self.os_tid) == Some(since)
     }
 }
 

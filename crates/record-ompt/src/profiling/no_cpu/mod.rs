@@ -10,7 +10,6 @@
 //! Waiting is divided in each window ([`estimate`]), so sums by cause stay exact, and parts of them are estimates.
 
 mod estimate;
-mod schedstat;
 mod window;
 
 pub use estimate::Moved;

@@ -3,8 +3,10 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
+use taskscope_record::cpus::{Cgroups, Mask};
+use taskscope_record::thread_sums::ThreadSums;
+
 use super::estimate::{Moved, divide, estimate, own_delays};
-use super::schedstat::Schedstat;
 use crate::profiling::account::{Account, CAUSES, Cause, Reading, Sums, book};
 
 /// A handler closes no window that is shorter, nanoseconds, for each [`THREADS`] threads that it has to read.
@@ -23,7 +25,7 @@ pub struct Watch {
 /// The reading before, and what the thread had spent by then.
 #[derive(Default)]
 struct Last {
-    stat: Schedstat,
+    stat: ThreadSums,
     sums: Sums,
     is_known: bool,
     /// Time in a cause that is taken for a delay which had not ended when another thread read.
@@ -51,7 +53,7 @@ impl Watch {
     /// Begins to watch the calling thread.
     pub fn begin() -> Watch {
         let os_tid = taskscope_record::thread::os_tid();
-        let stat = Schedstat::read(os_tid);
+        let stat = ThreadSums::read(os_tid);
         let is_known = stat.is_some();
         let last = Last { stat: stat.unwrap_or_default(), is_known, ..Last::default() };
         Watch { os_tid, busy: AtomicBool::new(false), last: UnsafeCell::new(last) }
@@ -89,7 +91,7 @@ impl Last {
         workers: &Observed,
         counts: impl Fn(&Reading) -> bool,
     ) -> Option<Share> {
-        let stat = Some(()).filter(|()| self.is_known).and_then(|()| Schedstat::read(os_tid))?;
+        let stat = Some(()).filter(|()| self.is_known).and_then(|()| ThreadSums::read(os_tid))?;
         let now = now();
         let reading = account.try_read(now, idle_since)?;
         // The time before a thread is a worker counts when it is one.
@@ -159,6 +161,15 @@ struct Windows {
 // SAFETY: only who has set `busy` touches `windows`.
 unsafe impl Sync for Observed {}
 
+/// CPUs on which the process may run, at most as many as the limit of its control groups pays for; a part of one counts as one.
+fn allowed_cpus() -> u64 {
+    let mask = Mask::of_process().map_or(1, |mask| mask.cpus().count() as u64);
+    // Without a limit it is 0.
+    let limit = Cgroups::of_process().quota().map(|quota| quota.millicpus).filter(|millicpus| *millicpus > 0);
+    let limit = limit.map_or(u64::MAX, |millicpus| millicpus.div_ceil(1000));
+    mask.min(limit).max(1)
+}
+
 fn load(sums: &[AtomicU64; CAUSES]) -> Sums {
     core::array::from_fn(|index| sums.get(index).map_or(0, |sum| sum.load(Relaxed)))
 }
@@ -175,7 +186,7 @@ impl Observed {
         let zeros = || [const { AtomicU64::new(0) }; CAUSES];
         Observed {
             is_wanted,
-            cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
+            cpus: allowed_cpus(),
             spent: zeros(),
             off: zeros(),
             samples: zeros(),

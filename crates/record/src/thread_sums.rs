@@ -1,34 +1,35 @@
-//! A thread's time on CPUs and its run delay, as the kernel sums them up.
+//! A thread's time on CPUs and its run delay, as the kernel sums them up: read without allocation, for signal handlers too.
 
 use core::ffi::CStr;
 
 /// Sums of a thread since it began, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Schedstat {
+pub struct ThreadSums {
     /// On a CPU.
     pub on_cpu: u64,
     /// Runnable without a CPU. A delay is added when it ends.
     pub delay: u64,
 }
 
-impl Schedstat {
+impl ThreadSums {
     /// Reads the sums of a thread of this process. `None` where the kernel has none (`CONFIG_SCHED_INFO`), the thread is
     /// gone, or no file can be opened. Async-signal-safe.
-    pub fn read(os_tid: i32) -> Option<Schedstat> {
+    pub fn read(os_tid: i32) -> Option<ThreadSums> {
         let mut path = Text::new();
         path.push(b"/proc/self/task/");
         path.push_number(os_tid);
         path.push(b"/schedstat\0");
+        let on_cpu = cpu_time(os_tid);
         let mut text = [0_u8; 96];
         let read = read_file(path.as_c_str()?, &mut text)?;
         // Time on a CPU, which may be a tick behind, run delay, times put on a CPU.
-        let delay = number_at(text.get(..read)?, 1)?;
-        Some(Schedstat { on_cpu: cpu_time(os_tid)?, delay })
+        let [on_file, delay] = [0, 1].map(|index| number_at(text.get(..read).unwrap_or_default(), index));
+        Some(ThreadSums { on_cpu: on_cpu.or(on_file)?, delay: delay? })
     }
 }
 
-/// The CPU time of a thread of this process, nanoseconds.
-fn cpu_time(os_tid: i32) -> Option<u64> {
+/// The CPU time of a thread of this process, nanoseconds, exact while it runs. Async-signal-safe.
+pub fn cpu_time(os_tid: i32) -> Option<u64> {
     // The kernel's number of a clock: that of the thread, of its scheduler's time (`CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED`).
     let clock = !os_tid << 3 | 6;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -125,11 +126,11 @@ mod tests {
 
     #[test]
     fn the_calling_thread_has_been_on_a_cpu() {
-        let os_tid = taskscope_record::thread::os_tid();
-        let Some(first) = Schedstat::read(os_tid) else { return };
+        let os_tid = crate::thread::os_tid();
+        let Some(first) = ThreadSums::read(os_tid) else { return };
         assert!(first.on_cpu > 0);
-        let second = Schedstat::read(os_tid).unwrap();
+        let second = ThreadSums::read(os_tid).unwrap();
         assert!(second.on_cpu > first.on_cpu && second.delay >= first.delay);
-        assert_eq!(Schedstat::read(i32::MAX), None);
+        assert_eq!(ThreadSums::read(i32::MAX), None);
     }
 }
