@@ -244,7 +244,16 @@ mod tests {
         }
         let mut execution = builder.finish();
         execution.communication.calls = (0..2)
-            .map(|thread| Call { thread: ThreadIndex(thread), function: 0, start: 0, end: 60, wait: None })
+            .map(|thread| Call {
+                thread: ThreadIndex(thread),
+                function: 0,
+                place: taskscope_execution::Place::UNKNOWN,
+                start: 0,
+                end: 60,
+                count: 1,
+                bytes: 0,
+                wait: None,
+            })
             .collect();
         let (analysis, _) = analyse(&execution);
         let hybrid = hybrid(&execution, &analysis);

@@ -50,7 +50,7 @@ mod tests {
     use crate::{Finding, FindingKind, LateProcess, analyse};
     use taskscope_execution::messages::{Call, PeerWait, PeerWaitKind, Rank};
     use taskscope_execution::{
-        Change, ExecutionBuilder, Observer, ProcessIndex, Section, State, ThreadIndex,
+        Change, ExecutionBuilder, Observer, Place, ProcessIndex, Section, State, ThreadIndex,
     };
 
     /// Rank 0 receives from 10 to 60 what rank 1 sends at 50.
@@ -69,7 +69,17 @@ mod tests {
         }
         let mut execution = builder.finish();
         let late = PeerWait { kind: PeerWaitKind::LateSender, culprit: ProcessIndex(1), until: 50 };
-        let call = Call { thread: ThreadIndex(0), function: 0, start: 10, end: 60, wait: Some(late) };
+        let (place, count, bytes) = (Place::UNKNOWN, 1, 0);
+        let call = Call {
+            thread: ThreadIndex(0),
+            function: 0,
+            place,
+            start: 10,
+            end: 60,
+            count,
+            bytes,
+            wait: Some(late),
+        };
         execution.communication.calls = vec![call];
         execution.communication.ranks.insert(1, Rank { job: 1, rank: 1, ranks: 2 });
         let (analysis, _) = analyse(&execution);

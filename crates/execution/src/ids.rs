@@ -115,6 +115,11 @@ impl Place {
         self.0
     }
 
+    /// The place of a number from [`Place::packed`].
+    pub const fn from_packed(number: u32) -> Place {
+        Place(number)
+    }
+
     /// Which kind it is, and of what.
     pub fn kind(self) -> PlaceKind {
         let index = self.0 & PAYLOAD;

@@ -3,21 +3,27 @@
 //! Sends and receives are paired as MPI matches them: of one communicator, sender, receiver and tag, the
 //! n-th send belongs to the n-th receive, both in the order in which they were posted.
 
-use crate::{ProcessIndex, TaskIndex, ThreadIndex};
+use crate::{Place, ProcessIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::messages::FUNCTIONS;
 
-/// One call of the library.
+/// One call of the library, or several that poll for the same without a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Who called.
     pub thread: ThreadIndex,
     /// Number of the function in `taskscope_event::models::messages::FUNCTIONS`.
     pub function: u32,
+    /// Where in the code.
+    pub place: Place,
     /// Begin.
     pub start: u64,
     /// End, or [`NO_TIME`](crate::NO_TIME) until it is known.
     pub end: u64,
+    /// Calls that this row stands for, at least 1.
+    pub count: u32,
+    /// Bytes that it sends, receives, gives to an operation, or accesses; `u64::MAX` where not known.
+    pub bytes: u64,
     /// What it waited for, if for anybody.
     pub wait: Option<PeerWait>,
 }
@@ -38,15 +44,30 @@ pub enum PeerWaitKind {
     LateReceiver,
     /// It takes part in an operation in which others did not take part yet.
     LateMember,
+    /// It accesses a window that another process had locked.
+    LockHolder,
+    /// It accesses the memory of a process that did not call MPI, which would have let the access proceed.
+    LateTarget,
 }
 
 impl PeerWaitKind {
+    /// All kinds.
+    pub const ALL: [PeerWaitKind; 5] = [
+        PeerWaitKind::LateSender,
+        PeerWaitKind::LateReceiver,
+        PeerWaitKind::LateMember,
+        PeerWaitKind::LockHolder,
+        PeerWaitKind::LateTarget,
+    ];
+
     /// The name in tables and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             PeerWaitKind::LateSender => "late sender",
             PeerWaitKind::LateReceiver => "late receiver",
             PeerWaitKind::LateMember => "late member of a collective operation",
+            PeerWaitKind::LockHolder => "holder of a window's lock",
+            PeerWaitKind::LateTarget => "target outside MPI",
         }
     }
 }
@@ -165,9 +186,7 @@ impl Communication {
     ) -> impl Iterator<Item = &'a Participation> + 'a {
         let own = process_of(part.thread);
         let function = FUNCTIONS.get(part.function as usize).copied().unwrap_or("");
-        let from_root =
-            ["Bcast", "Ibcast", "Scatter", "Iscatter", "Scatterv", "Iscatterv"].contains(&function);
-        let to_root = ["Reduce", "Ireduce", "Gather", "Igather", "Gatherv", "Igatherv"].contains(&function);
+        let (from_root, to_root) = (is_from_root(function), is_to_root(function));
         let others = operations.get(&(part.comm, part.sequence)).into_iter().flatten();
         others.map(|row| &self.participations[*row as usize]).filter(move |other| {
             let other = process_of(other.thread);
@@ -187,4 +206,22 @@ impl Communication {
         }
         operations
     }
+}
+
+/// The operation of a function of MPI, without what its name says of how it is called.
+fn operation(function: &str) -> &str {
+    let base = function.strip_suffix("_c").unwrap_or(function);
+    let base = base.strip_suffix("_init").unwrap_or(base);
+    match base.strip_prefix('I') {
+        Some(rest) if rest.starts_with(char::is_lowercase) => rest,
+        _ => base,
+    }
+}
+
+fn is_from_root(function: &str) -> bool {
+    ["bcast", "scatter", "scatterv"].iter().any(|name| operation(function).eq_ignore_ascii_case(name))
+}
+
+fn is_to_root(function: &str) -> bool {
+    ["reduce", "gather", "gatherv"].iter().any(|name| operation(function).eq_ignore_ascii_case(name))
 }

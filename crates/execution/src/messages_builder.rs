@@ -3,8 +3,9 @@
 use crate::messages::{
     Call, Communication, Fulfilment, Message, Participation, PeerWait, PeerWaitKind, Rank,
 };
-use crate::{NO_TIME, ProcessIndex, TaskIndex, ThreadIndex};
+use crate::{NO_TIME, Place, ProcessIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
+use taskscope_event::models::messages::{FUNCTIONS, polls};
 
 /// No row.
 const NONE: u32 = u32::MAX;
@@ -20,7 +21,15 @@ pub enum MessageChange {
     CallBegins {
         /// Its number.
         function: u32,
+        /// Where in the code.
+        place: Place,
     },
+    /// The call that has begun just now is at this place.
+    CallIsAt(Place),
+    /// The last call has been repeated, and goes on.
+    CallRepeats,
+    /// What was taken for a repetition of the last call is another one, which begins next.
+    CallRepeatsNot,
     /// Leaves it.
     CallEnds,
     /// Posts a send.
@@ -70,6 +79,24 @@ pub enum MessageChange {
         bytes: u64,
         /// Whether the call ends before the operation does.
         nonblocking: bool,
+    },
+    /// The call concerns a rank of a window, a file or a port.
+    Concerns {
+        /// The object, as all who share it know it.
+        comm: u64,
+        /// Which rank; `u32::MAX` where it is none or all.
+        peer: u32,
+        /// Bytes that it accesses.
+        bytes: u64,
+    },
+    /// Has found a message that it has not received yet.
+    Probed {
+        /// The communicator.
+        comm: u64,
+        /// Rank of the sender.
+        peer: u32,
+        /// Tag.
+        tag: i32,
     },
     /// A nonblocking operation has completed.
     Completed {
@@ -123,6 +150,27 @@ enum Completion {
     Participation(u32),
 }
 
+/// A call that concerns a rank of an object.
+#[derive(Clone, Copy, Debug)]
+struct Concern {
+    call: u32,
+    process: ProcessIndex,
+    comm: u64,
+    peer: u32,
+}
+
+/// A message that was found before it was received.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    call: u32,
+    process: ProcessIndex,
+    comm: u64,
+    peer: u32,
+    tag: i32,
+    /// Begin of the call.
+    since: u64,
+}
+
 /// Collects [`MessageChange`]s.
 #[derive(Debug, Default)]
 pub(crate) struct MessagesBuilder {
@@ -133,11 +181,19 @@ pub(crate) struct MessagesBuilder {
     receives: Vec<Half>,
     /// Calls in which sends end, by process and post.
     send_ends: FxHashMap<(ProcessIndex, u64), u32>,
+    /// Parts that complete later, with the calls that begin them.
+    begins: Vec<(u32, u32)>,
     /// Nonblocking parts that have not completed.
     open_parts: FxHashMap<(ProcessIndex, u64, u64), u32>,
     /// What completed in the last call of a thread, in order.
     completions: FxHashMap<u32, std::collections::VecDeque<Completion>>,
     fulfilled: Vec<(TaskIndex, u64, Completion)>,
+    concerns: Vec<Concern>,
+    probes: Vec<Probe>,
+    /// Processes of threads that call.
+    threads_of: FxHashMap<ThreadIndex, ProcessIndex>,
+    /// By call: who came last of those that it needed, before it ended.
+    came: FxHashMap<u32, PeerWait>,
     /// Halves that the program told, by domain and id.
     told: FxHashMap<(u32, u64), Told>,
 }
@@ -156,10 +212,36 @@ impl MessagesBuilder {
         let call = self.last_call.get(&thread.0).copied().unwrap_or(NONE);
         match change {
             MessageChange::IsRank(rank) => drop(self.communication.ranks.insert(process.0, rank)),
-            MessageChange::CallBegins { function } => {
+            MessageChange::CallBegins { function, place } => {
                 self.last_call.insert(thread.0, self.communication.calls.len() as u32);
-                self.communication.calls.push(Call { thread, function, start: at, end: NO_TIME, wait: None });
+                let (start, end, count, bytes) = (at, NO_TIME, 1, 0);
+                self.threads_of.insert(thread, process);
+                let call = Call { thread, function, place, start, end, count, bytes, wait: None };
+                self.communication.calls.push(call);
                 self.completions.remove(&thread.0);
+            }
+            MessageChange::CallIsAt(place) => {
+                if let Some(call) = self.communication.calls.get_mut(call as usize) {
+                    call.place = place;
+                }
+            }
+            MessageChange::CallRepeats => {
+                if let Some(call) = self.communication.calls.get_mut(call as usize) {
+                    call.count = call.count.saturating_add(1);
+                }
+            }
+            MessageChange::CallRepeatsNot => {
+                if let Some(call) = self.communication.calls.get_mut(call as usize) {
+                    call.count = call.count.saturating_sub(1).max(1);
+                }
+            }
+            MessageChange::Concerns { comm, peer, bytes } => {
+                self.add_bytes(call, bytes);
+                self.concerns.push(Concern { call, process, comm, peer });
+            }
+            MessageChange::Probed { comm, peer, tag } => {
+                let since = self.communication.calls.get(call as usize).map_or(at, |call| call.start);
+                self.probes.push(Probe { call, process, comm, peer, tag, since });
             }
             MessageChange::CallEnds => {
                 if let Some(call) = self.communication.calls.get_mut(call as usize) {
@@ -170,6 +252,7 @@ impl MessagesBuilder {
                 let half =
                     Half { thread, process, post, comm, peer, tag, bytes, at, received: NO_TIME, call };
                 self.sends.push(half);
+                self.add_bytes(call, bytes);
                 self.send_ends.insert((process, post), call);
             }
             MessageChange::Sent { post } => drop(self.send_ends.insert((process, post), call)),
@@ -180,16 +263,20 @@ impl MessagesBuilder {
                 let half =
                     Half { thread, process, post, comm, peer, tag, bytes, at: posted, received: at, call };
                 self.receives.push(half);
+                self.add_bytes(call, bytes);
             }
             MessageChange::TakesPart { comm, sequence, root, function, bytes, nonblocking } => {
                 let row = self.communication.participations.len() as u32;
+                self.add_bytes(call, bytes);
+                // An operation between members that are known after it only is told at its end.
+                let begun = self.communication.calls.get(call as usize).map_or(at, |call| call.start.min(at));
                 // Ranks of roots become processes when all are known.
                 let root = ProcessIndex(root);
                 self.communication.participations.push(Participation {
                     comm,
                     sequence,
                     thread,
-                    begun: at,
+                    begun,
                     completer: thread,
                     completed: NO_TIME,
                     call,
@@ -198,6 +285,8 @@ impl MessagesBuilder {
                     bytes,
                 });
                 if nonblocking {
+                    // The call that begins an operation may wait for others all the same.
+                    self.begins.push((row, call));
                     self.communication.participations[row as usize].call = NONE;
                     self.open_parts.insert((process, comm, sequence), row);
                 }
@@ -248,7 +337,16 @@ impl MessagesBuilder {
             self.communication.fulfilments.push(Fulfilment { task, at, message, participation });
         }
         self.find_collective_waits(process_of);
+        self.find_waits_for_ranks(&by_rank);
+        self.share_waits_at_ports(process_of);
+        self.note_waits();
         self.communication
+    }
+
+    fn add_bytes(&mut self, call: u32, bytes: u64) {
+        if let Some(call) = self.communication.calls.get_mut(call as usize) {
+            call.bytes = call.bytes.saturating_add(bytes);
+        }
     }
 
     fn resolve_roots(
@@ -288,12 +386,29 @@ impl MessagesBuilder {
                 receives.entry((half.comm, peer, half.process, half.tag)).or_default().push(row);
             }
         }
-        let mut pairs = Vec::new();
+        let mut probes: FxHashMap<Key, Vec<Probe>> = FxHashMap::default();
+        for probe in std::mem::take(&mut self.probes) {
+            let rank = self.communication.ranks.get(&probe.process.0);
+            if let Some(peer) = rank.and_then(|rank| by_rank.get(&(rank.job, probe.peer)).copied()) {
+                probes.entry((probe.comm, peer, probe.process, probe.tag)).or_default().push(probe);
+            }
+        }
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
         for (key, mut own) in receives {
             own.sort_unstable_by_key(|row| self.receives[*row].post);
             let mut others = sends.remove(&key).unwrap_or_default();
             others.sort_unstable_by_key(|row| self.sends[*row].post);
+            let first = pairs.len();
             pairs.extend(others.into_iter().zip(own));
+            // The message that a probe found is the first one that was asked for after it.
+            for probe in probes.remove(&key).unwrap_or_default() {
+                let own = &pairs[first..];
+                let next = own.partition_point(|(_, receive)| self.receives[*receive].at < probe.since);
+                if let Some((send, _)) = own.get(next) {
+                    let sent = self.sends[*send];
+                    self.wait(probe.call, PeerWaitKind::LateSender, sent.process, sent.at);
+                }
+            }
         }
         self.communication.unmatched_sends = (self.sends.len() - pairs.len()) as u64;
         self.communication.unmatched_receives = (self.receives.len() - pairs.len()) as u64;
@@ -346,10 +461,16 @@ impl MessagesBuilder {
     fn find_collective_waits(&mut self, process_of: impl Fn(ThreadIndex) -> ProcessIndex + Copy) {
         let operations = self.communication.operations();
         let mut waits = Vec::new();
-        for part in &self.communication.participations {
+        let parts = &self.communication.participations;
+        let ends = parts.iter().map(|part| (part, part.call));
+        let begins = self.begins.iter().map(|(row, call)| (&parts[*row as usize], *call));
+        for (part, row) in ends.chain(begins) {
+            let Some(call) = self.communication.calls.get(row as usize) else { continue };
+            // Of an operation that need not wait for all, those that came before it ended count.
             let others = self.communication.awaited(&operations, part, process_of);
-            if let Some(latest) = others.max_by_key(|other| other.begun) {
-                waits.push((part.call, process_of(latest.thread), latest.begun));
+            let latest = others.filter(|other| other.begun <= call.end).max_by_key(|other| other.begun);
+            if let Some(latest) = latest {
+                waits.push((row, process_of(latest.thread), latest.begun));
             }
         }
         for (call, culprit, until) in waits {
@@ -357,14 +478,175 @@ impl MessagesBuilder {
         }
     }
 
-    /// A call waited until then, if it lasted so long; of several the last one counts.
+    /// Calls that wait for calls of other ranks on the same window or port.
+    fn find_waits_for_ranks(&mut self, by_rank: &FxHashMap<(u64, u32), ProcessIndex>) {
+        let mut concerns: FxHashMap<u64, Vec<Concern>> = FxHashMap::default();
+        for concern in std::mem::take(&mut self.concerns) {
+            if (concern.call as usize) < self.communication.calls.len() {
+                concerns.entry(concern.comm).or_default().push(concern);
+            }
+        }
+        let waits: Vec<_> =
+            concerns.into_values().flat_map(|concerns| self.waits_on_one(&concerns, by_rank)).collect();
+        for (call, kind, culprit, until) in waits {
+            self.wait(call, kind, culprit, until);
+        }
+    }
+
+    /// The same of one window or port, whose concerns are given by the begins of their calls.
+    fn waits_on_one(
+        &self,
+        concerns: &[Concern],
+        by_rank: &FxHashMap<(u64, u32), ProcessIndex>,
+    ) -> Vec<(u32, PeerWaitKind, ProcessIndex, u64)> {
+        let calls = &self.communication.calls;
+        let start = |concern: &Concern| calls[concern.call as usize].start;
+        let name = |concern: &Concern| {
+            let function = calls[concern.call as usize].function;
+            FUNCTIONS.get(function as usize).copied().unwrap_or("")
+        };
+        let process_of_peer = |concern: &Concern| {
+            let rank = self.communication.ranks.get(&concern.process.0)?;
+            by_rank.get(&(rank.job, concern.peer)).copied()
+        };
+        // What a call of a function waits for, by the functions that others call.
+        let mut of_function: FxHashMap<&str, Vec<&Concern>> = FxHashMap::default();
+        for concern in concerns {
+            of_function.entry(name(concern)).or_default().push(concern);
+        }
+        let last_of = |functions: &[&str], call: &Call, counts: &dyn Fn(&Concern) -> bool| {
+            let found = functions.iter().filter_map(|function| {
+                let rows = of_function.get(function)?;
+                let end = rows.partition_point(|row| start(row) <= call.end);
+                let mut rows = rows[..end].iter().rev().take_while(|row| start(row) > call.start);
+                rows.find(|row| counts(row)).copied()
+            });
+            found.max_by_key(|found| start(found))
+        };
+        // Of each process: the groups that it gave last, with the calls in which it did.
+        let mut groups: FxHashMap<(ProcessIndex, &str), (u32, Vec<ProcessIndex>)> = FxHashMap::default();
+        let mut waits = Vec::new();
+        let mut calls_of: FxHashMap<ProcessIndex, Vec<u32>> = FxHashMap::default();
+        for concern in concerns {
+            let (own, function) = (concern.process, name(concern));
+            let call = &calls[concern.call as usize];
+            if matches!(function, "Win_start" | "Win_post") {
+                let group = groups.entry((own, function)).or_default();
+                if group.0 != concern.call {
+                    *group = (concern.call, Vec::new());
+                }
+                group.1.extend(process_of_peer(concern));
+            }
+            let in_group = |given_in: &str, other: &Concern| {
+                other.process != own
+                    && groups.get(&(own, given_in)).is_none_or(|(_, group)| group.contains(&other.process))
+            };
+            let found = match function {
+                "Win_start" | "Win_complete" => {
+                    last_of(&["Win_post"], call, &|other| in_group("Win_start", other))
+                        .map(|found| (PeerWaitKind::LateMember, found.process, start(found)))
+                }
+                "Win_wait" | "Win_test" => {
+                    last_of(&["Win_complete"], call, &|other| in_group("Win_post", other))
+                        .map(|found| (PeerWaitKind::LateMember, found.process, start(found)))
+                }
+                "Comm_accept" => last_of(&["Comm_connect"], call, &|other| other.process != own)
+                    .map(|found| (PeerWaitKind::LateMember, found.process, start(found))),
+                "Comm_connect" => last_of(&["Comm_accept"], call, &|other| other.process != own)
+                    .map(|found| (PeerWaitKind::LateMember, found.process, start(found))),
+                _ => last_of(&["Win_unlock", "Win_unlock_all"], call, &|other| {
+                    let same = [concern.peer, other.peer].contains(&NO_RANK) || concern.peer == other.peer;
+                    other.process != own && same
+                })
+                .map(|found| (PeerWaitKind::LockHolder, found.process, start(found))),
+            };
+            let target = process_of_peer(concern).filter(|target| *target != own);
+            let found = found.or_else(|| {
+                // Without one that holds the lock: whether the target called MPI.
+                let target = target.filter(|_| !matches!(function, "Win_start" | "Win_post"))?;
+                let rows = calls_of.entry(target).or_insert_with(|| self.calls_of_process(target));
+                let next = rows.partition_point(|row| calls[*row as usize].start <= call.start);
+                let inside = rows[..next].last().is_some_and(|row| calls[*row as usize].end > call.start);
+                let until = calls[*rows.get(next)? as usize].start;
+                (!inside && until <= call.end).then_some((PeerWaitKind::LateTarget, target, until))
+            });
+            waits.extend(found.map(|(kind, culprit, until)| (concern.call, kind, culprit, until)));
+        }
+        waits
+    }
+
+    /// Calls of a process by their begins, of all of its threads that have a rank's events.
+    fn calls_of_process(&self, process: ProcessIndex) -> Vec<u32> {
+        let threads: rustc_hash::FxHashSet<ThreadIndex> =
+            self.threads_of.iter().filter(|(_, of)| **of == process).map(|(thread, _)| *thread).collect();
+        let calls = self.communication.calls.iter().enumerate();
+        let mut rows: Vec<u32> =
+            calls.filter(|(_, call)| threads.contains(&call.thread)).map(|(row, _)| row as u32).collect();
+        rows.sort_by_key(|row| self.communication.calls[*row as usize].start);
+        rows
+    }
+
+    /// Whoever the process at a port waited for, the others of its communicator waited for, too.
+    fn share_waits_at_ports(&mut self, process_of: impl Fn(ThreadIndex) -> ProcessIndex) {
+        let is_meeting = |function: u32| {
+            matches!(FUNCTIONS.get(function as usize), Some(&("Comm_accept" | "Comm_connect")))
+        };
+        let parts = &self.communication.participations;
+        let mut latest: FxHashMap<(u64, u64), PeerWait> = FxHashMap::default();
+        for part in parts.iter().filter(|part| is_meeting(part.function)) {
+            if let Some(wait) = self.came.get(&part.call) {
+                let known = latest.entry((part.comm, part.sequence)).or_insert(*wait);
+                if known.until < wait.until {
+                    *known = *wait;
+                }
+            }
+        }
+        let shared: Vec<_> = (parts.iter().filter(|part| is_meeting(part.function)))
+            .filter_map(|part| Some((part, latest.get(&(part.comm, part.sequence))?)))
+            .filter(|(part, wait)| process_of(part.thread) != wait.culprit)
+            .map(|(part, wait)| (part.call, *wait))
+            .collect();
+        for (call, PeerWait { kind, culprit, until }) in shared {
+            self.wait(call, kind, culprit, until);
+        }
+    }
+
+    /// Someone whom a call needed came then, if the call lasted so long; of several the last one counts.
     fn wait(&mut self, call: u32, kind: PeerWaitKind, culprit: ProcessIndex, until: u64) {
-        if let Some(call) = self.communication.calls.get_mut(call as usize)
-            && call.start < until
-            && until <= call.end
-            && call.wait.is_none_or(|wait| wait.until < until)
+        if let Some(row) = self.communication.calls.get(call as usize)
+            && until <= row.end
+            && self.came.get(&call).is_none_or(|wait| wait.until < until)
         {
-            call.wait = Some(PeerWait { kind, culprit, until });
+            self.came.insert(call, PeerWait { kind, culprit, until });
+        }
+    }
+
+    /// Writes who came last into the calls that waited for it, and into those that polled before.
+    fn note_waits(&mut self) {
+        let came = std::mem::take(&mut self.came);
+        let mut polled: FxHashMap<ThreadIndex, Vec<usize>> = FxHashMap::default();
+        let calls = &mut self.communication.calls;
+        for row in 0..calls.len() {
+            let call = calls[row];
+            let Some(wait) = came.get(&(row as u32)) else {
+                let name = FUNCTIONS.get(call.function as usize).copied().unwrap_or("");
+                if polls(name) {
+                    polled.entry(call.thread).or_default().push(row);
+                } else if let Some(rows) = polled.get_mut(&call.thread) {
+                    rows.clear();
+                }
+                continue;
+            };
+            if call.start < wait.until {
+                calls[row].wait = Some(*wait);
+            }
+            for before in polled.get_mut(&call.thread).map(std::mem::take).unwrap_or_default() {
+                let poll = &mut calls[before];
+                let until = wait.until.min(poll.end);
+                if until > poll.start {
+                    poll.wait = Some(PeerWait { until, ..*wait });
+                }
+            }
         }
     }
 }

@@ -9,24 +9,37 @@ use crate::library::{Library, Real, WORDS};
 pub struct Arguments {
     pub words: [usize; WORDS],
     pub language: Language,
+    /// Whether counts have 64 bits.
+    pub large: bool,
+    /// Arguments without the error code of Fortran.
+    pub arity: u8,
 }
 
 /// Which table a Fortran handle belongs to.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     Communicator,
     Datatype,
     Request,
     Message,
+    Window,
+    File,
+    Group,
+    Session,
 }
 
 impl Kind {
-    fn conversion(self) -> &'static CStr {
+    /// The name of the conversion of handles.
+    pub fn conversion(self) -> &'static CStr {
         match self {
             Kind::Communicator => c"PMPI_Comm_f2c",
             Kind::Datatype => c"PMPI_Type_f2c",
             Kind::Request => c"PMPI_Request_f2c",
             Kind::Message => c"PMPI_Message_f2c",
+            Kind::Window => c"PMPI_Win_f2c",
+            Kind::File => c"PMPI_File_f2c",
+            Kind::Group => c"PMPI_Group_f2c",
+            Kind::Session => c"PMPI_Session_f2c",
         }
     }
 }
@@ -61,6 +74,56 @@ impl Arguments {
         unsafe { (self.word(at) as *const i32).read_unaligned() }
     }
 
+    /// A count, whose width is that of the function's version.
+    ///
+    /// # Safety
+    /// The argument is a count of the caller's language.
+    pub unsafe fn count(&self, at: u8) -> i64 {
+        match self.language {
+            Language::C if self.large => self.word(at) as i64,
+            Language::C => i64::from(self.word(at) as i32),
+            // SAFETY: by contract.
+            _ => unsafe { self.count_in(at, 0) },
+        }
+    }
+
+    /// An element of an array of counts.
+    ///
+    /// # Safety
+    /// The argument points to so many.
+    pub unsafe fn count_in(&self, at: u8, index: usize) -> i64 {
+        if self.large {
+            // SAFETY: by contract.
+            return unsafe { (self.word(at) as *const i64).add(index).read_unaligned() };
+        }
+        // SAFETY: by contract.
+        i64::from(unsafe { self.int_in(at, index) })
+    }
+
+    /// The bytes of a string, without the blanks that fill it up in Fortran: the function's first one.
+    ///
+    /// # Safety
+    /// The argument is a string of the caller's language.
+    pub unsafe fn first_string(&self, at: u8) -> &[u8] {
+        const MAX_BYTES: usize = 4096;
+        let start = self.word(at) as *const u8;
+        if start.is_null() {
+            return &[];
+        }
+        match self.language {
+            // SAFETY: by contract.
+            Language::C => unsafe {
+                let length = libc::strnlen(start.cast(), MAX_BYTES);
+                core::slice::from_raw_parts(start, length)
+            },
+            _ => {
+                let length = self.word(self.arity + 1).min(MAX_BYTES);
+                // SAFETY: by contract; the length follows the error code.
+                unsafe { core::slice::from_raw_parts(start, length) }.trim_ascii_end()
+            }
+        }
+    }
+
     /// An element of an array of integers.
     ///
     /// # Safety
@@ -82,9 +145,9 @@ impl Arguments {
     /// The argument is such a handle.
     pub unsafe fn handle(&self, library: &Library, at: u8, kind: Kind) -> usize {
         match self.language {
-            Language::C => library.handle(self.word(at)),
+            Language::C => library.handle(self.word(at), kind),
             // SAFETY: by contract.
-            _ => library.of_fortran(kind.conversion(), unsafe { self.result(at) }),
+            _ => library.of_fortran(kind, unsafe { self.result(at) }),
         }
     }
 
@@ -95,24 +158,37 @@ impl Arguments {
     pub unsafe fn handle_in(&self, library: &Library, at: u8, index: usize, kind: Kind) -> usize {
         match self.language {
             // SAFETY: by contract.
-            Language::C => unsafe { library.handle_in(self.word(at), index) },
+            Language::C => unsafe { library.handle_in(self.word(at), index, kind) },
             // SAFETY: by contract.
-            _ => library.of_fortran(kind.conversion(), unsafe { self.int_in(at, index) }),
+            _ => library.of_fortran(kind, unsafe { self.int_in(at, index) }),
         }
+    }
+
+    /// Gives the caller an error, in the place where its language has it.
+    ///
+    /// # Safety
+    /// As [`Arguments::forward`].
+    pub unsafe fn fail(&self, error: c_int) -> c_int {
+        let place = self.word(self.arity) as *mut i32;
+        if self.language != Language::C && !place.is_null() {
+            // SAFETY: by contract.
+            unsafe { place.write_unaligned(error) };
+        }
+        error
     }
 
     /// Calls the function itself. Says what it returned, and whether that means success.
     ///
     /// # Safety
-    /// The words are those of the program's call, or equally good ones; `arity` is that of the function in C.
-    pub unsafe fn forward(&self, real: Real, arity: u8) -> (c_int, bool) {
+    /// The words are those of the program's call, or equally good ones.
+    pub unsafe fn forward(&self, real: Real) -> (c_int, bool) {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = self.words;
         // SAFETY: by contract.
         let returned = unsafe { real(a, b, c, d, e, f, g, h, i, j, k, l, m, n) };
         if self.language == Language::C {
             return (returned, returned == 0);
         }
-        let error = self.word(arity);
+        let error = self.word(self.arity);
         // SAFETY: the error code's place; it may be left out in Fortran 2008.
         let good = error == 0 || unsafe { (error as *const i32).read_unaligned() } == 0;
         (returned, good)

@@ -11,10 +11,10 @@ use taskscope_event::spec::Effect;
 use taskscope_ompt::shared::{Call, Moment, Pair, record, start_recording};
 use taskscope_record::{Json, process};
 
-use crate::arguments::Arguments;
-use crate::effects::{Flight, Operation};
-use crate::entry::{LANGUAGES, Language, REGISTERS};
-use crate::functions::{Does, FUNCTIONS, Row};
+use crate::arguments::{Arguments, Kind};
+use crate::effects::{self, Flight, Operation};
+use crate::entry::{Language, REGISTERS};
+use crate::functions::{Does, FUNCTIONS, Row, VARIANTS};
 use crate::library::{self, Real, WORDS};
 use crate::{clocks, communicators};
 
@@ -39,18 +39,13 @@ pub unsafe extern "C" fn handle(
     stack: *const usize,
     caller: *const c_void,
 ) -> c_int {
-    let position = (index / LANGUAGES) as usize;
-    let language = match index % LANGUAGES {
-        0 => Language::C,
-        1 => Language::Fortran,
-        _ => Language::Fortran2008,
-    };
+    let (position, variant) = (index as usize / VARIANTS, index as usize % VARIANTS);
+    let language = Language::of_variant(variant);
     let Some(row) = FUNCTIONS.get(position) else { return NO_SUCH_FUNCTION };
     let arity = arity(row, language);
-    let profiled = library::real(position, row, language);
-    let Some(real) = profiled.or_else(|| library::unprofiled(row, language)) else { return missing(row) };
     let mut words = [0; WORDS];
-    let count = usize::from(arity) + usize::from(language != Language::C);
+    let of_fortran = if language == Language::C { 0 } else { 1 + usize::from(row.strings) };
+    let count = usize::from(arity) + of_fortran;
     for (word, number) in words.iter_mut().zip(0..count) {
         // SAFETY: the caller passed so many arguments, in these places.
         *word = unsafe {
@@ -61,11 +56,12 @@ pub unsafe extern "C" fn handle(
             }
         };
     }
-    let arguments = Arguments { words, language };
-    if profiled.is_none() {
-        // SAFETY: the program's own call, whose inner calls may come here again.
-        return unsafe { arguments.forward(real, arity) }.0;
-    }
+    let arguments = Arguments { words, language, large: row.large, arity };
+    let Some(real) = library::real(position, variant, row) else {
+        missing(row);
+        // SAFETY: the program's own call.
+        return unsafe { arguments.fail(NO_SUCH_FUNCTION) };
+    };
     // While a thread ends its variables may be gone; then the call goes straight through.
     let outermost = INSIDE.try_with(|inside| !inside.replace(true)).unwrap_or(false);
     if !outermost || !is_recording() {
@@ -73,10 +69,10 @@ pub unsafe extern "C" fn handle(
             let _ = INSIDE.try_with(|inside| inside.set(false));
         }
         // SAFETY: the program's own call.
-        return unsafe { arguments.forward(real, arity) }.0;
+        return unsafe { arguments.forward(real) }.0;
     }
     // SAFETY: the program's own call.
-    let returned = unsafe { wrapped(position, row, arity, arguments, real, caller) };
+    let returned = unsafe { wrapped(position, row, arguments, real, caller) };
     let _ = INSIDE.try_with(|inside| inside.set(false));
     returned
 }
@@ -97,7 +93,6 @@ fn arity(row: &Row, language: Language) -> u8 {
 unsafe fn wrapped(
     position: usize,
     row: &'static Row,
-    arity: u8,
     mut arguments: Arguments,
     real: Real,
     caller: *const c_void,
@@ -105,11 +100,17 @@ unsafe fn wrapped(
     let call = kind_of(position, row);
     let library = library::library();
     if let (Does::Finalize, Some(library)) = (row.does, library) {
-        record(|moment| begin(moment, row, call, caller));
+        let mut world = None;
+        record(|moment| {
+            begin(moment, row, call, caller);
+            world = effects::begin_end_of_job(library, row.number, moment);
+        });
+        // All ranks meet here: until the last one has come, the time is not that of ending MPI.
         clocks::measure(library);
+        record(|moment| effects::all_have_come(world, moment));
         clocks::part(library);
         // SAFETY: the program's own call.
-        let (returned, _) = unsafe { arguments.forward(real, arity) };
+        let (returned, _) = unsafe { arguments.forward(real) };
         record(|moment| moment.end_call(call));
         return returned;
     }
@@ -128,9 +129,15 @@ unsafe fn wrapped(
         }
     });
     // SAFETY: the program's own call.
-    let (returned, good) = unsafe { arguments.forward(real, arity) };
-    if let (Does::Init, true, Some(library)) = (row.does, good, library) {
-        begin_job(library);
+    let (returned, good) = unsafe { arguments.forward(real) };
+    match (row.does, good, library) {
+        (Does::Init, true, Some(library)) => begin_job(library),
+        (Does::StartSession(session), true, Some(library)) => {
+            // SAFETY: the call has made the session.
+            let session = unsafe { arguments.handle_in(library, session, 0, Kind::Session) };
+            begin_session(library, session);
+        }
+        _ => {}
     }
     record(|moment| {
         if let Some(library) = library {
@@ -165,6 +172,25 @@ fn begin(moment: &mut Moment<'_>, row: &Row, call: Call, caller: *const c_void) 
 /// After `MPI_Init`: who we are, and what our clock says.
 fn begin_job(library: &'static library::Library) {
     let Some(job) = clocks::meet(library) else { return };
+    tell_job(job);
+    record(|moment| drop(communicators::find(library, library.comm_world, None, moment)));
+    clocks::measure(library);
+}
+
+/// After the first `MPI_Session_init` of a program without `MPI_Init`: who we are. The job has no number, as nothing
+/// says which processes take part in a message.
+fn begin_session(library: &'static library::Library, session: usize) {
+    static HAS_BEGUN: AtomicU32 = AtomicU32::new(0);
+    if clocks::has_met() || HAS_BEGUN.swap(1, Relaxed) != 0 {
+        return;
+    }
+    if let Some((rank, ranks)) = library.meet_in_session(session) {
+        tell_job(clocks::Job { number: 0, rank, ranks });
+    }
+}
+
+/// Records the rank and the library.
+fn tell_job(job: clocks::Job) {
     communicators::set_job(job.number);
     process::set_ovni_member("rank", Json::integer(job.rank));
     process::set_ovni_member("nranks", Json::integer(job.ranks));
@@ -177,10 +203,8 @@ fn begin_job(library: &'static library::Library) {
         payload[8..12].copy_from_slice(&job.rank.to_le_bytes());
         payload[12..].copy_from_slice(&job.ranks.to_le_bytes());
         moment.recorder.own_point(moment.at, messages::JOB, payload);
-        communicators::find(library, library.comm_world, None, moment);
         moment.recorder.store_metadata();
     });
-    clocks::measure(library);
 }
 
 /// The section that a function is, standard where ovni has one.
@@ -227,7 +251,6 @@ fn is_recording() -> bool {
 }
 
 #[cold]
-fn missing(row: &Row) -> c_int {
+fn missing(row: &Row) {
     eprintln!("taskscope: MPI_{} was called, which the MPI library does not have", row.name);
-    NO_SUCH_FUNCTION
 }

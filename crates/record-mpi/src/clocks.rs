@@ -38,6 +38,11 @@ pub fn meet(library: &Library) -> Option<Job> {
     Some(Job { number: library.broadcast_word(proposal, comm), rank, ranks })
 }
 
+/// Whether the job has been met in `MPI_Init`, and not been left.
+pub fn has_met() -> bool {
+    OWN_WORLD.load(Relaxed) != 0
+}
+
 /// Measures this process's clock, if it is the one of its host that does. All ranks call this.
 pub fn measure(library: &Library) {
     let comm = OWN_WORLD.load(Relaxed);

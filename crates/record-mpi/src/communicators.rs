@@ -1,4 +1,5 @@
-//! The program's communicators: a number that all members of one know without having asked each other.
+//! The program's communicators, and the windows and files that their members share: a number that all members of
+//! one know without having asked each other.
 //!
 //! The number is made from what all members see alike: the number of the communicator that it was made
 //! from, the members' ranks in the job, and how many with the same of both were made before. Making a
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taskscope_event::models::messages;
 use taskscope_ompt::shared::Moment;
 
+use crate::arguments::Kind;
 use crate::library::Library;
 
 /// A communicator as this process knows it.
@@ -43,7 +45,7 @@ impl Communicator {
 
 #[derive(Default)]
 struct Known {
-    by_handle: HashMap<usize, Arc<Communicator>>,
+    by_handle: HashMap<(Kind, usize), Arc<Communicator>>,
     /// How many were made of one parent with the same members.
     made: HashMap<u64, u64>,
 }
@@ -71,7 +73,7 @@ pub fn find(
     }
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
-    if let Some(communicator) = known.by_handle.get(&handle) {
+    if let Some(communicator) = known.by_handle.get(&(Kind::Communicator, handle)) {
         return Some(communicator.clone());
     }
     let (own, remote) = library.members(handle)?;
@@ -89,30 +91,71 @@ pub fn find(
             hash.add(own.iter().copied());
         }
     }
-    let made = known.made.entry(hash.0).or_insert(0);
-    let id = Hash::of([hash.0, *made]).0;
-    *made += 1;
-    let communicator = Arc::new(Communicator {
-        number: NEXT.fetch_add(1, Relaxed),
-        id,
-        peers: remote.unwrap_or(own),
-        operations: AtomicU64::new(0),
-    });
-    let number = communicator.number.to_le_bytes();
-    moment.recorder.own_jumbo(
-        moment.at,
-        messages::COMMUNICATOR,
-        &[&id.to_le_bytes(), &number, &rank.to_le_bytes(), &size.to_le_bytes()],
-    );
-    known.by_handle.insert(handle, communicator.clone());
-    Some(communicator)
+    Some(known.add((Kind::Communicator, handle), hash, remote.unwrap_or(own), (rank, size), moment))
 }
 
-/// The handle is about to be freed, and may come again for another communicator.
-pub fn forget(handle: usize) {
+/// The window or file that the members of `parent` have just made together.
+pub fn made_on(
+    parent: &Communicator,
+    (kind, handle): (Kind, usize),
+    moment: &mut Moment<'_>,
+) -> Arc<Communicator> {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    let hash = Hash::of([parent.id, kind as u64 + 1]);
+    let size = parent.peers.len() as u32;
+    known.add((kind, handle), hash, parent.peers.clone(), (messages::NO_RANK, size), moment)
+}
+
+/// The port of this name, at which the processes of two sides meet.
+pub fn port(name: &[u8], moment: &mut Moment<'_>) -> Arc<Communicator> {
+    let hash = Hash::of(name.iter().map(|byte| u64::from(*byte)));
+    // No handle of a session is one of a port.
+    let key = (Kind::Session, hash.0 as usize);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if let Some(port) = known.by_handle.get(&key) {
+        return port.clone();
+    }
+    known.add(key, hash, Vec::new(), (messages::NO_RANK, 0), moment)
+}
+
+/// The window or file of a handle, where its making was seen.
+pub fn known(kind: Kind, handle: usize) -> Option<Arc<Communicator>> {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.as_ref()?.by_handle.get(&(kind, handle)).cloned()
+}
+
+impl Known {
+    /// Adds what `hash` tells apart from all others but those that are made alike, and records it.
+    fn add(
+        &mut self,
+        key: (Kind, usize),
+        hash: Hash,
+        peers: Vec<u32>,
+        (rank, size): (u32, u32),
+        moment: &mut Moment<'_>,
+    ) -> Arc<Communicator> {
+        let made = self.made.entry(hash.0).or_insert(0);
+        let id = Hash::of([hash.0, *made]).0;
+        *made += 1;
+        let number = NEXT.fetch_add(1, Relaxed);
+        let communicator = Arc::new(Communicator { number, id, peers, operations: AtomicU64::new(0) });
+        moment.recorder.own_jumbo(
+            moment.at,
+            messages::COMMUNICATOR,
+            &[&id.to_le_bytes(), &number.to_le_bytes(), &rank.to_le_bytes(), &size.to_le_bytes()],
+        );
+        self.by_handle.insert(key, communicator.clone());
+        communicator
+    }
+}
+
+/// The handle is about to be freed, and may come again for another object.
+pub fn forget(kind: Kind, handle: usize) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known.as_mut() {
-        known.by_handle.remove(&handle);
+        known.by_handle.remove(&(kind, handle));
     }
 }
 

@@ -9,9 +9,9 @@ use taskscope_ompt::shared::Moment;
 use crate::arguments::{Arguments, Kind};
 use crate::communicators::{self, Communicator};
 use crate::entry::Language;
-use crate::functions::{ABSENT, Amount, Does, Message};
-use crate::library::{Library, Status};
-use crate::requests::{Pending, PreparedSend, Receive, Table, put, take};
+use crate::functions::{ABSENT, Amount, Does, Makes, Message, On, Partitions};
+use crate::library::{Library, Status, WORDS};
+use crate::requests::{Making, Pending, PreparedCollective, PreparedSend, Receive, Table, put, take};
 
 /// The next number of a send or receive of this process.
 static POSTS: AtomicU64 = AtomicU64::new(0);
@@ -30,6 +30,7 @@ pub struct Flight {
     send: Option<u64>,
     receive: Option<Receive>,
     prepared: Option<PreparedSend>,
+    prepared_collective: Option<PreparedCollective>,
     sequence: u64,
     /// Requests or messages that the call may complete, with their places in its array.
     taken: Vec<(usize, usize, Pending)>,
@@ -72,8 +73,29 @@ impl Operation {
                         peer: arguments.int(message.peer),
                         tag: arguments.int(message.tag),
                         bytes: self.bytes(arguments, message.count, message.datatype),
+                        partitions: 0,
+                        missing: 0,
                     });
                 }
+                Does::PreparePartitionedSend(message, partitions, _) => {
+                    let comm = self.communicator(arguments, message.comm, moment);
+                    let partitions = u64::try_from(arguments.int(partitions)).unwrap_or(0);
+                    let datatype = arguments.handle(self.library, message.datatype, Kind::Datatype);
+                    // This count has 64 bits in every version.
+                    let count = Arguments { large: true, ..*arguments }.count(message.count);
+                    let bytes = self.library.type_bytes(datatype).map_or(UNKNOWN_BYTES, |bytes| {
+                        bytes.saturating_mul(u64::try_from(count).unwrap_or(0)).saturating_mul(partitions)
+                    });
+                    flight.prepared = comm.map(|comm| PreparedSend {
+                        comm,
+                        peer: arguments.int(message.peer),
+                        tag: arguments.int(message.tag),
+                        bytes,
+                        partitions,
+                        missing: 0,
+                    });
+                }
+                Does::Ready(partitions, request) => self.ready(arguments, partitions, request, moment),
                 Does::PrepareReceive(message, _) => {
                     flight.comm = self.communicator(arguments, message.comm, moment);
                 }
@@ -96,7 +118,7 @@ impl Operation {
                     self.provide_statuses(arguments, status, 1, flight);
                 }
                 Does::FreeRequest(request) => self.take_requests(arguments, request, 1, flight),
-                Does::MatchProbe(comm, _, _, status) => {
+                Does::Probe(comm, _, status) | Does::MatchProbe(comm, _, _, status) => {
                     flight.comm = self.communicator(arguments, comm, moment);
                     self.provide_statuses(arguments, status, 1, flight);
                 }
@@ -105,16 +127,52 @@ impl Operation {
                     self.provide_statuses(arguments, status, 1, flight);
                 }
                 Does::StartMatchedReceive(message, _) => self.take_message(arguments, message, flight),
-                Does::Collective(comm, root, amount, _) => {
-                    self.collective(arguments, (comm, root, amount), flight, moment);
+                Does::Collective(on, root, amount, ..) => {
+                    self.collective(arguments, on, (root, amount), flight, moment);
                 }
-                Does::NewCommunicator(parent, _) => {
+                Does::PrepareCollective(comm, root, amount, _) => {
+                    let comm = self.communicator(arguments, comm, moment);
+                    flight.prepared_collective = comm.map(|comm| PreparedCollective {
+                        root: self.root(arguments, root, &comm),
+                        bytes: self.amount(arguments, amount, &comm),
+                        comm,
+                        number: self.number,
+                    });
+                }
+                Does::BeginSplit(file, amount) => {
+                    self.collective(arguments, On::File(file), (ABSENT, amount), flight, moment);
+                }
+                Does::EndSplit(file) => {
+                    let handle = arguments.handle(self.library, file, Kind::File);
+                    flight.taken.extend(take(Table::Split, handle).map(|pending| (0, handle, pending)));
+                }
+                Does::MeetOnNew(parent, _) if parent != ABSENT => {
                     flight.comm = self.communicator(arguments, parent, moment);
                 }
-                Does::FreeCommunicator(comm) => {
-                    communicators::forget(arguments.handle_in(self.library, comm, 0, Kind::Communicator));
+                Does::Meet(port, comm, _) => {
+                    let name = arguments.first_string(port);
+                    if !name.is_empty() {
+                        let port = communicators::port(name, moment);
+                        tell_concerns(0, &port, messages::NO_RANK, moment);
+                    }
+                    self.collective(arguments, On::Comm(comm), (ABSENT, Amount::None), flight, moment);
                 }
-                Does::Nothing | Does::Init | Does::Finalize => {}
+                Does::Access(on, peer, amount) => {
+                    if let Some(comm) = self.members(arguments, on, moment) {
+                        let peer =
+                            if peer == ABSENT { messages::NO_RANK } else { comm.peer(arguments.int(peer)) };
+                        tell_concerns(self.amount(arguments, amount, &comm), &comm, peer, moment);
+                    }
+                }
+                Does::Group(window, group) => {
+                    let comm = self.members(arguments, On::Window(window), moment);
+                    let group = arguments.handle(self.library, group, Kind::Group);
+                    if let (Some(comm), Some(ranks)) = (comm, self.library.ranks_of_group(group)) {
+                        ranks.into_iter().for_each(|rank| tell_concerns(0, &comm, rank, moment));
+                    }
+                }
+                Does::Nothing | Does::Init | Does::Finalize | Does::StartSession(_) | Does::MeetOnNew(..) => {
+                }
             }
         }
     }
@@ -164,7 +222,7 @@ impl Operation {
                     (None, Some(receive)) => self.remember(arguments, request, Pending::Receive(receive)),
                     (None, None) => {}
                 },
-                Does::PrepareSend(_, request) => {
+                Does::PrepareSend(_, request) | Does::PreparePartitionedSend(_, _, request) => {
                     if let Some(prepared) = flight.prepared.take() {
                         self.remember(arguments, request, Pending::PreparedSend(prepared, None));
                     }
@@ -176,22 +234,32 @@ impl Operation {
                 }
                 Does::CompleteOne(_, flag, _) => {
                     let all = flag == ABSENT || arguments.result(flag) != 0;
-                    self.complete(flight, |_| all.then_some(0), moment);
+                    self.complete(arguments.language, flight, |_| all.then_some(0), moment);
                 }
                 Does::CompleteAll(_, _, flag, _) => {
                     let all = flag == ABSENT || arguments.result(flag) != 0;
-                    self.complete(flight, |place| all.then_some(place), moment);
+                    self.complete(arguments.language, flight, |place| all.then_some(place), moment);
                 }
                 Does::CompleteAny(_, _, index, flag, _) => {
                     let any = flag == ABSENT || arguments.result(flag) != 0;
                     let done = arguments.index(arguments.result(index)).filter(|_| any);
-                    self.complete(flight, |place| (done == Some(place)).then_some(0), moment);
+                    self.complete(
+                        arguments.language,
+                        flight,
+                        |place| (done == Some(place)).then_some(0),
+                        moment,
+                    );
                 }
                 Does::CompleteSome(_, _, count, indices, _) => {
                     let done: Vec<_> = (0..length(arguments.result(count)))
                         .map(|number| arguments.index(arguments.int_in(indices, number)))
                         .collect();
-                    self.complete(flight, |place| done.iter().position(|done| *done == Some(place)), moment);
+                    self.complete(
+                        arguments.language,
+                        flight,
+                        |place| done.iter().position(|done| *done == Some(place)),
+                        moment,
+                    );
                 }
                 Does::FreeRequest(_) => {
                     // A message that was asked for still comes, unseen by the program.
@@ -201,30 +269,65 @@ impl Operation {
                         }
                     }
                 }
+                Does::Probe(_, flag, _) => {
+                    if (flag == ABSENT || arguments.result(flag) != 0)
+                        && let Some(comm) = flight.comm.take()
+                    {
+                        probed(&comm, self.status(&flight, 0), self.library, moment);
+                    }
+                }
                 Does::MatchProbe(_, flag, message, _) => {
                     if (flag == ABSENT || arguments.result(flag) != 0)
                         && let Some(comm) = flight.comm.take()
                     {
+                        probed(&comm, self.status(&flight, 0), self.library, moment);
                         let receive = Receive { post: POSTS.fetch_add(1, Relaxed), posted: moment.at, comm };
                         let handle = arguments.handle_in(self.library, message, 0, Kind::Message);
                         put(Table::Messages, handle, Pending::Receive(receive));
                     }
                 }
-                Does::MatchedReceive(..) => self.complete(flight, |_| Some(0), moment),
+                Does::MatchedReceive(..) => self.complete(arguments.language, flight, |_| Some(0), moment),
                 Does::StartMatchedReceive(_, request) => {
                     if let Some((_, _, pending)) = flight.taken.pop() {
                         self.remember(arguments, request, pending);
                     }
                 }
-                Does::Collective(_, _, _, request) if request != ABSENT => {
-                    if let Some(comm) = flight.comm.take() {
-                        let pending = Pending::Collective { sequence: flight.sequence, comm: comm.number };
-                        self.remember(arguments, request, pending);
+                Does::Collective(_, _, _, request, makes) if request != ABSENT => {
+                    if let Some(parent) = flight.comm.take() {
+                        let (sequence, comm) = (flight.sequence, parent.number);
+                        let makes = match makes {
+                            Makes::Comm(new) => Some(Making { parent, place: arguments.word(new) }),
+                            _ => None,
+                        };
+                        self.remember(arguments, request, Pending::Collective { sequence, comm, makes });
                     }
                 }
-                Does::NewCommunicator(_, new) => {
+                Does::Collective(on, _, _, _, makes) => self.made(arguments, on, makes, &flight, moment),
+                Does::Meet(_, _, new) => {
+                    self.made(arguments, On::Comm(ABSENT), Makes::Comm(new), &flight, moment);
+                }
+                Does::PrepareCollective(_, _, _, request) => {
+                    if let Some(prepared) = flight.prepared_collective.take() {
+                        self.remember(arguments, request, Pending::PreparedCollective(prepared, None));
+                    }
+                }
+                Does::BeginSplit(file, _) => {
+                    if let Some(comm) = flight.comm.take() {
+                        let handle = arguments.handle(self.library, file, Kind::File);
+                        let (sequence, comm) = (flight.sequence, comm.number);
+                        put(Table::Split, handle, Pending::Collective { sequence, comm, makes: None });
+                    }
+                }
+                Does::EndSplit(_) => self.complete(arguments.language, flight, |_| Some(0), moment),
+                Does::MeetOnNew(_, new) => {
                     let handle = arguments.handle_in(self.library, new, 0, Kind::Communicator);
-                    communicators::find(self.library, handle, flight.comm.as_deref(), moment);
+                    if let Some(comm) =
+                        communicators::find(self.library, handle, flight.comm.as_deref(), moment)
+                    {
+                        flight.sequence = comm.next_operation();
+                        let root = messages::NO_RANK;
+                        tell_part(&comm, flight.sequence, root, 0, self.number, moment);
+                    }
                 }
                 _ => {}
             }
@@ -247,9 +350,9 @@ impl Operation {
     unsafe fn bytes(&self, arguments: &Arguments, count: u8, datatype: u8) -> u64 {
         // SAFETY: by contract.
         let (count, datatype) =
-            unsafe { (arguments.int(count), arguments.handle(self.library, datatype, Kind::Datatype)) };
+            unsafe { (arguments.count(count), arguments.handle(self.library, datatype, Kind::Datatype)) };
         let bytes = self.library.type_bytes(datatype);
-        bytes.map_or(UNKNOWN_BYTES, |bytes| bytes * u64::try_from(count).unwrap_or(0))
+        bytes.map_or(UNKNOWN_BYTES, |bytes| bytes.saturating_mul(u64::try_from(count).unwrap_or(0)))
     }
 
     unsafe fn send(
@@ -265,7 +368,9 @@ impl Operation {
             let Some(comm) = self.communicator(arguments, message.comm, moment) else { return };
             if peer != self.library.proc_null() {
                 let bytes = self.bytes(arguments, message.count, message.datatype);
-                flight.send = Some(tell_send(&comm, peer, arguments.int(message.tag), bytes, moment));
+                let post = next_post();
+                tell_send(post, &comm, peer, arguments.int(message.tag), bytes, moment);
+                flight.send = Some(post);
             }
         }
     }
@@ -291,10 +396,19 @@ impl Operation {
             // SAFETY: by contract.
             let handle = unsafe { arguments.handle_in(self.library, requests, place, Kind::Request) };
             let started = match take(Table::Requests, handle) {
-                Some(Pending::PreparedSend(send, _)) => {
-                    let post = (send.peer != self.library.proc_null())
-                        .then(|| tell_send(&send.comm, send.peer, send.tag, send.bytes, moment));
+                Some(Pending::PreparedSend(mut send, _)) => {
+                    let post = (send.peer != self.library.proc_null()).then(next_post);
+                    send.missing = send.partitions;
+                    if let Some(post) = post.filter(|_| send.partitions == 0) {
+                        tell_send(post, &send.comm, send.peer, send.tag, send.bytes, moment);
+                    }
                     Pending::PreparedSend(send, post)
+                }
+                Some(Pending::PreparedCollective(prepared, _)) => {
+                    let sequence = prepared.comm.next_operation();
+                    let PreparedCollective { comm, root, bytes, number } = &prepared;
+                    tell_part(comm, sequence, *root, *bytes, *number, moment);
+                    Pending::PreparedCollective(prepared, Some(sequence))
                 }
                 Some(Pending::PreparedReceive(comm, _)) => {
                     let post = POSTS.fetch_add(1, Relaxed);
@@ -344,7 +458,10 @@ impl Operation {
             || flight.taken.iter().any(|(_, _, pending)| {
                 !matches!(
                     pending,
-                    Pending::Send { .. } | Pending::Collective { .. } | Pending::PreparedSend(..)
+                    Pending::Send { .. }
+                        | Pending::Collective { .. }
+                        | Pending::PreparedSend(..)
+                        | Pending::PreparedCollective(..)
                 )
             });
         let is_ignored = self.library.ignores_status(flight.statuses, arguments.language);
@@ -365,6 +482,7 @@ impl Operation {
     /// Tells what completed: `status_of` gives, for a place in the array, that of its status.
     unsafe fn complete(
         &self,
+        language: Language,
         mut flight: Flight,
         status_of: impl Fn(usize) -> Option<usize>,
         moment: &mut Moment<'_>,
@@ -383,11 +501,22 @@ impl Operation {
                     tell_sent(post, moment);
                     received(&receive, status(), self.library, moment);
                 }
-                Pending::Collective { sequence, comm } => {
-                    let mut payload = [0; 12];
-                    payload[..8].copy_from_slice(&sequence.to_le_bytes());
-                    payload[8..].copy_from_slice(&comm.to_le_bytes());
-                    moment.recorder.own_point(moment.at, messages::COLLECTIVE_COMPLETED, payload);
+                Pending::Collective { sequence, comm, makes } => {
+                    tell_completed(sequence, comm, moment);
+                    if let Some(Making { parent, place }) = makes {
+                        let mut words = [0; WORDS];
+                        words[0] = place;
+                        let made = Arguments { words, language, large: false, arity: 1 };
+                        // SAFETY: MPI has written the handle there, as the operation has completed.
+                        let handle = unsafe { made.handle_in(self.library, 0, 0, Kind::Communicator) };
+                        communicators::find(self.library, handle, Some(&parent), moment);
+                    }
+                }
+                Pending::PreparedCollective(prepared, active) => {
+                    if let Some(sequence) = active {
+                        tell_completed(sequence, prepared.comm.number, moment);
+                    }
+                    put(Table::Requests, handle, Pending::PreparedCollective(prepared, None));
                 }
                 Pending::PreparedSend(send, active) => {
                     active.into_iter().for_each(|post| tell_sent(post, moment));
@@ -403,50 +532,184 @@ impl Operation {
         }
     }
 
+    /// The members of an object that an argument names.
+    unsafe fn members(
+        &self,
+        arguments: &Arguments,
+        on: On,
+        moment: &mut Moment<'_>,
+    ) -> Option<Arc<Communicator>> {
+        // SAFETY: by contract.
+        unsafe {
+            match on {
+                On::Comm(comm) => self.communicator(arguments, comm, moment),
+                On::CommFreed(comm) => {
+                    let handle = arguments.handle_in(self.library, comm, 0, Kind::Communicator);
+                    communicators::find(self.library, handle, None, moment)
+                }
+                On::Window(at) => {
+                    communicators::known(Kind::Window, arguments.handle(self.library, at, Kind::Window))
+                }
+                On::WindowFreed(at) => {
+                    communicators::known(Kind::Window, arguments.handle_in(self.library, at, 0, Kind::Window))
+                }
+                On::File(at) => {
+                    communicators::known(Kind::File, arguments.handle(self.library, at, Kind::File))
+                }
+                On::FileClosed(at) => {
+                    communicators::known(Kind::File, arguments.handle_in(self.library, at, 0, Kind::File))
+                }
+            }
+        }
+    }
+
+    unsafe fn root(&self, arguments: &Arguments, root: u8, comm: &Communicator) -> u32 {
+        // SAFETY: by contract.
+        if root == ABSENT { messages::NO_RANK } else { comm.peer(unsafe { arguments.int(root) }) }
+    }
+
+    unsafe fn amount(&self, arguments: &Arguments, amount: Amount, comm: &Communicator) -> u64 {
+        let in_place = arguments.language == Language::C && arguments.word(0) == self.library.in_place();
+        // SAFETY: by contract.
+        unsafe {
+            match amount {
+                Amount::None => 0,
+                Amount::Unknown => UNKNOWN_BYTES,
+                Amount::CountOr(_, count) if in_place => self.bytes(arguments, count, count + 1),
+                Amount::Count(count) | Amount::CountOr(count, _) => self.bytes(arguments, count, count + 1),
+                Amount::OneOf(datatype) => {
+                    let datatype = arguments.handle(self.library, datatype, Kind::Datatype);
+                    self.library.type_bytes(datatype).unwrap_or(UNKNOWN_BYTES)
+                }
+                Amount::Counts(..) if in_place && arguments.word(1) == 0 => 0,
+                Amount::Counts(counts, datatype) => {
+                    let datatype = arguments.handle(self.library, datatype, Kind::Datatype);
+                    let sum = (0..comm.peers())
+                        .map(|peer| u64::try_from(arguments.count_in(counts, peer)).unwrap_or(0))
+                        .fold(0, u64::saturating_add);
+                    self.library.type_bytes(datatype).map_or(UNKNOWN_BYTES, |bytes| bytes.saturating_mul(sum))
+                }
+            }
+        }
+    }
+
     unsafe fn collective(
         &self,
         arguments: &Arguments,
-        (comm, root, amount): (u8, u8, Amount),
+        on: On,
+        (root, amount): (u8, Amount),
         flight: &mut Flight,
         moment: &mut Moment<'_>,
     ) {
         // SAFETY: by contract.
-        let (comm, root) = unsafe {
-            let root = if root == ABSENT { None } else { Some(arguments.int(root)) };
-            (self.communicator(arguments, comm, moment), root)
-        };
-        let Some(comm) = comm else { return };
-        let in_place = arguments.language == Language::C && arguments.word(0) == self.library.in_place();
-        // SAFETY: by contract.
-        let bytes = unsafe {
-            match amount {
-                Amount::None => 0,
-                Amount::CountOr(_, count) if in_place => self.bytes(arguments, count, count + 1),
-                Amount::Count(count) | Amount::CountOr(count, _) => self.bytes(arguments, count, count + 1),
-                Amount::Counts(..) if in_place && arguments.word(1) == 0 => 0,
-                Amount::Counts(counts, datatype) => {
-                    let datatype = arguments.handle(self.library, datatype, Kind::Datatype);
-                    let sum: u64 = (0..comm.peers())
-                        .map(|peer| u64::try_from(arguments.int_in(counts, peer)).unwrap_or(0))
-                        .sum();
-                    self.library.type_bytes(datatype).map_or(UNKNOWN_BYTES, |bytes| bytes * sum)
+        unsafe {
+            let Some(comm) = self.members(arguments, on, moment) else { return };
+            let (root, bytes) = (self.root(arguments, root, &comm), self.amount(arguments, amount, &comm));
+            flight.sequence = comm.next_operation();
+            tell_part(&comm, flight.sequence, root, bytes, self.number, moment);
+            match on {
+                On::CommFreed(at) => communicators::forget(
+                    Kind::Communicator,
+                    arguments.handle_in(self.library, at, 0, Kind::Communicator),
+                ),
+                On::WindowFreed(at) => {
+                    communicators::forget(
+                        Kind::Window,
+                        arguments.handle_in(self.library, at, 0, Kind::Window),
+                    );
+                }
+                On::FileClosed(at) => {
+                    communicators::forget(Kind::File, arguments.handle_in(self.library, at, 0, Kind::File));
+                }
+                _ => {}
+            }
+            flight.comm = Some(comm);
+        }
+    }
+
+    /// Remembers what a collective call has made.
+    unsafe fn made(
+        &self,
+        arguments: &Arguments,
+        on: On,
+        makes: Makes,
+        flight: &Flight,
+        moment: &mut Moment<'_>,
+    ) {
+        let Some(parent) = flight.comm.as_deref() else { return };
+        // SAFETY: by contract; the call has written the handle.
+        unsafe {
+            match makes {
+                Makes::Nothing => {}
+                Makes::Comm(new) => {
+                    let handle = arguments.handle_in(self.library, new, 0, Kind::Communicator);
+                    let parent = matches!(on, On::Comm(at) if at != ABSENT).then_some(parent);
+                    communicators::find(self.library, handle, parent, moment);
+                }
+                Makes::Window(new) => {
+                    let handle = arguments.handle_in(self.library, new, 0, Kind::Window);
+                    communicators::made_on(parent, (Kind::Window, handle), moment);
+                }
+                Makes::File(new) => {
+                    let handle = arguments.handle_in(self.library, new, 0, Kind::File);
+                    communicators::made_on(parent, (Kind::File, handle), moment);
                 }
             }
+        }
+    }
+
+    /// Some partitions of a prepared send are ready; with the last one the message leaves.
+    unsafe fn ready(
+        &self,
+        arguments: &Arguments,
+        partitions: Partitions,
+        request: u8,
+        moment: &mut Moment<'_>,
+    ) {
+        // SAFETY: by contract.
+        let (count, handle) = unsafe {
+            let count = match partitions {
+                Partitions::One => 1,
+                Partitions::Range(first, last) => {
+                    i64::from(arguments.int(last)) - i64::from(arguments.int(first)) + 1
+                }
+                Partitions::List(length) => i64::from(arguments.int(length)),
+            };
+            (u64::try_from(count).unwrap_or(0), arguments.handle(self.library, request, Kind::Request))
         };
-        flight.sequence = comm.next_operation();
-        let root = root.map_or(messages::NO_RANK, |root| comm.peer(root));
-        moment.recorder.own_jumbo(
-            moment.at,
-            messages::COLLECTIVE,
-            &[
-                &flight.sequence.to_le_bytes(),
-                &bytes.to_le_bytes(),
-                &comm.number.to_le_bytes(),
-                &root.to_le_bytes(),
-                &self.number.to_le_bytes(),
-            ],
-        );
-        flight.comm = Some(comm);
+        let Some(mut pending) = take(Table::Requests, handle) else { return };
+        if let Pending::PreparedSend(send, Some(post)) = &mut pending
+            && send.missing > 0
+        {
+            send.missing = send.missing.saturating_sub(count);
+            if send.missing == 0 {
+                tell_send(*post, &send.comm, send.peer, send.tag, send.bytes, moment);
+            }
+        }
+        put(Table::Requests, handle, pending);
+    }
+}
+
+/// Records that the process has come to the end of the job; the members of the world, for
+/// [`all_have_come`].
+pub fn begin_end_of_job(
+    library: &Library,
+    number: u32,
+    moment: &mut Moment<'_>,
+) -> Option<(Arc<Communicator>, u64)> {
+    if !crate::clocks::has_met() {
+        return None;
+    }
+    let world = communicators::find(library, library.comm_world, None, moment)?;
+    let sequence = world.next_operation();
+    tell_part(&world, sequence, messages::NO_RANK, 0, number, moment);
+    Some((world, sequence))
+}
+
+/// Records that all ranks have come to the end of the job.
+pub fn all_have_come(world: Option<(Arc<Communicator>, u64)>, moment: &mut Moment<'_>) {
+    if let Some((world, sequence)) = world {
+        tell_completed(sequence, world.number, moment);
     }
 }
 
@@ -454,8 +717,57 @@ fn length(count: i32) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-fn tell_send(comm: &Communicator, peer: i32, tag: i32, bytes: u64, moment: &mut Moment<'_>) -> u64 {
-    let post = POSTS.fetch_add(1, Relaxed);
+fn next_post() -> u64 {
+    POSTS.fetch_add(1, Relaxed)
+}
+
+fn tell_part(
+    comm: &Communicator,
+    sequence: u64,
+    root: u32,
+    bytes: u64,
+    number: u32,
+    moment: &mut Moment<'_>,
+) {
+    moment.recorder.own_jumbo(
+        moment.at,
+        messages::COLLECTIVE,
+        &[
+            &sequence.to_le_bytes(),
+            &bytes.to_le_bytes(),
+            &comm.number.to_le_bytes(),
+            &root.to_le_bytes(),
+            &number.to_le_bytes(),
+        ],
+    );
+}
+
+fn tell_completed(sequence: u64, comm: u32, moment: &mut Moment<'_>) {
+    let mut payload = [0; 12];
+    payload[..8].copy_from_slice(&sequence.to_le_bytes());
+    payload[8..].copy_from_slice(&comm.to_le_bytes());
+    moment.recorder.own_point(moment.at, messages::COLLECTIVE_COMPLETED, payload);
+}
+
+fn tell_concerns(bytes: u64, comm: &Communicator, peer: u32, moment: &mut Moment<'_>) {
+    let mut payload = [0; 16];
+    payload[..8].copy_from_slice(&bytes.to_le_bytes());
+    payload[8..12].copy_from_slice(&comm.number.to_le_bytes());
+    payload[12..].copy_from_slice(&peer.to_le_bytes());
+    moment.recorder.own_point(moment.at, messages::CONCERNS, payload);
+}
+
+fn probed(comm: &Communicator, status: Status, library: &Library, moment: &mut Moment<'_>) {
+    if status.source != library.proc_null() {
+        let mut payload = [0; 12];
+        payload[..4].copy_from_slice(&comm.number.to_le_bytes());
+        payload[4..8].copy_from_slice(&comm.peer(status.source).to_le_bytes());
+        payload[8..].copy_from_slice(&status.tag.to_le_bytes());
+        moment.recorder.own_point(moment.at, messages::PROBED, payload);
+    }
+}
+
+fn tell_send(post: u64, comm: &Communicator, peer: i32, tag: i32, bytes: u64, moment: &mut Moment<'_>) {
     moment.recorder.own_jumbo(
         moment.at,
         messages::SEND,
@@ -467,7 +779,6 @@ fn tell_send(comm: &Communicator, peer: i32, tag: i32, bytes: u64, moment: &mut 
             &tag.to_le_bytes(),
         ],
     );
-    post
 }
 
 fn tell_sent(post: u64, moment: &mut Moment<'_>) {

@@ -7,20 +7,28 @@
 use core::arch::naked_asm;
 
 use crate::call::handle;
-use crate::functions::{Function, with_functions};
+use crate::functions::{VARIANTS, with_functions};
 
 /// The language of a caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
-    C = 0,
+    C,
     /// `mpif.h` and `use mpi`.
-    Fortran = 1,
-    /// `use mpi_f08`, as Open MPI passes it: like Fortran, under names of its own.
-    Fortran2008 = 2,
+    Fortran,
+    /// `use mpi_f08`: like Fortran, under names of its own.
+    Fortran2008,
 }
 
-/// Languages a function can be called from.
-pub const LANGUAGES: u32 = 3;
+impl Language {
+    /// The language of a variant of a symbol: 0 is that of C, 1 and 6 are those of `mpif.h`.
+    pub fn of_variant(variant: usize) -> Language {
+        match variant {
+            0 => Language::C,
+            1 | 6 => Language::Fortran,
+            _ => Language::Fortran2008,
+        }
+    }
+}
 
 /// Argument words in registers.
 #[cfg(target_arch = "x86_64")]
@@ -74,7 +82,7 @@ unsafe extern "C" fn common() {
 }
 
 macro_rules! entry {
-    ($symbol:expr, $name:ident, $language:ident) => {
+    ($symbol:literal, $index:expr) => {
         const _: () = {
             #[unsafe(export_name = $symbol)]
             #[unsafe(naked)]
@@ -83,14 +91,14 @@ macro_rules! entry {
                 naked_asm!(
                     "mov eax, {index}",
                     "jmp {common}",
-                    index = const Function::$name as u32 * LANGUAGES + Language::$language as u32,
+                    index = const $index,
                     common = sym common,
                 );
                 #[cfg(target_arch = "aarch64")]
                 naked_asm!(
                     "mov w9, #{index}",
                     "b {common}",
-                    index = const Function::$name as u32 * LANGUAGES + Language::$language as u32,
+                    index = const $index,
                     common = sym common,
                 );
             }
@@ -99,10 +107,9 @@ macro_rules! entry {
 }
 
 macro_rules! entries {
-    ($( $name:ident $fortran:literal $arity:literal $does:expr; )*) => {$(
-        entry!(concat!("MPI_", stringify!($name)), $name, C);
-        entry!(concat!("mpi_", $fortran, "_"), $name, Fortran);
-        entry!(concat!("mpi_", $fortran, "_f08_"), $name, Fortran2008);
-    )*};
+    ($( $row:literal $number:literal $name:ident $arity:literal $strings:literal $large:literal
+        [$( $variant:literal $symbol:literal )*] $does:expr; )*) => {
+        $($( entry!($symbol, $row * VARIANTS as u32 + $variant); )*)*
+    };
 }
 with_functions!(entries);

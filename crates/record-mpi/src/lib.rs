@@ -16,14 +16,14 @@
 //!
 //! **No MPI at build time.** Arguments go through as machine words, which fits every ABI; what has
 //! to be understood (handles, status, constants) is known for Open MPI and for the MPICH family
-//! ([`library`]). With another MPI, calls are told, messages are not, and a line on stderr says so.
+//! ([`library`]). With another MPI, calls are recorded, messages are not, and a line on stderr says so.
+//! The functions are those of the MPI Forum's list (`mpi-functions.tsv`, [`functions`]).
 //!
 //! **Rules of a guest.** With `TASKSCOPE_TRACE_DIR` unset every call goes straight through. Nothing
 //! aborts; no message is added to a call of the program but at its `MPI_Init` and `MPI_Finalize`
 //! (job number and clocks, on a communicator of our own).
 //!
-//! **What is not.** One-sided communication and files are calls without messages; dynamic processes
-//! (`MPI_Comm_spawn`) are jobs of their own.
+//! **What is not.** Dynamic processes (`MPI_Comm_spawn`) are jobs of their own.
 
 // A panic would abort the program.
 #![cfg_attr(

@@ -15,8 +15,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-use crate::entry::{LANGUAGES, Language};
-use crate::functions::Row;
+use crate::arguments::Kind;
+use crate::entry::Language;
+use crate::functions::{FUNCTIONS, Row, VARIANTS};
 
 /// Words that every function is called with; more than it has do no harm.
 pub const WORDS: usize = 14;
@@ -38,6 +39,9 @@ pub type Real = unsafe extern "C" fn(
     usize,
 ) -> c_int;
 
+/// The group of all ranks as a session knows it; 0 without one.
+static SESSION_WORLD: AtomicUsize = AtomicUsize::new(0);
+
 /// A family of ABIs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
@@ -52,8 +56,10 @@ pub struct Library {
     pub comm_null: usize,
     pub request_null: usize,
     byte: usize,
-    /// Addresses that Fortran programs give for "no status".
+    /// Variables with the addresses that Fortran programs give for "no status", which `MPI_Init` sets; 0 without one.
     fortran_ignores: [usize; 2],
+    /// Such addresses themselves, of `use mpi_f08`.
+    f08_ignores: [usize; 2],
     functions: Functions,
 }
 
@@ -74,6 +80,7 @@ macro_rules! functions {
 
 functions! {
     type_size: fn(usize, *mut c_int) = c"PMPI_Type_size";
+    initialized: fn(*mut c_int) = c"PMPI_Initialized";
     comm_rank: fn(usize, *mut c_int) = c"PMPI_Comm_rank";
     comm_size: fn(usize, *mut c_int) = c"PMPI_Comm_size";
     comm_test_inter: fn(usize, *mut c_int) = c"PMPI_Comm_test_inter";
@@ -108,10 +115,9 @@ pub fn library() -> Option<&'static Library> {
 impl Library {
     fn load() -> Option<Library> {
         let functions = Functions::load()?;
-        let fortran_ignores = [c"MPI_F_STATUS_IGNORE", c"MPI_F_STATUSES_IGNORE"].map(|name| {
-            // SAFETY: the standard makes these variables pointers.
-            object(name).map_or(0, |variable| unsafe { (variable as *const usize).read() })
-        });
+        let all = |names: [&CStr; 2]| names.map(|name| object(name).unwrap_or(0));
+        let fortran_ignores = all([c"MPI_F_STATUS_IGNORE", c"MPI_F_STATUSES_IGNORE"]);
+        let f08_ignores = all([c"MPIR_F08_MPI_STATUS_IGNORE_OBJ", c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ"]);
         if let (Some(comm_world), Some(comm_null), Some(request_null), Some(byte)) = (
             object(c"ompi_mpi_comm_world"),
             object(c"ompi_mpi_comm_null"),
@@ -126,6 +132,7 @@ impl Library {
                 request_null,
                 byte,
                 fortran_ignores,
+                f08_ignores,
                 functions,
             });
         }
@@ -139,6 +146,7 @@ impl Library {
                 request_null: 0x2c00_0000,
                 byte: 0x4c00_010d,
                 fortran_ignores,
+                f08_ignores,
                 functions,
             });
         }
@@ -151,33 +159,36 @@ impl Library {
         None
     }
 
+    /// Whether handles of this kind are pointers.
+    fn has_pointers(&self, kind: Kind) -> bool {
+        self.family == Family::OpenMpi || matches!(kind, Kind::File)
+    }
+
     /// A handle from a word of arguments or memory.
-    pub fn handle(&self, word: usize) -> usize {
-        match self.family {
-            Family::OpenMpi => word,
-            Family::Mpich => word & 0xffff_ffff,
-        }
+    pub fn handle(&self, word: usize, kind: Kind) -> usize {
+        if self.has_pointers(kind) { word } else { word & 0xffff_ffff }
     }
 
     /// The handle at position `index` of an array in memory.
     ///
     /// # Safety
     /// The array has so many handles.
-    pub unsafe fn handle_in(&self, array: usize, index: usize) -> usize {
+    pub unsafe fn handle_in(&self, array: usize, index: usize, kind: Kind) -> usize {
         // SAFETY: by contract.
         unsafe {
-            match self.family {
-                Family::OpenMpi => (array as *const usize).add(index).read_unaligned(),
-                Family::Mpich => (array as *const u32).add(index).read_unaligned() as usize,
+            if self.has_pointers(kind) {
+                (array as *const usize).add(index).read_unaligned()
+            } else {
+                (array as *const u32).add(index).read_unaligned() as usize
             }
         }
     }
 
-    /// The C handle of a Fortran handle; `convert` is the name of the conversion.
-    pub fn of_fortran(&self, convert: &'static CStr, handle: i32) -> usize {
-        match self.family {
-            Family::Mpich => handle as u32 as usize,
-            Family::OpenMpi => symbol(convert).map_or(0, |convert| {
+    /// The C handle of a Fortran handle.
+    pub fn of_fortran(&self, kind: Kind, handle: i32) -> usize {
+        match self.has_pointers(kind) {
+            false => handle as u32 as usize,
+            true => symbol(kind.conversion()).map_or(0, |convert| {
                 // SAFETY: conversions have this type.
                 let convert: unsafe extern "C" fn(c_int) -> usize = unsafe { core::mem::transmute(convert) };
                 // SAFETY: the handle comes from the program, which would have given it to MPI.
@@ -204,7 +215,15 @@ impl Library {
         match language {
             Language::C if self.family == Family::OpenMpi => argument == 0,
             Language::C => argument == 1,
-            _ => argument == 0 || self.fortran_ignores.contains(&argument),
+            _ => {
+                let is_value = |variable: usize| {
+                    // SAFETY: the standard makes these variables pointers.
+                    variable != 0 && unsafe { (variable as *const usize).read_volatile() } == argument
+                };
+                argument == 0
+                    || self.f08_ignores.contains(&argument)
+                    || self.fortran_ignores.into_iter().any(is_value)
+            }
         }
     }
 
@@ -268,22 +287,70 @@ impl Library {
         comm: usize,
         group_of: unsafe extern "C" fn(usize, *mut usize) -> c_int,
     ) -> Option<Vec<u32>> {
-        let (mut world, mut group, mut size) = (0, 0, 0);
-        let functions = &self.functions;
-        // SAFETY: handles of MPI's own making; the arrays have the length that is told.
+        let mut group = 0;
+        // SAFETY: the program gives this communicator to MPI too; the group is freed once.
         unsafe {
-            if (functions.comm_group)(self.comm_world, &mut world) != 0 || group_of(comm, &mut group) != 0 {
+            if group_of(comm, &mut group) != 0 {
                 return None;
             }
+            let members = self.ranks_of_group(group);
+            (self.functions.group_free)(&mut group);
+            members
+        }
+    }
+
+    /// The ranks in the job of a group's members.
+    pub fn ranks_of_group(&self, group: usize) -> Option<Vec<u32>> {
+        let (mut world, is_own) = self.world_group()?;
+        let (mut size, functions) = (0, &self.functions);
+        // SAFETY: handles of MPI's own making, or that the program gives to MPI too; the arrays have the length that
+        // MPI reports.
+        unsafe {
             (functions.group_size)(group, &mut size);
             let ranks: Vec<c_int> = (0..size).collect();
             let mut in_world = vec![-1; ranks.len()];
             (functions.group_translate_ranks)(group, size, ranks.as_ptr(), world, in_world.as_mut_ptr());
-            (functions.group_free)(&mut group);
-            (functions.group_free)(&mut world);
+            if is_own {
+                (functions.group_free)(&mut world);
+            }
             // Members of another job have no rank in this one.
             Some(in_world.into_iter().map(|rank| u32::try_from(rank).unwrap_or(u32::MAX)).collect())
         }
+    }
+
+    /// The group of all ranks, and whether the caller frees it.
+    fn world_group(&self) -> Option<(usize, bool)> {
+        let mut is_initialized = 0;
+        // SAFETY: may be called at any time.
+        unsafe { (self.functions.initialized)(&mut is_initialized) };
+        if is_initialized != 0 {
+            let mut world = 0;
+            // SAFETY: the communicator exists since `MPI_Init`.
+            let result = unsafe { (self.functions.comm_group)(self.comm_world, &mut world) };
+            return (result == 0).then_some((world, true));
+        }
+        let world = SESSION_WORLD.load(Relaxed);
+        (world != 0).then_some((world, false))
+    }
+
+    /// Takes the group of all ranks from a session; returns the rank in it and their number. For programs that never
+    /// call `MPI_Init`.
+    pub fn meet_in_session(&self, session: usize) -> Option<(u32, u32)> {
+        type OfSession = unsafe extern "C" fn(usize, *const c_char, *mut usize) -> c_int;
+        type RankOf = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
+        let (of_session, rank_of) = (symbol(c"PMPI_Group_from_session_pset")?, symbol(c"PMPI_Group_rank")?);
+        let (mut group, mut rank, mut size) = (0, -1, -1);
+        // SAFETY: the functions have these types in every MPI; the session is the program's own.
+        let good = unsafe {
+            let of_session = core::mem::transmute::<usize, OfSession>(of_session);
+            let rank_of = core::mem::transmute::<usize, RankOf>(rank_of);
+            of_session(session, c"mpi://WORLD".as_ptr(), &mut group) == 0
+                && rank_of(group, &mut rank) == 0
+                && (self.functions.group_size)(group, &mut size) == 0
+        };
+        let (rank, size) = good.then_some((u32::try_from(rank).ok()?, u32::try_from(size).ok()?))?;
+        SESSION_WORLD.store(group, Relaxed);
+        Some((rank, size))
     }
 
     /// A communicator like the world, for messages of our own.
@@ -362,42 +429,25 @@ pub fn version() -> String {
     CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The function behind an entry.
-pub fn real(position: usize, row: &Row, language: Language) -> Option<Real> {
+/// The function behind an entry: the one that MPI provides for tools, or that which the program would have called
+/// without us (MPICH's bindings for Fortran 2008 have no second name).
+pub fn real(position: usize, variant: usize, row: &Row) -> Option<Real> {
     const UNASKED: usize = 0;
     const MISSING: usize = 1;
-    static FOUND: [AtomicUsize; 160 * LANGUAGES as usize] =
-        [const { AtomicUsize::new(UNASKED) }; 160 * LANGUAGES as usize];
-    const { assert!(FUNCTIONS_FIT) };
-    let slot = FOUND.get(position * LANGUAGES as usize + language as usize)?;
+    static FOUND: [AtomicUsize; FUNCTIONS.len() * VARIANTS] =
+        [const { AtomicUsize::new(UNASKED) }; FUNCTIONS.len() * VARIANTS];
+    let slot = FOUND.get(position * VARIANTS + variant)?;
     let mut address = slot.load(Relaxed);
     if address == UNASKED {
-        let name = match language {
-            Language::C => format!("PMPI_{}", row.name),
-            Language::Fortran => format!("pmpi_{}_", row.fortran),
-            Language::Fortran2008 => format!("pmpi_{}_f08_", row.fortran),
-        };
-        address = CString::new(name).ok().and_then(|name| symbol(&name)).unwrap_or(MISSING);
+        let name = row.symbols.get(variant)?;
+        let profiled = if variant == 0 { format!("P{name}") } else { format!("p{name}") };
+        let find = |name: String| CString::new(name).ok().and_then(|name| symbol(&name));
+        address = find(profiled).or_else(|| find((*name).to_owned())).unwrap_or(MISSING);
         slot.store(address, Relaxed);
     }
     // SAFETY: a function of MPI, which takes at most these words.
     (address != MISSING).then(|| unsafe { core::mem::transmute::<usize, Real>(address) })
 }
-
-/// The function that the program would have called without us. MPICH's bindings for Fortran 2008 have no second
-/// name; they call those for C, which are recorded.
-pub fn unprofiled(row: &Row, language: Language) -> Option<Real> {
-    let name = match language {
-        Language::C => format!("MPI_{}", row.name),
-        Language::Fortran => format!("mpi_{}_", row.fortran),
-        Language::Fortran2008 => format!("mpi_{}_f08_", row.fortran),
-    };
-    let address = symbol(&CString::new(name).ok()?)?;
-    // SAFETY: a function of MPI, which takes at most these words.
-    Some(unsafe { core::mem::transmute::<usize, Real>(address) })
-}
-
-const FUNCTIONS_FIT: bool = taskscope_event::models::messages::FUNCTIONS.len() <= 160;
 
 /// The address of a variable, as the program sees it: it may have a copy of its own, which the library then
 /// uses too.

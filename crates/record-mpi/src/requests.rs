@@ -24,6 +24,26 @@ pub struct PreparedSend {
     pub peer: i32,
     pub tag: i32,
     pub bytes: u64,
+    /// Partitions; 0 for a message that leaves as a whole when it is started.
+    pub partitions: u64,
+    /// Partitions that are not ready yet, since it was started.
+    pub missing: u64,
+}
+
+/// A collective operation that can be started again and again.
+#[derive(Clone)]
+pub struct PreparedCollective {
+    pub comm: Arc<Communicator>,
+    pub root: u32,
+    pub bytes: u64,
+    /// Of the function that prepared it.
+    pub number: u32,
+}
+
+/// An object that exists when a request has completed: its communicator's parent, and where the handle is then.
+pub struct Making {
+    pub parent: Arc<Communicator>,
+    pub place: usize,
 }
 
 /// What is behind a request.
@@ -31,9 +51,10 @@ pub enum Pending {
     Send { post: u64 },
     Receive(Receive),
     Exchange { post: u64, receive: Receive },
-    Collective { sequence: u64, comm: u32 },
+    Collective { sequence: u64, comm: u32, makes: Option<Making> },
     PreparedSend(PreparedSend, Option<u64>),
     PreparedReceive(Arc<Communicator>, Option<Receive>),
+    PreparedCollective(PreparedCollective, Option<u64>),
 }
 
 const SHARDS: usize = 16;
@@ -43,18 +64,22 @@ type Shard = Mutex<Option<HashMap<usize, Pending>>>;
 static REQUESTS: [Shard; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 /// Messages that a matching probe has taken, by the same keys.
 static MESSAGES: [Shard; SHARDS] = [const { Mutex::new(None) }; SHARDS];
+/// Split collective operations, by the handles of their files.
+static SPLIT: [Shard; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 
-/// Which of the two tables.
+/// Which of the tables.
 #[derive(Clone, Copy)]
 pub enum Table {
     Requests,
     Messages,
+    Split,
 }
 
 fn shard(table: Table, handle: usize) -> Option<MutexGuard<'static, Option<HashMap<usize, Pending>>>> {
     let shards = match table {
         Table::Requests => &REQUESTS,
         Table::Messages => &MESSAGES,
+        Table::Split => &SPLIT,
     };
     // Handles that are pointers differ above their alignment, numbers below it.
     let shard = shards.get((handle >> 7 ^ handle) % SHARDS)?;

@@ -1,7 +1,8 @@
 //! Messages and collective operations of MPI, for which ovni's `mpi` model has no events.
 //!
 //! Ranks are those of the job (of `MPI_COMM_WORLD`), whatever communicator was used. `comm` is a
-//! number of the process, which [`COMMUNICATOR`] connects to the number that all its members know.
+//! number of the process, which [`COMMUNICATOR`] connects to the number that all its members know; windows and files,
+//! opened by the members of a communicator, have such numbers too.
 //! `post` numbers what a process sends and asks to receive, in the order in which it did: MPI
 //! matches messages of one communicator, sender, receiver and tag in that order, so that a reader
 //! can pair each [`SEND`] with its [`RECEIVED`], wildcards and completions in any order included.
@@ -9,6 +10,8 @@
 //! All but [`CALL_SITE`] lie between the begin and the end of the call that they tell of.
 
 use super::prelude::*;
+
+pub use super::mpi_functions::FUNCTIONS;
 
 /// The letter that opens every code of this model.
 pub const LETTER: u8 = b'C';
@@ -20,133 +23,41 @@ pub const NO_RANK: u32 = u32::MAX;
 /// Stands for a size that is not known.
 pub const UNKNOWN_BYTES: u64 = u64::MAX;
 
-/// MPI functions by the numbers in events; the name without `MPI_`. New ones come at the end.
-pub const FUNCTIONS: &[&str] = &[
-    "Init",
-    "Init_thread",
-    "Finalize",
-    "Abort",
-    "Send",
-    "Bsend",
-    "Ssend",
-    "Rsend",
-    "Isend",
-    "Ibsend",
-    "Issend",
-    "Irsend",
-    "Recv",
-    "Irecv",
-    "Sendrecv",
-    "Sendrecv_replace",
-    "Isendrecv",
-    "Isendrecv_replace",
-    "Send_init",
-    "Bsend_init",
-    "Ssend_init",
-    "Rsend_init",
-    "Recv_init",
-    "Start",
-    "Startall",
-    "Wait",
-    "Waitall",
-    "Waitany",
-    "Waitsome",
-    "Test",
-    "Testall",
-    "Testany",
-    "Testsome",
-    "Request_free",
-    "Cancel",
-    "Probe",
-    "Iprobe",
-    "Mprobe",
-    "Improbe",
-    "Mrecv",
-    "Imrecv",
-    "Barrier",
-    "Bcast",
-    "Gather",
-    "Gatherv",
-    "Scatter",
-    "Scatterv",
-    "Allgather",
-    "Allgatherv",
-    "Alltoall",
-    "Alltoallv",
-    "Alltoallw",
-    "Reduce",
-    "Allreduce",
-    "Reduce_scatter",
-    "Reduce_scatter_block",
-    "Scan",
-    "Exscan",
-    "Ibarrier",
-    "Ibcast",
-    "Igather",
-    "Igatherv",
-    "Iscatter",
-    "Iscatterv",
-    "Iallgather",
-    "Iallgatherv",
-    "Ialltoall",
-    "Ialltoallv",
-    "Ialltoallw",
-    "Ireduce",
-    "Iallreduce",
-    "Ireduce_scatter",
-    "Ireduce_scatter_block",
-    "Iscan",
-    "Iexscan",
-    "Neighbor_allgather",
-    "Neighbor_allgatherv",
-    "Neighbor_alltoall",
-    "Neighbor_alltoallv",
-    "Comm_dup",
-    "Comm_dup_with_info",
-    "Comm_split",
-    "Comm_split_type",
-    "Comm_create",
-    "Comm_create_group",
-    "Comm_free",
-    "Comm_disconnect",
-    "Cart_create",
-    "Cart_sub",
-    "Graph_create",
-    "Dist_graph_create",
-    "Dist_graph_create_adjacent",
-    "Intercomm_create",
-    "Intercomm_merge",
-    "Put",
-    "Get",
-    "Accumulate",
-    "Get_accumulate",
-    "Fetch_and_op",
-    "Compare_and_swap",
-    "Win_fence",
-    "Win_lock",
-    "Win_unlock",
-    "Win_lock_all",
-    "Win_unlock_all",
-    "Win_flush",
-    "Win_flush_all",
-    "Win_post",
-    "Win_start",
-    "Win_complete",
-    "Win_wait",
-    "Win_free",
-    "File_read_at",
-    "File_read_at_all",
-    "File_write_at",
-    "File_write_at_all",
-    "File_read_all",
-    "File_write_all",
-    "File_read",
-    "File_write",
-    "File_sync",
-    "File_close",
-];
+/// Whether a collective operation that a call of this function begins ends in a later call: nonblocking, split and
+/// prepared ones. `name` is without `MPI_`.
+pub fn begins_operation(name: &str) -> bool {
+    let base = name.strip_suffix("_c").unwrap_or(name);
+    let after = base.strip_prefix("File_").or(base.strip_prefix("Comm_")).unwrap_or(base);
+    let immediate =
+        after.starts_with('i') || base.starts_with('I') && base[1..].starts_with(char::is_lowercase);
+    let blocking =
+        ["Init", "Init_thread", "Intercomm_create", "Intercomm_create_from_groups", "Intercomm_merge"];
+    base.ends_with("_begin") || base.ends_with("_init") || immediate && !blocking.contains(&base)
+}
+
+/// Whether this function asks for the state of something and returns at once. `name` is without `MPI_`.
+pub fn polls(name: &str) -> bool {
+    const POLLS: [&str; 12] = [
+        "Test",
+        "Testall",
+        "Testany",
+        "Testsome",
+        "Iprobe",
+        "Improbe",
+        "Parrived",
+        "Win_test",
+        "Request_get_status",
+        "Request_get_status_all",
+        "Request_get_status_any",
+        "Request_get_status_some",
+    ];
+    POLLS.contains(&name)
+}
 
 /// The number of an MPI function, by its name without `MPI_`.
+///
+/// # Panics
+/// Without such a function.
 pub const fn function_number(name: &str) -> u32 {
     let mut number = 0;
     while number < FUNCTIONS.len() {
@@ -177,6 +88,8 @@ events! {
     RECEIVED = b"CMr" jumbo (post: u64, age: u64, bytes: u64, comm: u32, peer: u32, tag: i32) Rule, "has received {bytes} bytes from rank {peer} in communicator {comm} with tag {tag}, asked for {age} ns ago as post {post}";
     COLLECTIVE = b"CGb" jumbo (sequence: u64, bytes: u64, comm: u32, root: u32, function: u32) Rule, "takes part in operation {sequence} of communicator {comm}: MPI function {function}, root {root}, {bytes} bytes of its own";
     COLLECTIVE_COMPLETED = b"CGe" plain (sequence: u64, comm: u32) Rule, "has completed operation {sequence} of communicator {comm}, which was nonblocking";
+    CONCERNS = b"CPc" plain (bytes: u64, comm: u32, peer: u32) Rule, "calls for {bytes} bytes of rank {peer} in the window, file or port {comm}";
+    PROBED = b"CPp" plain (comm: u32, peer: u32, tag: i32) Rule, "has found a message from rank {peer} in communicator {comm} with tag {tag}, not received yet";
     CLOCK = b"CKo" jumbo (offset: i64, error: u64, reference: u32) Rule, "measures that {offset} ns must be added to its clock to have that of rank {reference}, at most {error} ns off";
 }
 
@@ -184,6 +97,25 @@ events! {
 mod tests {
     use super::*;
     use crate::models::mpi;
+
+    #[test]
+    fn operations_that_end_later_are_known_by_name() {
+        for name in [
+            "Ibarrier",
+            "Ineighbor_alltoall_c",
+            "Comm_idup",
+            "File_iread_all",
+            "Barrier_init",
+            "File_read_all_begin",
+        ] {
+            assert!(begins_operation(name), "{name}");
+        }
+        for name in
+            ["Init", "Barrier", "Intercomm_merge", "File_read_all", "Comm_dup", "File_read_all_end", "Scan"]
+        {
+            assert!(!begins_operation(name), "{name}");
+        }
+    }
 
     #[test]
     fn functions_have_one_number_each_and_all_of_ovnis_are_among_them() {

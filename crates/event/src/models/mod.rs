@@ -11,6 +11,7 @@ pub mod instrument;
 pub mod kernel;
 pub mod messages;
 pub mod mpi;
+mod mpi_functions;
 pub mod nanos6;
 pub mod nodes;
 pub mod nosv;

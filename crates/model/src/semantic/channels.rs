@@ -8,9 +8,7 @@ use super::frames::Opener;
 use super::thread_state::ThreadState;
 use taskscope_event::models::{mpi, nanos6, nodes, nosv, tampi};
 use taskscope_event::spec::{Channel, Effect};
-use taskscope_execution::{
-    MessageChange, ObjectIndex, Observer, OpenTrack, Place, Section, State, TaskIndex, ThreadIndex,
-};
+use taskscope_execution::{ObjectIndex, Observer, OpenTrack, Place, Section, State, TaskIndex, ThreadIndex};
 
 /// What an event of these models does to its thread.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -96,10 +94,12 @@ impl Interpreter {
         {
             place = self.mpi_call_begins(thread, at, value, out);
         }
-        self.threads[thread.index()].step(at, letter, step, place, &mut out.of_thread(thread));
-        if letter == mpi::LETTER && matches!(step, Step::Leave { .. }) {
-            self.tell(thread, at, MessageChange::CallEnds, out);
+        if letter == mpi::LETTER
+            && let Step::Leave { value } = step
+        {
+            return self.call_ends(thread, at, Opener::Part(letter, value), out);
         }
+        self.threads[thread.index()].step(at, letter, step, place, &mut out.of_thread(thread));
     }
 }
 

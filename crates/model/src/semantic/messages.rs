@@ -1,6 +1,7 @@
 //! Messages, collective operations and ranks of MPI.
 
 use super::payload::{u32_at, u64_at};
+use super::thread_state::Poll;
 use super::{Interpreter, Short, frames::Opener};
 use rustc_hash::FxHashMap;
 use taskscope_event::Code;
@@ -22,18 +23,38 @@ pub struct MessageNames {
     functions: FunctionsByValue,
 }
 
-/// Numbers of functions by the values of ovni's view.
-struct FunctionsByValue(FxHashMap<i16, u32>);
+/// Numbers of functions by the values of ovni's view, and by the events that begin them.
+struct FunctionsByValue {
+    by_value: FxHashMap<i16, u32>,
+    by_begin: FxHashMap<Code, u32>,
+}
 
 impl Default for FunctionsByValue {
     fn default() -> Self {
         let rows = mpi::EVENTS.iter().filter_map(|event| match event.effect {
             Effect::Push(_, value, label) => {
-                Some((value as i16, function_number(label.strip_prefix("MPI_")?)))
+                Some((event.code, value as i16, function_number(label.strip_prefix("MPI_")?)))
             }
             _ => None,
         });
-        FunctionsByValue(rows.collect())
+        let rows: Vec<_> = rows.collect();
+        FunctionsByValue {
+            by_value: rows.iter().map(|(_, value, number)| (*value, *number)).collect(),
+            by_begin: rows.iter().map(|(code, _, number)| (*code, *number)).collect(),
+        }
+    }
+}
+
+/// The value of `MPI_Finalize` in ovni's view.
+const FINALIZE: i16 = 3;
+
+/// Nanoseconds between two calls that poll for the same in which the program does nothing worth telling apart.
+const MAX_POLL_GAP: u64 = 5_000;
+
+impl Poll {
+    /// Whether the begin is an event of ovni's model, whose place comes after it.
+    fn opener_is_standard(&self) -> bool {
+        matches!(self.opener, Opener::Part(mpi::LETTER, _))
     }
 }
 
@@ -46,9 +67,10 @@ impl Interpreter {
         value: i16,
         out: &mut O,
     ) -> Place {
-        let Some(function) = self.message_names.functions.0.get(&value).copied() else {
+        let Some(function) = self.message_names.functions.by_value.get(&value).copied() else {
             return Place::UNKNOWN;
         };
+        self.note_poll(thread, function, Opener::Part(mpi::LETTER, value));
         self.call_begins(thread, at, function, out)
     }
 
@@ -60,9 +82,107 @@ impl Interpreter {
         out: &mut O,
     ) -> Place {
         let worker = self.worker_of(thread);
+        let place = self.message_names.places.get(&(thread, function)).copied().unwrap_or(Place::UNKNOWN);
         self.threads[thread.index()].calls_as = Some(worker);
-        out.change(worker, at, Change::Message(MessageChange::CallBegins { function }));
-        self.message_names.places.get(&(thread, function)).copied().unwrap_or(Place::UNKNOWN)
+        out.change(worker, at, Change::Message(MessageChange::CallBegins { function, place }));
+        place
+    }
+
+    /// Leaves the section of a call; of one that polls and has found nothing, not before something else happens.
+    pub(super) fn call_ends<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        opener: Opener,
+        out: &mut O,
+    ) {
+        let state = &mut self.threads[thread.index()];
+        let is_innermost = state.frames.top().is_some_and(|top| top.opener == opener);
+        let of_call = |poll: &&mut Poll| poll.opener == opener && !poll.found && is_innermost;
+        if let Some(poll) = state.poll.as_mut().filter(of_call) {
+            poll.ended = Some(at);
+            return;
+        }
+        state.poll = None;
+        self.close(thread, at, opener, out);
+        self.tell(thread, at, MessageChange::CallEnds, out);
+    }
+
+    /// A thread has the next event after a call that polls, or in it. Whether that is the begin of the same call again,
+    /// with nothing in between: then it is one section.
+    #[cold]
+    pub(super) fn poll_continues<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> bool {
+        let (begins, is_site) = (self.function_begun(code, payload), code == messages::CALL_SITE);
+        let Some(poll) = &mut self.threads[thread.index()].poll else { return false };
+        if poll.ended.is_none()
+            && matches!(
+                code,
+                messages::SENT | messages::RECEIVED | messages::COLLECTIVE_COMPLETED | messages::PROBED
+            )
+        {
+            poll.found = true;
+        }
+        let Some(ended) = poll.ended else {
+            // What came at the same time as the begin is its place.
+            if let (true, Some((before, begun))) = (is_site && poll.opener_is_standard(), poll.continued)
+                && begun == at
+            {
+                self.split_poll(thread, before, at, out);
+            }
+            return false;
+        };
+        if begins == Some(poll.function) && at - ended.min(at) <= MAX_POLL_GAP {
+            (poll.ended, poll.continued) = (None, Some((ended, at)));
+            self.tell(thread, at, MessageChange::CallRepeats, out);
+            return true;
+        }
+        self.end_poll(thread, out);
+        false
+    }
+
+    /// The last repetition of a call that polls is at another place: a call of its own.
+    fn split_poll<O: Observer>(&mut self, thread: ThreadIndex, ended: u64, begun: u64, out: &mut O) {
+        let state = &mut self.threads[thread.index()];
+        let Some(poll) = state.poll.take() else { return };
+        let Some(section) = state.frames.top().map(|top| top.section) else { return };
+        self.tell(thread, ended, MessageChange::CallRepeatsNot, out);
+        self.close(thread, ended, poll.opener, out);
+        self.tell(thread, ended, MessageChange::CallEnds, out);
+        self.call_begins(thread, begun, poll.function, out);
+        self.open(thread, begun, poll.opener, section, out);
+        self.threads[thread.index()].poll = Some(Poll { continued: None, ended: None, ..poll });
+    }
+
+    /// Ends the section of a call that polls, when that has ended.
+    pub(super) fn end_poll<O: Observer>(&mut self, thread: ThreadIndex, out: &mut O) {
+        let state = &mut self.threads[thread.index()];
+        if let Some(Poll { ended: Some(ended), opener, .. }) = state.poll {
+            state.poll = None;
+            self.close(thread, ended, opener, out);
+            self.tell(thread, ended, MessageChange::CallEnds, out);
+        }
+    }
+
+    /// The function whose call an event begins.
+    fn function_begun(&self, code: Code, payload: &[u8]) -> Option<u32> {
+        if code == messages::CALL_BEGIN {
+            return u32_at(payload, 0);
+        }
+        self.message_names.functions.by_begin.get(&code).copied()
+    }
+
+    /// A call has begun: whether it polls.
+    fn note_poll(&mut self, thread: ThreadIndex, function: u32, opener: Opener) {
+        let name = messages::FUNCTIONS.get(function as usize).copied().unwrap_or("");
+        let poll = Poll { function, opener, found: false, ended: None, continued: None };
+        self.threads[thread.index()].poll = messages::polls(name).then_some(poll);
     }
 
     /// An event of the `messages` model.
@@ -87,15 +207,18 @@ impl Interpreter {
             messages::CALL_BEGIN => {
                 let function = word(0)?;
                 let place = self.call_begins(thread, at, function, out);
+                self.note_poll(thread, function, Opener::Part(messages::LETTER, function as i16));
                 let around = self.threads[thread.index()].now();
-                let section =
-                    Section { state: State::Communication, place, object: ObjectIndex::NONE, ..around };
+                let starts = ["Session_init", "Session_finalize"];
+                let name = messages::FUNCTIONS.get(function as usize).copied().unwrap_or("");
+                let state = if starts.contains(&name) { State::MpiStart } else { State::Communication };
+                let section = Section { state, place, object: ObjectIndex::NONE, ..around };
                 self.open(thread, at, Opener::Part(messages::LETTER, function as i16), section, out);
                 return Ok(());
             }
             messages::CALL_END => {
-                self.close(thread, at, Opener::Part(messages::LETTER, word(0)? as i16), out);
-                MessageChange::CallEnds
+                self.call_ends(thread, at, Opener::Part(messages::LETTER, word(0)? as i16), out);
+                return Ok(());
             }
             messages::SEND => MessageChange::Sends {
                 post: long(0)?,
@@ -116,16 +239,31 @@ impl Interpreter {
             messages::COLLECTIVE => {
                 let function = word(24)?;
                 let name = messages::FUNCTIONS.get(function as usize).copied().unwrap_or("");
+                if name == "Finalize" {
+                    // Until all ranks have come, it waits for them.
+                    self.change_finalize(thread, at, State::Communication, out);
+                }
                 MessageChange::TakesPart {
                     sequence: long(0)?,
                     bytes: long(8)?,
                     comm: self.communicator(process, word(16)?),
                     root: word(20)?,
                     function,
-                    nonblocking: name.starts_with('I') && name[1..].starts_with(char::is_lowercase),
+                    nonblocking: messages::begins_operation(name),
                 }
             }
+            messages::CONCERNS => MessageChange::Concerns {
+                bytes: long(0)?,
+                comm: self.communicator(process, word(8)?),
+                peer: word(12)?,
+            },
+            messages::PROBED => MessageChange::Probed {
+                comm: self.communicator(process, word(0)?),
+                peer: word(4)?,
+                tag: word(8)? as i32,
+            },
             messages::COLLECTIVE_COMPLETED => {
+                self.change_finalize(thread, at, State::MpiStart, out);
                 let comm = self.communicator(process, word(8)?);
                 MessageChange::Completed { sequence: long(0)?, comm }
             }
@@ -134,6 +272,14 @@ impl Interpreter {
         };
         self.tell(thread, at, change, out);
         Ok(())
+    }
+
+    /// Sets the state of `MPI_Finalize`, if the thread is in it.
+    fn change_finalize<O: Observer>(&mut self, thread: ThreadIndex, at: u64, state: State, out: &mut O) {
+        let opener = Opener::Part(mpi::LETTER, FINALIZE);
+        if self.threads[thread.index()].frames.top().is_some_and(|top| top.opener == opener) {
+            self.change_top(thread, at, out, |section| section.state = state);
+        }
     }
 
     /// Tells it of the worker that called.
@@ -169,6 +315,7 @@ impl Interpreter {
             top.since == at && matches!(top.opener, Opener::Part(messages::LETTER | mpi::LETTER, _))
         }) {
             self.change_top(thread, at, out, |section| section.place = place);
+            self.tell(thread, at, MessageChange::CallIsAt(place), out);
         }
         Ok(())
     }

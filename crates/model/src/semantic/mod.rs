@@ -158,6 +158,10 @@ impl Interpreter {
         if state.ended.is_some_and(|ended| ended != at) {
             return self.after_end(thread, at, code, payload, out);
         }
+        if self.threads[thread.index()].poll.is_some() && self.poll_continues(thread, at, code, payload, out)
+        {
+            return;
+        }
         self.extend_loom(thread, at, out);
         match self.kinds.of(code) {
             Kind::Task(step) => self.task_event(thread, at, step, payload, out),
@@ -168,6 +172,7 @@ impl Interpreter {
 
     /// Says, after its last event, when that was.
     pub fn extend_to<O: Observer>(&mut self, thread: ThreadIndex, last: u64, out: &mut O) {
+        self.end_poll(thread, out);
         if self.threads[thread.index()].ended.is_none_or(|ended| ended == last) {
             self.extend_loom(thread, last, out);
         }
@@ -177,6 +182,7 @@ impl Interpreter {
     /// ([`Interpreter::extend_to`]).
     #[inline(always)]
     pub fn own_events<'i, O: Observer>(&'i mut self, thread: ThreadIndex, out: &'i mut O) -> OwnEvents<'i> {
+        self.end_poll(thread, out);
         OwnEvents { state: &mut self.threads[thread.index()], track: out.of_thread(thread) }
     }
 

@@ -1,7 +1,7 @@
 //! What is known of one thread while its events come.
 
 use super::cpus;
-use super::frames::{Frames, Sticky};
+use super::frames::{Frames, Opener, Sticky};
 use super::{sections, tasks};
 use taskscope_event::models::wait;
 use taskscope_execution::{
@@ -10,6 +10,20 @@ use taskscope_execution::{
 
 /// The largest wait kind that is kept apart; see `taskscope_event::models::wait::kind`.
 const WAIT_KINDS: usize = 16;
+
+/// Calls that poll, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Poll {
+    /// Number of the function.
+    pub function: u32,
+    pub opener: Opener,
+    /// What it polls for has been found.
+    pub found: bool,
+    /// The end of the last call, while its section stays open: another one may follow at once.
+    pub ended: Option<u64>,
+    /// The end of the call before, and the begin of the one that continues it.
+    pub continued: Option<(u64, u64)>,
+}
 
 /// A thread with the stack of what it is in.
 pub(super) struct ThreadState {
@@ -43,6 +57,8 @@ pub(super) struct ThreadState {
     pub on_cpu: cpus::OnCpu,
     /// The worker that its last call of a communication library was told of.
     pub calls_as: Option<ThreadIndex>,
+    /// Its last call polls for something, and has not found it yet.
+    pub poll: Option<Poll>,
     /// Its runtime tells its sections: being in none means something.
     pub has_subsystems: bool,
     /// See [`Interpreter::is_of_openmp`](super::Interpreter::is_of_openmp).
@@ -74,6 +90,7 @@ impl ThreadState {
             rests: false,
             on_cpu: cpus::OnCpu::default(),
             calls_as: None,
+            poll: None,
             has_subsystems: false,
             is_of_openmp: false,
             runs: Vec::new(),

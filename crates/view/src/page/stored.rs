@@ -452,21 +452,22 @@ fn rows_of<T, const N: usize>(words: &[u64], row: impl Fn([u64; N]) -> T) -> Vec
     words.as_chunks::<N>().0.iter().map(|words| row(*words)).collect()
 }
 
-const WAIT_KINDS: [PeerWaitKind; 3] =
-    [PeerWaitKind::LateSender, PeerWaitKind::LateReceiver, PeerWaitKind::LateMember];
-
-fn words_of_call(call: &Call) -> [u64; 5] {
+fn words_of_call(call: &Call) -> [u64; 7] {
     let wait = call.wait.map_or(0, |wait| {
-        let kind = WAIT_KINDS.iter().position(|kind| *kind == wait.kind).unwrap_or(0);
+        let kind = PeerWaitKind::ALL.iter().position(|kind| *kind == wait.kind).unwrap_or(0);
         pair(kind as u32 + 1, wait.culprit.0)
     });
-    [pair(call.thread.0, call.function), call.start, call.end, wait, call.wait.map_or(0, |wait| wait.until)]
+    let until = call.wait.map_or(0, |wait| wait.until);
+    let (who, what) = (pair(call.thread.0, call.function), pair(call.place.packed(), call.count));
+    [who, call.start, call.end, wait, until, what, call.bytes]
 }
 
-fn call_of_words([a, start, end, wait, until]: [u64; 5]) -> Call {
-    let kind = high(wait).checked_sub(1).and_then(|kind| WAIT_KINDS.get(kind as usize)).copied();
+fn call_of_words([who, start, end, wait, until, what, bytes]: [u64; 7]) -> Call {
+    let kind = high(wait).checked_sub(1).and_then(|kind| PeerWaitKind::ALL.get(kind as usize)).copied();
     let wait = kind.map(|kind| PeerWait { kind, culprit: ProcessIndex(low(wait)), until });
-    Call { thread: ThreadIndex(high(a)), function: low(a), start, end, wait }
+    let (thread, function) = (ThreadIndex(high(who)), low(who));
+    let (place, count) = (taskscope_execution::Place::from_packed(high(what)), low(what));
+    Call { thread, function, place, start, end, count, bytes, wait }
 }
 
 fn words_of_operation(o: &QueueOperation) -> [u64; 9] {

@@ -88,7 +88,8 @@ pub fn talking() -> Execution {
     let culprit = ProcessIndex(1);
     let wait = Some(PeerWait { kind: PeerWaitKind::LateSender, culprit, until: 41_000 });
     let function = function_number("Recv");
-    let call = Call { thread: threads[0], function, start: 11_000, end: 51_000, wait };
+    let (place, count, bytes) = (taskscope_execution::Place::UNKNOWN, 1, 0);
+    let call = Call { thread: threads[0], function, place, start: 11_000, end: 51_000, count, bytes, wait };
     execution.communication.calls.push(call);
     for rank in 0..2 {
         execution.communication.ranks.insert(rank, Rank { job: 1, rank, ranks: 2 });
