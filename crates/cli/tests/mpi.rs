@@ -98,8 +98,8 @@ fn every_way_to_send_and_receive_is_matched() {
         assert_eq!((count(&events, "CMs"), count(&events, "CMr")), (11 * RANKS, 11 * RANKS));
         // World, the reversed one and the half.
         assert_eq!(count(&events, "CCn"), 3 * RANKS);
-        // Two barriers, allreduce, broadcast, nonblocking barrier.
-        assert_eq!((count(&events, "CGb"), count(&events, "CGe")), (5 * RANKS, RANKS));
+        // Two barriers, allreduce, broadcast, nonblocking barrier; two communicators made and freed; the end of MPI.
+        assert_eq!((count(&events, "CGb"), count(&events, "CGe")), (10 * RANKS, 2 * RANKS));
         assert_eq!(streams(&trace).len(), RANKS);
         let report = report(&trace);
         assert_eq!(report["processes"], RANKS);
@@ -131,9 +131,7 @@ fn fortran_programs_are_recorded_from_both_modules() {
         return;
     }
     for mpi in installed().into_iter().filter(|mpi| is_there(mpi.fortran)) {
-        // MPICH's bindings for Fortran 2008 go around the names that can be replaced, in part.
-        let modules: &[&[&str]] = &[&["-cpp", "-DMODULE=mpi"], &["-cpp", "-DMODULE=mpi_f08", "-DF08"]];
-        let modules = if mpi.launcher == MPICH.launcher { &modules[..1] } else { modules };
+        let modules: [&[&str]; 2] = [&["-cpp", "-DMODULE=mpi"], &["-cpp", "-DMODULE=mpi_f08", "-DF08"]];
         for module in modules {
             let here = tempfile::tempdir().unwrap();
             let program = compile(mpi, here.path(), "mpi_messages.f90", module);
@@ -143,7 +141,8 @@ fn fortran_programs_are_recorded_from_both_modules() {
             assert!(run.status.success(), "the program found its messages wrong");
             let events = message_events(&here.path().join("trace"));
             assert_eq!((count(&events, "CMs"), count(&events, "CMr")), (6, 6), "{mpi:?} {module:?}");
-            assert_eq!(count(&events, "CGb"), 2);
+            // A communicator is made, allreduce, the end of MPI.
+            assert_eq!(count(&events, "CGb"), 3 * RANKS);
             assert_consistent(&here.path().join("trace"));
         }
     }
@@ -260,6 +259,121 @@ fn the_report_names_the_rank_that_was_late() {
             .filter_map(Value::as_u64)
             .sum();
         assert_eq!(all, leaves);
+    }
+}
+
+/// The rows of `mpi_calls` of a report of two ranks in which rank 1 comes late.
+fn calls_of(mpi: Mpi, source: &str, options: &[&str], kind: &str) -> (Vec<Value>, Value) {
+    let here = tempfile::tempdir().unwrap();
+    let program = compile(mpi, here.path(), source, options);
+    let mut command = record(here.path());
+    command.args(["-o", "trace", "--", mpi.launcher, "-n", "2"]).arg(&program).arg(kind);
+    assert!(output(permit(&mut command)).status.success());
+    assert_consistent(&here.path().join("trace"));
+    let report = report(&here.path().join("trace"));
+    (report["mpi_calls"].as_array().unwrap().clone(), report)
+}
+
+/// How long calls of a function waited for rank 1, and for anyone.
+fn waits(rows: &[Value], call: &str) -> (u64, u64) {
+    let (mut late, mut all) = (0, 0);
+    for wait in rows.iter().filter(|row| row["call"] == call).flat_map(|row| row["waits"].as_array().unwrap())
+    {
+        let ns = wait["ns"].as_u64().unwrap();
+        all += ns;
+        late += if wait["rank"] == 1 { ns } else { 0 };
+    }
+    (late, all)
+}
+
+#[test]
+fn waiting_in_any_call_is_for_the_rank_that_is_late() {
+    let kinds: [(&str, &[&str]); 4] = [
+        (
+            "objects",
+            &[
+                "MPI_Win_allocate",
+                "MPI_Win_fence",
+                "MPI_Win_free",
+                "MPI_Comm_dup",
+                "MPI_Comm_split",
+                "MPI_Comm_create_group",
+                "MPI_File_open",
+                "MPI_File_set_view",
+                "MPI_File_close",
+                "MPI_Finalize",
+            ],
+        ),
+        ("neighbours", &["MPI_Neighbor_allgather", "MPI_Wait"]),
+        (
+            "messages",
+            &[
+                "MPI_Recv",
+                "MPI_Ssend",
+                "MPI_Send",
+                "MPI_Probe",
+                "MPI_Test",
+                "MPI_Iprobe",
+                "MPI_Waitall",
+                "MPI_Sendrecv",
+            ],
+        ),
+        ("one_sided", &["MPI_Win_wait", "MPI_Win_start", "MPI_Win_lock"]),
+    ];
+    for mpi in installed() {
+        for (kind, calls) in kinds {
+            let (rows, report) = calls_of(mpi, "mpi_waits.c", &["-DLATE_MS=40"], kind);
+            for call in calls {
+                let (late, all) = waits(&rows, call);
+                assert!(late > 0 && late >= all / 2, "{mpi:?} {kind} {call}: {late} of {all} ns, {rows:#?}");
+            }
+            let findings = report["findings"].as_array().unwrap();
+            let late = findings.iter().find(|finding| finding["kind"] == "late-process").unwrap();
+            assert_eq!(late["late_rank"], 1, "{mpi:?} {kind}");
+            let start = findings.iter().position(|finding| finding["kind"] == "mpi-start").unwrap();
+            assert!(findings[start..].iter().all(|finding| finding["kind"] == "mpi-start"));
+        }
+    }
+}
+
+#[test]
+fn calls_are_told_apart_by_their_places() {
+    for mpi in installed() {
+        let (rows, _) = calls_of(mpi, "mpi_waits.c", &["-DLATE_MS=1"], "messages");
+        let sends: Vec<&Value> = rows.iter().filter(|row| row["call"] == "MPI_Send").collect();
+        assert_eq!(sends.len(), 6, "{sends:#?}");
+        assert!(
+            sends
+                .iter()
+                .all(|row| row["calls"] == 1 && row["line"].is_u64() && row["function"] == "messages")
+        );
+        let bytes: u64 = sends.iter().map(|row| row["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(bytes, (1 << 20) + 5 * 4);
+        let received: u64 = (rows.iter().filter(|row| row["call"] == "MPI_Recv"))
+            .map(|row| row["bytes"].as_u64().unwrap())
+            .sum();
+        assert_eq!(received, (1 << 20) + 4 * 4);
+    }
+}
+
+/// Partitioned messages, persistent operations, large counts; a program without `MPI_Init`.
+#[test]
+fn functions_of_mpi_4_wait_for_the_rank_that_is_late() {
+    for mpi in installed().into_iter().filter(|mpi| mpi.launcher == MPICH.launcher) {
+        for (options, first) in [
+            (&["-DLATE_MS=40"][..], "MPI_Allreduce_c"),
+            (&["-DLATE_MS=40", "-DSESSION"][..], "MPI_Comm_create_from_group"),
+        ] {
+            let (rows, report) = calls_of(mpi, "mpi4_waits.c", options, "");
+            for call in [first, "MPI_Allreduce_c", "MPI_Wait", "MPI_Recv_c"] {
+                let (late, all) = waits(&rows, call);
+                assert!(late > 0 && late >= all / 2, "{call}: {late} of {all} ns, {rows:#?}");
+            }
+            let ranks = report["ranks"].as_array().unwrap();
+            assert_eq!(ranks.iter().map(|row| row["rank"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
+            let ready = rows.iter().find(|row| row["call"] == "MPI_Pready_range").unwrap();
+            assert_eq!(ready["bytes"], 256, "the message leaves with its last part");
+        }
     }
 }
 

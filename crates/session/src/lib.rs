@@ -271,7 +271,7 @@ impl Session {
         Ok(Session {
             root: root.to_path_buf(),
             devices,
-            places: places.map_or_else(|| Places::of(&execution), |places| places.with_locks_of(&execution)),
+            places: places.map_or_else(|| Places::of(&execution), |places| places.with_calls_of(&execution)),
             unreadable_samples,
             execution,
             run,

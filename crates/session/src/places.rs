@@ -24,12 +24,14 @@ pub struct Places {
     first_taken: FxHashMap<ObjectIndex, (SiteIndex, u32)>,
     /// Where locks were taken, which is where those waited for them that had to.
     of_locks: FxHashSet<SiteIndex>,
+    /// The functions of MPI that are called from a site.
+    of_calls: FxHashMap<SiteIndex, &'static str>,
 }
 
 impl Places {
     /// The places of an execution.
     pub fn of(execution: &Execution) -> Places {
-        Places::of_catalog(&execution.catalog).with_locks_of(execution)
+        Places::of_catalog(&execution.catalog).with_calls_of(execution)
     }
 
     /// Places of which it is not known where locks are taken.
@@ -41,14 +43,21 @@ impl Places {
             missing: RefCell::default(),
             first_taken: FxHashMap::default(),
             of_locks: FxHashSet::default(),
+            of_calls: FxHashMap::default(),
         }
     }
 
-    /// The same with what is known of locks.
-    pub(crate) fn with_locks_of(self, execution: &Execution) -> Places {
+    /// The same with what is known of locks and of calls of MPI.
+    pub(crate) fn with_calls_of(self, execution: &Execution) -> Places {
         Places {
             first_taken: first_taken(execution),
             of_locks: execution.holds.iter().map(|hold| hold.site).collect(),
+            of_calls: (execution.communication.calls.iter())
+                .filter_map(|call| match call.place.kind() {
+                    PlaceKind::Site(site) => Some((site, call.function_name()?)),
+                    _ => None,
+                })
+                .collect(),
             // A place where a lock is taken is told otherwise; and not everything that was joined is shown.
             resolved: RefCell::default(),
             missing: RefCell::default(),
@@ -221,7 +230,12 @@ impl Places {
             PlaceKind::Site(site) if state == State::Idle => {
                 format!("after {}", self.construct("parallel", site))
             }
-            PlaceKind::Site(site) => self.construct(word_of(state), site),
+            PlaceKind::Site(site) => match self.of_calls.get(&site) {
+                Some(function) if matches!(state, State::Communication | State::MpiStart) => {
+                    self.construct(&format!("MPI_{function}"), site)
+                }
+                _ => self.construct(word_of(state), site),
+            },
             PlaceKind::Type(ty) => self.type_name(ty),
             PlaceKind::Gap(gap) => self.gap_name(gap),
         }

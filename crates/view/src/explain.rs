@@ -65,9 +65,9 @@ explanations! {
     "runtime-overhead": "Time that workers spend in the OpenMP runtime itself: starting and ending regions, creating tasks, dependences, scheduling.";
         "The sum of these states, where the runtime reports begin and end of them, and waiting charged to them.";
         "Fewer and longer regions; larger tasks and chunks; fewer dependences per task.";
-    "late-process": "Calls of MPI wait for a rank that comes late to them: it has not sent, received, or entered the operation yet. The named place is that of the calls that wait.";
-        "A receive waits until the message is sent, a send without a buffer until it is asked for, an operation until its last member enters: so far the time of the call is the late rank's doing; the rest of it is communication. After Scalasca's late sender, late receiver and wait states of collective operations.";
-        "Look at what the late rank does meanwhile (report --section ranks; the viewer draws it): give it less work, let it send earlier, or let the others do something else before they wait.";
+    "late-process": "Calls of MPI wait for a rank that comes late to them: it has not sent, received, or entered the operation yet. The named places are those of the calls that wait, the longest first.";
+        "A receive waits until the message is sent, a send without a buffer until it is asked for, an operation until its last member enters, an access to a window until its lock is released or its target calls MPI: so far the time of the call is the late rank's doing; the rest of it is communication. After Scalasca's late sender, late receiver and wait states of collective operations.";
+        "Look at what the late rank does meanwhile (report --section ranks,calls; the viewer draws it): give it less work, let it send earlier, or let the others do something else before they wait.";
     "mpi-start": "Ranks are in MPI_Init or MPI_Finalize: the launcher and the MPI library start or end the job. Workers of a rank that have nothing to do meanwhile are counted too.";
         "From these calls to their return, and waiting charged to them. It is no communication; the efficiencies leave out all time of a rank's workers while the rank is in such a call, as POP's and TALP's do (TALP measures from the end of MPI_Init to the begin of MPI_Finalize), and what-if keeps it as it was.";
         "It is paid once a job: longer runs make its share small. Else look at the launcher and at the MPI library's settings (transports that it probes, start of its daemons).";
@@ -260,7 +260,7 @@ explanations! {
     "lock_wait": "Waiting for a lock."; "From asking to having it, contended or not."; "See lock-held.";
     "ordered_wait": "Waiting for the turn in an ordered construct."; "From asking to having it."; "Do more outside the ordered part; a larger chunk.";
     "atomic_wait": "Waiting for an atomic construct where the runtime reports it."; "From asking to having it."; "A reduction.";
-    "mpi_start": "Starting or ending MPI: in MPI_Init, MPI_Init_thread or MPI_Finalize."; "From the call to its return. In no efficiency."; "Paid once a job: see mpi-start.";
+    "mpi_start": "Starting or ending MPI: in MPI_Init, MPI_Init_thread, MPI_Session_init, MPI_Session_finalize or MPI_Finalize."; "From the call to its return; MPI_Finalize from the moment when the last rank has come to it. In no efficiency."; "Paid once a job: see mpi-start.";
     "communication": "In a communication library: MPI or TAMPI. As a finding: the part of it that waits for no late process, and workers that have nothing to do while a thread is in such a call."; "From the call to its return; see late-process for the other part."; "Fewer and larger messages; send earlier; overlap communication with tasks.";
     "target_wait": "Waiting for a device, in a target construct."; "From the construct's begin to its end on the host, copies included; table blame has the operation that the device ran meanwhile."; "See device-wait.";
     "idle": "A worker in no region: it has nothing to do."; "From the end of a region to the begin of the next one that it joins."; "See serial-code.";

@@ -94,6 +94,18 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// A number of bytes with three digits: `512 B`, `1.25 MiB`.
+pub fn byte_count(bytes: u64) -> String {
+    let (unit, size) = match bytes {
+        0..=0x3ff => return format!("{bytes} B"),
+        0x400..=0xf_ffff => ("KiB", bytes as f64 / 1024.0),
+        0x10_0000..=0x3fff_ffff => ("MiB", bytes as f64 / 1_048_576.0),
+        _ => ("GiB", bytes as f64 / 1_073_741_824.0),
+    };
+    let decimals = if size < 9.995 { 2 } else { usize::from(size < 99.95) };
+    format!("{size:.decimals$} {unit}")
+}
+
 /// A count with its noun: `1 thread`, `12 threads`.
 pub fn counted(number: u64, noun: &str) -> String {
     let ending = match number {

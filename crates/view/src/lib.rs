@@ -14,6 +14,7 @@ pub mod format;
 pub mod html;
 pub mod info;
 pub mod instrumentation;
+mod mpi_calls;
 pub mod page;
 mod ranks;
 mod report_json;

@@ -66,6 +66,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
             "mpi_start_ns": efficiency.start_ns,
         },
         "ranks": crate::ranks::json(session, analysis),
+        "mpi_calls": crate::mpi_calls::json(session),
         "causes": causes.into_iter()
             .map(|(state, place, ns)| json!({ "cause": state.name(), "ns": ns, "where": named(&place) }))
             .collect::<Vec<_>>(),

@@ -1,6 +1,8 @@
 //! The report as calm lines for a terminal.
 
-use crate::format::{Unit, bar, broken, count, counted, fit, percent, shell_word, short_count, time, wrap};
+use crate::format::{
+    Unit, bar, broken, byte_count, count, counted, fit, percent, shell_word, short_count, time, wrap,
+};
 use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
 use crate::words;
 use anstyle::{AnsiColor, Style};
@@ -37,6 +39,8 @@ pub enum Section {
     Efficiency,
     /// The ranks of an MPI job.
     Ranks,
+    /// The calls of MPI.
+    Calls,
     /// Where the time went.
     Time,
     /// The largest losses with their causes.
@@ -53,10 +57,11 @@ pub enum Section {
 
 impl Section {
     /// All sections in the order of the report.
-    pub const ALL: [Section; 9] = [
+    pub const ALL: [Section; 10] = [
         Section::Summary,
         Section::Efficiency,
         Section::Ranks,
+        Section::Calls,
         Section::Time,
         Section::Findings,
         Section::Threads,
@@ -66,8 +71,14 @@ impl Section {
     ];
 
     /// The dozen lines that are shown without being asked for.
-    pub const SHORT: [Section; 5] =
-        [Section::Summary, Section::Efficiency, Section::Ranks, Section::Time, Section::Findings];
+    pub const SHORT: [Section; 6] = [
+        Section::Summary,
+        Section::Efficiency,
+        Section::Ranks,
+        Section::Calls,
+        Section::Time,
+        Section::Findings,
+    ];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
@@ -75,6 +86,7 @@ impl Section {
             Section::Summary => "summary",
             Section::Efficiency => "efficiency",
             Section::Ranks => "ranks",
+            Section::Calls => "calls",
             Section::Time => "time",
             Section::Findings => "findings",
             Section::Threads => "threads",
@@ -137,6 +149,9 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem], opti
         }
         if wants(Section::Ranks) {
             page.ranks();
+        }
+        if wants(Section::Calls) {
+            page.calls();
         }
         if wants(Section::Time) {
             page.time();
@@ -369,6 +384,28 @@ impl Page<'_> {
         self.more(rows.len().saturating_sub(self.options.top), Section::Ranks);
     }
 
+    /// The calls of MPI that took longest, where there are any.
+    fn calls(&mut self) {
+        let rows = crate::mpi_calls::rows(self.session);
+        if rows.is_empty() {
+            return;
+        }
+        let columns = [("calls", 9), ("bytes", 10), ("time", 10), ("waiting", 10), ("late rank", 14)];
+        self.heading("Calls of MPI, longest first", &columns);
+        for row in rows.iter().take(self.options.top) {
+            let values = [
+                (count(row.calls), 9),
+                (byte_count(row.bytes), 10),
+                (time(row.ns), 10),
+                (time(row.wait_ns), 10),
+                (row.latest().unwrap_or_default(), 14),
+            ];
+            let name = if row.place.is_empty() { &row.function } else { &row.place };
+            self.row(0, name, &values.each_ref().map(|(value, width)| (value.as_str(), *width)));
+        }
+        self.more(rows.len().saturating_sub(self.options.top), Section::Calls);
+    }
+
     fn time(&mut self) {
         let ledger = &self.analysis.ledger;
         let causes = words::causes(&self.session.places, self.analysis);
@@ -416,15 +453,17 @@ impl Page<'_> {
         }
     }
 
-    /// How many of the findings, largest first, are worth a reader's time.
-    fn worth(&self, findings: &[words::NamedFinding]) -> usize {
+    /// The findings that are large enough to be shown.
+    fn worth(&self) -> Vec<words::NamedFinding> {
         let floor = self.analysis.ledger.capacity_ns as f64 * FLOOR;
-        findings.iter().filter(|finding| finding.ns > 0 && finding.ns as f64 >= floor).count()
+        let mut all = words::findings(self.session, self.analysis);
+        all.retain(|finding| finding.ns > 0 && finding.ns as f64 >= floor);
+        all
     }
 
     fn findings(&mut self) {
-        let all = words::findings(self.session, self.analysis);
-        let worth = self.worth(&all);
+        let all = self.worth();
+        let worth = all.len();
         self.heading("Findings, largest first", &[(self.unit.of_workers(), 16), ("confidence", 12)]);
         if worth == 0 {
             self.line("  no loss takes half a percent of the workers' time");
@@ -638,8 +677,7 @@ impl Page<'_> {
 
     fn next(&mut self) {
         let trace = shell_word(&self.session.root);
-        let all = words::findings(self.session, self.analysis);
-        let explain = all.first().filter(|_| self.worth(&all) > 0);
+        let explain = self.worth().into_iter().next();
         let explain = explain.map(|finding| format!("taskscope explain {} {trace}", finding.id));
         let more = format!("taskscope report --section all {trace}");
         let next: Vec<String> = explain.into_iter().chain([more]).collect();

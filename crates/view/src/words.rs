@@ -59,7 +59,9 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     let mut known: FxHashMap<_, usize> = FxHashMap::default();
     for finding in &analysis.findings {
         let place = place_of(places, finding);
-        let key = (finding.kind, finding.state, place.clone(), finding.late);
+        // Whoever comes late is one finding, wherever the others wait.
+        let of_place = if finding.late.is_some() { String::new() } else { place.clone() };
+        let key = (finding.kind, finding.state, of_place, finding.late);
         match known.get(&key) {
             Some(row) => {
                 let row = &mut merged[*row];
@@ -97,7 +99,11 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
             }
         }
     }
-    merged.sort_by_key(|f| Reverse(f.ns));
+    for finding in merged.iter_mut().filter(|finding| finding.late.is_some()) {
+        finding.text = late_sentence(places, finding);
+    }
+    // The start of MPI is paid once a job, and in no efficiency.
+    merged.sort_by_key(|f| (f.kind == FindingKind::MpiStart, Reverse(f.ns)));
     for (number, finding) in merged.iter_mut().enumerate() {
         finding.id = format!("F{}", number + 1);
     }
@@ -213,14 +219,7 @@ fn sentence(session: &Session, finding: &Finding, place: &str) -> String {
         FindingKind::NobodyWorks => {
             format!("no worker runs any code while they wait (scheduling, wake-up): {place}")
         }
-        FindingKind::LateProcess => {
-            let who = match finding.late {
-                Some(LateProcess { rank: Some(rank), .. }) => format!("rank {rank}"),
-                Some(late) => format!("process {}", late.pid),
-                None => "another process".to_string(),
-            };
-            format!("{who} comes late: others wait for it in {place}")
-        }
+        FindingKind::LateProcess => format!("another process comes late: others wait for it in {place}"),
         FindingKind::Communication => format!("calls of MPI or TAMPI take the time: {place}"),
         FindingKind::MpiStart if finding.place == Place::UNKNOWN => "MPI is started or ended".to_string(),
         FindingKind::MpiStart => format!("MPI is started or ended: {place}"),
@@ -228,6 +227,41 @@ fn sentence(session: &Session, finding: &Finding, place: &str) -> String {
             "the trace does not tell what ran: threads run outside of all parts of their runtime".to_string()
         }
         FindingKind::Unknown => "the trace does not tell what ran".to_string(),
+    }
+}
+
+/// Who comes late, and the calls in which others wait for it, the longest first.
+fn late_sentence(places: &Places, finding: &NamedFinding) -> String {
+    const MAX_CALLS: usize = 4;
+    let who = match finding.late {
+        Some(late) => who_is_late(late),
+        None => "another process".to_string(),
+    };
+    let mut calls: Vec<String> = Vec::new();
+    for (state, place) in &finding.culprits {
+        let name = places.name(*state, *place);
+        if !name.is_empty() && !calls.contains(&name) {
+            calls.push(name);
+        }
+    }
+    let rest = calls.len().saturating_sub(MAX_CALLS);
+    calls.truncate(MAX_CALLS);
+    let mut text = format!("{who} comes late: others wait for it in ");
+    match &calls[..] {
+        [] => text.push_str("calls that the trace does not name"),
+        calls => text.push_str(&calls.join(", ")),
+    }
+    if rest > 0 {
+        text.push_str(&format!(" and {rest} more"));
+    }
+    text
+}
+
+/// `rank 1`, or the process where it has no rank.
+pub fn who_is_late(late: LateProcess) -> String {
+    match late.rank {
+        Some(rank) => format!("rank {rank}"),
+        None => format!("process {}", late.pid),
     }
 }
 

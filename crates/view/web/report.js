@@ -119,6 +119,12 @@ function tables(report, overview, theme) {
     { title: `worker-${unit}`, number: true, cell: (row) => show(row.ns) }, { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
     { title: '', cell: (row) => bar(row.ns / capacity, label(row.cause), colour(row.cause)) },
   ], report.causes));
+  if ((report.mpi_calls || []).length) made.push(table('Calls of MPI', [
+    { title: 'call', cell: (row) => row.call }, { title: 'place', cell: (row) => nameOf(row.where) },
+    { title: 'calls', number: true, cell: (row) => formatCount(row.calls) }, { title: 'bytes', number: true, cell: (row) => formatCount(row.bytes) },
+    { title: 'time', number: true, cell: (row) => formatTime(row.ns) }, { title: 'waiting', number: true, cell: (row) => formatTime(row.wait_ns) },
+    { title: 'waited for', cell: (row) => row.waits.slice(0, 3).map((wait) => `${wait.rank === null ? `process ${wait.pid}` : `rank ${wait.rank}`} (${wait.kind}, ${formatTime(wait.ns)})`).join('; ') },
+  ], report.mpi_calls));
   if ((report.task_types || []).length) {
     const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
     made.push(table('Task types', [
