@@ -86,7 +86,7 @@ impl StepKind {
             ActivityKind::PeerWait | ActivityKind::Communication => StepKind::Communication,
             ActivityKind::Device => StepKind::DeviceWait,
             ActivityKind::Start => StepKind::MpiStart,
-            ActivityKind::Runtime => StepKind::Runtime,
+            ActivityKind::Runtime | ActivityKind::AbsorbingNoise => StepKind::Runtime,
             ActivityKind::OffCpu => StepKind::System,
         }
     }

@@ -11,6 +11,7 @@
 //! | latency | bad locality | over one in [`FAR_INPUTS`] inputs came from another node |
 //! | | slow link | else |
 //! | overhead | the system | leaf `os`, and waiting for whom the system kept |
+//! | | absorbing noise | leaf `absorbing` |
 //! | | MPI start | leaf `runtime.start`, and waiting for whom it kept |
 //! | | too fine | tasks are shorter than [`EFFICIENT`] × their cost, and that is no more than [`USUAL_COST_NS`] |
 //! | | slow runtime | else |
@@ -53,6 +54,8 @@ pub enum Situation {
     SlowRuntime,
     /// Ranks start or end MPI.
     MpiStart,
+    /// CPUs are left free for the noise of the system.
+    AbsorbingNoise,
     /// The operating system kept threads off the CPU.
     System,
     /// A lock is held.
@@ -61,7 +64,7 @@ pub enum Situation {
 
 impl Situation {
     /// All situations.
-    pub const ALL: [Situation; 11] = [
+    pub const ALL: [Situation; 12] = [
         Situation::LowParallelism,
         Situation::TooCoarse,
         Situation::BadlyDistributed,
@@ -71,6 +74,7 @@ impl Situation {
         Situation::TooFine,
         Situation::SlowRuntime,
         Situation::MpiStart,
+        Situation::AbsorbingNoise,
         Situation::System,
         Situation::ContendedLock,
     ];
@@ -87,6 +91,7 @@ impl Situation {
             Situation::TooFine => "too-fine",
             Situation::SlowRuntime => "slow-runtime",
             Situation::MpiStart => "mpi-start",
+            Situation::AbsorbingNoise => "absorbing-noise",
             Situation::System => "no-cpu",
             Situation::ContendedLock => "contended-lock",
         }
@@ -99,9 +104,11 @@ impl Situation {
                 Letter::Starvation
             }
             Situation::SlowLink | Situation::SlowDevice | Situation::BadLocality => Letter::Latency,
-            Situation::TooFine | Situation::SlowRuntime | Situation::MpiStart | Situation::System => {
-                Letter::Overhead
-            }
+            Situation::TooFine
+            | Situation::SlowRuntime
+            | Situation::MpiStart
+            | Situation::AbsorbingNoise
+            | Situation::System => Letter::Overhead,
             Situation::ContendedLock => Letter::Contention,
         }
     }
@@ -178,6 +185,7 @@ fn overhead(who: Who, evidence: &Evidence) -> Situation {
     match who {
         Who::System(_) => Situation::System,
         Who::Start(_) => Situation::MpiStart,
+        Who::AbsorbingNoise(_) => Situation::AbsorbingNoise,
         _ if small && evidence.cost_ns <= USUAL_COST_NS => Situation::TooFine,
         _ => Situation::SlowRuntime,
     }

@@ -40,6 +40,8 @@ pub enum FindingKind {
     Communication,
     /// A rank starts or ends MPI.
     MpiStart,
+    /// A CPU is left free for the noise of the system, as the runtime was configured.
+    AbsorbingNoise,
     /// The operating system kept threads off the CPU.
     System,
     /// There are more workers than CPUs.
@@ -52,7 +54,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [FindingKind; 16] = [
+    pub const ALL: [FindingKind; 17] = [
         FindingKind::Lock,
         FindingKind::Serial,
         FindingKind::FewTasks,
@@ -65,6 +67,7 @@ impl FindingKind {
         FindingKind::LateProcess,
         FindingKind::Communication,
         FindingKind::MpiStart,
+        FindingKind::AbsorbingNoise,
         FindingKind::System,
         FindingKind::Oversubscribed,
         FindingKind::NobodyWorks,
@@ -86,6 +89,7 @@ impl FindingKind {
             FindingKind::LateProcess => "late-process",
             FindingKind::Communication => "communication",
             FindingKind::MpiStart => "mpi-start",
+            FindingKind::AbsorbingNoise => "absorbing-noise",
             FindingKind::System => "no-cpu",
             FindingKind::Oversubscribed => "oversubscribed",
             FindingKind::NobodyWorks => "nobody-works",
@@ -252,6 +256,7 @@ pub(crate) fn findings(
     for cause in &ledger.causes {
         let kind = match cause.state.group() {
             _ if cause.state == State::Communication => FindingKind::Communication,
+            _ if cause.state == State::AbsorbingNoise => FindingKind::AbsorbingNoise,
             Group::Device => FindingKind::Device,
             Group::Runtime => FindingKind::Runtime,
             Group::Start => FindingKind::MpiStart,

@@ -16,6 +16,8 @@ pub enum Who {
     Runtime(u32),
     /// The start or the end of a library of the job; row of the graph's names (overhead).
     Start(u32),
+    /// Left free for the noise of the system; row of the graph's names (overhead).
+    AbsorbingNoise(u32),
     /// Data under way between two nodes (latency).
     Link(u32, u32),
     /// Data that was complete and not sent (overhead).
@@ -53,6 +55,7 @@ impl Who {
             Who::Dispatch(row) => format!("dispatch {}", ty(row)),
             Who::Runtime(row) => format!("runtime {}", name(row)),
             Who::Start(row) => format!("start {}", name(row)),
+            Who::AbsorbingNoise(row) => format!("CPUs left free: {}", name(row)),
             Who::Link(from, to) => format!("link {}->{}", node(from), node(to)),
             Who::Send => "send".to_owned(),
             Who::Startup => "startup".to_owned(),

@@ -117,6 +117,11 @@ impl Ledger {
         self.by_state.without(&self.starting)
     }
 
+    /// Whether every worker is a CPU, as with Nanos6, nOS-V and NODES.
+    pub fn workers_are_cpus(&self) -> bool {
+        self.workers > 0 && self.cpus == self.workers
+    }
+
     /// Threads of the operating system, workers or not.
     pub fn os_threads(&self) -> usize {
         self.threads.len() - self.cpus

@@ -10,7 +10,7 @@
 
 use crate::slo::Deciding;
 use crate::timeline::{
-    Limits, Segment, Segments, activity_segments, runtime_segments, start_segments, time_outside,
+    Limits, Segment, Segments, activity_segments, fixed_segments, runtime_segments, time_outside,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,7 +33,7 @@ pub struct Costs {
     late: Vec<u64>,
     /// By task: delay of its start beyond all that is known.
     delay: Vec<u64>,
-    /// By task: the part of its delay in which its worker started or ended a library; nothing changes it.
+    /// By task: the part of its delay in which its worker started or ended a library, or absorbed noise; nothing changes it.
     fixed: Vec<u64>,
     /// By copy, in the order of the graph: from production to sending.
     send: Vec<u64>,
@@ -52,7 +52,7 @@ impl Costs {
     /// The costs of the recorded run.
     pub fn of(graph: &TaskGraph, deciding: &[Deciding]) -> Costs {
         let segments = runtime_segments(graph);
-        let starts = start_segments(graph);
+        let fixed = fixed_segments(graph);
         let count = graph.tasks.len();
         let mut work = time_outside(graph, &activity_segments(graph));
         let outside_runtime = time_outside(graph, &segments);
@@ -93,7 +93,7 @@ impl Costs {
                     costs.gap[task] = gap;
                     costs.late[task] = late;
                     let delay = piece.start - (free + gap).max(ready + late).min(piece.start);
-                    costs.fixed[task] = inside(starts.get(worker), free, piece.start).min(delay);
+                    costs.fixed[task] = inside(fixed.get(worker), free, piece.start).min(delay);
                     costs.delay[task] = delay - costs.fixed[task];
                 }
                 free = piece.end;

@@ -76,6 +76,9 @@ type Roles = [Role; State::ALL.len()];
 fn role(state: State) -> Role {
     if let Some(column) = VICTIMS.iter().position(|victim| *victim == state) {
         Role(column as u8)
+    } else if state == State::AbsorbingNoise {
+        // The CPU is given away: nobody waits for it, and it waits for nobody.
+        Role::NEITHER
     } else if state.group() == Group::Mutex {
         Role::ACQUIRES
     } else if state.group() == Group::Off {

@@ -34,14 +34,20 @@ pub(crate) fn runtime_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |activity| activity.kind == ActivityKind::Runtime)
 }
 
-/// Those in which each worker was in any of the two: overhead that is known in place.
+/// Those in which each worker was in the runtime, started a library, or absorbed noise: overhead that is known in place.
 pub(crate) fn overhead_segments(graph: &TaskGraph) -> Segments<'_> {
-    segments(graph, |activity| matches!(activity.kind, ActivityKind::Runtime | ActivityKind::Start))
+    use ActivityKind::{AbsorbingNoise, Runtime, Start};
+    segments(graph, |activity| matches!(activity.kind, Runtime | Start | AbsorbingNoise))
 }
 
 /// The segments in which each worker started or ended a library.
 pub(crate) fn start_segments(graph: &TaskGraph) -> Segments<'_> {
     segments(graph, |activity| activity.kind == ActivityKind::Start)
+}
+
+/// Those that no change of costs changes: starting or ending a library, and CPUs left free for noise.
+pub(crate) fn fixed_segments(graph: &TaskGraph) -> Segments<'_> {
+    segments(graph, |activity| matches!(activity.kind, ActivityKind::Start | ActivityKind::AbsorbingNoise))
 }
 
 /// The segments of all activities: where several cover an instant, the kind that comes first decides,

@@ -141,3 +141,33 @@ fn completions_and_manual_pages_are_made() {
         assert!(names.iter().any(|made| made == name), "{name}");
     }
 }
+
+#[test]
+fn names_of_reports_and_of_runtimes_are_explained() {
+    let explained = |name: &[&str]| {
+        let output = output(taskscope().arg("explain").args(name));
+        (output.status.code(), text(&output.stdout))
+    };
+    let (code, all) = explained(&[]);
+    assert_eq!(code, Some(0));
+    for name in
+        ["few-tasks", "Nanos6: section", "Worker: Sponge mode", "nOS-V: idle state", "MPI_Waitall", "Leader"]
+    {
+        assert!(all.contains(name), "{name}");
+    }
+    let (_, sponge) = explained(&["Sponge mode"]);
+    assert!(sponge.contains("(section of Nanos6)") && sponge.contains("counts as"), "{sponge}");
+    assert!(sponge.contains("6Wg begins it, 6WG ends it"), "{sponge}");
+    assert_eq!(explained(&["6Wg"]).1, sponge);
+    // A name that several have: of reports first.
+    let (_, taskwait) = explained(&["Taskwait"]);
+    assert!(taskwait.starts_with("taskwait\n"), "{taskwait}");
+    for runtime in ["Nanos6", "NODES", "OpenMP-V"] {
+        assert!(taskwait.contains(&format!("of {runtime})")), "{runtime}: {taskwait}");
+    }
+    // Without a trace each runtime's own settings, below its name.
+    let (_, nobody) = explained(&["nobody-works"]);
+    let settings = ["OMP_WAIT_POLICY", "cpumanager.policy=busy", "governor.policy=busy"];
+    assert!(settings.iter().all(|setting| nobody.contains(setting)), "{nobody}");
+    assert_eq!(explained(&["no such name"]).0, Some(1));
+}

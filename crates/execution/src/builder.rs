@@ -382,6 +382,9 @@ impl ExecutionBuilder {
                     self.storing.amend(thread.index(), amendment);
                 }
             }
+            Change::ThreadServesAs(role) => {
+                self.execution.threads[thread.index()].role.get_or_insert(role);
+            }
             Change::ThreadIs(kind) => self.execution.threads[thread.index()].kind = kind,
             Change::ThreadWorks => self.execution.threads[thread.index()].worker = true,
             Change::ThreadEnds => {

@@ -165,6 +165,48 @@ impl Section {
     }
 }
 
+/// What Nanos6 or nOS-V calls a thread. Their workers are CPUs, so a role says nothing of capacity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum RuntimeRole {
+    /// Nanos6: polls services of the runtime.
+    Leader,
+    /// Nanos6: runs the program's `main` as a task.
+    Main,
+    /// Executes tasks.
+    Worker,
+    /// Nanos6: not made by the runtime.
+    External,
+    /// nOS-V: made by the program and attached to the runtime.
+    Attached,
+    /// nOS-V: makes threads on behalf of others.
+    Delegate,
+}
+
+impl RuntimeRole {
+    /// All roles.
+    pub const ALL: [RuntimeRole; 6] = [
+        RuntimeRole::Leader,
+        RuntimeRole::Main,
+        RuntimeRole::Worker,
+        RuntimeRole::External,
+        RuntimeRole::Attached,
+        RuntimeRole::Delegate,
+    ];
+
+    /// The runtime's word, in JSON and for a person.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RuntimeRole::Leader => "leader",
+            RuntimeRole::Main => "main",
+            RuntimeRole::Worker => "worker",
+            RuntimeRole::External => "external",
+            RuntimeRole::Attached => "attached",
+            RuntimeRole::Delegate => "delegate",
+        }
+    }
+}
+
 /// The role of a thread in its runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThreadKind {
@@ -200,6 +242,8 @@ pub enum Change {
     ThreadBegins,
     /// The thread's role is known.
     ThreadIs(ThreadKind),
+    /// The runtime's word for the thread is known; the first one stays.
+    ThreadServesAs(RuntimeRole),
     /// The thread is a member of a team, so it is a worker of its process.
     ThreadWorks,
     /// The thread has ended.
@@ -272,6 +316,20 @@ pub enum Change {
         parent: TaskIndex,
         /// The region in which it is created, if any.
         region: RegionIndex,
+    },
+    /// A task is known of which the creation is not recorded.
+    TaskFound {
+        /// The task.
+        task: TaskIndex,
+        /// Its type.
+        ty: TypeIndex,
+        /// The region in which it is found, if any.
+        region: RegionIndex,
+    },
+    /// The task may have been executed unseen: whether it was is not recorded.
+    TaskUnseen {
+        /// The task.
+        task: TaskIndex,
     },
     /// Starts or resumes a task.
     TaskStarts {

@@ -5,8 +5,8 @@ use crate::samples::Samples;
 use crate::track::TakesActivities;
 use crate::{
     Activities, Anomaly, Catalog, Column, CpuSet, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals,
-    Process, ProcessIndex, Queued, Region, Section, Span, State, SystemTime, Tasks, ThreadIndex, ThreadKind,
-    Track, TrackSpans, WaitDependence, WorkShare,
+    Process, ProcessIndex, Queued, Region, RuntimeRole, Section, Span, State, SystemTime, Tasks, ThreadIndex,
+    ThreadKind, Track, TrackSpans, WaitDependence, WorkShare,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Thread {
     pub tid: i64,
     /// Its role in the runtime.
     pub kind: ThreadKind,
+    /// What Nanos6 or nOS-V calls it, where recorded.
+    pub role: Option<RuntimeRole>,
     /// Whether it counts in the capacity of its process.
     pub worker: bool,
     /// Whether its time is asked about. The others are there for whom they made wait.
@@ -45,11 +47,17 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// The runtime's word for the thread, or its kind.
+    pub fn role_name(&self) -> &'static str {
+        self.role.map_or(self.kind.name(), RuntimeRole::name)
+    }
+
     pub(crate) fn new(process: ProcessIndex, tid: i64) -> Thread {
         Thread {
             process,
             tid,
             kind: ThreadKind::Unknown,
+            role: None,
             worker: false,
             selected: true,
             ended: false,

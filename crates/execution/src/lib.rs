@@ -54,7 +54,7 @@ pub mod view;
 pub use activities::{Activities, Activity, ActivityTimes, ByActivity, RareRow, RecentNumbers};
 pub use builder::ExecutionBuilder;
 pub use catalog::{Catalog, Construct, DataName, Gap, Module, Object, Process, Site, Type};
-pub use change::{Anomaly, Change, Definition, Observer, Section, ThreadKind, TypeKind};
+pub use change::{Anomaly, Change, Definition, Observer, RuntimeRole, Section, ThreadKind, TypeKind};
 pub use column::{Column, SharedBytes};
 pub use cpus::{CpuFacts, CpuGroup, CpuLoad, CpuSet, Quota, Throttled};
 pub use execution::{Anomalies, Doubt, Execution, Loss, Tally, TargetWaitPart, Thread, Uncertain};

@@ -52,6 +52,8 @@ pub enum State {
     MpiStart,
     /// A worker in no region, or with no task to run.
     Idle,
+    /// On a CPU that the runtime leaves free, by its configuration, for the noise of the system: Nanos6's sponge mode.
+    AbsorbingNoise,
     /// Kept off the CPU by the operating system, or waiting for a thread that is.
     OutOfCpu,
     /// One of more workers than CPUs: none of the CPUs that it may use stands free for it.
@@ -94,7 +96,7 @@ pub enum Group {
 
 impl State {
     /// All states, in the order of their numbers.
-    pub const ALL: [State; 31] = [
+    pub const ALL: [State; 32] = [
         State::Task,
         State::Worksharing,
         State::Masked,
@@ -119,6 +121,7 @@ impl State {
         State::Communication,
         State::MpiStart,
         State::Idle,
+        State::AbsorbingNoise,
         State::OutOfCpu,
         State::Oversubscribed,
         State::Paused,
@@ -155,6 +158,7 @@ impl State {
             State::Communication => "communication",
             State::MpiStart => "mpi_start",
             State::Idle => "idle",
+            State::AbsorbingNoise => "absorbing_noise",
             State::OutOfCpu => "out_of_cpu",
             State::Oversubscribed => "oversubscribed",
             State::Paused => "paused",
@@ -192,6 +196,7 @@ impl State {
             State::Communication => "communication",
             State::MpiStart => "starting and ending MPI",
             State::Idle => "idle",
+            State::AbsorbingNoise => "absorbing noise",
             State::OutOfCpu => "no CPU",
             State::Oversubscribed => "more workers than CPUs",
             State::Paused => "paused",
@@ -212,7 +217,8 @@ impl State {
             | State::Dependences
             | State::ForkJoin
             | State::Scheduling
-            | State::Runtime => Group::Runtime,
+            | State::Runtime
+            | State::AbsorbingNoise => Group::Runtime,
             State::Barrier
             | State::JoinBarrier
             | State::Taskwait

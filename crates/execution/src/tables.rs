@@ -19,6 +19,8 @@ pub enum TaskStatus {
     Ended,
     /// Ended by cancellation.
     Cancelled,
+    /// Created; whether it was executed is not recorded.
+    Unseen,
 }
 
 /// Task instances, by [`TaskIndex`], which is the order of creation.

@@ -38,6 +38,17 @@ impl TaskTables {
                 // A start that another thread's clock puts before the creation: clamp (zero length).
                 tasks.created[row] = at.min(tasks.began[row]);
             }
+            Change::TaskFound { task, ty, region } => {
+                tasks.grow_to(task);
+                tasks.ty[task.index()] = ty;
+                tasks.region[task.index()] = region;
+            }
+            Change::TaskUnseen { task } => {
+                tasks.grow_to(task);
+                if tasks.status[task.index()] == TaskStatus::Created {
+                    tasks.status[task.index()] = TaskStatus::Unseen;
+                }
+            }
             Change::TaskReady { task } => {
                 tasks.grow_to(task);
                 // One that runs is able to run again when it is put down.

@@ -47,6 +47,7 @@ fn worker_events(graph: &TaskGraph, row: usize) -> Events {
             ActivityKind::Communication => codes::activity::COMMUNICATION,
             ActivityKind::Device => codes::activity::DEVICE,
             ActivityKind::Start => codes::activity::START,
+            ActivityKind::AbsorbingNoise => codes::activity::ABSORBING_NOISE,
             ActivityKind::Runtime => codes::activity::RUNTIME,
             ActivityKind::OffCpu => codes::activity::OFF_CPU,
         };

@@ -105,6 +105,9 @@ impl GraphReader {
                     builder.add_activity(worker, ActivityKind::Device, name, start, end)
                 }
                 codes::activity::START => builder.add_activity(worker, ActivityKind::Start, name, start, end),
+                codes::activity::ABSORBING_NOISE => {
+                    builder.add_activity(worker, ActivityKind::AbsorbingNoise, name, start, end)
+                }
                 codes::activity::OFF_CPU => {
                     builder.add_activity(worker, ActivityKind::OffCpu, name, start, end)
                 }

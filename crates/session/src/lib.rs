@@ -109,6 +109,11 @@ pub use in_order::{LONGEST_NS, ReadProgress};
 /// memory is made for it later.
 const EVENTS_OF_TASK: u64 = 8;
 
+/// How the time from an event of this code on counts, where the event alone tells.
+pub fn state_of_event(code: [u8; 3]) -> Option<taskscope_execution::State> {
+    taskscope_model::semantic::state_of_event(taskscope_event::Code(code))
+}
+
 /// Kinds of damage that mean that events are missing. Of clocks that cannot be true the events are there, and the
 /// timeline is marked.
 pub fn is_damage(kind: ProblemKind) -> bool {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use taskscope_analysis::Problem;
-use taskscope_execution::{Execution, NO_TIME, TaskIndex};
+use taskscope_execution::{Execution, NO_TIME, RuntimeRole, TaskIndex};
 use taskscope_session::Session;
 
 /// Name and version of the JSON form.
@@ -122,7 +122,7 @@ pub fn text(session: &Session) -> String {
             "  {:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
             // Negative where the metadata is damaged.
             format!("{}/{}", process.pid, thread.tid),
-            thread.kind.name(),
+            thread.role_name(),
             since(thread.first),
             stream.last.map_or("–".to_string(), since),
             short_count(stream.events),
@@ -208,6 +208,7 @@ pub fn json(session: &Session) -> Value {
                 "pid": process.pid,
                 "tid": thread.tid,
                 "kind": thread.kind.name(),
+                "role": thread.role.map(RuntimeRole::name),
                 "worker": thread.worker,
                 "finished": stream.finished,
                 "whole": stream.whole,

@@ -6,6 +6,7 @@
 //! findings of one name are one row.
 #![forbid(unsafe_code)]
 
+pub mod advice;
 mod call_paths;
 mod causes;
 pub mod devices;
@@ -20,6 +21,7 @@ mod ranks;
 mod report_json;
 mod report_text;
 mod run_numbers;
+pub mod runtime_names;
 pub mod server;
 mod talp;
 mod timeline_text;

@@ -3,7 +3,7 @@
 use crate::words;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::{Analysis, ByState, Load, Problem};
-use taskscope_execution::{NO_TIME, ObjectIndex, OffCpu, OsSource, SiteIndex, State, TypeIndex};
+use taskscope_execution::{NO_TIME, ObjectIndex, OffCpu, OsSource, RuntimeRole, SiteIndex, State, TypeIndex};
 use taskscope_session::{Places, Session};
 
 /// Name and version of the form.
@@ -219,6 +219,7 @@ fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
             "pid": process.pid,
             "tid": thread.tid,
             "kind": thread.kind.name(),
+            "role": thread.role.map(RuntimeRole::name),
             "worker": thread.worker,
             "ended": thread.ended,
             "first_ns": since(thread.first),

@@ -7,8 +7,8 @@ use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
 use crate::words;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
-use taskscope_analysis::{Analysis, Problem, share};
-use taskscope_execution::{Group, State};
+use taskscope_analysis::{Analysis, Problem, ThreadTime, share};
+use taskscope_execution::{Group, State, ThreadKind};
 use taskscope_session::Session;
 
 /// Whether the rows of a table are of several processes, and so say of which.
@@ -302,7 +302,7 @@ impl Page<'_> {
         let lost = ledger.capacity_ns - efficiency.start_ns - efficiency.useful_ns;
         let base = format!(
             "({} × {}; {} {} lost)",
-            counted(ledger.workers as u64, "worker"),
+            counted(ledger.workers as u64, if ledger.workers_are_cpus() { "CPU" } else { "worker" }),
             time(ledger.wall_ns),
             self.unit.show(lost),
             self.unit.of_workers()
@@ -543,8 +543,14 @@ impl Page<'_> {
         }
         let mut columns: Vec<(&str, usize)> = groups.iter().map(|(name, _)| (*name, 10)).collect();
         columns.insert(0, ("events", 10));
-        self.heading("Threads", &columns);
-        for row in &self.analysis.ledger.threads {
+        let cpus = self.analysis.ledger.cpus > 0;
+        self.heading(if cpus { "CPUs, which are the workers, and threads" } else { "Threads" }, &columns);
+        // CPUs first, where these are the workers.
+        let rows = &self.analysis.ledger.threads;
+        let is_cpu =
+            |row: &ThreadTime| self.session.execution.threads[row.thread.index()].kind == ThreadKind::Cpu;
+        let ordered = rows.iter().filter(|row| is_cpu(row)).chain(rows.iter().filter(|row| !is_cpu(row)));
+        for row in ordered.collect::<Vec<_>>() {
             let thread = &self.session.execution.threads[row.thread.index()];
             let process = &self.session.execution.processes[thread.process.index()];
             let total = row.by_state.total();
@@ -553,8 +559,17 @@ impl Page<'_> {
             let mut columns: Vec<(&str, usize)> = shares.iter().map(|text| (text.as_str(), 10)).collect();
             let events = short_count(thread.events);
             columns.insert(0, (&events, 10));
-            let role = if thread.worker { "" } else { "  no worker" };
-            self.row(0, &format!("{}/{}{role}", process.pid, thread.tid), &columns);
+            // Where CPUs are the workers, a thread has the runtime's word.
+            let role = match thread.role {
+                Some(role) => format!("  {}", role.name()),
+                None if thread.worker || self.analysis.ledger.cpus > 0 => String::new(),
+                None => "  no worker".to_owned(),
+            };
+            let name = match words::cpu_name(&self.session.execution, row.thread) {
+                Some(name) => name,
+                None => format!("{}/{}{role}", process.pid, thread.tid),
+            };
+            self.row(0, &name, &columns);
         }
     }
 

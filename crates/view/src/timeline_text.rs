@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Color, Style};
 use std::fmt::Write;
 use taskscope_execution::devices::{Class, Devices, Queue};
 use taskscope_execution::lod::{Flags, Timeline};
-use taskscope_execution::{Execution, Group, State, ThreadIndex};
+use taskscope_execution::{Execution, Group, State, ThreadIndex, ThreadKind};
 
 /// Threads that are printed; of more, these are spread evenly over all.
 const LINES: usize = 64;
@@ -59,7 +59,10 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
     };
     let mut all: Vec<ThreadIndex> = (0..execution.threads.len() as u32)
         .map(ThreadIndex)
-        .filter(|index| execution.threads[index.index()].events > 0)
+        .filter(|index| {
+            let thread = &execution.threads[index.index()];
+            thread.events > 0 || thread.kind == ThreadKind::Cpu
+        })
         .collect();
     execution.sort_by_rank(&mut all);
     let mut text = String::new();
@@ -69,6 +72,9 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
     let shown: Vec<ThreadIndex> = all.iter().copied().step_by(all.len().div_ceil(LINES).max(1)).collect();
     let several = execution.processes.len() > 1;
     let name = |index: ThreadIndex| {
+        if let Some(name) = crate::words::cpu_name(execution, index) {
+            return name;
+        }
         let thread = &execution.threads[index.index()];
         let process = match execution.communication.ranks.get(&thread.process.0) {
             Some(rank) if several => format!("rank {}/", rank.rank),

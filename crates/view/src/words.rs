@@ -6,7 +6,9 @@ use std::cmp::Reverse;
 use taskscope_analysis::{
     Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, LateProcess, Worksharing,
 };
-use taskscope_execution::{Doubt, Group, Place, SiteIndex, State, ThreadKind, Uncertain};
+use taskscope_execution::{
+    Doubt, Execution, Group, Place, SiteIndex, State, ThreadIndex, ThreadKind, Uncertain,
+};
 use taskscope_session::{Places, ProblemKind, Session};
 use taskscope_symbol::Missing;
 
@@ -52,11 +54,20 @@ pub struct NamedFinding {
     pub late: Option<LateProcess>,
 }
 
+/// The name of a CPU that is a worker; none of a thread. Where several looms have CPUs, with the loom.
+pub fn cpu_name(execution: &Execution, thread: ThreadIndex) -> Option<String> {
+    let row = execution.threads.get(thread.index()).filter(|row| row.kind == ThreadKind::Cpu)?;
+    let looms = execution.processes.iter().filter(|process| process.has_cpus).count();
+    let loom = execution.processes.get(row.process.index()).map_or("", |process| &process.loom);
+    Some(if looms > 1 { format!("CPU {} of {loom}", row.tid) } else { format!("CPU {}", row.tid) })
+}
+
 /// All findings with names, largest first.
 pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     let places = &session.places;
     let mut merged: Vec<NamedFinding> = Vec::new();
     let mut known: FxHashMap<_, usize> = FxHashMap::default();
+    let workers = if analysis.ledger.workers_are_cpus() { "CPUs" } else { "workers" };
     for finding in &analysis.findings {
         let place = place_of(places, finding);
         // Whoever comes late is one finding, wherever the others wait.
@@ -87,7 +98,7 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
                     } else {
                         places.site_of(finding.place)
                     },
-                    text: sentence(session, finding, &place),
+                    text: sentence(session, finding, &place, workers),
                     place,
                     victims: finding.victims,
                     sole_ns: finding.sole_ns,
@@ -169,7 +180,8 @@ fn more_workers(session: &Session) -> String {
     }
 }
 
-fn sentence(session: &Session, finding: &Finding, place: &str) -> String {
+/// The sentence of a finding; `workers` is what workers are called.
+fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) -> String {
     // Sums over thousands of workers of a damaged trace come close to what 64 bits hold.
     let alone = u128::from(finding.sole_ns) * 10 >= u128::from(finding.ns) * 7;
     let place = if place.is_empty() { "code that the trace does not name" } else { place };
@@ -178,9 +190,9 @@ fn sentence(session: &Session, finding: &Finding, place: &str) -> String {
             format!("threads wait for their turn while another is in {place}")
         }
         FindingKind::Lock => format!("threads wait for what is held by {place}"),
-        FindingKind::Serial => format!("workers have nothing to do during {place}"),
-        FindingKind::FewTasks if alone => format!("workers wait while {place} runs alone"),
-        FindingKind::FewTasks => format!("workers wait while too few tasks run: {place}"),
+        FindingKind::Serial => format!("{workers} have nothing to do during {place}"),
+        FindingKind::FewTasks if alone => format!("{workers} wait while {place} runs alone"),
+        FindingKind::FewTasks => format!("{workers} wait while too few tasks run: {place}"),
         FindingKind::SmallTasks => match finding.grain {
             Some(grain) => format!(
                 "tasks are too small: {place} takes {}, running one costs {}",
@@ -196,7 +208,7 @@ fn sentence(session: &Session, finding: &Finding, place: &str) -> String {
             None => format!("the team waits for {place}"),
         },
         FindingKind::Creation => {
-            format!("workers wait while {} creates {} tasks", place, format::count(finding.tasks_created))
+            format!("{workers} wait while {} creates {} tasks", place, format::count(finding.tasks_created))
         }
         FindingKind::RegionCode => format!("the team waits for code outside its constructs: {place}"),
         FindingKind::Device if finding.victims.get(State::TargetWait) == finding.ns => {
@@ -208,16 +220,23 @@ fn sentence(session: &Session, finding: &Finding, place: &str) -> String {
         }
         FindingKind::Runtime if finding.place == Place::UNKNOWN => finding.state.label().to_string(),
         FindingKind::Runtime => format!("{}: {place}", finding.state.label()),
+        FindingKind::AbsorbingNoise => {
+            "CPUs are left free for the noise of the system (sponge mode), as the runtime was configured"
+                .to_string()
+        }
         FindingKind::System => no_cpu(session),
         FindingKind::Oversubscribed => more_workers(session),
         FindingKind::NobodyWorks if !session.execution.knows_off_cpu() => {
-            format!("no worker runs any code while they wait (whether they had CPUs is not known): {place}")
+            format!(
+                "no {} runs any code while they wait (whether they had CPUs is not known): {place}",
+                one(workers)
+            )
         }
         FindingKind::NobodyWorks if finding.place == Place::UNKNOWN => {
-            "no worker runs any code while they wait (scheduling, wake-up)".to_string()
+            format!("no {} runs any code while they wait (scheduling, wake-up)", one(workers))
         }
         FindingKind::NobodyWorks => {
-            format!("no worker runs any code while they wait (scheduling, wake-up): {place}")
+            format!("no {} runs any code while they wait (scheduling, wake-up): {place}", one(workers))
         }
         FindingKind::LateProcess => format!("another process comes late: others wait for it in {place}"),
         FindingKind::Communication => format!("calls of MPI or TAMPI take the time: {place}"),
@@ -263,6 +282,11 @@ pub fn who_is_late(late: LateProcess) -> String {
         Some(rank) => format!("rank {rank}"),
         None => format!("process {}", late.pid),
     }
+}
+
+/// One of those that a plural names.
+fn one(plural: &str) -> &str {
+    plural.strip_suffix('s').unwrap_or(plural)
 }
 
 /// Causes with names: state, place in words, nanoseconds; largest first, one row a name, sum exact.

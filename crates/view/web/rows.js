@@ -19,9 +19,10 @@ const SHARE = 26;
  * A foreign row is no thread of the execution: a row of a model's view, or of a device queue. A row that can be folded has how many `folds`.
  */
 
-/** What a thread or CPU is called. @param {{tid: number, kind: string, worker: boolean}} track */
+/** What a thread or CPU is called. @param {{tid: number, kind: string, role?: string | null, worker: boolean}} track */
 export function trackLabel(track) {
   if (track.kind === 'cpu') return `CPU ${track.tid}`;
+  if (track.role) return `thread ${track.tid} (${track.role})`;
   return `thread ${track.tid}${track.worker || track.kind === 'unknown' ? '' : ` (${track.kind})`}`;
 }
 

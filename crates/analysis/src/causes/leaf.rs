@@ -17,6 +17,8 @@ pub enum Leaf {
     Device,
     /// Starting or ending a library of the job.
     Start,
+    /// On a CPU that is left free for the noise of the system.
+    AbsorbingNoise,
     /// In a known section of the runtime.
     Runtime,
     /// Able to run, but not on a CPU.
@@ -43,12 +45,13 @@ pub enum Leaf {
 
 impl Leaf {
     /// All leaves.
-    pub const ALL: [Leaf; 16] = [
+    pub const ALL: [Leaf; 17] = [
         Leaf::Work,
         Leaf::LockWait,
         Leaf::Communication,
         Leaf::Device,
         Leaf::Start,
+        Leaf::AbsorbingNoise,
         Leaf::Runtime,
         Leaf::System,
         Leaf::CreateWait,
@@ -70,6 +73,7 @@ impl Leaf {
             Leaf::Communication => "comm",
             Leaf::Device => "device.wait",
             Leaf::Start => "runtime.start",
+            Leaf::AbsorbingNoise => "absorbing",
             Leaf::Runtime => "runtime",
             Leaf::System => "os",
             Leaf::CreateWait => "create.wait",
@@ -105,6 +109,7 @@ pub fn letter_of(who: Who) -> Letter {
         | Who::Dispatch(_)
         | Who::Runtime(_)
         | Who::Start(_)
+        | Who::AbsorbingNoise(_)
         | Who::Send
         | Who::Startup
         | Who::System(_)

@@ -25,6 +25,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{ActivityKind, NONE, TaskGraph};
 
 /// Nanoseconds by leaf.
@@ -241,6 +242,10 @@ impl<'a> Booking<'a> {
         if self.graph.types.get(tasks.ty[task as usize] as usize).is_some_and(|ty| ty.implicit) {
             return None;
         }
+        // Of one whose creation the recorder did not tell, nobody knows since when.
+        if self.graph.told.creation && tasks.created(task as usize) == NO_TIME {
+            return None;
+        }
         let limits = self.limits(task, self.graph.node_of_task(task));
         let ready = limits.created.max(limits.produced).max(limits.arrived).max(limits.ready);
         let ready = ready.max(self.begin);
@@ -366,6 +371,7 @@ impl<'a> Booking<'a> {
                 ActivityKind::PeerWait => (Leaf::Communication, Who::Peer(segment.name)),
                 ActivityKind::Device => (Leaf::Device, Who::Device(segment.name)),
                 ActivityKind::Start => (Leaf::Start, Who::Start(segment.name)),
+                ActivityKind::AbsorbingNoise => (Leaf::AbsorbingNoise, Who::AbsorbingNoise(segment.name)),
                 ActivityKind::Runtime => (Leaf::Runtime, Who::Runtime(segment.name)),
                 ActivityKind::OffCpu => (Leaf::System, Who::System(segment.name)),
             }

@@ -287,6 +287,7 @@ impl<'a> Sweep<'a> {
         if let Some(section) = timeline.section {
             let who = match section.kind {
                 ActivityKind::Start => Who::Start(section.name),
+                ActivityKind::AbsorbingNoise => Who::AbsorbingNoise(section.name),
                 _ => Who::Runtime(section.name),
             };
             return Now::has(Letter::Overhead, self.keys.number(who));

@@ -7,17 +7,20 @@ use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use taskscope_view::advice::{Runtime, advice, rows};
 use taskscope_view::explain::{EXPLANATIONS, Explanation, find};
 use taskscope_view::format;
+use taskscope_view::runtime_names::{self, RUNTIME_NAMES, RuntimeName};
 
-/// Say what a finding, a cause or a warning means, how it is computed, and what usually helps.
+/// Explain a finding, a cause or a warning, or what a runtime calls its parts: what it means, how it is computed, what helps.
 ///
-/// Without a name it lists all names.
+/// Without a name it lists all names. With a trace, help is in the words of its runtime.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A name as reports print it, or a finding's number (F1) together with its trace.
+    /// A name as reports print it, a runtime's name for a section, idle state or kind of thread ("Sponge mode", "nosv
+    /// resting", MPI_Waitall), an event (6Wg), or a finding's number (F1) together with its trace.
     name: Option<String>,
-    /// The trace that a finding's number belongs to.
+    /// The trace that a finding's number belongs to, or whose runtime to speak of.
     trace: Option<PathBuf>,
     #[command(flatten)]
     selection: SelectionArgs,
@@ -34,6 +37,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             for explanation in EXPLANATIONS {
                 let first = explanation.meaning.split_inclusive(['.', ':']).next().unwrap_or_default();
                 writeln!(out, "  {:<22} {}", explanation.name, first.trim_end_matches([':', '.']))?;
+            }
+            let mut of = ("", "");
+            for row in RUNTIME_NAMES {
+                if of != (row.runtime, row.aspect) {
+                    of = (row.runtime, row.aspect);
+                    writeln!(out, "\n{}: {}", row.runtime, row.aspect)?;
+                }
+                writeln!(out, "  {:<40} {}", row.label, row.meaning.split('.').next().unwrap_or_default())?;
             }
         }
         (Some(name), Some(trace)) if is_number(name) => {
@@ -69,22 +80,47 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             if let Some(explanation) = find(finding.kind.name()) {
                 writeln!(out)?;
                 write_explanation(&mut out, explanation)?;
+                if let Some(runtime) = Runtime::of(&session)
+                    && let Some(text) = advice(explanation.name, runtime)
+                {
+                    write_part(&mut out, runtime.name(), text)?;
+                }
             }
         }
-        (Some(name), _) => match find(name) {
-            Some(explanation) => write_explanation(&mut out, explanation)?,
-            None if is_number(name) => {
-                return Err(Failure::new(format!("which trace has the finding {name}?"))
-                    .why("numbers of findings belong to a report")
-                    .remedy(format!("taskscope explain {name} TRACE"))
-                    .into());
-            }
-            None => {
+        (Some(name), None) if is_number(name) => {
+            return Err(Failure::new(format!("which trace has the finding {name}?"))
+                .why("numbers of findings belong to a report")
+                .remedy(format!("taskscope explain {name} TRACE"))
+                .into());
+        }
+        (Some(name), trace) => {
+            let (of_reports, of_runtimes) = (find(name), runtime_names::find(name));
+            if of_reports.is_none() && of_runtimes.is_empty() {
                 return Err(Failure::new(format!("nothing is called {name}"))
                     .remedy("taskscope explain        (lists all names)")
                     .into());
             }
-        },
+            if let Some(explanation) = of_reports {
+                write_explanation(&mut out, explanation)?;
+                let runtime = match trace {
+                    Some(trace) => Runtime::of(&super::open_part(trace, &args.selection.parse()?)?),
+                    None => None,
+                };
+                for (runtimes, text) in rows(explanation.name) {
+                    if runtime.is_none_or(|runtime| runtimes.contains(&runtime)) {
+                        let names: Vec<&str> = runtimes.iter().map(|runtime| runtime.name()).collect();
+                        let name = runtime.map_or(names.join(", "), |runtime| runtime.name().to_owned());
+                        write_part(&mut out, &name, text)?;
+                    }
+                }
+            }
+            for (number, row) in of_runtimes.into_iter().enumerate() {
+                if number > 0 || of_reports.is_some() {
+                    writeln!(out)?;
+                }
+                write_runtime_name(&mut out, row)?;
+            }
+        }
     }
     out.flush().context("cannot write the explanation")?;
     Ok(ExitCode::SUCCESS)
@@ -98,13 +134,33 @@ fn is_number(name: &str) -> bool {
 
 fn write_explanation(out: &mut impl Write, explanation: &Explanation) -> std::io::Result<()> {
     writeln!(out, "{}", explanation.name)?;
-    let parts =
-        [("meaning", explanation.meaning), ("computed", explanation.computed), ("helps", explanation.helps)];
-    for (label, text) in parts {
-        for (number, line) in format::wrap(text, WIDTH).iter().enumerate() {
-            let label = if number == 0 { label } else { "" };
-            writeln!(out, "  {label:<9} {line}")?;
-        }
+    write_part(out, "meaning", explanation.meaning)?;
+    write_part(out, "computed", explanation.computed)?;
+    write_part(out, "helps", explanation.helps)
+}
+
+fn write_runtime_name(out: &mut impl Write, row: &RuntimeName) -> std::io::Result<()> {
+    writeln!(out, "{}  ({} of {})", row.label, row.aspect, row.runtime)?;
+    write_part(out, "meaning", row.meaning)?;
+    if let Some(state) = row.state() {
+        write_part(out, "counts as", &format!("{} (taskscope explain {})", state.label(), state.name()))?;
+    }
+    match row.events.split_once(' ') {
+        _ if row.events.is_empty() => Ok(()),
+        Some((begin, end)) => write_part(out, "events", &format!("{begin} begins it, {end} ends it")),
+        None => write_part(out, "event", row.events),
+    }
+}
+
+/// A part of an explanation; a label that is too long for its column has a line of its own.
+fn write_part(out: &mut impl Write, label: &str, text: &str) -> std::io::Result<()> {
+    let long = label.chars().count() > 9;
+    if long {
+        writeln!(out, "  {label}")?;
+    }
+    for (number, line) in format::wrap(text, WIDTH).iter().enumerate() {
+        let label = if number == 0 && !long { label } else { "" };
+        writeln!(out, "  {label:<9} {line}")?;
     }
     Ok(())
 }

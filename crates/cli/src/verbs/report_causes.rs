@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use taskscope_analysis::slo::Mode;
 use taskscope_execution::graph::{GraphError, TaskGraph};
 use taskscope_session::graph::{GraphTrace, GraphTraceError, read_graph};
+use taskscope_view::advice::Runtime;
 use taskscope_view::format::shell_word;
 use taskscope_view::{CausesOptions, CausesSection, WhatIf, causes_json, causes_text};
 
@@ -54,7 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     if sections.is_empty() && !args.trace.join("graph/taskscope.json").exists() {
         return Ok(None);
     }
-    let (graph, notes) = match read_graph(&args.trace) {
+    let (graph, notes, runtime) = match read_graph(&args.trace) {
         Ok(Some(_)) if args.selection.parse()?.words.is_some() => {
             return Err(Failure::new("a task graph that was imported is told whole")
                 .why("its tasks are no events of threads, so nothing of it can be selected")
@@ -63,7 +64,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         }
         Ok(Some(trace)) => {
             tell_losses(&trace);
-            (trace.graph, Vec::new())
+            (trace.graph, Vec::new(), None)
         }
         // The other sections say in their own words why a trace cannot be opened.
         Ok(None) | Err(GraphTraceError::Open(_)) if sections.is_empty() => return Ok(None),
@@ -84,6 +85,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         what_if: causes.what_if.clone(),
         top: args.top_or(3),
         notes,
+        runtime,
     };
     if let Some((what, name)) =
         options.what_if.iter().find_map(|what| Some((what, what.unknown_types(&graph).next()?)))
@@ -125,13 +127,14 @@ fn refuse_picture(args: &Args, sections: &[CausesSection]) -> anyhow::Result<()>
 }
 
 /// The graph, and what the reader of its numbers must know.
-fn graph_of_execution(args: &Args) -> anyhow::Result<(TaskGraph, Vec<String>)> {
+/// The graph, notes of the filter, and the runtime of the run.
+fn graph_of_execution(args: &Args) -> anyhow::Result<(TaskGraph, Vec<String>, Option<Runtime>)> {
     let session = super::open_part(&args.trace, &args.selection.parse()?)?;
     let (graph, dropped) = session.task_graph().map_err(|errors| broken(&args.trace, &errors))?;
     if dropped > 0 {
         eprintln!("taskscope: {dropped} order relations contradict the clocks of threads and were dropped");
     }
-    Ok((graph, taskscope_view::notes_of_filter(&session)))
+    Ok((graph, taskscope_view::notes_of_filter(&session), Runtime::of(&session)))
 }
 
 fn broken(trace: &Path, errors: &[GraphError]) -> Failure {

@@ -32,6 +32,8 @@ pub mod activity {
     pub const DEVICE: u32 = 6;
     /// Starting or ending a library of the job; the name is the call's.
     pub const START: u32 = 7;
+    /// On a CPU that is left free for the noise of the system; the name is the runtime's word for that.
+    pub const ABSORBING_NOISE: u32 = 8;
 }
 
 events! {

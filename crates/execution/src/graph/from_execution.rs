@@ -267,12 +267,11 @@ impl Maker<'_> {
                         if !is_lost {
                             let name = self.state_name(section.state);
                             let time = (span.start, span.end);
-                            self.builder.go_on_with_activity(
-                                worker.into(),
-                                ActivityKind::Runtime,
-                                name,
-                                time,
-                            );
+                            let kind = match section.state {
+                                State::AbsorbingNoise => ActivityKind::AbsorbingNoise,
+                                _ => ActivityKind::Runtime,
+                            };
+                            self.builder.go_on_with_activity(worker.into(), kind, name, time);
                         }
                         matches!(under, State::TaskCreation | State::Dependences)
                     }

@@ -224,6 +224,8 @@ pub enum ActivityKind {
     Device,
     /// Starting or ending a library of the job (MPI_Init, MPI_Finalize); its name is the call's.
     Start,
+    /// On a CPU that is left free for the noise of the system; its name is the runtime's word for that.
+    AbsorbingNoise,
     /// In the runtime system; its name is the section's.
     Runtime,
     /// Runnable, but not on a CPU; its name is the competitor's, where known.

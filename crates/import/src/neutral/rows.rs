@@ -187,7 +187,7 @@ impl Rows {
     }
 }
 
-/// What a `kind` of the source is: six names are known, all others are sections of the runtime.
+/// What a `kind` of the source is: seven names are known, all others are sections of the runtime.
 fn activity_kind(kind: &str) -> ActivityKind {
     match kind {
         "lock.wait" => ActivityKind::LockWait,
@@ -195,6 +195,7 @@ fn activity_kind(kind: &str) -> ActivityKind {
         "peer.wait" => ActivityKind::PeerWait,
         "device.wait" => ActivityKind::Device,
         "runtime.start" => ActivityKind::Start,
+        "absorbing" => ActivityKind::AbsorbingNoise,
         "os" => ActivityKind::OffCpu,
         _ => ActivityKind::Runtime,
     }

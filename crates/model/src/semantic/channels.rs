@@ -17,12 +17,14 @@ pub enum Step {
     Enter { value: i16, state: State },
     /// Leaves it.
     Leave { value: i16 },
-    /// The worker has nothing to do, or has again.
-    Rest(bool),
+    /// The worker has nothing to do (the state in which it is then), or has again.
+    Rest(Option<State>),
 }
 
 /// The value of the idle channel of a worker that has something to do.
 const PROGRESSING: i64 = 100;
+/// That of a CPU that is left free for the noise of the system.
+const ABSORBING_NOISE: i64 = 102;
 
 /// What an event of this model with this effect does, if it is of one of these runtimes.
 pub(super) fn step(model: u8, effect: Effect) -> Option<Step> {
@@ -36,7 +38,11 @@ pub(super) fn step(model: u8, effect: Effect) -> Option<Step> {
         Effect::Pop(Channel::Subsystem | Channel::Function, value, _) => {
             Some(Step::Leave { value: value as i16 })
         }
-        Effect::Set(Channel::Idle, value, _) => Some(Step::Rest(value != PROGRESSING)),
+        Effect::Set(Channel::Idle, value, _) => Some(Step::Rest(match value {
+            PROGRESSING => None,
+            ABSORBING_NOISE => Some(State::AbsorbingNoise),
+            _ => Some(State::Idle),
+        })),
         _ => None,
     }
 }
@@ -51,7 +57,8 @@ fn state(model: u8, value: i64) -> State {
             7..=9 | 18 | 20..=23 => State::Scheduling,
             10 | 11 => State::Dependences,
             12 => State::Taskwait,
-            19 | 24 => State::Idle,
+            19 => State::Idle,
+            24 => State::AbsorbingNoise,
             _ => State::Runtime,
         },
         nosv::LETTER => match value {
@@ -117,8 +124,8 @@ impl ThreadState {
             Step::Leave { value } => {
                 self.close(at, Opener::Part(letter, value), track);
             }
-            Step::Rest(rests) => {
-                self.rests = rests;
+            Step::Rest(idle) => {
+                self.idle = idle;
                 track.becomes(at, self.now());
             }
         }

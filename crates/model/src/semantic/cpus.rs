@@ -86,8 +86,9 @@ impl Interpreter {
         }
     }
 
-    /// Ends the time of all CPUs. Call after the last event.
+    /// Ends the time of all CPUs, and says of which tasks it is not known whether they ran. Call after the last event.
     pub fn finish<O: Observer>(&mut self, out: &mut O) {
+        self.leave_task_fors(out);
         for loom in self.looms.iter().filter(|loom| loom.begun) {
             for cpu in loom.by_index.values() {
                 out.change(*cpu, loom.last, Change::ThreadEnds);

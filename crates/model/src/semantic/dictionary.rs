@@ -2,7 +2,7 @@
 
 use super::payload::{text, u32_at, u64_at};
 use super::{Interpreter, Short};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_event::Code;
 use taskscope_event::models::dictionary;
 use taskscope_execution::{
@@ -20,6 +20,8 @@ pub struct Names {
     types: FxHashMap<(ProcessIndex, u32), TypeIndex>,
     objects: FxHashMap<(ProcessIndex, u64, u32), ObjectIndex>,
     work_kinds: Vec<u32>,
+    /// The types of Nanos6's task-fors, one a process.
+    task_fors: FxHashMap<ProcessIndex, TypeIndex>,
 }
 
 impl Names {
@@ -41,6 +43,27 @@ impl Names {
             out.define(Definition::Type { ty, process, label: "" });
         }
         ty
+    }
+
+    /// The type of a process's task-fors, which the trace names by no number.
+    pub fn task_for<O: Observer>(&mut self, process: ProcessIndex, out: &mut O) -> TypeIndex {
+        if let Some(ty) = self.task_fors.get(&process) {
+            return *ty;
+        }
+        let ty = self.new_type();
+        self.task_fors.insert(process, ty);
+        out.define(Definition::Type { ty, process, label: "task for" });
+        ty
+    }
+
+    /// Whether it is such a type.
+    pub fn is_task_for(&self, ty: TypeIndex) -> bool {
+        self.task_fors.values().any(|known| *known == ty)
+    }
+
+    /// Processes that executed task-fors.
+    pub fn processes_with_task_fors(&self) -> FxHashSet<ProcessIndex> {
+        self.task_fors.keys().copied().collect()
     }
 
     /// A type that no number of ovni's models names.

@@ -33,7 +33,7 @@ impl ThreadState {
             Kind::BackOnCpu => {
                 self.close(at, Opener::OutOfCpu, track);
             }
-            Kind::OfTeam(_) | Kind::Task(_) | Kind::Nothing | Kind::Other => {}
+            Kind::OfTeam(_) | Kind::Task(_) | Kind::ServesAs(..) | Kind::Nothing | Kind::Other => {}
         }
     }
 }
@@ -52,6 +52,12 @@ impl Interpreter {
         match kind {
             Kind::Step(step) if code.model() == mpi::LETTER => self.step(thread, at, code.model(), step, out),
             Kind::OfTeam(subsystem) => self.open_subsystem(thread, at, subsystem, out),
+            Kind::ServesAs(role, step) => {
+                out.change(thread, at, Change::ThreadServesAs(role));
+                if let Some(step) = step {
+                    self.step(thread, at, code.model(), step, out);
+                }
+            }
             kind => {
                 let state = &mut self.threads[thread.index()];
                 state.own_event(at, code, kind, &mut out.of_thread(thread));
@@ -137,6 +143,10 @@ impl Interpreter {
         payload: &[u8],
         out: &mut O,
     ) {
+        // As with events that need no order.
+        if self.kinds.of(code) == Kind::Nothing {
+            return;
+        }
         let named = match code.model() {
             models::dictionary::LETTER => Some(self.dictionary_event(thread, at, code, payload, out)),
             models::samples::LETTER => Some(self.path_event(thread, at, code, payload, out)),

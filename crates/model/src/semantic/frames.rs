@@ -137,6 +137,11 @@ impl Frames {
     }
 
     /// The innermost open section of this opener, if any.
+    pub fn find(&self, opener: Opener) -> Option<&Frame> {
+        self.open.iter().rfind(|frame| frame.opener == opener)
+    }
+
+    /// The same, to change it.
     pub fn find_mut(&mut self, opener: Opener) -> Option<&mut Frame> {
         self.open.iter_mut().rfind(|frame| frame.opener == opener)
     }

@@ -9,7 +9,7 @@ use super::channels::{self, Step};
 use super::sections::{Edge, Subsystem};
 use taskscope_event::models::{MODELS, kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
 use taskscope_event::{Code, CodeMap};
-use taskscope_execution::State;
+use taskscope_execution::{RuntimeRole, State};
 
 /// What follows from an event.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -28,6 +28,8 @@ pub(super) enum Kind {
     BackOnCpu,
     /// Something of a task.
     Task(TaskStep),
+    /// The runtime's word for the thread, and what it enters with that.
+    ServesAs(RuntimeRole, Option<Step>),
     /// Nothing.
     Nothing,
     /// What [`dispatch`](super::dispatch) says.
@@ -42,6 +44,9 @@ pub(super) enum TaskStep {
     Ends,
     Pauses,
     Resumes,
+    /// A collaborator of a task-for, which the event does not name.
+    ForStarts,
+    ForEnds,
 }
 
 #[derive(Clone, Copy)]
@@ -83,7 +88,7 @@ fn rows() -> impl Iterator<Item = (Code, Row)> + Clone {
     models.flat_map(|model| model.events).map(|event| {
         let kind = kind(event.code, channels::step(event.code.model(), event.effect));
         let needs_order = event.code.model() == mpi::LETTER
-            || matches!(kind, Kind::OfTeam(_) | Kind::Task(_) | Kind::Other);
+            || matches!(kind, Kind::OfTeam(_) | Kind::Task(_) | Kind::ServesAs(..) | Kind::Other);
         (event.code, Row { kind, own: (!needs_order).then_some(OwnKind(kind)) })
     })
 }
@@ -108,6 +113,24 @@ impl Kinds {
     }
 }
 
+/// What a thread is in from an event with this code on, where the event alone tells.
+pub fn state_of_event(code: Code) -> Option<State> {
+    let event = taskscope_event::models::find(code)?;
+    let of_step = |step: Step| match step {
+        Step::Enter { state, .. } => Some(state),
+        Step::Rest(state) => state,
+        Step::Leave { .. } => None,
+    };
+    match kind(code, channels::step(code.model(), event.effect)) {
+        Kind::Step(step) | Kind::ServesAs(_, Some(step)) => of_step(step),
+        Kind::Subsystem(subsystem, Edge::Begin) | Kind::OfTeam(subsystem) => subsystem.state(),
+        Kind::Plain(_, state) => Some(state),
+        Kind::Task(TaskStep::Starts | TaskStep::ForStarts) => Some(State::Task),
+        Kind::OutOfCpu => Some(State::OutOfCpu),
+        _ => None,
+    }
+}
+
 fn kind(code: Code, step: Option<Step>) -> Kind {
     /// Threads and where they run.
     const THREADS: [u8; 2] = [ovni::THREAD_ENDS.0[1], ovni::SET_AFFINITY.0[1]];
@@ -121,6 +144,15 @@ fn kind(code: Code, step: Option<Step>) -> Kind {
         openmp::TASK_END | nanos6::TASK_END | nosv::TASK_END => Kind::Task(TaskStep::Ends),
         nanos6::TASK_PAUSE | nosv::TASK_PAUSE => Kind::Task(TaskStep::Pauses),
         nanos6::TASK_RESUME | nosv::TASK_RESUME => Kind::Task(TaskStep::Resumes),
+        nanos6::TASK_RUNNING_TASK_FOR_BEGIN => Kind::Task(TaskStep::ForStarts),
+        nanos6::TASK_RUNNING_TASK_FOR_END => Kind::Task(TaskStep::ForEnds),
+        nanos6::LEADER_BEGIN => Kind::ServesAs(RuntimeRole::Leader, step),
+        nanos6::MAIN_BEGIN => Kind::ServesAs(RuntimeRole::Main, step),
+        nanos6::WORKER_BEGIN => Kind::ServesAs(RuntimeRole::Worker, step),
+        nanos6::EXTERNAL_BEGIN => Kind::ServesAs(RuntimeRole::External, step),
+        nosv::THREAD_WORKER_BEGIN => Kind::ServesAs(RuntimeRole::Worker, step),
+        nosv::THREAD_DELEGATE_BEGIN => Kind::ServesAs(RuntimeRole::Delegate, step),
+        nosv::ATTACH_BEGIN_OLD | nosv::API_ATTACH_BEGIN => Kind::ServesAs(RuntimeRole::Attached, step),
         _ if code.model() == ovni::LETTER && !THREADS.contains(&code.0[1]) => Kind::Nothing,
         _ => match (Subsystem::of(code), step) {
             (Some((subsystem, Edge::End)), _) => Kind::Subsystem(subsystem, Edge::End),

@@ -30,7 +30,7 @@ mod worksharing;
 pub use cpus::LoomNumber;
 use dictionary::Names;
 use kinds::Kind;
-pub use kinds::{Kinds, OwnKind, orderless_codes};
+pub use kinds::{Kinds, OwnKind, orderless_codes, state_of_event};
 use regions::RegionState;
 use taskscope_event::Code;
 use taskscope_event::models::{omp, ovni};
@@ -67,7 +67,11 @@ impl OwnEvents<'_> {
     #[inline(always)]
     pub fn event(&mut self, at: u64, code: Code, kind: OwnKind) {
         if self.state.ended.is_some_and(|ended| ended != at) {
-            return self.track.anomaly(at, Anomaly::AfterEnd);
+            // Runtimes write their events to disk after the last one of a thread.
+            if kind.0 != Kind::Nothing {
+                self.track.anomaly(at, Anomaly::AfterEnd);
+            }
+            return;
         }
         self.state.own_event(at, code, kind.0, &mut self.track);
     }

@@ -3,7 +3,7 @@
 use super::Interpreter;
 use super::frames::{Closed, Frame, Opener};
 use super::thread_state::ThreadState;
-use taskscope_execution::{Anomaly, Change, Observer, OpenTrack, Section, State, ThreadIndex, ThreadKind};
+use taskscope_execution::{Anomaly, Change, Observer, OpenTrack, Section, ThreadIndex, ThreadKind};
 
 impl Interpreter {
     /// Opens a section; what it does not say itself (task, region) it has from the one around it.
@@ -65,7 +65,7 @@ impl ThreadState {
     #[inline(always)]
     pub fn open(&mut self, at: u64, opener: Opener, section: Section, track: &mut OpenTrack<'_>) {
         self.frames.push(Frame { opener, since: at, section });
-        track.becomes(at, if self.rests { Section::of(State::Idle) } else { section });
+        track.becomes(at, self.shown(section));
     }
 
     /// Closes the innermost section of this opener, with those in it. Says whether there is one.

@@ -5,11 +5,14 @@ use super::kinds::TaskStep;
 use super::payload::{u32_at, u64_at};
 use super::{Interpreter, Short};
 use rustc_hash::FxHashMap;
-use taskscope_event::models::omp;
+use taskscope_event::models::{nanos6, omp};
 use taskscope_execution::{
     Anomaly, Change, MessageChange, ObjectIndex, Observer, Place, ProcessIndex, Section, State, TaskIndex,
     ThreadIndex, TypeIndex,
 };
+
+/// What opens the body of a task-for.
+const TASK_FOR: Opener = Opener::Part(nanos6::LETTER, 6);
 
 /// Ids of a block: few enough that scattered ids of a damaged trace take little memory each.
 const BLOCK: usize = 32;
@@ -125,6 +128,14 @@ impl Interpreter {
             TaskStep::Ends => self.task_ends(thread, at, payload, out),
             TaskStep::Pauses => self.task_pauses(thread, at, payload, out),
             TaskStep::Resumes => self.task_resumes(thread, at, payload, out),
+            TaskStep::ForStarts => {
+                self.task_for_starts(thread, at, out);
+                Ok(())
+            }
+            TaskStep::ForEnds => {
+                self.task_for_ends(thread, at, out);
+                Ok(())
+            }
         };
         if done.is_err() {
             out.anomaly(thread, at, Anomaly::ShortPayload);
@@ -222,6 +233,57 @@ impl Interpreter {
         self.works(thread, at, out);
         self.open(thread, at, Opener::Task(task), section, out);
         Ok(())
+    }
+
+    /// A thread executes chunks of a task-for. The event names neither the task nor its type, and the task has no other
+    /// events than that of its creation. So each such body is a task of its own, of the type of all task-fors.
+    /// Directly in the body of a known task it is that body.
+    fn task_for_starts<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
+        let state = &self.threads[thread.index()];
+        let (process, around) = (state.process, state.now());
+        let in_body = matches!(state.frames.top(), Some(frame) if matches!(frame.opener, Opener::Task(_)));
+        let section = if in_body {
+            around
+        } else {
+            let ty = self.names.task_for(process, out);
+            let task = self.tasks.fresh(ty);
+            out.change(thread, at, Change::TaskFound { task, ty, region: around.region });
+            out.change(thread, at, Change::TaskStarts { task });
+            self.works(thread, at, out);
+            Section {
+                task,
+                place: Place::of_type(ty),
+                object: ObjectIndex::NONE,
+                state: State::Task,
+                ..around
+            }
+        };
+        self.open(thread, at, TASK_FOR, section, out);
+    }
+
+    fn task_for_ends<O: Observer>(&mut self, thread: ThreadIndex, at: u64, out: &mut O) {
+        let state = &self.threads[thread.index()];
+        let task = state.frames.find(TASK_FOR).map_or(TaskIndex::NONE, |frame| frame.section.task);
+        let is_own = task.is_some() && self.names.is_task_for(self.tasks.ty(task));
+        if self.close(thread, at, TASK_FOR, out) && is_own {
+            out.change(thread, at, Change::TaskEnds { task });
+        }
+    }
+
+    /// Which tasks of a process were task-fors is not recorded: of those that never start, it is not known whether they
+    /// were executed.
+    pub(super) fn leave_task_fors<O: Observer>(&mut self, out: &mut O) {
+        let processes = self.names.processes_with_task_fors();
+        let ends: FxHashMap<ProcessIndex, (ThreadIndex, u64)> = (self.threads.iter().enumerate())
+            .filter(|(_, state)| processes.contains(&state.process))
+            .map(|(index, state)| (state.process, (ThreadIndex::of(index), state.ended.unwrap_or(0))))
+            .collect();
+        for (&(process, _), &block) in &self.tasks.numbers {
+            let Some((thread, at)) = ends.get(&process) else { continue };
+            for task in self.tasks.blocks[block as usize].iter().filter(|task| task.is_some()) {
+                out.change(*thread, *at, Change::TaskUnseen { task: *task });
+            }
+        }
     }
 
     fn task_ends<O: Observer>(

@@ -52,8 +52,8 @@ pub(super) struct ThreadState {
     pub last_block: Option<tasks::LastBlock>,
     /// The wait for a lock that ended last, and when.
     pub last_lock_wait: Option<(u64, Section)>,
-    /// The runtime says that the worker has nothing to do, whatever part of it it is in.
-    pub rests: bool,
+    /// The runtime's idle state of the worker, whatever part of it it is in; none while it progresses.
+    pub idle: Option<State>,
     pub on_cpu: cpus::OnCpu,
     /// The worker that its last call of a communication library was told of.
     pub calls_as: Option<ThreadIndex>,
@@ -87,7 +87,7 @@ impl ThreadState {
             last_task: None,
             last_block: None,
             last_lock_wait: None,
-            rests: false,
+            idle: None,
             on_cpu: cpus::OnCpu::default(),
             calls_as: None,
             poll: None,
@@ -117,11 +117,19 @@ impl ThreadState {
         *self.sticky.get(kind as usize)?
     }
 
+    /// What a thread in this section is shown in: the idle state of its worker comes first. A CPU in sponge mode absorbs
+    /// noise, also where the runtime calls it resting.
+    #[inline(always)]
+    pub fn shown(&self, section: Section) -> Section {
+        match self.idle {
+            None => section,
+            Some(_) if section.state == State::AbsorbingNoise => section,
+            Some(state) => Section::of(state),
+        }
+    }
+
     #[inline(always)]
     pub fn now(&self) -> Section {
-        if self.rests {
-            return Section::of(State::Idle);
-        }
-        self.frames.top().map_or_else(|| self.base(), |frame| frame.section)
+        self.shown(self.frames.top().map_or_else(|| self.base(), |frame| frame.section))
     }
 }

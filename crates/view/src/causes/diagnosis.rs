@@ -1,6 +1,7 @@
 //! The section `diagnosis`: what the lost time means, and what would help.
 
 use super::path::Prediction;
+use crate::advice::{Runtime, advice};
 use crate::{explain, format};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -8,7 +9,12 @@ use taskscope_analysis::causes::Causes;
 use taskscope_analysis::diagnosis::{Diagnosis, Situation, diagnose};
 use taskscope_execution::graph::TaskGraph;
 
-pub(super) fn json(graph: &TaskGraph, causes: &Causes, prediction: &Prediction) -> Value {
+pub(super) fn json(
+    graph: &TaskGraph,
+    causes: &Causes,
+    prediction: &Prediction,
+    runtime: Option<Runtime>,
+) -> Value {
     let found = diagnose(graph, causes, prediction.span());
     let rows = found.rows.iter().map(|(situation, ns)| {
         json!({
@@ -16,7 +22,7 @@ pub(super) fn json(graph: &TaskGraph, causes: &Causes, prediction: &Prediction) 
             "situation": situation.name(),
             "ns": ns,
             "evidence": evidence(&found, *situation),
-            "remedy": remedy(*situation),
+            "remedy": remedy(*situation, runtime),
         })
     });
     let seen = found.evidence;
@@ -31,7 +37,13 @@ pub(super) fn json(graph: &TaskGraph, causes: &Causes, prediction: &Prediction) 
     })
 }
 
-pub(super) fn text(graph: &TaskGraph, causes: &Causes, prediction: &Prediction, out: &mut String) {
+pub(super) fn text(
+    graph: &TaskGraph,
+    causes: &Causes,
+    prediction: &Prediction,
+    runtime: Option<Runtime>,
+    out: &mut String,
+) {
     let found = diagnose(graph, causes, prediction.span());
     let _ = writeln!(out, "  What the lost time means");
     for (situation, ns) in &found.rows {
@@ -41,13 +53,16 @@ pub(super) fn text(graph: &TaskGraph, causes: &Causes, prediction: &Prediction, 
         let _ = writeln!(out, "       {}", evidence(&found, *situation));
     }
     if let Some((first, _)) = found.rows.first() {
-        let _ = writeln!(out, "   try: {}", remedy(*first));
+        let _ = writeln!(out, "   try: {}", remedy(*first, runtime));
         let _ = writeln!(out, "   the others: taskscope explain NAME");
     }
 }
 
-fn remedy(situation: Situation) -> &'static str {
-    explain::find(situation.name()).map_or("", |explanation| explanation.helps)
+/// What helps, and that in the runtime's words.
+fn remedy(situation: Situation, runtime: Option<Runtime>) -> String {
+    let helps = explain::find(situation.name()).map_or("", |explanation| explanation.helps);
+    let own = runtime.and_then(|runtime| advice(situation.name(), runtime));
+    own.map_or(helps.to_owned(), |own| format!("{helps} {own}"))
 }
 
 fn evidence(found: &Diagnosis, situation: Situation) -> String {
@@ -78,6 +93,7 @@ fn evidence(found: &Diagnosis, situation: Situation) -> String {
         Situation::SlowDevice => "what the device did meanwhile is in section blame".to_owned(),
         Situation::TooFine | Situation::SlowRuntime => size(),
         Situation::System => "threads could run and had no CPU".to_owned(),
+        Situation::AbsorbingNoise => "as the runtime was configured".to_owned(),
         Situation::MpiStart => "once a job, whatever its length".to_owned(),
         Situation::ContendedLock => "the holder is in section blame".to_owned(),
     }

@@ -62,6 +62,10 @@ fn nodes_text(graph: &TaskGraph, causes: &Causes, out: &mut String) {
     }
     for (node, times) in by_node(graph, causes) {
         let capacity: u64 = times.iter().sum();
+        // One of a process of which no thread is a worker.
+        if capacity == 0 {
+            continue;
+        }
         let mut leaves: Vec<(Leaf, u64)> =
             Leaf::ALL.into_iter().zip(times).filter(|(_, ns)| *ns > 0).collect();
         leaves.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
@@ -98,6 +102,7 @@ fn who(graph: &TaskGraph, who: Who) -> Value {
         Who::Lock(lock, holder) => place(graph, holder, name(lock)),
         Who::Runtime(row)
         | Who::Start(row)
+        | Who::AbsorbingNoise(row)
         | Who::Call(row)
         | Who::Peer(row)
         | Who::Device(row)

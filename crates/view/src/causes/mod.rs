@@ -11,6 +11,7 @@ mod what_if;
 
 pub use what_if::WhatIf;
 
+use crate::advice::Runtime;
 use path::Prediction;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::FineNanos;
@@ -92,6 +93,8 @@ pub struct CausesOptions {
     pub top: usize,
     /// What the reader of all sections must know, in sentences.
     pub notes: Vec<String>,
+    /// The runtime of the run, in whose words advice is given; none where that is not known.
+    pub runtime: Option<Runtime>,
 }
 
 /// What several sections need, computed once.
@@ -153,7 +156,8 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
     if let Some(prediction) = &done.prediction {
         if let Some(causes) = &done.causes {
             if wants(CausesSection::Diagnosis) {
-                report.insert("diagnosis".into(), diagnosis::json(graph, causes, prediction));
+                report
+                    .insert("diagnosis".into(), diagnosis::json(graph, causes, prediction, options.runtime));
             }
             if wants(CausesSection::Pop) {
                 report.insert("pop".into(), path::pop_json(graph, causes, prediction));
@@ -201,7 +205,7 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
             data::queues_text(graph, causes, &mut text);
         }
         if let Some(prediction) = done.prediction.as_ref().filter(|_| wants(CausesSection::Diagnosis)) {
-            diagnosis::text(graph, causes, prediction, &mut text);
+            diagnosis::text(graph, causes, prediction, options.runtime, &mut text);
         }
     }
     if wants(CausesSection::Idle) {
@@ -288,6 +292,7 @@ mod tests {
             what_if: Vec::new(),
             top: 20,
             notes: Vec::new(),
+            runtime: None,
         };
         causes_text(graph, &options)
     }

@@ -3,8 +3,8 @@
 use super::Page;
 use super::apart::apart;
 use serde_json::{Value, json};
-use taskscope_execution::NO_TIME;
 use taskscope_execution::lod::{Counter, Window};
+use taskscope_execution::{NO_TIME, TaskStatus};
 
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,8 +58,11 @@ impl Page {
         let tasks = &self.execution.tasks;
         let end = self.time().1;
         let of_tasks = |ends: &[u64]| {
-            let known = tasks.created.iter().zip(ends).filter(|(created, _)| **created != NO_TIME);
-            apart(|| of_lives(known.map(|(created, end)| (*created, *end)), end))
+            let rows = tasks.created.iter().zip(ends).zip(&tasks.status);
+            // Until when a task waited whose execution is not recorded, nobody knows.
+            let known =
+                rows.filter(|((created, _), status)| **created != NO_TIME && **status != TaskStatus::Unseen);
+            apart(|| of_lives(known.map(|((created, end), _)| (*created, *end)), end))
         };
         match kind {
             CounterKind::ReadyTasks => self.ready_tasks.get_or_init(|| of_tasks(&tasks.began)),

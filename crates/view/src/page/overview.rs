@@ -5,7 +5,7 @@ use super::{CounterKind, Page, View};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use taskscope_analysis::Analysis;
-use taskscope_execution::{Execution, NO_TIME, Process, State, TypeIndex};
+use taskscope_execution::{Execution, NO_TIME, Process, RuntimeRole, State, TypeIndex};
 use taskscope_session::Session;
 
 /// Name and version of the form.
@@ -31,6 +31,7 @@ pub(super) fn json(page: &Page) -> Value {
             "process": thread.process.0,
             "tid": thread.tid,
             "kind": thread.kind.name(),
+            "role": thread.role.map(RuntimeRole::name),
             "worker": thread.worker,
             "lost_events": thread.lost_events,
         })

@@ -15,8 +15,8 @@ use taskscope_execution::messages::{Call, Communication, PeerWait, PeerWaitKind,
 use taskscope_execution::{
     Activities, Activity, Catalog, Column, Construct, CpuFacts, CpuLoad, CpuSet, Doubt, Execution, Gap, Loss,
     Module, Object, OffCpu, OsSource, OsTotals, Process, ProcessIndex, Quota, Region, RegionIndex, Runs,
-    SharedBytes, Site, SiteIndex, SystemCause, SystemTime, TaskStatus, Tasks, Thread, ThreadIndex,
-    ThreadKind, Throttled, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
+    RuntimeRole, SharedBytes, Site, SiteIndex, SystemCause, SystemTime, TaskStatus, Tasks, Thread,
+    ThreadIndex, ThreadKind, Throttled, Track, TrackColumns, Type, TypeIndex, TypeKind, Uncertain, WorkShare,
 };
 use taskscope_session::cache::{self, Cache, Key};
 
@@ -37,12 +37,13 @@ const QUEUES: usize = TASKS + TASK_COLUMNS;
 const KINDS: [ThreadKind; 5] =
     [ThreadKind::Initial, ThreadKind::Worker, ThreadKind::Helper, ThreadKind::Cpu, ThreadKind::Unknown];
 const OS_SOURCES: [OsSource; 3] = [OsSource::Unknown, OsSource::Switches, OsSource::Estimated];
-const STATUSES: [TaskStatus; 5] = [
+const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Created,
     TaskStatus::Running,
     TaskStatus::Suspended,
     TaskStatus::Ended,
     TaskStatus::Cancelled,
+    TaskStatus::Unseen,
 ];
 
 impl Page {
@@ -97,6 +98,7 @@ impl Page {
                 OS_SOURCES.iter().position(|source| *source == t.os_source),
                 t.os_totals.on_cpu_ns, t.os_totals.run_delay_ns,
                 t.cpus.as_ref().map(|cpus| cpus.to_string()),
+                t.role.map(|role| role as u8),
             ])).collect::<Vec<_>>(),
             "streams": self.tracks_by_stream,
             "queues": self.queues.queues().iter()
@@ -195,6 +197,10 @@ impl Page {
                 process: ProcessIndex(small(&row[0])?),
                 tid: row[1].as_i64()?,
                 kind: *KINDS.get(number(&row[2])? as usize)?,
+                role: match &row[14] {
+                    Value::Null => None,
+                    role => Some(*RuntimeRole::ALL.get(number(role)? as usize)?),
+                },
                 worker: row[3].as_bool()?,
                 // Pages are of whole traces.
                 selected: true,

@@ -25,6 +25,7 @@ impl Page {
             TaskStatus::Suspended => "suspended",
             TaskStatus::Ended => "ended",
             TaskStatus::Cancelled => "cancelled",
+            TaskStatus::Unseen => "execution not recorded",
         };
         let thread = |thread: ThreadIndex| if thread.is_some() { Some(thread.0) } else { None };
         let other = |task: TaskIndex| if task.is_some() { Some(task.0) } else { None };

@@ -1,0 +1,182 @@
+//! What reports make of Nanos6's sponge mode, task-fors and kinds of threads.
+
+use std::path::Path;
+use taskscope_analysis::causes::{Leaf, book_causes};
+use taskscope_analysis::diagnosis::{Situation, diagnose};
+use taskscope_analysis::replay::Costs;
+use taskscope_analysis::slo::deciding_inputs;
+use taskscope_analysis::span::span;
+use taskscope_analysis::{Analysis, FindingKind};
+use taskscope_event::models::{nanos6, nosv, ovni};
+use taskscope_execution::{RuntimeRole, State, TaskStatus};
+use taskscope_session::Session;
+use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
+
+fn id(task: u32) -> [u8; 4] {
+    task.to_le_bytes()
+}
+
+fn opened(root: &Path) -> (Session, Analysis) {
+    let session = Session::open(root).unwrap();
+    let (analysis, _) = taskscope_analysis::analyse(&session.execution);
+    (session, analysis)
+}
+
+/// A process of two CPUs. On CPU 0 a task runs from 1100 to 1900; CPU 1 does what `worker` adds, until 2000.
+fn with_worker(worker: impl FnOnce(StreamBuilder) -> StreamBuilder) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let main = StreamBuilder::new(0, 1, 10).require(&["ovni", "nanos6"]).cpus(2).execute(1000, 0);
+    main.point(1000, nanos6::MAIN_BEGIN)
+        .jumbo(1010, nanos6::TYPE_CREATE, &type_payload(1, "solve"))
+        .event(1020, nanos6::TASK_CREATE, &pair(1, 1))
+        .event(1100, nanos6::TASK_EXECUTE, &id(1))
+        .event(1900, nanos6::TASK_END, &id(1))
+        .point(2000, nanos6::MAIN_END)
+        .end(2000)
+        .write(root.path())
+        .unwrap();
+    let stream = StreamBuilder::new(0, 1, 11).require(&["ovni", "nanos6"]).execute(1000, 1);
+    let stream = worker(stream.point(1000, nanos6::WORKER_BEGIN));
+    stream.point(2000, nanos6::WORKER_END).end(2000).write(root.path()).unwrap();
+    root
+}
+
+#[test]
+fn a_cpu_in_sponge_mode_absorbs_noise_in_report_ledger_and_diagnosis() {
+    let sponge = |stream: StreamBuilder| {
+        stream.point(1200, nanos6::WORKER_SPONGE_MODE_BEGIN).point(1700, nanos6::WORKER_SPONGE_MODE_END)
+    };
+    // By its section alone; with the idle state around it; by the idle state alone; called resting by the runtime.
+    let cases = [
+        with_worker(sponge),
+        with_worker(|stream| {
+            sponge(stream.point(1200, nanos6::IDLE_ABSORBING_NOISE)).point(1700, nanos6::IDLE_PROGRESSING)
+        }),
+        with_worker(|stream| {
+            stream.point(1200, nanos6::IDLE_ABSORBING_NOISE).point(1700, nanos6::IDLE_PROGRESSING)
+        }),
+        with_worker(|stream| {
+            sponge(stream.point(1200, nanos6::IDLE_RESTING)).point(1700, nanos6::IDLE_PROGRESSING)
+        }),
+    ];
+    for (case, root) in cases.iter().enumerate() {
+        let (session, analysis) = opened(root.path());
+        let ledger = &analysis.ledger;
+        assert_eq!(ledger.by_state.get(State::AbsorbingNoise), 500, "case {case}");
+        assert_eq!(ledger.by_state.total(), ledger.capacity_ns);
+        let found = analysis.findings.iter().find(|finding| finding.kind == FindingKind::AbsorbingNoise);
+        assert_eq!(found.map(|finding| finding.ns), Some(500), "case {case}");
+        let lost: u64 = analysis.findings.iter().map(|finding| finding.ns).sum();
+        assert_eq!(lost, ledger.capacity_ns - analysis.efficiency.useful_ns, "case {case}");
+        // Nobody waits for a CPU that is given away, and it waits for nobody.
+        let few = analysis.findings.iter().filter(|finding| finding.kind == FindingKind::FewTasks);
+        assert!(few.map(|finding| finding.ns).sum::<u64>() <= 400, "case {case}");
+
+        let (graph, _) = session.task_graph().unwrap();
+        let causes = book_causes(&graph);
+        assert_eq!(causes.leaves[Leaf::AbsorbingNoise as usize], 500, "case {case}");
+        assert_eq!(causes.leaves.iter().sum::<u64>(), graph.capacity());
+        let costs = Costs::of(&graph, &deciding_inputs(&graph));
+        let rows = diagnose(&graph, &causes, &span(&graph, &costs)).rows;
+        assert!(rows.contains(&(Situation::AbsorbingNoise, 500)), "{rows:?}");
+    }
+}
+
+#[test]
+fn nosv_absorbs_noise_too() {
+    let root = tempfile::tempdir().unwrap();
+    StreamBuilder::new(0, 1, 10)
+        .cpus(1)
+        .execute(1000, 0)
+        .point(1100, nosv::IDLE_ABSORBING_NOISE)
+        .point(1400, nosv::IDLE_PROGRESSING)
+        .end(1500)
+        .write(root.path())
+        .unwrap();
+    assert_eq!(opened(root.path()).1.ledger.by_state.get(State::AbsorbingNoise), 300);
+}
+
+#[test]
+fn bodies_of_task_fors_are_executions_of_a_type_and_their_task_is_not_called_waiting() {
+    let root = with_worker(|stream| {
+        let stream = stream
+            .event(1200, nanos6::TASK_CREATE, &pair(2, 1))
+            .point(1300, nanos6::TASK_RUNNING_TASK_FOR_BEGIN)
+            .point(1350, nanos6::MEMORY_ALLOCATING_BEGIN)
+            .point(1380, nanos6::MEMORY_ALLOCATING_END)
+            .point(1500, nanos6::TASK_RUNNING_TASK_FOR_END);
+        stream.point(1600, nanos6::TASK_RUNNING_TASK_FOR_BEGIN).point(1640, nanos6::TASK_RUNNING_TASK_FOR_END)
+    });
+    let (session, analysis) = opened(root.path());
+    let row = |name: &str| {
+        let row = analysis.task_types.iter().find(|row| session.places.type_name(row.ty) == name);
+        row.map(|row| (row.began, row.body_ns))
+    };
+    assert_eq!(row("task for"), Some((2, 170 + 40)));
+    assert_eq!(row("solve"), Some((1, 800)));
+    // Tasks 1, 2 and the two bodies.
+    let status = &session.execution.tasks.status;
+    assert_eq!(
+        status[..],
+        [TaskStatus::Ended, TaskStatus::Unseen, TaskStatus::Ended, TaskStatus::Ended],
+        "whether task 2 was the task-for is not recorded"
+    );
+    let (graph, _) = session.task_graph().unwrap();
+    assert_eq!(book_causes(&graph).queues.iter().map(|queue| queue.tasks).sum::<u64>(), 1, "only task 1");
+    // Without task-fors a task that never starts is one that waits.
+    let root = with_worker(|stream| stream.event(1200, nanos6::TASK_CREATE, &pair(2, 1)));
+    assert_eq!(opened(root.path()).0.execution.tasks.status[1], TaskStatus::Created);
+}
+
+#[test]
+fn a_task_for_directly_in_a_body_is_that_body() {
+    let root = with_worker(|stream| {
+        stream
+            .event(1200, nanos6::TASK_CREATE, &pair(2, 1))
+            .event(1300, nanos6::TASK_EXECUTE, &id(2))
+            .point(1310, nanos6::TASK_RUNNING_TASK_FOR_BEGIN)
+            .point(1490, nanos6::TASK_RUNNING_TASK_FOR_END)
+            .event(1500, nanos6::TASK_END, &id(2))
+    });
+    let (session, analysis) = opened(root.path());
+    assert_eq!(analysis.task_types.len(), 1);
+    assert_eq!(analysis.task_types[0].body_ns, 800 + 200);
+    assert_eq!(session.execution.tasks.len(), 2);
+}
+
+#[test]
+fn threads_have_the_runtime_s_word_and_workers_are_cpus() {
+    let root = with_worker(|stream| stream);
+    let nosv = StreamBuilder::new(1, 2, 20).cpus(1).execute(1000, 0).point(1000, nosv::THREAD_DELEGATE_BEGIN);
+    nosv.point(1900, nosv::THREAD_DELEGATE_END).end(1900).write(root.path()).unwrap();
+    let attached = StreamBuilder::new(1, 2, 21).execute(1950, 0).point(1950, nosv::API_ATTACH_BEGIN);
+    attached.point(1960, nosv::API_ATTACH_END).end(2000).write(root.path()).unwrap();
+    let (session, analysis) = opened(root.path());
+    let role = |tid: i64| session.execution.threads.iter().find(|thread| thread.tid == tid).unwrap().role;
+    assert_eq!((role(10), role(11)), (Some(RuntimeRole::Main), Some(RuntimeRole::Worker)));
+    assert_eq!((role(20), role(21)), (Some(RuntimeRole::Delegate), Some(RuntimeRole::Attached)));
+    assert!(analysis.ledger.workers_are_cpus());
+    let options = taskscope_view::ReportOptions {
+        sections: taskscope_view::Section::ALL.to_vec(),
+        ..Default::default()
+    };
+    let report = taskscope_view::report_text(&session, &analysis, &[], &options);
+    for words in ["(3 CPUs × ", "CPU 1 of ", "1/11  worker", "1/10  main", "2/20  delegate", "2/21  attached"]
+    {
+        assert!(report.contains(words), "{words}:\n{report}");
+    }
+    for words in ["no worker", "OpenMP", "workers wait", "OMP_"] {
+        assert!(!report.contains(words), "{words}:\n{report}");
+    }
+}
+
+/// Runtimes write what is left of a thread's events after the last one.
+#[test]
+fn writing_events_after_the_end_of_a_thread_is_no_problem() {
+    let root = with_worker(|stream| stream);
+    let late = StreamBuilder::new(0, 1, 12).require(&["ovni", "nanos6"]).execute(2010, 1).end(2020);
+    late.point(2030, ovni::FLUSH_BEGIN).point(2040, ovni::FLUSH_END).write(root.path()).unwrap();
+    let session = Session::open(root.path()).unwrap();
+    let (_, problems) = taskscope_analysis::analyse(&session.execution);
+    assert!(problems.is_empty(), "{problems:?}");
+}
