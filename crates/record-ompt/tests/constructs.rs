@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, HashSet};
 use common::{Compiler, Run, Trace, compile, tool_under_old_kinds};
 use taskscope_event::Code;
 use taskscope_event::models::{dictionary, omp, openmp as p, wait};
+use taskscope_execution::SiteIndex;
 use taskscope_session::Session;
+use taskscope_symbol::{LoadedModule, Symbolizer};
 
 /// Records a construct with each compiler that is installed, and hands the trace to `assert`.
 fn each(name: &str, size: u32, assert: impl Fn(Compiler, &Trace)) {
@@ -557,6 +559,59 @@ fn constructs_that_end_functions_are_named_by_their_bodies() {
                 assert_eq!(sites.len(), 7, "{compiler:?} {flags:?} {levels}: one site a construct");
             }
         }
+    }
+}
+
+#[test]
+fn regions_of_a_library_are_named_by_their_bodies() {
+    let source = include_str!("programs/library_regions.c");
+    let named = |(function, count): (&str, usize)| {
+        let mark = format!("/* {function} */");
+        let line = source.lines().position(|line| line.contains(&mark)).unwrap() + 1;
+        (format!("{function} [parallel at library_regions.c:{line}]"), count)
+    };
+    // The program loads the library twice.
+    let expected =
+        BTreeMap::from([("set_up", 2), ("inward", 6), ("outward", 6), ("tear_down", 2)].map(named));
+    for compiler in [Compiler::Clang, Compiler::Gcc].into_iter().filter(|compiler| compiler.is_installed()) {
+        for optimised in ["-O0", "-O1", "-O2", "-O3"] {
+            let library = compile(compiler, "library_regions", &["-shared", "-fPIC", optimised]);
+            let host = compile(Compiler::Clang, "host", &["-fno-openmp"]);
+            // A runtime that is not unloaded with the library.
+            let mut run = Run::program(compiler, &host).env("LD_PRELOAD", common::LIBOMP);
+            run.command.arg(library);
+            assert_eq!(executed(&session_of(run)), expected, "{compiler:?} {optimised}");
+        }
+    }
+}
+
+/// As in profiles and traces that do not have the bodies.
+#[test]
+fn calls_through_a_librarys_own_stubs_lead_to_its_regions() {
+    if cfg!(not(target_arch = "x86_64")) || !Compiler::Clang.is_installed() {
+        return;
+    }
+    for flags in [&["-shared", "-fPIC", "-O2"][..], &["-shared", "-fPIC", "-O2", "-fno-plt"]] {
+        let library = compile(Compiler::Clang, "library_regions", flags);
+        let host = compile(Compiler::Clang, "host", &["-fno-openmp"]);
+        let mut run = Run::program(Compiler::Clang, &host);
+        run.command.arg(library);
+        let session = session_of(run);
+        let catalog = &session.execution.catalog;
+        let modules = catalog.modules.iter().map(|module| LoadedModule {
+            start: module.start,
+            end: module.end,
+            bias: module.bias,
+            build_id: module.build_id.clone(),
+            path: module.path.clone(),
+        });
+        let mut symbolizer = Symbolizer::new(modules.collect());
+        let mut function = |site: SiteIndex| {
+            symbolizer.runtime_call_place(catalog.sites[site.index()].address).frame.function
+        };
+        let functions: HashSet<_> =
+            session.execution.regions.iter().filter_map(|region| function(region.site)).collect();
+        assert!(functions.contains("inward") && functions.contains("outward"), "{flags:?}: {functions:?}");
     }
 }
 

@@ -14,6 +14,7 @@
 
 use object::{
     Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionKind,
+    SymbolKind,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -33,12 +34,14 @@ pub struct TailCalls {
     /// Addresses of stubs that jump through such a pointer (entries of the procedure linkage table), and of the entries of a
     /// runtime that is linked into the program.
     stubs: FxHashSet<u64>,
+    /// The file's own functions behind such pointers and stubs: a library calls by them what it exports.
+    own: FxHashMap<u64, u64>,
 }
 
 impl TailCalls {
     /// What is needed of a file; nothing where the file has no call into a runtime.
     pub fn of(file: &object::File<'_>) -> Option<TailCalls> {
-        let (slots, entries) = (runtime_slots(file)?, entries_of(file));
+        let (Slots { runtime: slots, own }, entries) = (slots_of(file)?, entries_of(file));
         if slots.is_empty() && entries.is_empty() {
             return None;
         }
@@ -48,8 +51,14 @@ impl TailCalls {
             .filter(is_code)
             .filter_map(|section| Some((section.address(), section.data().ok()?.to_vec())))
             .collect();
-        let mut calls = TailCalls { code, slots, stubs: FxHashSet::default() };
-        calls.stubs = calls.find_stubs();
+        let mut calls = TailCalls { code, slots, stubs: FxHashSet::default(), own };
+        for (stub, slot) in calls.find_stubs() {
+            if calls.slots.contains(&slot) {
+                calls.stubs.insert(stub);
+            } else if let Some(function) = calls.own.get(&slot).copied() {
+                calls.own.insert(stub, function);
+            }
+        }
         calls.stubs.extend(entries);
         Some(calls)
     }
@@ -57,7 +66,10 @@ impl TailCalls {
     /// The address after the jump into the runtime, if the call that returns to `return_address` is of
     /// a function that ends with one. `functions` tells a function's range from its first address.
     pub fn behind(&self, return_address: u64, functions: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        let called = self.called_before(return_address)?;
+        let called = match self.called_before(return_address) {
+            Some(called) => self.function_at(called),
+            None => *self.own.get(&self.pointer_called_by(return_address)?)?,
+        };
         if self.stubs.contains(&called) {
             return None;
         }
@@ -82,12 +94,14 @@ impl TailCalls {
 
     /// Whether the call that returns to `return_address` is one of the runtime itself, so that it is where it seems to be.
     pub fn is_call_of_runtime(&self, return_address: u64) -> bool {
-        let through_pointer = || {
-            let bytes = self.bytes(return_address.checked_sub(6)?, 6)?;
-            bytes.starts_with(&[0xff, 0x15]).then(|| relative(return_address, &bytes[2..]))
-        };
         self.called_before(return_address).is_some_and(|called| self.stubs.contains(&called))
-            || through_pointer().is_some_and(|slot| self.slots.contains(&slot))
+            || self.pointer_called_by(return_address).is_some_and(|slot| self.slots.contains(&slot))
+    }
+
+    /// Where the pointer is through which the call goes that returns to an address.
+    fn pointer_called_by(&self, return_address: u64) -> Option<u64> {
+        let bytes = self.bytes(return_address.checked_sub(6)?, 6)?;
+        bytes.starts_with(&[0xff, 0x15]).then(|| relative(return_address, &bytes[2..]))
     }
 
     /// The address after the only jump into the runtime in a function from `start` to `end`.
@@ -118,6 +132,11 @@ impl TailCalls {
         (direct[0] == 0xe8).then(|| relative(return_address, &direct[1..]))
     }
 
+    /// The function that is reached at an address: behind a stub, or there.
+    fn function_at(&self, address: u64) -> u64 {
+        self.own.get(&address).copied().unwrap_or(address)
+    }
+
     fn jumps_in(&self, start: u64, end: u64) -> Vec<Jump> {
         let Some(code) = self.bytes(start, end.saturating_sub(start) as usize) else { return vec![] };
         let jump = |(index, window): (usize, &[u8])| {
@@ -131,27 +150,30 @@ impl TailCalls {
             let after = address.wrapping_add(length);
             let to = relative(after, distance);
             let entries = if through_pointer { &self.slots } else { &self.stubs };
-            Some(Jump { to, after, enters_runtime: entries.contains(&to) })
+            Some(Jump { to: self.function_at(to), after, enters_runtime: entries.contains(&to) })
         };
         // The last jump may end with the function: a byte more, which no distance reaches, stands behind.
         let padded = [code, &[0]].concat();
         padded.windows(6).enumerate().filter_map(jump).collect()
     }
 
-    /// Stubs are `jmp *pointer(%rip)`, often behind `endbr64` and with a `bnd` prefix.
-    fn find_stubs(&self) -> FxHashSet<u64> {
-        let mut stubs = FxHashSet::default();
+    /// Stubs, and their pointers: `jmp *pointer(%rip)`, often behind `endbr64` and with a `bnd` prefix.
+    fn find_stubs(&self) -> Vec<(u64, u64)> {
+        let mut stubs = Vec::new();
         for (address, code) in &self.code {
             for (index, window) in code.windows(6).enumerate() {
                 // Addresses of a damaged file may be any; those that go on at 0 are nobody's.
                 let at = address.wrapping_add(index as u64);
                 let next = at.wrapping_add(6);
-                if window[..2] == [0xff, 0x25] && self.slots.contains(&relative(next, &window[2..])) {
+                let slot = relative(next, &window[2..]);
+                let is_known = || self.slots.contains(&slot) || self.own.contains_key(&slot);
+                if window[..2] == [0xff, 0x25] && is_known() {
                     let before = &code[..index];
                     let bnd = u64::from(before.ends_with(&[0xf2]));
                     let endbr = before[..index - bnd as usize].ends_with(&[0xf3, 0x0f, 0x1e, 0xfa]);
                     let before = at.wrapping_sub(bnd);
-                    stubs.extend([at, before, before.wrapping_sub(if endbr { 4 } else { 0 })]);
+                    let first = before.wrapping_sub(if endbr { 4 } else { 0 });
+                    stubs.extend([at, before, first].map(|stub| (stub, slot)));
                 }
             }
         }
@@ -186,24 +208,37 @@ fn entries_of(file: &object::File<'_>) -> Vec<u64> {
     own.filter(|symbol| symbol.name().is_ok_and(is_entry)).map(|symbol| symbol.address()).collect()
 }
 
-/// Addresses that the loader fills with a runtime function's address; nothing where code cannot be read.
-fn runtime_slots(file: &object::File<'_>) -> Option<FxHashSet<u64>> {
+/// Addresses that the loader fills with those of functions.
+#[derive(Default)]
+struct Slots {
+    /// Of the runtime.
+    runtime: FxHashSet<u64>,
+    /// Of the file itself: which function.
+    own: FxHashMap<u64, u64>,
+}
+
+/// The slots of a file; `None` where code cannot be read.
+fn slots_of(file: &object::File<'_>) -> Option<Slots> {
     if file.architecture() != Architecture::X86_64 {
         return None;
     }
     let (Some(symbols), Some(relocations)) = (file.dynamic_symbol_table(), file.dynamic_relocations()) else {
-        return Some(FxHashSet::default());
+        return Some(Slots::default());
     };
     let mut is_runtime: FxHashMap<usize, bool> = FxHashMap::default();
-    let mut names_runtime = |index: object::SymbolIndex| {
-        *is_runtime.entry(index.0).or_insert_with(|| {
-            let name = symbols.symbol_by_index(index).ok().and_then(|symbol| symbol.name().ok());
-            name.is_some_and(|name| RUNTIME_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
-        })
-    };
-    let wanted = relocations.filter_map(|(address, relocation)| match relocation.target() {
-        RelocationTarget::Symbol(index) => names_runtime(index).then_some(address),
-        _ => None,
-    });
-    Some(wanted.collect())
+    let mut slots = Slots::default();
+    for (address, relocation) in relocations {
+        let RelocationTarget::Symbol(index) = relocation.target() else { continue };
+        let Ok(symbol) = symbols.symbol_by_index(index) else { continue };
+        let is_runtimes = *is_runtime.entry(index.0).or_insert_with(|| {
+            let name = symbol.name();
+            name.is_ok_and(|name| RUNTIME_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        });
+        if is_runtimes {
+            slots.runtime.insert(address);
+        } else if symbol.is_definition() && symbol.kind() == SymbolKind::Text {
+            slots.own.insert(address, symbol.address());
+        }
+    }
+    Some(slots)
 }
