@@ -3,7 +3,7 @@
 use crate::state_places::SumsByPlace;
 use rustc_hash::FxHashMap;
 use taskscope_execution::{
-    ActivityTimes, Execution, Group, NO_TIME, Place, Span, State, ThreadIndex, ThreadKind,
+    ActivityTimes, Execution, Group, NO_TIME, Place, Span, State, Thread, ThreadIndex, ThreadKind,
 };
 
 /// Nanoseconds by state.
@@ -135,7 +135,9 @@ pub fn book(execution: &Execution) -> Ledger {
     let (mut causes, mut of_others) = (SumsByPlace::default(), SumsByPlace::default());
     let starts = starts(execution);
     let mut times = ActivityTimes::of(&execution.activities);
-    for (index, thread) in execution.threads.iter().enumerate().filter(|(_, t)| t.first != NO_TIME) {
+    // A worker without an event of its own in a part of a run has not started in it, or has ended.
+    let counts = |thread: &Thread| thread.first != NO_TIME || thread.worker;
+    for (index, thread) in execution.threads.iter().enumerate().filter(|(_, thread)| counts(thread)) {
         let index = ThreadIndex(index as u32);
         let mut time = ThreadTime {
             thread: index,

@@ -1,6 +1,6 @@
 //! What holds for the ledger of every graph, on many random ones.
 
-use taskscope_analysis::causes::{Causes, Leaf, book_causes, letter_of};
+use taskscope_analysis::causes::{Causes, Charge, Leaf, book_causes, book_causes_in, letter_of};
 use taskscope_analysis::diagnosis::diagnose;
 use taskscope_analysis::replay::Costs;
 use taskscope_analysis::slo::{Mode, Options, attribute, deciding_inputs};
@@ -142,4 +142,51 @@ fn creation_locks_and_drain_are_told_apart() {
     // While worker 1 waits for the creation of task 2 nothing is ready; then task 2 is, here.
     assert_eq!(causes.ready[Leaf::CreateWait as usize], [0, 0, 60]);
     assert_eq!(causes.ready[Leaf::Dispatch as usize], [10, 0, 0]);
+}
+
+/// Every leaf, and every worker's time in it, is in a part what it is in the whole.
+#[test]
+fn parts_of_a_run_add_up_to_the_whole() {
+    for seed in 0..1_000_u64 {
+        let graph = random(seed, Recipe::SMALL).graph().unwrap();
+        let whole = book_causes(&graph);
+        let (first, last) = graph.range();
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut cuts: Vec<u64> = (0..5)
+            .map(|_| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                first + (random >> 20) % (last - first).max(1)
+            })
+            .collect();
+        cuts.extend([0, u64::MAX]);
+        cuts.sort_unstable();
+        let parts: Vec<Causes> =
+            cuts.windows(2).map(|cut| book_causes_in(&graph, (cut[0], cut[1]))).collect();
+        let has_uniform = (0..graph.tasks.len()).any(|task| graph.tasks.uniform(task) > 0);
+        for leaf in
+            Leaf::ALL.into_iter().filter(|leaf| !has_uniform || !matches!(leaf, Leaf::Work | Leaf::Runtime))
+        {
+            let sum: u64 = parts.iter().map(|part| part.leaves[leaf as usize]).sum();
+            assert_eq!(sum, whole.leaves[leaf as usize], "seed {seed}, {leaf:?} at {cuts:?}");
+            for place in 0..3 {
+                let sum: u64 = parts.iter().map(|part| part.ready[leaf as usize][place]).sum();
+                assert_eq!(sum, whole.ready[leaf as usize][place], "seed {seed}, {leaf:?} ready {place}");
+            }
+        }
+        assert_eq!(parts.iter().map(|part| part.capacity_ns).sum::<u64>(), whole.capacity_ns, "seed {seed}");
+        // Who is charged is rounded to whole nanoseconds in every part.
+        for charge in &whole.charges {
+            let of = |charges: &[Charge]| -> u64 {
+                let same = charges
+                    .iter()
+                    .filter(|c| (c.leaf, c.who, c.symptom) == (charge.leaf, charge.who, charge.symptom));
+                same.map(|charge| charge.ns).sum()
+            };
+            if has_uniform && matches!(charge.leaf, Leaf::Work | Leaf::Runtime) {
+                continue;
+            }
+            let sum: u64 = parts.iter().map(|part| of(&part.charges)).sum();
+            assert!(sum.abs_diff(of(&whole.charges)) <= 8, "seed {seed}: {charge:?}, in parts {sum}");
+        }
+    }
 }

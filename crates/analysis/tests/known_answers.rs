@@ -349,3 +349,27 @@ fn tasks_that_cost_more_than_they_do_are_too_small() {
     assert!(small.iter().all(|f| f.confidence == Confidence::High));
     at_site(&execution, small[0].place, 0x200);
 }
+
+/// A worker that comes late, and one that goes early, are workers of every part of the run.
+#[test]
+fn parts_of_a_run_have_its_capacity_and_causes() {
+    let mut script = Script::new(3, 0, 10_000);
+    script.site(0, 0, 1, 0x100);
+    script.fork(0, 2000, 1, 1, 2).join_team(1, 2000, 1, 1, 2);
+    script.arrive(0, 4000).arrive(1, 5000).join(0, 5000, 1).depart(1, 6000, 1);
+    script.fork(0, 7000, 2, 1, 2).join_team(2, 7000, 2, 1, 2);
+    script.arrive(0, 8000).arrive(2, 7500).join(0, 8000, 2).depart(2, 9000, 2);
+    let sums = |execution: &Execution| {
+        let ledger = analyse(execution).0.ledger;
+        (ledger.capacity_ns, ledger.by_state.iter().collect::<std::collections::BTreeMap<_, _>>())
+    };
+    let (capacity, by_state) = sums(&script.play());
+    for at in (100..10_000).step_by(300) {
+        let (mut before, mut after) = (script.play(), script.play());
+        before.cut(0, at);
+        after.cut(at, u64::MAX);
+        let ((first, mut added), (second, more)) = (sums(&before), sums(&after));
+        more.into_iter().for_each(|(state, ns)| *added.entry(state).or_default() += ns);
+        assert_eq!((first + second, &added), (capacity, &by_state), "cut at {at}");
+    }
+}

@@ -234,6 +234,7 @@ impl SelectionArgs {
         let given: Vec<String> =
             [option("--range", &self.range), option("--where", &self.filter)].into_iter().flatten().collect();
         Ok(Selection {
+            whole: false,
             filter: parse_filter(self.filter.as_deref())?,
             range: parse_range(self.range.as_deref())?,
             words: (!given.is_empty()).then(|| given.join(" ")),

@@ -24,6 +24,7 @@ impl Session {
             part: None,
             filtered: false,
             execution,
+            range: None,
         }
     }
 }

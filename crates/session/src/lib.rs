@@ -75,6 +75,8 @@ pub struct Session {
     pub root: PathBuf,
     /// What happened.
     pub execution: Execution,
+    /// The part of the run that is asked about, nanoseconds of the trace's clock; `None` for all of it.
+    pub range: Option<(u64, u64)>,
     /// What `taskscope record` says about the run.
     pub run: Option<RunFile>,
     /// All streams.
@@ -245,8 +247,11 @@ impl Session {
         cpus::add_cpus(&trace, &threads, &names, &mut execution);
         execution.attribute_system_time();
         told_ranks::add_told_ranks(&trace, &threads, &mut execution);
-        if selection.range != TimeRange::default() {
-            execution.cut(clock_at(selected.begin_ns.max(0)), clock_at(selected.end_ns));
+        let (begin_ns, end_ns) = selection.range.resolve(emulation::length_ns(&trace));
+        let range =
+            (selection.range != TimeRange::default()).then(|| (clock_at(begin_ns.max(0)), clock_at(end_ns)));
+        if let Some((begin, end)) = range.filter(|_| !selection.whole) {
+            execution.cut(begin, end);
         }
         select(&mut execution, &trace, &threads, &parts);
         for (thread, events) in threads.iter().zip(&events_of_streams) {
@@ -279,6 +284,7 @@ impl Session {
             places: places.map_or_else(|| Places::of(&execution), |places| places.with_calls_of(&execution)),
             unreadable_samples,
             execution,
+            range,
             run,
             run_file_problem,
             streams,

@@ -23,6 +23,8 @@ pub struct Selection {
     pub filter: Option<Filter>,
     /// Events must lie in it.
     pub range: TimeRange,
+    /// Whether everything is opened as if there were no range, which is resolved all the same: [`Session::range`](crate::Session::range).
+    pub whole: bool,
     /// How to say both, for headers; `None` where everything is selected.
     pub words: Option<String>,
 }
@@ -30,14 +32,15 @@ pub struct Selection {
 impl Selection {
     /// The selection in a trace, whose length gives shares of it a meaning.
     pub fn of<'a>(&'a self, trace: &'a Trace) -> Selected<'a> {
-        let (begin_ns, end_ns) = self.range.resolve(emulation::length_ns(trace));
+        let range = if self.whole { TimeRange::default() } else { self.range };
+        let (begin_ns, end_ns) = range.resolve(emulation::length_ns(trace));
         let origin_ns = emulation::first_clock_ns(trace).unwrap_or(0);
         Selected { trace, filter: self.filter.as_ref(), begin_ns, end_ns, origin_ns }
     }
 
     /// Whether it selects everything.
     pub fn is_everything(&self) -> bool {
-        self.filter.is_none() && self.range == TimeRange::default()
+        self.filter.is_none() && (self.whole || self.range == TimeRange::default())
     }
 }
 

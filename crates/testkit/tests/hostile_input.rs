@@ -32,7 +32,7 @@ fn swallow(root: &Path) {
     common::emulate(root, &output, MachineOptions { all_models: true, breakdown: true });
     // Reports, of the whole and of a part.
     let filter = Filter::parse("thread = 1 or taskid < 3", &FIELDS_OF_EVENTS).ok();
-    let part = Selection { filter, range: TimeRange::parse("10%..70%").unwrap(), words: None };
+    let part = Selection { filter, range: TimeRange::parse("10%..70%").unwrap(), words: None, whole: false };
     for selection in [Selection::default(), part] {
         if let Ok(session) = Session::open_part(root, &selection, &ReadProgress::default()) {
             let (analysis, problems) = taskscope_analysis::analyse(&session.execution);

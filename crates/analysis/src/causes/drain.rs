@@ -60,6 +60,14 @@ impl DrainBlame {
         if becomes { self.drainers += 1 } else { self.drainers -= 1 }
     }
 
+    /// Forgets what was charged before `at`.
+    pub fn restart(&mut self, at: u64) {
+        self.advance(at);
+        self.since.iter_mut().for_each(|(_, since)| *since = self.integral);
+        self.shares.clear();
+        self.nobody_ns = 0;
+    }
+
     /// Task types with their shares, in any unit.
     pub fn shares(&mut self, at: u64) -> Vec<(u32, u128)> {
         for worker in 0..self.since.len() {

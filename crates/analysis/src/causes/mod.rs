@@ -125,7 +125,15 @@ pub struct Causes {
 pub fn book_causes(graph: &TaskGraph) -> Causes {
     let segments = activity_segments(graph);
     let deciding = deciding_inputs(graph);
-    Booking::new(graph, &segments, &deciding).run()
+    Booking::new(graph, &segments, &deciding, (0, u64::MAX)).run()
+}
+
+/// Books the nanoseconds from `begin` (included) to `end` (not included), of the trace's clock: each in the leaf that it has in the
+/// whole, so that parts which tile a time add up to it. Runtime work inside tasks at unknown positions stays in their bodies.
+pub fn book_causes_in(graph: &TaskGraph, (begin, end): (u64, u64)) -> Causes {
+    let segments = activity_segments(graph);
+    let deciding = deciding_inputs(graph);
+    Booking::new(graph, &segments, &deciding, (begin, end.max(begin))).run()
 }
 
 /// The leaf of a worker at an instant, and its own key in it.
@@ -156,10 +164,17 @@ struct Booking<'a> {
     drain: DrainBlame,
     begin: u64,
     all_done: u64,
+    /// What is booked: from when, and until before when.
+    window: (u64, u64),
 }
 
 impl<'a> Booking<'a> {
-    fn new(graph: &'a TaskGraph, segments: &'a Segments<'a>, deciding: &'a [Deciding]) -> Self {
+    fn new(
+        graph: &'a TaskGraph,
+        segments: &'a Segments<'a>,
+        deciding: &'a [Deciding],
+        window: (u64, u64),
+    ) -> Self {
         let workers = graph.workers.len();
         let mut keys = Keys::new(graph);
         let startup = Now::has(Letter::Overhead, keys.number(Who::Startup));
@@ -179,6 +194,7 @@ impl<'a> Booking<'a> {
             drain: DrainBlame::new(workers),
             begin: graph.range().0,
             all_done: graph.pieces.iter().filter_map(|p| p.last()).map(|p| p.end).max().unwrap_or(0),
+            window,
         }
     }
 
@@ -190,10 +206,14 @@ impl<'a> Booking<'a> {
         let mut done = false;
         let mut together = Vec::new();
         let mut last = 0;
-        while let Some(Reverse((now, _))) = queue.peek().copied().filter(|next| next.0.0 != u64::MAX) {
-            while let Some((at, node)) = becoming_ready.next_if(|(at, _)| *at <= now) {
-                self.ready.ready(node, at, true);
+        let (begin, end) = self.window;
+        let mut restart = Some(begin).filter(|begin| *begin > 0);
+        while let Some(Reverse((now, _))) = queue.peek().copied().filter(|next| next.0.0 < end) {
+            if let Some(begin) = restart.take_if(|begin| *begin <= now) {
+                self.become_ready(&mut becoming_ready, begin);
+                self.restart(begin);
             }
+            self.become_ready(&mut becoming_ready, now);
             last = now;
             together.clear();
             while let Some(top) = queue.peek_mut().filter(|top| top.0.0 == now) {
@@ -217,12 +237,47 @@ impl<'a> Booking<'a> {
                 }
             }
         }
+        // Where the window ends within the run, so does what goes on.
+        let goes_on = queue.peek().is_some_and(|next| next.0.0 != u64::MAX);
+        if let Some(begin) = restart {
+            last = last.max(begin);
+            self.become_ready(&mut becoming_ready, last);
+            self.restart(last);
+        }
+        if goes_on {
+            last = end;
+            self.become_ready(&mut becoming_ready, last);
+        }
         for worker in 0..self.timelines.len() {
             self.leave(worker as u32, last);
         }
         self.ready.settle_all(last);
         self.forest.charge_all(last);
         self.finish(last)
+    }
+
+    /// Tasks join the queues until `at`.
+    fn become_ready(&mut self, coming: &mut std::iter::Peekable<std::vec::IntoIter<(u64, u32)>>, at: u64) {
+        while let Some((at, node)) = coming.next_if(|(ready, _)| *ready <= at) {
+            self.ready.ready(node, at, true);
+        }
+    }
+
+    /// Forgets what was booked before `at`.
+    fn restart(&mut self, at: u64) {
+        for worker in 0..self.timelines.len() as u32 {
+            if let Some((position, _)) = self.positions[worker as usize] {
+                self.leave(worker, at);
+                self.enter(worker, at, position);
+            }
+        }
+        self.forest.charge_all(at);
+        self.forest.charges.clear();
+        self.ready.restart(at);
+        self.drain.restart(at);
+        self.own.clear();
+        self.by_data.clear();
+        self.by_worker.fill([0; Leaf::ALL.len()]);
     }
 
     /// When each task that had to wait for a worker became ready, and where.
@@ -467,8 +522,11 @@ impl<'a> Booking<'a> {
         }));
         charges.sort_by_key(|c| (Reverse(c.ns), c.leaf, c.who, c.symptom));
         let (queues, by_data) = (self.queues(), self.by_data());
+        let (begin, end) = self.window;
+        let inside = |from: u64, to: u64| to.min(end).saturating_sub(from.max(begin));
+        let capacity = self.graph.selected_workers().map(|worker| inside(worker.begin, worker.end)).sum();
         Causes {
-            capacity_ns: self.graph.capacity(),
+            capacity_ns: capacity,
             leaves,
             by_worker: self.by_worker,
             slow: slow(&charges),
@@ -494,7 +552,11 @@ impl<'a> Booking<'a> {
         let tasks = &self.graph.tasks;
         for task in (0..tasks.len() as u32).filter(|task| tasks.worker[*task as usize] != NONE) {
             let Some(ready) = self.queued_since(task) else { continue };
-            let wait = tasks.start[task as usize] - ready;
+            let (begin, end) = self.window;
+            if ready >= end || tasks.start[task as usize] <= begin {
+                continue;
+            }
+            let wait = tasks.start[task as usize].min(end) - ready.max(begin);
             let queue = &mut queues[self.graph.node_of_task(task) as usize];
             queue.tasks += 1;
             queue.wait_ns = queue.wait_ns.saturating_add(wait);
@@ -510,7 +572,7 @@ impl<'a> Booking<'a> {
 
     /// Runtime work at unknown positions lies in task bodies; its amount is known, so it is moved.
     fn move_uniform_time(&mut self) {
-        if self.uniform.is_empty() {
+        if self.uniform.is_empty() || self.window != (0, u64::MAX) {
             return;
         }
         let outside = time_outside(self.graph, self.segments);

@@ -93,6 +93,13 @@ impl ReadyAxis {
         }
     }
 
+    /// Forgets what was counted before `at`.
+    pub fn restart(&mut self, at: u64) {
+        self.settle_all(at);
+        self.table = [[0; 3]; Leaf::ALL.len()];
+        self.nodes.iter_mut().for_each(|node| node.most = node.ready);
+    }
+
     fn settle(&mut self, node: u32, at: u64) {
         let row = &mut self.nodes[node as usize];
         let passed = at - row.since;

@@ -4,6 +4,7 @@ use super::report::Args;
 use crate::messages::Failure;
 use crate::output;
 use anyhow::Context;
+use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -55,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     if sections.is_empty() && !args.trace.join("graph/taskscope.json").exists() {
         return Ok(None);
     }
-    let (graph, notes, runtime) = match read_graph(&args.trace) {
+    let GraphToExplain { graph, range, notes, runtime } = match read_graph(&args.trace) {
         Ok(Some(_)) if args.selection.parse()?.words.is_some() => {
             return Err(Failure::new("a task graph that was imported is told whole")
                 .why("its tasks are no events of threads, so nothing of it can be selected")
@@ -64,11 +65,11 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
         }
         Ok(Some(trace)) => {
             tell_losses(&trace);
-            (trace.graph, Vec::new(), None)
+            GraphToExplain { graph: trace.graph, range: None, notes: Vec::new(), runtime: None }
         }
         // The other sections say in their own words why a trace cannot be opened.
         Ok(None) | Err(GraphTraceError::Open(_)) if sections.is_empty() => return Ok(None),
-        Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(args)?,
+        Ok(None) | Err(GraphTraceError::Open(_)) => graph_of_execution(args, &sections)?,
         Err(GraphTraceError::Broken(errors)) => return Err(broken(&args.trace, &errors).into()),
     };
     refuse_picture(args, &sections)?;
@@ -77,8 +78,17 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
     }
     let causes = &args.causes;
     let mode = Mode::ALL.into_iter().find(|mode| mode.name() == causes.mode).unwrap_or(Mode::Root);
-    let options = CausesOptions {
-        sections,
+    // Sections of a cut run have a graph of their own.
+    let (of_whole, of_part): (Vec<_>, Vec<_>) =
+        sections.iter().copied().partition(|section| range.is_some() && section.is_of_the_whole());
+    let (first, second) = if of_whole.is_empty() { (of_part, of_whole) } else { (of_whole, of_part) };
+    let second = match second.is_empty() {
+        true => None,
+        false => Some((graph_of_execution(args, &second)?.graph, second)),
+    };
+    let mut options = CausesOptions {
+        sections: first,
+        range: range.unwrap_or((0, u64::MAX)),
         mode,
         intervals: causes.intervals,
         windows: causes.window.clone(),
@@ -96,12 +106,27 @@ pub fn run(args: &Args) -> anyhow::Result<Option<ExitCode>> {
             .into());
     }
     let mut out = output::results();
+    let trace = args.trace.display().to_string();
     if args.json {
-        let report = causes_json(&args.trace.display().to_string(), &graph, &options);
+        let mut report = causes_json(&trace, &graph, &options);
+        if let Some((graph, sections)) = second {
+            (options.sections, options.range) = (sections, (0, u64::MAX));
+            if let (Some(report), Value::Object(more)) =
+                (report.as_object_mut(), causes_json(&trace, &graph, &options))
+            {
+                for (key, value) in more {
+                    report.entry(key).or_insert(value);
+                }
+            }
+        }
         serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
         out.write_all(causes_text(&graph, &options).as_bytes())?;
+        if let Some((graph, sections)) = second {
+            (options.sections, options.range) = (sections, (0, u64::MAX));
+            out.write_all(causes_text(&graph, &options).as_bytes())?;
+        }
     }
     out.flush().context("cannot write the report")?;
     Ok(Some(ExitCode::SUCCESS))
@@ -126,15 +151,31 @@ fn refuse_picture(args: &Args, sections: &[CausesSection]) -> anyhow::Result<()>
     Err(failure.into())
 }
 
-/// The graph, and what the reader of its numbers must know.
-/// The graph, notes of the filter, and the runtime of the run.
-fn graph_of_execution(args: &Args) -> anyhow::Result<(TaskGraph, Vec<String>, Option<Runtime>)> {
-    let session = super::open_part(&args.trace, &args.selection.parse()?)?;
+/// A task graph and its context.
+struct GraphToExplain {
+    graph: TaskGraph,
+    /// The part of the run that is asked about, where the graph is of the whole run.
+    range: Option<(u64, u64)>,
+    /// Notes on the filter.
+    notes: Vec<String>,
+    runtime: Option<Runtime>,
+}
+
+/// Builds the graph of a trace: of the whole run where one of the sections needs that, else of the part that is asked about.
+fn graph_of_execution(args: &Args, sections: &[CausesSection]) -> anyhow::Result<GraphToExplain> {
+    let mut selection = args.selection.parse()?;
+    selection.whole = sections.iter().any(|section| section.is_of_the_whole());
+    let session = super::open_part(&args.trace, &selection)?;
     let (graph, dropped) = session.task_graph().map_err(|errors| broken(&args.trace, &errors))?;
     if dropped > 0 {
         eprintln!("taskscope: {dropped} order relations contradict the clocks of threads and were dropped");
     }
-    Ok((graph, taskscope_view::notes_of_filter(&session), Runtime::of(&session)))
+    Ok(GraphToExplain {
+        graph,
+        range: session.range.filter(|_| selection.whole),
+        notes: taskscope_view::notes_of_filter(&session),
+        runtime: Runtime::of(&session),
+    })
 }
 
 fn broken(trace: &Path, errors: &[GraphError]) -> Failure {

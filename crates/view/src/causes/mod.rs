@@ -15,7 +15,7 @@ use crate::advice::Runtime;
 use path::Prediction;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::FineNanos;
-use taskscope_analysis::causes::{Causes, book_causes};
+use taskscope_analysis::causes::{Causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Options as SloOptions, Prepared};
 use taskscope_execution::OsSource;
 use taskscope_execution::graph::{Role, TaskGraph};
@@ -91,6 +91,8 @@ pub struct CausesOptions {
     pub what_if: Vec<WhatIf>,
     /// Rows of each table of the text.
     pub top: usize,
+    /// The part of the run whose causes are booked, nanoseconds of the trace's clock; all of it by default.
+    pub range: (u64, u64),
     /// What the reader of all sections must know, in sentences.
     pub notes: Vec<String>,
     /// The runtime of the run, in whose words advice is given; none where that is not known.
@@ -104,15 +106,23 @@ struct Computed {
 }
 
 impl Computed {
-    fn for_sections(graph: &TaskGraph, sections: &[CausesSection]) -> Computed {
+    fn for_sections(graph: &TaskGraph, sections: &[CausesSection], range: (u64, u64)) -> Computed {
         use CausesSection::{Blame, Data, Diagnosis, Ledger, Path, Pop, Queues, WhatIf};
         let any = |of: &[CausesSection]| sections.iter().any(|section| of.contains(section));
         // Two sweeps over the graph that do not need each other.
         let (causes, prediction) = rayon::join(
-            || any(&[Ledger, Blame, Data, Queues, Diagnosis, Pop]).then(|| book_causes(graph)),
+            || any(&[Ledger, Blame, Data, Queues, Diagnosis, Pop]).then(|| book_causes_in(graph, range)),
             || any(&[Diagnosis, Path, Pop, WhatIf]).then(|| Prediction::of(graph)),
         );
         Computed { causes, prediction }
+    }
+}
+
+impl CausesSection {
+    /// Whether its numbers are of the whole run's causes, also where a part of the run is asked about.
+    pub fn is_of_the_whole(self) -> bool {
+        use CausesSection::{Blame, Data, Diagnosis, Ledger, Queues};
+        matches!(self, Ledger | Blame | Data | Queues | Diagnosis)
     }
 }
 
@@ -126,13 +136,15 @@ pub fn causes_json(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> V
     report.insert("runtime_threads".into(), of_runtime.map(|worker| Value::from(worker.id)).collect());
     report.insert("nodes".into(), graph.nodes.len().into());
     report.insert("tasks".into(), graph.tasks.len().into());
-    report.insert("capacity_ns".into(), graph.capacity().into());
+    let inside = |from: u64, to: u64| to.min(options.range.1).saturating_sub(from.max(options.range.0));
+    let capacity: u64 = graph.selected_workers().map(|worker| inside(worker.begin, worker.end)).sum();
+    report.insert("capacity_ns".into(), capacity.into());
     let (begin, end) = graph.range();
-    report.insert("wall_ns".into(), (end - begin).into());
+    report.insert("wall_ns".into(), inside(begin, end).into());
     report.insert("unknown".into(), json!(unknown_columns(graph)));
     report.insert("estimated".into(), json!(estimated_columns(graph)));
     report.insert("notes".into(), json!(options.notes));
-    let done = Computed::for_sections(graph, &options.sections);
+    let done = Computed::for_sections(graph, &options.sections, options.range);
     let wants = |section| options.sections.contains(&section);
     if let Some(causes) = &done.causes {
         if wants(CausesSection::Ledger) {
@@ -189,7 +201,7 @@ pub fn causes_text(graph: &TaskGraph, options: &CausesOptions) -> String {
             .to_owned();
     }
     let mut text = String::new();
-    let done = Computed::for_sections(graph, &options.sections);
+    let done = Computed::for_sections(graph, &options.sections, options.range);
     let wants = |section| options.sections.contains(&section);
     if let Some(causes) = &done.causes {
         if wants(CausesSection::Ledger) {
@@ -291,6 +303,7 @@ mod tests {
             windows: Vec::new(),
             what_if: Vec::new(),
             top: 20,
+            range: (0, u64::MAX),
             notes: Vec::new(),
             runtime: None,
         };
