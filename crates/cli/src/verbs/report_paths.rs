@@ -28,7 +28,7 @@ pub struct PathsArgs {
     /// Views of the call paths: top-down, bottom-up, flat, loops, lines.
     #[arg(long, value_name = "VIEW", value_delimiter = ',', value_parser = views())]
     view: Vec<String>,
-    /// Column by which call paths are sorted: time, work, overhead, waiting, blame, idleness, samples, tasks,
+    /// Column by which call paths are sorted: time, work, overhead, out_of_cpu, waiting, blame, idleness, samples, tasks,
     /// task_time, or one metric (taken_lock_ns, given_barrier_ns, shared_idle_ns, …).
     #[arg(long, value_name = "COLUMN", value_parser = column)]
     sort: Option<Column>,

@@ -119,6 +119,7 @@ impl Housekeeping {
     fn keep_house(&self, run: &Run) {
         let own = OwnThread::begin();
         let (began, interval) = (Instant::now(), live::interval());
+        run.no_cpu.read_limit();
         let mut took = Duration::ZERO;
         loop {
             // Asked for, rounds come as asked for; else rarer and rarer.

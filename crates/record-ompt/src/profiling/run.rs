@@ -354,6 +354,7 @@ impl Run {
 
     /// What the workers' time went to until now.
     pub fn totals(&self) -> Totals {
+        self.no_cpu.read_limit();
         self.close_window();
         let merged = lock(&self.merged);
         // While it is held no thread ends: none has ended after this moment.

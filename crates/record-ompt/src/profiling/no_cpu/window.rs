@@ -2,6 +2,7 @@
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::OnceLock;
 
 use taskscope_record::cpus::{Cgroups, Mask};
 use taskscope_record::thread_sums::ThreadSums;
@@ -134,8 +135,9 @@ impl Last {
 pub struct Observed {
     /// Whether threads are watched at all.
     is_wanted: bool,
-    /// CPUs that the process may use.
-    cpus: u64,
+    /// CPUs that the process may use: those of its mask, and no more than its limit from when that is known.
+    cpus: AtomicU64,
+    limit: OnceLock<()>,
     /// Time of workers by cause, and the part of it without a CPU.
     spent: [AtomicU64; CAUSES],
     off: [AtomicU64; CAUSES],
@@ -161,15 +163,6 @@ struct Windows {
 // SAFETY: only who has set `busy` touches `windows`.
 unsafe impl Sync for Observed {}
 
-/// CPUs on which the process may run, at most as many as the limit of its control groups pays for; a part of one counts as one.
-fn allowed_cpus() -> u64 {
-    let mask = Mask::of_process().map_or(1, |mask| mask.cpus().count() as u64);
-    // Without a limit it is 0.
-    let limit = Cgroups::of_process().quota().map(|quota| quota.millicpus).filter(|millicpus| *millicpus > 0);
-    let limit = limit.map_or(u64::MAX, |millicpus| millicpus.div_ceil(1000));
-    mask.min(limit).max(1)
-}
-
 fn load(sums: &[AtomicU64; CAUSES]) -> Sums {
     core::array::from_fn(|index| sums.get(index).map_or(0, |sum| sum.load(Relaxed)))
 }
@@ -186,7 +179,8 @@ impl Observed {
         let zeros = || [const { AtomicU64::new(0) }; CAUSES];
         Observed {
             is_wanted,
-            cpus: allowed_cpus(),
+            cpus: AtomicU64::new(Mask::of_process().map_or(1, |mask| mask.cpus().count() as u64)),
+            limit: OnceLock::new(),
             spent: zeros(),
             off: zeros(),
             samples: zeros(),
@@ -203,9 +197,21 @@ impl Observed {
         self.is_wanted
     }
 
+    /// Reads the limit of the process's control groups, if nobody has. It is in several files, which a program's start need
+    /// not wait for. A part of a CPU counts as one.
+    pub fn read_limit(&self) {
+        self.limit.get_or_init(|| {
+            // Without a limit it is 0.
+            let quota = Cgroups::of_process().quota().map(|quota| quota.millicpus);
+            if let Some(millicpus) = quota.filter(|millicpus| *millicpus > 0) {
+                self.cpus.fetch_min(millicpus.div_ceil(1000), Relaxed);
+            }
+        });
+    }
+
     /// CPUs that the process may use.
     pub fn cpus(&self) -> u64 {
-        self.cpus
+        self.cpus.load(Relaxed).max(1)
     }
 
     /// Whether the kernel's sums could be read.
@@ -272,7 +278,7 @@ impl Observed {
         };
         let waiting = estimate(
             wall,
-            (most_workers, self.cpus),
+            (most_workers, self.cpus()),
             &since(&spent, &windows.spent),
             &since(&off, &windows.off),
         );
