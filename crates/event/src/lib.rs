@@ -3,7 +3,8 @@
 //! Every event of every model is declared exactly once, in [`models`]. Recorders take codes from
 //! there by name, readers take field types, sentences and effects. Codes are spelt nowhere else.
 //!
-//! The framing of events in a stream file is in [`framing`], the form of an unfinished one in [`tail`]. This crate does no I/O, allocates
+//! The framing of events in a stream file is in [`framing`], the form of an unfinished one in [`tail`], the sign of life of a process
+//! in [`alive`]. This crate does no I/O, allocates
 //! nothing, and depends on nothing, so that it can be part of a traced program.
 #![forbid(unsafe_code)]
 #![no_std]
@@ -11,6 +12,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod alive;
 mod code;
 mod code_map;
 pub mod decode;

@@ -20,11 +20,11 @@ pub(crate) fn of_streams(trace: &Trace, threads: &[ThreadIndex], execution: &Exe
     all
 }
 
-/// Corrected clock, nanoseconds, until which it is known what a thread was in: its last event, or its last sample where
-/// no events are missing.
+/// Corrected clock, nanoseconds, until which it is known what a thread was in: its last event, or, where no events are
+/// missing, its last sample or the last sign of life of its process.
 pub(crate) fn known_until(stream: &Stream) -> Option<i64> {
-    let sampled = stream.last_clock_of(File::Samples).filter(|_| stream.cut_at_ns().is_none());
-    stream.last_clock_ns().max(sampled)
+    let later = stream.last_clock_of(File::Samples).max(stream.alive_until_ns());
+    stream.last_clock_ns().max(later.filter(|_| stream.cut_at_ns().is_none()))
 }
 
 /// A thread whose stream ends before the thread has ended is shown in what it was in last, which need not

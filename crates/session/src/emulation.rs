@@ -150,11 +150,13 @@ pub fn duration_ns(trace: &Trace) -> i64 {
     }
 }
 
-/// Nanoseconds from the first event to the last one, or to a later sample: the length of the trace, of which ranges are told.
+/// Nanoseconds from the first event to the last one, or to a later sample or sign of life: the length of the trace, to which
+/// ranges refer.
 pub fn length_ns(trace: &Trace) -> i64 {
-    let samples = trace.streams().iter().filter_map(|stream| stream.last_clock_of(File::Samples)).max();
-    let sampled = first_clock_ns(trace).zip(samples).map_or(0, |(first, last)| last.saturating_sub(first));
-    duration_ns(trace).max(sampled)
+    let later = |stream: &Stream| stream.last_clock_of(File::Samples).max(stream.alive_until_ns());
+    let last = trace.streams().iter().filter_map(later).max();
+    duration_ns(trace)
+        .max(first_clock_ns(trace).zip(last).map_or(0, |(first, last)| last.saturating_sub(first)))
 }
 
 /// Where the events end of each stream that did not end properly, or whose thread may not have.

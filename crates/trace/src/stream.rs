@@ -13,8 +13,8 @@ use crate::turn_clocks::{OrderlessCodes, TurnClocks};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taskscope_event::Code;
 use taskscope_event::framing::{EVENT_HEADER_BYTES, FILE_HEADER_BYTES};
+use taskscope_event::{Code, alive};
 
 /// Which of a stream's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -158,7 +158,18 @@ pub struct Stream {
     pub(crate) own: Option<StreamFile>,
     pub(crate) samples: Option<StreamFile>,
     pub(crate) order: ReadOrder,
+    alive: Option<Alive>,
 }
+
+/// What the sign of life of a process says of a thread that did not end its stream; uncorrected clocks, nanoseconds.
+#[derive(Clone, Copy)]
+struct Alive {
+    until: i64,
+    asleep_since: Option<i64>,
+}
+
+/// A sign of life that is later than the last event by more than this is damaged: 26 days.
+const MAX_SILENCE_NS: i64 = 1 << 51;
 
 impl Stream {
     /// Loads the stream in `directory`.
@@ -186,6 +197,7 @@ impl Stream {
             own: None,
             samples: None,
             order: options.order,
+            alive: None,
         };
         if !stream.metadata.finished {
             let text = format!(
@@ -198,8 +210,27 @@ impl Stream {
         if options.own_events {
             stream.own = stream.load_file(File::Own, options.orderless.as_ref(), &mut problems);
             stream.samples = stream.load_file(File::Samples, None, &mut problems);
+            stream.alive = stream.load_alive();
         }
         (stream, problems)
+    }
+
+    /// Reads the sign of life beside the streams of its process, where the process did not end properly.
+    fn load_alive(&self) -> Option<Alive> {
+        let path = self.directory.parent().filter(|_| !self.metadata.finished)?.join(alive::FILE);
+        let page = read_small_file(&path, alive::BYTES as u64).ok()?;
+        let last = [&self.standard, &self.own].into_iter().flatten().filter(|file| file.survey.events > 0);
+        let last = last.map(|file| file.survey.highest_clock).max()?;
+        let until = i64::try_from(alive::until(&page)?).ok()?;
+        let is_later = until.checked_sub(last).is_some_and(|silence| (1..=MAX_SILENCE_NS).contains(&silence));
+        let tid = self.tid()?;
+        let mut asleep = alive::asleep(&page).filter(|(asleep, _)| i64::try_from(*asleep) == Ok(tid));
+        // A thread that recorded something after the look was awake.
+        let slept = alive::looked(&page)
+            .is_some_and(|looked| i64::try_from(looked).is_ok_and(|looked| looked >= last));
+        let asleep_since =
+            asleep.find_map(|(_, since)| i64::try_from(since).ok()).filter(|since| slept && *since <= until);
+        is_later.then_some(Alive { until, asleep_since: asleep_since.map(|since| since.max(last)) })
     }
 
     /// The thread's id; where the metadata lacks it, as the directory's name has it.
@@ -296,6 +327,17 @@ impl Stream {
     pub fn last_clock_of(&self, file: File) -> Option<i64> {
         let file = self.file(file).filter(|file| file.survey.events > 0)?;
         Some(self.clock.apply(file.survey.highest_clock))
+    }
+
+    /// Corrected clock, nanoseconds, until which the process of an unfinished stream is known to have lived. The thread
+    /// recorded nothing between its last event and this time, unless the stream is cut ([`Stream::cut_at_ns`]).
+    pub fn alive_until_ns(&self) -> Option<i64> {
+        self.alive.map(|alive| self.clock.apply(alive.until))
+    }
+
+    /// Corrected clock, nanoseconds, since when the thread used no CPU and waited in the kernel, until the end of its process.
+    pub fn asleep_since_ns(&self) -> Option<i64> {
+        self.alive.and_then(|alive| alive.asleep_since).map(|since| self.clock.apply(since))
     }
 
     /// Corrected clock, nanoseconds, after which events are missing because a file is cut there; the other may go on.

@@ -14,10 +14,13 @@
 //! in the kernel). The delay between wake-up and return is in the sums of `schedstat`, not in the switches, so these
 //! are read beside them ([`switches`]).
 //!
+//! The same thread keeps a page with the time up to date ([`alive`]), as a killed process cannot record its end.
+//!
 //! A round takes a CPU from a worker where all are busy: rings, which know the time of every switch, are
 //! looked at as rarely as they stay nearly empty. The rounds take no more than 1 % of one CPU: with many
 //! threads they become rarer.
 
+mod alive;
 mod cpu_watch;
 mod schedstat;
 mod side_file;
@@ -27,6 +30,7 @@ use crate::clock;
 use crate::cpus::Mask;
 use crate::metadata::Json;
 use crate::own_threads::{self, OwnThread};
+use alive::{Alive, BEAT};
 use cpu_watch::CpuWatch;
 use schedstat::{Periods, Sums};
 use side_file::SideFile;
@@ -174,6 +178,7 @@ impl Watched {
 #[derive(Default)]
 struct State {
     watched: Vec<Watched>,
+    alive: Alive,
     stream: Option<SideFile>,
     cpus: CpuWatch,
     /// The clock of the last event.
@@ -190,6 +195,7 @@ struct State {
 /// What is watched in a process. Never freed.
 pub(crate) struct OsTime {
     mode: Mode,
+    process: PathBuf,
     directory: PathBuf,
     loom: String,
     pid: i64,
@@ -221,6 +227,7 @@ impl OsTime {
     pub fn new(process: &Path, loom: &str, pid: i64, mask: Option<Mask>, wanted: bool) -> OsTime {
         OsTime {
             mode: if wanted { Mode::from_environment() } else { Mode::Off },
+            process: process.to_owned(),
             directory: process.join("os-time"),
             loom: loom.to_owned(),
             pid,
@@ -238,6 +245,7 @@ impl OsTime {
         if state.ended {
             return;
         }
+        state.alive.watch(os_tid, tid);
         state.watched.push(Watched::new(os_tid, tid));
         if state.housekeeping.is_some() {
             self.wake.notify_all();
@@ -290,6 +298,7 @@ impl OsTime {
             self.wake.notify_all();
         }
         let mut state = self.state();
+        state.alive.leave(os_tid);
         let is_it = |watched: &Watched| watched.os_tid == os_tid && !watched.has_left();
         if let Some(row) = state.watched.iter().position(is_it) {
             let tid = state.watched[row].tid;
@@ -305,6 +314,7 @@ impl OsTime {
     pub fn finish(&self) {
         let mut state = self.state();
         state.ended = true;
+        state.alive.finish();
         let mut watched = std::mem::take(&mut state.watched);
         watched.iter_mut().for_each(Watched::leave);
         self.round(&mut state, &mut watched, u64::MAX);
@@ -333,6 +343,9 @@ impl OsTime {
     fn keep_house(&self) {
         let own = OwnThread::begin();
         let mut state = self.state();
+        if !state.ended {
+            state.alive.begin(&self.process);
+        }
         let (mut last, mut pause) = (Instant::now(), FIRST_LOOK);
         loop {
             state = self.open_new(state);
@@ -342,8 +355,9 @@ impl OsTime {
             let sums = state.watched.iter().any(|watched| watched.tells_sums() && !watched.has_left());
             let wait = if sums { pause.min(PERIOD) } else { pause };
             if let Some(left) = wait.checked_sub(last.elapsed()).filter(|left| !left.is_zero()) {
-                state =
-                    self.wake.wait_timeout(state, own.sleep(left)).unwrap_or_else(PoisonError::into_inner).0;
+                let nap = own.sleep(left.min(BEAT));
+                state = self.wake.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner).0;
+                state.alive.beat();
                 drop(state);
                 own.end_process_if_alone();
                 state = self.state();

@@ -35,6 +35,10 @@ pub struct Outcome {
     status: ExitStatus,
     /// From just before the start to just after the end of the program.
     pub wall: Duration,
+    /// Process id of the program.
+    pub pid: u32,
+    /// `CLOCK_MONOTONIC` just after the end of the program, nanoseconds; none if the clock cannot be read.
+    pub end_monotonic_ns: Option<u64>,
 }
 
 /// Starts the program and waits for it. An error means that it never ran.
@@ -56,10 +60,17 @@ pub fn run(command: &mut Command) -> io::Result<Outcome> {
     });
     let status = child.wait();
     let wall = begin.elapsed();
+    let end_monotonic_ns = monotonic_ns();
     handle.close();
     // The thread ends with its iterator; if it panicked there is nothing left to forward.
     let _ = forwarder.join();
-    Ok(Outcome { status: status?, wall })
+    Ok(Outcome { status: status?, wall, pid: child.id(), end_monotonic_ns })
+}
+
+/// The clock of the traces of this host.
+fn monotonic_ns() -> Option<u64> {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).ok()?;
+    u64::try_from(Duration::from(now).as_nanos()).ok()
 }
 
 fn forward(origin: &Origin, child: Pid) {
@@ -71,6 +82,11 @@ fn forward(origin: &Origin, child: Pid) {
 }
 
 impl Outcome {
+    #[cfg(test)]
+    pub fn of(status: ExitStatus, pid: u32, end_monotonic_ns: u64) -> Outcome {
+        Outcome { status, wall: Duration::ZERO, pid, end_monotonic_ns: Some(end_monotonic_ns) }
+    }
+
     /// The exit code, unless a signal ended the program.
     pub fn exit_code(&self) -> Option<i32> {
         self.status.code()

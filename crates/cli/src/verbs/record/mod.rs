@@ -5,6 +5,7 @@ mod child;
 mod device_library;
 mod directory;
 mod elf;
+mod end;
 pub mod environment;
 mod inherited;
 mod launcher;
@@ -219,6 +220,7 @@ fn record(
     run_file.exit_code = outcome.exit_code();
     run_file.signal = outcome.signal();
     let tails_outside = tails::bring_home(&trace.path);
+    end::store(&trace.path, &outcome);
     let profiles = trace.profiles();
     let recorded = trace.has_streams();
     if recorded && run_file.rank.unwrap_or(0) == 0 {

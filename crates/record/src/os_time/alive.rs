@@ -1,0 +1,198 @@
+//! The sign of life of a process that cannot record its own end: a mapped page with the time, kept up to date.
+//!
+//! Form and purpose: [`taskscope_event::alive`]. One store per beat; the program's threads do nothing for it.
+
+use super::schedstat::Schedstat;
+use crate::clock;
+use crate::disk_file::{DiskFile, Mapping, reserve};
+use crate::tail_place;
+use core::sync::atomic::{AtomicU64, Ordering::*};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use taskscope_event::alive;
+
+/// Between two stores of the time.
+pub(super) const BEAT: Duration = Duration::from_millis(40);
+/// Between two looks for threads that sleep.
+const LOOK: Duration = Duration::from_millis(200);
+/// Looks may take this part of the time.
+const LARGEST_SHARE: u32 = 200;
+
+/// A thread, and how long it has used no CPU.
+struct Watched {
+    os_tid: i32,
+    tid: i64,
+    times: Schedstat,
+    /// Time on a CPU at the last look, nanoseconds.
+    cpu_ns: Option<u64>,
+    /// When that time was first seen.
+    since: u64,
+}
+
+/// The page, and the threads that are looked at.
+#[derive(Default)]
+pub(super) struct Alive {
+    page: Option<Page>,
+    threads: Vec<Watched>,
+    looked: Option<(Instant, Duration)>,
+    tables: u64,
+}
+
+impl Alive {
+    /// Adds a thread to those that are looked at.
+    pub fn watch(&mut self, os_tid: i32, tid: i64) {
+        let times = Schedstat::of(os_tid);
+        self.threads.push(Watched { os_tid, tid, times, cpu_ns: None, since: clock::kernel_ns() });
+    }
+
+    /// Removes a thread that ends.
+    pub fn leave(&mut self, os_tid: i32) {
+        self.threads.retain(|thread| thread.os_tid != os_tid);
+    }
+
+    /// Creates the page in the directory of the process. Without room for it there is none.
+    pub fn begin(&mut self, process: &Path) {
+        self.page = Page::create(&process.join(alive::FILE));
+        self.beat();
+    }
+
+    /// Stores the time, and from time to time which threads sleep.
+    pub fn beat(&mut self) {
+        let Some(page) = &self.page else { return };
+        page.store(alive::UNTIL_OFFSET, clock::kernel_ns());
+        let is_due = |(at, took): (Instant, Duration)| at.elapsed() >= LOOK.max(took * LARGEST_SHARE);
+        if self.looked.is_none_or(is_due) {
+            let (start, begin) = (Instant::now(), own_cpu_time());
+            self.look();
+            self.looked = Some((start, own_cpu_time().saturating_sub(begin)));
+        }
+    }
+
+    fn look(&mut self) {
+        let Some(page) = &self.page else { return };
+        let table = self.tables % 2;
+        let mut rows = 0;
+        page.store(alive::look(table), clock::kernel_ns());
+        for thread in &mut self.threads {
+            let at = clock::kernel_ns();
+            let cpu_ns = thread.times.read().map(|sums| sums.on_cpu);
+            if cpu_ns.is_none() || cpu_ns != thread.cpu_ns {
+                // A thread that is seen for the first time may have slept since it was attached.
+                thread.since = if thread.cpu_ns.is_none() { thread.since } else { at };
+                thread.cpu_ns = cpu_ns;
+            } else if rows < alive::MAX_ROWS && thread.times.is_blocked() == Some(true) {
+                // A runnable thread uses no CPU either while others have it.
+                let row = alive::row(table, rows);
+                page.store(row, thread.tid.cast_unsigned());
+                page.store(row + 8, thread.since);
+                rows += 1;
+            }
+        }
+        page.store(alive::TABLE_OFFSET, alive::table(table, rows));
+        self.tables += 1;
+    }
+
+    /// Removes the page: the process records its end itself.
+    pub fn finish(&mut self) {
+        if let Some(page) = self.page.take() {
+            page.remove();
+        }
+    }
+}
+
+/// CPU time of the calling thread: that of others does not make looks rarer.
+fn own_cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing; the clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The mapped page, in its file.
+struct Page {
+    mapping: Mapping,
+    path: PathBuf,
+    /// Where the file is, if `path` is a link to it.
+    linked: Option<PathBuf>,
+}
+
+// SAFETY: the mapping belongs to the value, wherever that goes.
+unsafe impl Send for Page {}
+
+impl Page {
+    fn create(path: &Path) -> Option<Page> {
+        let linked = tail_place::link(path);
+        let file = linked.as_deref().unwrap_or(path);
+        let made = DiskFile::create(file).and_then(|(_, open)| {
+            reserve(&open, 0, alive::BYTES as u64)?;
+            Mapping::new(&open, 0, alive::BYTES)
+        });
+        let Ok(mapping) = made else {
+            [Some(path), linked.as_deref()]
+                .into_iter()
+                .flatten()
+                .for_each(|path| drop(std::fs::remove_file(path)));
+            return None;
+        };
+        let page = Page { mapping, path: path.to_owned(), linked };
+        page.store(alive::MARK.0, alive::MARK.1);
+        Some(page)
+    }
+
+    fn store(&self, offset: u64, value: u64) {
+        // SAFETY: all offsets are within the page and aligned, and the mapping lives as long as the value.
+        let word = unsafe { AtomicU64::from_ptr(self.mapping.base.add(offset as usize).cast()) };
+        word.store(value.to_le(), Release);
+    }
+
+    fn remove(self) {
+        let _ = std::fs::remove_file(&self.path);
+        if let Some(linked) = &self.linked {
+            let _ = std::fs::remove_file(linked);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn page_has_the_time_and_the_threads_that_sleep() {
+        let root = std::env::temp_dir().join(format!("taskscope-alive-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        let before = clock::kernel_ns();
+        let (end, ends) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let sleeper = std::thread::spawn(move || {
+            tell.send(crate::thread::os_tid()).unwrap();
+            let _ = ends.recv();
+        });
+        let mut all = Alive::default();
+        all.watch(told.recv().unwrap(), 7);
+        all.watch(crate::thread::os_tid(), 8);
+        all.begin(&root);
+        let page = || std::fs::read(root.join(alive::FILE)).unwrap();
+        assert!(alive::until(&page()).unwrap() >= before);
+        if Schedstat::of(crate::thread::os_tid()).read().is_none() {
+            println!("skipped: this kernel has no schedstat (CONFIG_SCHED_INFO)");
+        } else {
+            // The sleeper may still be on its way to sleep at the first look.
+            let slept = (0..1000).any(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                all.look();
+                alive::asleep(&page()).any(|(tid, since)| tid == 7 && since >= before)
+            });
+            assert!(slept && alive::asleep(&page()).all(|(tid, _)| tid == 7));
+            all.threads.retain(|thread| thread.tid != 7);
+            all.look();
+            assert_eq!(alive::asleep(&page()).count(), 0);
+        }
+        all.finish();
+        assert!(!root.join(alive::FILE).exists());
+        drop(end);
+        sleeper.join().unwrap();
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}
