@@ -2,6 +2,7 @@
 
 use crate::blame::{Charge, Culprit};
 use crate::grain::{Grain, Grains};
+use crate::hang::Hang;
 use crate::late::{LateProcess, waits_for_late};
 use crate::ledger::{ByState, Ledger};
 use crate::state_places::SumsByPlace;
@@ -10,12 +11,14 @@ use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Execution, Group, Place, PlaceKind, Starts, State, ThreadIndex, TypeIndex, TypeKind,
+    Execution, Group, Place, PlaceKind, Section, Starts, State, ThreadIndex, TypeIndex, TypeKind,
 };
 
 /// What kind of loss it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum FindingKind {
+    /// Threads wait for what cannot come.
+    Hung,
     /// Others wait for a lock that is held.
     Lock,
     /// Others have nothing to do while code outside regions runs.
@@ -54,7 +57,8 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [FindingKind; 17] = [
+    pub const ALL: [FindingKind; 18] = [
+        FindingKind::Hung,
         FindingKind::Lock,
         FindingKind::Serial,
         FindingKind::FewTasks,
@@ -77,6 +81,7 @@ impl FindingKind {
     /// The name in JSON and for `explain`.
     pub const fn name(self) -> &'static str {
         match self {
+            FindingKind::Hung => "hung",
             FindingKind::Lock => "lock-held",
             FindingKind::Serial => "serial-code",
             FindingKind::FewTasks => "few-tasks",
@@ -145,6 +150,8 @@ pub struct Finding {
     pub grain: Option<Grain>,
     /// Who was waited for, where a process came late.
     pub late: Option<LateProcess>,
+    /// Row of [`Analysis::hangs`](crate::Analysis::hangs), where the run hung.
+    pub hang: Option<usize>,
 }
 
 impl Finding {
@@ -164,6 +171,7 @@ impl Finding {
             work: None,
             grain: None,
             late: None,
+            hang: None,
         }
     }
 }
@@ -171,7 +179,8 @@ impl Finding {
 /// Numbers of tasks by the code that created them.
 pub(crate) type Creations = FxHashMap<(State, Place), u64>;
 
-/// All losses, largest first; their sum is capacity minus useful time.
+/// All hangs, then all losses, largest first. The sum of the losses is capacity minus useful time; the waits of a hang are
+/// losses, too.
 pub(crate) fn findings(
     execution: &Execution,
     ledger: &Ledger,
@@ -179,6 +188,7 @@ pub(crate) fn findings(
     works: &[Worksharing],
     types: &[TaskType],
     created: &Creations,
+    hangs: &[Hang],
 ) -> Vec<Finding> {
     let grains = Grains::of(execution, ledger, charges, types);
     let mut in_code: FxHashMap<(State, Place), u64> = FxHashMap::default();
@@ -245,6 +255,7 @@ pub(crate) fn findings(
             work,
             grain,
             late: None,
+            hang: None,
         });
     }
     let mut late_at: FxHashMap<Place, u64> = FxHashMap::default();
@@ -276,7 +287,15 @@ pub(crate) fn findings(
         }
     }
     all.sort_by_key(|f| (Reverse(f.ns), f.kind, f.state, f.place, f.late));
+    all.splice(0..0, hangs.iter().enumerate().filter_map(|(row, hang)| of_hang(row, hang)));
     all
+}
+
+fn of_hang(row: usize, hang: &Hang) -> Option<Finding> {
+    let Section { state, place, .. } = hang.waits.first()?.span.section;
+    let confidence = if hang.is_deadlock { Confidence::High } else { Confidence::Medium };
+    let own = Finding::own(FindingKind::Hung, (state, place), hang.victims.total());
+    Some(Finding { victims: hang.victims, confidence, hang: Some(row), ..own })
 }
 
 /// Whether code that creates so many tasks in so much time is there to create them: many, and not

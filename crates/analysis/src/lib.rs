@@ -22,6 +22,7 @@ mod findings;
 mod fine;
 mod forest;
 mod grain;
+mod hang;
 pub mod hybrid;
 mod keys;
 mod late;
@@ -47,6 +48,8 @@ use findings::{creations, findings};
 pub use fine::FineNanos;
 pub use forest::{Letter, Shares};
 pub use grain::Grain;
+use hang::hangs;
+pub use hang::{Hang, LastSeen, Needed, OpenWait};
 pub use keys::Who;
 pub use late::LateProcess;
 pub use ledger::{ByState, Cause, Ledger, ThreadTime, book};
@@ -78,8 +81,10 @@ pub struct Analysis {
     pub regions: Vec<ParallelConstruct>,
     /// Locks, most waiting first.
     pub locks: Vec<Lock>,
-    /// Losses with their causes, largest first.
+    /// Hangs, then losses with their causes, largest first.
     pub findings: Vec<Finding>,
+    /// What waited at the end for what could not come.
+    pub hangs: Vec<Hang>,
     /// Which tasks kept others from running, where the program told when tasks were able to.
     pub starvation: Starvation,
 }
@@ -107,7 +112,8 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
     let (tables, charges) = rayon::join(tables, || charge(execution));
     let (ledger, (body_times, task_types, created), works, regions, locks, starvation) = tables;
     let efficiency = efficiency(&ledger, &charges);
-    let findings = findings(execution, &ledger, &charges, &works, &task_types, &created);
+    let hangs = hangs(execution);
+    let findings = findings(execution, &ledger, &charges, &works, &task_types, &created, &hangs);
     let analysis = Analysis {
         efficiency,
         tasks: explicit_tasks_begun(execution),
@@ -120,6 +126,7 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
         charges,
         works,
         findings,
+        hangs,
     };
     let mut problems: Vec<Problem> =
         execution.anomalies.by_name.iter().map(|(name, tally)| Problem { name, tally: *tally }).collect();

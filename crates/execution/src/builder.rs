@@ -108,6 +108,7 @@ impl ExecutionBuilder {
         thread.events += count;
         thread.first = thread.first.min(first);
         thread.last = thread.last.max(last);
+        thread.last_event = thread.last_event.max(last);
     }
 
     /// The thread is still there at `at`, although no event of it is played.
@@ -174,7 +175,9 @@ impl ExecutionBuilder {
         joined.leave(self.samples.samples_mut().of_calls.keys().map(|(_, site)| *site));
         self.finish_stored(&joined);
         for hold in self.holders.into_iter().flatten() {
-            let end = self.execution.threads[hold.thread.index()].track.end().max(hold.start);
+            // What a thread holds at its end stays held.
+            let process = self.execution.threads[hold.thread.index()].process;
+            let end = self.execution.processes[process.index()].last.max(hold.start);
             self.execution.holds.to_mut().push(Hold { end, ..hold });
         }
         joined.join_tables(&mut self.execution);

@@ -49,6 +49,7 @@ impl Execution {
             uncertain,
             samples,
             anomalies: _,
+            filtered: _,
         } = self;
         for process in processes {
             if let Some(cpus) = &mut process.cpus {

@@ -30,8 +30,12 @@ pub struct Thread {
     pub ended: bool,
     /// Time of its first event.
     pub first: u64,
-    /// Time of its last event.
+    /// Time of its last event, or a later one at which it was still there.
     pub last: u64,
+    /// Time of its last event.
+    pub last_event: u64,
+    /// Since when it used no CPU and waited in the kernel, until the end of its process; known of threads that did not end.
+    pub asleep_since: Option<u64>,
     /// Number of its events.
     pub events: u64,
     /// Events that its recorder says were lost.
@@ -63,6 +67,8 @@ impl Thread {
             ended: false,
             first: NO_TIME,
             last: 0,
+            last_event: 0,
+            asleep_since: None,
             events: 0,
             lost_events: 0,
             os_source: OsSource::Unknown,
@@ -223,6 +229,8 @@ pub struct Execution {
     pub uncertain: Vec<Uncertain>,
     /// What did not fit.
     pub anomalies: Anomalies,
+    /// Whether a filter left events out: states, and who waits for whom, are as the others tell them.
+    pub filtered: bool,
     /// Samples of call stacks, and creation paths.
     pub samples: Samples,
 }

@@ -217,12 +217,13 @@ impl Session {
             let clock = selected.origin_ns.saturating_add(time_ns).max(0) as u64;
             clock.min(latest.unwrap_or(u64::MAX))
         };
-        // Who has later events lives on to where the range ends; who was sampled, until its last sample, which is of what it
-        // was in: a killed thread may have been in one thing for long.
+        // Threads with later events live on to the end of the range. A killed thread may have been in one section for long: it
+        // lives on to its last sample, or to the last sign of life of its process.
         let end = selected.origin_ns.saturating_add(selected.end_ns);
         for (stream, thread) in trace.streams().iter().zip(&threads) {
             let later = stream.last_clock_ns().filter(|last| *last >= end && end < i64::MAX);
-            if let Some(last) = later.max(stream.last_clock_of(File::Samples)) {
+            let later = later.max(stream.last_clock_of(File::Samples)).max(stream.alive_until_ns());
+            if let Some(last) = later {
                 let at = (last.min(end).max(0) as u64).min(latest.unwrap_or(u64::MAX));
                 builder.lives_at(*thread, at);
                 interpreter.lives_at(*thread, at);
@@ -247,6 +248,10 @@ impl Session {
         cpus::add_cpus(&trace, &threads, &names, &mut execution);
         execution.attribute_system_time();
         told_ranks::add_told_ranks(&trace, &threads, &mut execution);
+        for (stream, thread) in trace.streams().iter().zip(&threads) {
+            let since = stream.asleep_since_ns().map(|since| since.max(0) as u64);
+            execution.threads[thread.index()].asleep_since = since;
+        }
         let (begin_ns, end_ns) = selection.range.resolve(emulation::length_ns(&trace));
         let range =
             (selection.range != TimeRange::default()).then(|| (clock_at(begin_ns.max(0)), clock_at(end_ns)));
@@ -276,6 +281,7 @@ impl Session {
                 clock_offset_ns: stream.clock.offset_ns,
             })
             .collect();
+        execution.filtered = selection.filter.is_some() && parts.contains(&Part::Passing);
         let devices = devices::read_devices(&trace);
         device_work::add_target_waits(&mut execution, &devices);
         Ok(Session {
@@ -283,13 +289,13 @@ impl Session {
             devices,
             places: places.map_or_else(|| Places::of(&execution), |places| places.with_calls_of(&execution)),
             unreadable_samples,
+            filtered: execution.filtered,
             execution,
             range,
             run,
             run_file_problem,
             streams,
             part: selection.words.clone(),
-            filtered: selection.filter.is_some() && parts.contains(&Part::Passing),
             problems: trace.problems().to_vec(),
             clock_offsets: trace.clock_offsets().cloned(),
             events: by_letter.iter().sum(),

@@ -12,6 +12,7 @@ mod causes;
 pub mod devices;
 pub mod explain;
 pub mod format;
+mod hang;
 pub mod html;
 pub mod info;
 pub mod instrumentation;
@@ -38,5 +39,6 @@ pub use run_numbers::{RunDifference, RunNumbers, SCHEMA as DIFF_SCHEMA, compare_
 pub use talp::talp_json;
 pub use timeline_text::timeline_text;
 pub use words::{
-    NamedFinding, NoticeText, blame, causes, findings, knows_samples_alone, notes_of_filter, notices,
+    NamedFinding, NoticeText, blame, causes, findings, hang_lines, knows_samples_alone, notes_of_filter,
+    notices,
 };

@@ -1,5 +1,6 @@
 //! The report as JSON; its schema is `docs/report.schema.json`.
 
+use crate::hang::HangWords;
 use crate::words;
 use serde_json::{Map, Value, json};
 use taskscope_analysis::{Analysis, ByState, Load, Problem};
@@ -75,7 +76,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
                 json!({ "cause": state.name(), "ns": ns, "blamed": kind, "where": named(&place) })
             })
             .collect::<Vec<_>>(),
-        "findings": findings.iter().map(|finding| finding_row(places, finding)).collect::<Vec<_>>(),
+        "findings": findings.iter().map(|finding| finding_row(session, analysis, finding)).collect::<Vec<_>>(),
         "thread_states": threads(session, analysis),
         "task_types": task_types,
         "worksharing": worksharing,
@@ -116,7 +117,8 @@ fn named(text: &str) -> Value {
     if text.is_empty() { Value::Null } else { text.into() }
 }
 
-fn finding_row(places: &Places, finding: &words::NamedFinding) -> Value {
+fn finding_row(session: &Session, analysis: &Analysis, finding: &words::NamedFinding) -> Value {
+    let places = &session.places;
     let mut row = json!({
         "id": finding.id,
         "kind": finding.kind.name(),
@@ -139,6 +141,9 @@ fn finding_row(places: &Places, finding: &words::NamedFinding) -> Value {
             row.insert("tasks".into(), grain.tasks.into());
             row.insert("task_mean_ns".into(), grain.mean_ns.into());
             row.insert("task_cost_ns".into(), grain.cost_ns.into());
+        }
+        if let Some(hang) = finding.hang.and_then(|row| analysis.hangs.get(row)) {
+            row.insert("hang".into(), HangWords::of(session, hang).json());
         }
         if let Some(late) = finding.late {
             row.insert("late_pid".into(), late.pid.into());

@@ -457,7 +457,7 @@ impl Page<'_> {
     fn worth(&self) -> Vec<words::NamedFinding> {
         let floor = self.analysis.ledger.capacity_ns as f64 * FLOOR;
         let mut all = words::findings(self.session, self.analysis);
-        all.retain(|finding| finding.ns > 0 && finding.ns as f64 >= floor);
+        all.retain(|f| f.hang.is_some() || f.ns > 0 && f.ns as f64 >= floor);
         all
     }
 

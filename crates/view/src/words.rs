@@ -1,6 +1,7 @@
 //! Findings, causes and notices in sentences.
 
 use crate::format;
+use crate::hang::HangWords;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_analysis::{
@@ -52,6 +53,8 @@ pub struct NamedFinding {
     pub grain: Option<Grain>,
     /// Who was waited for, where a process came late.
     pub late: Option<LateProcess>,
+    /// Row of [`Analysis::hangs`], where the run hung.
+    pub hang: Option<usize>,
 }
 
 /// The name of a CPU that is a worker; none of a thread. Where several looms have CPUs, with the loom.
@@ -62,7 +65,7 @@ pub fn cpu_name(execution: &Execution, thread: ThreadIndex) -> Option<String> {
     Some(if looms > 1 { format!("CPU {} of {loom}", row.tid) } else { format!("CPU {}", row.tid) })
 }
 
-/// All findings with names, largest first.
+/// All findings with names: hangs first, then the largest.
 pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
     let places = &session.places;
     let mut merged: Vec<NamedFinding> = Vec::new();
@@ -72,7 +75,7 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
         let place = place_of(places, finding);
         // Whoever comes late is one finding, wherever the others wait.
         let of_place = if finding.late.is_some() { String::new() } else { place.clone() };
-        let key = (finding.kind, finding.state, of_place, finding.late);
+        let key = (finding.kind, finding.state, of_place, finding.late, finding.hang);
         match known.get(&key) {
             Some(row) => {
                 let row = &mut merged[*row];
@@ -98,7 +101,10 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
                     } else {
                         places.site_of(finding.place)
                     },
-                    text: sentence(session, finding, &place, workers),
+                    text: match finding.hang.and_then(|row| analysis.hangs.get(row)) {
+                        Some(hang) => HangWords::of(session, hang).sentence(),
+                        None => sentence(session, finding, &place, workers),
+                    },
                     place,
                     victims: finding.victims,
                     sole_ns: finding.sole_ns,
@@ -106,6 +112,7 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
                     work: finding.work,
                     grain: finding.grain,
                     late: finding.late,
+                    hang: finding.hang,
                 });
             }
         }
@@ -114,7 +121,7 @@ pub fn findings(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
         finding.text = late_sentence(places, finding);
     }
     // The start of MPI is paid once a job, and in no efficiency.
-    merged.sort_by_key(|f| (f.kind == FindingKind::MpiStart, Reverse(f.ns)));
+    merged.sort_by_key(|f| (f.hang.is_none(), f.kind == FindingKind::MpiStart, Reverse(f.ns)));
     for (number, finding) in merged.iter_mut().enumerate() {
         finding.id = format!("F{}", number + 1);
     }
@@ -186,6 +193,7 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
     let alone = u128::from(finding.sole_ns) * 10 >= u128::from(finding.ns) * 7;
     let place = if place.is_empty() { "code that the trace does not name" } else { place };
     match finding.kind {
+        FindingKind::Hung => format!("hung: threads wait for what cannot come in {place}"),
         FindingKind::Lock if finding.victims.get(State::OrderedWait) > finding.ns / 2 => {
             format!("threads wait for their turn while another is in {place}")
         }
@@ -287,6 +295,12 @@ pub fn who_is_late(late: LateProcess) -> String {
 /// One of those that a plural names.
 fn one(plural: &str) -> &str {
     plural.strip_suffix('s').unwrap_or(plural)
+}
+
+/// The waits of a hang, a line each; none of another finding.
+pub fn hang_lines(session: &Session, analysis: &Analysis, finding: &NamedFinding) -> Vec<String> {
+    let hang = finding.hang.and_then(|row| analysis.hangs.get(row));
+    hang.map_or_else(Vec::new, |hang| HangWords::of(session, hang).lines())
 }
 
 /// Causes with names: state, place in words, nanoseconds; largest first, one row a name, sum exact.

@@ -74,6 +74,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 let alone = format::percent(finding.sole_ns, finding.ns);
                 writeln!(out, "  evidence  in {alone} of it the cause was the only thing that ran or held")?;
             }
+            for line in taskscope_view::hang_lines(&session, &analysis, finding) {
+                writeln!(out, "  waits     {line}")?;
+            }
             for note in taskscope_view::notes_of_filter(&session) {
                 writeln!(out, "  note      {note}")?;
             }

@@ -76,6 +76,7 @@ impl Page {
             anomalies: _,
             // What was made of them is in the report.
             samples: _,
+            filtered: _,
         } = &*self.execution;
         // Pages show whom a call waited for, not what was in its messages, and no data.
         let Communication { ranks, calls, .. } = communication;
@@ -207,6 +208,9 @@ impl Page {
                 ended: row[4].as_bool()?,
                 first: number(&row[5])?,
                 last: number(&row[6])?,
+                // Only the analysis needs it, which was done before.
+                last_event: number(&row[6])?,
+                asleep_since: None,
                 events: number(&row[7])?,
                 lost_events: number(&row[8])?,
                 os_source: *OS_SOURCES.get(number(&row[10])? as usize)?,
