@@ -486,8 +486,12 @@ impl MessagesBuilder {
                 concerns.entry(concern.comm).or_default().push(concern);
             }
         }
-        let waits: Vec<_> =
-            concerns.into_values().flat_map(|concerns| self.waits_on_one(&concerns, by_rank)).collect();
+        let waits: Vec<_> = (concerns.into_values())
+            .flat_map(|mut concerns| {
+                concerns.sort_by_key(|concern| self.communication.calls[concern.call as usize].start);
+                self.waits_on_one(&concerns, by_rank)
+            })
+            .collect();
         for (call, kind, culprit, until) in waits {
             self.wait(call, kind, culprit, until);
         }
@@ -648,5 +652,99 @@ impl MessagesBuilder {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_event::models::messages::function_number;
+
+    const RANKS: [(ThreadIndex, ProcessIndex); 3] = [
+        (ThreadIndex(0), ProcessIndex(0)),
+        (ThreadIndex(1), ProcessIndex(1)),
+        (ThreadIndex(2), ProcessIndex(2)),
+    ];
+
+    fn builder() -> MessagesBuilder {
+        let mut builder = MessagesBuilder::default();
+        for (rank, (thread, process)) in (0..).zip(RANKS) {
+            let ranks = RANKS.len() as u32;
+            builder.change(thread, process, 0, MessageChange::IsRank(Rank { job: 1, rank, ranks }));
+        }
+        builder
+    }
+
+    /// A call of rank `rank` from `start` to `end`, with what happens in it.
+    fn call(
+        builder: &mut MessagesBuilder,
+        rank: usize,
+        name: &str,
+        (start, end): (u64, u64),
+        does: &[MessageChange],
+    ) {
+        let (thread, process) = RANKS[rank];
+        let (function, place) = (function_number(name), Place::UNKNOWN);
+        builder.change(thread, process, start, MessageChange::CallBegins { function, place });
+        does.iter().for_each(|change| builder.change(thread, process, end, *change));
+        builder.change(thread, process, end, MessageChange::CallEnds);
+    }
+
+    /// Of each call that waits: function, how long, for which process.
+    fn waits(builder: MessagesBuilder) -> Vec<(&'static str, u64, u32)> {
+        let communication = builder.finish(|thread| ProcessIndex(thread.0), |_| 1000);
+        let waits = communication.calls.iter().filter_map(|call| {
+            let wait = call.wait?;
+            Some((call.function_name()?, wait.until - call.start, wait.culprit.0))
+        });
+        waits.collect()
+    }
+
+    #[test]
+    fn polls_that_find_nothing_wait_for_what_is_found_in_the_end() {
+        let mut builder = builder();
+        let (comm, tag, bytes) = (7, 1, 8);
+        call(&mut builder, 0, "Test", (10, 20), &[]);
+        call(&mut builder, 0, "Test", (30, 40), &[]);
+        let received = MessageChange::Received { post: 0, age: 60, comm, peer: 1, tag, bytes };
+        call(&mut builder, 0, "Test", (50, 70), &[received]);
+        call(&mut builder, 0, "Test", (80, 90), &[]);
+        let (thread, process) = RANKS[1];
+        let sends = MessageChange::Sends { post: 0, comm, peer: 0, tag, bytes };
+        builder.change(thread, process, 55, sends);
+        assert_eq!(waits(builder), [("Test", 10, 1), ("Test", 10, 1), ("Test", 5, 1)]);
+    }
+
+    #[test]
+    fn an_operation_waits_for_the_last_member_that_came_before_its_end() {
+        let mut builder = builder();
+        let part = |function| MessageChange::TakesPart {
+            comm: 7,
+            sequence: 0,
+            root: NO_RANK,
+            function: function_number(function),
+            bytes: 0,
+            nonblocking: false,
+        };
+        // Rank 0 is no neighbour of rank 2, which comes when it has left already.
+        call(&mut builder, 0, "Neighbor_allgather", (10, 50), &[part("Neighbor_allgather")]);
+        call(&mut builder, 1, "Neighbor_allgather", (40, 95), &[part("Neighbor_allgather")]);
+        call(&mut builder, 2, "Neighbor_allgather", (90, 95), &[part("Neighbor_allgather")]);
+        assert_eq!(waits(builder), [("Neighbor_allgather", 30, 1), ("Neighbor_allgather", 50, 2)]);
+    }
+
+    #[test]
+    fn one_sided_calls_wait_for_lock_holders_and_groups() {
+        let mut builder = builder();
+        let on = |peer| MessageChange::Concerns { comm: 9, peer, bytes: 0 };
+        call(&mut builder, 0, "Win_start", (10, 12), &[on(1)]);
+        call(&mut builder, 0, "Win_complete", (13, 40), &[on(NO_RANK)]);
+        call(&mut builder, 2, "Win_post", (38, 39), &[on(0)]);
+        call(&mut builder, 1, "Win_post", (30, 31), &[on(0)]);
+        call(&mut builder, 1, "Win_wait", (32, 60), &[on(NO_RANK)]);
+        call(&mut builder, 2, "Win_unlock", (80, 81), &[on(1)]);
+        call(&mut builder, 0, "Win_lock", (70, 90), &[on(1)]);
+        // Rank 2 is in no group of rank 0.
+        assert_eq!(waits(builder), [("Win_complete", 17, 1), ("Win_lock", 10, 2)]);
     }
 }

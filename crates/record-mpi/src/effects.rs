@@ -118,7 +118,9 @@ impl Operation {
                     self.provide_statuses(arguments, status, 1, flight);
                 }
                 Does::FreeRequest(request) => self.take_requests(arguments, request, 1, flight),
-                Does::Probe(comm, _, status) | Does::MatchProbe(comm, _, _, status) => {
+                // Most probes of a loop find nothing: their communicator is looked up afterwards.
+                Does::Probe(_, _, status) => self.give_statuses(arguments, status, 1, flight),
+                Does::MatchProbe(comm, _, _, status) => {
                     flight.comm = self.communicator(arguments, comm, moment);
                     self.provide_statuses(arguments, status, 1, flight);
                 }
@@ -269,9 +271,9 @@ impl Operation {
                         }
                     }
                 }
-                Does::Probe(_, flag, _) => {
+                Does::Probe(comm, flag, _) => {
                     if (flag == ABSENT || arguments.result(flag) != 0)
-                        && let Some(comm) = flight.comm.take()
+                        && let Some(comm) = self.communicator(arguments, comm, moment)
                     {
                         probed(&comm, self.status(&flight, 0), self.library, moment);
                     }
@@ -452,7 +454,6 @@ impl Operation {
 
     /// Sees to it that the call fills statuses, where that tells us something.
     unsafe fn provide_statuses(&self, arguments: &mut Arguments, at: u8, count: usize, flight: &mut Flight) {
-        flight.statuses = arguments.word(at);
         let is_receive = flight.receive.is_some()
             || flight.comm.is_some()
             || flight.taken.iter().any(|(_, _, pending)| {
@@ -464,8 +465,16 @@ impl Operation {
                         | Pending::PreparedCollective(..)
                 )
             });
-        let is_ignored = self.library.ignores_status(flight.statuses, arguments.language);
-        if is_ignored && is_receive {
+        if is_receive {
+            // SAFETY: by contract.
+            unsafe { self.give_statuses(arguments, at, count, flight) };
+        }
+    }
+
+    /// Sees to it that the call fills statuses.
+    unsafe fn give_statuses(&self, arguments: &mut Arguments, at: u8, count: usize, flight: &mut Flight) {
+        flight.statuses = arguments.word(at);
+        if self.library.ignores_status(flight.statuses, arguments.language) {
             flight.own_statuses = vec![0; (count * self.library.status_bytes()).div_ceil(8)];
             flight.statuses = flight.own_statuses.as_mut_ptr() as usize;
             arguments.set(at, flight.statuses);
