@@ -173,6 +173,8 @@ impl ExecutionBuilder {
         let mut joined = joined(&self.execution.catalog);
         // Each copy of a call has paths of its own.
         joined.leave(self.samples.samples_mut().of_calls.keys().map(|(_, site)| *site));
+        // Calls of several functions may be in one line.
+        joined.leave(self.messages.call_sites());
         self.finish_stored(&joined);
         for hold in self.holders.into_iter().flatten() {
             // What a thread holds at its end stays held.

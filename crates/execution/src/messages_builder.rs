@@ -3,7 +3,7 @@
 use crate::messages::{
     Call, Communication, Fulfilment, Message, Participation, PeerWait, PeerWaitKind, Rank,
 };
-use crate::{NO_TIME, Place, ProcessIndex, TaskIndex, ThreadIndex};
+use crate::{NO_TIME, Place, PlaceKind, ProcessIndex, SiteIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::messages::{FUNCTIONS, polls};
 
@@ -313,6 +313,14 @@ impl MessagesBuilder {
                 }
             }
         }
+    }
+
+    /// The sites of calls.
+    pub fn call_sites(&self) -> impl Iterator<Item = SiteIndex> {
+        self.communication.calls.iter().filter_map(|call| match call.place.kind() {
+            PlaceKind::Site(site) => Some(site),
+            _ => None,
+        })
     }
 
     /// Pairs everything. `process_of` tells a thread's process, `last` the time of a process's last event.
