@@ -462,9 +462,10 @@ impl Observer for ExecutionBuilder {
     fn define(&mut self, definition: Definition<'_>) {
         let catalog: &mut Catalog = &mut self.execution.catalog;
         match definition {
-            Definition::Module { process, start, end, bias, build_id, path } => {
+            Definition::Module { process, at, start, end, bias, build_id, path } => {
                 catalog.modules.push(crate::Module {
                     process,
+                    at,
                     start,
                     end,
                     bias,
@@ -475,8 +476,8 @@ impl Observer for ExecutionBuilder {
             Definition::Data { process, at, start, end, name } => {
                 catalog.data.push(crate::DataName { process, at, start, end, name: name.to_string() });
             }
-            Definition::Site { site, process, address } => {
-                *catalog.site_mut(site) = crate::Site { process, address };
+            Definition::Site { site, process, address, at } => {
+                *catalog.site_mut(site) = crate::Site { process, address, at };
             }
             Definition::SiteBody { site, body, location } => {
                 let construct = crate::Construct { body, location: location.to_string() };
@@ -495,10 +496,11 @@ impl Observer for ExecutionBuilder {
                 row.site = site;
                 row.kind = Some(kind);
             }
-            Definition::Path { path, process, addresses } => {
+            Definition::Path { path, process, addresses, at } => {
                 let paths = &mut self.samples.samples_mut().paths;
-                let blank = CreationPath { process, addresses: Vec::new() };
-                *grown(paths, path.index(), &blank) = CreationPath { process, addresses: addresses.to_vec() };
+                let blank = CreationPath { process, addresses: Vec::new(), at };
+                *grown(paths, path.index(), &blank) =
+                    CreationPath { process, addresses: addresses.to_vec(), at };
             }
             Definition::Object { object, process, id, kind } => {
                 let blank = Object { process: ProcessIndex::NONE, id: 0, kind: 0 };

@@ -26,6 +26,8 @@ pub struct Process {
 pub struct Module {
     /// The process.
     pub process: ProcessIndex,
+    /// Since when it is known to be loaded, nanoseconds of the trace's clock.
+    pub at: u64,
     /// First address.
     pub start: u64,
     /// First address after it.
@@ -61,6 +63,8 @@ pub struct Site {
     /// Return address of the call into the runtime, or, where it is that of other constructs too, the address behind the
     /// first byte of the construct's [body](Construct::body); 0 where never defined.
     pub address: u64,
+    /// When it was met first, nanoseconds of the trace's clock.
+    pub at: u64,
 }
 
 /// A construct by what does not depend on where it was called.
@@ -137,7 +141,7 @@ impl Catalog {
 
     /// The row of `site`, made if it is new.
     pub(crate) fn site_mut(&mut self, site: SiteIndex) -> &mut Site {
-        let blank = Site { process: ProcessIndex::NONE, address: 0 };
+        let blank = Site { process: ProcessIndex::NONE, address: 0, at: 0 };
         grown(&mut self.sites, site.index(), &blank)
     }
 

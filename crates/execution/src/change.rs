@@ -55,6 +55,8 @@ pub enum Definition<'a> {
     Module {
         /// The process that loaded it.
         process: ProcessIndex,
+        /// Since when it is known to be loaded, nanoseconds of the trace's clock.
+        at: u64,
         /// First address.
         start: u64,
         /// First address after it.
@@ -87,6 +89,8 @@ pub enum Definition<'a> {
         process: ProcessIndex,
         /// The return address.
         address: u64,
+        /// When it was met first, nanoseconds of the trace's clock: another module may be at the address later.
+        at: u64,
     },
     /// The construct at a site has an outlined body.
     SiteBody {
@@ -123,6 +127,8 @@ pub enum Definition<'a> {
         process: ProcessIndex,
         /// Return addresses, innermost first.
         addresses: &'a [u64],
+        /// When it was met first, nanoseconds of the trace's clock.
+        at: u64,
     },
     /// Something to wait for.
     Object {

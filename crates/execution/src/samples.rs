@@ -47,6 +47,8 @@ pub struct CreationPath {
     pub process: ProcessIndex,
     /// Return addresses, innermost first.
     pub addresses: Vec<u64>,
+    /// When it was met first, nanoseconds of the trace's clock.
+    pub at: u64,
 }
 
 /// Where a region was created.

@@ -1,7 +1,7 @@
 //! Which loaded file an address belongs to.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::ffi::CString;
 
 /// A loaded executable or library.
@@ -99,7 +99,75 @@ pub fn all() -> Vec<Module> {
     for module in found.iter_mut().filter(|module| module.is_program) {
         module.path = path_of_program().to_owned();
     }
+    make_absolute(&mut found);
     found
+}
+
+/// Gives modules that were loaded by a relative path the one that the system knows: the program may have changed its
+/// directory since.
+fn make_absolute(modules: &mut [Module]) {
+    let is_relative = |module: &Module| {
+        let path = module.path.to_bytes();
+        path.contains(&b'/') && !path.starts_with(b"/")
+    };
+    if !modules.iter().any(is_relative) {
+        return;
+    }
+    let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let mapped: Vec<(u64, &[u8])> = maps.split(|byte| *byte == b'\n').filter_map(mapping).collect();
+    for module in modules.iter_mut().filter(|module| is_relative(module)) {
+        let path = mapped.iter().find(|(start, _)| *start == module.start & !0xfff).map(|(_, path)| *path);
+        // A removed file has a mark behind its path.
+        let path = path.map(|path| path.strip_suffix(b" (deleted)").unwrap_or(path));
+        if let Some(path) = path.and_then(|path| CString::new(path).ok()) {
+            module.path = path;
+        }
+    }
+}
+
+/// Start and path of a line of `/proc/self/maps`, if it maps a file.
+fn mapping(line: &[u8]) -> Option<(u64, &[u8])> {
+    let start = line.split(|byte| *byte == b'-').next()?;
+    let start = u64::from_str_radix(core::str::from_utf8(start).ok()?, 16).ok()?;
+    let path = line.iter().position(|byte| *byte == b'/')?;
+    Some((start, line.get(path..)?))
+}
+
+/// Whether OpenMP code was met in a module that may be unloaded: only then it is worth asking.
+static MAY_UNLOAD: AtomicBool = AtomicBool::new(false);
+/// The loader's count of changes when modules were compared last.
+static KNOWN_CHANGES: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Counts the times at which a module was found unloaded.
+static UNLOADS: AtomicU32 = AtomicU32::new(0);
+
+/// How often modules were found unloaded so far. Whatever was kept by address before is void.
+#[inline(always)]
+pub fn unloads() -> u32 {
+    UNLOADS.load(Relaxed)
+}
+
+/// Counts an unloading.
+pub fn count_unload() {
+    UNLOADS.fetch_add(1, Relaxed);
+}
+
+/// Notes that OpenMP code is in a module.
+pub fn has_constructs(module: &Module) {
+    if !module.is_program && !module.stays {
+        MAY_UNLOAD.store(true, Relaxed);
+    }
+}
+
+/// Whether modules were loaded or unloaded since this was asked last, where a module with OpenMP code may be gone.
+#[inline(always)]
+pub fn have_changed() -> bool {
+    MAY_UNLOAD.load(Relaxed) && changes_are_new()
+}
+
+#[cold]
+fn changes_are_new() -> bool {
+    let changes = changes();
+    KNOWN_CHANGES.swap(changes, Relaxed) != changes
 }
 
 /// The program's file, as it was told first. The system marks one that was removed or replaced since it was started; who has the

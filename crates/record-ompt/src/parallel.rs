@@ -42,6 +42,8 @@ pub unsafe extern "C" fn parallel_begin(
 ) {
     let sp = stack_pointer_here();
     record(|moment| {
+        let is_outermost = moment.thread.frames.is_empty();
+        moment.forget_unloaded(is_outermost);
         // A region that the runtime forks outside of everything: a team of its own, which LLVM makes
         // for `target nowait`. Its threads are no workers of the program.
         if moment.thread.frames.is_empty()
@@ -138,6 +140,7 @@ pub unsafe extern "C" fn implicit_task(
     }
     record_after(|moment, before| {
         if scope == endpoint::BEGIN {
+            moment.forget_unloaded(false);
             moment.open_fork(Some(parallel), before);
             let forked = match moment.thread.frames.top() {
                 Some(frame) => match frame.open {

@@ -115,6 +115,11 @@ static LAST_PATH: AtomicU32 = AtomicU32::new(0);
 /// More creation paths than these are not told apart.
 const MAX_PATHS: usize = 1 << 20;
 
+/// Whether two modules are one file at one place.
+fn is_same(one: &Module, other: &Module) -> bool {
+    (one.start, one.end, &one.build_id, &one.path) == (other.start, other.end, &other.build_id, &other.path)
+}
+
 fn write_module(module: &Module, moment: &mut Moment<'_>) {
     moment.recorder.own_jumbo(
         moment.at,
@@ -138,6 +143,31 @@ impl Moment<'_> {
                 table.write_modules(modules, moment);
             })
         });
+    }
+
+    /// Before an outermost region, or a member of one: forgets what is known by address where modules are gone.
+    #[inline(always)]
+    pub fn forget_unloaded(&mut self, forks: bool) {
+        if forks && modules::have_changed() {
+            self.look_for_unloaded();
+        }
+        if self.thread.unloads != modules::unloads() {
+            self.forget_addresses();
+        }
+    }
+
+    #[cold]
+    fn look_for_unloaded(&mut self) {
+        crate::sampling::code_map::suspect();
+        let loaded = modules::all();
+        TABLE.with(|table| table.forget_unloaded(&loaded));
+    }
+
+    #[cold]
+    fn forget_addresses(&mut self) {
+        self.thread.unloads = modules::unloads();
+        self.thread.cache = Default::default();
+        self.thread.paths.forget();
     }
 
     /// The number of a creation path; 0 when there are too many.
@@ -261,13 +291,42 @@ impl Table {
 
     /// Writes the module of an address, unless that has been done.
     fn write_module(&mut self, address: u64, moment: &mut Moment<'_>) {
-        if self.module_of(address).is_some() || self.modules.try_reserve(1).is_err() {
+        if let Some(module) = self.module_of(address) {
+            return modules::has_constructs(module);
+        }
+        if self.modules.try_reserve(1).is_err() {
             return;
         }
         if let Some(module) = modules::find(address) {
             write_module(&module, moment);
+            modules::has_constructs(&module);
             self.modules.push(module);
         }
+    }
+
+    /// Forgets addresses of modules that are not loaded any more.
+    fn forget_unloaded(&mut self, loaded: &[Module]) {
+        self.forget(|module| !loaded.iter().any(|other| is_same(module, other)));
+    }
+
+    /// Forgets modules and what is known by addresses in them. Numbers are not used again.
+    fn forget(&mut self, is_gone: impl Fn(&Module) -> bool) {
+        let (gone, kept) = core::mem::take(&mut self.modules).into_iter().partition(is_gone);
+        self.modules = kept;
+        let gone: Vec<Module> = gone;
+        if gone.is_empty() {
+            return;
+        }
+        let in_gone = |address: u64| gone.iter().any(|module| module.contains(address));
+        let sites = &self.sites;
+        let is_void = |key: &Key| {
+            let site = sites.get((key.address as u32 as usize).wrapping_sub(1)).copied().unwrap_or_default();
+            let (address, body) = if key.address & BY_SITE == 0 { (key.address, 0) } else { site };
+            [address, body, key.body].into_iter().any(in_gone)
+        };
+        self.entries.retain(|key, _| !is_void(key));
+        self.paths.retain(|path, _| !path.iter().any(|address| in_gone(*address)));
+        modules::count_unload();
     }
 
     fn module_of(&self, address: u64) -> Option<&Module> {
@@ -277,12 +336,9 @@ impl Table {
     /// Writes the modules that have not been written.
     fn write_modules(&mut self, modules: &[Module], moment: &mut Moment<'_>) {
         for module in modules {
-            let is_same = |known: &Module| {
-                (known.start, known.end, &known.path) == (module.start, module.end, &module.path)
-            };
-            if !self.modules.iter().any(is_same) && self.modules.try_reserve(1).is_ok() {
-                // What lay there before is gone.
-                self.modules.retain(|known| known.end <= module.start || module.end <= known.start);
+            if !self.modules.iter().any(|known| is_same(known, module)) && self.modules.try_reserve(1).is_ok()
+            {
+                self.forget(|known| known.start < module.end && module.start < known.end);
                 write_module(module, moment);
                 self.modules.push(module.clone());
             }

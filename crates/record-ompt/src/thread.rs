@@ -60,6 +60,8 @@ pub struct Thread {
     pub walk_stack: Option<OwnStack>,
     /// The modules that this thread's trace is known to name, as `code_map` counts.
     pub modules_written: u64,
+    /// [`modules::unloads`](crate::modules::unloads) when this thread forgot last what it knew by address.
+    pub unloads: u32,
     /// Samples it, if samples are taken.
     pub sampler: Option<Box<Sampler>>,
     /// The regions that this thread has forked and that are not over, innermost last, and where each fork returns to.

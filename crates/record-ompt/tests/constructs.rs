@@ -599,6 +599,7 @@ fn calls_through_a_librarys_own_stubs_lead_to_its_regions() {
         let session = session_of(run);
         let catalog = &session.execution.catalog;
         let modules = catalog.modules.iter().map(|module| LoadedModule {
+            since: module.at,
             start: module.start,
             end: module.end,
             bias: module.bias,

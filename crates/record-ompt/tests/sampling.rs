@@ -52,6 +52,7 @@ fn stack(sample: &Event) -> (Vec<Level>, Vec<u64>) {
 
 fn symbols(trace: &Trace) -> Symbolizer {
     let modules = trace.of(dictionary::MODULE).map(|event| LoadedModule {
+        since: 0,
         start: event.number("start") as u64,
         end: event.number("end") as u64,
         bias: event.number("bias") as u64,

@@ -136,7 +136,10 @@ impl Places {
 
     /// The static variable of a process that lies at an address.
     pub(crate) fn variable(&self, process: ProcessIndex, address: u64) -> Option<VariablePlace> {
-        self.with_symbolizer(process, |symbolizer| symbolizer.variable(address))
+        self.with_symbolizer(process, |symbolizer| {
+            symbolizer.set_time(u64::MAX);
+            symbolizer.variable(address)
+        })
     }
 
     fn with_symbolizer<R>(&self, process: ProcessIndex, ask: impl FnOnce(&mut Symbolizer) -> R) -> R {
@@ -145,6 +148,7 @@ impl Places {
             let own = self.catalog.modules.iter().filter(|m| m.process == process);
             Symbolizer::new(
                 own.map(|m| LoadedModule {
+                    since: m.at,
                     start: m.start,
                     end: m.end,
                     bias: m.bias,
@@ -161,9 +165,14 @@ impl Places {
             return CodePlace::default();
         };
         let construct = self.catalog.constructs.get(&site);
-        let mut place = self.with_symbolizer(row.process, |symbolizer| match construct {
-            Some(Construct { body, location }) => symbolizer.construct_place(row.address, *body, location),
-            None => symbolizer.runtime_call_place(row.address),
+        let mut place = self.with_symbolizer(row.process, |symbolizer| {
+            symbolizer.set_time(row.at);
+            match construct {
+                Some(Construct { body, location }) => {
+                    symbolizer.construct_place(row.address, *body, location)
+                }
+                None => symbolizer.runtime_call_place(row.address),
+            }
         });
         if self.of_locks.contains(&site) {
             leave_wrappers(&mut place);

@@ -87,6 +87,8 @@ pub enum Missing {
 /// A file that was loaded into a process.
 #[derive(Clone, Debug)]
 pub struct LoadedModule {
+    /// Since when it is known to be loaded, in any unit: later modules take the place of earlier ones.
+    pub since: u64,
     /// First address.
     pub start: u64,
     /// First address after it.
@@ -149,14 +151,25 @@ pub struct LoopCode {
 /// Resolves addresses of one process.
 #[derive(Default)]
 pub struct Symbolizer {
+    /// Latest first.
     modules: Vec<LoadedModule>,
+    /// The time that addresses are of.
+    time: u64,
     files: FxHashMap<(String, String), Result<ModuleFile, Missing>>,
 }
 
 impl Symbolizer {
     /// A symbolizer for a process with these modules.
     pub fn new(modules: Vec<LoadedModule>) -> Symbolizer {
-        Symbolizer { modules, files: FxHashMap::default() }
+        let mut modules = modules;
+        modules.sort_by_key(|module| std::cmp::Reverse(module.since));
+        Symbolizer { modules, time: u64::MAX, files: FxHashMap::default() }
+    }
+
+    /// Sets the time that addresses are of from now on, in the unit of [`LoadedModule::since`]: several modules may have
+    /// been at one address, one after the other. Without it, the last one counts.
+    pub fn set_time(&mut self, time: u64) {
+        self.time = time;
     }
 
     /// Where the call lies that returns to `return_address`.
@@ -183,7 +196,14 @@ impl Symbolizer {
 
     /// The module that holds an address of the process, and the address in its file.
     fn in_file(&self, address: u64) -> Option<(&LoadedModule, u64)> {
-        let module = self.modules.iter().find(|module| (module.start..module.end).contains(&address))?;
+        let mut there = self.modules.iter().filter(|module| (module.start..module.end).contains(&address));
+        let mut module = there.next()?;
+        // Before any is known to be there, it is the first.
+        while module.since > self.time
+            && let Some(earlier) = there.next()
+        {
+            module = earlier;
+        }
         Some((module, address.wrapping_sub(module.bias)))
     }
 
@@ -217,7 +237,7 @@ impl Symbolizer {
 
     /// The static variable that lies at an address, and where in it that is.
     pub fn variable(&mut self, address: u64) -> Option<VariablePlace> {
-        let module = self.modules.iter().find(|module| (module.start..module.end).contains(&address))?;
+        let (module, _) = self.in_file(address)?;
         let (path, build_id, bias) = (module.path.clone(), module.build_id.clone(), module.bias);
         let key = (path.clone(), build_id.clone());
         let file = self.files.entry(key).or_insert_with(|| ModuleFile::open(&path, &build_id));

@@ -43,7 +43,7 @@ impl Program {
     fn symbolizer(&self, build_id: &str) -> Symbolizer {
         let path = self.path.display().to_string();
         let build_id = build_id.to_string();
-        Symbolizer::new(vec![LoadedModule { start: 0, end: 1 << 40, bias: 0, build_id, path }])
+        Symbolizer::new(vec![LoadedModule { since: 0, start: 0, end: 1 << 40, bias: 0, build_id, path }])
     }
 
     fn place(&self, name: &str) -> CodePlace {
@@ -245,7 +245,8 @@ fn a_task_is_named_after_its_function_whatever_was_inlined_before_it() {
     assert_eq!(calls.len(), 2);
     for call in calls {
         let path = path.display().to_string();
-        let module = LoadedModule { start: 0, end: 1 << 40, bias: 0, build_id: String::new(), path };
+        let module =
+            LoadedModule { since: 0, start: 0, end: 1 << 40, bias: 0, build_id: String::new(), path };
         let place = Symbolizer::new(vec![module]).runtime_call_place(call);
         let function = place.frame.function.as_deref();
         assert_eq!(function, Some("Sorter::sort(unsigned long, unsigned long)"), "{place:?}");
@@ -274,7 +275,8 @@ fn fortran_names_are_those_of_the_source() {
         }
         let output = String::from_utf8(Command::new(&path).output().unwrap().stdout).unwrap();
         let module = path.display().to_string();
-        let module = LoadedModule { start: 0, end: 1 << 40, bias: 0, build_id: String::new(), path: module };
+        let module =
+            LoadedModule { since: 0, start: 0, end: 1 << 40, bias: 0, build_id: String::new(), path: module };
         let mut symbolizer = Symbolizer::new(vec![module]);
         let function = |line: &str| {
             let (name, address) = line.split_once(" 0x").unwrap();

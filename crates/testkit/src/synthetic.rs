@@ -262,7 +262,12 @@ const SITES: u32 = 4 + TYPES.len() as u32;
 fn define(builder: &mut ExecutionBuilder, process: ProcessIndex, number: usize) {
     for site in 0..SITES {
         let address = 0x40_0000 + 16 * u64::from(site);
-        builder.define(Definition::Site { site: SiteIndex(number as u32 * SITES + site), process, address });
+        builder.define(Definition::Site {
+            site: SiteIndex(number as u32 * SITES + site),
+            process,
+            address,
+            at: 0,
+        });
     }
     for (i, label) in TYPES.iter().enumerate() {
         let ty = TypeIndex((number * TYPES.len() + i) as u32);

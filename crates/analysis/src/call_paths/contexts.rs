@@ -46,8 +46,10 @@ pub struct Contexts<'a> {
     of_region: FxHashMap<RegionIndex, ContextId>,
     /// A creation path that another region of the same construct has.
     path_of_site: FxHashMap<SiteIndex, RegionIndex>,
-    /// The profile's number of each module, by process, latest first.
-    modules: Vec<Vec<(u64, u64, u64, u32)>>,
+    /// Modules by process, latest first.
+    modules: Vec<Vec<Loaded>>,
+    /// Of each process, whether several modules were at one address, one after the other.
+    reuses: Vec<bool>,
     frames: FxHashMap<(ProcessIndex, u64), (u32, u64)>,
     /// Of each process, whether a runtime told what its threads do.
     takes_tools: Vec<bool>,
@@ -59,10 +61,27 @@ pub struct Contexts<'a> {
     calls: FxHashMap<(u32, PathIndex), NodeId>,
 }
 
+/// A module at its place in a process.
+struct Loaded {
+    /// Since when, nanoseconds of the trace's clock.
+    at: u64,
+    start: u64,
+    end: u64,
+    bias: u64,
+    /// Of the module in the profile.
+    number: u32,
+}
+
+impl Loaded {
+    fn overlaps(&self, other: &Loaded) -> bool {
+        self.start < other.end && other.start < self.end && self.number != other.number
+    }
+}
+
 impl<'a> Contexts<'a> {
     pub fn new(execution: &'a Execution, profile: &mut Profile, task_context: TaskContext) -> Contexts<'a> {
         let mut numbers: FxHashMap<(String, String), u32> = FxHashMap::default();
-        let mut modules = vec![Vec::new(); execution.processes.len()];
+        let mut modules = (0..execution.processes.len()).map(|_| Vec::new()).collect::<Vec<Vec<Loaded>>>();
         for module in &execution.catalog.modules {
             let Some(own) = modules.get_mut(module.process.index()) else { continue };
             let same_by = if module.build_id.is_empty() { module.path.clone() } else { String::new() };
@@ -70,8 +89,13 @@ impl<'a> Contexts<'a> {
                 profile.modules.push(Module { build_id: module.build_id.clone(), path: module.path.clone() });
                 profile.modules.len() as u32 - 1
             });
-            own.insert(0, (module.start, module.end, module.bias, number));
+            let &taskscope_execution::Module { at, start, end, bias, .. } = module;
+            own.push(Loaded { at, start, end, bias, number });
         }
+        modules.iter_mut().for_each(|own| own.sort_by_key(|module| std::cmp::Reverse(module.at)));
+        let reuses = |own: &Vec<Loaded>| {
+            own.iter().enumerate().any(|(index, one)| own[index + 1..].iter().any(|two| one.overlaps(two)))
+        };
         let mut path_of_site = FxHashMap::default();
         let mut known: Vec<RegionIndex> = execution.samples.of_region.keys().copied().collect();
         known.sort_unstable();
@@ -96,6 +120,7 @@ impl<'a> Contexts<'a> {
             of_task: FxHashMap::default(),
             of_region: FxHashMap::default(),
             path_of_site,
+            reuses: modules.iter().map(reuses).collect(),
             modules,
             frames: FxHashMap::default(),
             runtimes: profile.modules.iter().map(|module| is_runtime(&module.path)).collect(),
@@ -113,16 +138,24 @@ impl<'a> Contexts<'a> {
         self.task_context == TaskContext::Execution
     }
 
-    /// The frame of an address inside an instruction.
-    pub fn frame(&mut self, kind: FrameKind, process: ProcessIndex, address: u64) -> Frame {
-        let modules = &self.modules;
-        let (module, offset) = *self.frames.entry((process, address)).or_insert_with(|| {
-            let own = modules.get(process.index()).map(Vec::as_slice).unwrap_or_default();
-            match own.iter().find(|(start, end, ..)| (*start..*end).contains(&address)) {
-                Some((_, _, bias, number)) => (*number, address.wrapping_sub(*bias)),
-                None => (NO_MODULE, address),
+    /// The frame of an address inside an instruction, at a time.
+    pub fn frame(&mut self, kind: FrameKind, process: ProcessIndex, address: u64, at: u64) -> Frame {
+        let own = self.modules.get(process.index()).map(Vec::as_slice).unwrap_or_default();
+        let find = || {
+            let mut there = own.iter().filter(|module| (module.start..module.end).contains(&address));
+            let mut first = there.next();
+            // Before any is known to be there, it is the first.
+            while first.is_some_and(|module| module.at > at)
+                && let Some(earlier) = there.next()
+            {
+                first = Some(earlier);
             }
-        });
+            first.map_or((NO_MODULE, address), |module| (module.number, address.wrapping_sub(module.bias)))
+        };
+        let (module, offset) = match self.reuses.get(process.index()) {
+            Some(true) => find(),
+            _ => *self.frames.entry((process, address)).or_insert_with(find),
+        };
         Frame { kind, module, offset }
     }
 
@@ -131,9 +164,9 @@ impl<'a> Contexts<'a> {
         self.takes_tools.get(process.index()).copied().unwrap_or(false)
     }
 
-    /// Whether an address lies in an OpenMP runtime.
-    pub fn in_runtime(&mut self, process: ProcessIndex, address: u64) -> bool {
-        let module = self.frame(FrameKind::User, process, address).module;
+    /// Whether an address is in an OpenMP runtime, at a time.
+    pub fn in_runtime(&mut self, process: ProcessIndex, address: u64, at: u64) -> bool {
+        let module = self.frame(FrameKind::User, process, address, at).module;
         self.runtimes.get(module as usize).copied().unwrap_or(false)
     }
 
@@ -154,18 +187,18 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// Puts user frames, innermost first, below a context.
+    /// Puts user frames of a time, innermost first, below a context.
     pub fn put(
         &mut self,
         tree: &mut Tree,
         context: ContextId,
-        process: ProcessIndex,
+        (process, at): (ProcessIndex, u64),
         addresses: impl DoubleEndedIterator<Item = u64>,
     ) -> NodeId {
         let mut kind = self.first_kind(context);
         let mut node = self.node(context);
         for address in addresses.rev() {
-            let frame = self.frame(kind, process, address);
+            let frame = self.frame(kind, process, address, at);
             node = tree.child(node, frame);
             kind = FrameKind::User;
         }
@@ -185,7 +218,7 @@ impl<'a> Contexts<'a> {
             return self.node(context);
         };
         let kind = self.first_kind(context);
-        let frame = self.frame(kind, row.process, row.address.wrapping_sub(1));
+        let frame = self.frame(kind, row.process, row.address.wrapping_sub(1), row.at);
         match self.sampled.get(&(context.0, frame.module, frame.offset)) {
             Some(node) => *node,
             None => tree.child(self.node(context), frame),
@@ -208,9 +241,9 @@ impl<'a> Contexts<'a> {
         if let Some(known) = self.calls.get(&(context.0, path)) {
             return *known;
         }
-        let CreationPath { process, addresses } = &samples.paths[path.index()];
+        let CreationPath { process, addresses, at } = &samples.paths[path.index()];
         let calls = addresses.iter().map(|address| address.wrapping_sub(1));
-        let node = self.put(tree, context, *process, calls);
+        let node = self.put(tree, context, (*process, *at), calls);
         self.calls.insert((context.0, path), node);
         node
     }
@@ -397,9 +430,9 @@ impl<'a> Contexts<'a> {
             Key::Outside => None,
         };
         let node = match path {
-            Some(CreationPath { process, addresses }) if !addresses.is_empty() => {
+            Some(CreationPath { process, addresses, at }) if !addresses.is_empty() => {
                 let calls = addresses.iter().map(|address| address.wrapping_sub(1));
-                self.put(tree, outer, *process, calls)
+                self.put(tree, outer, (*process, *at), calls)
             }
             // The body's last call was made a jump, and what it called went on so.
             Some(_) => self.body(tree, outer),

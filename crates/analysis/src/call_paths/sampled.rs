@@ -45,7 +45,7 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
     let mut first = levels.first().map_or(0, |level| usize::from(level.first));
     if let Some(level) = levels.first().filter(|_| contexts.takes_tools(process)) {
         let own = usize::from(level.first)..usize::from(level.end);
-        let outermost = own.rev().find(|at| contexts.in_runtime(process, address(*at)));
+        let outermost = own.rev().find(|at| contexts.in_runtime(process, address(*at), sample.at));
         first = outermost.map_or(first, |outermost| outermost + 1);
     }
     let (task, region) = levels.first().map_or((TaskIndex::NONE, RegionIndex::NONE), |l| (l.task, l.region));
@@ -73,7 +73,7 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
                 node = tree.child(node, Frame::body(kind));
             }
             for at in (from..level.end.into()).rev() {
-                let frame = contexts.frame(kind, process, address(at));
+                let frame = contexts.frame(kind, process, address(at), sample.at);
                 node = tree.child(node, frame);
                 kind = FrameKind::User;
             }
@@ -90,11 +90,11 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
         if let Some(level) = levels.first().filter(|level| first < level.end.into()) {
             let own = (first..level.end.into()).map(address);
             if node == contexts.node(context) {
-                node = contexts.put(tree, context, process, own);
+                node = contexts.put(tree, context, (process, sample.at), own);
                 contexts.note_sampled(tree, context, node);
             } else {
                 for at in own.rev() {
-                    let frame = contexts.frame(FrameKind::User, process, at);
+                    let frame = contexts.frame(FrameKind::User, process, at, sample.at);
                     node = tree.child(node, frame);
                 }
             }
@@ -114,7 +114,7 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
         }
         let runtime = if levels.is_empty() { stack.len() } else { first };
         for at in (0..runtime).rev() {
-            let frame = contexts.frame(FrameKind::Runtime, process, address(at));
+            let frame = contexts.frame(FrameKind::Runtime, process, address(at), sample.at);
             node = tree.child(node, frame);
         }
     }

@@ -130,6 +130,7 @@ impl Interpreter {
                 let (path, _) = text(rest);
                 out.define(Definition::Module {
                     process,
+                    at,
                     start,
                     end,
                     bias,
@@ -153,7 +154,7 @@ impl Interpreter {
                 let site = self.site_at(thread, payload, 0)?;
                 let address = u64_at(payload, 4).ok_or(Short)?;
                 if site.is_some() {
-                    out.define(Definition::Site { site, process, address });
+                    out.define(Definition::Site { site, process, address, at });
                 }
             }
             dictionary::SITE_BODY => {

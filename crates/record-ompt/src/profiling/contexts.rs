@@ -23,8 +23,8 @@ struct All {
     /// Of context n + 1: its creator's, and the path.
     list: Vec<(u32, u32)>,
     numbers: HashMap<(u32, u32), u32>,
-    /// Addresses of path n, innermost first.
-    paths: HashMap<u32, Box<[u64]>>,
+    /// Frames of path n, innermost first, in the modules that were loaded when it was met.
+    paths: HashMap<u32, Box<[Frame]>>,
 }
 
 /// Of each context its creator's, for those who must not wait; with [`RECURS`] and [`IS_TASK`].
@@ -88,10 +88,12 @@ fn with_all<R>(use_all: impl FnOnce(&mut All) -> R) -> Option<R> {
     None
 }
 
-/// Keeps the addresses of a path.
+/// Keeps the frames of a path: its return addresses, in the modules that are loaded now.
 pub fn define_path(path: u32, addresses: &[u64]) {
+    let mut places = Places::now();
+    let mut frame = |address: &u64| places.frame(FrameKind::User, address.wrapping_sub(1));
     with_all(|all| {
-        all.paths.entry(path).or_insert_with(|| addresses.into());
+        all.paths.entry(path).or_insert_with(|| addresses.iter().map(&mut frame).collect());
     });
 }
 
@@ -142,7 +144,7 @@ pub fn expand(tree: &mut Tree, context: u32) -> NodeId {
     });
     let mut node = ROOT;
     for (body, path) in steps.iter().rev() {
-        node = descend(tree, node, *body, path);
+        node = descend_frames(tree, node, *body, path);
     }
     node
 }
@@ -150,20 +152,24 @@ pub fn expand(tree: &mut Tree, context: u32) -> NodeId {
 /// The node of these return addresses, innermost first, below `from`; the outermost is a frame of kind `body`. A
 /// body is a step also where it has no frame: its last call was made a jump.
 pub fn descend(tree: &mut Tree, from: NodeId, body: FrameKind, addresses: &[u64]) -> NodeId {
-    if addresses.is_empty() && body != FrameKind::User {
+    let mut places = Places::now();
+    let mut frame = |address: &u64| places.frame(FrameKind::User, address.wrapping_sub(1));
+    let frames: Box<[Frame]> = addresses.iter().map(&mut frame).collect();
+    descend_frames(tree, from, body, &frames)
+}
+
+/// [`descend`] of a path; of none where its number is 0.
+pub fn descend_path(tree: &mut Tree, from: NodeId, body: FrameKind, path: u32) -> NodeId {
+    let frames = with_all(|all| all.paths.get(&path).cloned()).flatten().unwrap_or_default();
+    descend_frames(tree, from, body, &frames)
+}
+
+fn descend_frames(tree: &mut Tree, from: NodeId, body: FrameKind, frames: &[Frame]) -> NodeId {
+    if frames.is_empty() && body != FrameKind::User {
         return tree.child(from, Frame::body(body));
     }
     let kinds = std::iter::once(body).chain(std::iter::repeat(FrameKind::User));
-    let mut places = Places::now();
-    tree.descend(
-        from,
-        addresses.iter().rev().zip(kinds).map(|(address, kind)| places.frame(kind, address - 1)),
-    )
-}
-
-/// The addresses of a path.
-pub fn addresses_of(path: u32) -> Box<[u64]> {
-    with_all(|all| all.paths.get(&path).cloned()).flatten().unwrap_or_default()
+    tree.descend(from, frames.iter().rev().zip(kinds).map(|(frame, kind)| Frame { kind, ..*frame }))
 }
 
 /// What a thread remembers of contexts.

@@ -2,7 +2,7 @@
 
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
-use super::contexts::{Contexts, addresses_of, body_of, descend, expand};
+use super::contexts::{Contexts, body_of, descend, descend_path, expand};
 use super::idleness::Charge;
 use super::locks::{Blame, Place};
 use super::recent::Sampled;
@@ -203,7 +203,7 @@ fn context_node(tree: &mut Tree, context: u32) -> NodeId {
 
 fn node_of(tree: &mut Tree, (context, path): Place) -> NodeId {
     let from = context_node(tree, context);
-    descend(tree, from, body_of(context), &if path == 0 { Box::default() } else { addresses_of(path) })
+    descend_path(tree, from, body_of(context), path)
 }
 
 fn find_node(tree: &mut Tree, (place, wait): Spot) -> NodeId {

@@ -259,6 +259,11 @@ impl CodeMap {
         self.range(address)?.prepared.tables?.function(address)
     }
 
+    /// Notes that OpenMP constructs are in the module of an address.
+    pub fn note_constructs(&self, address: u64) {
+        self.modules.iter().filter(|module| module.contains(address)).for_each(modules::has_constructs);
+    }
+
     /// Whether the runtime's code is told from the program's.
     pub fn knows_runtime(&self) -> bool {
         self.knows_runtime

@@ -36,6 +36,13 @@ const TYPES: usize = 64;
 #[derive(Default)]
 pub struct Cache(Option<Box<Content>>);
 
+impl Cache {
+    /// Forgets all paths: code at their addresses may be another module's.
+    pub fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
 struct Content {
     unwinding: walk::Cache,
     frames: Frames,
@@ -437,6 +444,7 @@ impl Moment<'_> {
         let (Some(mut content), Some(map)) = (self.thread.paths.0.take(), code_map::current()) else {
             return Found { path: 0, place: REMEMBERED, sp };
         };
+        map.note_constructs(codeptr);
         content.frames.walk(map, &mut content.unwinding, from, content.bounds);
         if content.frames.met_unknown_code {
             code_map::suspect();

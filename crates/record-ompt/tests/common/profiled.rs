@@ -93,7 +93,14 @@ impl<'a> Names<'a> {
         let symbolizers = (profile.modules.iter())
             .map(|module| {
                 let (path, build_id) = (module.path.clone(), module.build_id.clone());
-                Symbolizer::new(vec![LoadedModule { start: 0, end: u64::MAX, bias: 0, build_id, path }])
+                Symbolizer::new(vec![LoadedModule {
+                    since: 0,
+                    start: 0,
+                    end: u64::MAX,
+                    bias: 0,
+                    build_id,
+                    path,
+                }])
             })
             .collect();
         Names { profile, symbolizers }

@@ -106,7 +106,7 @@ impl Page {
                 .map(|q| json!([q.name, q.device, q.pid, q.names])).collect::<Vec<_>>(),
             "ranks": ranks.iter().map(|(process, r)| json!([process, r.job, r.rank, r.ranks])).collect::<Vec<_>>(),
             "modules": modules.iter()
-                .map(|m| json!([m.process.0, m.start, m.end, m.bias, m.build_id, m.path])).collect::<Vec<_>>(),
+                .map(|m| json!([m.process.0, m.start, m.end, m.bias, m.build_id, m.path, m.at])).collect::<Vec<_>>(),
             "constructs": constructs.iter().map(|(site, c)| json!([site.0, c.body, c.location])).collect::<Vec<_>>(),
             "types": types.iter().map(|t| json!([t.process.0, t.label, t.site.0, type_kind(t.kind)])).collect::<Vec<_>>(),
         });
@@ -137,7 +137,7 @@ impl Page {
                 ]
             }),
             words(losses, |l| [u64::from(l.thread.0), l.start, l.end, l.events]),
-            words(sites, |s| [u64::from(s.process.0), s.address]),
+            words(sites, |s| [u64::from(s.process.0), s.address, s.at]),
             words(objects, |o| [pair(o.process.0, o.kind), o.id]),
             words(gaps, |g| [pair(g.after.0, g.before.0), u64::from(g.process.0)]),
             words(system_time, |part| [u64::from(part.thread.0), part.start, part.end, part.cause as u64]),
@@ -240,6 +240,7 @@ impl Page {
                 bias: number(&m[3])?,
                 build_id: text(&m[4])?,
                 path: text(&m[5])?,
+                at: number(&m[6])?,
             });
         }
         for c in rows("constructs")? {
@@ -285,8 +286,11 @@ impl Page {
             events,
         });
         let catalog = &mut execution.catalog;
-        catalog.sites =
-            rows_of(&table(3)?, |[process, address]| Site { process: ProcessIndex(low(process)), address });
+        catalog.sites = rows_of(&table(3)?, |[process, address, at]| Site {
+            process: ProcessIndex(low(process)),
+            address,
+            at,
+        });
         catalog.objects =
             rows_of(&table(4)?, |[a, id]| Object { process: ProcessIndex(high(a)), kind: low(a), id });
         catalog.gaps = rows_of(&table(5)?, |[a, process]| Gap {
