@@ -20,6 +20,7 @@ help:
 	@echo "make bench-memory       memory and file of profile mode after 1, 10 and 60 seconds"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes; wants a quiet machine)"
+	@echo "make busy-machine       time without a CPU by the report beside the kernel's run_delay, on a loaded, pinned, limited machine (minutes)"
 	@echo "make bench-causes       ledger, SLO, path of 0.1, 1, 10 M tasks (minutes; 4 GB; wants a quiet machine)"
 	@echo "make bench-record       what one event costs, in every interface, beside its floor"
 	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
@@ -76,6 +77,11 @@ bench: packages
 soak: packages build
 	@$(MAKE) --no-print-directory -s -C examples/openmp
 	@scripts/soak $(SECONDS)
+
+.PHONY: busy-machine
+busy-machine: packages build
+	@$(MAKE) --no-print-directory -s -C examples/openmp
+	@scripts/busy-machine
 
 .PHONY: bench-memory
 bench-memory: packages build
