@@ -34,6 +34,12 @@ pub mod key {
     pub const NO_CPU: &str = "no_cpu";
     /// Threads seen.
     pub const THREADS: &str = "threads";
+    /// Affinity mask of the process in hexadecimal: two digits for each eight CPUs, those of CPUs 0 to 7 first.
+    pub const CPU_MASK: &str = "cpu_mask";
+    /// CPUs that were online on the node.
+    pub const CPUS_ONLINE: &str = "cpus_online";
+    /// Lowest CPU limit of its control groups, in thousandths of a CPU.
+    pub const CPU_QUOTA: &str = "cpu_quota_millicpus";
     /// Nominal time between two samples of a thread.
     pub const SAMPLE_PERIOD_NS: &str = "sample_period_ns";
     /// What samples count: `cpu` or `wall` time.

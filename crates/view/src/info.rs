@@ -77,6 +77,9 @@ pub fn text(session: &Session) -> String {
         open => format!("no: {open} of {} streams did not end properly", session.streams.len()),
     };
     line("complete", &complete);
+    if let Some(cpus) = crate::cpus::header(execution) {
+        line("CPUs", &cpus);
+    }
     line("clocks", &clocks(session));
     line("lost", &format!("{} events", count(session.lost_events())));
     let models: Vec<String> =
@@ -186,6 +189,7 @@ pub fn json(session: &Session) -> Value {
         "first_clock_ns": begin,
         "hosts": hosts(session),
         "clocks": clocks(session),
+        "process_cpus": crate::cpus::json(execution),
         "events": session.events,
         "lost_events": session.lost_events(),
         "events_by_model": session.events_by_model.iter()
@@ -214,6 +218,7 @@ pub fn json(session: &Session) -> Value {
                 "whole": stream.whole,
                 "first_ns": since(thread.first),
                 "last_ns": stream.last.map(since),
+                "cpus": crate::cpus::mask_of(execution, stream.thread),
                 "events": stream.events,
                 "lost_events": thread.lost_events,
                 "clock_offset_ns": stream.clock_offset_ns,

@@ -5,10 +5,13 @@
 //! the caller strips where colour is not wanted. Nothing is computed here but words; causes, blame and
 //! findings of one name are one row.
 #![forbid(unsafe_code)]
+// `json!` of the report has more members than the default lets it expand.
+#![recursion_limit = "256"]
 
 pub mod advice;
 mod call_paths;
 mod causes;
+mod cpus;
 pub mod devices;
 pub mod explain;
 pub mod format;

@@ -252,6 +252,10 @@ impl Page<'_> {
         } else if ledger.other_threads > 0 {
             let _ = write!(threads, " ({} no workers)", ledger.other_threads);
         }
+        // Where CPUs are the workers, their number is there already.
+        if let Some(cpus) = crate::cpus::header(&session.execution).filter(|_| ledger.cpus == 0) {
+            let _ = write!(threads, " on {cpus}");
+        }
         let processes = session.execution.process_count();
         if processes > 1 {
             threads = format!("{processes} processes  {threads}");
@@ -267,6 +271,10 @@ impl Page<'_> {
         }
         if let Some(part) = &session.part {
             self.line(&format!("  part of the trace: {part}"));
+        }
+        if let Some(notice) = crate::cpus::more_workers(&session.execution).filter(|n| self.is_shown(&n.name))
+        {
+            self.warning(&format!("more workers than CPUs: {}", notice.text));
         }
         if let Some(problems) = words::problem_counts(session) {
             self.line(&format!("  {YELLOW}problems{YELLOW:#}: {problems}"));
@@ -669,6 +677,20 @@ impl Page<'_> {
         self.more(rows.len().saturating_sub(self.options.top), Section::Locks);
     }
 
+    fn is_shown(&self, notice: &str) -> bool {
+        self.options.allow.iter().all(|name| name != notice)
+    }
+
+    /// Sentences of the header, the words before the first colon in colour.
+    fn warning(&mut self, text: &str) {
+        for (number, line) in wrap(text, self.width - 4).iter().enumerate() {
+            match line.split_once(':').filter(|_| number == 0) {
+                Some((name, rest)) => self.line(&format!("  {YELLOW}{name}{YELLOW:#}:{rest}")),
+                None => self.line(&format!("    {line}")),
+            }
+        }
+    }
+
     fn notices(&mut self, problems: &[Problem]) {
         let all = words::notices(self.session, problems);
         // Late reports of releases are the rule with OMPT and move nothing that can be seen.
@@ -676,8 +698,12 @@ impl Page<'_> {
             let late = problems.iter().find(|p| p.name == name && name == "late-release");
             late.is_some_and(|p| p.tally.max_ns.saturating_mul(100) < self.analysis.ledger.wall_ns)
         };
-        let shown: Vec<_> =
-            all.iter().filter(|n| !self.options.allow.contains(&n.name) && !is_noise(&n.name)).collect();
+        // The header has that one.
+        let in_header = |name: &str| {
+            name == crate::cpus::MORE_WORKERS && self.options.sections.contains(&Section::Summary)
+        };
+        let is_wanted = |name: &str| self.is_shown(name) && !is_noise(name) && !in_header(name);
+        let shown: Vec<_> = all.iter().filter(|notice| is_wanted(&notice.name)).collect();
         if !shown.is_empty() {
             self.line("");
         }

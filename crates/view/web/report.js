@@ -42,6 +42,7 @@ function whatRan(report, overview) {
     report.wall_ns || overview.length_ns <= 1 ? ['wall time', number('wall_ns', report.wall_ns, formatTime)] : ['time of the queues', formatTime(overview.length_ns)],
     ['workers', number('workers', report.workers, formatCount)],
     ['threads', number('threads', report.threads, formatCount)],
+    ['CPUs', report.cpus_text || '–'],
     ['processes', number('processes', report.processes, formatCount)],
     ['tasks', number('tasks', report.tasks, formatCount)],
     ['events', number('events', report.events, formatCount)],

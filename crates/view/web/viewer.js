@@ -540,7 +540,7 @@ class Viewer {
     // A trace of device queues has no workers, of samples alone no states: how well their time was used is not known.
     const known = this.report.capacity_ns && !this.report.samples_alone;
     this.panel.replaceChildren(element('h2', {}, 'The run'),
-      this.facts([['trace', nameOf(this.report.trace)], ['wall time', formatTime(this.report.wall_ns || this.overview.length_ns)], ['workers', formatCount(this.report.workers)], ['tasks', formatCount(this.report.tasks)], ['events', formatCount(this.report.events)],
+      this.facts([['trace', nameOf(this.report.trace)], ['wall time', formatTime(this.report.wall_ns || this.overview.length_ns)], ['workers', formatCount(this.report.workers)], ['CPUs', this.report.cpus_text || 'not known'], ['tasks', formatCount(this.report.tasks)], ['events', formatCount(this.report.events)],
         ['lost events', formatCount(this.report.lost_events)], ...ofDevices, ['efficiency', known ? this.report.efficiency.parallel.toFixed(2) : 'not known']]),
       ...(known ? [element('h3', {}, 'Findings'), element('ol', { class: 'findings' }, ...list)] : []),
       ...remarksOfQueues(this.report).map((text) => element('p', { class: 'warn' }, text)),

@@ -25,7 +25,7 @@ events! {
     BLOCKED_SUM = b"YDb" plain (ns: u64, period_ns: u32, thread: u32) Rule, "within the last {period_ns} ns, thread {thread} was blocked for {ns} ns";
     UNTOLD = b"YLu" plain (records: u64, thread: u32) Rule, "{records} records about thread {thread} before this point are missing";
     CPUS = b"YAp" jumbo (online: u32, mask: rest) Rule, "is in a process that may use the CPUs of the mask {mask}, on a node with {online} CPUs online (0: not known)";
-    BOUND = b"YAt" jumbo (at: u64, tid: u64, mask: rest) Rule, "found at {at} that thread {tid} may use the CPUs of the mask {mask}";
+    BOUND = b"YAt" jumbo (at: u64, tid: u64, mask: rest) Rule, "found at {at}, and at the next reading, that thread {tid} may use the CPUs of the mask {mask}";
     QUOTA = b"YQc" jumbo (at: u64, millicpus: u64, cgroup: str) Rule, "found at {at} that the control group {cgroup} limits the process to {millicpus} thousandths of a CPU (0: no limit)";
     THROTTLED = b"YQt" jumbo (start: u64, end: u64, periods: u64, ns: u64) Rule, "found that from {start} to {end} the process's control groups were throttled in {periods} periods, for {ns} ns summed over CPUs";
     CPU_TIME = b"YUt" jumbo (at: u64, busy_ns: u64, stolen_ns: u64, own_ns: u64) Rule, "found at {at} that the CPUs of the process's mask had been busy for {busy_ns} ns since boot, that the hypervisor had kept them for {stolen_ns} ns, and that the process had used {own_ns} ns of CPU time";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use taskscope_profile::{Marker, Metric, Process, Profile, Tree, key, move_to};
-use taskscope_record::clock;
+use taskscope_record::{clock, cpus};
 
 use super::account::Cause;
 use super::idleness;
@@ -96,6 +96,13 @@ fn describe(run: &Run, name: &str, wall: u64, threads: u64, finished: bool) -> P
     say(key::WORKERS, most_workers().to_string());
     say(key::CPUS, run.no_cpu.cpus().to_string());
     say(key::NO_CPU, if run.no_cpu.is_known() { "schedstat" } else { "none" }.to_owned());
+    if let Some(mask) = cpus::Mask::of_process() {
+        say(key::CPU_MASK, mask.bytes().iter().map(|byte| format!("{byte:02x}")).collect());
+    }
+    say(key::CPUS_ONLINE, cpus::online().to_string());
+    if let Some(quota) = cpus::Cgroups::of_process().quota().filter(|quota| quota.millicpus > 0) {
+        say(key::CPU_QUOTA, quota.millicpus.to_string());
+    }
     if let Some(settings) = settings() {
         say(key::SAMPLE_PERIOD_NS, settings.period_ns.to_string());
         let clock = if settings.clock == Clock::Cpu { "cpu" } else { "wall" };

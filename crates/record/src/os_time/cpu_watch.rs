@@ -20,11 +20,22 @@ pub(super) struct CpuWatch {
     /// As it was at a time.
     throttled: Option<(u64, Throttled)>,
     time: Option<CpuTime>,
-    /// Masks of living threads, by their ids in the trace, as they were read last.
-    threads: Vec<(i64, Mask)>,
+    threads: Vec<ThreadMask>,
     last: Option<Instant>,
     /// Found, and not written yet.
     coming: Vec<(Code, Vec<u8>)>,
+}
+
+/// The mask of a living thread, as it was read last.
+struct ThreadMask {
+    /// Id in the trace.
+    tid: i64,
+    mask: Mask,
+    /// When it was read so first.
+    at: u64,
+    /// Whether it has been stored. It is, once it was read twice: runtimes bind threads to one CPU after another while
+    /// they look at the machine.
+    stored: bool,
 }
 
 impl CpuWatch {
@@ -32,35 +43,41 @@ impl CpuWatch {
         CpuWatch { mask, ..CpuWatch::default() }
     }
 
-    /// Reads masks of the threads, given by their ids in the system and in the trace, and from time to time the rest;
-    /// all of it where it is the `last` look.
-    pub fn look(&mut self, threads: impl Iterator<Item = (i32, i64)>, last: bool) {
-        for (os_tid, tid) in threads {
-            self.look_at_thread(os_tid, tid);
-        }
+    /// Reads masks of the threads, given by their ids in the system and in the trace.
+    pub fn look_at_threads(&mut self, threads: impl Iterator<Item = (i32, i64)>) {
+        threads.for_each(|(os_tid, tid)| self.look_at_thread(os_tid, tid));
+    }
+
+    /// Reads limits and use of the CPUs, if that was long ago or it is the `last` time.
+    pub fn look_at_process(&mut self, last: bool) {
         if last || self.last.is_none_or(|last| last.elapsed() >= PERIOD) {
             self.last = Some(Instant::now());
-            self.look_at_process();
+            self.read_process();
         }
     }
 
     /// The calling thread detaches.
     pub fn leaves(&mut self, tid: i64) {
         self.look_at_thread(0, tid);
-        self.threads.retain(|(known, _)| *known != tid);
+        self.threads.retain(|thread| thread.tid != tid);
     }
 
     fn look_at_thread(&mut self, os_tid: i32, tid: i64) {
         let Some(mask) = Mask::of_thread(os_tid) else { return };
-        match self.threads.iter_mut().find(|(known, _)| *known == tid) {
-            Some((_, known)) if *known == mask => return,
-            Some((_, known)) => *known = mask.clone(),
-            None => self.threads.push((tid, mask.clone())),
+        let new = ThreadMask { tid, mask, at: clock::kernel_ns(), stored: false };
+        match self.threads.iter_mut().find(|thread| thread.tid == tid) {
+            Some(known) if known.mask != new.mask => *known = new,
+            Some(known) if !known.stored => {
+                known.stored = true;
+                let at = known.at.to_le_bytes();
+                self.found(system::BOUND, &[&at, &tid.to_le_bytes(), new.mask.bytes()]);
+            }
+            Some(_) => {}
+            None => self.threads.push(new),
         }
-        self.found(system::BOUND, &[&clock::kernel_ns().to_le_bytes(), &tid.to_le_bytes(), mask.bytes()]);
     }
 
-    fn look_at_process(&mut self) {
+    fn read_process(&mut self) {
         if self.cgroups.is_none()
             && let Some(mask) = self.mask.clone()
         {

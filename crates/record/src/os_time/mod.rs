@@ -158,6 +158,11 @@ impl Watched {
         self.has_left() && self.coming.is_empty()
     }
 
+    /// Ids in the system and in the trace.
+    fn ids(&self) -> (i32, i64) {
+        (self.os_tid, self.tid)
+    }
+
     fn has_left(&self) -> bool {
         matches!(self.source, Some(Source::Left { .. }))
     }
@@ -283,7 +288,11 @@ impl OsTime {
                 let found = state.watched.iter().position(|w| w.os_tid == os_tid && w.source.is_none());
                 match (found, source) {
                     (Some(row), None) => drop(state.watched.swap_remove(row)),
-                    (Some(row), Some(source)) => state.watched[row].begin(source),
+                    (Some(row), Some(source)) => {
+                        state.watched[row].begin(source);
+                        let ids = state.watched[row].ids();
+                        state.cpus.look_at_threads([ids].into_iter());
+                    }
                     // It has ended meanwhile.
                     (None, _) => {}
                 }
@@ -316,6 +325,7 @@ impl OsTime {
         state.ended = true;
         state.alive.finish();
         let mut watched = std::mem::take(&mut state.watched);
+        state.cpus.look_at_threads(watched.iter().filter(|watched| !watched.has_left()).map(Watched::ids));
         watched.iter_mut().for_each(Watched::leave);
         self.round(&mut state, &mut watched, u64::MAX);
         if let Some(mut stream) = state.stream.take() {
@@ -349,6 +359,7 @@ impl OsTime {
         let (mut last, mut pause) = (Instant::now(), FIRST_LOOK);
         loop {
             state = self.open_new(state);
+            state.cpus.look_at_process(false);
             if state.ended {
                 return;
             }
@@ -434,8 +445,8 @@ impl OsTime {
                 stream.point(now, system::COALESCED, pair(watched.coalesced, number));
             }
         }
-        let living = watched.iter().filter(|watched| !watched.has_left());
-        cpus.look(living.map(|watched| (watched.os_tid, watched.tid)), until == u64::MAX);
+        cpus.look_at_threads(watched.iter().filter(|watched| !watched.has_left()).map(Watched::ids));
+        cpus.look_at_process(until == u64::MAX);
         cpus.write(stream, (*last).max(1));
         stream.store();
     }

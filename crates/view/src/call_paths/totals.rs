@@ -14,12 +14,14 @@ pub fn profile_summary(tree: &CallTree, width: usize) -> String {
     let wall = tree.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
     let threads: u64 = tree.processes.iter().map(|process| number(process, key::THREADS)).sum();
     let command = tree.processes.iter().find_map(|process| process.get(key::COMMAND));
+    let cpus = crate::cpus::header_of_profiles(&tree.processes);
+    let cpus = cpus.map(|cpus| format!(" on {cpus}")).unwrap_or_default();
     let what = format!(
         "{}  {}  {}",
         crate::format::time(wall),
         counted(tree.processes.len() as u64, "process"),
         counted(threads, "thread"),
-    );
+    ) + &cpus;
     let command = command.map_or("profile", String::as_str);
     // Where it cannot lie beside most of the command, it has a line of its own.
     let (room, between) = match width.checked_sub(what.chars().count() + 2) {

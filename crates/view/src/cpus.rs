@@ -1,0 +1,214 @@
+//! The CPUs of a run: in a header's words, as JSON, and where more workers share them than there are.
+
+use crate::format::{counted, fit};
+use crate::words::NoticeText;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use taskscope_execution::{CpuFacts, CpuGroup, CpuSet, Execution, Process, Quota, ThreadIndex};
+use taskscope_profile::{Profile, key};
+
+/// Name of the notice about workers that share CPUs.
+pub(crate) const MORE_WORKERS: &str = "more-workers-than-cpus";
+
+/// Characters of a list of CPUs at most.
+const LIST_WIDTH: usize = 32;
+
+/// A node's CPUs, of all its processes that are known.
+#[derive(Default)]
+struct Node {
+    allowed: CpuSet,
+    online: Option<u32>,
+    /// Thousandths of a CPU: the lowest limit of a process there, where it is less than the CPUs.
+    quota: Option<u64>,
+}
+
+fn nodes(execution: &Execution) -> BTreeMap<&str, Node> {
+    let known =
+        execution.processes.iter().filter_map(|process| Some((host(process), process.cpus.as_ref()?)));
+    nodes_of(known)
+}
+
+fn nodes_of<'a>(processes: impl Iterator<Item = (&'a str, &'a CpuFacts)>) -> BTreeMap<&'a str, Node> {
+    let mut nodes: BTreeMap<&str, Node> = BTreeMap::new();
+    for (host, facts) in processes {
+        let node = nodes.entry(host).or_default();
+        node.allowed.add(&facts.allowed);
+        node.online = node.online.max(facts.online);
+        let quota = facts.quota.as_ref().map(|quota| quota.millicpus);
+        node.quota = node.quota.into_iter().chain(quota).min();
+    }
+    for node in nodes.values_mut() {
+        node.quota = node.quota.filter(|quota| *quota < 1000 * node.allowed.len() as u64);
+    }
+    nodes
+}
+
+fn host(process: &Process) -> &str {
+    process.loom.split('.').next().unwrap_or_default()
+}
+
+/// CPUs that the processes may use, over all nodes; 0 where not known.
+pub(crate) fn allowed(execution: &Execution) -> usize {
+    nodes(execution).values().map(|node| node.allowed.len()).sum()
+}
+
+/// Such as `1 of 2 CPUs (0)` or `2 CPUs (quota 1.5)`: what the processes may use. `None` where not known.
+pub(crate) fn header(execution: &Execution) -> Option<String> {
+    header_of(&nodes(execution))
+}
+
+/// The same of profiles.
+pub(crate) fn header_of_profiles(processes: &[taskscope_profile::Process]) -> Option<String> {
+    let rows: Vec<(&str, CpuFacts)> = processes.iter().filter_map(facts_of_profile).collect();
+    header_of(&nodes_of(rows.iter().map(|(host, facts)| (*host, facts))))
+}
+
+/// Host and CPUs of a process, as its profile has them; `None` without a mask.
+fn facts_of_profile(process: &taskscope_profile::Process) -> Option<(&str, CpuFacts)> {
+    let mask = process.get(key::CPU_MASK)?.as_bytes().chunks(2);
+    let bytes: Option<Vec<u8>> =
+        mask.map(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).collect();
+    let number = |key: &str| Profile::number(process, key).filter(|number| *number > 0);
+    let facts = CpuFacts {
+        allowed: CpuSet::of_mask(&bytes?),
+        online: number(key::CPUS_ONLINE).and_then(|count| u32::try_from(count).ok()),
+        quota: number(key::CPU_QUOTA).map(|millicpus| Quota { millicpus, cgroup: String::new() }),
+        ..CpuFacts::default()
+    };
+    Some((process.get(key::HOST).map_or("", String::as_str), facts))
+}
+
+fn header_of(nodes: &BTreeMap<&str, Node>) -> Option<String> {
+    let allowed: usize = nodes.values().map(|node| node.allowed.len()).sum();
+    if allowed == 0 {
+        return None;
+    }
+    let online = nodes.values().map(|node| node.online).sum::<Option<u32>>();
+    let more = online.filter(|online| *online as usize > allowed);
+    let mut text = match more {
+        Some(online) => format!("{allowed} of {}", counted(online.into(), "CPU")),
+        None => counted(allowed as u64, "CPU"),
+    };
+    match nodes.values().next() {
+        Some(node) if nodes.len() == 1 => {
+            let mask = more.map(|_| fit(&node.allowed.to_string(), LIST_WIDTH));
+            let quota = node.quota.map(|quota| format!("quota {}", cpus_of(quota)));
+            let details: Vec<String> = mask.into_iter().chain(quota).collect();
+            if !details.is_empty() {
+                text.push_str(&format!(" ({})", details.join(", ")));
+            }
+        }
+        _ => text.push_str(&format!(" of {} nodes", nodes.len())),
+    }
+    Some(text)
+}
+
+/// Thousandths of a CPU as CPUs, such as `1.5`.
+fn cpus_of(millicpus: u64) -> String {
+    let text = format!("{}.{:03}", millicpus / 1000, millicpus % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What is known of each process's CPUs; null for a process of which nothing is.
+pub(crate) fn json(execution: &Execution) -> Value {
+    let known = execution.processes.iter().filter_map(|process| Some((process, process.cpus.as_ref()?)));
+    let row = |(process, facts): (&Process, &CpuFacts)| {
+        let load = facts.load();
+        json!({
+            "host": host(process),
+            "pid": process.pid,
+            "allowed": facts.allowed.to_string(),
+            "allowed_count": facts.allowed.len(),
+            "online": facts.online,
+            "quota_millicpus": facts.quota.as_ref().map(|quota| quota.millicpus),
+            "quota_cgroup": facts.quota.as_ref().map(|quota| &quota.cgroup),
+            "throttled_periods": facts.throttled.iter().map(|part| part.periods).sum::<u64>(),
+            "throttled_ns": facts.throttled_ns(),
+            "load": load.map(|load| json!({
+                "ns": load.end.saturating_sub(load.start),
+                "busy_ns": load.busy_ns,
+                "stolen_ns": load.stolen_ns,
+                "own_ns": load.own_ns,
+                "others_ns": load.others_ns(),
+            })),
+        })
+    };
+    known.filter(|(process, _)| !process.has_cpus).map(row).collect()
+}
+
+/// The mask of a thread, where it is known by itself.
+pub(crate) fn mask_of(execution: &Execution, thread: ThreadIndex) -> Option<String> {
+    execution.threads[thread.index()].cpus.as_ref().map(CpuSet::to_string)
+}
+
+/// The warning that more workers share CPUs than there are.
+pub(crate) fn more_workers(execution: &Execution) -> Option<NoticeText> {
+    // Threads of which samples alone tell are not known to work at the same time.
+    let is_known = !execution.regions.is_empty()
+        || !execution.tasks.is_empty()
+        || execution.processes.iter().any(|process| process.has_cpus);
+    let groups = execution.cpu_groups();
+    let mut short: Vec<&CpuGroup> = groups.iter().filter(|group| group.is_oversubscribed()).collect();
+    short.sort_by_key(|group| std::cmp::Reverse(group.workers_at_once));
+    let group = short.first().filter(|_| is_known)?;
+    let mut text = sentence(execution, group);
+    let others = short.len() - 1;
+    if others > 0 {
+        let workers: usize = short[1..].iter().map(|group| group.workers_at_once).sum();
+        let groups = counted(others as u64, "other group");
+        text.push_str(&format!(
+            "; {groups} of CPUs have too many, too: {}",
+            counted(workers as u64, "worker")
+        ));
+    }
+    Some(NoticeText { name: MORE_WORKERS.to_owned(), text })
+}
+
+fn sentence(execution: &Execution, group: &CpuGroup) -> String {
+    let mut processes: Vec<_> =
+        group.workers.iter().map(|thread| execution.threads[thread.index()].process).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    let workers = counted(group.workers_at_once as u64, "worker");
+    let of_processes = match processes.len() {
+        1 => String::new(),
+        count => format!(" of {}", counted(count as u64, "process")),
+    };
+    let node = if nodes(execution).len() > 1 { format!(" of node {}", group.host) } else { String::new() };
+    let at_once = (group.millicpus / 1000).max(1);
+    let each = counted((at_once / processes.len() as u64).max(1), "worker");
+    let each = match processes.len() {
+        1 => format!("use {each} (OMP_NUM_THREADS)"),
+        _ => format!("use {each} a process (OMP_NUM_THREADS)"),
+    };
+    if let Some(quota) = &group.quota {
+        let limit = cpus_of(quota.millicpus);
+        let cgroup = fit(&quota.cgroup, LIST_WIDTH);
+        return format!(
+            "{workers}{of_processes} share a limit of {limit} CPUs{node} (control group {cgroup}); {each}, or raise the \
+             limit (cpu.max, --cpus)"
+        );
+    }
+    let cpus = counted(group.cpus.len() as u64, "CPU");
+    let list = fit(&group.cpus.to_string(), LIST_WIDTH);
+    let share = format!("{workers}{of_processes} share {cpus}{node} ({list})");
+    let allowed = execution.processes[processes[0].index()].cpus.as_ref().map(|facts| &facts.allowed);
+    let has_own_mask = |thread: &ThreadIndex| execution.threads[thread.index()].cpus.is_some();
+    match allowed.filter(|allowed| allowed.len() > group.cpus.len()) {
+        Some(allowed) if group.workers.iter().all(has_own_mask) => format!(
+            "{share}, to which they are bound (OMP_PLACES, OMP_PROC_BIND, affinity calls), while the process may use {} \
+             ({})",
+            counted(allowed.len() as u64, "CPU"),
+            fit(&allowed.to_string(), LIST_WIDTH)
+        ),
+        _ if processes.len() as u64 > at_once => {
+            format!(
+                "{share}; run fewer processes on the node, or bind each to CPUs of its own (mpirun --map-by, srun -c)"
+            )
+        }
+        _ if processes.len() > 1 => {
+            format!("{share}; {each}, or bind each process to CPUs of its own (mpirun --map-by, srun -c)")
+        }
+        _ => format!("{share}; {each}, or allow more CPUs (taskset, srun --cpus-per-task)"),
+    }
+}
