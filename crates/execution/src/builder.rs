@@ -271,14 +271,15 @@ impl ExecutionBuilder {
             end: NO_TIME,
             requested: 0,
             members: 0,
+            team: 0,
         };
         grown(&mut self.execution.regions, region.index(), &blank)
     }
 
     fn region_begins(&mut self, thread: ThreadIndex, at: u64, region: RegionIndex, begun: Region) {
         let row = self.region_mut(region);
-        let members = row.members;
-        *row = Region { members, ..begun };
+        let (members, team) = (row.members, row.team);
+        *row = Region { members, team, ..begun };
         if !begun.parent.is_some() {
             let gap = self.open[thread.index()].gap;
             if let Some(gap) = self.execution.catalog.gaps.get_mut(gap.index()) {
@@ -400,11 +401,16 @@ impl ExecutionBuilder {
                 open.newest.close(at);
             }
             Change::RegionBegins { region, parent, site, requested } => {
-                let begun =
-                    Region { site, parent, master: thread, begin: at, end: NO_TIME, requested, members: 0 };
+                let (members, team, end) = (0, 0, NO_TIME);
+                let begun = Region { site, parent, master: thread, begin: at, end, requested, members, team };
                 self.region_begins(thread, at, region, begun);
             }
-            Change::RegionJoins { region, .. } => self.region_mut(region).members += 1,
+            Change::RegionJoins { region, team, .. } => {
+                let row = self.region_mut(region);
+                row.members += 1;
+                row.team = row.team.max(team);
+            }
+            Change::TeamLimits { region, limits } => self.execution.team_limits.push((region, limits)),
             Change::RegionEnds { region } => self.region_ends(thread, at, region),
             Change::RegionPath { region, path, parent_region, parent_task } => {
                 let row = RegionPath { path, parent_region, parent_task };

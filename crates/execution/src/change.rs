@@ -3,7 +3,7 @@
 use crate::samples::NewSample;
 use crate::{
     ObjectIndex, OpenTrack, PathIndex, Place, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex,
-    ThreadIndex, TypeIndex,
+    TeamLimits, ThreadIndex, TypeIndex,
 };
 
 /// Receives what models derive from events.
@@ -281,6 +281,13 @@ pub enum Change {
         index: u32,
         /// Size of the team; 0 where not told.
         team: u32,
+    },
+    /// Has fewer threads for a region than were asked for, under these limits.
+    TeamLimits {
+        /// The region.
+        region: RegionIndex,
+        /// The limits.
+        limits: TeamLimits,
     },
     /// Ends a parallel region.
     RegionEnds {

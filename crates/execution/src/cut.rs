@@ -35,6 +35,7 @@ impl Execution {
             activities,
             tasks,
             regions,
+            team_limits,
             works,
             holds,
             target_waits,
@@ -69,6 +70,10 @@ impl Execution {
         }
         part.cut_tasks(tasks);
         part.cut_regions(regions);
+        team_limits.retain_mut(|(region, _)| {
+            *region = part.region(*region);
+            region.is_some()
+        });
         works.retain_mut(|work| {
             work.region = part.region(work.region);
             part.keeps(&mut work.start, &mut work.end)

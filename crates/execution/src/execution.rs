@@ -5,8 +5,8 @@ use crate::samples::Samples;
 use crate::track::TakesActivities;
 use crate::{
     Activities, Anomaly, Catalog, Column, CpuSet, Dependence, Hold, NO_TIME, OffCpu, OsSource, OsTotals,
-    Process, ProcessIndex, Queued, Region, RuntimeRole, Section, Span, State, SystemTime, Tasks, ThreadIndex,
-    ThreadKind, Track, TrackSpans, WaitDependence, WorkShare,
+    Process, ProcessIndex, Queued, Region, RegionIndex, RuntimeRole, Section, Span, State, SystemTime, Tasks,
+    TeamLimits, ThreadIndex, ThreadKind, Track, TrackSpans, WaitDependence, WorkShare,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -201,6 +201,8 @@ pub struct Execution {
     pub tasks: Tasks,
     /// Parallel region instances, by [`RegionIndex`](crate::RegionIndex).
     pub regions: Vec<Region>,
+    /// Under which limits teams were smaller than asked for: of one region of each place, by time on each thread.
+    pub team_limits: Vec<(RegionIndex, TeamLimits)>,
     /// Shares of worksharing constructs, by their ends.
     pub works: Vec<WorkShare>,
     /// Who held what, by the ends.

@@ -74,5 +74,7 @@ pub use runs::Runs;
 pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};
 pub use state::{Group, State};
 pub use system_time::{SystemCause, SystemTime};
-pub use tables::{Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, WaitDependence, WorkShare};
+pub use tables::{
+    Dependence, Hold, NO_TIME, Queued, Region, TaskStatus, Tasks, TeamLimits, WaitDependence, WorkShare,
+};
 pub use track::{Span, Spans, TakesActivities, Track, TrackColumns, TrackSpans, TrackStates};

@@ -124,6 +124,19 @@ pub struct Region {
     pub requested: u32,
     /// Members that joined.
     pub members: u32,
+    /// Size of the team; 0 where not told.
+    pub team: u32,
+}
+
+/// Control variables of OpenMP under which a team got fewer threads than it asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TeamLimits {
+    /// `max-active-levels-var`: enclosing regions of more than one thread, this one included, at most.
+    pub levels: u32,
+    /// `thread-limit-var`: threads of the contention group at most.
+    pub threads: u32,
+    /// `dyn-var`: the runtime may adjust sizes of teams.
+    pub is_dynamic: bool,
 }
 
 /// One thread's share of one execution of a worksharing construct.

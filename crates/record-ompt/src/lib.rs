@@ -60,6 +60,7 @@ mod sync;
 mod table;
 mod target;
 mod tasks;
+mod team_limits;
 mod thread;
 mod tool;
 mod word;

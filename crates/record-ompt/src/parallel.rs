@@ -67,6 +67,7 @@ pub unsafe extern "C" fn parallel_begin(
         };
         Word::new(region, site, of_teams).store(parallel);
         moment.thread.remember_fork(region, codeptr);
+        moment.thread.requested = requested;
         let flags = flags as u32 | if is_body { omp::RUNTIMES_OWN } else { 0 };
         if sampling::is_active() {
             // SAFETY: the runtime passes the frame of the task that forks.
@@ -169,6 +170,9 @@ pub unsafe extern "C" fn implicit_task(
             Word::new(word.id(), word.site(), of_teams).store(task);
             if word.id() != 0 {
                 moment.begin_member(word, index, team);
+                if forked.is_some() && team < moment.thread.requested && of_teams == 0 {
+                    moment.record_team_limits(word.id(), word.site());
+                }
             }
         } else {
             // An initial task outside any league has the word 0, and no member has.

@@ -68,6 +68,8 @@ pub struct Thread {
     pub forks: Vec<(u32, u64)>,
     /// The region that this thread has forked last, until it joins the team.
     pub fork: Option<Fork>,
+    /// Threads that the region asked for which it forked last.
+    pub requested: u32,
     /// Memory for long payloads.
     pub scratch: Vec<u8>,
 }

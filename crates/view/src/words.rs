@@ -5,7 +5,8 @@ use crate::hang::HangWords;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_analysis::{
-    Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, LateProcess, Worksharing,
+    Analysis, ByState, Confidence, Culprit, Finding, FindingKind, Grain, LateProcess, ShortReason, ShortTeam,
+    Worksharing,
 };
 use taskscope_execution::{
     Doubt, Execution, Group, Place, SiteIndex, State, ThreadIndex, ThreadKind, Uncertain,
@@ -410,6 +411,12 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
             format!("{} of {} streams did not end: {how}; {kept}", unfinished.len(), session.streams.len()),
         );
     }
+    if let Some(notice) = crate::cpus::more_workers(&session.execution) {
+        say(&notice.name, notice.text);
+    }
+    for text in short_teams(session) {
+        say("smaller-team", text);
+    }
     if let Some(text) = selected(session) {
         say("selected", text);
     }
@@ -494,6 +501,44 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
         say("missing-names", text);
     }
     all
+}
+
+/// Places of notices about teams at most.
+const SHORT_TEAMS: usize = 3;
+
+/// Regions that had fewer threads than they asked for: by place, those that lack most first.
+fn short_teams(session: &Session) -> Vec<String> {
+    let rows = taskscope_analysis::short_teams(&session.execution);
+    let mut texts: Vec<String> = rows.iter().take(SHORT_TEAMS).map(|row| short_team(session, row)).collect();
+    if let Some(last) = texts.last_mut().filter(|_| rows.len() > SHORT_TEAMS) {
+        let others = (rows.len() - SHORT_TEAMS) as u64;
+        last.push_str(&format!(" (and {} more of this kind)", format::count(others)));
+    }
+    texts
+}
+
+fn short_team(session: &Session, row: &ShortTeam) -> String {
+    let why = match row.reason {
+        ShortReason::ActiveLevels(1) => "nested parallelism is off (OMP_MAX_ACTIVE_LEVELS is 1)".to_owned(),
+        ShortReason::ActiveLevels(levels) => format!(
+            "no more than {levels} nested regions are active (OMP_MAX_ACTIVE_LEVELS); the region is nested deeper"
+        ),
+        ShortReason::ThreadLimit(limit) => {
+            format!("the program may have {} (OMP_THREAD_LIMIT)", format::counted(limit.into(), "thread"))
+        }
+        ShortReason::Dynamic => "the runtime adjusts the sizes of teams (OMP_DYNAMIC is true)".to_owned(),
+        ShortReason::Unknown => "the reason is not known".to_owned(),
+    };
+    let place = session.places.construct("parallel", row.site);
+    let times = match row.count {
+        1 => "once".to_owned(),
+        count => format!("{} times", format::count(count)),
+    };
+    format!(
+        "{place} asked for {} and had {}, {times}: {why}",
+        format::counted(row.requested.into(), "thread"),
+        row.team
+    )
 }
 
 /// Why names are missing, each kind of reason once: a program may have loaded hundreds of files.

@@ -9,7 +9,7 @@ use super::prelude::*;
 /// The letter that opens every code of this model.
 pub const LETTER: u8 = b'X';
 /// The model version that these events belong to.
-pub const VERSION: &str = "1.0.0";
+pub const VERSION: &str = "1.1.0";
 
 /// Bytes of one dependence in [`TASK_DEPENDENCES`]: u64 address, u8 OMPT dependence type.
 /// The dependences of a `taskwait depend` come under an id that no task has; so do those of a task
@@ -23,6 +23,7 @@ pub const RUNTIMES_OWN: u32 = 1 << 29;
 events! {
     THREAD_TYPE = b"XHt" plain (r#type: u32) Rule, "is an OpenMP thread of type {type}";
     REGION_BEGIN = b"XRb" plain (region: u32, requested: u32, site: u32, flags: u32) Rule, "begins parallel region {region} at site {site}, {requested} threads requested, flags {flags}";
+    TEAM_LIMITS = b"XRl" plain (region: u32, levels: u32, threads: u32, dynamic: u32) Rule, "has for region {region} fewer threads than requested, where max-active-levels-var is {levels}, thread-limit-var {threads} and dyn-var {dynamic}; recorded of one region of each site";
     REGION_END = b"XRe" plain (region: u32) Rule, "ends parallel region {region}";
     IMPLICIT_BEGIN = b"XIb" plain (region: u32, index: u32, team: u32) Rule, "joins region {region} as member {index} of {team}";
     IMPLICIT_END = b"XIe" plain (region: u32) Rule, "leaves region {region}, as the runtime reports it, which may be late";

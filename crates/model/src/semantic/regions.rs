@@ -9,7 +9,7 @@ use taskscope_event::Code;
 use taskscope_event::models::omp;
 use taskscope_execution::{
     Anomaly, Change, ObjectIndex, Observer, PathIndex, Place, ProcessIndex, RegionIndex, Section, SiteIndex,
-    State, TaskIndex, ThreadIndex, ThreadKind,
+    State, TaskIndex, TeamLimits, ThreadIndex, ThreadKind,
 };
 
 /// Region ids of processes to numbers of the trace.
@@ -86,6 +86,13 @@ impl Interpreter {
         match code {
             omp::THREAD_TYPE => self.thread_type(thread, at, payload, out),
             omp::REGION_BEGIN => self.region_begins(thread, at, payload, out),
+            omp::TEAM_LIMITS => {
+                let region = self.region_at(thread, payload)?;
+                let word = |at| u32_at(payload, at).ok_or(Short);
+                let limits = TeamLimits { levels: word(4)?, threads: word(8)?, is_dynamic: word(12)? != 0 };
+                out.change(thread, at, Change::TeamLimits { region, limits });
+                Ok(())
+            }
             omp::REGION_END => self.region_ends(thread, at, payload, out),
             omp::IMPLICIT_BEGIN => self.joins_region(thread, at, payload, out),
             omp::IMPLICIT_END => {

@@ -70,6 +70,7 @@ impl Page {
             // What follows from them is in the report.
             queued: _,
             target_waits: _,
+            team_limits: _,
             wait_dependences: _,
             communication,
             uncertain,
@@ -123,7 +124,7 @@ impl Page {
                     pair(r.master.0, r.members),
                     r.begin,
                     r.end,
-                    u64::from(r.requested),
+                    pair(r.team, r.requested),
                 ]
             }),
             words(works, |w| {
@@ -268,6 +269,7 @@ impl Page {
             begin,
             end,
             requested: low(requested),
+            team: high(requested),
         });
         execution.works = rows_of(&table(1)?, |[a, b, start, end, chunks, iterations]| WorkShare {
             ty: TypeIndex(high(a)),
