@@ -51,7 +51,7 @@ fn workers_beyond_the_mask_are_warned_about() {
     let cpus = if online > 1 { format!("1 of {online} CPUs ({cpu})") } else { "1 CPU".to_owned() };
     assert!(printed.contains(&format!("4 threads on {cpus}  0 tasks")), "{printed}");
     // Once, in the header.
-    assert_eq!(printed.matches("4 workers share").count(), 1);
+    assert_eq!(printed.matches("use 1 worker (OMP_NUM_THREADS)").count(), 1);
     let info = output(taskscope().arg("info").arg(here.path().join("trace")));
     assert!(text(&info.stdout).contains(&format!("CPUs       {cpus}\n")));
 }
