@@ -16,6 +16,8 @@ pub enum Column {
     Time,
     /// That part in the program's own code.
     Work,
+    /// That part in which the program's code was blocked in the kernel.
+    Blocked,
     /// That part in the runtime, not waiting.
     Overhead,
     /// That part in which the program's own code had no CPU.
@@ -38,9 +40,10 @@ pub enum Column {
 
 impl Column {
     /// The columns of every view.
-    pub const ALL: [Column; 10] = [
+    pub const ALL: [Column; 11] = [
         Column::Time,
         Column::Work,
+        Column::Blocked,
         Column::Overhead,
         Column::OutOfCpu,
         Column::Waiting,
@@ -56,6 +59,7 @@ impl Column {
         match self {
             Column::Time => "time_ns",
             Column::Work => "work_ns",
+            Column::Blocked => "blocked_ns",
             Column::Overhead => "overhead_ns",
             Column::OutOfCpu => "out_of_cpu_ns",
             Column::Waiting => "waiting_ns",
@@ -81,6 +85,7 @@ impl Column {
         match self {
             Column::Time => metric == Metric::TIME,
             Column::Work => metric == Metric::WORK,
+            Column::Blocked => metric == Metric::BLOCKED,
             Column::Overhead => metric == Metric::OVERHEAD,
             Column::OutOfCpu => metric == Metric::OUT_OF_CPU,
             Column::Waiting => metric.is_taken(),

@@ -15,9 +15,11 @@ use taskscope_execution::{Group, State};
 /// load_balance      (A − Is − Il) / (A − Is)         Il: waiting in a team while others work
 /// device_offload    (A − Is − Il − Id) / (A − Is − Il)
 ///                                                    Id: waiting for a device
-/// runtime_overhead  (A − Is − Il − Id − Ir) / (A − Is − Il − Id)
+/// blocked           (A − Is − Il − Id − Ib) / (A − Is − Il − Id)
+///                                                    Ib: blocked in the kernel, in code of the program
+/// runtime_overhead  (A − Is − Il − Id − Ib − Ir) / (A − Is − Il − Id − Ib)
 ///                                                    Ir: the runtime, and waits while nobody works
-/// known             U / (A − Is − Il − Id − Ir)      the rest is time that the trace cannot tell
+/// known             U / (A − Is − Il − Id − Ib − Ir) the rest is time that the trace cannot tell
 /// parallel          U / C, the product
 /// ```
 ///
@@ -37,6 +39,8 @@ pub struct Efficiency {
     pub load_balance: f64,
     /// Without the waiting for devices.
     pub device_offload: f64,
+    /// Without the time blocked in the kernel in code of the program.
+    pub blocked: f64,
     /// Without the runtime's own time.
     pub runtime_overhead: f64,
     /// Without what the trace cannot tell.
@@ -51,6 +55,8 @@ pub struct Efficiency {
     pub load_balance_ns: u64,
     /// Worker-nanoseconds lost in waiting for devices.
     pub device_offload_ns: u64,
+    /// Worker-nanoseconds blocked in the kernel in code of the program.
+    pub blocked_ns: u64,
     /// Worker-nanoseconds lost to the runtime.
     pub runtime_overhead_ns: u64,
     /// Worker-nanoseconds that the trace cannot tell.
@@ -72,6 +78,7 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
     // Whoever starts MPI is charged with the waiting meanwhile, so that none of it is in vain.
     let load_balance_ns = group(Group::Sync) - in_vain;
     let device_offload_ns = group(Group::Device);
+    let blocked_ns = group(Group::Blocked);
     let runtime_overhead_ns = group(Group::Runtime) + in_vain;
     let unknown_ns = group(Group::Unknown);
     let (start_ns, capacity_ns) = (ledger.starting.total(), started.total());
@@ -85,6 +92,7 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
     let serialization = factor(serialization_ns);
     let load_balance = factor(load_balance_ns);
     let device_offload = factor(device_offload_ns);
+    let blocked = factor(blocked_ns);
     let runtime_overhead = factor(runtime_overhead_ns);
     let known = factor(unknown_ns);
     let parallel = if capacity_ns == 0 { 0.0 } else { useful_ns as f64 / capacity_ns as f64 };
@@ -94,6 +102,7 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
         serialization,
         load_balance,
         device_offload,
+        blocked,
         runtime_overhead,
         known,
         useful_ns,
@@ -101,6 +110,7 @@ pub fn efficiency(ledger: &Ledger, charges: &[Charge]) -> Efficiency {
         serialization_ns,
         load_balance_ns,
         device_offload_ns,
+        blocked_ns,
         runtime_overhead_ns,
         unknown_ns,
         start_ns,

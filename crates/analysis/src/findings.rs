@@ -49,6 +49,8 @@ pub enum FindingKind {
     System,
     /// There are more workers than CPUs.
     Oversubscribed,
+    /// Threads were blocked in the kernel, in code of the program.
+    Blocked,
     /// Threads wait although none works.
     NobodyWorks,
     /// The trace cannot tell what ran.
@@ -57,7 +59,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [FindingKind; 18] = [
+    pub const ALL: [FindingKind; 19] = [
         FindingKind::Hung,
         FindingKind::Lock,
         FindingKind::Serial,
@@ -74,6 +76,7 @@ impl FindingKind {
         FindingKind::AbsorbingNoise,
         FindingKind::System,
         FindingKind::Oversubscribed,
+        FindingKind::Blocked,
         FindingKind::NobodyWorks,
         FindingKind::Unknown,
     ];
@@ -97,6 +100,7 @@ impl FindingKind {
             FindingKind::AbsorbingNoise => "absorbing-noise",
             FindingKind::System => "no-cpu",
             FindingKind::Oversubscribed => "oversubscribed",
+            FindingKind::Blocked => "blocked",
             FindingKind::NobodyWorks => "nobody-works",
             FindingKind::Unknown => "unknown",
         }
@@ -273,6 +277,7 @@ pub(crate) fn findings(
             Group::Start => FindingKind::MpiStart,
             Group::Off if cause.state == State::Oversubscribed => FindingKind::Oversubscribed,
             Group::Off => FindingKind::System,
+            Group::Blocked => FindingKind::Blocked,
             Group::Unknown => FindingKind::Unknown,
             _ => continue,
         };

@@ -76,8 +76,9 @@ pub fn worksharing(execution: &Execution) -> Vec<Worksharing> {
         shares.sort_by_key(|share| (execution.works[*share].start, Reverse(execution.works[*share].end)));
         let mut open: Vec<usize> = Vec::new();
         let mut next = shares.iter().peekable();
-        let useful =
-            execution.spans_of_run(ThreadIndex(thread as u32)).filter(|s| s.section.state.is_useful());
+        // Others wait for a member also while that is blocked.
+        let spans = execution.cut_spans_of_run(ThreadIndex(thread as u32)).map(|cut| cut.span);
+        let useful = spans.filter(|span| span.section.state.is_useful());
         useful.for_each(|span| {
             while let Some(share) = next.next_if(|share| execution.works[**share].start <= span.start) {
                 open.push(*share);
@@ -125,7 +126,8 @@ pub fn parallel_constructs(execution: &Execution) -> Vec<ParallelConstruct> {
         };
         // Sections of one region follow each other: it is looked up when it changes.
         let (mut now, mut ns) = (RegionIndex::NONE, 0);
-        execution.spans_of_run(index).filter(|s| s.section.region.is_some()).for_each(|span| {
+        let spans = execution.cut_spans_of_run(index).map(|cut| cut.span);
+        spans.filter(|span| span.section.region.is_some()).for_each(|span| {
             if span.section.region != now {
                 if now.is_some() {
                     book(now, ns);

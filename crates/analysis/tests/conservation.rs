@@ -57,6 +57,7 @@ fn check(execution: &Execution) {
         + e.serialization_ns
         + e.load_balance_ns
         + e.device_offload_ns
+        + e.blocked_ns
         + e.runtime_overhead_ns
         + e.unknown_ns;
     // Starting and ending MPI is in none.
@@ -67,6 +68,7 @@ fn check(execution: &Execution) {
             * e.serialization
             * e.load_balance
             * e.device_offload
+            * e.blocked
             * e.runtime_overhead
             * e.known;
         assert!((product - e.parallel).abs() < 1e-9);

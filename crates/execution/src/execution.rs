@@ -277,10 +277,10 @@ impl Execution {
     }
 
     /// The thread's time over the whole run of its process: before its first event it has not
-    /// started, after its end it has ended. Where its time is the system's, it is in the state of the cause. The spans
-    /// tile the process's time exactly.
+    /// started, after its end it has ended. Where its time is the system's, it is in the state of the cause, and where it
+    /// is blocked in code of the program, in [`State::Blocked`]. The spans tile the process's time exactly.
     pub fn spans_of_run(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> + '_ {
-        self.cut_spans_of_run(thread).map(|cut| cut.span)
+        self.shown_spans_of_run(thread).map(|cut| cut.span)
     }
 
     /// The same without times off the CPU.

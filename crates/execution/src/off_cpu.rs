@@ -6,7 +6,7 @@
 
 use crate::execution::TrackOfRun;
 use crate::track::TakesActivities;
-use crate::{Execution, Group, Section, Span, State, SystemTime, ThreadIndex};
+use crate::{Execution, Group, Section, Span, State, SystemCause, SystemTime, ThreadIndex};
 
 /// What tells the times off the CPU of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -235,16 +235,23 @@ impl Execution {
         before.into_iter().chain(track.spans_of(first..track.len())).chain(after)
     }
 
-    /// As [`Execution::spans_of_run`], with what the track says of the times off the CPU.
+    /// As [`Execution::spans_of_run`], with what the track says of the times off the CPU, and without blocked time: others wait
+    /// for a blocked thread as for one that runs.
     pub fn cut_spans_of_run(&self, thread: ThreadIndex) -> CutSpans<'_> {
         CutSpans(self.cut_of_run(thread))
     }
 
     fn cut_of_run(&self, thread: ThreadIndex) -> Cut<'_, TrackOfRun<'_>> {
-        Cut { spans: self.track_of_run(thread), off: self.system_time_of(thread), rest: None }
+        let (spans, off) = (self.track_of_run(thread), self.system_time_of(thread));
+        Cut { spans, off, takes_blocked: false, rest: None }
     }
 
-    /// The same for these rows of a thread's track.
+    /// The same with blocked time in code of the program, as it is shown.
+    pub(crate) fn shown_spans_of_run(&self, thread: ThreadIndex) -> CutSpans<'_> {
+        CutSpans(Cut { takes_blocked: true, ..self.cut_of_run(thread) })
+    }
+
+    /// The same for these rows of a thread's track, also with blocked time.
     pub fn cut_spans_of_rows(
         &self,
         thread: ThreadIndex,
@@ -253,7 +260,8 @@ impl Execution {
         let spans = self.threads[thread.index()].track.spans_of(rows);
         let off = self.system_time_of(thread);
         let begin = spans.clone().next().map_or(u64::MAX, |span| span.start);
-        Cut { spans, off: &off[off.partition_point(|off| off.end <= begin)..], rest: None }
+        let off = &off[off.partition_point(|off| off.end <= begin)..];
+        Cut { spans, off, takes_blocked: true, rest: None }
     }
 
     /// Whether each time off the CPU of every worker is known.
@@ -305,14 +313,18 @@ struct Cut<'a, I> {
     spans: I,
     /// Times that have not ended yet.
     off: &'a [SystemTime],
+    /// Whether blocked time is apart, too.
+    takes_blocked: bool,
     rest: Option<Span>,
 }
 
 /// The first part of a span that is cut by times off the CPU, and what is left of it. Times that end before it are
-/// dropped.
-fn first_part(span: Span, off: &mut &[SystemTime]) -> (CutSpan, Option<Span>) {
+/// dropped, and blocked ones where they are not taken.
+fn first_part(span: Span, off: &mut &[SystemTime], takes_blocked: bool) -> (CutSpan, Option<Span>) {
     let under = span.section.state;
-    while let Some((_, later)) = off.split_first().filter(|(off, _)| off.end <= span.start) {
+    let passes =
+        |off: &SystemTime| off.end <= span.start || (!takes_blocked && off.cause == SystemCause::Blocked);
+    while let Some((_, later)) = off.split_first().filter(|(off, _)| passes(off)) {
         *off = later;
     }
     let Some(off) = off.first().filter(|off| off.start < span.end) else {
@@ -342,21 +354,21 @@ impl<I: Iterator<Item = Span>> Iterator for Cut<'_, I> {
         if is_whole(&span, self.off) {
             return Some(CutSpan { span, under: span.section.state });
         }
-        let (part, rest) = first_part(span, &mut self.off);
+        let (part, rest) = first_part(span, &mut self.off, self.takes_blocked);
         self.rest = rest;
         Some(part)
     }
 
     #[inline]
     fn fold<B, F: FnMut(B, CutSpan) -> B>(self, init: B, mut f: F) -> B {
-        let Cut { spans, mut off, rest } = self;
+        let Cut { spans, mut off, takes_blocked, rest } = self;
         let mut each = move |mut folded: B, span: Span| {
             if is_whole(&span, off) {
                 return f(folded, CutSpan { span, under: span.section.state });
             }
             let mut left = Some(span);
             while let Some(span) = left {
-                let (part, rest) = first_part(span, &mut off);
+                let (part, rest) = first_part(span, &mut off, takes_blocked);
                 folded = f(folded, part);
                 left = rest;
             }
@@ -408,6 +420,24 @@ mod tests {
         ];
         assert_eq!(spans(&execution), expected);
         assert!(execution.knows_off_cpu());
+    }
+
+    #[test]
+    fn blocked_time_is_apart_in_code_of_the_program_and_not_for_those_that_wait() {
+        use State::{Barrier, Blocked, OutOfCpu, Task};
+        let mut execution = execution(&[(0, Task), (50, Barrier)], 100);
+        let times =
+            OsTimes { runnable: vec![(20, 25)], blocked: vec![(10, 20), (40, 70)], ..OsTimes::default() };
+        execution.add_os_times(ThreadIndex(0), OsSource::Switches, times);
+        execution.attribute_system_time();
+        let shown: Vec<_> =
+            execution.spans_of_run(ThreadIndex(0)).map(|s| (s.end, s.section.state)).collect();
+        let expected = [(10, Task), (20, Blocked), (25, OutOfCpu), (40, Task), (50, Blocked), (100, Barrier)];
+        assert_eq!(shown, expected);
+        let folded = execution.shown_spans_of_run(ThreadIndex(0)).fold(0, |sum, cut| sum + cut.span.nanos());
+        assert_eq!(folded, 100);
+        let states: Vec<_> = spans(&execution).into_iter().map(|(_, end, state, _)| (end, state)).collect();
+        assert_eq!(states, [(20, Task), (25, OutOfCpu), (50, Task), (100, Barrier)]);
     }
 
     #[test]

@@ -58,6 +58,9 @@ pub enum State {
     OutOfCpu,
     /// One of more workers than CPUs: none of the CPUs that it may use stands free for it.
     Oversubscribed,
+    /// Blocked in the kernel, in code of the program: asleep, in a system call, or in a wait that the runtime does not
+    /// report.
+    Blocked,
     /// Of its own will: its task is blocked, or it left its CPU to another thread of the runtime.
     Paused,
     /// Before the thread's first event.
@@ -90,13 +93,15 @@ pub enum Group {
     Idle,
     /// Taken away by the operating system, or paused.
     Off,
+    /// Blocked in the kernel, in code of the program.
+    Blocked,
     /// Not known.
     Unknown,
 }
 
 impl State {
     /// All states, in the order of their numbers.
-    pub const ALL: [State; 32] = [
+    pub const ALL: [State; 33] = [
         State::Task,
         State::Worksharing,
         State::Masked,
@@ -124,6 +129,7 @@ impl State {
         State::AbsorbingNoise,
         State::OutOfCpu,
         State::Oversubscribed,
+        State::Blocked,
         State::Paused,
         State::NotStarted,
         State::Ended,
@@ -161,6 +167,7 @@ impl State {
             State::AbsorbingNoise => "absorbing_noise",
             State::OutOfCpu => "out_of_cpu",
             State::Oversubscribed => "oversubscribed",
+            State::Blocked => "blocked",
             State::Paused => "paused",
             State::NotStarted => "not_started",
             State::Ended => "ended",
@@ -199,6 +206,7 @@ impl State {
             State::AbsorbingNoise => "absorbing noise",
             State::OutOfCpu => "no CPU",
             State::Oversubscribed => "more workers than CPUs",
+            State::Blocked => "blocked",
             State::Paused => "paused",
             State::NotStarted => "not started",
             State::Ended => "ended",
@@ -231,6 +239,7 @@ impl State {
             State::CriticalWait | State::LockWait | State::OrderedWait | State::AtomicWait => Group::Mutex,
             State::Idle | State::Paused | State::NotStarted | State::Ended => Group::Idle,
             State::OutOfCpu | State::Oversubscribed => Group::Off,
+            State::Blocked => Group::Blocked,
             State::NoSubsystem | State::Unknown => Group::Unknown,
         }
     }

@@ -35,17 +35,21 @@ pub enum SystemCause {
     NoCpu,
     /// The job's own threads had all CPUs that it may use.
     MoreWorkers,
+    /// None: the thread was blocked in the kernel, in code of the program. Nobody is to blame but that code, and others
+    /// wait for the thread as for one that runs; its sections are cut like those of the other causes.
+    Blocked,
 }
 
 impl SystemCause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [SystemCause; 2] = [SystemCause::NoCpu, SystemCause::MoreWorkers];
+    pub const ALL: [SystemCause; 3] = [SystemCause::NoCpu, SystemCause::MoreWorkers, SystemCause::Blocked];
 
     /// The state of a worker whose time is lost to it.
     pub const fn state(self) -> State {
         match self {
             SystemCause::NoCpu => State::OutOfCpu,
             SystemCause::MoreWorkers => State::Oversubscribed,
+            SystemCause::Blocked => State::Blocked,
         }
     }
 }
@@ -93,7 +97,7 @@ impl Doing {
             State::NotStarted | State::Ended => Doing::Absent,
             State::Communication => Doing::Other,
             state => match state.group() {
-                Group::Useful | Group::Runtime | Group::Off => Doing::Works,
+                Group::Useful | Group::Runtime | Group::Off | Group::Blocked => Doing::Works,
                 Group::Mutex => Doing::WaitsForLock { system: false },
                 Group::Sync | Group::Idle => Doing::Waits,
                 Group::Device | Group::Start | Group::Unknown => Doing::Other,
@@ -267,8 +271,27 @@ impl Execution {
         for (thread, row) in self.threads.iter().enumerate().filter(|(_, row)| !row.worker) {
             self.attribute_own_code(ThreadIndex(thread as u32), row, &mut all);
         }
+        for (thread, row) in self.threads.iter().enumerate() {
+            self.add_blocked_code(ThreadIndex(thread as u32), row, &mut all);
+        }
         all.sort_unstable_by_key(|part| (part.thread, part.start));
         self.system_time = all;
+    }
+
+    /// Adds when a thread was blocked in code of the program. (There the system takes time only while the thread could
+    /// run, so these do not overlap others.)
+    fn add_blocked_code(&self, thread: ThreadIndex, row: &crate::Thread, all: &mut Vec<SystemTime>) {
+        let mut blocked = self.blocked_of(thread);
+        if row.kind == ThreadKind::Cpu || blocked.is_empty() {
+            return;
+        }
+        for span in row.track.spans().filter(|span| span.section.state.is_useful()) {
+            blocked = &blocked[blocked.partition_point(|off| off.end <= span.start)..];
+            for off in blocked.iter().take_while(|off| off.start < span.end) {
+                let (start, end) = (off.start.max(span.start), off.end.min(span.end));
+                all.push(SystemTime { thread, start, end, cause: SystemCause::Blocked });
+            }
+        }
     }
 
     /// A thread that is no worker is in nobody's capacity; its code without a CPU is told apart all the same.

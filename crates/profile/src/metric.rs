@@ -31,7 +31,8 @@ impl Metric {
     pub const SAMPLES: Metric = Metric(1);
     /// Time of the samples, in whatever state: each stands for the time since the one before it.
     pub const TIME: Metric = Metric(2);
-    /// That part of it in which user code ran.
+    /// That part of it in which user code ran, without [`BLOCKED`](Metric::BLOCKED) and [`OUT_OF_CPU`](Metric::OUT_OF_CPU) time
+    /// where that is known.
     pub const WORK: Metric = Metric(3);
     /// That part of it in which the runtime worked (not: waited).
     pub const OVERHEAD: Metric = Metric(4);
@@ -48,7 +49,10 @@ impl Metric {
     /// Times that a lock, critical or ordered construct was entered at this path.
     pub const ACQUISITIONS: Metric = Metric(11);
 
-    const PLAIN: [(Metric, &'static str, Unit); 10] = [
+    /// The part of the time, in the program's own code, in which the thread was blocked in the kernel.
+    pub const BLOCKED: Metric = Metric(13);
+
+    const PLAIN: [(Metric, &'static str, Unit); 11] = [
         (Metric::SAMPLES, "samples", Unit::Count),
         (Metric::TIME, "time_ns", Unit::Nanoseconds),
         (Metric::WORK, "work_ns", Unit::Nanoseconds),
@@ -59,6 +63,7 @@ impl Metric {
         (Metric::TASKS, "tasks", Unit::Count),
         (Metric::TASK_TIME, "task_time_ns", Unit::Nanoseconds),
         (Metric::ACQUISITIONS, "acquisitions", Unit::Count),
+        (Metric::BLOCKED, "blocked_ns", Unit::Nanoseconds),
     ];
 
     /// Waiting of this kind, at the path of those that waited: the symptom.

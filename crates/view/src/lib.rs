@@ -28,6 +28,7 @@ mod run_numbers;
 pub mod runtime_names;
 pub mod server;
 mod talp;
+mod thread_split;
 mod timeline_text;
 mod words;
 
@@ -40,6 +41,7 @@ pub use report_json::{SCHEMA as REPORT_SCHEMA, report as report_json};
 pub use report_text::{Options as ReportOptions, Section, report as report_text};
 pub use run_numbers::{RunDifference, RunNumbers, SCHEMA as DIFF_SCHEMA, compare_runs};
 pub use talp::talp_json;
+pub use thread_split::thread_split_text;
 pub use timeline_text::timeline_text;
 pub use words::{
     NamedFinding, NoticeText, blame, causes, findings, hang_lines, knows_samples_alone, notes_of_filter,

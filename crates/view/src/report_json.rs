@@ -3,7 +3,7 @@
 use crate::hang::HangWords;
 use crate::words;
 use serde_json::{Map, Value, json};
-use taskscope_analysis::{Analysis, ByState, Load, Problem};
+use taskscope_analysis::{Analysis, ByState, Efficiency, Load, Problem};
 use taskscope_execution::{NO_TIME, ObjectIndex, OffCpu, OsSource, RuntimeRole, SiteIndex, State, TypeIndex};
 use taskscope_session::{Places, Session};
 
@@ -22,7 +22,6 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
     let worksharing = worksharing(session, analysis);
     let regions = regions(session, analysis);
     let locks = locks(session, analysis);
-    let efficiency = &analysis.efficiency;
     json!({
         "schema": SCHEMA,
         "trace": session.root.display().to_string(),
@@ -55,23 +54,7 @@ pub fn report(session: &Session, analysis: &Analysis, problems: &[Problem]) -> V
         "recording_cost_ns_per_event": session.run.as_ref().and_then(|run| run.recording_cost_ns_per_event),
         "notices": words::notices(session, problems).into_iter()
             .map(|notice| json!({ "name": notice.name, "text": notice.text })).collect::<Vec<_>>(),
-        "efficiency": {
-            "parallel": efficiency.parallel,
-            "load_balance": efficiency.load_balance,
-            "cpu_availability": efficiency.cpu_availability,
-            "serialization": efficiency.serialization,
-            "device_offload": efficiency.device_offload,
-            "runtime_overhead": efficiency.runtime_overhead,
-            "known": efficiency.known,
-            "useful_ns": efficiency.useful_ns,
-            "load_balance_loss_ns": efficiency.load_balance_ns,
-            "cpu_availability_loss_ns": efficiency.cpu_availability_ns,
-            "serialization_loss_ns": efficiency.serialization_ns,
-            "device_offload_loss_ns": efficiency.device_offload_ns,
-            "runtime_overhead_loss_ns": efficiency.runtime_overhead_ns,
-            "unknown_ns": efficiency.unknown_ns,
-            "mpi_start_ns": efficiency.start_ns,
-        },
+        "efficiency": efficiency_row(&analysis.efficiency),
         "ranks": crate::ranks::json(session, analysis),
         "mpi_calls": crate::mpi_calls::json(session),
         "causes": causes.into_iter()
@@ -214,6 +197,28 @@ fn incomplete(session: &Session) -> Vec<Value> {
         })
     })
     .collect()
+}
+
+fn efficiency_row(efficiency: &Efficiency) -> Value {
+    json!({
+        "parallel": efficiency.parallel,
+        "load_balance": efficiency.load_balance,
+        "cpu_availability": efficiency.cpu_availability,
+        "serialization": efficiency.serialization,
+        "device_offload": efficiency.device_offload,
+        "blocked": efficiency.blocked,
+        "runtime_overhead": efficiency.runtime_overhead,
+        "known": efficiency.known,
+        "useful_ns": efficiency.useful_ns,
+        "load_balance_loss_ns": efficiency.load_balance_ns,
+        "cpu_availability_loss_ns": efficiency.cpu_availability_ns,
+        "serialization_loss_ns": efficiency.serialization_ns,
+        "device_offload_loss_ns": efficiency.device_offload_ns,
+        "blocked_loss_ns": efficiency.blocked_ns,
+        "runtime_overhead_loss_ns": efficiency.runtime_overhead_ns,
+        "unknown_ns": efficiency.unknown_ns,
+        "mpi_start_ns": efficiency.start_ns,
+    })
 }
 
 fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {

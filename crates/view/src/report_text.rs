@@ -326,6 +326,9 @@ impl Page<'_> {
         if efficiency.device_offload_ns > 0 {
             factors.push(("Device offload", efficiency.device_offload, efficiency.device_offload_ns));
         }
+        if efficiency.blocked_ns > 0 {
+            factors.push(("Blocked", efficiency.blocked, efficiency.blocked_ns));
+        }
         factors.push(("Runtime overhead", efficiency.runtime_overhead, efficiency.runtime_overhead_ns));
         if efficiency.unknown_ns > 0 {
             factors.push(("Known", efficiency.known, efficiency.unknown_ns));
@@ -549,8 +552,13 @@ impl Page<'_> {
         if self.analysis.efficiency.device_offload_ns > 0 {
             groups.insert(4, ("device", Group::Device));
         }
-        let mut columns: Vec<(&str, usize)> = groups.iter().map(|(name, _)| (*name, 10)).collect();
-        columns.insert(0, ("events", 10));
+        if self.analysis.ledger.threads.iter().any(|row| row.by_state.get(State::Blocked) > 0) {
+            groups.insert(groups.len() - 1, ("blocked", Group::Blocked));
+        }
+        // A thread's name is to be read beside them.
+        let each = if groups.len() > 7 { 9 } else { 10 };
+        let mut columns: Vec<(&str, usize)> = groups.iter().map(|(name, _)| (*name, each)).collect();
+        columns.insert(0, ("events", each));
         let cpus = self.analysis.ledger.cpus > 0;
         self.heading(if cpus { "CPUs, which are the workers, and threads" } else { "Threads" }, &columns);
         // CPUs first, where these are the workers.
@@ -564,9 +572,9 @@ impl Page<'_> {
             let total = row.by_state.total();
             let shares: Vec<String> =
                 groups.iter().map(|(_, group)| percent(row.by_state.of_group(*group), total)).collect();
-            let mut columns: Vec<(&str, usize)> = shares.iter().map(|text| (text.as_str(), 10)).collect();
+            let mut columns: Vec<(&str, usize)> = shares.iter().map(|text| (text.as_str(), each)).collect();
             let events = short_count(thread.events);
-            columns.insert(0, (&events, 10));
+            columns.insert(0, (&events, each));
             // Where CPUs are the workers, a thread has the runtime's word.
             let role = match thread.role {
                 Some(role) => format!("  {}", role.name()),

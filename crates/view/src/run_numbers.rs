@@ -68,6 +68,7 @@ impl RunNumbers {
             ("load_balance", efficiency.load_balance),
             ("serialization", efficiency.serialization),
             ("device_offload", efficiency.device_offload),
+            ("blocked", efficiency.blocked),
             ("runtime_overhead", efficiency.runtime_overhead),
         ] {
             numbers.put(Group::Efficiency, name, share);

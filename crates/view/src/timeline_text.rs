@@ -21,11 +21,12 @@ fn look(group: Group) -> (char, Option<AnsiColor>, &'static str) {
         Group::Mutex => ('▒', Some(AnsiColor::Magenta), "waits for a lock"),
         Group::Idle => ('·', None, "nothing to do"),
         Group::Off => ('×', None, "off the CPU"),
+        Group::Blocked => ('○', None, "blocked"),
         Group::Unknown => ('?', Some(AnsiColor::BrightRed), "not known"),
     }
 }
 
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 10] = [
     Group::Useful,
     Group::Runtime,
     Group::Sync,
@@ -33,11 +34,12 @@ const GROUPS: [Group; 9] = [
     Group::Device,
     Group::Idle,
     Group::Off,
+    Group::Blocked,
     Group::Start,
     Group::Unknown,
 ];
 /// Number of [`Group::Unknown`], which also stands where what is known is not certain.
-const NOT_KNOWN: usize = 8;
+const NOT_KNOWN: usize = 9;
 
 /// What a piece of a device queue's time is shown as: character, colour, word in the legend.
 const DEVICE_LOOKS: [(char, Option<AnsiColor>, &str); 4] = [

@@ -235,6 +235,12 @@ fn sentence(session: &Session, finding: &Finding, place: &str, workers: &str) ->
         }
         FindingKind::System => no_cpu(session),
         FindingKind::Oversubscribed => more_workers(session),
+        FindingKind::Blocked if finding.place == Place::UNKNOWN => {
+            "threads are blocked in the kernel (sleep, I/O, a wait of a library)".to_string()
+        }
+        FindingKind::Blocked => {
+            format!("threads are blocked in the kernel (sleep, I/O, a wait of a library) in {place}")
+        }
         FindingKind::NobodyWorks if !session.execution.knows_off_cpu() => {
             format!(
                 "no {} runs any code while they wait (whether they had CPUs is not known): {place}",

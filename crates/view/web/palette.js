@@ -18,7 +18,7 @@ export const LIGHT_STATES = {
   taskyield: '#8c3c00', target_wait: '#dd4f2a', communication: '#7a6fd0', mpi_start: '#5b50a8',
   critical_wait: '#b0518c', lock_wait: '#c45a9b', ordered_wait: '#8f3d70', atomic_wait: '#a0487f',
   idle: '#8d949b', absorbing_noise: '#a38a6b',
-  out_of_cpu: '#4a4f55', oversubscribed: '#2f3338', paused: '#62686f', no_subsystem: '#757575', unknown: '#808080',
+  out_of_cpu: '#4a4f55', oversubscribed: '#2f3338', blocked: '#2e7d6b', paused: '#62686f', no_subsystem: '#757575', unknown: '#808080',
 };
 
 /** @type {StateColours} */
@@ -29,7 +29,7 @@ export const DARK_STATES = {
   taskyield: '#b8602a', target_wait: '#f2704f', communication: '#a79df0', mpi_start: '#8b80d8',
   critical_wait: '#d58bb8', lock_wait: '#e09cc6', ordered_wait: '#b96a99', atomic_wait: '#c77aa8',
   idle: '#6f767e', absorbing_noise: '#8a7556',
-  out_of_cpu: '#b8bec5', oversubscribed: '#d9dde2', paused: '#9aa1a8', no_subsystem: '#969696', unknown: '#8a8a8a',
+  out_of_cpu: '#b8bec5', oversubscribed: '#d9dde2', blocked: '#5fb8a2', paused: '#9aa1a8', no_subsystem: '#969696', unknown: '#8a8a8a',
 };
 
 /** Colours that are no state: lightness for the two pages. */

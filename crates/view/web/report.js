@@ -73,7 +73,7 @@ function efficiencyTree(report) {
   const rows = [
     ['Parallel efficiency', 'parallel', null, 0], ...(e.cpu_availability_loss_ns > 0 ? [['CPU availability', 'cpu_availability', 'cpu_availability_loss_ns', 1]] : []), ['Load balance', 'load_balance', 'load_balance_loss_ns', 1],
     ['Serialization', 'serialization', 'serialization_loss_ns', 1], ...(e.device_offload_loss_ns > 0 ? [['Device offload', 'device_offload', 'device_offload_loss_ns', 1]] : []),
-    ['Runtime overhead', 'runtime_overhead', 'runtime_overhead_loss_ns', 1],
+    ...(e.blocked_loss_ns > 0 ? [['Blocked', 'blocked', 'blocked_loss_ns', 1]] : []), ['Runtime overhead', 'runtime_overhead', 'runtime_overhead_loss_ns', 1],
     ['Known', 'known', 'unknown_ns', 1],
   ];
   const largest = Math.max(...rows.map((row) => e[String(row[2])] ?? 0));
@@ -189,6 +189,11 @@ function tables(report, overview, theme) {
     { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.worker ? '' : ` (${row.kind})`}` },
     { title: 'events', number: true, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, cell: (row) => formatCount(row.lost_events) },
     { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
+    ...(report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [
+      { title: 'running', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(Math.max(0, row.last_ns - row.first_ns - row.runnable_ns - row.blocked_ns), row.last_ns - row.first_ns)) },
+      { title: 'no CPU', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.runnable_ns, row.last_ns - row.first_ns)) },
+      { title: 'blocked', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.blocked_ns, row.last_ns - row.first_ns)) },
+    ] : []),
     { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
   ], report.thread_states));
   return made.length ? part('tables', 'Tables', ...made) : null;
@@ -259,7 +264,7 @@ function callPaths(report) {
     { title: 'place', cell: (row) => (row.file ? `${fitText(String(row.file), 80)}:${row.line ?? '?'}` : '') },
   ], functions);
   const notes = (report.call_paths.notes || []).map((note) => element('p', { class: 'note' }, fitText(String(note), 400)));
-  return part('call-paths', 'Call paths', element('p', { class: 'note' }, 'A bar is as wide as its time; what it calls lies below it. Choose a bar to enlarge it, a bar above to go back. '), turn, host, ...(report.call_paths.top_down ? pathTables(report.call_paths) : []), list, ...notes);
+  return part('call-paths', 'Call paths', element('p', { class: 'note' }, 'A bar is as wide as its time on the clock, blocked and without a CPU too; what it calls lies below it. Choose a bar to enlarge it, a bar above to go back. '), turn, host, ...(report.call_paths.top_down ? pathTables(report.call_paths) : []), list, ...notes);
 }
 
 /** @param {any} path @param {any} theme */
@@ -313,6 +318,8 @@ function pathTables(paths) {
     } },
     { title: main.replace(/_ns$/, '').replaceAll('_', ' '), number: true, cell: (row) => (row[main] ? size(row[main]) : '') },
     { title: 'own', number: true, cell: (row) => (row.own ? size(row.own) : '') },
+    { title: 'blocked', number: true, cell: (row) => time(row, 'blocked_ns') },
+    { title: 'no CPU', number: true, cell: (row) => time(row, 'out_of_cpu_ns') },
     { title: 'waiting (symptom)', number: true, cell: (row) => time(row, 'waiting_ns') },
     { title: 'blame (cause)', number: true, cell: (row) => time(row, 'blame_ns') },
     { title: 'idleness (cause)', number: true, cell: (row) => time(row, 'idleness_ns') },

@@ -3,7 +3,7 @@
 use super::contexts::{Contexts, OUTSIDE};
 use taskscope_event::models::samples::{flag, state};
 use taskscope_execution::samples::Sample;
-use taskscope_execution::{RegionIndex, TaskIndex};
+use taskscope_execution::{Execution, OffCpu, RegionIndex, TaskIndex};
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
 /// Adds all samples; the node of each, without its state where there is anything else.
@@ -129,6 +129,24 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> NodeId 
         Some(Marker::Overhead) => Metric::OVERHEAD,
         Some(_) => Metric::WAITING,
     };
-    tree.add(node, kind, sample.weight_ns);
+    let mut of_kind = sample.weight_ns;
+    if kind == Metric::WORK {
+        let (blocked, runnable) = off_cpu(execution, sample);
+        tree.add(node, Metric::BLOCKED, blocked);
+        tree.add(node, Metric::OUT_OF_CPU, runnable);
+        of_kind -= blocked + runnable;
+    }
+    tree.add(node, kind, of_kind);
     user
+}
+
+/// The parts of a sample's time in which its thread was blocked, and could run and had no CPU.
+fn off_cpu(execution: &Execution, sample: &Sample) -> (u64, u64) {
+    let (from, until) = (sample.at.saturating_sub(sample.weight_ns), sample.at);
+    let inside = |all: &[OffCpu]| -> u64 {
+        let all = &all[all.partition_point(|off| off.end <= from)..];
+        let met = all.iter().take_while(|off| off.start < until);
+        met.map(|off| off.end.min(until) - off.start.max(from)).sum()
+    };
+    (inside(execution.blocked_of(sample.thread)), inside(execution.off_cpu_of(sample.thread)))
 }

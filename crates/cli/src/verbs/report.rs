@@ -155,6 +155,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             text += &narrowed(super::report_shown::text(&args, width)?, width);
         }
         if of_samples {
+            text += &narrowed(taskscope_view::thread_split_text(&session.execution), width);
             text += &narrowed(super::report_paths::short_text(&session, &args, width), width);
         }
         if paths || all {

@@ -275,7 +275,7 @@ impl Maker<'_> {
                         }
                         matches!(under, State::TaskCreation | State::Dependences)
                     }
-                    Group::Off => true,
+                    Group::Off | Group::Blocked => true,
                     Group::Start => {
                         while calls.next_if(|call| call.end <= span.start).is_some() {}
                         let call = calls.peek().filter(|call| call.start <= span.start);

@@ -18,6 +18,8 @@ pub struct OffTimes {
     /// Nanoseconds of all times before each.
     before: Vec<u64>,
     long: Marks,
+    /// Whether there is a time by any cause.
+    any: bool,
     /// By cause.
     under: [Under; SystemCause::ALL.len()],
 }
@@ -38,7 +40,7 @@ impl OffTimes {
         for cause in SystemCause::ALL.into_iter().filter(|cause| off.iter().any(|part| part.cause == *cause))
         {
             let Under { states, pyramid } = &mut times.under[cause as usize];
-            for cut in execution.cut_spans_of_run(thread) {
+            for cut in execution.shown_spans_of_run(thread) {
                 let state = cut.span.section.state;
                 let is_lost = state == cause.state() && cut.under != state;
                 states.write(cut.span.start, if is_lost { cut.under as i64 + 1 } else { 0 });
@@ -75,9 +77,11 @@ impl OffTimes {
 
     /// Takes a thread's times off the CPU; those of at least `long_ns` are never hidden.
     pub fn new(off: &[SystemTime], long_ns: u64) -> OffTimes {
-        let mut times = OffTimes::default();
+        let mut times = OffTimes { any: !off.is_empty(), ..OffTimes::default() };
         let mut sum = 0;
-        for part in off {
+        // A blocked thread wants no CPU.
+        let off: Vec<&SystemTime> = off.iter().filter(|part| part.cause != SystemCause::Blocked).collect();
+        for part in &off {
             times.start.push(part.start);
             times.end.push(part.end);
             times.before.push(sum);
@@ -90,7 +94,7 @@ impl OffTimes {
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.start.is_empty()
+        !self.any
     }
 
     /// Nanoseconds off the CPU in `[from, to)`.

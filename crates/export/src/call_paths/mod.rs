@@ -25,8 +25,10 @@ pub struct ValueType {
 }
 
 /// The columns that are exported, where there is anything in them.
-pub const VALUE_TYPES: [ValueType; 5] = [
+pub const VALUE_TYPES: [ValueType; 7] = [
     ValueType { name: "time", unit: "nanoseconds", takes: |metric| metric.0 == Metric::TIME.0 },
+    ValueType { name: "blocked", unit: "nanoseconds", takes: |metric| metric.0 == Metric::BLOCKED.0 },
+    ValueType { name: "no_cpu", unit: "nanoseconds", takes: |metric| metric.0 == Metric::OUT_OF_CPU.0 },
     ValueType { name: "waiting", unit: "nanoseconds", takes: Metric::is_taken },
     ValueType { name: "blame", unit: "nanoseconds", takes: Metric::is_given },
     ValueType { name: "idleness", unit: "nanoseconds", takes: Metric::is_idleness },

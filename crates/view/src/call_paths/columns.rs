@@ -8,6 +8,7 @@ pub(super) fn word_of(column: Column) -> String {
     match column {
         Column::Time => "time".to_string(),
         Column::Work => "work".to_string(),
+        Column::Blocked => "blocked".to_string(),
         Column::Overhead => "overhead".to_string(),
         Column::OutOfCpu => "no CPU".to_string(),
         Column::Waiting => "waiting".to_string(),

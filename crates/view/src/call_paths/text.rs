@@ -67,12 +67,12 @@ fn heading(out: &mut String, title: &str, what: &str, width: usize) {
     let _ = writeln!(out, "  {BOLD}{title}{BOLD:#}{DIM}{}{DIM:#}", if fits { what.as_str() } else { "" });
 }
 
-/// The columns beside the one that sorts: symptom and causes, where there are any.
+/// The columns beside the one that sorts: what time of samples was not on a CPU, symptom and causes, where there are any.
 fn side_columns(tree: &CallTree, sort: Column) -> Vec<Column> {
-    let all = [Column::OutOfCpu, Column::Waiting, Column::Blame, Column::Idleness];
-    // Every thread loses its CPU for a moment now and then.
-    let least =
-        |column| if column == Column::OutOfCpu { views::total(&tree.tree, Column::Time) / 100 } else { 0 };
+    let all = [Column::Blocked, Column::OutOfCpu, Column::Waiting, Column::Blame, Column::Idleness];
+    // Every thread loses its CPU, or sleeps, for a moment now and then.
+    let is_off = |column| matches!(column, Column::Blocked | Column::OutOfCpu);
+    let least = |column| if is_off(column) { views::total(&tree.tree, Column::Time) / 100 } else { 0 };
     all.into_iter()
         .filter(|column| *column != sort && views::total(&tree.tree, *column) > least(*column))
         .collect()

@@ -50,12 +50,17 @@ pub(super) fn of(execution: &Execution, findings: &[NamedFinding]) -> Vec<Instan
 }
 
 /// Which sections each finding is about, one bit a finding.
-#[derive(Default)]
 struct Wanted {
     states: [u32; State::ALL.len()],
     places: FxHashMap<(State, Place), u32>,
     /// States that occur in `places`.
     asked: [bool; State::ALL.len()],
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Wanted { states: [0; State::ALL.len()], places: Default::default(), asked: [false; State::ALL.len()] }
+    }
 }
 
 impl Wanted {

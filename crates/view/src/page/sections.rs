@@ -202,6 +202,7 @@ pub(super) fn group_name(group: Group) -> &'static str {
         Group::Mutex => "mutex",
         Group::Idle => "idle",
         Group::Off => "off",
+        Group::Blocked => "blocked",
         Group::Unknown => "unknown",
     }
 }

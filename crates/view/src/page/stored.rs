@@ -325,7 +325,7 @@ impl Page {
             thread: ThreadIndex(low(thread)),
             start,
             end,
-            cause: SystemCause::ALL[usize::from(cause == SystemCause::MoreWorkers as u64)],
+            cause: SystemCause::ALL.get(cause as usize).copied().unwrap_or(SystemCause::NoCpu),
         });
         execution.blocked = rows_of(&table(9)?, |[thread, start, end]| OffCpu {
             thread: ThreadIndex(low(thread)),

@@ -1,0 +1,114 @@
+//! Threads that sleep or wait in the kernel are blocked, not useful; samples alone split each thread's time.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"))
+}
+
+fn ns(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn useful_ns(thread: &Value) -> u64 {
+    ["task", "worksharing", "masked", "implicit_task", "serial"]
+        .iter()
+        .map(|state| ns(&thread["states"][state]))
+        .sum()
+}
+
+/// The report of a run of `sleeping.c`; `None` where the kernel has no source of times off the CPU.
+fn sleeping(mode: &str) -> Option<Value> {
+    let here = tempfile::tempdir().unwrap();
+    let program = Compiler::Clang.build_file(&source("sleeping"), &here.path().join("sleeping"), &[]);
+    let mut command = record(here.path());
+    command.env("TASKSCOPE_OS_TIME", mode).args(["-q", "--sample", "100", "-o", "trace", "--"]);
+    assert!(output(command.arg(program)).status.success());
+    let report = report(&here.path().join("trace"));
+    let threads = report["thread_states"].as_array().unwrap();
+    if threads.iter().any(|thread| thread["off_cpu"] == "unknown") {
+        println!("skipped: no source of times off the CPU here");
+        return None;
+    }
+    Some(report)
+}
+
+fn check_sleeping(report: &Value) {
+    const SLEPT_NS: u64 = 150_000_000;
+    let threads = report["thread_states"].as_array().unwrap();
+    let of = |wanted: &dyn Fn(&Value) -> bool| threads.iter().filter(|t| wanted(t)).collect::<Vec<_>>();
+    let initial = of(&|thread| thread["kind"] == "initial")[0];
+    // Each thread sleeps, and what comes before it is watched is a part of that.
+    assert!(ns(&initial["states"]["blocked"]) > SLEPT_NS / 2, "{initial}");
+    let blocked: u64 = threads.iter().map(|thread| ns(&thread["blocked_ns"])).sum();
+    assert!(blocked > 4 * SLEPT_NS, "{threads:?}");
+    let others = of(&|thread| thread["worker"] == false);
+    assert_eq!(others.len(), 2);
+    // One of them only waits; the other works 100 ms and sleeps 300 ms.
+    let least = others.iter().min_by_key(|thread| ns(&thread["on_cpu_ns"])).unwrap();
+    assert!(ns(&least["states"]["blocked"]) > 4 * useful_ns(least), "{least}");
+    // Every nanosecond has one state.
+    let causes = report["causes"].as_array().unwrap();
+    assert_eq!(causes.iter().map(|cause| ns(&cause["ns"])).sum::<u64>(), ns(&report["capacity_ns"]));
+    let of_causes = causes.iter().filter(|cause| cause["cause"] == "blocked").map(|cause| ns(&cause["ns"]));
+    let efficiency = &report["efficiency"];
+    assert_eq!(of_causes.sum::<u64>(), ns(&efficiency["blocked_loss_ns"]));
+    let factor = |name: &str| efficiency[name].as_f64().unwrap();
+    let factors = ["serialization", "load_balance", "device_offload", "blocked", "runtime_overhead", "known"];
+    let product: f64 = factors.iter().map(|name| factor(name)).product();
+    assert!((product - factor("parallel")).abs() < 1e-9, "{efficiency}");
+    let findings = report["findings"].as_array().unwrap();
+    assert!(findings.iter().any(|finding| finding["kind"] == "blocked"), "{findings:?}");
+}
+
+#[test]
+fn sleep_is_blocked_by_context_switches() {
+    if let Some(report) = sleeping("auto") {
+        check_sleeping(&report);
+        // Samples in blocked calls, at the functions that called them.
+        let mut rows = report["call_paths"]["paths"].as_array().unwrap().iter();
+        let is_call = |row: &Value| {
+            ns(&row["values"]["blocked_ns"]) > 0
+                && row["frames"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(|frame| frame == "worker" || frame["function"] == "worker")
+        };
+        assert!(rows.any(is_call));
+    }
+}
+
+#[test]
+fn sleep_is_blocked_by_schedstat() {
+    if let Some(report) = sleeping("schedstat") {
+        check_sleeping(&report);
+    }
+}
+
+#[test]
+fn a_thread_that_outlives_main_voids_no_report() {
+    let here = tempfile::tempdir().unwrap();
+    let program =
+        Compiler::Clang.build_file(&source("outlived"), &here.path().join("outlived"), &["-lpthread"]);
+    for arguments in [&[][..], &["joined"]] {
+        let trace = here.path().join(format!("trace-{}", arguments.len()));
+        let mut command = record(here.path());
+        command.args(["-q", "--sample", "100", "-o"]).arg(&trace).arg("--").arg(&program).args(arguments);
+        assert!(output(&mut command).status.success());
+        let report = report(&trace);
+        assert_eq!(report["samples_alone"], true, "{arguments:?}");
+        let functions = report["call_paths"]["functions"].as_array().unwrap();
+        for name in ["in_thread", "in_main"] {
+            assert!(functions.iter().any(|function| function["function"] == name), "{name}: {functions:?}");
+        }
+        let printed = text(&output(taskscope().arg("report").arg(&trace)).stdout);
+        assert!(!printed.contains("efficiency") && printed.contains("Call paths"), "{printed}");
+        let is_known = report["thread_states"][0]["off_cpu"] != "unknown";
+        assert_eq!(printed.contains("running"), is_known, "{printed}");
+    }
+}
