@@ -20,6 +20,7 @@ impl Session {
             events_by_model: Vec::new(),
             clocks_too_far: 0,
             clock_offsets: None,
+            lacks_resting: false,
             unreadable_samples: 0,
             part: None,
             filtered: false,

@@ -103,6 +103,8 @@ pub struct Session {
     pub part: Option<String>,
     /// Whether a filter leaves events out of it.
     pub filtered: bool,
+    /// Whether nOS-V was recorded without its idle states: a CPU that serves tasks and has none seems to be scheduling.
+    pub lacks_resting: bool,
 }
 
 pub use in_order::{LONGEST_NS, ReadProgress};
@@ -296,6 +298,9 @@ impl Session {
             run_file_problem,
             streams,
             part: selection.words.clone(),
+            lacks_resting: trace.streams().iter().any(|stream| {
+                requires(stream, &["nosv"]) && stream.metadata.raw["nosv"]["can_breakdown"] == false
+            }),
             problems: trace.problems().to_vec(),
             clock_offsets: trace.clock_offsets().cloned(),
             events: by_letter.iter().sum(),

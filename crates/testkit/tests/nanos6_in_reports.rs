@@ -180,3 +180,24 @@ fn writing_events_after_the_end_of_a_thread_is_no_problem() {
     let (_, problems) = taskscope_analysis::analyse(&session.execution);
     assert!(problems.is_empty(), "{problems:?}");
 }
+
+/// Below level 3 nOS-V emits no idle states.
+#[test]
+fn lacking_idle_states_of_nosv_are_a_notice() {
+    let notice = |can_breakdown: Option<bool>| {
+        let root = tempfile::tempdir().unwrap();
+        let stream = StreamBuilder::new(0, 1, 10).cpus(1).execute(1000, 0).end(1500);
+        let directory = stream.write(root.path()).unwrap();
+        if let Some(can) = can_breakdown {
+            let path = directory.join("stream.json");
+            let mut metadata: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            metadata["nosv"] = serde_json::json!({ "can_breakdown": can });
+            std::fs::write(&path, metadata.to_string()).unwrap();
+        }
+        let session = Session::open(root.path()).unwrap();
+        let notices = taskscope_view::notices(&session, &[]);
+        notices.iter().any(|notice| notice.name == "resting-not-recorded")
+    };
+    assert_eq!((notice(Some(false)), notice(Some(true)), notice(None)), (true, false, false));
+}

@@ -182,7 +182,8 @@ const ADVICE: &[(&[&str], &[Row])] = &[
             (
                 &[Nodes, Nosv],
                 "scheduler.cpus_per_queue: lower with several creators of tasks, higher with few; scheduler.in_queue_size a \
-                 multiple of scheduler.queue_batch. Levels of ovni.level above 2 cost themselves.",
+                 multiple of scheduler.queue_batch. Recorded with ovni.level=2, long scheduling on one CPU is mostly a worker that \
+                 serves and has no task: level 3 tells that apart.",
             ),
         ],
     ),
@@ -253,6 +254,10 @@ const ADVICE: &[(&[&str], &[Row])] = &[
             ),
             (&[Mpi, Threads], "record --sample 100 shows what the code between the calls does."),
         ],
+    ),
+    (
+        &["resting-not-recorded"],
+        &[(&[Nodes, Nosv, OpenMpV], "NOSV_CONFIG_OVERRIDE=instrumentation.version=ovni,ovni.level=3.")],
     ),
     (
         &["absorbing-noise", "absorbing", "absorbing_noise"],

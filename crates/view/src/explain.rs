@@ -312,6 +312,9 @@ explanations! {
     "own-tool-replaced": "A library of the program has an OMPT tool of its own, which does not run: taskscope's is preloaded and takes its place."; "The libraries that the program needs were searched for the function ompt_start_tool."; "Name that tool in OMP_TOOL_LIBRARIES: both run then.";
     "runtimes-mixed": "The program and its libraries use more than one OpenMP runtime."; "Libraries that the program loads are compared by what they need."; "Build everything with one compiler, so that one runtime runs it all.";
     "run-file": "The file about the run, taskscope-run.json, cannot be used."; "It is no valid JSON of the expected form."; "The report works without it; command, exit code and recording cost are missing.";
+    "resting-not-recorded": "nOS-V was recorded without its idle states (Progressing, Resting), as below ovni.level=3.";
+        "Streams say so (nosv.can_breakdown). One of the workers that ask for tasks stays in Scheduler: Serving until there is one, so that this section is idle time as well as scheduling.";
+        "Record with ovni.level=3. Until then read long scheduling on one CPU as having nothing to do.";
     "missing-names": "Some places in the code have no function or line."; "Files are compared with the recorded ones by build id; lines come from DWARF, names from DWARF or the symbol table."; "Compile with -g; keep the executables as they were when recorded, at the same path.";
 
     // What did not fit.

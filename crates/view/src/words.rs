@@ -429,6 +429,14 @@ pub fn notices(session: &Session, problems: &[taskscope_analysis::Problem]) -> V
     if let Some(text) = filtered(session) {
         say("filtered", text.to_string());
     }
+    if session.lacks_resting {
+        say(
+            "resting-not-recorded",
+            "nOS-V was recorded without its idle states: a CPU that serves tasks and has none counts as scheduling; \
+             with ovni.level=3 such time is told apart"
+                .to_string(),
+        );
+    }
     let lost = session.lost_events();
     if lost > 0 {
         say(
