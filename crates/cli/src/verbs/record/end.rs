@@ -81,7 +81,9 @@ mod tests {
                 fs::write(thread.join("stream.tail"), "").unwrap();
             }
         };
-        [("proc.7", true), ("proc.77", true), ("proc.8", false)].map(|(process, tail)| thread(process, tail));
+        for (process, tail) in [("proc.7", true), ("proc.77", true), ("proc.8", false)] {
+            thread(process, tail);
+        }
         let until = |process: &str| {
             let page = fs::read(root.path().join("loom.host").join(process).join(alive::FILE)).ok()?;
             alive::until(&page)
