@@ -58,7 +58,15 @@ fn check_sleeping(report: &Value) {
     let efficiency = &report["efficiency"];
     assert_eq!(of_causes.sum::<u64>(), ns(&efficiency["blocked_loss_ns"]));
     let factor = |name: &str| efficiency[name].as_f64().unwrap();
-    let factors = ["serialization", "load_balance", "device_offload", "blocked", "runtime_overhead", "known"];
+    let factors = [
+        "cpu_availability",
+        "serialization",
+        "load_balance",
+        "device_offload",
+        "blocked",
+        "runtime_overhead",
+        "known",
+    ];
     let product: f64 = factors.iter().map(|name| factor(name)).product();
     assert!((product - factor("parallel")).abs() < 1e-9, "{efficiency}");
     let findings = report["findings"].as_array().unwrap();

@@ -57,7 +57,7 @@ pub struct Field {
 
 /// The fields that are points in time or durations in nanoseconds, in some event at least, and what users count (`value`),
 /// which may be some.
-pub(crate) const NANOS: [&str; 17] = [
+pub(crate) const NANOS: [&str; 18] = [
     "age",
     "append",
     "at",
@@ -69,6 +69,7 @@ pub(crate) const NANOS: [&str; 17] = [
     "ns",
     "offset",
     "own_ns",
+    "delay_ns",
     "period_ns",
     "start",
     "stolen_ns",

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use support::*;
 use taskscope_event::models::{recorder, system};
 use taskscope_record::{process, thread};
+use taskscope_trace::{OpenOptions, Trace};
 
 /// Sums of one thread, nanoseconds.
 #[derive(Default, Debug)]
@@ -30,11 +31,14 @@ impl Stored {
 
 /// By thread id.
 fn stored(directory: &std::path::Path) -> HashMap<u64, Stored> {
-    let process = streams(directory)[0].parent().unwrap().to_owned();
-    let (events, _) = decode(&process.join("os-time/taskscope.obs"));
-    assert!(events.is_sorted_by_key(|(_, at, _)| *at));
+    let trace = Trace::open(directory, &OpenOptions::default()).unwrap();
+    let location = trace.locations().iter().find(|location| location.metadata["kind"] == "os-time");
     let (mut tids, mut all) = (HashMap::new(), HashMap::<u64, Stored>::new());
-    for (code, _, payload) in events {
+    let mut last = 0;
+    // Jumbo events are about the process and its CPUs.
+    for event in location.iter().flat_map(|location| location.events()).filter(|event| !event.is_jumbo) {
+        let (code, payload) = (event.code, event.payload);
+        assert!(event.clock_ns >= std::mem::replace(&mut last, event.clock_ns));
         let word = u64::from_le_bytes(*payload.first_chunk().unwrap());
         let half = |at: usize| u32::from_le_bytes(payload[at..at + 4].try_into().unwrap());
         let number = half(payload.len() - 4);

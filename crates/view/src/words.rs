@@ -386,10 +386,11 @@ pub fn notes_of_filter(session: &Session) -> Vec<String> {
 
 /// Whether samples are all that tells what ran, as of a program without OpenMP.
 pub fn knows_samples_alone(session: &Session, analysis: &Analysis) -> bool {
-    let capacity_ns = analysis.ledger.capacity_ns;
-    capacity_ns > 0
-        && analysis.efficiency.unknown_ns == capacity_ns
-        && !session.execution.samples.rows.is_empty()
+    let (capacity_ns, by_state) = (analysis.ledger.capacity_ns, &analysis.ledger.by_state);
+    // A thread of the program may outlive the initial one, whose absence can be the system's as well.
+    let absent = by_state.get(State::NotStarted) + by_state.get(State::Ended) + by_state.of_group(Group::Off);
+    let unknown = by_state.get(State::Unknown);
+    unknown > 0 && unknown + absent == capacity_ns && !session.execution.samples.rows.is_empty()
 }
 
 /// Everything that the reader of numbers must know first, in the order of weight.
