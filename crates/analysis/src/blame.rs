@@ -176,14 +176,17 @@ pub struct WaitPart {
 }
 
 /// Splits the waits for locks of every worker that is asked about over the holders in sequence, and hands each part to `take`.
-/// The parts of a wait sum to the wait.
+/// The parts of a wait sum to the wait without the time that the system took of it.
 pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
     let holders = Holders::of(&execution.holds);
     for (thread, row) in execution.selected_workers() {
         let is_wait = |state: State, _| state.group() == Group::Mutex;
         row.track.for_each_in(is_wait, |wait| {
             holders.split(thread, &wait, |holder, start, end| {
-                take(WaitPart { thread, section: wait.section, holder, ns: end - start });
+                let ns = end - start - execution.system_ns(thread, start, end);
+                if ns > 0 {
+                    take(WaitPart { thread, section: wait.section, holder, ns });
+                }
             });
         });
     }

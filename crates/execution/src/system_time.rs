@@ -260,6 +260,14 @@ impl Execution {
         &self.system_time[first..first + count]
     }
 
+    /// Nanoseconds of a thread's time from `from` to `to` that the system took.
+    pub fn system_ns(&self, thread: ThreadIndex, from: u64, to: u64) -> u64 {
+        let all = self.system_time_of(thread);
+        let first = all.partition_point(|part| part.end <= from);
+        let parts = all[first..].iter().take_while(|part| part.start < to);
+        parts.map(|part| part.end.min(to) - part.start.max(from)).sum()
+    }
+
     /// Decides which time of workers the system took, from the times off the CPU and the CPUs that processes may use. Is
     /// called once, when these are known and before the run is cut.
     pub fn attribute_system_time(&mut self) {
