@@ -161,7 +161,7 @@ fn a_report_of_a_range_has_the_time_of_that_range() {
     // Nothing happens from 13 to 17 µs but that both tasks go on.
     assert_eq!(useful("13us..17us"), (4_000, 8_000));
     let quiet = stdout(&taskscope(&["report", "--range", "13us..17us", &path]));
-    assert!(quiet.contains("2 workers × 4.00 µs"), "{quiet}");
+    assert!(quiet.contains("2 CPUs × 4.00 µs"), "{quiet}");
     // A section of which there is nothing says so.
     let none = stdout(&taskscope(&["report", "--section", "devices", &path]));
     assert!(none.contains("nothing in this trace, or the part of it, is of: devices"), "{none}");

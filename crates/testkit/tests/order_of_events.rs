@@ -95,6 +95,7 @@ fn check(letters: &[u8], traces: u64) {
             // What tracks say counts, not the numbers that they have for it.
             let execution = &mut session.execution;
             execution.activities = Arc::default();
+            execution.filtered = false;
             let tracks = execution.threads.iter_mut().map(|thread| std::mem::take(&mut thread.track));
             let sections: Vec<Vec<Span>> = tracks.map(|track| track.spans().collect()).collect();
             format!("{:?} {sections:?}", session.execution)

@@ -78,6 +78,8 @@ pub fn call_paths(here: &Path, source: &Path, how: &How<'_>) -> Value {
     let run = output(
         command
             .env("OMP_NUM_THREADS", how.threads)
+            // Paths and blame are those of the program, whoever has the CPUs of a busy machine.
+            .env("TASKSCOPE_OS_TIME", "off")
             .args(["--sample", "1000", "-o", "trace"])
             .args(how.options)
             .arg("--")
