@@ -72,6 +72,14 @@ impl ExecutionBuilder {
         index
     }
 
+    /// Names a thread, if it has no name yet.
+    pub fn name_thread(&mut self, thread: ThreadIndex, name: &str) {
+        let named = self.execution.threads.get_mut(thread.index());
+        if let Some(thread) = named.filter(|thread| thread.name.is_empty()) {
+            thread.name = name.to_string();
+        }
+    }
+
     /// Before anything is known of a thread: tracks of which many sections are expected lie in this file and not in
     /// memory.
     pub fn keep_long_tracks_in(&mut self, file: Arc<dyn ColumnFile>) {

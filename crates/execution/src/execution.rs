@@ -18,6 +18,8 @@ pub struct Thread {
     pub process: ProcessIndex,
     /// Thread id.
     pub tid: i64,
+    /// Name that the program gave it; empty without one. Any text: escape it where it is shown.
+    pub name: String,
     /// Its role in the runtime.
     pub kind: ThreadKind,
     /// What Nanos6 or nOS-V calls it, where recorded.
@@ -60,6 +62,7 @@ impl Thread {
         Thread {
             process,
             tid,
+            name: String::new(),
             kind: ThreadKind::Unknown,
             role: None,
             worker: false,

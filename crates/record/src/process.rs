@@ -393,6 +393,7 @@ impl Process {
         }
         own.extend([
             ("os_tid".to_owned(), Json::integer(thread.os_tid)),
+            ("thread_name".to_owned(), Json::string(&thread_name(thread.os_tid).unwrap_or_default())),
             ("process_image".to_owned(), Json::string(&process_image())),
             ("clock".to_owned(), clock_attributes()),
             ("lost_events".to_owned(), metadata::loss_member(lost)),
@@ -476,6 +477,20 @@ fn make_all(directory: &Path) -> Result<(), StartError> {
 fn unique_id(id: i32, copy: i64) -> i64 {
     i64::from(id) + ((copy - 1) << 22)
 }
+
+/// Name that a thread of this process has now (`pthread_setname_np`, `PR_SET_NAME`); none while it is that of the
+/// program's file, which no thread has chosen.
+fn thread_name(os_tid: i32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/self/task/{os_tid}/comm")).ok()?;
+    let name = name.strip_suffix(b"\n").unwrap_or(&name);
+    let program = std::fs::read_link("/proc/self/exe").ok()?;
+    let file = program.file_name()?.as_encoded_bytes();
+    let is_programs = name == &file[..file.len().min(LONGEST_NAME)];
+    (!is_programs && !name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
+}
+
+/// Bytes of a thread's name, without the null behind it (`TASK_COMM_LEN`).
+const LONGEST_NAME: usize = 15;
 
 /// The same for all recorders in this process, and another after `fork` or `exec`: by it readers know that several
 /// wrote of one process. From the id and the random bytes that the kernel gives to each program that it starts;

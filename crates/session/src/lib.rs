@@ -436,6 +436,7 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
             interpreter.add_thread_of(recorder, process)
         };
         all.threads.push(thread);
+        builder.name_thread(thread, thread_name(stream));
         if on_cpus {
             interpreter.has_subsystems(thread);
         }
@@ -448,6 +449,11 @@ fn add_threads(trace: &Trace, builder: &mut ExecutionBuilder, interpreter: &mut 
     }
     add_cpus(trace, &mut all, builder, interpreter);
     all
+}
+
+/// Name that a thread had when its metadata was written last; empty without one.
+pub(crate) fn thread_name(stream: &Stream) -> &str {
+    stream.metadata.raw["taskscope"]["thread_name"].as_str().unwrap_or_default()
 }
 
 /// Whether the stream is of a process whose OpenMP runtime took our tool.

@@ -146,11 +146,23 @@ fn is_fact(code: Code) -> bool {
 }
 
 /// Fields that every event has.
-pub const EVENT_FIELDS: [&str; 11] =
-    ["time", "clock", "thread", "process", "loom", "app", "stream", "model", "event", "name", "file"];
+pub const EVENT_FIELDS: [&str; 12] = [
+    "time",
+    "clock",
+    "thread",
+    "thread_name",
+    "process",
+    "loom",
+    "app",
+    "stream",
+    "model",
+    "event",
+    "name",
+    "file",
+];
 
 /// Those that are the same for all events of a stream.
-const STREAM_FIELDS: [&str; 5] = ["thread", "process", "loom", "app", "stream"];
+const STREAM_FIELDS: [&str; 6] = ["thread", "thread_name", "process", "loom", "app", "stream"];
 
 /// What all events of a stream share.
 struct StreamRecord<'a> {
@@ -313,6 +325,7 @@ pub fn field_of_stream<R>(
     let Some(stream) = trace.streams().get(stream) else { return with(None) };
     match name {
         "thread" => with(stream.tid().map(Value::from)),
+        "thread_name" => with(Some(Value::Text(crate::thread_name(stream)))),
         "process" => with(stream.pid().map(Value::from)),
         "app" => with(stream.metadata.app_id.map(Value::from)),
         "loom" => with(stream.loom().map(Value::Text)),

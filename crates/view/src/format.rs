@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use taskscope_execution::{Process, Thread};
 
 /// A time: `1.23 s`, `12.3 ms`, `456 µs`, `789 ns`; three significant figures.
 pub fn time(ns: u64) -> String {
@@ -150,6 +151,14 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
             || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     if text.contains(acts) { text.replace(acts, "\u{fffd}").into() } else { text.into() }
+}
+
+/// `12/34 solver`: a thread by its process and its id, with its name if it has one.
+pub fn thread_words(process: &Process, thread: &Thread) -> String {
+    match harmless(&thread.name) {
+        none if none.is_empty() => format!("{}/{}", process.pid, thread.tid),
+        name => format!("{}/{} {name}", process.pid, thread.tid),
+    }
 }
 
 /// [`harmless`] `text` in at most `width` characters; what does not fit is cut in the middle, as names differ at

@@ -1,6 +1,6 @@
 //! What is inside a trace, how complete, which clocks, what was lost: for every thread.
 
-use crate::format::{count, short_count, time};
+use crate::format::{count, short_count, thread_words, time};
 use crate::words::{self, NoticeText};
 use anstyle::Style;
 use rustc_hash::FxHashSet;
@@ -124,7 +124,7 @@ pub fn text(session: &Session) -> String {
         let row = format!(
             "  {:<24}{:<10}{:>12}{:>12}{:>12}{:>10}  {end}",
             // Negative where the metadata is damaged.
-            format!("{}/{}", process.pid, thread.tid),
+            thread_words(process, thread),
             thread.role_name(),
             since(thread.first),
             stream.last.map_or("–".to_string(), since),
@@ -211,6 +211,7 @@ pub fn json(session: &Session) -> Value {
                 "loom": process.loom,
                 "pid": process.pid,
                 "tid": thread.tid,
+                "name": thread.name,
                 "kind": thread.kind.name(),
                 "role": thread.role.map(RuntimeRole::name),
                 "worker": thread.worker,

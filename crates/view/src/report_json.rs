@@ -90,6 +90,7 @@ fn starvation(session: &Session, analysis: &Analysis) -> Value {
             "longest_ns": row.longest_ns,
             "longest_task": row.longest_task.0,
             "longest_tid": thread.tid,
+            "longest_thread_name": thread.name,
             "longest_at_ns": row.longest_at.saturating_sub(session.execution.range().0),
         })
     });
@@ -171,6 +172,7 @@ fn uncertain(session: &Session) -> Value {
         json!({
             "process": execution.processes[thread.process.index()].pid,
             "thread": thread.tid,
+            "thread_name": thread.name,
             "kind": thread.kind.name(),
             "start_ns": part.start.saturating_sub(start),
             "end_ns": part.end.saturating_sub(start),
@@ -234,6 +236,7 @@ fn threads(session: &Session, analysis: &Analysis) -> Vec<Value> {
             "loom": process.loom,
             "pid": process.pid,
             "tid": thread.tid,
+            "name": thread.name,
             "kind": thread.kind.name(),
             "role": thread.role.map(RuntimeRole::name),
             "worker": thread.worker,

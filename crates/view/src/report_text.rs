@@ -1,7 +1,8 @@
 //! The report as calm lines for a terminal.
 
 use crate::format::{
-    Unit, bar, broken, byte_count, count, counted, fit, percent, shell_word, short_count, time, wrap,
+    Unit, bar, broken, byte_count, count, counted, fit, percent, shell_word, short_count, thread_words, time,
+    wrap,
 };
 use crate::report_json::{pid_of_object, pid_of_site, pid_of_type};
 use crate::words;
@@ -556,7 +557,13 @@ impl Page<'_> {
             groups.insert(groups.len() - 1, ("blocked", Group::Blocked));
         }
         // A thread's name is to be read beside them.
-        let each = if groups.len() > 7 { 9 } else { 10 };
+        let threads = &self.session.execution.threads;
+        let has_names = threads.iter().any(|thread| !thread.name.is_empty());
+        let each = match groups.len() {
+            _ if has_names => 8,
+            8.. => 9,
+            _ => 10,
+        };
         let mut columns: Vec<(&str, usize)> = groups.iter().map(|(name, _)| (*name, each)).collect();
         columns.insert(0, ("events", each));
         let cpus = self.analysis.ledger.cpus > 0;
@@ -583,7 +590,7 @@ impl Page<'_> {
             };
             let name = match words::cpu_name(&self.session.execution, row.thread) {
                 Some(name) => name,
-                None => format!("{}/{}{role}", process.pid, thread.tid),
+                None => format!("{}{role}", thread_words(process, thread)),
             };
             self.row(0, &name, &columns);
         }

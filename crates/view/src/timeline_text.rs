@@ -1,6 +1,6 @@
 //! The run as lines of a terminal: one line for each thread, one character for each piece of time.
 
-use crate::format::{count, fit, time};
+use crate::format::{count, fit, harmless, time};
 use anstyle::{AnsiColor, Color, Style};
 use std::fmt::Write;
 use taskscope_execution::devices::{Class, Devices, Queue};
@@ -83,10 +83,14 @@ pub fn timeline_text(execution: &Execution, devices: &Devices, timeline: &Timeli
             _ if several => format!("{}/", execution.processes[thread.process.index()].pid),
             _ => String::new(),
         };
-        format!("{process}{}{}", thread.tid, if thread.worker { "" } else { "*" })
+        let mark = if thread.worker { "" } else { "*" };
+        match harmless(&thread.name) {
+            none if none.is_empty() => format!("{process}{}{mark}", thread.tid),
+            name => format!("{process}{} {name}{mark}", thread.tid),
+        }
     };
     let labels = shown.iter().map(|index| name(*index)).chain(queues.iter().map(|queue| queue.name.clone()));
-    let label = labels.map(|name| name.chars().count()).max().unwrap_or(0).clamp(6, 18);
+    let label = labels.map(|name| name.chars().count()).max().unwrap_or(0).clamp(6, 26);
     let columns = width.saturating_sub(label + 2).clamp(20, 400);
     let edge = |column: usize| start + ((u128::from(end - start) * column as u128) / columns as u128) as u64;
     let mut occurs = [false; GROUPS.len()];

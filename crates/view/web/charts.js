@@ -138,7 +138,7 @@ export function histogram(classes, theme) {
 
 /**
  * The exact sections of some threads in a short time.
- * @param {{from: number, to: number, start: number, end: number, whole: boolean, tracks: {track: number, tid: number, kind: string, worker: boolean, sections: [number, number, number][], uncertain: [number, number][]}[]}} instance
+ * @param {{from: number, to: number, start: number, end: number, whole: boolean, tracks: {track: number, tid: number, name?: string, kind: string, worker: boolean, sections: [number, number, number][], uncertain: [number, number][]}[]}} instance
  * @param {{label: string, name: string}[]} states
  * @param {import('./palette.js').Theme} theme
  * @param {number} width

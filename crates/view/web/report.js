@@ -5,6 +5,7 @@ import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fi
 import { histogram, icicle, legend, smallTimeline, stackChart } from './charts.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
+import { printable } from './rows.js';
 import { TimelineView } from './timeline.js';
 
 /** Pictures of the timeline that are printed at most, of about 50 threads each. */
@@ -186,7 +187,7 @@ function tables(report, overview, theme) {
   const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
   const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
   if ((report.thread_states || []).length) made.push(table('Threads', [
-    { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.worker ? '' : ` (${row.kind})`}` },
+    { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.name ? ` ${printable(row.name)}` : ''}${row.worker ? '' : ` (${row.kind})`}` },
     { title: 'events', number: true, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, cell: (row) => formatCount(row.lost_events) },
     { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
     ...(report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [

@@ -19,11 +19,15 @@ const SHARE = 26;
  * A foreign row is no thread of the execution: a row of a model's view, or of a device queue. A row that can be folded has how many `folds`.
  */
 
-/** What a thread or CPU is called. @param {{tid: number, kind: string, role?: string | null, worker: boolean}} track */
+/** Text without what moves a cursor or turns the direction of writing. @param {string} text */
+export const printable = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '\ufffd');
+
+/** What a thread or CPU is called. @param {{tid: number, name?: string, kind: string, role?: string | null, worker: boolean}} track */
 export function trackLabel(track) {
   if (track.kind === 'cpu') return `CPU ${track.tid}`;
-  if (track.role) return `thread ${track.tid} (${track.role})`;
-  return `thread ${track.tid}${track.worker || track.kind === 'unknown' ? '' : ` (${track.kind})`}`;
+  const name = track.name ? ` ${printable(track.name)}` : '';
+  if (track.role) return `thread ${track.tid}${name} (${track.role})`;
+  return `thread ${track.tid}${name}${track.worker || track.kind === 'unknown' ? '' : ` (${track.kind})`}`;
 }
 
 /** What a process is called. @param {{pid: number, cpus: boolean, rank: number | null}} process */

@@ -148,6 +148,7 @@ fn as_json(record: &EventRecord<'_>) -> Json {
         "byte_offset": event.offset,
         "process": stream.pid(),
         "thread": stream.tid(),
+        "thread_name": stream.metadata.raw["taskscope"]["thread_name"].as_str().filter(|name| !name.is_empty()),
         "fields": fields,
         "payload_bytes": event.payload.len(),
         "text": text_of(&record.merged, false),

@@ -248,7 +248,7 @@ fn instances(page: &Page) -> Value {
             // With its name: a filter may leave it out of the lists, and still it is to blame.
             let thread = &page.execution.threads[track.index()];
             json!({
-                "track": track.0, "tid": thread.tid, "kind": thread.kind.name(), "worker": thread.worker,
+                "track": track.0, "tid": thread.tid, "name": thread.name, "kind": thread.kind.name(), "worker": thread.worker,
                 "sections": sections.collect::<Vec<_>>(), "uncertain": uncertain.collect::<Vec<_>>(),
             })
         });

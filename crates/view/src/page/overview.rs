@@ -30,6 +30,7 @@ pub(super) fn json(page: &Page) -> Value {
             "track": track.0,
             "process": thread.process.0,
             "tid": thread.tid,
+            "name": thread.name,
             "kind": thread.kind.name(),
             "role": thread.role.map(RuntimeRole::name),
             "worker": thread.worker,

@@ -80,10 +80,13 @@ const FIELDS: Fields = Fields {
         "time" | "duration" => Some(Kind::Time(UNSIGNED)),
         "thread" | "process" => Some(Kind::Number(SIGNED)),
         "task" | "region" => Some(Kind::Number(0..=u32::MAX.into())),
-        "loom" | "place" | "type" => Some(Kind::Text),
+        "thread_name" | "loom" | "place" | "type" => Some(Kind::Text),
         _ => None,
     },
-    names: || "state, group, time, duration, thread, process, loom, task, region, place, type".to_string(),
+    names: || {
+        "state, group, time, duration, thread, thread_name, process, loom, task, region, place, type"
+            .to_string()
+    },
 };
 
 /// The sections that pass a filter or have a word, marked thread by thread as they are asked for.
@@ -120,8 +123,8 @@ fn has_text(text: &str) -> impl Fn(&str) -> bool {
 
 /// What a search looks for.
 enum Pattern {
-    /// A state or a place whose words have the text.
-    Words { states: [bool; State::ALL.len()], places: FxHashSet<Place> },
+    /// A state, a place or a thread whose words have the text.
+    Words { states: [bool; State::ALL.len()], places: FxHashSet<Place>, threads: FxHashSet<ThreadIndex> },
     /// This task.
     Task(TaskIndex),
     /// What passes a filter; with the words of places, where it asks for them.
@@ -132,8 +135,8 @@ impl Pattern {
     fn matches(&self, page: &Page, thread: ThreadIndex, span: &Span) -> bool {
         let section: &Section = &span.section;
         match self {
-            Pattern::Words { states, places } => {
-                states[section.state as usize] || places.contains(&section.place)
+            Pattern::Words { states, places, threads } => {
+                states[section.state as usize] || places.contains(&section.place) || threads.contains(&thread)
             }
             Pattern::Task(task) => section.task == *task,
             Pattern::Filter { filter, words } => filter.matches(&Shown { page, thread, span, words }),
@@ -141,7 +144,8 @@ impl Pattern {
     }
 
     fn is_nothing(&self) -> bool {
-        matches!(self, Pattern::Words { states, places } if places.is_empty() && !states.contains(&true))
+        matches!(self, Pattern::Words { states, places, threads }
+            if places.is_empty() && threads.is_empty() && !states.contains(&true))
     }
 }
 
@@ -168,6 +172,7 @@ impl Record for Shown<'_> {
             "time" => with(number(self.page.since_start(self.span.start))),
             "duration" => with(number(self.span.nanos())),
             "thread" => with(Some(filter::Value::from(thread.tid))),
+            "thread_name" => with(Some(filter::Value::Text(&thread.name))),
             "process" => with(Some(filter::Value::from(process.pid))),
             "loom" => with(Some(filter::Value::Text(&process.loom))),
             "task" => with(index(section.task.0)),
@@ -296,14 +301,18 @@ impl Page {
         }
         let mut states = [false; State::ALL.len()];
         let mut places = FxHashSet::default();
+        let mut threads = FxHashSet::default();
         if !text.is_empty() {
+            let all = self.execution.threads.iter().zip(0..);
+            let named = all.filter(|(thread, _)| thread.name.to_lowercase().contains(&text));
+            threads = named.map(|(_, index)| ThreadIndex(index)).collect();
             for state in State::ALL {
                 states[state as usize] = state.label().contains(&text) || state.name().contains(&text);
             }
             let found = self.words_of_places(move |words| words.to_lowercase().contains(&text));
             places = found.into_iter().map(|(place, _)| place).collect();
         }
-        Pattern::Words { states, places }
+        Pattern::Words { states, places, threads }
     }
 
     /// All places whose words are wanted, with these.

@@ -98,7 +98,7 @@ impl Page {
                 t.process.0, t.tid, KINDS.iter().position(|kind| *kind == t.kind), t.worker, t.ended, t.first,
                 t.last, t.events, t.lost_events, t.track.end(),
                 OS_SOURCES.iter().position(|source| *source == t.os_source),
-                t.os_totals.on_cpu_ns, t.os_totals.run_delay_ns,
+                t.os_totals.on_cpu_ns, t.os_totals.run_delay_ns, t.name,
                 t.cpus.as_ref().map(|cpus| cpus.to_string()),
                 t.role.map(|role| role as u8),
             ])).collect::<Vec<_>>(),
@@ -208,6 +208,7 @@ impl Page {
                 selected: true,
                 ended: row[4].as_bool()?,
                 first: number(&row[5])?,
+                name: text(&row[13])?,
                 last: number(&row[6])?,
                 // Only the analysis needs it, which was done before.
                 last_event: number(&row[6])?,
