@@ -16,6 +16,7 @@ use crate::{
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use taskscope_event::models::wait;
 
 /// Builds an [`Execution`] from changes.
 ///
@@ -181,6 +182,13 @@ impl ExecutionBuilder {
         let mut joined = joined(&self.execution.catalog);
         // Each copy of a call has paths of its own.
         joined.leave(self.samples.samples_mut().of_calls.keys().map(|(_, site)| *site));
+        // Locks are taken by guards, whose one line is in each function that they are inlined into.
+        let holds = self.execution.holds.iter().chain(self.holders.iter().flatten());
+        let is_lock = |hold: &&Hold| {
+            let object = self.execution.catalog.objects.get(hold.object.index());
+            object.is_some_and(|object| matches!(object.kind, wait::kind::LOCK | wait::kind::NEST_LOCK))
+        };
+        joined.leave(holds.filter(is_lock).map(|hold| hold.site));
         // Calls of several functions may be in one line.
         joined.leave(self.messages.call_sites());
         self.finish_stored(&joined);
