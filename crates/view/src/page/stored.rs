@@ -98,9 +98,10 @@ impl Page {
                 t.process.0, t.tid, KINDS.iter().position(|kind| *kind == t.kind), t.worker, t.ended, t.first,
                 t.last, t.events, t.lost_events, t.track.end(),
                 OS_SOURCES.iter().position(|source| *source == t.os_source),
-                t.os_totals.on_cpu_ns, t.os_totals.run_delay_ns, t.name,
+                t.os_totals.on_cpu_ns, t.os_totals.run_delay_ns,
                 t.cpus.as_ref().map(|cpus| cpus.to_string()),
                 t.role.map(|role| role as u8),
+                t.name,
             ])).collect::<Vec<_>>(),
             "streams": self.tracks_by_stream,
             "queues": self.queues.queues().iter()
@@ -208,7 +209,7 @@ impl Page {
                 selected: true,
                 ended: row[4].as_bool()?,
                 first: number(&row[5])?,
-                name: text(&row[13])?,
+                name: text(&row[15])?,
                 last: number(&row[6])?,
                 // Only the analysis needs it, which was done before.
                 last_event: number(&row[6])?,
