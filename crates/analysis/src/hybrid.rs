@@ -17,7 +17,7 @@
 //! job: that has the time in it by which a launcher starts one process later than another.)
 
 use crate::efficiency::efficiency;
-use crate::{Analysis, ByState, ledger};
+use crate::{Analysis, ByState};
 use taskscope_execution::{Execution, Group, ProcessIndex, State, ThreadKind};
 
 /// One process.
@@ -180,7 +180,7 @@ fn idle_in_mpi(execution: &Execution, process: ProcessIndex) -> u64 {
             calls.extend(spans.map(|span| (span.start, span.end)));
         }
     }
-    ledger::join(&mut calls);
+    taskscope_execution::join_intervals(&mut calls);
     let mut idle = 0;
     for (thread, _) in execution.selected_workers().filter(|(_, row)| row.process == process) {
         for span in execution.spans_of_run(thread).filter(|s| s.section.state == State::Idle) {

@@ -4,6 +4,7 @@ use crate::state_places::SumsByPlace;
 use rustc_hash::FxHashMap;
 use taskscope_execution::{
     ActivityTimes, Execution, Group, NO_TIME, Place, Span, State, Thread, ThreadIndex, ThreadKind,
+    join_intervals,
 };
 
 /// Nanoseconds by state.
@@ -217,20 +218,8 @@ fn starts(execution: &Execution) -> FxHashMap<u32, Vec<(u64, u64)>> {
         let spans = execution.spans_of_run(caller).filter(|span| span.section.state == State::MpiStart);
         own.extend(spans.map(|span| (span.start, span.end)));
     }
-    starts.values_mut().for_each(join);
+    starts.values_mut().for_each(join_intervals);
     starts
-}
-
-/// Makes spans that meet one, in order: the times that are in any of them.
-pub(crate) fn join(spans: &mut Vec<(u64, u64)>) {
-    spans.sort_unstable();
-    spans.dedup_by(|next, before| {
-        let joined = next.0 <= before.1;
-        if joined {
-            before.1 = before.1.max(next.1);
-        }
-        joined
-    });
 }
 
 /// How much of a span lies in `starts`, of which those that are over are dropped: spans come in order.

@@ -379,7 +379,8 @@ impl Execution {
         } else {
             times.extend(self.off_cpu_of(thread).iter().map(|off| (off.start, off.end)));
         }
-        joined([&times].into_iter())
+        join_intervals(&mut times);
+        times
     }
 
     /// Which threads' sections a CPU shows, in order.
@@ -483,18 +484,23 @@ struct Member {
     blocked: Vec<(u64, u64)>,
 }
 
-/// All times, those that meet made one, in order.
-fn joined<'a>(all: impl Iterator<Item = &'a Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
-    let mut times: Vec<(u64, u64)> = all.flatten().copied().collect();
-    times.sort_unstable();
-    times.dedup_by(|next, before| {
+/// Joins intervals that meet, and sorts them.
+pub fn join_intervals(intervals: &mut Vec<(u64, u64)>) {
+    intervals.sort_unstable();
+    intervals.dedup_by(|next, before| {
         let meets = next.0 <= before.1;
         if meets {
             before.1 = before.1.max(next.1);
         }
         meets
     });
-    times
+}
+
+/// Collects all intervals, joined.
+fn joined<'a>(all: impl Iterator<Item = &'a Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
+    let mut intervals: Vec<(u64, u64)> = all.flatten().copied().collect();
+    join_intervals(&mut intervals);
+    intervals
 }
 
 impl Sweep<'_> {
