@@ -3,7 +3,6 @@
 use std::ffi::{CString, c_char, c_int};
 
 use serde_json::Value;
-use taskscope_record::enter;
 
 use crate::lifecycle::{text, thread_for};
 use crate::misuse::misuse;
@@ -159,12 +158,10 @@ unsafe fn get<T>(
     converted
 }
 
-/// Writes the metadata now. It is written at the thread's end anyway.
+/// Writes the metadata anew. Every change has been written when it was made.
 #[unsafe(no_mangle)]
 pub extern "C" fn ovni_attr_flush() {
-    if thread_for("ovni_attr_flush").is_some()
-        && let Some(mut recorder) = enter()
-    {
-        recorder.store_metadata();
+    if let Some(thread) = thread_for("ovni_attr_flush") {
+        thread.flush();
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taskscope_event::models::{ovni, system};
@@ -27,7 +27,7 @@ const FAILED: u32 = 2;
 const GONE: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(NONE);
-static APP: AtomicU32 = AtomicU32::new(1);
+static APP: AtomicI32 = AtomicI32::new(1);
 
 /// Metadata by the address of the thread's recorder.
 static THREADS: Mutex<Option<HashMap<usize, Arc<ThreadMetadata>>>> = Mutex::new(None);
@@ -79,7 +79,7 @@ fn is_over() -> bool {
     matches!(STATE.load(Acquire), READY | GONE) && !process::is_recording()
 }
 
-/// Starts recording in the process.
+/// Starts recording in the process. Numbers are recorded as they are; whether they may be used is for readers to judge.
 ///
 /// # Safety
 /// `loom` points to a NUL-terminated string.
@@ -89,9 +89,6 @@ pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_
     let loom = unsafe { text(loom) };
     if loom.is_empty() || loom.len() > LONGEST_LOOM_BYTES || loom.contains('/') {
         return misuse!("ovni_proc_init", "{loom:?} cannot be a loom's name");
-    }
-    if app <= 0 || pid <= 0 {
-        return misuse!("ovni_proc_init", "application {app} and process {pid} must be above zero");
     }
     match STATE.load(Acquire) {
         READY => return misuse!("ovni_proc_init", "process {pid} is already initialized"),
@@ -110,14 +107,14 @@ pub unsafe extern "C" fn ovni_proc_init(app: c_int, loom: *const c_char, pid: c_
         trace_directory: directory("OVNI_TRACEDIR")
             .or_else(|| directory(process::TRACE_DIRECTORY_VARIABLE))
             .unwrap_or_else(|| DEFAULT_TRACE_DIRECTORY.into()),
-        app_id: app as u32,
+        app_id: app.unsigned_abs(),
         require: vec![],
         // Times off the CPU; `TASKSCOPE_OS_TIME=off` leaves them out.
         own_require: vec![("taskscope-system", system::VERSION)],
         attributes: vec![],
     };
     let identity = Identity { loom, pid, temporary_directory: directory("OVNI_TMPDIR") };
-    APP.store(app as u32, Relaxed);
+    APP.store(app, Relaxed);
     crate::nesting::prepare();
     match process::start_as(config, identity) {
         Ok(()) => STATE.store(READY, Release),
@@ -164,8 +161,8 @@ pub extern "C" fn ovni_thread_init(tid: c_int) {
         READY => {}
         _ => return misuse!("ovni_thread_init", "the process is not initialized"),
     }
-    if tid <= 0 {
-        return misuse!("ovni_thread_init", "thread id {tid} must be above zero");
+    if tid == 0 {
+        return misuse!("ovni_thread_init", "thread id 0 is none");
     }
     if thread::is_attached() {
         // The original only warns here.

@@ -1,4 +1,15 @@
 //! What a thread's `stream.json` says, as the original library would write it.
+//!
+//! Every change reaches the file when it is made, so that a killed program leaves all of its metadata. Until the
+//! stream ends, the text is laid out so that changes can be appended: the object that was changed last is the last
+//! one at every level, and a new member replaces the closing brackets at the end.
+//!
+//! ```text
+//!   {"taskscope":{…},"version":3,"ovni":{"lib":{…},…,"require":{"ovni":"1.1.0"}}}
+//!                                                                             └─┴─ replaced by ,"nosv":"2.7.0"}}}
+//! ```
+//!
+//! A change elsewhere rewrites the file.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -7,7 +18,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 use taskscope_event::models::ovni;
 use taskscope_record::process::{FORMAT_LIBRARY_COMMIT, FORMAT_LIBRARY_VERSION};
-use taskscope_record::{About, Describe, Json};
+use taskscope_record::{About, Describe, Json, enter};
+
+const LOOM_CPUS: &str = "ovni.loom_cpus";
+/// The object that programs add to first.
+const FIRST_CHANGED: [&str; 2] = ["ovni", "require"];
 
 /// One thread's metadata. The thread itself changes it; the finisher of the process reads it.
 pub struct ThreadMetadata {
@@ -17,15 +32,40 @@ pub struct ThreadMetadata {
 #[derive(Clone, Default)]
 struct Inner {
     tree: Map<String, Value>,
-    cpus: Vec<(i32, i32)>,
-    rank: Option<(i32, i32)>,
     /// Strings that were handed out to C, by key; they last until another is asked for.
     handed_out: HashMap<String, CString>,
+    /// The object or array that was changed last, as the path to it.
+    last_changed: Vec<String>,
+    /// The end of the text on disk; `None` where it is not known.
+    end: Option<End>,
+}
+
+/// The end of an unfinished `stream.json`.
+#[derive(Clone, Debug, PartialEq)]
+struct End {
+    /// Objects, and an array in the last place, that are open before the closing brackets.
+    open: Vec<Open>,
+    /// Offset of the first closing bracket.
+    at: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Open {
+    key: String,
+    is_array: bool,
+}
+
+/// What a change of the metadata means for the file.
+#[derive(Debug, PartialEq)]
+enum Change {
+    Nothing,
+    Append { at: u64, text: String },
+    Rewrite,
 }
 
 impl ThreadMetadata {
     /// Of a thread in application `app`.
-    pub fn new(app: u32) -> Self {
+    pub fn new(app: i32) -> Self {
         let tree = json!({
             "version": 3,
             "ovni": {
@@ -44,18 +84,23 @@ impl ThreadMetadata {
 
     /// Of the same thread in a forked child, whose loom has its CPUs from the parent.
     pub fn for_forked_child(&self) -> Self {
-        let inner = Inner { cpus: vec![], handed_out: HashMap::new(), ..self.lock().clone() };
-        ThreadMetadata { inner: Mutex::new(inner) }
+        let mut tree = self.lock().tree.clone();
+        if let Some(Value::Object(ovni)) = tree.get_mut("ovni") {
+            ovni.remove("loom_cpus");
+        }
+        ThreadMetadata { inner: Mutex::new(Inner { tree, ..Inner::default() }) }
     }
 
     /// See `ovni_proc_set_rank`.
     pub fn set_rank(&self, rank: i32, nranks: i32) {
-        self.lock().rank = Some((rank, nranks));
+        let _ = self.set("ovni.rank", rank.into());
+        let _ = self.set("ovni.nranks", nranks.into());
     }
 
     /// See `ovni_add_cpu`.
     pub fn add_cpu(&self, index: i32, phyid: i32) {
-        self.lock().cpus.push((index, phyid));
+        let change = self.lock().push(LOOM_CPUS, json!({ "index": index, "phyid": phyid }));
+        self.store(change.unwrap_or(Change::Nothing));
     }
 
     /// See `ovni_thread_require`.
@@ -68,12 +113,34 @@ impl ThreadMetadata {
         find(&self.lock().tree, key).cloned()
     }
 
-    /// Sets the value at `key`.
+    /// Sets the value at `key`, on disk too if the calling thread's stream has this metadata.
     ///
     /// # Errors
     /// When something on the way is no object.
     pub fn set(&self, key: &str, value: Value) -> Result<(), NotAnObject> {
-        set(&mut self.lock().tree, key, value)
+        let change = self.lock().set(key, value)?;
+        self.store(change);
+        Ok(())
+    }
+
+    /// Writes the whole text now.
+    pub fn flush(&self) {
+        self.store(Change::Rewrite);
+    }
+
+    /// Brings a change to the file. Where that fails, or the thread has no stream yet, a later one writes it.
+    fn store(&self, change: Change) {
+        let stored = match (enter(), change) {
+            (_, Change::Nothing) => true,
+            (None, _) => false,
+            (Some(mut recorder), Change::Append { at, text }) => {
+                recorder.append_metadata(at, &text) || recorder.store_metadata()
+            }
+            (Some(mut recorder), Change::Rewrite) => recorder.store_metadata(),
+        };
+        if !stored {
+            self.lock().end = None;
+        }
     }
 
     /// Keeps `text` alive for C, until the value of `key` is asked for again and has changed.
@@ -92,6 +159,123 @@ impl ThreadMetadata {
     }
 }
 
+impl Inner {
+    fn set(&mut self, key: &str, value: Value) -> Result<Change, NotAnObject> {
+        let before = find(&self.tree, key);
+        if before == Some(&value) {
+            return Ok(Change::Nothing);
+        }
+        let path: Vec<&str> = key.split('.').collect();
+        let depth = before.is_none().then(|| existing_depth(&self.tree, &path));
+        let text = value.to_string();
+        set(&mut self.tree, key, value)?;
+        let (leaf, parents) = path.split_last().ok_or(NotAnObject)?;
+        let member = format!("{}:{text}", Value::from(*leaf));
+        Ok(self.changed(parents, depth, &member))
+    }
+
+    /// Appends to the array at `key`, which is made if it is not there.
+    fn push(&mut self, key: &str, item: Value) -> Result<Change, NotAnObject> {
+        let path: Vec<&str> = key.split('.').collect();
+        let text = item.to_string();
+        if let Some(Value::Array(items)) = find_mut(&mut self.tree, key) {
+            items.push(item);
+            return Ok(self.changed(&path, Some(path.len()), &text));
+        }
+        set(&mut self.tree, key, Value::Array(vec![item]))?;
+        self.last_changed = path.into_iter().map(str::to_owned).collect();
+        Ok(Change::Rewrite)
+    }
+
+    /// Notes that `member` is new in what `path` leads to, of which the first `depth` parts existed before;
+    /// `None`: it is a new value of an old member.
+    fn changed(&mut self, path: &[&str], depth: Option<usize>, member: &str) -> Change {
+        self.last_changed = path.iter().map(|part| (*part).to_owned()).collect();
+        if path.first() == Some(&"taskscope") {
+            return Change::Nothing;
+        }
+        let (Some(end), Some(depth)) = (&mut self.end, depth) else { return Change::Rewrite };
+        let is_open = end.open.len() >= depth
+            && end.open.iter().zip(&path[..depth]).all(|(open, part)| open.key == **part);
+        if !is_open || depth < path.len() && end.open[..depth].iter().any(|open| open.is_array) {
+            return Change::Rewrite;
+        }
+        let mut text: String = end.open.drain(depth..).rev().map(|open| closing(open.is_array)).collect();
+        text.push(',');
+        for part in &path[depth..] {
+            text.push_str(&format!("{}:{{", Value::from(*part)));
+            end.open.push(Open { key: (*part).to_owned(), is_array: false });
+        }
+        text.push_str(member);
+        let at = end.at;
+        end.at += text.len() as u64;
+        text.push_str(&end.closing_brackets());
+        Change::Append { at, text }
+    }
+
+    /// The text of a stream that has not ended.
+    fn growing_text(&mut self, tree: &Map<String, Value>, own: &str) -> String {
+        let mut text = format!("{{\"taskscope\":{own}");
+        let default = || FIRST_CHANGED.map(str::to_owned).to_vec();
+        let last = if self.last_changed.is_empty() { default() } else { self.last_changed.clone() };
+        let mut end = End { open: vec![], at: 0 };
+        let (mut object, mut rest, mut is_first) = (tree, &last[..], false);
+        loop {
+            let next = rest.split_first().and_then(|(key, rest)| Some((key, object.get(key)?, rest)));
+            for (key, value) in object.iter().filter(|(key, _)| next.is_none_or(|(next, ..)| next != *key)) {
+                let comma = if core::mem::take(&mut is_first) { "" } else { "," };
+                text.push_str(&format!("{comma}{}:{value}", Value::from(key.as_str())));
+            }
+            let Some((key, value, after)) = next else { break };
+            let comma = if core::mem::take(&mut is_first) { "" } else { "," };
+            text.push_str(&format!("{comma}{}:", Value::from(key.as_str())));
+            let key = key.clone();
+            match value {
+                Value::Object(inner) if !inner.is_empty() => {
+                    text.push('{');
+                    end.open.push(Open { key, is_array: false });
+                    (object, rest, is_first) = (inner, after, true);
+                }
+                Value::Array(items) if !items.is_empty() => {
+                    let items: Vec<String> = items.iter().map(Value::to_string).collect();
+                    text.push_str(&format!("[{}", items.join(",")));
+                    end.open.push(Open { key, is_array: true });
+                    break;
+                }
+                value => {
+                    text.push_str(&value.to_string());
+                    break;
+                }
+            }
+        }
+        end.at = text.len() as u64;
+        text.push_str(&end.closing_brackets());
+        text.push('\n');
+        self.end = Some(end);
+        text
+    }
+}
+
+impl End {
+    fn closing_brackets(&self) -> String {
+        let brackets: String = self.open.iter().rev().map(|open| closing(open.is_array)).collect();
+        brackets + "}"
+    }
+}
+
+fn closing(is_array: bool) -> char {
+    if is_array { ']' } else { '}' }
+}
+
+/// How many parts of `path` lead to objects.
+fn existing_depth(tree: &Map<String, Value>, path: &[&str]) -> usize {
+    let (mut object, mut depth) = (tree, 0);
+    while let Some(inner) = path.get(depth).and_then(|part| object.get(*part)?.as_object()) {
+        (object, depth) = (inner, depth + 1);
+    }
+    depth
+}
+
 /// Something on the way to a key is no object, or a part of the key is empty.
 pub struct NotAnObject;
 
@@ -99,6 +283,13 @@ fn find<'a>(tree: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     match key.split_once('.') {
         None => tree.get(key),
         Some((part, rest)) => find(tree.get(part)?.as_object()?, rest),
+    }
+}
+
+fn find_mut<'a>(tree: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Value> {
+    match key.split_once('.') {
+        None => tree.get_mut(key),
+        Some((part, rest)) => find_mut(tree.get_mut(part)?.as_object_mut()?, rest),
     }
 }
 
@@ -118,32 +309,23 @@ fn set(tree: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), Not
 
 impl Describe for ThreadMetadata {
     fn stream_json(&self, about: &About<'_>, own: Json) -> String {
-        let Inner { mut tree, cpus, rank, .. } = self.lock().clone();
+        let mut inner = self.lock();
+        let mut tree = inner.tree.clone();
         // A user's attribute of this name would hide what the recorder says.
         tree.remove("taskscope");
         let mut put = |key: &str, value: Value| drop(set(&mut tree, key, value));
         put("ovni.tid", about.tid.into());
         put("ovni.pid", about.pid.into());
         put("ovni.loom", about.loom.into());
-        if let Some((rank, nranks)) = rank {
-            put("ovni.rank", rank.into());
-            put("ovni.nranks", nranks.into());
+        if !about.finished {
+            return inner.growing_text(&tree, own.as_str());
         }
-        // Another process of the loom may be the one that names the CPUs.
-        if !cpus.is_empty() {
-            let cpus = cpus.iter().map(|(index, phyid)| json!({ "index": index, "phyid": phyid }));
-            put("ovni.loom_cpus", cpus.collect());
-        }
-        if about.finished {
-            put("ovni.finished", 1.into());
-        }
-        let mut text = pretty(&Value::Object(tree));
+        put("ovni.finished", 1.into());
+        inner.end = None;
+        let text = pretty(&Value::Object(tree));
         // The recorder's own member is text already.
-        text.truncate(text.trim_end().trim_end_matches('}').trim_end().len());
-        text.push_str(",\n    \"taskscope\": ");
-        text.push_str(own.as_str());
-        text.push_str("\n}\n");
-        text
+        let rest = text.trim_start_matches('{');
+        format!("{{\n    \"taskscope\": {},{rest}\n", own.as_str())
     }
 }
 
@@ -155,4 +337,99 @@ fn pretty(value: &Value) -> String {
     // Writing a tree into memory cannot fail.
     let _ = serde::Serialize::serialize(value, &mut serializer);
     String::from_utf8(bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABOUT: About<'_> = About { pid: 4, tid: 5, loom: "node", finished: false };
+
+    /// A file that changes are brought to as the recorder does.
+    struct Disk {
+        metadata: ThreadMetadata,
+        text: String,
+        rewritten: usize,
+    }
+
+    impl Disk {
+        fn new() -> Self {
+            let metadata = ThreadMetadata::new(1);
+            let text = metadata.stream_json(&ABOUT, Json::object([("lost_events", Json::integer(0))]));
+            Disk { metadata, text, rewritten: 0 }
+        }
+
+        fn apply(&mut self, change: Change) {
+            match change {
+                Change::Nothing => {}
+                Change::Append { at, text } => self.text.replace_range(at as usize.., &text),
+                Change::Rewrite => {
+                    self.text =
+                        self.metadata.stream_json(&ABOUT, Json::object([("lost_events", Json::integer(0))]));
+                    self.rewritten += 1;
+                }
+            }
+            // After each change the text is complete, and is what it would be if it were written anew.
+            let read: Value = serde_json::from_str(&self.text).unwrap();
+            let ovni_of = |tree: &Value| {
+                let mut ovni = tree["ovni"].clone();
+                for key in ["tid", "pid", "loom"] {
+                    ovni[key].take();
+                }
+                ovni
+            };
+            let tree = Value::Object(self.metadata.lock().tree.clone());
+            assert_eq!(ovni_of(&read), ovni_of(&tree));
+            for (key, value) in tree
+                .as_object()
+                .unwrap()
+                .iter()
+                .filter(|(key, _)| !["ovni", "taskscope"].contains(&key.as_str()))
+            {
+                assert_eq!(read[key], *value);
+            }
+            assert_eq!(read["taskscope"], json!({ "lost_events": 0 }));
+        }
+
+        fn set(&mut self, key: &str, value: impl Into<Value>) {
+            let change = self.metadata.lock().set(key, value.into()).ok().unwrap();
+            self.apply(change);
+        }
+
+        fn add_cpu(&mut self, index: i32) {
+            let change = self.metadata.lock().push(LOOM_CPUS, json!({ "index": index })).ok().unwrap();
+            self.apply(change);
+        }
+    }
+
+    #[test]
+    fn changes_are_appended_where_the_text_ends() {
+        let mut disk = Disk::new();
+        disk.set("ovni.require.nosv", "2.7.0");
+        disk.set("ovni.require.nosv", "2.7.0");
+        disk.set("nosv.can_breakdown", true);
+        disk.set("nosv.hwc.0.name", "INS");
+        disk.set("nosv.hwc.1.name", "CYC\"}]");
+        disk.set("nosv.lib", "4.1");
+        assert_eq!(disk.rewritten, 0);
+        disk.set("ovni.rank", 3);
+        assert_eq!(disk.rewritten, 1, "an object that is closed");
+        disk.set("ovni.mark.3.title", "phase");
+        disk.set("ovni.mark.3.chan_type", "single");
+        for label in 1..50 {
+            disk.set(&format!("ovni.mark.3.labels.{label}"), "solve");
+        }
+        assert_eq!(disk.rewritten, 1);
+        for cpu in 0..200 {
+            disk.add_cpu(cpu);
+        }
+        assert_eq!(disk.rewritten, 2, "the array is made once");
+        disk.set("ovni.nranks", 4);
+        disk.set("a", json!({ "b": {}, "c": [] }));
+        disk.set("a.b.d", 1);
+        disk.set("a.c", json!([1]));
+        disk.set("taskscope.lost_events", 77);
+        disk.add_cpu(200);
+        disk.set("ovni.require.ovni", "1.0.0");
+    }
 }

@@ -364,3 +364,45 @@ fn without_a_place_for_the_trace_the_program_runs_on() {
     assert_eq!(said.matches("taskscope:").count(), 1, "{said}");
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+#[test]
+fn metadata_is_on_disk_when_a_signal_ends_the_program() {
+    use std::os::unix::process::ExitStatusExt;
+    let directory = temporary("sudden");
+    let program = compile("gcc", "sudden_end", &directory, &[]);
+    // SIGINT, SIGKILL, SIGTERM, abort; metadata of less than a page and of many.
+    for (signal, of) in [(2, 2), (9, 2), (15, 2), (0, 2), (9, 700), (2, 40)] {
+        let trace = directory.join(format!("trace{signal}-{of}"));
+        let mut command = command(&program, &directory, &trace);
+        let output = command.args([signal.to_string(), of.to_string()]).output().unwrap();
+        assert_eq!(output.status.signal(), Some(if signal == 0 { 6 } else { signal }));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        let trace = open(&trace);
+        assert_eq!(trace.streams().len(), 2);
+        for stream in trace.streams() {
+            let is_first = stream.metadata.tid == stream.metadata.pid;
+            let labels = if is_first { of } else { 2 };
+            assert!(!stream.is_finished());
+            assert_eq!(stream.metadata.app_id, Some(0));
+            let text = std::fs::read(stream.directory.join("stream.json")).unwrap();
+            let raw: serde_json::Value = serde_json::from_slice(&text).unwrap();
+            assert_eq!(raw["ovni"]["require"], serde_json::json!({ "nosv": "2.7.0", "ovni": "1.1.0" }));
+            assert_eq!(raw["nosv"], serde_json::json!({ "can_breakdown": false }));
+            let solver =
+                serde_json::json!({ "name": "multigrid", "levels": [1, { "cells": 8 }], "tolerance": 0.5 });
+            assert_eq!(raw["solver"], solver);
+            let marks = &raw["ovni"]["mark"];
+            assert_eq!(marks["3"]["title"], "phase");
+            assert_eq!(marks["3"]["labels"].as_object().unwrap().len(), labels);
+            assert_eq!(marks["3"]["labels"][labels.to_string()], format!("solve \"{labels}\""));
+            assert_eq!(marks["4"], serde_json::json!({ "title": "depth", "chan_type": "stack" }));
+            let cpus = stream.metadata.loom_cpus.iter().flatten();
+            assert_eq!(cpus.count(), if is_first { of } else { 0 });
+            let rank = is_first.then_some((3, 8));
+            assert_eq!(stream.metadata.rank.zip(stream.metadata.nranks), rank);
+            let events = stream.events_of(File::Standard).count();
+            assert_eq!(events, if is_first { 2 } else { 1 });
+        }
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}

@@ -78,7 +78,8 @@ pub(crate) const LOSS_DIGITS: usize = 20;
 pub(crate) fn store_loss(directory: &Path, lost: u64) {
     let path = directory.join("stream.json");
     let Ok(text) = std::fs::read_to_string(&path) else { return };
-    let Some(found) = text.rfind(LOSS_KEY) else { return };
+    // The recorder's own member comes before everything that the program has named.
+    let Some(found) = text.find(LOSS_KEY) else { return };
     // Some serializers put a blank there.
     let at = found + LOSS_KEY.len();
     let digits = format!("{lost:>LOSS_DIGITS$}");
@@ -174,6 +175,17 @@ pub(crate) fn replace_file(text: &str, path: &Path) -> io::Result<()> {
         let _ = std::fs::remove_file(&part);
     }
     written
+}
+
+/// Replaces the end of a `stream.json`, from the byte `at` on, by `text`, which is at least as long as that end without
+/// its blanks. Fails where both are not within one page.
+pub(crate) fn replace_end(directory: &Path, at: u64, text: &str) -> io::Result<()> {
+    let end = at + text.len() as u64;
+    if at / PAGE_BYTES as u64 != end.saturating_sub(1) / PAGE_BYTES as u64 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let file = std::fs::OpenOptions::new().write(true).open(directory.join("stream.json"))?;
+    check_and(end as usize, || file.write_all_at(text.as_bytes(), at))
 }
 
 fn check_and(bytes: usize, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {

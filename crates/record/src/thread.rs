@@ -300,11 +300,15 @@ impl ThreadRecorder {
         }
     }
 
-    /// Writes the metadata as it is now.
-    pub fn store_metadata(&mut self) {
-        if let Some(process) = process::current() {
-            process.write_metadata(&self.identity, None);
-        }
+    /// Writes the metadata as it is now. Returns whether that worked.
+    pub fn store_metadata(&mut self) -> bool {
+        process::current().is_some_and(|process| process.write_metadata(&self.identity, None))
+    }
+
+    /// Replaces the end of `stream.json`, from the byte `at` on, by `text`. Returns whether that worked; if not,
+    /// the file is as before. Works only within a page, so that a killed process leaves the old end or the new one.
+    pub fn append_metadata(&mut self, at: u64, text: &str) -> bool {
+        !process::keeps_streams() || metadata::replace_end(&self.identity.directory, at, text).is_ok()
     }
 
     pub(crate) fn is_own_thread(&self) -> bool {
