@@ -165,7 +165,8 @@ fn complain(tool: &str, trace: &Trace) -> ExitCode {
             problem.kind,
             ProblemKind::TruncatedEvent | ProblemKind::BadMagic | ProblemKind::StreamVersion
         );
-        if !matches!(problem.kind, ProblemKind::NoClockOffsets | ProblemKind::ClockGate) {
+        let is_told = !matches!(problem.kind, ProblemKind::NoClockOffsets | ProblemKind::ClockGate);
+        if is_told && taskscope_session::is_reported(problem.kind) {
             eprintln!("{tool}: ERROR: {problem}");
         }
     }

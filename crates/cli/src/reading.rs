@@ -333,7 +333,7 @@ pub fn tell_problems(trace: &Trace) {
     let words: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     eprintln!("note: problems of the trace: {}", words.join(", "));
     let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
-    for problem in trace.problems() {
+    for problem in problems_to_report(trace) {
         let shown = shown.entry(problem.kind.name()).or_default();
         *shown += 1;
         if *shown <= SHOWN_PROBLEMS {
@@ -345,7 +345,7 @@ pub fn tell_problems(trace: &Trace) {
 /// How often each kind of problem occurs.
 fn problem_counts(trace: &Trace) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
-    for problem in trace.problems() {
+    for problem in problems_to_report(trace) {
         *counts.entry(problem.kind.name()).or_default() += problem.count.max(1);
     }
     counts
@@ -365,7 +365,12 @@ pub fn problems_json(trace: &Trace) -> Vec<serde_json::Value> {
             "text": problem.text,
         })
     };
-    trace.problems().iter().map(one).collect()
+    problems_to_report(trace).map(one).collect()
+}
+
+/// The problems of which a reader should know.
+fn problems_to_report(trace: &Trace) -> impl Iterator<Item = &taskscope_trace::Problem> {
+    trace.problems().iter().filter(|problem| taskscope_session::is_reported(problem.kind))
 }
 
 /// A violation as filters see it: fields of its event and of its stream.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use taskscope_event::models::{self, nanos6, nosv, openmp, ovni};
+use taskscope_event::models::{self, kernel, nanos6, nosv, openmp, ovni};
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
 fn run(program: &Path, arguments: &[&str]) -> Output {
@@ -281,6 +281,7 @@ fn payloads_of_all_events_are_held_against_their_declaration() {
             of_payload.map(|line| (word(&line["event"]), word(&line["code"]))).collect();
         (emitted, told)
     };
+    // One that no runtime is known to write.
     let (emitted, more) = told(&|declared| (declared + 2 <= 16).then_some(declared + 2));
     assert_eq!(more.iter().map(|(event, _)| event.as_str()).collect::<Vec<_>>(), emitted, "each once");
     // Of moves and marks ovniemu, too, takes nothing but what they declare.
@@ -661,5 +662,56 @@ fn sort_says_what_it_could_not_look_at() {
         let run = taskscope(arguments);
         assert_eq!(run.status.code(), Some(1), "{run:?}");
         assert!(String::from_utf8_lossy(&run.stderr).contains("was not looked at"), "{run:?}");
+    }
+}
+
+#[test]
+fn recordings_of_clean_runs_pass_without_warnings_and_notes() {
+    let execute = 0_i32.to_le_bytes();
+    // Nanos6 says whom it wakes, nOS-V counts CPUs twice, both flush after a thread's end, and nOS-V records the
+    // kernel's events late.
+    let stream = StreamBuilder::new(0, 1, 101)
+        .cpus(1)
+        .require(&["ovni", "nanos6", "kernel"])
+        .event(1_000, ovni::THREAD_EXECUTES, &[&execute[..], &[0; 12]].concat())
+        .event(1_100, ovni::CPU_COUNT, &[1, 0, 0, 0, 2, 0, 0, 0])
+        .event(1_200, nanos6::POINT_WAKES_WORKER, &[101, 0, 0, 0])
+        .event(1_300, ovni::UNSORTED_BEGIN, &[])
+        .event(1_250, kernel::BACK_ON_CPU, &[])
+        .event(1_240, kernel::OUT_OF_CPU, &[])
+        .event(1_400, ovni::UNSORTED_END, &[])
+        .event(2_000, ovni::THREAD_ENDS, &[])
+        .event(2_100, ovni::FLUSH_BEGIN, &[])
+        .event(2_200, ovni::FLUSH_END, &[]);
+    let (_root, path) = written(&stream);
+    assert_eq!(told_by_check(&path), [""; 0]);
+    for verb in ["check", "info", "report", "dump", "top"] {
+        let output = taskscope(&[verb, &path]);
+        assert!(output.status.success(), "{verb}");
+        let text = stdout(&output) + &stderr(&output);
+        assert!(!text.contains("warning[") && !text.contains("unsorted-region"), "{verb}: {text}");
+        assert!(!text.lines().any(|line| line.trim_start().starts_with("note")), "{verb}: {text}");
+    }
+}
+
+#[test]
+fn counters_may_be_declared_by_one_thread_alone() {
+    let stream = |tid: u32, declares: bool| {
+        let mut stream = StreamBuilder::new(0, 1, tid).cpus(1);
+        if declares {
+            stream = stream.attribute("nosv", serde_json::json!({ "hwc": { "0": { "name": "INS" } } }));
+        }
+        let execute = [&0_i32.to_le_bytes()[..], &[0; 12]].concat();
+        let from = if declares { 1_000 } else { 5_000 };
+        stream
+            .event(from, ovni::THREAD_EXECUTES, &execute)
+            .jumbo(from + 100, nosv::HARDWARE_COUNTERS, &7_i64.to_le_bytes())
+            .end(from + 1_000)
+    };
+    for (first, second) in [(true, false), (false, true)] {
+        let (root, path) = written(&stream(101, first));
+        stream(102, second).write(root.path()).unwrap();
+        assert_eq!(told_by_check(&path), [""; 0]);
+        assert!(taskscope(&["emulate", "-l", &path]).status.success());
     }
 }

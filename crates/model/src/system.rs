@@ -498,7 +498,11 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Takes the counters that a thread declares. nOS-V declares them in the thread that initializes it alone.
     fn merge_counters(&mut self, description: &ThreadDescription<'_>, counters: &mut Option<Vec<String>>) {
+        if description.hardware_counters.is_empty() {
+            return;
+        }
         let mut named: Vec<(u32, String)> = Vec::new();
         for (index, name) in &description.hardware_counters {
             match (index.parse(), name) {

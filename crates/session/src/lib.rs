@@ -138,6 +138,12 @@ pub fn is_damage(kind: ProblemKind) -> bool {
     )
 }
 
+/// Whether a reader should know of it. Regions that declare themselves unsorted are the way in which nOS-V records the
+/// kernel's events: sorting them while reading is all that they need.
+pub fn is_reported(kind: ProblemKind) -> bool {
+    kind != ProblemKind::UnsortedRegion
+}
+
 impl Session {
     /// Opens the trace in `root` and plays it.
     ///
@@ -301,7 +307,7 @@ impl Session {
             lacks_resting: trace.streams().iter().any(|stream| {
                 requires(stream, &["nosv"]) && stream.metadata.raw["nosv"]["can_breakdown"] == false
             }),
-            problems: trace.problems().to_vec(),
+            problems: trace.problems().iter().filter(|problem| is_reported(problem.kind)).cloned().collect(),
             clock_offsets: trace.clock_offsets().cloned(),
             events: by_letter.iter().sum(),
             clocks_too_far,

@@ -95,6 +95,12 @@ impl StreamBuilder {
         self
     }
 
+    /// Sets a member of the metadata.
+    pub fn attribute(mut self, key: &str, value: Value) -> Self {
+        self.metadata[key] = value;
+        self
+    }
+
     /// Sets the process's rank.
     pub fn rank(mut self, rank: u32, ranks: u32) -> Self {
         self.metadata["ovni"]["rank"] = json!(rank);

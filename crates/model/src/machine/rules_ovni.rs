@@ -312,8 +312,8 @@ impl<O: ViewObserver> Machine<'_, O> {
             .push(format!("{loom} burst stats: median/avg/max = {median:3}/{average:3.0}/{highest:3} ns"));
     }
 
+    /// Also after the thread's end: runtimes flush before they free the thread.
     fn flush(&mut self, thread: u32, event: InputEvent<'_>, value: Option<i64>) {
-        self.after_end(thread);
         let Some(slot) = self.slot_of.channel(channel::FLUSH) else { return };
         let state = &mut self.threads[thread as usize];
         let result = state.channels[slot as usize].set(value, false);
