@@ -12,7 +12,8 @@
 //!
 //! With more workers than CPUs, as many waiting workers can lose time to too little work as CPUs are left
 //! by those that work or could work; the others could run nothing anyway. Which ones these are is a matter of choice: who
-//! keeps waiting goes on to, so that a wait falls apart into few pieces.
+//! keeps waiting goes on to, so that a wait falls apart into few pieces. A worker that has not started, or has ended, has no thread
+//! that could use a CPU: its time is lost to the system only where the program itself has no CPU.
 //!
 //! Every nanosecond has one answer, so times of parts of a run add up to those of the whole: the partition is computed once,
 //! for the whole run, and cut with it.
@@ -106,7 +107,7 @@ impl Doing {
     }
 
     fn is_wait(self) -> bool {
-        matches!(self, Doing::Waits | Doing::WaitsForLock { .. } | Doing::Absent)
+        matches!(self, Doing::Waits | Doing::WaitsForLock { .. })
     }
 }
 
@@ -573,7 +574,7 @@ impl Sweep<'_> {
             let lost = match lane.now.doing {
                 Doing::Works if lane.now.off => Some(taken),
                 Doing::Works | Doing::Other | Doing::Elsewhere => None,
-                _ if crowd.is_some() && !lane.kept => Some(SystemCause::MoreWorkers),
+                doing if doing.is_wait() && crowd.is_some() && !lane.kept => Some(SystemCause::MoreWorkers),
                 Doing::WaitsForLock { system } => system.then_some(taken),
                 Doing::Waits | Doing::Absent => process.waits_for_system().then_some(taken),
             };
@@ -606,7 +607,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Chooses those of the waiting workers of crowds that lose time to too little work: who did before, then who is there.
+    /// Chooses those of the waiting workers of crowds that lose time to too little work, first those that did before.
     fn keep(&mut self) {
         let mut left: Vec<u32> = self.crowds.iter().map(OfCrowd::kept).collect();
         let mut take = |lane: &mut Lane, wanted: bool| {
@@ -619,11 +620,9 @@ impl Sweep<'_> {
             let stays = std::mem::take(&mut lane.kept) && lane.now.doing.is_wait();
             take(lane, stays);
         }
-        for absent in [false, true] {
-            for lane in self.lanes.iter_mut().filter(|lane| !lane.kept) {
-                let wanted = lane.now.doing.is_wait() && (lane.now.doing == Doing::Absent) == absent;
-                take(lane, wanted);
-            }
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.kept) {
+            let waits = lane.now.doing.is_wait();
+            take(lane, waits);
         }
     }
 }

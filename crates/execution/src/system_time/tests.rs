@@ -10,7 +10,7 @@ fn run(cpus: usize, workers: &[&[(u64, State)]]) -> Execution {
     let process = builder.add_process("host.1", 1);
     for (tid, sections) in workers.iter().enumerate() {
         let thread = builder.add_thread(process, tid as i64);
-        builder.change(thread, 0, Change::ThreadWorks);
+        builder.change(thread, sections[0].0, Change::ThreadWorks);
         for (at, state) in *sections {
             builder.event(thread, *at);
             builder.change(thread, *at, Change::Becomes(Section::of(*state)));
@@ -84,6 +84,18 @@ fn as_many_workers_lose_time_to_too_little_work_as_cpus_stand_free() {
     // As many CPUs as workers: all of them wait for the one that works.
     let execution = off(run(4, &[&[(0, Task)], &[(0, Task), (50, Barrier)], waits, waits]), &[]);
     assert_eq!(times(&execution, 3), [(Barrier, 100)]);
+}
+
+#[test]
+fn a_worker_that_has_not_started_needs_no_cpu() {
+    let work: &[(u64, State)] = &[(0, Task)];
+    let execution = off(run(1, &[work, &[(60, Barrier)]]), &[(0, 20, 50)]);
+    assert_eq!(times(&execution, 0), [(Task, 20), (OutOfCpu, 30), (Task, 50)]);
+    let not_started = State::NotStarted;
+    assert_eq!(
+        times(&execution, 1),
+        [(not_started, 20), (OutOfCpu, 30), (not_started, 10), (Oversubscribed, 40)]
+    );
 }
 
 #[test]
