@@ -185,7 +185,11 @@ impl Switches {
         if head != self.tail().load(Relaxed) {
             let (sums, head) = self.read_sums();
             let untold = self.drain(head, off);
-            self.apportion(sums, off, first);
+            if untold > 0 {
+                self.sum_up_lost(sums, off, first);
+            } else {
+                self.apportion(sums, off, first);
+            }
             self.coalesce(off, first);
             if untold > 0 {
                 return untold;
@@ -252,8 +256,6 @@ impl Switches {
                 RECORD_LOST => {
                     untold += self.word(at + 16);
                     self.out = None;
-                    // Whose delays the sum has is not known.
-                    self.sums = None;
                 }
                 _ => {}
             }
@@ -319,6 +321,17 @@ impl Switches {
         self.owed_ns = left as i64;
     }
 
+    /// Appends, for a look that has lost records, sums in their place.
+    fn sum_up_lost(&mut self, sums: Option<Sums>, off: &mut Vec<OffCpu>, first: usize) {
+        let known: u64 = off[first..].iter().map(|off| off.end - off.start).sum();
+        let preempted = std::mem::take(&mut self.preempted_ns);
+        (self.owed_ns, self.owes_first) = (0, false);
+        let before = std::mem::replace(&mut self.sums, sums);
+        if let (Some(before), Some(sums)) = (before, sums) {
+            off.extend(beyond_known(before, sums, preempted, known.saturating_sub(preempted)));
+        }
+    }
+
     /// Sums up the brief blocked intervals of a look, and of very many the shorter ones.
     fn coalesce(&mut self, off: &mut Vec<OffCpu>, first: usize) {
         let blocked_ns = |off: &OffCpu| match off.kind {
@@ -365,6 +378,19 @@ impl Switches {
     }
 }
 
+/// What the kernel's sums have grown by from `before` to `after`, beyond known intervals of `preempted` and `blocked`
+/// nanoseconds: sums over the whole period.
+fn beyond_known(before: Sums, after: Sums, preempted: u64, blocked: u64) -> impl Iterator<Item = OffCpu> {
+    let (start, end) = (before.at, after.at.max(before.at));
+    let run_delay = after.run_delay.saturating_sub(before.run_delay);
+    let on_cpu = after.on_cpu.saturating_sub(before.on_cpu);
+    let all_blocked = (end - start).saturating_sub(run_delay.saturating_add(on_cpu));
+    let delay = Kind::RunDelay { ns: run_delay.saturating_sub(preempted) };
+    let blocked = Kind::BlockedSum { ns: all_blocked.saturating_sub(blocked) };
+    let is_some = |kind: &Kind| !matches!(kind, Kind::RunDelay { ns: 0 } | Kind::BlockedSum { ns: 0 });
+    [delay, blocked].into_iter().filter(is_some).map(move |kind| OffCpu { start, end, kind })
+}
+
 impl Drop for Switches {
     fn drop(&mut self) {
         // SAFETY: mapped with this length, and nothing refers to it any more.
@@ -375,6 +401,23 @@ impl Drop for Switches {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lost_records_would_have_had_is_the_growth_of_the_sums() {
+        let before = Sums { at: 1_000, on_cpu: 100, run_delay: 50 };
+        let after = Sums { at: 11_000, on_cpu: 3_100, run_delay: 5_050 };
+        let sums = |preempted, blocked| -> Vec<(u64, u64, &str, u64)> {
+            let of = |off: OffCpu| match off.kind {
+                Kind::RunDelay { ns } => (off.start, off.end, "delay", ns),
+                Kind::BlockedSum { ns } => (off.start, off.end, "blocked", ns),
+                _ => unreachable!("only sums are made"),
+            };
+            beyond_known(before, after, preempted, blocked).map(of).collect()
+        };
+        assert_eq!(sums(1_500, 400), [(1_000, 11_000, "delay", 3_500), (1_000, 11_000, "blocked", 1_600)]);
+        // Known intervals can have more than the sums, which are read at another moment.
+        assert_eq!(sums(5_001, 2_000), []);
+    }
 
     #[test]
     fn a_thread_that_shares_its_cpu_sees_that_it_is_taken_away() {
